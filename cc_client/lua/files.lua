@@ -1,0 +1,157 @@
+--- Looking at files: snapshots that can be hashed in slices and compared again at once.
+--
+-- A snapshot keeps the bytes, so that the step which changes something can look again, without
+-- yielding, whether everything is still byte for byte what was hashed.
+-- @module files
+
+local disk = require("disk")
+local failure = require("failure")
+local paths = require("paths")
+local sha256 = require("sha256")
+
+local files = {}
+
+files.ABSENT = "absent"
+
+--- The most bytes of one snapshot: more than a computer's own disk holds by default.
+local MAX_SNAPSHOT_BYTES = 2 * 1024 * 1024
+--- The most entries of one directory tree: each costs 500 bytes, so 1 MB holds 2000.
+local MAX_SNAPSHOT_ENTRIES = 4000
+
+--- Calls `fs`, raising the failure that its sentence means.
+function files.ask(operation, ...)
+  local results = table.pack(disk.try(operation, ...))
+  if not results[1] then
+    failure.raise_fs(results[2])
+  end
+  return table.unpack(results, 2, results.n)
+end
+
+--- `file`, `directory` or `absent`.
+function files.kind(path)
+  if not files.ask(fs.exists, path) then
+    return "absent"
+  end
+  return files.ask(fs.isDir, path) and "directory" or "file"
+end
+
+local function read(path)
+  local bytes, message = disk.read(path)
+  if not bytes then
+    failure.raise_fs(message)
+  end
+  return bytes
+end
+
+local function too_large(budget)
+  if budget.bytes > MAX_SNAPSHOT_BYTES or budget.entries > MAX_SNAPSHOT_ENTRIES then
+    failure.raise("too_large", "There is too much below this path to hash it.")
+  end
+end
+
+--- Adds every entry below `path` to `entries`, names relative to the top. The client's own
+-- directory and other mounts are left out where `budget.skip` says so, else refused.
+local function walk(path, relative, entries, budget)
+  for _, name in ipairs(files.ask(fs.list, path)) do
+    local full, below = paths.join(path, name), paths.join(relative, name)
+    if paths.is_protected(full) or paths.is_mount(full) then
+      if not budget.skip then
+        failure.raise("access_denied", "This directory holds the client's own files or another disk.")
+      end
+    elseif files.ask(fs.isDir, full) then
+      entries[#entries + 1] = { path = below, kind = "directory" }
+      walk(full, below, entries, budget)
+    else
+      local bytes = read(full)
+      entries[#entries + 1] = { path = below, kind = "file", bytes = bytes }
+      budget.bytes = budget.bytes + #bytes
+    end
+    budget.entries = #entries
+    too_large(budget)
+    budget.pause()
+  end
+end
+
+local function tree(path, pause, skip)
+  local entries = {}
+  walk(path, "", entries, { bytes = 0, entries = 0, pause = pause, skip = skip })
+  table.sort(entries, function(left, right)
+    return left.path < right.path
+  end)
+  return entries
+end
+
+local function hash_tree(entries, pause)
+  local lines = {}
+  for index, entry in ipairs(entries) do
+    local hash = entry.bytes and sha256.hex(entry.bytes, pause) or "-"
+    lines[index] = entry.path .. "\0" .. entry.kind .. "\0" .. hash .. "\n"
+    pause()
+  end
+  return sha256.hex(table.concat(lines), pause)
+end
+
+local function nothing() end
+
+local function look(path, pause, skip)
+  local kind = files.kind(path)
+  local shot = { path = path, kind = kind, skip = skip }
+  if kind == "file" then
+    shot.bytes = read(path)
+    shot.size = #shot.bytes
+    too_large({ bytes = shot.size, entries = 1 })
+  elseif kind == "directory" then
+    shot.entries = tree(path, pause, skip)
+    shot.size = 0
+  end
+  return shot
+end
+
+--- What is at a canonical path, with its hash.
+-- @tparam string path
+-- @tparam function pause called often; may yield
+-- @tparam ?boolean skip leave out the client's own files and other mounts instead of refusing
+-- @return `{path, kind, hash, size?, bytes?, entries?}`
+function files.snapshot(path, pause, skip)
+  local shot = look(path, pause, skip)
+  if shot.kind == "file" then
+    shot.hash = sha256.hex(shot.bytes, pause)
+  elseif shot.kind == "directory" then
+    shot.hash = hash_tree(shot.entries, pause)
+  else
+    shot.hash = files.ABSENT
+  end
+  return shot
+end
+
+--- Whether everything is still as in the snapshot, byte for byte. Never yields.
+function files.is_same(shot)
+  local now = look(shot.path, nothing, shot.skip)
+  if now.kind ~= shot.kind or now.bytes ~= shot.bytes then
+    return false
+  end
+  local before, after = shot.entries or {}, now.entries or {}
+  if #before ~= #after then
+    return false
+  end
+  for index, entry in ipairs(before) do
+    local other = after[index]
+    if entry.path ~= other.path or entry.kind ~= other.kind or entry.bytes ~= other.bytes then
+      return false
+    end
+  end
+  return true
+end
+
+--- Raises `not_a_directory` when something above the path is a file.
+function files.check_above(path)
+  local above = paths.parent(path)
+  while above ~= "" do
+    if files.kind(above) == "file" then
+      failure.raise("not_a_directory", "A part of the path is a file, not a directory.")
+    end
+    above = paths.parent(above)
+  end
+end
+
+return files

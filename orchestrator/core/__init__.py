@@ -1,0 +1,1 @@
+"""The pure core: values, machines and rules; no I/O, no clock, no randomness."""

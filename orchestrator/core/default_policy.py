@@ -1,0 +1,61 @@
+"""The shipped policy, as the text that the first ``serve`` writes to ``policy.toml``."""
+
+from typing import Final
+
+DEFAULT_POLICY_TOML: Final = '''\
+# What the model may do. The strictest matching rule wins: deny, then ask, then allow.
+# A tool that no rule covers is denied, or asks if it changes something.
+# Paths are globs on the canonical path from the root of the computer: * within a name,
+# ** across folders. Deny and ask ignore letter case, as the game does.
+schema_version = 1
+unknown_tool = "deny"
+
+[[rules]]
+id = "looking"
+effect = "allow"
+tools = ["cc_read", "cc_list", "local_read", "send_status", "ask_user"]
+reason = "Looking changes nothing."
+
+[[rules]]
+id = "changing"
+effect = "ask"
+tools = ["cc_write", "cc_delete", "local_write", "local_patch"]
+reason = "A change of files is shown to a person first."
+
+[[rules]]
+id = "running"
+effect = "ask"
+tools = ["cc_run_program", "cc_shell"]
+reason = "A program may do anything; a person decides."
+
+[[rules]]
+id = "boot-files"
+effect = "ask"
+tools = ["cc_write", "cc_delete"]
+paths = ["startup", "startup.lua", "startup/**", "disk*/startup", "disk*/startup.lua", "disk*/startup/**", ".settings"]
+risk = "high"
+reason = "It runs at every boot of the computer."
+
+[[rules]]
+id = "rom"
+effect = "deny"
+tools = ["cc_write", "cc_delete"]
+paths = ["rom", "rom/**"]
+reason = "/rom is part of the game and read-only."
+
+[[rules]]
+id = "own-files"
+effect = "deny"
+tools = ["cc_read", "cc_list", "cc_write", "cc_delete", "cc_run_program"]
+paths = [".cc-orchestrator", ".cc-orchestrator/**", "disk*/.cc-orchestrator", "disk*/.cc-orchestrator/**"]
+risk = "critical"
+reason = "The client keeps its token and its journal there."
+
+[[rules]]
+id = "command-computers"
+effect = "deny"
+tools = ["cc_write", "cc_delete", "cc_run_program", "cc_shell"]
+families = ["command"]
+risk = "critical"
+reason = "A command computer can change the whole world."
+'''

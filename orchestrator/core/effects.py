@@ -1,0 +1,136 @@
+"""What to do next: a pure function of the task and of what this actor still has in hand.
+
+Theory. The first rule that applies decides; several effects of one kind may run at once.
+A started call without an outcome is *mine* while this very actor, in this life, owns its send
+or its wait; else it is an orphan and is settled, never run again. Reads that the policy allows
+run at once (``run_safe``); what changes something waits until every sibling is decided
+(``hold``), then runs one at a time in the order of the reply.
+"""
+
+from collections.abc import Set
+from dataclasses import dataclass
+from itertools import groupby
+
+from orchestrator.core.approval import CallState
+from orchestrator.core.items import BlobRef, CallId, QuestionId, RequestId
+from orchestrator.core.task import AgentTask, CallRecord, Phase
+from orchestrator.core.wire import ComputerId, RunId
+
+
+@dataclass(frozen=True)
+class AskModel:
+    """Ask the model for its next reply."""
+
+    attempt: int
+
+
+@dataclass(frozen=True)
+class EvaluatePolicy:
+    """Read the reply and judge what it asks for."""
+
+    reply: BlobRef
+
+
+@dataclass(frozen=True)
+class Observe:
+    """Look at what these calls would touch, and ask a person."""
+
+    call_ids: tuple[CallId, ...]
+    reason: str
+    """``approval`` or ``outcome_unknown``."""
+
+
+@dataclass(frozen=True)
+class AwaitReview:
+    """Nothing to do until a person decides."""
+
+    request_id: RequestId
+
+
+@dataclass(frozen=True)
+class AwaitAnswer:
+    """Nothing to do until a person answers."""
+
+    question_id: QuestionId
+
+
+@dataclass(frozen=True)
+class RunTool:
+    """Do one call."""
+
+    call_id: CallId
+
+
+@dataclass(frozen=True)
+class AwaitRuns:
+    """Runs of this actor are under way."""
+
+    run_ids: tuple[RunId, ...]
+
+
+@dataclass(frozen=True)
+class Settle:
+    """Ask what became of runs whose outcome nobody heard; ``computer`` None: the workspace on this host."""
+
+    computer: ComputerId | None
+    call_ids: tuple[CallId, ...]
+
+
+@dataclass(frozen=True)
+class Rest:
+    """Nothing is left to do, ever."""
+
+
+Effect = AskModel | EvaluatePolicy | Observe | AwaitReview | AwaitAnswer | RunTool | AwaitRuns | Settle | Rest
+
+
+def next_effects(task: AgentTask, mine: Set[RunId] = frozenset()) -> tuple[Effect, ...]:
+    """The effects to perform now; ``mine``: run ids whose send or wait this actor owns."""
+    orphans = [record for record in task.open_runs if record.run_id not in mine]
+    if orphans:
+        return _settle(orphans)
+    owned = tuple(record.run_id for record in task.open_runs if record.run_id is not None)
+    match task.phase:
+        case Phase.ENDED:
+            return (AwaitRuns(owned),) if owned else (Rest(),)
+        case Phase.NEW:
+            return (Rest(),)
+        case Phase.QUEUED | Phase.THINKING | Phase.ASKED:
+            return (AskModel(task.attempt + 1),)
+        case Phase.REPLIED if task.reply is not None:
+            return (EvaluatePolicy(task.reply),)
+        case _:
+            return _act(task, owned)
+
+
+def _settle(orphans: list[CallRecord]) -> tuple[Effect, ...]:
+    ordered = sorted(orphans, key=lambda record: record.call.computer or "")
+    return tuple(
+        Settle(computer=computer, call_ids=tuple(record.call_id for record in group))
+        for computer, group in groupby(ordered, key=lambda record: record.call.computer)
+    )
+
+
+def _act(task: AgentTask, owned: tuple[RunId, ...]) -> tuple[Effect, ...]:
+    ready = [record for record in task.calls if record.state in (CallState.ALLOWED, CallState.APPROVED)]
+    safe = tuple(RunTool(record.call_id) for record in ready if not record.mutates)
+    if safe:
+        return safe
+    unknown = _in_state(task, CallState.OUTCOME_UNKNOWN)
+    unseen = _in_state(task, CallState.PROPOSED, CallState.STALE)
+    if task.request is not None:
+        return (AwaitReview(task.request.request_id),)
+    question = next((record.question_id for record in task.calls if record.state is CallState.ASKING), None)
+    if question is not None:
+        return (AwaitAnswer(question),)
+    if owned:
+        return (AwaitRuns(owned),)
+    if unknown:
+        return (Observe(unknown, "outcome_unknown"),)
+    if unseen:
+        return (Observe(unseen, "approval"),)
+    return (RunTool(ready[0].call_id),)
+
+
+def _in_state(task: AgentTask, *states: CallState) -> tuple[CallId, ...]:
+    return tuple(record.call_id for record in task.calls if record.state in states)

@@ -1,0 +1,220 @@
+"""The one tree of errors.
+
+Every class carries its wire ``code`` and its HTTP status; every instance says what happened
+and, where somebody can do something about it, what to do next (``remedy``).
+
+    OrchestratorError
+    ├── InvalidRequest        what was sent cannot be understood
+    │   ├── FrameRefused      a frame on a socket breaks the protocol
+    │   ├── ReplyRefused      the model's reply has no single reading
+    │   ├── PolicyInvalid     a policy file cannot be used
+    │   └── UnsafePath        a path leaves the place it must stay in
+    ├── Unauthenticated       nobody proved who is asking
+    ├── Forbidden             the one who asks may not
+    ├── NotFound              there is no such thing
+    ├── NotPending            the request is no longer open for decisions
+    ├── InvalidDecision       a decision does not fit what it decides
+    ├── TaskEnded             the task is over and takes no more commands
+    ├── Conflict              somebody appended first: fold again
+    ├── LeaseLost             another actor owns the task: stop at once
+    ├── StoreBusy             another process holds the store
+    ├── NewerSchema           the record was written by a newer version
+    ├── ComputerAway          the computer is not connected
+    ├── CallVoid              the computer refused the call: it never ran and never will
+    ├── CallLost              the session ended before the outcome was heard
+    ├── ComputerFailed        the computer answered with an error
+    ├── ToolFailed            a tool cannot do what was asked; the model is told
+    ├── ModelFailed           the model could not be asked
+    └── HitlInterventionRequired   a person has to decide (library form)
+"""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+
+class OrchestratorError(Exception):
+    """Something the orchestrator can explain: ``message`` says what, ``remedy`` what to do."""
+
+    code: ClassVar[str] = "internal"
+    http_status: ClassVar[int] = 500
+
+    def __init__(self, message: str, *, remedy: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.remedy}".strip()
+
+
+class InvalidRequest(OrchestratorError):
+    """What was sent cannot be understood."""
+
+    code = "invalid_request"
+    http_status = 422
+
+
+class FrameRefused(InvalidRequest):
+    """A frame on a socket breaks the protocol; the connection goes on."""
+
+    code = "bad_frame"
+
+
+class ReplyRefused(InvalidRequest):
+    """The model's reply has no single reading; ``message`` is the sentence for the model."""
+
+    code = "reply_refused"
+
+
+class PolicyInvalid(InvalidRequest):
+    """A policy file cannot be used; says which file, which rule and why."""
+
+    code = "policy_invalid"
+
+
+class UnsafePath(InvalidRequest):
+    """A path leaves the place it must stay in."""
+
+    code = "unsafe_path"
+
+
+class Unauthenticated(OrchestratorError):
+    """Nobody proved who is asking."""
+
+    code = "unauthenticated"
+    http_status = 401
+
+
+class Forbidden(OrchestratorError):
+    """The one who asks may not do this."""
+
+    code = "forbidden"
+    http_status = 403
+
+
+class NotFound(OrchestratorError):
+    """There is no such thing."""
+
+    code = "not_found"
+    http_status = 404
+
+
+class NotPending(OrchestratorError):
+    """The request is no longer open for decisions; the message says who decided, or why."""
+
+    code = "not_pending"
+    http_status = 409
+
+
+class InvalidDecision(OrchestratorError):
+    """A decision does not fit what it decides (wrong call, wrong verb, another digest)."""
+
+    code = "invalid_decision"
+    http_status = 409
+
+
+class TaskEnded(OrchestratorError):
+    """The task is over and takes no more commands."""
+
+    code = "task_ended"
+    http_status = 409
+
+
+class Conflict(OrchestratorError):
+    """Somebody appended to the task first; fold again, then decide whether it still holds."""
+
+    code = "conflict"
+    http_status = 409
+
+
+class LeaseLost(OrchestratorError):
+    """Another actor owns the task now; this one stops and settles nothing."""
+
+    code = "lease_lost"
+    http_status = 409
+
+
+class StoreBusy(OrchestratorError):
+    """Another process holds the store; the message names its pid."""
+
+    code = "store_busy"
+    http_status = 503
+
+
+class NewerSchema(OrchestratorError):
+    """A record was written by a newer version of the program."""
+
+    code = "newer_schema"
+    http_status = 500
+
+
+class ComputerAway(OrchestratorError):
+    """The computer is not connected; what needs it waits."""
+
+    code = "computer_away"
+    http_status = 503
+
+
+class CallVoid(OrchestratorError):
+    """The computer refused the call before anything was touched: it never ran and never will."""
+
+    code = "call_void"
+    http_status = 503
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+        """``below_fence``, ``busy`` or ``journal_failed``."""
+
+
+class CallLost(OrchestratorError):
+    """The session ended before the outcome of a call was heard; only the computer knows it."""
+
+    code = "call_lost"
+    http_status = 503
+
+
+class ComputerFailed(OrchestratorError):
+    """The computer answered a call with an error of its own."""
+
+    code = "computer_failed"
+    http_status = 502
+
+    def __init__(self, reason: str, message: str, data: dict[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.reason = reason
+        """The client's own code, such as ``stale`` or ``no_space_for_safe_write``."""
+        self.data = data or {}
+
+
+class ToolFailed(OrchestratorError):
+    """A tool cannot do what was asked; the message goes back to the model."""
+
+    code = "tool_failed"
+    http_status = 422
+
+
+class ModelFailed(OrchestratorError):
+    """The model could not be asked; the message says why and what to do."""
+
+    code = "model_failed"
+    http_status = 502
+
+
+class HitlInterventionRequired(OrchestratorError):
+    """A person has to decide before the task goes on (raised by the library form).
+
+    ``function_calls`` holds all calls of the step, ``task`` the paused task to go on with.
+    """
+
+    code = "hitl_required"
+    http_status = 409
+
+    def __init__(self, function_calls: Sequence[Any] = (), *, task: Any = None) -> None:
+        self.function_calls = list(function_calls)
+        self.task = task
+        first = self.function_calls[0] if self.function_calls else None
+        self.plugin_name: str | None = getattr(first, "plugin_name", None)
+        self.function_name: str | None = getattr(first, "function_name", None)
+        what = f" for {self.plugin_name}.{self.function_name}" if first is not None else ""
+        super().__init__(f"HITL intervention required{what}")

@@ -1,0 +1,439 @@
+"""The items of a task: frozen facts in past tense, one union, chained by hash.
+
+The items are the audit, the conversation and the state at once, and they are for ever: kinds
+may be added, none changed; tests/golden/items holds one of each released schema. A *draft*
+says what happened; the store *seals* it into an item inside the transaction that appends it,
+because version, previous hash and the computer's number are known only there.
+"""
+
+import hashlib
+import json
+from typing import Annotated, Any, Final, Literal, NewType
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from orchestrator.core.errors import InvalidRequest, NewerSchema
+from orchestrator.core.policy import BUILT_IN_CATALOG, PolicyDecision, RiskLevel
+from orchestrator.core.wire import ComputerId, RunId
+
+SCHEMA_VERSION: Final = 1
+GENESIS_HASH: Final = "0" * 64
+"""The previous hash of a task's first item."""
+
+TaskId = NewType("TaskId", str)
+ItemId = NewType("ItemId", str)
+CallId = NewType("CallId", str)
+RequestId = NewType("RequestId", str)
+QuestionId = NewType("QuestionId", str)
+
+EndStatus = Literal["Completed", "Failed", "Canceled"]
+RequestEnd = Literal["expired", "superseded", "stale", "canceled"]
+DecisionAction = Literal["approve", "reject", "check", "mark_done", "mark_failed", "retry"]
+OnReject = Literal["cancel", "continue"]
+
+
+class _Fact(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Actor(_Fact):
+    """Who caused an item: a person, the model, a computer, or the system itself."""
+
+    kind: Literal["person", "agent", "computer", "system"]
+    id: str
+    auth: str = ""
+    """How the identity was proved: ``token``, ``library``, or empty for the system."""
+
+
+SYSTEM: Final = Actor(kind="system", id="orchestrator")
+
+
+class BlobRef(_Fact):
+    """Large text or bytes, kept by hash in the store's blobs."""
+
+    sha256: str
+    size: int
+
+
+class ToolCall(_Fact):
+    """One call as the model asked for it, arguments validated and canonical."""
+
+    call_id: CallId
+    index: int
+    """Its place in the reply, from 0: results go back to the model in this order."""
+    tool: str
+    args: dict[str, Any]
+    computer: ComputerId | None = None
+    """None: the call touches no computer."""
+    call_digest: str
+    """sha256 of tool, tool version, canonical arguments and computer: identifies the call."""
+
+    @property
+    def plugin_name(self) -> str:
+        """The tool's plugin; ``unknown`` for a tool outside the catalog."""
+        spec = BUILT_IN_CATALOG.get(self.tool)
+        return spec.plugin if spec else "unknown"
+
+    @property
+    def function_name(self) -> str:
+        """The tool's full name."""
+        return self.tool
+
+
+class Observed(_Fact):
+    """What a call would touch, as it was found just before a person was asked."""
+
+    state: dict[str, str]
+    """Canonical path (or resolved program) to sha256 or ``absent``."""
+    diff: str | None = None
+    """Unified diff of a write; None when the call changes no text."""
+    program: str | None = None
+    """The resolved program of a run; None for other calls."""
+    note: str = ""
+    """What else a reviewer should know, such as that a file is not text."""
+
+
+class RequestedCall(_Fact):
+    """One call of an approval request, with all that a decision is bound to."""
+
+    call_id: CallId
+    observed: Observed
+    evaluation: PolicyDecision
+    action_digest: str
+
+
+class Usage(_Fact):
+    """Tokens of one model request, as the model's server counted them; 0 where it did not say."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+class TaskSubmitted(_Fact):
+    """A task came in."""
+
+    kind: Literal["task_submitted"] = "task_submitted"
+    prompt: str
+    user_id: str
+    session_id: str
+    computers: tuple[ComputerId, ...] = ()
+    model: str
+    max_steps: int
+    priority: int = 0
+    tag: str
+    """Random word of this task: fences tool output in the prompt as data."""
+    on_reject: OnReject = "cancel"
+
+
+class ModelAsked(_Fact):
+    """The model was asked for its next reply."""
+
+    kind: Literal["model_asked"] = "model_asked"
+    attempt: int
+    prompt_version: str
+    policy_version: str
+    view_digest: str
+    """sha256 of the messages sent: what the model saw can be proved later."""
+
+
+class ModelReplied(_Fact):
+    """The model's reply, whole and as it came."""
+
+    kind: Literal["model_replied"] = "model_replied"
+    raw: BlobRef
+    done_reason: str
+    usage: Usage = Usage()
+
+
+class ReplyRefused(_Fact):
+    """The reply had no single reading; ``reason`` is the sentence the model gets."""
+
+    kind: Literal["reply_refused"] = "reply_refused"
+    reason: str
+
+
+class CallsProposed(_Fact):
+    """The model asked for calls; the policy judged each."""
+
+    kind: Literal["calls_proposed"] = "calls_proposed"
+    explanation: str
+    calls: tuple[ToolCall, ...]
+    evaluations: tuple[PolicyDecision, ...]
+
+
+class ReviewRequested(_Fact):
+    """A person has to decide; the task pauses."""
+
+    kind: Literal["review_requested"] = "review_requested"
+    request_id: RequestId
+    reason: Literal["approval", "outcome_unknown"]
+    calls: tuple[RequestedCall, ...]
+    risk: RiskLevel
+    policy_version: str
+    expires_at: AwareDatetime | None = None
+    """None: it does not expire."""
+
+
+class Decision(_Fact):
+    """One person's decision on one call, bound to the digest of what was shown."""
+
+    call_id: CallId
+    action: DecisionAction
+    action_digest: str
+    reason: str = ""
+    on_reject: OnReject = "cancel"
+    retry_as: CallId | None = None
+    """The new call id of a ``retry``; None for other actions."""
+
+
+class DecisionRecorded(_Fact):
+    """A person decided one or more calls of a request."""
+
+    kind: Literal["decision_recorded"] = "decision_recorded"
+    request_id: RequestId
+    decisions: tuple[Decision, ...]
+    key: str = ""
+    """The idempotency key that came with it, if any."""
+
+
+class RequestEnded(_Fact):
+    """A request ended without a decision."""
+
+    kind: Literal["request_ended"] = "request_ended"
+    request_id: RequestId | None
+    """None: the calls had been allowed, and no longer are."""
+    end: RequestEnd
+    call_ids: tuple[CallId, ...]
+    """The calls it ended for."""
+    reason: str = ""
+
+
+class ToolStarted(_Fact):
+    """A call is about to touch the world; durable before it does."""
+
+    kind: Literal["tool_started"] = "tool_started"
+    call_id: CallId
+    run_id: RunId
+    """Names this one run on the computer's channel; never used twice."""
+    computer: ComputerId | None = None
+    number: int = 0
+    """Allotted by the store when it seals the item; 0 where no computer is touched."""
+    action_digest: str
+    """Computed again from what is about to be sent."""
+    before: dict[str, str] = {}
+    """Each touched path with its sha256 or ``absent``."""
+
+
+class ToolFinished(_Fact):
+    """A call ended, and how; ``text`` is what the model is told."""
+
+    kind: Literal["tool_finished"] = "tool_finished"
+    call_id: CallId
+    run_id: RunId
+    ok: bool
+    code: str | None = None
+    text: str
+    after: dict[str, str] = {}
+    """Each changed path with its sha256 or ``absent`` afterwards, where it is known."""
+
+
+class ToolSettled(_Fact):
+    """What the computer said of a call whose outcome had not been heard."""
+
+    kind: Literal["tool_settled"] = "tool_settled"
+    call_id: CallId
+    run_id: RunId
+    state: Literal["finished", "interrupted", "unknown", "void"]
+    ok: bool | None = None
+    """None unless finished."""
+    text: str = ""
+    reason: str = ""
+    """Why it is void, interrupted or unknown; shown to the reviewer and, if it ends so, to the model."""
+
+
+class QuestionAsked(_Fact):
+    """The model asked a person something; the task pauses."""
+
+    kind: Literal["question_asked"] = "question_asked"
+    question_id: QuestionId
+    call_id: CallId
+    question: str
+
+
+class QuestionAnswered(_Fact):
+    """A person answered."""
+
+    kind: Literal["question_answered"] = "question_answered"
+    question_id: QuestionId
+    answer: str
+
+
+class StatusSent(_Fact):
+    """The model told its user how it goes."""
+
+    kind: Literal["status_sent"] = "status_sent"
+    call_id: CallId
+    message: str
+
+
+class CancelRequested(_Fact):
+    """A person wants the task to stop."""
+
+    kind: Literal["cancel_requested"] = "cancel_requested"
+    reason: str = ""
+
+
+class LimitReached(_Fact):
+    """A limit of the task was reached before the next request to the model."""
+
+    kind: Literal["limit_reached"] = "limit_reached"
+    limit: Literal["max_steps", "model_output", "model_failed"]
+    detail: str = ""
+
+
+class TaskEnded(_Fact):
+    """The task is over."""
+
+    kind: Literal["task_ended"] = "task_ended"
+    status: EndStatus
+    status_reason: str
+    message: str = ""
+    explanation: str = ""
+    details: dict[str, Any] = {}
+    verified: bool | None = None
+    """False: the model claims a success for which there is no evidence; None: nobody judged it."""
+
+
+Fact = Annotated[
+    TaskSubmitted
+    | ModelAsked
+    | ModelReplied
+    | ReplyRefused
+    | CallsProposed
+    | ReviewRequested
+    | DecisionRecorded
+    | RequestEnded
+    | ToolStarted
+    | ToolFinished
+    | ToolSettled
+    | QuestionAsked
+    | QuestionAnswered
+    | StatusSent
+    | CancelRequested
+    | LimitReached
+    | TaskEnded,
+    Field(discriminator="kind"),
+]
+
+
+class Draft(_Fact):
+    """A fact before it is sealed: who, when and what, with an id so that a retry is recognised."""
+
+    item_id: ItemId
+    at: AwareDatetime
+    actor: Actor
+    fact: Fact
+
+
+class AgentTaskItem(_Fact):
+    """A sealed fact: one row of the journal."""
+
+    item_id: ItemId
+    task_id: TaskId
+    version: int
+    """1 for the first item of a task, then one more each."""
+    at: AwareDatetime
+    actor: Actor
+    role: Literal["user", "assistant", "tool", "system"]
+    schema_version: int = Field(default=SCHEMA_VERSION, alias="schema")
+    prev_hash: str
+    hash: str
+    fact: Fact
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+_ROLES: Final[dict[str, Literal["user", "assistant", "tool", "system"]]] = {
+    "task_submitted": "user",
+    "model_replied": "assistant",
+    "calls_proposed": "assistant",
+    "status_sent": "assistant",
+    "question_asked": "assistant",
+    "decision_recorded": "user",
+    "question_answered": "user",
+    "cancel_requested": "user",
+    "tool_finished": "tool",
+    "tool_settled": "tool",
+}
+
+_ITEM: TypeAdapter[AgentTaskItem] = TypeAdapter(AgentTaskItem)
+
+
+def seal(draft: Draft, *, task_id: TaskId, version: int, prev_hash: str, number: int | None = None) -> AgentTaskItem:
+    """The draft as the item of ``version``; ``number`` goes into a ``tool_started``."""
+    fact = draft.fact
+    if number is not None:
+        fact = fact.model_copy(update={"number": number})
+    item = AgentTaskItem(
+        item_id=draft.item_id,
+        task_id=task_id,
+        version=version,
+        at=draft.at,
+        actor=draft.actor,
+        role=_ROLES.get(fact.kind, "system"),
+        prev_hash=prev_hash,
+        hash="",
+        fact=fact,
+    )
+    return item.model_copy(update={"hash": item_hash(item)})
+
+
+def item_hash(item: AgentTaskItem) -> str:
+    """sha256 over the previous hash and the canonical JSON of everything else in the item."""
+    content = item.model_dump(mode="json", by_alias=True, exclude={"hash", "prev_hash"})
+    return hashlib.sha256(item.prev_hash.encode() + canonical_json(content)).hexdigest()
+
+
+def verify_chain(items: list[AgentTaskItem]) -> int | None:
+    """The version of the first item that does not follow from the one before; None: all do."""
+    prev_hash = GENESIS_HASH
+    for expected, item in enumerate(items, start=1):
+        if item.version != expected or item.prev_hash != prev_hash or item.hash != item_hash(item):
+            return expected
+        prev_hash = item.hash
+    return None
+
+
+def canonical_json(value: Any) -> bytes:
+    """JSON with sorted keys, no blanks and no escapes beyond need: what digests are taken over."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
+
+
+def encode_item(item: AgentTaskItem) -> bytes:
+    """The item as the store keeps it."""
+    return canonical_json(item.model_dump(mode="json", by_alias=True))
+
+
+def decode_item(data: bytes | str) -> AgentTaskItem:
+    """An item as the store kept it.
+
+    Raises NewerSchema for a record of a newer version, InvalidRequest for one that is no item.
+    """
+    try:
+        return _ITEM.validate_json(data)
+    except ValidationError as error:
+        schema = _schema_of(data)
+        if schema is not None and schema > SCHEMA_VERSION:
+            raise NewerSchema(
+                f"An item has schema {schema}; this version reads up to {SCHEMA_VERSION}.",
+                remedy="Start a newer version of cc-orchestrator on this store.",
+            ) from None
+        raise InvalidRequest(f"An item of the journal cannot be read: {error.errors()[0]['msg']}.") from None
+
+
+def _schema_of(data: bytes | str) -> int | None:
+    try:
+        schema = json.loads(data).get("schema")
+    except (ValueError, AttributeError):
+        return None
+    return schema if isinstance(schema, int) else None

@@ -1,0 +1,69 @@
+"""The canonical ComputerCraft path, and globs on it.
+
+Ten spellings of ``/startup.lua`` reach one file in the game; rules and claims see only the
+canonical one. The steps and their order are those of CC: Tweaked's ``FileSystem.sanitizePath``
+(FileSystem.java, 1.113.1).
+"""
+
+import re
+from functools import lru_cache
+from typing import Final
+
+from orchestrator.core.errors import UnsafePath
+
+MAX_PATH_BYTES: Final = 500
+"""So that a path fits the header of a frame six times over (each byte may be ``\\u00XX``)."""
+_PART_LIMIT: Final = 255
+_DROPPED: Final = re.compile('[\\x00-\\x1f"*:<>?|]')
+_DOTS: Final = re.compile(r"^\.{3,}$")
+
+
+def canonical_path(path: str) -> str:
+    """``path`` as the computer's file system will read it; the root is ``""``.
+
+    Raises UnsafePath when it climbs above the root or is longer than 500 bytes.
+    """
+    cleaned = _DROPPED.sub("", path.replace("\\", "/"))
+    parts: list[str] = []
+    for raw in cleaned.split("/"):
+        part = raw.strip(" \t")
+        if part in ("", ".") or _DOTS.match(part):
+            continue
+        if part == "..":
+            if not parts:
+                raise UnsafePath(f"The path {path!r} climbs above the root.", remedy="Leave out the leading '..'.")
+            parts.pop()
+            continue
+        parts.append(part[:_PART_LIMIT].strip(" \t") if len(part) >= _PART_LIMIT else part)
+    canonical = "/".join(parts)
+    if len(canonical.encode("utf-8", "surrogatepass")) > MAX_PATH_BYTES:
+        raise UnsafePath(f"The path has more than {MAX_PATH_BYTES} bytes.", remedy="Use a shorter path.")
+    return canonical
+
+
+def path_matches(pattern: str, canonical: str, *, ignore_case: bool) -> bool:
+    """Whether a canonical path matches a glob: ``*`` within a part, ``**`` across parts, ``?`` one character.
+
+    A leading ``/`` in the pattern means nothing: every path is counted from the root.
+    """
+    return _compiled(pattern, ignore_case).fullmatch(canonical) is not None
+
+
+@lru_cache(maxsize=1024)
+def _compiled(pattern: str, ignore_case: bool) -> re.Pattern[str]:
+    out: list[str] = []
+    rest = pattern.lstrip("/")
+    while rest:
+        if rest.startswith("/**") and rest in ("/**",):
+            out.append("(?:/.*)?")
+            rest = ""
+        elif rest.startswith("**/"):
+            out.append("(?:.*/)?")
+            rest = rest[3:]
+        elif rest.startswith("**"):
+            out.append(".*")
+            rest = rest[2:]
+        else:
+            out.append({"*": "[^/]*", "?": "[^/]"}.get(rest[0], re.escape(rest[0])))
+            rest = rest[1:]
+    return re.compile("".join(out), re.DOTALL | (re.IGNORECASE if ignore_case else 0))

@@ -1,0 +1,299 @@
+"""What the model may answer: one tool request, a batch of 2 to 4, or the final result.
+
+The reader is strict: a reply has exactly one reading or it is refused with one sentence that
+tells the model what to change. Nothing is repaired that would alter the content of a string,
+and nothing that is incomplete is taken.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal, NoReturn, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from orchestrator.core.errors import ReplyRefused
+
+MAX_CALLS: Final = 4
+MAX_REPLY_CHARS: Final = 400_000
+"""Above any sane token limit; bounds what the reader looks at."""
+_MAX_DEPTH: Final = 40
+_FENCE: Final = re.compile(r"\A```[A-Za-z0-9_-]*[ \t]*\r?\n(.*?)\r?\n?```\Z", re.DOTALL)
+_STRUCTURE: Final = re.compile(r'\\.|["\[\]{}]', re.DOTALL)
+
+_T = TypeVar("_T", bound=BaseModel)
+
+
+class _Args(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class _OnComputer(_Args):
+    computer: str | None = None
+    """Which computer; None where the task has exactly one."""
+
+
+class SendStatusArgs(_Args):
+    """Tell the user how it goes."""
+
+    message: str
+
+
+class AskUserArgs(_Args):
+    """Ask the user a question and wait for the answer."""
+
+    question: str
+
+
+class CcReadArgs(_OnComputer):
+    """Read a file on the computer."""
+
+    path: str
+
+
+class CcWriteArgs(_OnComputer):
+    """Write a file on the computer, whole."""
+
+    path: str
+    content: str
+
+
+class CcListArgs(_OnComputer):
+    """List a directory on the computer."""
+
+    path: str
+
+
+class CcDeleteArgs(_OnComputer):
+    """Delete a file or directory on the computer."""
+
+    path: str
+
+
+class CcRunProgramArgs(_OnComputer):
+    """Run a program on the computer and see its output."""
+
+    path: str
+    args: list[str] = []
+
+
+class CcShellArgs(_OnComputer):
+    """Run one command line of the computer's shell (no pipes, no &&)."""
+
+    command: str
+
+
+class LocalReadArgs(_Args):
+    """Read a file of the workspace on this host."""
+
+    path: str
+
+
+class LocalWriteArgs(_Args):
+    """Write a file of the workspace on this host, whole."""
+
+    path: str
+    content: str
+
+
+class LocalPatchArgs(_Args):
+    """Apply a unified diff to a file of the workspace on this host."""
+
+    path: str
+    patch: str
+
+
+TOOL_ARGS: Final[Mapping[str, type[BaseModel]]] = {
+    "send_status": SendStatusArgs,
+    "ask_user": AskUserArgs,
+    "cc_read": CcReadArgs,
+    "cc_write": CcWriteArgs,
+    "cc_list": CcListArgs,
+    "cc_delete": CcDeleteArgs,
+    "cc_run_program": CcRunProgramArgs,
+    "cc_shell": CcShellArgs,
+    "local_read": LocalReadArgs,
+    "local_write": LocalWriteArgs,
+    "local_patch": LocalPatchArgs,
+}
+"""The built-in tools and their arguments; the registry binds them to functions."""
+
+
+class _Reply(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class RequestedTool(_Reply):
+    """One call in a reply."""
+
+    tool: str
+    args: dict[str, Any] = {}
+
+
+class ToolRequest(_Reply):
+    """The model wants one call, or 2 to 4 at once."""
+
+    kind: Literal["tool"]
+    explanation: str = ""
+    tool_call: RequestedTool | None = None
+    tool_calls: tuple[RequestedTool, ...] | None = Field(default=None, min_length=2, max_length=MAX_CALLS, strict=False)
+
+    @model_validator(mode="after")
+    def _one_form(self) -> "ToolRequest":
+        if (self.tool_call is None) == (self.tool_calls is None):
+            raise ValueError("give either tool_call or tool_calls")
+        return self
+
+    @property
+    def calls(self) -> tuple[RequestedTool, ...]:
+        """The calls, whichever form they came in."""
+        return self.tool_calls or ((self.tool_call,) if self.tool_call else ())
+
+
+class FinalResult(_Reply):
+    """The model is done, well or not."""
+
+    kind: Literal["final"] = "final"
+    explanation: str = ""
+    success: bool
+    message: str
+    details: dict[str, Any] = {}
+
+
+AgentResponse = Annotated[ToolRequest | FinalResult, Field(discriminator="kind")]
+
+
+def read_reply(
+    text: str, *, finish_reason: str = "stop", tools: Mapping[str, type[BaseModel]] | None = None
+) -> ToolRequest | FinalResult:
+    """The one reading of a reply, with each call's arguments validated and canonical.
+
+    ``finish_reason`` is stop, length (cut at the limit) or aborted (the stream broke off).
+    ``tools`` None: the built-in tools. Raises ReplyRefused with the sentence for the model.
+    """
+    if finish_reason == "length":
+        _refuse("Your reply was cut off at the length limit. Send a shorter one, for example a smaller file or step.")
+    if finish_reason != "stop":
+        _refuse("Your reply broke off before its end. Send it again, whole.")
+    value = _load(_unfenced(text))
+    if not isinstance(value, dict):
+        _refuse(f"Your reply is a JSON {_kind_of(value)}, not an object. Send one JSON object with a kind.")
+    kind = value.get("kind")
+    if kind == "final":
+        return _validated(FinalResult, value)
+    if kind == "tool":
+        return _checked(_validated(ToolRequest, value), TOOL_ARGS if tools is None else tools)
+    _refuse(f'Your reply has kind {json.dumps(kind)[:40]}. The kind is "tool" or "final".')
+
+
+def canonical_args(tool: str, args: Mapping[str, Any], tools: Mapping[str, type[BaseModel]] = TOOL_ARGS) -> dict[str, Any]:
+    """The arguments validated by the tool's model, defaults left out.
+
+    Raises ReplyRefused for an unknown tool, an unknown or missing argument and a wrong type.
+    """
+    model = tools.get(tool)
+    if model is None:
+        _refuse(f"There is no tool {tool[:60]!r}. The tools are: {', '.join(sorted(tools))}.")
+    try:
+        return model.model_validate(dict(args)).model_dump(mode="json", exclude_defaults=True)
+    except ValidationError as error:
+        _refuse(f"The arguments of {tool} do not fit: {_first(error)}. It takes: {', '.join(model.model_fields)}.")
+
+
+def _unfenced(text: str) -> str:
+    if len(text) > MAX_REPLY_CHARS:
+        _refuse(f"Your reply has more than {MAX_REPLY_CHARS} characters. Send a smaller one.")
+    stripped = text.strip().removeprefix("\ufeff")
+    if not stripped:
+        _refuse("Your reply was empty. Send one JSON object.")
+    fenced = _FENCE.match(stripped)
+    return fenced.group(1) if fenced else stripped
+
+
+def _load(text: str) -> Any:
+    if _depth(text) > _MAX_DEPTH:
+        _refuse(f"Your reply nests deeper than {_MAX_DEPTH} levels. Send a flat JSON object.")
+    try:
+        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_int=_bounded_int)
+    except json.JSONDecodeError as error:
+        _refuse(
+            f"Your reply is not valid JSON: {error.msg} at line {error.lineno}, column {error.colno}. "
+            "Send only one JSON object, with quotes and line breaks inside strings escaped."
+        )
+    _no_surrogates(text, value)
+    return value
+
+
+def _depth(text: str) -> int:
+    """How deep brackets nest outside strings, in one pass: json.loads would recurse into a bomb."""
+    depth = deepest = 0
+    in_string = False
+    for token in _STRUCTURE.finditer(text):
+        mark = token.group()
+        if mark == '"':
+            in_string = not in_string
+        elif in_string or mark[0] == "\\":
+            continue
+        elif mark in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        else:
+            depth -= 1
+    return deepest
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            _refuse(f"Your reply has the key {key[:40]!r} twice. Send it once.")
+        found[key] = value
+    return found
+
+
+def _no_constant(name: str) -> NoReturn:
+    _refuse(f"Your reply has the value {name}, which is not JSON.")
+
+
+def _bounded_int(digits: str) -> int:
+    if len(digits) > 18:
+        _refuse("Your reply has a number with more than 18 digits.")
+    return int(digits)
+
+
+def _no_surrogates(text: str, value: Any) -> None:
+    if "\\u" not in text.lower() and text.isascii():
+        return
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        _refuse("Your reply has half of a surrogate pair in a string. Send the character itself.")
+
+
+def _validated(model: type[_T], value: dict[str, Any]) -> _T:
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        _refuse(f"Your reply does not fit: {_first(error)}.")
+
+
+def _checked(request: ToolRequest, tools: Mapping[str, type[BaseModel]]) -> ToolRequest:
+    calls = tuple(RequestedTool(tool=call.tool, args=canonical_args(call.tool, call.args, tools)) for call in request.calls)
+    if request.tool_call is not None:
+        return request.model_copy(update={"tool_call": calls[0]})
+    return request.model_copy(update={"tool_calls": calls})
+
+
+def _first(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False)[0]
+    where = ".".join(str(part) for part in first["loc"])
+    message = str(first["msg"]).removeprefix("Value error, ")
+    return f"{where}: {message}" if where else message
+
+
+def _kind_of(value: Any) -> str:
+    return {list: "list", str: "string", bool: "boolean", type(None): "null"}.get(type(value), "number")
+
+
+def _refuse(sentence: str) -> NoReturn:
+    raise ReplyRefused(sentence)

@@ -1,0 +1,337 @@
+"""The ports: what the house needs from outside, each with a contract that every adapter passes.
+
+The conformance suites are in ``orchestrator.testing``; a port's numbered contracts stand there.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal, NewType, Protocol
+
+from orchestrator.core.items import AgentTaskItem, BlobRef, Draft, RequestId, TaskId, Usage
+from orchestrator.core.task import AgentTask, TaskStatus
+from orchestrator.core.wire import ComputerId, RunId, SettledCall
+
+Token = NewType("Token", int)
+"""The fencing token of a lease: rises each time a task changes hands."""
+
+
+class Clock(Protocol):
+    """Where time comes from: the system, or a test."""
+
+    def now(self) -> datetime:
+        """The present time, aware, in UTC."""
+
+
+# -- store and queue ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TaskRow:
+    """One task in lists and in the queue: the projection that each append keeps true."""
+
+    task_id: TaskId
+    status: TaskStatus
+    version: int
+    user_id: str
+    session_id: str
+    prompt: str
+    """The first 200 characters."""
+    created_at: datetime
+    updated_at: datetime
+    computers: tuple[ComputerId, ...] = ()
+
+
+@dataclass(frozen=True)
+class Lease:
+    """The right to act for one task until it is not renewed in time."""
+
+    task_id: TaskId
+    token: Token
+
+
+Schedule = Literal["keep", "wake", "sleep"]
+"""What an append does to the queue entry: nothing, due at once, or due never (and lease given back)."""
+
+
+class TaskPersistenceManager(Protocol):
+    """The journal of tasks: append-only, fenced by version and token; the truth of the house.
+
+    Every method may raise ``OrchestratorError``; none blocks the event loop.
+    """
+
+    async def create(self, task_id: TaskId, drafts: Sequence[Draft]) -> list[AgentTaskItem]:
+        """A new task from its first drafts (``task_submitted`` first), due at once.
+
+        Creating it again with the same item ids answers the stored items; with others: Conflict.
+        """
+
+    async def append(
+        self,
+        task_id: TaskId,
+        version: int,
+        drafts: Sequence[Draft],
+        *,
+        status: TaskStatus,
+        schedule: Schedule = "keep",
+        token: Token | None = None,
+        number_for: ComputerId | None = None,
+        blobs: Sequence[bytes] = (),
+    ) -> list[AgentTaskItem]:
+        """The drafts sealed after ``version``, with row, queue, numbers and blobs in one transaction.
+
+        ``version`` is the task's version the caller folded. ``token`` fences: None for a command of
+        somebody who holds no lease. ``number_for``: allot this computer's next number and put it
+        into the (single) ``tool_started`` draft. Durable when it returns.
+
+        Raises NotFound; Conflict (version moved on, nothing written) unless the drafts' item ids
+        are already there, which answers the stored items; LeaseLost (the token is not the lease's),
+        which is checked before the version.
+        """
+
+    async def read(self, task_id: TaskId, after_version: int = 0) -> list[AgentTaskItem]:
+        """The items after ``after_version``, oldest first; empty for an unknown task."""
+
+    async def load(self, task_id: TaskId) -> AgentTask | None:
+        """The folded task, or None. Changing what it returns changes nothing."""
+
+    async def load_by_request_id(self, request_id: RequestId) -> AgentTask | None:
+        """The task that raised a request, whatever became of it since; None: never raised."""
+
+    async def list_tasks(self, *, status: TaskStatus | None = None, limit: int = 100) -> list[TaskRow]:
+        """The newest tasks first; ``status`` None: of any status."""
+
+    async def put_blob(self, content: bytes) -> BlobRef:
+        """Keep ``content`` by its sha256; keeping it twice is one blob."""
+
+    async def get_blob(self, sha256: str) -> bytes:
+        """The content. Raises NotFound."""
+
+    async def allot_number(
+        self, computer: ComputerId, *, at_least: int = 0, lease: Lease | None = None
+    ) -> int:
+        """The computer's next number: above every one before it, and not below ``at_least``.
+
+        With ``lease`` the transaction first checks that it still holds (raises LeaseLost).
+        """
+
+    async def add_token(self, token: "TokenRow") -> None:
+        """Keep a token's hash. Raises Conflict when the hash is already there."""
+
+    async def find_token(self, token_hash: str) -> "TokenRow | None":
+        """The token with this hash, revoked or not; None: there is none."""
+
+    async def revoke_tokens(self, kind: str, name: str) -> int:
+        """Revoke all tokens of a holder from now on; how many there were."""
+
+    async def list_tokens(self) -> "list[TokenRow]":
+        """All tokens, oldest first."""
+
+    async def close(self) -> None:
+        """Finish what was accepted, then let go of the store. Safe to call twice."""
+
+
+class TaskQueue(Protocol):
+    """The queue entries in the same rows: leases are on tasks, never on messages."""
+
+    async def lease(self, holder: str, lease_s: float) -> Lease | None:
+        """The due task of highest priority, longest due first, that nobody holds; None: there is none."""
+
+    async def renew(self, lease: Lease, lease_s: float) -> None:
+        """Hold on. Raises LeaseLost."""
+
+    async def park(
+        self, lease: Lease, version: int, *, due: datetime | None, waiting_for: ComputerId | None = None
+    ) -> None:
+        """Give the lease back and sleep until ``due`` (None: until woken) or until a wake.
+
+        Raises Conflict when the task has moved past ``version`` (nothing is lost: fold again), LeaseLost.
+        """
+
+    async def wake(self, task_id: TaskId) -> None:
+        """Make a task due at once; a task somebody holds stays theirs and becomes due when they let go."""
+
+    async def wake_waiting(self, computer: ComputerId) -> int:
+        """Wake every task that parked for this computer; how many there were."""
+
+    async def claim(self, lease: Lease, computers: Sequence[ComputerId]) -> ComputerId | None:
+        """Claim all of them for the task or none; the answer is one that another task has, None: claimed.
+
+        Raises LeaseLost.
+        """
+
+    async def release_claims(self, task_id: TaskId, keep: Sequence[ComputerId] = ()) -> None:
+        """Give back the task's claims except ``keep``, and wake the tasks that wait for those computers."""
+
+    async def next_due(self) -> datetime | None:
+        """When the next entry falls due that nobody holds; None: nothing is scheduled."""
+
+
+class Store(TaskPersistenceManager, TaskQueue, Protocol):
+    """Both in one: every adapter keeps task and queue entry in one row."""
+
+
+@dataclass(frozen=True)
+class TokenRow:
+    """A token at rest: only its hash."""
+
+    token_hash: str
+    kind: Literal["person", "computer"]
+    name: str
+    roles: tuple[str, ...] = ()
+    """``submitter``, ``reviewer``, ``admin``; empty for a computer."""
+    created_at: datetime | None = None
+    revoked: bool = False
+
+
+# -- people ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Who is asking, as the authentication layer found out; never taken from a body."""
+
+    kind: Literal["person", "computer"]
+    name: str
+    roles: tuple[str, ...] = ()
+    auth: str = "token"
+
+
+class RequestAuthorizer(Protocol):
+    """Tells who is asking, and whether they may decide for a task."""
+
+    async def authenticate(self, authorization: str | None) -> Identity:
+        """The identity behind an ``Authorization`` header. Raises Unauthenticated."""
+
+    def may_decide(self, identity: Identity, task: AgentTask) -> bool:
+        """Whether this identity may decide requests of this task."""
+
+
+# -- bus ---------------------------------------------------------------------------------
+
+
+class Bus(Protocol):
+    """Hints between parts: a lost one costs latency, never truth."""
+
+    def publish(self, subject: str, payload: Mapping[str, Any]) -> None:
+        """Tell whoever listens; never blocks, never fails."""
+
+    def subscribe(self, subject: str, handler: Callable[[Mapping[str, Any]], None]) -> Callable[[], None]:
+        """Call ``handler`` with each payload; the answer ends the subscription."""
+
+
+# -- model -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ChatMessage:
+    """One message of the view that a model is sent."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True)
+class ModelReply:
+    """One whole reply."""
+
+    text: str
+    done_reason: str = "stop"
+    """``stop``, ``length`` (cut at the limit) or ``aborted`` (the stream ended without its last line)."""
+    usage: Usage = Usage()
+
+
+class ChatModel(Protocol):
+    """One request, one structured reply; no native tool calls."""
+
+    @property
+    def name(self) -> str:
+        """The name tasks and logs show."""
+
+    async def reply(self, messages: Sequence[ChatMessage]) -> ModelReply:
+        """The next reply to these messages. Raises ModelFailed."""
+
+
+# -- computers and workspace -------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CallResult:
+    """What a computer answered to a call that it finished without an error."""
+
+    data: dict[str, Any] = field(default_factory=dict)
+    body: bytes = b""
+
+
+@dataclass(frozen=True)
+class ComputerInfo:
+    """A computer as it introduced itself, and whether it is connected now."""
+
+    computer: ComputerId
+    online: bool
+    label: str | None = None
+    host: str = ""
+    family: str = "computer"
+    computer_id: int | None = None
+
+
+class Computers(Protocol):
+    """The computers in the game, through whichever socket they hang on."""
+
+    def info(self, computer: ComputerId) -> ComputerInfo | None:
+        """What is known of a computer; None: it never said hello since this node started."""
+
+    def list_computers(self) -> list[ComputerInfo]:
+        """All that said hello since this node started."""
+
+    async def call(
+        self,
+        computer: ComputerId,
+        *,
+        run_id: RunId,
+        task_id: str,
+        number: int,
+        method: str,
+        params: Mapping[str, Any],
+        body: bytes = b"",
+    ) -> CallResult:
+        """Write the call's frame, once, and wait for its outcome.
+
+        Raises ComputerAway (not connected: no frame was written), CallVoid (the computer refused it
+        unrun), ComputerFailed (it answered with an error), CallLost (the session ended: only a
+        settle can tell).
+        """
+
+    async def settle(
+        self, computer: ComputerId, *, run_ids: Sequence[RunId], number: int
+    ) -> "dict[RunId, Settlement]":
+        """Raise the computer's fence to ``number`` and ask what became of these runs.
+
+        Raises ComputerAway, CallLost (ask again later with a new number).
+        """
+
+    def acknowledge(self, computer: ComputerId, run_id: RunId, number: int) -> None:
+        """Let the computer forget an outcome that is durable here; a hint when it is away."""
+
+
+@dataclass(frozen=True)
+class Settlement:
+    """What became of one run: the journal's word, and the result itself where it is still in memory."""
+
+    call: SettledCall
+    result: "CallResult | Exception | None" = None
+    """None: not finished, or finished and its output lost with a reboot."""
+
+
+class Workspace(Protocol):
+    """The one directory on this host in which ``local_*`` may work."""
+
+    @property
+    def root(self) -> Path:
+        """The directory itself."""
+
+    def resolve(self, path: str) -> Path:
+        """The file inside. Raises UnsafePath when ``path`` leaves the workspace by any way."""
+
+

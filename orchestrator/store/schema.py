@@ -1,0 +1,66 @@
+"""The tables of the SQL stores and the way there from every older version.
+
+The text is read by both dialects: SQLite takes any type name, and BYTEA leaves bytes as they
+are. Times are microseconds since 1970 in UTC; computers and roles are JSON arrays.
+"""
+
+from typing import Final
+
+SCHEMA_KEY: Final = "cc-orchestrator schema"
+"""The row of ``meta`` whose value is the number of migrations that the tables have seen."""
+
+HAS_META: Final = "SELECT value FROM meta WHERE name = ?"
+SET_META: Final = "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+
+_FIRST: Final = (
+    "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    """CREATE TABLE items (
+        task_id TEXT NOT NULL,
+        version BIGINT NOT NULL,
+        item_id TEXT NOT NULL,
+        data TEXT NOT NULL,
+        PRIMARY KEY (task_id, version),
+        UNIQUE (task_id, item_id)
+    )""",
+    """CREATE TABLE tasks (
+        task_id TEXT PRIMARY KEY,
+        status TEXT NOT NULL,
+        version BIGINT NOT NULL,
+        head_hash TEXT NOT NULL,
+        user_id TEXT NOT NULL,
+        session_id TEXT NOT NULL,
+        prompt TEXT NOT NULL,
+        computers TEXT NOT NULL,
+        priority BIGINT NOT NULL,
+        created_at BIGINT NOT NULL,
+        updated_at BIGINT NOT NULL,
+        due BIGINT,
+        holder TEXT,
+        token BIGINT NOT NULL DEFAULT 0,
+        lease_until BIGINT NOT NULL DEFAULT 0,
+        lease_for BIGINT NOT NULL DEFAULT 0,
+        waiting_for TEXT,
+        woken SMALLINT NOT NULL DEFAULT 0
+    )""",
+    "CREATE INDEX tasks_newest ON tasks (created_at, task_id)",
+    "CREATE INDEX tasks_by_status ON tasks (status, created_at, task_id)",
+    # In the order in which lease() wants them, so that a long queue is not sorted for each lease.
+    "CREATE INDEX tasks_due ON tasks (priority DESC, due, task_id) WHERE due IS NOT NULL",
+    "CREATE INDEX tasks_held ON tasks (task_id) WHERE holder IS NOT NULL",
+    "CREATE INDEX tasks_waiting ON tasks (waiting_for, task_id) WHERE waiting_for IS NOT NULL",
+    "CREATE TABLE requests (request_id TEXT PRIMARY KEY, task_id TEXT NOT NULL)",
+    "CREATE TABLE computers (computer TEXT PRIMARY KEY, number BIGINT NOT NULL, task TEXT)",
+    "CREATE INDEX computers_claimed ON computers (task, computer) WHERE task IS NOT NULL",
+    "CREATE TABLE blobs (sha256 TEXT PRIMARY KEY, content BYTEA NOT NULL)",
+    """CREATE TABLE tokens (
+        token_hash TEXT PRIMARY KEY,
+        kind TEXT NOT NULL,
+        name TEXT NOT NULL,
+        roles TEXT NOT NULL,
+        created_at BIGINT NOT NULL,
+        revoked SMALLINT NOT NULL DEFAULT 0
+    )""",
+)
+
+MIGRATIONS: Final = (_FIRST,)
+"""One step per version, run in order and never changed once released; new steps go at the end."""

@@ -1,0 +1,103 @@
+"""What every store does with drafts before it writes them, and the sentences of its refusals."""
+
+from collections.abc import Sequence
+
+from orchestrator.core.errors import Conflict, InvalidRequest, LeaseLost, NotFound, OrchestratorError
+from orchestrator.core.items import AgentTaskItem, Draft, RequestId, ReviewRequested, TaskId, TaskSubmitted, seal
+
+PROMPT_HEAD_CHARS = 200
+"""What lists show of a prompt: a line or two, however long the prompt is."""
+
+
+def check_drafts(drafts: Sequence[Draft], *, numbered: bool = False) -> None:
+    """Refuse drafts that no store may seal.
+
+    ``numbered``: a computer's number is to be allotted for them. Raises InvalidRequest.
+    """
+    if not drafts:
+        raise InvalidRequest("An append needs at least one draft.")
+    if len(drafts) > 1 and len({draft.item_id for draft in drafts}) != len(drafts):
+        raise InvalidRequest("Two drafts of one append have the same item id.")
+    if numbered and sum(draft.fact.kind == "tool_started" for draft in drafts) != 1:
+        raise InvalidRequest("A number is allotted for exactly one tool_started; append each call's start alone.")
+
+
+def submitted(drafts: Sequence[Draft]) -> TaskSubmitted:
+    """The fact that starts a task. Raises InvalidRequest when the first draft is another."""
+    check_drafts(drafts)
+    fact = drafts[0].fact
+    if not isinstance(fact, TaskSubmitted):
+        raise InvalidRequest(f"A task starts with task_submitted, not with {fact.kind}.")
+    return fact
+
+
+def seal_drafts(
+    drafts: Sequence[Draft], *, task_id: TaskId, version: int, head_hash: str, number: int | None = None
+) -> list[AgentTaskItem]:
+    """The drafts as the items after ``version``, each chained to the one before."""
+    items: list[AgentTaskItem] = []
+    for draft in drafts:
+        version += 1
+        own = number if draft.fact.kind == "tool_started" else None
+        item = seal(draft, task_id=task_id, version=version, prev_hash=head_hash, number=own)
+        head_hash = item.hash
+        items.append(item)
+    return items
+
+
+def requests_of(drafts: Sequence[Draft]) -> list[RequestId]:
+    """The requests that the drafts raise."""
+    return [draft.fact.request_id for draft in drafts if isinstance(draft.fact, ReviewRequested)]
+
+
+def no_task(task_id: TaskId) -> NotFound:
+    """The refusal of a task that was never created."""
+    return NotFound(f"There is no task {task_id}.", remedy="Look it up in the list of tasks.")
+
+
+def no_blob(sha256: str) -> NotFound:
+    """The refusal of a hash that the store has no content for."""
+    return NotFound(f"There is no blob {sha256}.")
+
+
+def already_created(task_id: TaskId) -> Conflict:
+    """The refusal of a second creation from other drafts."""
+    return Conflict(f"Task {task_id} was created from other items.", remedy="Take a new task id.")
+
+
+def moved_on(task_id: TaskId, present: int, expected: int) -> Conflict:
+    """The refusal of a version that is not the task's."""
+    return Conflict(
+        f"Task {task_id} is at version {present}, not {expected}.", remedy="Read the newer items, fold, decide again."
+    )
+
+
+def partly_there(task_id: TaskId) -> Conflict:
+    """The refusal of drafts of which the journal has some but not all."""
+    return Conflict(
+        f"Some of these items are already in task {task_id}, others are not.",
+        remedy="Append again what was appended together, or take new item ids.",
+    )
+
+
+def raised_before(request_id: RequestId) -> InvalidRequest:
+    """The refusal of a request id that is already taken."""
+    return InvalidRequest(f"Request {request_id} was raised before.", remedy="Every request needs a new random id.")
+
+
+def lease_lost(task_id: TaskId) -> LeaseLost:
+    """The refusal of a token that is not the lease's."""
+    return LeaseLost(
+        f"The lease on task {task_id} was given back or taken over.",
+        remedy="Stop acting for the task; whoever leases it next settles what is open.",
+    )
+
+
+def token_exists() -> Conflict:
+    """The refusal of a token's hash that is already kept."""
+    return Conflict("This token is already in the store.", remedy="Make a new random token.")
+
+
+def store_closed() -> OrchestratorError:
+    """The refusal of everything after ``close``."""
+    return OrchestratorError("The store is closed.", remedy="Open it again with open_store().")

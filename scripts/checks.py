@@ -1,0 +1,187 @@
+"""The checks of the house, one after the other; ``scripts/test.py`` starts this inside ``.venv``.
+
+One line per check, with its time; output only of what fails. A check whose tool is not here
+and cannot be installed is named and skipped, and fails with ``--require-all``. pytest's
+closing line and a line that counts the checks end the output.
+"""
+
+import argparse
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import tools
+
+ROOT = Path(__file__).resolve().parent.parent
+CHECK_LIMIT_S = 20 * 60
+"""More than the 15 minutes that pytest allows itself, so that pytest says what hangs."""
+DEEP_LIMIT_S = 12 * 60 * 60
+COUNTS = re.compile(r"=+ (.*\d (?:passed|failed|error|skipped).*) =+")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line asked for."""
+
+    require_all: bool
+    deep: bool
+    pytest: tuple[str, ...]
+
+    @property
+    def limit_s(self) -> float:
+        """How long one check may take."""
+        return DEEP_LIMIT_S if self.deep else CHECK_LIMIT_S
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a check ended; ``note`` goes on its line, ``output`` below it when the check failed."""
+
+    status: Literal["ok", "failed", "skipped"]
+    note: str = ""
+    output: str = ""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run all checks; 0 only when none failed (and, with ``--require-all``, none was skipped)."""
+    options = parse(arguments)
+    began = time.monotonic()
+    outcomes: list[Outcome] = []
+    for name, check in CHECKS.items():
+        print(f"{name:<26}", end=" ", flush=True)
+        started = time.monotonic()
+        outcome = check(options)
+        outcomes.append(outcome)
+        print(f"{outcome.status:<8}{time.monotonic() - started:6.1f} s  {outcome.note}".rstrip(), flush=True)
+        if outcome.status == "failed" and outcome.output:
+            print(outcome.output.rstrip(), flush=True)
+    count = {status: sum(one.status == status for one in outcomes) for status in ("ok", "failed", "skipped")}
+    closing = next((one.note for name, one in zip(CHECKS, outcomes, strict=True) if name == "pytest"), "")
+    print(f"\n===== pytest: {closing or 'did not run to its end'} =====")
+    summary = f"checks: {count['ok']} ok, {count['failed']} failed, {count['skipped']} skipped"
+    required = " (--require-all: a skipped check is a failed one)" if options.require_all and count["skipped"] else ""
+    print(f"{summary} in {time.monotonic() - began:.0f} s{required}", flush=True)
+    return 1 if count["failed"] or required else 0
+
+
+def parse(arguments: Sequence[str]) -> Options:
+    """The options; what follows ``--`` is pytest's."""
+    cut = list(arguments).index("--") if "--" in arguments else len(arguments)
+    parser = argparse.ArgumentParser(
+        prog="scripts/test.py", description="Every check of the house.", epilog="What follows -- goes to pytest."
+    )
+    parser.add_argument("--require-all", action="store_true", help="fail when something had to be skipped")
+    parser.add_argument("--deep", action="store_true", help="run the long proofs too")
+    known = parser.parse_args(arguments[:cut])
+    return Options(require_all=known.require_all, deep=known.deep, pytest=tuple(arguments[cut + 1 :]))
+
+
+# -- the checks ---------------------------------------------------------------------------
+
+
+def ruff_check(options: Options) -> Outcome:
+    """Lint."""
+    return judged([sys.executable, "-m", "ruff", "check", "--quiet", "."], options)
+
+
+def ruff_format(options: Options) -> Outcome:
+    """Whether every Python file is laid out as the formatter would."""
+    return judged([sys.executable, "-m", "ruff", "format", "--check", "."], options)
+
+
+def mypy(options: Options) -> Outcome:
+    """Types."""
+    return judged([sys.executable, "-m", "mypy"], options)
+
+
+def luacheck(options: Options) -> Outcome:
+    """Lint of the Lua client and its specs."""
+    return with_tool(tools.luacheck(), ["--codes", "--no-color", *lua_files()], options)
+
+
+def stylua(options: Options) -> Outcome:
+    """Layout of the Lua client and its specs."""
+    return with_tool(tools.stylua(), ["--check", *lua_files()], options)
+
+
+def bundle(options: Options) -> Outcome:
+    """Whether the client's single file is what its modules say."""
+    return judged([sys.executable, "scripts/bundle_client.py", "--check"], options)
+
+
+def pytest(options: Options) -> Outcome:
+    """All tests, Lua specs included; the branches of the core are counted on the way."""
+    which = ("-o", f"session_timeout={DEEP_LIMIT_S}") if options.deep else ("-m", "not deep")
+    run = [sys.executable, "-m", "coverage", "run", "-m", "pytest", "--color=no", *which, *options.pytest]
+    outcome = judged(run, options)
+    closing = COUNTS.findall(outcome.output)
+    return replace(outcome, note=closing[-1]) if closing else outcome
+
+
+def core_coverage(options: Options) -> Outcome:
+    """Whether the tests went through every branch of the core."""
+    if options.pytest:
+        return Outcome("ok", note="not asked: only some of the tests ran")
+    return judged([sys.executable, "-m", "coverage", "report"], options)
+
+
+CHECKS: dict[str, Callable[[Options], Outcome]] = {
+    "ruff check": ruff_check,
+    "ruff format": ruff_format,
+    "mypy --strict": mypy,
+    "luacheck": luacheck,
+    "stylua": stylua,
+    "client bundle": bundle,
+    "pytest": pytest,
+    "branches of core": core_coverage,
+}
+
+
+# -- hands --------------------------------------------------------------------------------
+
+
+def judged(command: Sequence[str], options: Options) -> Outcome:
+    """Run a command in the checkout: its exit code is the verdict."""
+    try:
+        done = subprocess.run(
+            command,
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=options.limit_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        said = error.stdout.decode(errors="replace") if isinstance(error.stdout, bytes) else ""
+        return Outcome("failed", note=f"took more than {options.limit_s:.0f} s", output=said)
+    if done.returncode:
+        return Outcome("failed", note=f"exit code {done.returncode}", output=done.stdout)
+    return Outcome("ok", output=done.stdout)
+
+
+def with_tool(tool: Path | tools.Missing, arguments: Sequence[str], options: Options) -> Outcome:
+    """Run a tool that is not Python's, or say why it is not here."""
+    if isinstance(tool, tools.Missing):
+        return Outcome("skipped", note=tool.why)
+    return judged([str(tool), *arguments], options)
+
+
+def lua_files() -> list[str]:
+    """The Lua that people write: not the bundle, which is made from it."""
+    every = (path for room in ("cc_client", "tests") for path in sorted((ROOT / room).rglob("*.lua")))
+    return [str(path.relative_to(ROOT)) for path in every if path != ROOT / "cc_client" / "client.lua"]
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit("\ninterrupted")

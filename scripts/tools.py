@@ -1,0 +1,98 @@
+"""The two tools that Python's packages do not have: luacheck and stylua.
+
+luacheck comes from the system's packages (Debian's ``lua-check``), stylua as a native binary
+from npm, into ``.venv/tools``. Where a person would have to be asked for the right to install,
+nothing is installed and the sentence says what to do.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+TOOLS: Final = Path(sys.prefix) / "tools"
+STYLUA: Final = "@johnnymorganz/stylua-bin"
+STYLUA_VERSION: Final = "2.5.2"
+"""One version for everybody: another one may lay out differently."""
+INSTALL_LIMIT_S: Final = 300
+"""npm from Debian is some 300 packages; on a slow network that takes minutes."""
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A tool that is not here and cannot be installed; ``why`` ends with what to do."""
+
+    why: str
+
+
+def luacheck() -> Path | Missing:
+    """The luacheck on PATH, or the one from apt where that needs no password."""
+    return _on_path("luacheck") or _from_apt("luacheck", ["lua-check"])
+
+
+def stylua() -> Path | Missing:
+    """The one version of stylua, installed into ``.venv/tools`` when it is not there yet."""
+    home = TOOLS / f"stylua-{STYLUA_VERSION}"
+    ready = _binary(home)
+    if ready:
+        return ready
+    npm = _on_path("npm") or _from_apt("npm", ["nodejs", "npm"])
+    if isinstance(npm, Missing):
+        return npm
+    home.mkdir(parents=True, exist_ok=True)
+    install = [str(npm), "install", "--prefix", str(home), "--no-audit", "--no-fund", f"{STYLUA}@{STYLUA_VERSION}"]
+    problem = _run(install)
+    return _binary(home) or Missing(
+        f"npm could not install {STYLUA} {STYLUA_VERSION}: {problem or 'no binary for here'}"
+    )
+
+
+def _binary(home: Path) -> Path | None:
+    """The native binary beside npm's wrapper: it starts at once and needs no node."""
+    found = sorted(home.glob("node_modules/@johnnymorganz/stylua-bin-*/stylua*"))
+    return next((path for path in found if os.access(path, os.X_OK)), None)
+
+
+def _on_path(name: str) -> Path | None:
+    found = shutil.which(name)
+    return Path(found) if found else None
+
+
+def _from_apt(name: str, packages: Sequence[str]) -> Path | Missing:
+    wanted = " ".join(packages)
+    if not shutil.which("apt-get"):
+        return Missing(f"{name} is not on PATH; install it with your system's packages (Debian: {wanted})")
+    if os.name != "posix" or os.geteuid() != 0:
+        return Missing(f"{name} is not on PATH; run: sudo apt-get install {wanted}")
+    install = ["apt-get", "install", "--yes", "--no-install-recommends", *packages]
+    if _run(install):
+        # A fresh system has no lists yet, an old one has lists of packages that are gone.
+        _run(["apt-get", "update"])
+        problem = _run(install)
+        if problem:
+            return Missing(f"apt-get could not install {wanted}: {problem}")
+    return _on_path(name) or Missing(f"apt-get installed {wanted}, yet {name} is not on PATH")
+
+
+def _run(command: Sequence[str]) -> str:
+    """The last line that a failing command said; empty when it succeeded."""
+    quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    try:
+        done = subprocess.run(
+            command,
+            env=quiet,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=INSTALL_LIMIT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"took more than {INSTALL_LIMIT_S} s"
+    said = (done.stderr or done.stdout).strip().splitlines()
+    return "" if done.returncode == 0 else (said[-1] if said else f"exit code {done.returncode}")
