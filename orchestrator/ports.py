@@ -161,6 +161,9 @@ class TaskQueue(Protocol):
         Raises LeaseLost.
         """
 
+    async def claimant(self, computer: ComputerId) -> TaskId | None:
+        """The task that has claimed a computer, ended ones included; None: it is free."""
+
     async def release_claims(self, task_id: TaskId, keep: Sequence[ComputerId] = ()) -> None:
         """Give back the task's claims except ``keep``, and wake the tasks that wait for those computers."""
 
@@ -294,13 +297,14 @@ class Computers(Protocol):
         number: int,
         method: str,
         params: Mapping[str, Any],
-        body: bytes = b"",
+        body: bytes | None = None,
+        wait_s: float = 60.0,
     ) -> CallResult:
-        """Write the call's frame, once, and wait for its outcome.
+        """Write the call's frame, once, and wait up to ``wait_s`` seconds for its outcome.
 
         Raises ComputerAway (not connected: no frame was written), CallVoid (the computer refused it
-        unrun), ComputerFailed (it answered with an error), CallLost (the session ended: only a
-        settle can tell).
+        unrun), ComputerFailed (it answered with an error), CallLost (the session ended or the wait
+        did: only a settle can tell).
         """
 
     async def settle(
@@ -331,7 +335,17 @@ class Workspace(Protocol):
     def root(self) -> Path:
         """The directory itself."""
 
-    def resolve(self, path: str) -> Path:
-        """The file inside. Raises UnsafePath when ``path`` leaves the workspace by any way."""
+    def read_bytes(self, path: str) -> bytes | None:
+        """The bytes of a file inside; None: there is none. Raises UnsafePath, ToolFailed (not a file, too large)."""
 
+    def stage(self, name: str, data: bytes) -> None:
+        """Keep bytes under a name, on disk, apart from the files; staging again replaces. Raises ToolFailed."""
 
+    def commit(self, name: str, path: str) -> None:
+        """Make the staged bytes the file at ``path``, in one atomic step; the mode of an old file stays.
+
+        Raises UnsafePath when ``path`` leaves the workspace by any way, ToolFailed when nothing is staged.
+        """
+
+    def discard(self, name: str) -> bool:
+        """Take staged bytes away; False: they were not there any more."""

@@ -1,7 +1,7 @@
 """Makes the checkout's own ``.venv`` and runs a command in it; needs nothing but Python.
 
 Theory of operation. ``.venv/cc-orchestrator.json`` says what the environment is: for which
-Python, which checkout, which ``pyproject.toml`` and which extras, and whether it is ``ready``.
+Python, which checkout, which project table and which extras, and whether it is ``ready``.
 It is ``building`` from before the first byte of an installation until after the last, so an
 environment that somebody interrupted is known as such and made anew. Whoever changes
 anything holds ``.venv.lock``; whoever finds everything ready takes no lock and is through
@@ -54,7 +54,8 @@ def run(extras: "Sequence[str]", arguments: "Sequence[str]") -> "NoReturn":
     except Refused as refusal:
         sys.exit(f"cc-orchestrator: {refusal}")
     except KeyboardInterrupt:
-        sys.exit("\ncc-orchestrator: interrupted; the same command starts over.")
+        print("\ncc-orchestrator: interrupted; the same command starts over.", file=sys.stderr)
+        sys.exit(128 + signal.SIGINT)
     except OSError as error:
         sys.exit(f"cc-orchestrator: {error}; the checkout must be writable.")
     _become([str(_venv_python()), *arguments])
@@ -81,15 +82,7 @@ def have_environment(extras: "list[str]") -> None:
         stamp = _read_stamp()
         if VENV.exists() and not _is_ours_and_whole(stamp):
             _put_away(stamp)
-        try:
-            _build(extras)
-        except Refused:
-            if not _is_ours_and_whole(stamp):
-                raise
-            # What was there before may be what is in the way: once more, from nothing.
-            say("that did not work with the .venv that is here; making it anew")
-            _put_away(stamp)
-            _build(extras)
+        _build(extras)
         say("ready")
 
 
@@ -97,7 +90,12 @@ def have_environment(extras: "list[str]") -> None:
 
 
 def _wanted(extras: "Sequence[str]") -> "dict[str, object]":
-    project = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
+    """What a stamp must say; of ``pyproject.toml`` only what an installation depends on."""
+    import tomllib  # not at the top: an old Python has to get as far as its refusal
+
+    told = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    parts = [told.get("build-system"), told.get("project"), told.get("tool", {}).get("hatch")]
+    project = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
     return {"python": sys.implementation.cache_tag, "checkout": str(ROOT), "project": project, "extras": list(extras)}
 
 
@@ -144,11 +142,13 @@ def _build(extras: "Sequence[str]") -> None:
     stamp = _read_stamp()
     fresh = not _venv_python().exists()
     every = sorted(set(extras) | (set() if fresh else _extras_of(stamp)))
+    uv = shutil.which("uv")
+    if fresh and not uv:
+        _refuse_without_ensurepip()
     VENV.mkdir(exist_ok=True)
     _write_stamp("building", every)
     LOG.write_text("", encoding="utf-8")
     what = f"{ROOT}[{','.join(every)}]"
-    uv = shutil.which("uv")
     if not (uv and _with_uv(uv, fresh, what)):
         _with_pip(what)
     _write_stamp("ready", every)

@@ -49,7 +49,10 @@ end
 
 local function environment(path, arguments)
   local arg = { [0] = path, table.unpack(arguments) }
-  local env = setmetatable({ arg = arg, shell = program_shell(path), multishell = multishell }, { __index = _G })
+  local env = setmetatable(
+    { arg = arg, shell = program_shell(path), multishell = multishell },
+    { __index = _G }
+  )
   -- cc.require exists since 1.90; inside the one-file bundle `require` itself is the bundle's own.
   local loader = loadfile("/rom/modules/main/cc/require.lua", nil, _G)
   local made, make = pcall(loader or error)
@@ -81,8 +84,8 @@ local function wants(run, name)
 end
 
 --- Feeds events until the program is over or its time is.
-local function feed(run, next_event)
-  local going = resume(run)
+local function feed(run, next_event, ...)
+  local going = resume(run, ...)
   while going do
     local event = next_event()
     if os.epoch("utc") >= run.deadline_ms then
@@ -109,7 +112,7 @@ end
 
 --- The traceback without our own frames at its foot.
 local function trim_traceback(text)
-  local own = text:find("\n%s+%[C%]: in function 'xpcall'")
+  local own = text:find("\n%s+%[C%]: in function '[^']*xpcall'%s*$")
   return text:sub(1, own and own - 1 or #text):sub(1, MAX_TRACEBACK_BYTES)
 end
 
@@ -133,10 +136,22 @@ local function finish(run, next_event)
   end
   for _ = 1, TERMINATE_TRIES do
     if terminate(run, next_event) then
-      return "timed_out", ""
+      local _, where = ending(run)
+      return "timed_out", where
     end
   end
   return "abandoned", ""
+end
+
+--- One sentence about an ending; nil when there is nothing to say.
+local function sentence(ended, traceback, timeout_s)
+  if ended == "error" then
+    return traceback:match("^[^\n]*")
+  elseif ended == "timed_out" then
+    return "The program did not end within " .. timeout_s .. " s."
+  elseif ended == "abandoned" then
+    return "The program did not end within " .. timeout_s .. " s, ignored terminate and was left."
+  end
 end
 
 --- Runs a program to its end.
@@ -147,21 +162,20 @@ end
 function programs.run(program, next_event)
   local capture = Capture.new()
   local deadline_ms = os.epoch("utc") + program.timeout_s * 1000
-  local main, message = load(program.bytes, "@/" .. program.path, "t", environment(program.path, program.arguments))
+  local main, why =
+    load(program.bytes, "@/" .. program.path, "t", environment(program.path, program.arguments))
   if not main then
-    return { ended = "error", output = "", cut = 0, traceback = message, message = message }
+    return { ended = "error", output = "", cut = 0, traceback = why, message = why }
   end
   local run = { deadline_ms = deadline_ms, guard = Guard.new(deadline_ms), terminal = capture.terminal }
-  run.co = run.guard.create(function()
-    -- The handler is no Lua function: the hook that stops a busy program would stop it too.
-    return xpcall(main, debug.traceback, table.unpack(program.arguments))
-  end)
+  -- No Lua function of ours around it: the hook that stops a busy program would stop it too.
+  run.co = run.guard.create(xpcall)
   os.startTimer(program.timeout_s)
-  feed(run, next_event)
+  feed(run, next_event, main, debug.traceback, table.unpack(program.arguments))
   local ended, traceback = finish(run, next_event)
   local output, cut = capture:text()
-  local first = traceback:match("^[^\n]*")
-  return { ended = ended, output = output, cut = cut, traceback = traceback, message = first }
+  local message = sentence(ended, traceback, program.timeout_s)
+  return { ended = ended, output = output, cut = cut, traceback = traceback, message = message }
 end
 
 return programs

@@ -63,7 +63,11 @@ CallEvent = Literal[
 ]
 
 CALL_TABLE: Final[Mapping[CallState, Mapping[CallEvent, CallState]]] = {
-    CallState.PROPOSED: {"review": CallState.PENDING, "canceled": CallState.CANCELED},
+    CallState.PROPOSED: {
+        "review": CallState.PENDING,
+        "superseded": CallState.SUPERSEDED,
+        "canceled": CallState.CANCELED,
+    },
     CallState.ALLOWED: {
         "start": CallState.EXECUTING,
         "succeed": CallState.EXECUTED,
@@ -88,7 +92,11 @@ CALL_TABLE: Final[Mapping[CallState, Mapping[CallEvent, CallState]]] = {
         "superseded": CallState.SUPERSEDED,
         "canceled": CallState.CANCELED,
     },
-    CallState.STALE: {"review": CallState.PENDING, "canceled": CallState.CANCELED},
+    CallState.STALE: {
+        "review": CallState.PENDING,
+        "superseded": CallState.SUPERSEDED,
+        "canceled": CallState.CANCELED,
+    },
     CallState.EXECUTING: {
         "succeed": CallState.EXECUTED,
         "fail": CallState.FAILED,

@@ -30,6 +30,7 @@ EndStatus = Literal["Completed", "Failed", "Canceled"]
 RequestEnd = Literal["expired", "superseded", "stale", "canceled"]
 DecisionAction = Literal["approve", "reject", "check", "mark_done", "mark_failed", "retry"]
 OnReject = Literal["cancel", "continue"]
+Limit = Literal["max_steps", "model_output", "model_failed"]
 
 
 class _Fact(BaseModel):
@@ -89,6 +90,8 @@ class Observed(_Fact):
     """Unified diff of a write; None when the call changes no text."""
     program: str | None = None
     """The resolved program of a run; None for other calls."""
+    encoding: Literal["utf-8", "latin-1"] = "utf-8"
+    """How a write encodes its text: as the old bytes, whose hash is in ``state``, are encoded."""
     note: str = ""
     """What else a reviewer should know, such as that a file is not text."""
 
@@ -287,7 +290,7 @@ class LimitReached(_Fact):
     """A limit of the task was reached before the next request to the model."""
 
     kind: Literal["limit_reached"] = "limit_reached"
-    limit: Literal["max_steps", "model_output", "model_failed"]
+    limit: Limit
     detail: str = ""
 
 

@@ -186,15 +186,14 @@ class ComputerLink:
         number: int,
         method: str,
         params: Mapping[str, Any],
-        body: bytes = b"",
-        with_body: bool = False,
+        body: bytes | None = None,
     ) -> None:
-        """Queue a call's frame. Raises FrameRefused when it does not fit; nothing is queued then."""
-        described = wire.whole(body) if body or with_body else None
+        """Queue a call's frame; ``body`` None: it has none. Raises FrameRefused when it does not fit; nothing is queued then."""
+        described = None if body is None else wire.whole(body)
         message = wire.Call(
             call_id=run_id, task=task_id, number=number, method=method, params=dict(params), body=described
         )
-        self._out.append(wire.encode(message, body))
+        self._out.append(wire.encode(message, body or b""))
 
     def settle(self, *, number: int, run_ids: Sequence[RunId]) -> None:
         """Ask what became of runs."""

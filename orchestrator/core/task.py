@@ -8,7 +8,7 @@ refused because the task moved on. Waiting is a phase, not a coroutine: nothing 
 task is in memory but this value.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -244,6 +244,29 @@ def fold(items: Iterable[AgentTaskItem], task: AgentTask | None = None) -> Agent
     return task
 
 
+def preview(task: AgentTask, drafts: Sequence[facts.Draft]) -> AgentTask:
+    """The task as it would be with these drafts appended; hashes are left out."""
+    for draft in drafts:
+        item = AgentTaskItem.model_construct(
+            item_id=draft.item_id,
+            task_id=task.task_id,
+            version=task.version + 1,
+            at=draft.at,
+            actor=draft.actor,
+            role="system",
+            prev_hash="",
+            hash="",
+            fact=draft.fact,
+        )
+        task = evolve(task, item)
+    return task
+
+
+def can_follow(task: AgentTask, fact: facts.Fact) -> bool:
+    """Whether a fact of this kind may happen in the task's present phase."""
+    return fact.kind in PHASE_TABLE[task.phase]
+
+
 def evolve(task: AgentTask, item: AgentTaskItem) -> AgentTask:
     """The task after one more item. Raises InvalidDecision when it cannot follow."""
     target = PHASE_TABLE[task.phase].get(item.fact.kind)
@@ -254,7 +277,7 @@ def evolve(task: AgentTask, item: AgentTaskItem) -> AgentTask:
     return _as_calls_say(task) if target is Phase.ACTING else task
 
 
-def _apply(task: AgentTask, item: AgentTaskItem) -> AgentTask:
+def _apply(task: AgentTask, item: AgentTaskItem) -> AgentTask:  # noqa: C901, PLR0911, PLR0912 - one case per kind
     fact = item.fact
     match fact:
         case facts.TaskSubmitted():

@@ -1,6 +1,6 @@
-"""The messages of the computer channel: one frame, one message, one model.
+r"""The messages of the computer channel: one frame, one message, one model.
 
-A frame is binary: one line of ASCII JSON (the header), ``\\n``, and the raw body. Strings in
+A frame is binary: one line of ASCII JSON (the header), ``\n``, and the raw body. Strings in
 a header are *byte strings*: character U+00XX stands for byte XX, so every byte of a
 ComputerCraft name survives both ways; :func:`to_wire` and :func:`from_wire` translate. What
 can grow (file bytes, listings, arguments, output) is the body and never JSON text of the

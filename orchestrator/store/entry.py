@@ -20,9 +20,10 @@ version is refused with Conflict; a bare wake of a held task moves nothing, so i
 """
 
 from datetime import UTC, datetime, timedelta
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, assert_never
 
 from orchestrator.core.wire import ComputerId
+from orchestrator.ports import Schedule
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -63,9 +64,7 @@ def holds(entry: Entry, token: int) -> bool:
 
 def leased(entry: Entry, holder: str, now: int, lease_for: int) -> Entry:
     """Held by ``holder`` with a new token; what woke it is seen by the fold that follows."""
-    return Entry(
-        due=entry.due, holder=holder, token=entry.token + 1, lease_until=now + lease_for, lease_for=lease_for
-    )
+    return Entry(due=entry.due, holder=holder, token=entry.token + 1, lease_until=now + lease_for, lease_for=lease_for)
 
 
 def renewed(entry: Entry, now: int) -> Entry:
@@ -89,6 +88,21 @@ def made_due(entry: Entry, now: int) -> Entry:
 def awakened(entry: Entry, now: int) -> Entry:
     """Due at once; a held entry stays held and remembers the wake."""
     return made_due(entry, now)._replace(woken=0 if entry.holder is None else 1)
+
+
+def scheduled(entry: Entry, schedule: Schedule, token: int | None, now: int) -> Entry:
+    """The entry after an append of this schedule by the holder of ``token``, or by an outsider (None)."""
+    match schedule:
+        case "keep":
+            return entry
+        case "wake":
+            return made_due(entry, now)
+        case "sleep" if token is not None:
+            return given_back(entry, now)
+        case "sleep":
+            # An outsider puts an idle task to sleep, but takes the lease from nobody.
+            return entry if entry.holder is not None else given_back(entry, now)
+    assert_never(schedule)
 
 
 def to_us(moment: datetime) -> int:

@@ -9,7 +9,7 @@ from typing import Final
 SCHEMA_KEY: Final = "cc-orchestrator schema"
 """The row of ``meta`` whose value is the number of migrations that the tables have seen."""
 
-HAS_META: Final = "SELECT value FROM meta WHERE name = ?"
+READ_META: Final = "SELECT value FROM meta WHERE name = ?"
 SET_META: Final = "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 
 _FIRST: Final = (

@@ -101,3 +101,11 @@ def token_exists() -> Conflict:
 def store_closed() -> OrchestratorError:
     """The refusal of everything after ``close``."""
     return OrchestratorError("The store is closed.", remedy="Open it again with open_store().")
+
+
+def not_a_store() -> InvalidRequest:
+    """The refusal of a database that something else made."""
+    return InvalidRequest(
+        "This database was made by another program.",
+        remedy="Name a file that does not exist yet, or an empty database.",
+    )

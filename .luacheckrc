@@ -1,0 +1,94 @@
+-- Lua 5.2 and the globals of ComputerCraft.
+std = "lua52+cc"
+max_line_length = 120
+codes = true
+exclude_files = { "cc_client/client.lua", ".venv" }
+
+stds.cc = {
+  read_globals = {
+    "_HOST",
+    "colors",
+    "colours",
+    "commands",
+    "fs",
+    "http",
+    "multishell",
+    "parallel",
+    "peripheral",
+    "pocket",
+    "printError",
+    "redstone",
+    "settings",
+    "shell",
+    "sleep",
+    "term",
+    "textutils",
+    "turtle",
+    "window",
+    "write",
+    os = {
+      fields = {
+        "computerID",
+        "epoch",
+        "getComputerID",
+        "getComputerLabel",
+        "pullEvent",
+        "pullEventRaw",
+        "queueEvent",
+        "reboot",
+        "setComputerLabel",
+        "shutdown",
+        "startTimer",
+        "cancelTimer",
+        "sleep",
+        "version",
+        "day",
+        "run",
+        "clock",
+        "date",
+        "time",
+      },
+    },
+  },
+}
+
+-- The guard replaces the two functions that make coroutines while a program runs.
+files["cc_client/lua/guard.lua"] = { globals = { "coroutine" } }
+
+-- The firmware and the ROM make the globals.
+files["cc_client/simulator/bios.lua"] = { std = "lua52+cc_makes" }
+files["cc_client/simulator/rom/apis/text.lua"] = { std = "lua52+cc_makes" }
+stds.cc_makes = {
+  globals = {
+    "_CC_DEFAULT_SETTINGS",
+    "_G",
+    "_HOST",
+    "colors",
+    "colours",
+    "coroutine",
+    "dofile",
+    "fs",
+    "http",
+    "keys",
+    "loadfile",
+    "loadstring",
+    "os",
+    "parallel",
+    "peripheral",
+    "print",
+    "printError",
+    "read",
+    "redstone",
+    "rs",
+    "settings",
+    "sleep",
+    "term",
+    "textutils",
+    "unpack",
+    "window",
+    "write",
+  },
+}
+
+-- The specs stand in for the computer.
+files["tests/lua"] = { std = "lua52+cc+cc_makes" }

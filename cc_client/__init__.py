@@ -1,0 +1,1 @@
+"""The client side: the Lua client (lua/, bundled as client.lua) and the simulated computer."""

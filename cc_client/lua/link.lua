@@ -1,0 +1,137 @@
+--- Dials the orchestrator, for ever: one socket at a time, each with a session of its own.
+--
+-- Events of a socket carry only its URL, so each connection has a nonce in the URL's query; events
+-- of another URL are somebody else's. Only `websocketAsync` is used: the blocking functions throw
+-- away every other event of the computer.
+-- @module link
+
+local nonce = require("nonce")
+local Session = require("session")
+
+local Link = {}
+Link.__index = Link
+
+local FIRST_DELAY_S, LAST_DELAY_S = 1, 12
+--- The mod gives up a handshake after 30 s; its event may have been dropped, so we wait no longer.
+local DIAL_WITHIN_S = 35
+
+--- @tparam table settings `{url, token}`
+--- @tparam table parts `{computer, calls, journal, log, subprotocol}`
+function Link.new(settings, parts)
+  local self = { settings = settings, parts = parts, log = parts.log, failures = 0 }
+  self.dial_at_ms = os.epoch("utc")
+  return setmetatable(self, Link)
+end
+
+--- Full jitter: computers that lost one server do not come back in one moment.
+local function later(self, delay_s)
+  self.url, self.handle, self.session = nil, nil, nil
+  self.dial_at_ms = os.epoch("utc") + delay_s * 1000
+end
+
+local function after_failure(self, why)
+  local ceiling = math.min(LAST_DELAY_S, FIRST_DELAY_S * 2 ^ self.failures)
+  self.failures = math.min(self.failures + 1, 10)
+  local delay_s = ceiling * nonce.fraction()
+  self.log(("%s; next try in %.1f s"):format(why, delay_s))
+  later(self, delay_s)
+end
+
+local function dial(self)
+  local separator = self.settings.url:find("?", 1, true) and "&" or "?"
+  local url = self.settings.url .. separator .. "n=" .. nonce.name()
+  local headers = { Authorization = "Bearer " .. self.settings.token }
+  headers["Sec-WebSocket-Protocol"] = self.parts.subprotocol
+  self.url, self.dial_at_ms = url, nil
+  self.give_up_ms = os.epoch("utc") + DIAL_WITHIN_S * 1000
+  local called, ok, why = pcall(http.websocketAsync, url, headers)
+  if not called or ok == false then
+    after_failure(self, "cannot dial: " .. tostring(called and why or ok))
+  end
+end
+
+local function opened(self, handle)
+  self.handle = handle
+  local socket = {
+    send = function(bytes)
+      handle.send(bytes, true)
+    end,
+    close = handle.close,
+  }
+  local parts = self.parts
+  self.session = Session.new(socket, parts.computer, parts.calls, parts.journal, self.log)
+  self.session:hello()
+end
+
+--- After a session has ended: when to dial again.
+local function after_session(self)
+  local session = self.session
+  if session.refused then
+    return later(self, LAST_DELAY_S)
+  elseif session.welcomed then
+    self.failures = 0
+  end
+  after_failure(self, "not connected")
+end
+
+--- Handles an event; true when it was one of our socket.
+function Link:event(event)
+  local name, url = event[1], event[2]
+  if self.url == nil or url ~= self.url then
+    -- A socket that was given up opened after all: it must not stay.
+    if
+      name == "websocket_success"
+      and type(url) == "string"
+      and url:find(self.settings.url, 1, true) == 1
+    then
+      pcall(event[3].close)
+    end
+    return false
+  elseif name == "websocket_success" and not self.session then
+    opened(self, event[3])
+  elseif name == "websocket_failure" then
+    after_failure(self, "cannot connect: " .. tostring(event[3]))
+  elseif name == "websocket_message" and self.session then
+    self.session:receive(event[3], event[4])
+  elseif name == "websocket_closed" and self.session then
+    self.session:finish("closed by the other side")
+  else
+    return false
+  end
+  if self.session and self.session.over then
+    after_session(self)
+  end
+  return true
+end
+
+--- Called about once a second.
+function Link:tick()
+  local now = os.epoch("utc")
+  if self.session then
+    self.session:tick()
+    if self.session.over then
+      after_session(self)
+    end
+  elseif self.dial_at_ms then
+    if now >= self.dial_at_ms then
+      dial(self)
+    end
+  elseif now > self.give_up_ms then
+    after_failure(self, "no answer")
+  end
+end
+
+--- Ends the connection for good.
+function Link:close()
+  if self.session then
+    self.session:finish("this client has stopped")
+  end
+end
+
+--- Seconds until something has to be done here, at most one.
+function Link:wait_s()
+  local left_s = self.dial_at_ms and (self.dial_at_ms - os.epoch("utc")) / 1000 or 1
+  return math.max(0, math.min(1, left_s))
+end
+
+return Link

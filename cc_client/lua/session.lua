@@ -1,0 +1,203 @@
+--- One connection to the orchestrator: hello, welcome, then messages until it ends.
+--
+-- A session is used once; after its end main.lua makes a new one. Nothing that the server sends may
+-- raise into the loop: what is wrong is answered with `error`, and the connection goes on, up to a
+-- number of broken frames.
+-- @module session
+
+local frame = require("frame")
+local json = require("json")
+local sha256 = require("sha256")
+
+local Session = {}
+Session.__index = Session
+
+Session.PROTOCOL = 1
+local MAX_BROKEN = 16
+--- Until `welcome` names another: two lost pings and some lag.
+local SILENCE_S = 45
+
+--- @tparam table link `{send(bytes), close()}` of the socket; send may raise
+--- @tparam table computer facts for hello: `host family boot client capabilities id label`
+--- @tparam Calls calls
+--- @tparam Journal journal
+--- @tparam function log
+function Session.new(link, computer, calls, journal, log)
+  local self = { link = link, computer = computer, calls = calls, journal = journal, log = log }
+  self.broken, self.silence_s, self.heard_ms = 0, SILENCE_S, os.epoch("utc")
+  self.welcomed, self.over, self.refused = false, false, false
+  return setmetatable(self, Session)
+end
+
+-- Sending -----------------------------------------------------------------------------------------
+
+--- Sends a message; when the socket is gone, the session is over.
+function Session:send(header, body, body_sha256)
+  if self.over then
+    return
+  end
+  if header.type ~= "hello" and header.type ~= "error" then
+    header.journal_seq = self.journal.state.seq
+  end
+  local bytes, what = frame.encode(header, body, body_sha256)
+  if not bytes then
+    -- A path or sentence of escaped bytes was too long for the header: the outcome goes without.
+    header.data, header.message = header.data and {}, frame.short(what)
+    bytes = frame.encode(header, body, body_sha256)
+  end
+  local ok, why = pcall(self.link.send, bytes)
+  if not ok then
+    self:finish("cannot send: " .. tostring(why))
+  end
+end
+
+--- Tells the server that it broke the protocol.
+function Session:complain(code, message, call_id)
+  self:send({ type = "error", code = code, message = frame.short(message), call_id = call_id })
+end
+
+--- Introduces this computer with what its journal holds.
+function Session:hello()
+  local state, ids = self.journal.state, json.array({})
+  for id in pairs(state.calls) do
+    ids[#ids + 1] = id
+  end
+  table.sort(ids)
+  local computer = self.computer
+  self:send({
+    type = "hello",
+    protocol = Session.PROTOCOL,
+    computer_id = computer.id,
+    label = computer.label,
+    host = computer.host,
+    family = computer.family,
+    boot = computer.boot,
+    client = computer.client,
+    capabilities = json.array(computer.capabilities),
+    highest = state.highest,
+    journal_seq = state.seq,
+    found_seq = state.found_seq,
+    calls = ids,
+  })
+end
+
+--- Ends the session; what was not started in it never runs.
+function Session:finish(why)
+  if self.over then
+    return
+  end
+  self.over = true
+  self.log("connection ended: " .. why)
+  self.calls:session_ended()
+  pcall(self.link.close)
+end
+
+-- Receiving ---------------------------------------------------------------------------------------
+
+--- Raises the fence durably; true, or the session hears why not.
+local function raise_fence(self, number, forget_found)
+  local ok, why = self.journal:commit(function(state)
+    state.fence = math.max(state.fence, number)
+    state.highest = math.max(state.highest, number)
+    if forget_found then
+      state.found_seq = nil
+    end
+  end)
+  if not ok then
+    self:complain("journal_failed", why)
+  end
+  return ok
+end
+
+local HANDLERS = {}
+
+function HANDLERS.welcome(self, message)
+  if self.welcomed then
+    return self:complain("out_of_order", "This session was welcomed already.")
+  elseif not raise_fence(self, message.number, true) then
+    return self:finish("the journal cannot be written")
+  end
+  self.welcomed = true
+  self.silence_s = math.max(1, message.silence_s or SILENCE_S)
+  self.calls.session = self
+  self.log("welcome as " .. message.computer)
+end
+
+function HANDLERS.refused(self, message)
+  self.refused = true
+  self.log("refused: " .. message.message)
+  if message.remedy and message.remedy ~= "" then
+    self.log(message.remedy)
+  end
+  self:finish("the orchestrator refused this computer")
+end
+
+function HANDLERS.call(self, message, body)
+  self.calls:take(message, body)
+end
+
+function HANDLERS.settle(self, message)
+  if not raise_fence(self, message.number, false) then
+    return
+  end
+  local list = self.calls:settle(message.call_ids)
+  local body = json.encode(json.array(list))
+  self:send({ type = "settled", number = message.number }, body, sha256.hex(body))
+end
+
+function HANDLERS.result_ack(self, message)
+  local ok, why = self.calls:acknowledge(message.call_id, message.number)
+  if not ok then
+    self:complain("not_forgotten", why, message.call_id)
+  end
+end
+
+function HANDLERS.ping(self, message)
+  self:send({ type = "pong", n = message.n })
+end
+
+--- An error is only logged: answering it could go on for ever.
+function HANDLERS.error(self, message)
+  self.log("the orchestrator says " .. frame.short(message.code .. ": " .. message.message))
+end
+
+--- What may come before welcome.
+local EARLY = { welcome = true, refused = true, ping = true, error = true }
+
+local function broken(self, code, what, call_id)
+  self.broken = self.broken + 1
+  self:complain(code, what, call_id)
+  if self.broken > MAX_BROKEN then
+    self:finish("too many broken frames")
+  end
+end
+
+--- Handles one message of the socket.
+function Session:receive(bytes, is_binary)
+  if self.over then
+    return
+  end
+  self.heard_ms = os.epoch("utc")
+  if #bytes > frame.MAX_FRAME_BYTES then
+    self:complain("too_large", "The frame has " .. #bytes .. " bytes, over " .. frame.MAX_FRAME_BYTES .. ".")
+    return self:finish("a frame was too large")
+  elseif is_binary == false then
+    return broken(self, "bad_frame", "A frame must be binary.")
+  end
+  local header, body, call_id = frame.decode(bytes)
+  if not header then
+    return broken(self, "bad_frame", body, call_id)
+  elseif not self.welcomed and not EARLY[header.type] then
+    return broken(self, "not_welcomed", "A " .. header.type .. " came before welcome.", header.call_id)
+  end
+  HANDLERS[header.type](self, header, body)
+end
+
+--- Called about once a second: a server that is silent for too long is gone.
+function Session:tick()
+  if os.epoch("utc") - self.heard_ms > self.silence_s * 1000 then
+    self:finish("heard nothing for " .. self.silence_s .. " s")
+  end
+end
+
+return Session

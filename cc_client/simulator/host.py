@@ -1,0 +1,105 @@
+"""What Lua may ask of the simulator: one table of functions that answer ``true, ...`` or ``false, text``.
+
+Nothing raises into Lua: an exception of Python would reach a program as an object that it cannot read.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from cc_client.simulator import paths
+from cc_client.simulator.disk import Disk, FsError
+from cc_client.simulator.handles import HandleError, Handles
+from cc_client.simulator.sockets import SocketError, Sockets
+
+Answer = Callable[..., Any]
+
+_SCHEME: Final = re.compile(rb"^(\w+)://")
+
+
+def answering(function: Callable[..., Any]) -> Answer:
+    """The function with its failures as ``(False, sentence)`` and its result after ``True``."""
+
+    def answer(*arguments: Any) -> tuple[Any, ...]:
+        try:
+            result = function(*arguments)
+        except FsError as error:
+            return (False, error.sentence)
+        except (HandleError, SocketError) as error:
+            return (False, str(error).encode())
+        except Exception as error:  # noqa: BLE001 (whatever it is, a program must be able to read it)
+            return (False, f"{type(error).__name__}: {error}".encode(errors="replace"))
+        return (True, *result) if isinstance(result, tuple) else (True, result)
+
+    return answer
+
+
+def file_functions(disk: Disk, handles: Handles) -> dict[str, Answer]:
+    """The functions behind ``fs`` and its handles."""
+    plain: Mapping[str, Callable[..., Any]] = {
+        "fs_exists": disk.exists,
+        "fs_isDir": disk.is_dir,
+        "fs_isReadOnly": disk.is_read_only,
+        "fs_makeDir": disk.make_dir,
+        "fs_delete": disk.delete,
+        "fs_move": disk.move,
+        "fs_copy": disk.copy,
+        "fs_getSize": disk.size,
+        "fs_getDrive": disk.drive,
+        "fs_isDriveRoot": disk.is_drive_root,
+        "fs_getFreeSpace": disk.free_bytes,
+        "fs_getCapacity": lambda path: None if disk.is_read_only(path) else disk.capacity_bytes,
+        "fs_attributes": lambda path: tuple(disk.attributes(path)),
+        "fs_getName": lambda path: paths.name(paths.sanitize(path, wildcards=True)),
+        "fs_getDir": lambda path: paths.parent(paths.sanitize(path, wildcards=True)),
+        "fs_combine": lambda path: paths.sanitize(path, wildcards=True),
+        "fs_list": lambda path: b"\0".join(disk.list(path)),
+        "fs_find": lambda pattern: b"\0".join(find(disk, pattern)),
+        "fs_open": handles.open,
+        "file_read": lambda number, count: handles.read(number, int(count)),
+        "file_read_all": handles.read_all,
+        "file_read_line": handles.read_line,
+        "file_write": handles.write,
+        "file_seek": lambda number, whence, offset: handles.seek(number, whence, int(offset)),
+        "file_flush": handles.flush,
+        "file_close": handles.close,
+    }
+    return {name: answering(function) for name, function in plain.items()}
+
+
+def find(disk: Disk, pattern: bytes) -> list[bytes]:
+    """The paths that a pattern with ``*`` and ``?`` names, sorted."""
+    found = [b""]
+    for part in paths.sanitize(pattern, wildcards=True).split(b"/"):
+        escaped = re.escape(part).replace(rb"\*", b".*").replace(rb"\?", b".")
+        matches = re.compile(escaped, re.DOTALL).fullmatch
+        found = [
+            above + b"/" + name if above else name
+            for above in found
+            if disk.is_dir(above)
+            for name in disk.list(above)
+            if matches(name)
+        ]
+    return sorted(found)
+
+
+def socket_functions(sockets: Sockets) -> dict[str, Answer]:
+    """The functions behind ``http.websocketAsync`` and its handles."""
+
+    def open_socket(url: bytes, headers: bytes, timeout_s: float) -> Any:
+        scheme = _SCHEME.match(url)
+        if scheme is None:
+            return (False, b"URL malformed")
+        if scheme[1] not in {b"ws", b"wss"}:
+            return (False, b"Invalid scheme '" + scheme[1] + b"'")
+        words = headers.decode("latin-1").split("\0") if headers else []
+        sockets.open(url, dict(zip(words[::2], words[1::2], strict=True)), timeout_s)
+        return (True,)
+
+    def refusing(url: bytes, headers: bytes, timeout_s: float) -> Any:
+        try:
+            return open_socket(url, headers, timeout_s)
+        except SocketError as error:
+            return (False, str(error).encode())
+
+    return {"socket_open": refusing, "socket_send": answering(sockets.send), "socket_close": answering(sockets.close)}

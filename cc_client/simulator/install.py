@@ -1,0 +1,31 @@
+"""Puts the client on the simulated disk, as the installer does on a real computer."""
+
+import os
+from pathlib import Path
+from typing import Final
+
+OWN: Final = ".cc-orchestrator"
+BUNDLE: Final = Path(__file__).resolve().parent.parent / "client.lua"
+
+
+def install(root: Path, url: str, token: str) -> None:
+    """Write the client and its settings below ``root``; whole files, also when killed at it.
+
+    Raises OSError when the directory cannot be written.
+    """
+    own = root / OWN
+    own.mkdir(parents=True, exist_ok=True)
+    settings = f"-- cc-orchestrator: the server's URL and this computer's token. Keep it secret.\n{url}\n{token}\n"
+    _replace(own / "client.lua", BUNDLE.read_bytes(), mode=0o644)
+    _replace(own / "connection", settings.encode(), mode=0o600)
+
+
+def _replace(path: Path, data: bytes, *, mode: int) -> None:
+    if path.exists() and path.read_bytes() == data:
+        return
+    # Beside the disk, not on it: what a kill leaves behind must not take its space.
+    temporary = path.parent.parent.with_name(f".{path.parent.parent.name}.{path.name}.new")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+    temporary.replace(path)

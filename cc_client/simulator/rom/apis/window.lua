@@ -1,0 +1,149 @@
+--- A rectangle of a terminal with a memory of its own.
+-- @module window
+
+local window = {}
+
+--- Overwrites part of a line.
+local function overlay(line, x, text)
+  local first, last = math.max(1, x), math.min(#line, x + #text - 1)
+  if last < first then
+    return line
+  end
+  return line:sub(1, first - 1) .. text:sub(first - x + 1, last - x + 1) .. line:sub(last + 1)
+end
+
+local function blank_line(self)
+  local width = self.width
+  return {
+    (" "):rep(width),
+    colors.toBlit(self.front):rep(width),
+    colors.toBlit(self.back):rep(width),
+  }
+end
+
+local function redraw_line(self, row)
+  if self.visible and self.lines[row] then
+    self.parent.setCursorPos(self.left, self.top + row - 1)
+    self.parent.blit(table.unpack(self.lines[row]))
+  end
+end
+
+local function put(self, text, front, back)
+  local line = self.lines[self.y]
+  if line then
+    line[1] = overlay(line[1], self.x, text)
+    line[2] = overlay(line[2], self.x, front)
+    line[3] = overlay(line[3], self.x, back)
+    redraw_line(self, self.y)
+  end
+  self.x = self.x + #text
+end
+
+local function drawing(self, view)
+  function view.write(value)
+    local text = tostring(value)
+    put(self, text, colors.toBlit(self.front):rep(#text), colors.toBlit(self.back):rep(#text))
+  end
+  function view.blit(text, front, back)
+    put(self, text, front, back)
+  end
+  function view.clear()
+    for row = 1, self.height do
+      self.lines[row] = blank_line(self)
+      redraw_line(self, row)
+    end
+  end
+  function view.clearLine()
+    if self.lines[self.y] then
+      self.lines[self.y] = blank_line(self)
+      redraw_line(self, self.y)
+    end
+  end
+  function view.scroll(rows)
+    local lines = {}
+    for row = 1, self.height do
+      lines[row] = self.lines[row + rows] or blank_line(self)
+    end
+    self.lines = lines
+    view.redraw()
+  end
+  function view.redraw()
+    for row = 1, self.height do
+      redraw_line(self, row)
+    end
+  end
+end
+
+local function placing(self, view)
+  function view.getCursorPos()
+    return self.x, self.y
+  end
+  function view.setCursorPos(x, y)
+    self.x, self.y = math.floor(x), math.floor(y)
+  end
+  function view.getCursorBlink()
+    return self.blink
+  end
+  function view.setCursorBlink(blink)
+    self.blink = blink
+  end
+  function view.getSize()
+    return self.width, self.height
+  end
+  function view.getPosition()
+    return self.left, self.top
+  end
+  function view.setVisible(visible)
+    self.visible = visible
+    view.redraw()
+  end
+  function view.isVisible()
+    return self.visible
+  end
+  function view.getLine(row)
+    return table.unpack(self.lines[row])
+  end
+  function view.restoreCursor() end
+end
+
+local function colouring(self, view)
+  function view.getTextColour()
+    return self.front
+  end
+  function view.setTextColour(colour)
+    self.front = colour
+  end
+  function view.getBackgroundColour()
+    return self.back
+  end
+  function view.setBackgroundColour(colour)
+    self.back = colour
+  end
+  function view.isColour()
+    return true
+  end
+  function view.getPaletteColour()
+    return 0, 0, 0
+  end
+  function view.setPaletteColour() end
+  view.getTextColor, view.setTextColor = view.getTextColour, view.setTextColour
+  view.getBackgroundColor, view.setBackgroundColor = view.getBackgroundColour, view.setBackgroundColour
+  view.isColor, view.getPaletteColor = view.isColour, view.getPaletteColour
+  view.setPaletteColor = view.setPaletteColour
+end
+
+--- A window at (left, top) of a parent terminal; visible unless told otherwise.
+function window.create(parent, left, top, width, height, visible)
+  local self = { parent = parent, left = left, top = top, width = width, height = height, lines = {} }
+  self.visible = visible ~= false
+  self.x, self.y, self.blink = 1, 1, false
+  self.front, self.back = colors.white, colors.black
+  local view = {}
+  drawing(self, view)
+  placing(self, view)
+  colouring(self, view)
+  view.clear()
+  return view
+end
+
+return window

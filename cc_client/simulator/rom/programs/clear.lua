@@ -1,0 +1,3 @@
+--- Clears the screen.
+term.clear()
+term.setCursorPos(1, 1)

@@ -1,0 +1,2 @@
+--- Starts the computer anew.
+os.reboot()

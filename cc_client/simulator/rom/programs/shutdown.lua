@@ -1,0 +1,2 @@
+--- Turns the computer off.
+os.shutdown()

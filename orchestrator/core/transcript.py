@@ -1,0 +1,74 @@
+"""The log of a task as people read it: ``[STEP n] [EXPLANATION] [TOOL] [TOOL_RESULT] [FINAL]``."""
+
+from orchestrator.core import items as facts
+from orchestrator.core.items import AgentTaskItem, CallId
+
+
+class Transcript:
+    """Turns items into lines, in order; remembers only the step and the calls it has shown."""
+
+    def __init__(self) -> None:
+        self._step = 0
+        self._calls: dict[CallId, facts.ToolCall] = {}
+
+    def lines(self, item: AgentTaskItem) -> list[str]:
+        """The lines that one item adds; most add none."""
+        fact = item.fact
+        match fact:
+            case facts.ModelReplied():
+                self._step += 1
+                return [f"[STEP {self._step}]"]
+            case facts.CallsProposed():
+                return self._proposed(fact)
+            case facts.ReplyRefused():
+                return [f"[REFUSED] {fact.reason}"]
+            case facts.ReviewRequested():
+                return [f"[REVIEW] {self._waiting(fact)}"]
+            case facts.DecisionRecorded():
+                said = ", ".join(f"{one.action} {self._name(one.call_id)}" for one in fact.decisions)
+                return [f"[DECISION] {item.actor.id}: {said}"]
+            case facts.RequestEnded() if fact.end != "canceled":
+                return [f"[REVIEW] {fact.end}: {fact.reason}"]
+            case facts.ToolFinished():
+                return [f"[TOOL_RESULT] {fact.text}"]
+            case facts.ToolSettled():
+                return [f"[TOOL_RESULT] {fact.text}" if fact.state == "finished" else f"[SETTLED] {self._settled(fact)}"]
+            case facts.StatusSent():
+                return [f"[STATUS] {fact.message}"]
+            case facts.QuestionAsked():
+                return [f"[QUESTION] {fact.question}"]
+            case facts.QuestionAnswered():
+                return [f"[ANSWER] {fact.answer}"]
+            case facts.LimitReached():
+                return [f"[LIMIT] {fact.detail}"]
+            case facts.TaskEnded():
+                return self._ended(fact)
+            case _:
+                return []
+
+    def _proposed(self, fact: facts.CallsProposed) -> list[str]:
+        lines = [f"[EXPLANATION] {fact.explanation}"] if fact.explanation else []
+        for call, verdict in zip(fact.calls, fact.evaluations, strict=True):
+            self._calls[call.call_id] = call
+            lines.append(f"[TOOL] {call.tool}({call.args})")
+            if verdict.effect == "deny":
+                lines.append(f"[TOOL_RESULT] Denied by policy: {verdict.reason}")
+        return lines
+
+    def _waiting(self, fact: facts.ReviewRequested) -> str:
+        names = ", ".join(self._name(one.call_id) for one in fact.calls)
+        if fact.reason == "outcome_unknown":
+            return f"The outcome of {names} is unknown; a person has to look."
+        return f"{names} waits for a person (risk: {fact.risk.value})."
+
+    def _settled(self, fact: facts.ToolSettled) -> str:
+        return f"{self._name(fact.call_id)}: {fact.state}. {fact.reason}"
+
+    def _name(self, call_id: CallId) -> str:
+        call = self._calls.get(call_id)
+        return call.tool if call else call_id
+
+    def _ended(self, fact: facts.TaskEnded) -> list[str]:
+        lines = [f"[EXPLANATION] {fact.explanation}"] if fact.explanation else []
+        success = fact.status == "Completed"
+        return [*lines, f"[FINAL] Success={success}, Message={fact.message}"]

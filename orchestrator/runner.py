@@ -1,0 +1,232 @@
+"""Tasks at work: the queue's workers, and the library form of one task.
+
+``process_task`` acts for one leased task until it waits or is over; ``work`` does so for ever.
+``execute_task_with_agent`` is the same actor on a journal in memory, for programs that want no
+server: where a person has to decide it raises, and goes on when called again with decisions.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from orchestrator.actor import TaskActor
+from orchestrator.bus.local import LocalBus
+from orchestrator.core.approval import CallDecision, ResumeRequest
+from orchestrator.core.errors import HitlInterventionRequired, LeaseLost, NotPending, OrchestratorError
+from orchestrator.core.items import CallId, TaskId
+from orchestrator.core.policy import Policy, default_policy
+from orchestrator.core.response import FinalResult
+from orchestrator.core.task import AgentTask, Phase
+from orchestrator.core.transcript import Transcript
+from orchestrator.core.wire import ComputerId
+from orchestrator.model import as_chat_model
+from orchestrator.ports import ChatModel, Identity, Lease, Store
+from orchestrator.store.memory import InMemoryPersistenceManager
+from orchestrator.tasks import SystemClock, TaskService
+from orchestrator.tools.deps import CCAgentDeps
+from orchestrator.world import World
+
+logger = logging.getLogger(__name__)
+
+LEASE_S = 30.0
+"""How long a dead actor's task waits for another; renewed three times in it."""
+_IDLE_S = 5.0
+"""How long a worker trusts the bus before it looks at the queue by itself."""
+
+
+async def process_task(
+    lease: Lease,
+    *,
+    service: TaskService,
+    world: World,
+    model_for: Callable[[AgentTask], ChatModel],
+    policy: Callable[[], Policy] = default_policy,
+) -> AgentTask:
+    """Act for a leased task until it waits or is over. Raises LeaseLost when another actor has it."""
+    task = await service.load(lease.task_id)
+    actor = TaskActor(
+        lease=lease, service=service, world=world, model=model_for(task), policy=policy, task=task
+    )
+    renewing = asyncio.create_task(_renew(service.store, lease))
+    acting = asyncio.create_task(actor.run())
+    try:
+        await asyncio.wait((renewing, acting), return_when=asyncio.FIRST_COMPLETED)
+        if renewing.done() and not acting.done():
+            await renewing
+        return await acting
+    finally:
+        for part in (renewing, acting):
+            part.cancel()
+        await asyncio.gather(renewing, acting, return_exceptions=True)
+
+
+async def _renew(store: Store, lease: Lease) -> None:
+    while True:
+        await asyncio.sleep(LEASE_S / 3)
+        await store.renew(lease, LEASE_S)
+
+
+@dataclass
+class Workers:
+    """The workers of one node: each takes a due task, acts for it, and takes the next."""
+
+    service: TaskService
+    world: World
+    model_for: Callable[[AgentTask], ChatModel]
+    policy: Callable[[], Policy]
+    holder: str
+    count: int = 4
+    _due: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def work(self) -> None:
+        """Work until canceled."""
+        unsubscribe = self.service.bus.subscribe("tasks", lambda _: self._due.set())
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(self.count):
+                    group.create_task(self._worker())
+        finally:
+            unsubscribe()
+
+    def nudge(self) -> None:
+        """There may be something due: look now."""
+        self._due.set()
+
+    async def _worker(self) -> None:
+        while True:
+            self._due.clear()
+            lease = await self.service.store.lease(self.holder, LEASE_S)
+            if lease is None:
+                await self._idle()
+                continue
+            self._due.set()
+            try:
+                await process_task(
+                    lease,
+                    service=self.service,
+                    world=self.world,
+                    model_for=self.model_for,
+                    policy=self.policy,
+                )
+            except LeaseLost:
+                logger.warning("task %s is acted for elsewhere now", lease.task_id)
+            except OrchestratorError as error:
+                logger.error("task %s stops for now: %s", lease.task_id, error)  # noqa: TRY400 - it explains itself
+                await self._postpone(lease)
+            except Exception:
+                logger.exception("task %s met a defect and stops for now", lease.task_id)
+                await self._postpone(lease)
+
+    async def _idle(self) -> None:
+        due = await self.service.store.next_due()
+        seconds = _IDLE_S
+        if due is not None:
+            seconds = min(seconds, max(0.0, (due - self.service.clock.now()).total_seconds()))
+        try:
+            async with asyncio.timeout(seconds):
+                await self._due.wait()
+        except TimeoutError:
+            pass
+
+    async def _postpone(self, lease: Lease) -> None:
+        try:
+            task = await self.service.load(lease.task_id)
+            await self.service.store.park(lease, task.version, due=self.service.clock.now() + timedelta(seconds=5))
+        except OrchestratorError as error:
+            logger.info("task %s: %s", lease.task_id, error)
+
+
+# -- the library form --------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LibraryTask(AgentTask):
+    """A paused task of the library form, with the journal it lives in."""
+
+    store: Any = field(default=None, compare=False, repr=False)
+
+
+class _AnyoneDecides:
+    """The caller of the library form is the person in charge."""
+
+    async def authenticate(self, authorization: str | None) -> Identity:
+        del authorization
+        return _CALLER
+
+    def may_decide(self, identity: Identity, task: AgentTask) -> bool:
+        del identity, task
+        return True
+
+
+_CALLER = Identity(kind="person", name="caller", roles=("admin",), auth="library")
+
+
+async def execute_task_with_agent(
+    task: str | AgentTask,
+    deps: CCAgentDeps,
+    *,
+    model: Any,
+    max_steps: int = 20,
+    decisions: Mapping[CallId, CallDecision] | None = None,
+    policy: Policy | None = None,
+) -> FinalResult:
+    """Run one task to its end and answer the final result.
+
+    ``task`` is the prompt, or ``exc.task`` of an earlier call; ``model`` a ChatModel, a pydantic-ai
+    Model or a name; ``policy`` None is the shipped one. Raises HitlInterventionRequired with all
+    calls of the step where a person has to decide: call again with ``exc.task`` and ``decisions``.
+    """
+    store = getattr(task, "store", None) or InMemoryPersistenceManager(clock=SystemClock())
+    service = TaskService(store=store, bus=LocalBus(), clock=SystemClock(), authorizer=_AnyoneDecides())
+    task_id = await _submitted(service, task, deps, max_steps)
+    if decisions:
+        await _decide(service, task_id, decisions)
+    transcript = Transcript()
+    await _act(service, task_id, deps, as_chat_model(model), policy or default_policy())
+    for item in await store.read(task_id):
+        for line in transcript.lines(item):
+            logger.info("%s", line)
+    folded = await service.load(task_id)
+    if folded.phase is Phase.ENDED and folded.ended is not None:
+        ended = folded.ended
+        return FinalResult(
+            explanation=ended.explanation,
+            success=ended.status == "Completed",
+            message=ended.message,
+            details=ended.details,
+        )
+    paused = LibraryTask(**{name: getattr(folded, name) for name in AgentTask.__dataclass_fields__}, store=store)
+    raise HitlInterventionRequired([record.call for record in folded.calls], task=paused)
+
+
+async def _submitted(service: TaskService, task: str | AgentTask, deps: CCAgentDeps, max_steps: int) -> TaskId:
+    if isinstance(task, AgentTask):
+        if getattr(task, "store", None) is None:
+            raise NotPending("This task has no journal of its own.", remedy="Pass exc.task as it was raised.")
+        return task.task_id
+    submitted = await service.submit(
+        task,
+        user=_CALLER,
+        computers=[ComputerId(deps.computer or "stub")],
+        model="library",
+        max_steps=max_steps,
+    )
+    return submitted.task_id
+
+
+async def _decide(service: TaskService, task_id: TaskId, decisions: Mapping[CallId, CallDecision]) -> None:
+    task = await service.load(task_id)
+    if task.request is None:
+        raise NotPending("The task waits for no decision.")
+    resume = ResumeRequest(decisions=tuple(decisions.values()))
+    await service.decide(task.request.request_id, resume, _CALLER)
+
+
+async def _act(service: TaskService, task_id: TaskId, deps: CCAgentDeps, model: ChatModel, policy: Policy) -> None:
+    world = World(store=service.store, workspace=deps.workspace, library=deps)
+    while (lease := await service.store.lease("library", LEASE_S)) is not None and lease.task_id == task_id:
+        await process_task(lease, service=service, world=world, model_for=lambda _: model, policy=lambda: policy)
+

@@ -1,0 +1,30 @@
+"""Stores: the journal of tasks, their queue and what belongs to both, behind one port."""
+
+from pathlib import Path
+from typing import Final
+
+from orchestrator.core.errors import InvalidRequest
+from orchestrator.ports import Clock, Store
+from orchestrator.store.memory import InMemoryPersistenceManager
+from orchestrator.store.sqlite import SqlitePersistenceManager
+
+__all__ = ["InMemoryPersistenceManager", "SqlitePersistenceManager", "open_store"]
+
+_SQLITE: Final = "sqlite:///"
+
+
+def open_store(url: str, *, clock: Clock) -> Store:
+    """The store of ``memory:``, ``sqlite:///relative/file.db`` or ``sqlite:////absolute/file.db``.
+
+    Raises InvalidRequest for any other URL, and what the adapter raises.
+    """
+    if url == "memory:":
+        return InMemoryPersistenceManager(clock=clock)
+    path = url.removeprefix(_SQLITE)
+    if path != url and path not in {"", ":memory:"}:
+        return SqlitePersistenceManager(Path(path), clock=clock)
+    # Only the scheme is shown: the rest of a database's URL may hold a password.
+    raise InvalidRequest(
+        f"No store can be opened by this URL of scheme {url.partition(':')[0]!r}.",
+        remedy="Use memory:, sqlite:///relative/file.db or sqlite:////absolute/file.db.",
+    )

@@ -1,0 +1,335 @@
+"""The store of tests and dry runs: plain dictionaries that end with the process.
+
+After its turn has come no method awaits anything, so each is one transaction: it checks and
+seals first, and changes the dictionaries only when nothing can be refused any more. Items are kept encoded, as on a
+disk: what a caller does to an answer changes nothing here.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from orchestrator.core.items import (
+    GENESIS_HASH,
+    AgentTaskItem,
+    BlobRef,
+    Draft,
+    ItemId,
+    RequestId,
+    TaskId,
+    decode_item,
+    encode_item,
+)
+from orchestrator.core.task import AgentTask, TaskStatus, fold
+from orchestrator.core.wire import ComputerId
+from orchestrator.ports import Clock, Lease, Schedule, TaskRow, Token, TokenRow
+from orchestrator.store import sealing
+from orchestrator.store.entry import (
+    Entry,
+    awakened,
+    free,
+    from_us,
+    given_back,
+    holds,
+    leasable,
+    leased,
+    renewed,
+    scheduled,
+    seconds_to_us,
+    to_us,
+)
+
+
+@dataclass
+class _Task:
+    row: TaskRow
+    priority: int
+    head_hash: str
+    entry: Entry
+    items: list[bytes] = field(default_factory=list)
+    places: dict[ItemId, int] = field(default_factory=dict)
+    """Item id to its index in ``items``."""
+
+
+@dataclass
+class _Computer:
+    number: int = 0
+    task: TaskId | None = None
+
+
+class InMemoryPersistenceManager:
+    """The `Store` in this process's memory."""
+
+    def __init__(self, *, clock: Clock) -> None:
+        self._clock = clock
+        self._tasks: dict[TaskId, _Task] = {}
+        self._requests: dict[RequestId, TaskId] = {}
+        self._computers: dict[ComputerId, _Computer] = {}
+        self._blobs: dict[str, bytes] = {}
+        self._tokens: dict[str, TokenRow] = {}
+        self._closed = False
+
+    # -- journal -------------------------------------------------------------------------
+
+    async def create(self, task_id: TaskId, drafts: Sequence[Draft]) -> list[AgentTaskItem]:
+        now = await self._turn()
+        fact = sealing.submitted(drafts)
+        present = self._tasks.get(task_id)
+        if present is not None:
+            stored = _already_there(task_id, present, drafts)
+            if stored is None:
+                raise sealing.already_created(task_id)
+            return stored
+        self._check_requests(drafts)
+        items = sealing.seal_drafts(drafts, task_id=task_id, version=0, head_hash=GENESIS_HASH)
+        row = TaskRow(
+            task_id=task_id,
+            status=TaskStatus.QUEUED,
+            version=0,
+            user_id=fact.user_id,
+            session_id=fact.session_id,
+            prompt=fact.prompt[: sealing.PROMPT_HEAD_CHARS],
+            created_at=items[0].at,
+            updated_at=items[0].at,
+            computers=fact.computers,
+        )
+        task = _Task(row, fact.priority, GENESIS_HASH, Entry(due=now))
+        self._tasks[task_id] = task
+        self._add(task, items, drafts, TaskStatus.QUEUED)
+        return items
+
+    async def append(
+        self,
+        task_id: TaskId,
+        version: int,
+        drafts: Sequence[Draft],
+        *,
+        status: TaskStatus,
+        schedule: Schedule = "keep",
+        token: Token | None = None,
+        number_for: ComputerId | None = None,
+        blobs: Sequence[bytes] = (),
+    ) -> list[AgentTaskItem]:
+        now = await self._turn()
+        sealing.check_drafts(drafts, numbered=number_for is not None)
+        task = self._tasks.get(task_id)
+        if task is None:
+            raise sealing.no_task(task_id)
+        if token is not None and not holds(task.entry, token):
+            raise sealing.lease_lost(task_id)
+        stored = _already_there(task_id, task, drafts)
+        if stored is not None:
+            return stored
+        if task.row.version != version:
+            raise sealing.moved_on(task_id, task.row.version, version)
+        self._check_requests(drafts)
+        number = None if number_for is None else self._computer(number_for).number + 1
+        items = sealing.seal_drafts(drafts, task_id=task_id, version=version, head_hash=task.head_hash, number=number)
+        if number_for is not None and number is not None:
+            self._computer(number_for).number = number
+        for content in blobs:
+            self._keep_blob(content)
+        self._add(task, items, drafts, status)
+        entry = renewed(task.entry, now) if token is not None else task.entry
+        task.entry = scheduled(entry, schedule, token, now)
+        return items
+
+    async def read(self, task_id: TaskId, after_version: int = 0) -> list[AgentTaskItem]:
+        await self._turn()
+        return self._items(task_id)[max(0, after_version) :]
+
+    async def load(self, task_id: TaskId) -> AgentTask | None:
+        await self._turn()
+        items = self._items(task_id)
+        return fold(items) if items else None
+
+    async def load_by_request_id(self, request_id: RequestId) -> AgentTask | None:
+        await self._turn()
+        task_id = self._requests.get(request_id)
+        return None if task_id is None else fold(self._items(task_id))
+
+    async def list_tasks(self, *, status: TaskStatus | None = None, limit: int = 100) -> list[TaskRow]:
+        await self._turn()
+        rows = [task.row for task in self._tasks.values() if status is None or task.row.status is status]
+        rows.sort(key=lambda row: (row.created_at, row.task_id), reverse=True)
+        return rows[:limit]
+
+    async def put_blob(self, content: bytes) -> BlobRef:
+        await self._turn()
+        return self._keep_blob(content)
+
+    async def get_blob(self, sha256: str) -> bytes:
+        await self._turn()
+        if sha256 not in self._blobs:
+            raise sealing.no_blob(sha256)
+        return self._blobs[sha256]
+
+    async def allot_number(self, computer: ComputerId, *, at_least: int = 0, lease: Lease | None = None) -> int:
+        await self._turn()
+        if lease is not None:
+            self._held(lease)
+        row = self._computer(computer)
+        row.number = max(row.number + 1, at_least)
+        return row.number
+
+    async def add_token(self, token: TokenRow) -> None:
+        now = await self._turn()
+        if token.token_hash in self._tokens:
+            raise sealing.token_exists()
+        self._tokens[token.token_hash] = replace(token, created_at=token.created_at or from_us(now))
+
+    async def find_token(self, token_hash: str) -> TokenRow | None:
+        await self._turn()
+        return self._tokens.get(token_hash)
+
+    async def revoke_tokens(self, kind: str, name: str) -> int:
+        await self._turn()
+        theirs = [row for row in self._tokens.values() if (row.kind, row.name) == (kind, name) and not row.revoked]
+        self._tokens.update({row.token_hash: replace(row, revoked=True) for row in theirs})
+        return len(theirs)
+
+    async def list_tokens(self) -> list[TokenRow]:
+        await self._turn()
+        return sorted(self._tokens.values(), key=lambda row: (row.created_at, row.token_hash))
+
+    async def close(self) -> None:
+        self._closed = True
+
+    # -- queue ---------------------------------------------------------------------------
+
+    async def lease(self, holder: str, lease_s: float) -> Lease | None:
+        now = await self._turn()
+        candidates = [
+            (-task.priority, task.entry.due or 0, task_id)
+            for task_id, task in self._tasks.items()
+            if leasable(task.entry, now)
+        ]
+        if not candidates:
+            return None
+        *_, task_id = min(candidates)
+        task = self._tasks[task_id]
+        task.entry = leased(task.entry, holder, now, seconds_to_us(lease_s))
+        return Lease(task_id, Token(task.entry.token))
+
+    async def renew(self, lease: Lease, lease_s: float) -> None:
+        now = await self._turn()
+        task = self._held(lease)
+        task.entry = renewed(task.entry._replace(lease_for=seconds_to_us(lease_s)), now)
+
+    async def park(
+        self, lease: Lease, version: int, *, due: datetime | None, waiting_for: ComputerId | None = None
+    ) -> None:
+        now = await self._turn()
+        task = self._held(lease)
+        if task.row.version != version:
+            raise sealing.moved_on(lease.task_id, task.row.version, version)
+        task.entry = given_back(task.entry, now, None if due is None else to_us(due), waiting_for)
+
+    async def wake(self, task_id: TaskId) -> None:
+        now = await self._turn()
+        task = self._tasks.get(task_id)
+        if task is not None:
+            task.entry = awakened(task.entry, now)
+
+    async def wake_waiting(self, computer: ComputerId) -> int:
+        now = await self._turn()
+        parked = self._wake_waiting(computer, now)
+        # A holder may just be about to park for this computer; see sql_queue.wake_waiting.
+        for task in self._tasks.values():
+            if task.entry.holder is not None:
+                task.entry = task.entry._replace(woken=1)
+        return parked
+
+    async def claim(self, lease: Lease, computers: Sequence[ComputerId]) -> ComputerId | None:
+        await self._turn()
+        task = self._held(lease)
+        rows = {computer: self._computer(computer) for computer in sorted(set(computers))}
+        others = (computer for computer, row in rows.items() if row.task not in {None, lease.task_id})
+        blocked = next(others, None)
+        if blocked is None:
+            for row in rows.values():
+                row.task = lease.task_id
+        task.entry = task.entry._replace(waiting_for=blocked)
+        return blocked
+
+    async def claimant(self, computer: ComputerId) -> TaskId | None:
+        await self._turn()
+        row = self._computers.get(computer)
+        return None if row is None else row.task
+
+    async def release_claims(self, task_id: TaskId, keep: Sequence[ComputerId] = ()) -> None:
+        now = await self._turn()
+        for computer, row in self._computers.items():
+            if row.task == task_id and computer not in keep:
+                row.task = None
+                self._wake_waiting(computer, now)
+
+    async def next_due(self) -> datetime | None:
+        now = await self._turn()
+        dues = [task.entry.due for task in self._tasks.values() if free(task.entry, now)]
+        scheduled_dues = [due for due in dues if due is not None]
+        return from_us(min(scheduled_dues)) if scheduled_dues else None
+
+    # ------------------------------------------------------------------------------------
+
+    async def _turn(self) -> int:
+        """The time of this operation, which is about to run.
+
+        Others run first, as with every real store: a busy caller must not starve the loop.
+        Raises the refusal of a closed store.
+        """
+        if self._closed:
+            raise sealing.store_closed()
+        await asyncio.sleep(0)
+        return to_us(self._clock.now())
+
+    def _held(self, lease: Lease) -> _Task:
+        task = self._tasks.get(lease.task_id)
+        if task is None or not holds(task.entry, lease.token):
+            raise sealing.lease_lost(lease.task_id)
+        return task
+
+    def _items(self, task_id: TaskId) -> list[AgentTaskItem]:
+        task = self._tasks.get(task_id)
+        return [] if task is None else [decode_item(data) for data in task.items]
+
+    def _computer(self, computer: ComputerId) -> _Computer:
+        return self._computers.setdefault(computer, _Computer())
+
+    def _keep_blob(self, content: bytes) -> BlobRef:
+        sha256 = hashlib.sha256(content).hexdigest()
+        self._blobs.setdefault(sha256, bytes(content))
+        return BlobRef(sha256=sha256, size=len(content))
+
+    def _check_requests(self, drafts: Sequence[Draft]) -> None:
+        for request_id in sealing.requests_of(drafts):
+            if request_id in self._requests:
+                raise sealing.raised_before(request_id)
+
+    def _add(self, task: _Task, items: Sequence[AgentTaskItem], drafts: Sequence[Draft], status: TaskStatus) -> None:
+        for item in items:
+            task.places[item.item_id] = len(task.items)
+            task.items.append(encode_item(item))
+        for request_id in sealing.requests_of(drafts):
+            self._requests[request_id] = task.row.task_id
+        last = items[-1]
+        task.head_hash = last.hash
+        task.row = replace(task.row, version=last.version, status=status, updated_at=last.at)
+
+    def _wake_waiting(self, computer: ComputerId, now: int) -> int:
+        parked = 0
+        for task in self._tasks.values():
+            if task.entry.waiting_for == computer:
+                parked += task.entry.holder is None
+                task.entry = awakened(task.entry, now)
+        return parked
+
+
+def _already_there(task_id: TaskId, task: _Task, drafts: Sequence[Draft]) -> list[AgentTaskItem] | None:
+    """The stored items of these drafts; None: none is there. Raises Conflict when only some are."""
+    places = [task.places[draft.item_id] for draft in drafts if draft.item_id in task.places]
+    if places and len(places) < len(drafts):
+        raise sealing.partly_there(task_id)
+    return [decode_item(task.items[place]) for place in places] or None

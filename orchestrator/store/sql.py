@@ -1,0 +1,275 @@
+"""The journal in SQL: each operation as a transaction script that does no I/O itself.
+
+A *script* is a generator: it yields a statement with its parameters, is sent the rows, and
+returns the answer or raises the refusal. Whoever drives it opens the transaction before and
+commits after; a script that raises has its writes rolled back by the driver. So one text holds
+the semantics, and a driver may be a thread (SQLite) or a coroutine (a database server).
+
+The text keeps to what both dialects read. Parameters are ``?`` (a server's driver numbers
+them). A trailing comment such as ``/* FOR UPDATE */`` is the row lock that a server takes and
+SQLite, with its one writer, does not need; the driver uncomments it. Locks go first to the
+task and then to computers; where that cannot be, a deadlock's victim is simply run again.
+``now`` is the database's clock where it has one, in microseconds since 1970.
+"""
+
+import hashlib
+import json
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, TypeVar
+
+from orchestrator.core.errors import NewerSchema
+from orchestrator.core.items import (
+    GENESIS_HASH,
+    AgentTaskItem,
+    BlobRef,
+    Draft,
+    RequestId,
+    TaskId,
+    decode_item,
+    encode_item,
+)
+from orchestrator.core.task import AgentTask, TaskStatus, fold
+from orchestrator.core.wire import ComputerId
+from orchestrator.ports import Schedule, TaskRow, Token
+from orchestrator.store import sealing
+from orchestrator.store.entry import Entry, from_us, holds, renewed, scheduled, to_us
+from orchestrator.store.schema import MIGRATIONS, READ_META, SCHEMA_KEY, SET_META
+
+T = TypeVar("T")
+Statement = tuple[str, tuple[str | int | bytes | None, ...]]
+Rows = list[tuple[Any, ...]]
+Script = Generator[Statement, Rows, T]
+
+ENTRY_COLUMNS: Final = "due, holder, token, lease_until, lease_for, waiting_for, woken"
+
+_HEAD: Final = f"SELECT version, head_hash, status, {ENTRY_COLUMNS} FROM tasks WHERE task_id = ? /* FOR UPDATE */"
+_STORED: Final = "SELECT data FROM items WHERE task_id = ? AND item_id = ?"
+_ADD_ITEM: Final = "INSERT INTO items (task_id, version, item_id, data) VALUES (?, ?, ?, ?)"
+_ADD_TASK: Final = """INSERT INTO tasks (task_id, status, version, head_hash, user_id, session_id, prompt, computers,
+    priority, created_at, updated_at, due) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+# Three updates where one would do: SQLite rewrites an index whenever a column of it is named, and
+# most appends change neither status nor queue.
+_SET_HEAD: Final = "UPDATE tasks SET version = ?, head_hash = ?, updated_at = ?, lease_until = ? WHERE task_id = ?"
+_SET_STATUS: Final = "UPDATE tasks SET status = ? WHERE task_id = ?"
+_SET_ENTRY: Final = """UPDATE tasks SET due = ?, holder = ?, token = ?, lease_until = ?, lease_for = ?,
+    waiting_for = ?, woken = ? WHERE task_id = ?"""
+_RAISED: Final = "SELECT task_id FROM requests WHERE request_id = ?"
+_ADD_REQUEST: Final = "INSERT INTO requests (request_id, task_id) VALUES (?, ?)"
+_ADD_BLOB: Final = "INSERT INTO blobs (sha256, content) VALUES (?, ?) ON CONFLICT DO NOTHING"
+_BLOB: Final = "SELECT content FROM blobs WHERE sha256 = ?"
+_READ: Final = "SELECT data FROM items WHERE task_id = ? AND version > ? ORDER BY version"
+_ROW: Final = """SELECT task_id, status, version, user_id, session_id, prompt, created_at, updated_at, computers
+    FROM tasks"""
+_NEWEST: Final = f"{_ROW} ORDER BY created_at DESC, task_id DESC LIMIT ?"
+_NEWEST_BY_STATUS: Final = f"{_ROW} WHERE status = ? ORDER BY created_at DESC, task_id DESC LIMIT ?"
+_KNOW_COMPUTER: Final = "INSERT INTO computers (computer, number) VALUES (?, 0) ON CONFLICT DO NOTHING"
+_NEXT_NUMBER: Final = """UPDATE computers SET number = CASE WHEN number + 1 < ? THEN ? ELSE number + 1 END
+    WHERE computer = ?"""
+_NUMBER: Final = "SELECT number FROM computers WHERE computer = ?"
+
+
+class Head(NamedTuple):
+    """What an operation has to know of a task before it may change it."""
+
+    version: int
+    head_hash: str
+    status: str
+    entry: Entry
+
+
+@dataclass(frozen=True)
+class Append:
+    """The arguments of the port's ``append``."""
+
+    task_id: TaskId
+    version: int
+    drafts: Sequence[Draft]
+    status: TaskStatus
+    schedule: Schedule = "keep"
+    token: Token | None = None
+    number_for: ComputerId | None = None
+    blobs: Sequence[bytes] = ()
+
+
+def migrate(*, fresh: bool) -> Script[None]:
+    """Bring the tables, ``fresh``: there is none yet, to this version's.
+
+    Raises NewerSchema when a newer version made them, InvalidRequest when another program did.
+    """
+    rows = [(0,)] if fresh else (yield READ_META, (SCHEMA_KEY,))
+    if not rows:
+        raise sealing.not_a_store()
+    done = int(rows[0][0])
+    if done > len(MIGRATIONS):
+        raise NewerSchema(
+            f"The store has schema {done}; this version knows up to {len(MIGRATIONS)}.",
+            remedy="Start a newer version of cc-orchestrator on this store.",
+        )
+    for number, step in enumerate(MIGRATIONS[done:], start=done + 1):
+        for statement in step:
+            yield statement, ()
+        yield SET_META, (SCHEMA_KEY, str(number))
+
+
+def create(task_id: TaskId, drafts: Sequence[Draft], *, now: int) -> Script[list[AgentTaskItem]]:
+    """The port's ``create``."""
+    fact = sealing.submitted(drafts)
+    if (yield from head_of(task_id)) is not None:
+        stored = yield from _already_there(task_id, drafts)
+        if stored is None:
+            raise sealing.already_created(task_id)
+        return stored
+    items = sealing.seal_drafts(drafts, task_id=task_id, version=0, head_hash=GENESIS_HASH)
+    last = items[-1]
+    yield (
+        _ADD_TASK,
+        (
+            task_id,
+            TaskStatus.QUEUED.value,
+            last.version,
+            last.hash,
+            fact.user_id,
+            fact.session_id,
+            fact.prompt[: sealing.PROMPT_HEAD_CHARS],
+            json.dumps(fact.computers),
+            fact.priority,
+            to_us(items[0].at),
+            to_us(last.at),
+            now,
+        ),
+    )
+    yield from _add(task_id, items, sealing.requests_of(drafts))
+    return items
+
+
+def append(wanted: Append, *, now: int) -> Script[list[AgentTaskItem]]:
+    """The port's ``append``."""
+    task_id, drafts, token = wanted.task_id, wanted.drafts, wanted.token
+    sealing.check_drafts(drafts, numbered=wanted.number_for is not None)
+    head = yield from head_of(task_id)
+    if head is None:
+        raise sealing.no_task(task_id)
+    if token is not None and not holds(head.entry, token):
+        raise sealing.lease_lost(task_id)
+    stored = yield from _already_there(task_id, drafts)
+    if stored is not None:
+        return stored
+    if head.version != wanted.version:
+        raise sealing.moved_on(task_id, head.version, wanted.version)
+    number = None if wanted.number_for is None else (yield from next_number(wanted.number_for))
+    items = sealing.seal_drafts(drafts, task_id=task_id, version=head.version, head_hash=head.head_hash, number=number)
+    for content in wanted.blobs:
+        yield from put_blob(content)
+    yield from _add(task_id, items, sealing.requests_of(drafts))
+    entry = renewed(head.entry, now) if token is not None else head.entry
+    last = items[-1]
+    yield _SET_HEAD, (last.version, last.hash, to_us(last.at), entry.lease_until, task_id)
+    if wanted.status.value != head.status:
+        yield _SET_STATUS, (wanted.status.value, task_id)
+    if wanted.schedule != "keep":
+        yield from set_entry(task_id, scheduled(entry, wanted.schedule, token, now))
+    return items
+
+
+def head_of(task_id: TaskId) -> Script[Head | None]:
+    """The task's version and queue entry, locked until the transaction ends; None: no such task."""
+    rows = yield _HEAD, (task_id,)
+    if not rows:
+        return None
+    version, head_hash, status, *entry = rows[0]
+    return Head(version, head_hash, status, Entry._make(entry))
+
+
+def set_entry(task_id: TaskId, entry: Entry) -> Script[None]:
+    """Write the task's queue entry."""
+    yield _SET_ENTRY, (*entry, task_id)
+
+
+def know_computer(computer: ComputerId) -> Script[None]:
+    """Make the computer's row, which then stays for ever."""
+    yield _KNOW_COMPUTER, (computer,)
+
+
+def next_number(computer: ComputerId, at_least: int = 0) -> Script[int]:
+    """Allot the computer's next number."""
+    yield from know_computer(computer)
+    yield _NEXT_NUMBER, (at_least, at_least, computer)
+    rows = yield _NUMBER, (computer,)
+    return int(rows[0][0])
+
+
+def put_blob(content: bytes) -> Script[BlobRef]:
+    """The port's ``put_blob``."""
+    sha256 = hashlib.sha256(content).hexdigest()
+    yield _ADD_BLOB, (sha256, content)
+    return BlobRef(sha256=sha256, size=len(content))
+
+
+def get_blob(sha256: str) -> Script[bytes]:
+    """The port's ``get_blob``."""
+    rows = yield _BLOB, (sha256,)
+    if not rows:
+        raise sealing.no_blob(sha256)
+    return bytes(rows[0][0])
+
+
+def read(task_id: TaskId, after_version: int = 0) -> Script[list[AgentTaskItem]]:
+    """The port's ``read``."""
+    rows = yield _READ, (task_id, after_version)
+    return [decode_item(data) for (data,) in rows]
+
+
+def load(task_id: TaskId) -> Script[AgentTask | None]:
+    """The port's ``load``."""
+    items = yield from read(task_id)
+    return fold(items) if items else None
+
+
+def load_by_request_id(request_id: RequestId) -> Script[AgentTask | None]:
+    """The port's ``load_by_request_id``."""
+    rows = yield _RAISED, (request_id,)
+    return (yield from load(TaskId(rows[0][0]))) if rows else None
+
+
+def list_tasks(status: TaskStatus | None, limit: int) -> Script[list[TaskRow]]:
+    """The port's ``list_tasks``."""
+    if status is None:
+        rows = yield _NEWEST, (limit,)
+    else:
+        rows = yield _NEWEST_BY_STATUS, (status.value, limit)
+    return [
+        TaskRow(
+            task_id=TaskId(task_id),
+            status=TaskStatus(found),
+            version=version,
+            user_id=user_id,
+            session_id=session_id,
+            prompt=prompt,
+            created_at=from_us(created_at),
+            updated_at=from_us(updated_at),
+            computers=tuple(json.loads(computers)),
+        )
+        for task_id, found, version, user_id, session_id, prompt, created_at, updated_at, computers in rows
+    ]
+
+
+def _already_there(task_id: TaskId, drafts: Sequence[Draft]) -> Script[list[AgentTaskItem] | None]:
+    """The stored items of these drafts; None: none is there. Raises Conflict when only some are."""
+    found: list[AgentTaskItem] = []
+    for draft in drafts:
+        rows = yield _STORED, (task_id, draft.item_id)
+        if rows:
+            found.append(decode_item(rows[0][0]))
+    if found and len(found) < len(drafts):
+        raise sealing.partly_there(task_id)
+    return found or None
+
+
+def _add(task_id: TaskId, items: Sequence[AgentTaskItem], requests: Sequence[RequestId]) -> Script[None]:
+    for item in items:
+        yield _ADD_ITEM, (task_id, item.version, item.item_id, encode_item(item).decode("ascii"))
+    for request_id in requests:
+        if (yield _RAISED, (request_id,)):
+            raise sealing.raised_before(request_id)
+        yield _ADD_REQUEST, (request_id, task_id)

@@ -1,0 +1,190 @@
+"""The queue in SQL: leases, wakes, claims and tokens as transaction scripts (see ``sql``).
+
+A claim that is blocked, and a park, write ``waiting_for``; giving a computer back wakes by it.
+A holder whose claim was blocked and who parks only then is woken all the same: the release
+in between has left ``woken`` on its entry.
+"""
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from orchestrator.core.items import TaskId
+from orchestrator.core.wire import ComputerId
+from orchestrator.ports import Lease, Token, TokenRow
+from orchestrator.store import sealing
+from orchestrator.store.entry import Entry, awakened, from_us, given_back, holds, leased, renewed, seconds_to_us, to_us
+from orchestrator.store.sql import ENTRY_COLUMNS, Head, Script, head_of, know_computer, next_number, set_entry
+
+_DUE: Final = f"""SELECT task_id, {ENTRY_COLUMNS} FROM tasks
+    WHERE due <= ? AND (holder IS NULL OR lease_until <= ?)
+    ORDER BY priority DESC, due, task_id LIMIT 1 /* FOR UPDATE SKIP LOCKED */"""
+_NEXT_DUE: Final = "SELECT MIN(due) FROM tasks WHERE due IS NOT NULL AND (holder IS NULL OR lease_until <= ?)"
+_VOID_LEASES: Final = "UPDATE tasks SET holder = NULL, lease_until = 0 WHERE holder IS NOT NULL"
+_WAITING: Final = f"SELECT task_id, {ENTRY_COLUMNS} FROM tasks WHERE waiting_for = ? ORDER BY task_id /* FOR UPDATE */"
+_NOTE_WAKE: Final = "UPDATE tasks SET woken = 1 WHERE holder IS NOT NULL"
+_CLAIMANT: Final = "SELECT task FROM computers WHERE computer = ?"
+_LOCK_CLAIM: Final = f"{_CLAIMANT} /* FOR UPDATE */"
+_CLAIMED_BY: Final = "SELECT computer FROM computers WHERE task = ? ORDER BY computer /* FOR UPDATE */"
+_SET_CLAIM: Final = "UPDATE computers SET task = ? WHERE computer = ?"
+_TOKEN_COLUMNS: Final = "token_hash, kind, name, roles, created_at, revoked"
+_ADD_TOKEN: Final = f"INSERT INTO tokens ({_TOKEN_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
+_FIND_TOKEN: Final = f"SELECT {_TOKEN_COLUMNS} FROM tokens WHERE token_hash = ?"
+_LIST_TOKENS: Final = f"SELECT {_TOKEN_COLUMNS} FROM tokens ORDER BY created_at, token_hash"
+_COUNT_TOKENS: Final = "SELECT COUNT(*) FROM tokens WHERE kind = ? AND name = ? AND revoked = 0"
+_REVOKE_TOKENS: Final = "UPDATE tokens SET revoked = 1 WHERE kind = ? AND name = ?"
+
+
+def lease(holder: str, lease_s: float, *, now: int) -> Script[Lease | None]:
+    """The port's ``lease``."""
+    rows = yield _DUE, (now, now)
+    if not rows:
+        return None
+    task_id, *columns = rows[0]
+    entry = leased(Entry._make(columns), holder, now, seconds_to_us(lease_s))
+    yield from set_entry(TaskId(task_id), entry)
+    return Lease(TaskId(task_id), Token(entry.token))
+
+
+def renew(lease: Lease, lease_s: float, *, now: int) -> Script[None]:
+    """The port's ``renew``."""
+    head = yield from _held(lease)
+    yield from set_entry(lease.task_id, renewed(head.entry._replace(lease_for=seconds_to_us(lease_s)), now))
+
+
+def park(lease: Lease, version: int, *, due: datetime | None, waiting_for: ComputerId | None, now: int) -> Script[None]:
+    """The port's ``park``."""
+    head = yield from _held(lease)
+    if head.version != version:
+        raise sealing.moved_on(lease.task_id, head.version, version)
+    due_us = None if due is None else to_us(due)
+    yield from set_entry(lease.task_id, given_back(head.entry, now, due_us, waiting_for))
+
+
+def wake(task_id: TaskId, *, now: int) -> Script[None]:
+    """The port's ``wake``; of a task that is not there, nothing."""
+    head = yield from head_of(task_id)
+    if head is not None:
+        yield from set_entry(task_id, awakened(head.entry, now))
+
+
+def wake_waiting(computer: ComputerId, *, now: int) -> Script[int]:
+    """The port's ``wake_waiting``.
+
+    A holder may just be about to park for this computer, so every held task is noted as woken
+    too: it costs each at most one look in vain, and computers come back seldom.
+    """
+    parked = yield from _wake_waiting(computer, now)
+    yield _NOTE_WAKE, ()
+    return parked
+
+
+def claim(lease: Lease, computers: Sequence[ComputerId]) -> Script[ComputerId | None]:
+    """The port's ``claim``."""
+    head = yield from _held(lease)
+    wanted = sorted(set(computers))
+    blocked = None
+    for computer in wanted:
+        yield from know_computer(computer)
+        rows = yield _LOCK_CLAIM, (computer,)
+        if rows[0][0] not in {None, lease.task_id}:
+            blocked = computer
+            break
+    if blocked is None:
+        for computer in wanted:
+            yield _SET_CLAIM, (lease.task_id, computer)
+    if head.entry.waiting_for != blocked:
+        yield from set_entry(lease.task_id, head.entry._replace(waiting_for=blocked))
+    return blocked
+
+
+def claimant(computer: ComputerId) -> Script[TaskId | None]:
+    """The port's ``claimant``."""
+    rows = yield _CLAIMANT, (computer,)
+    return TaskId(rows[0][0]) if rows and rows[0][0] is not None else None
+
+
+def release_claims(task_id: TaskId, keep: Sequence[ComputerId], *, now: int) -> Script[None]:
+    """The port's ``release_claims``."""
+    rows = yield _CLAIMED_BY, (task_id,)
+    for (computer,) in rows:
+        if computer not in keep:
+            yield _SET_CLAIM, (None, computer)
+            yield from _wake_waiting(computer, now)
+
+
+def next_due(*, now: int) -> Script[datetime | None]:
+    """The port's ``next_due``."""
+    rows = yield _NEXT_DUE, (now,)
+    return None if rows[0][0] is None else from_us(rows[0][0])
+
+
+def allot_number(computer: ComputerId, *, at_least: int, lease: Lease | None) -> Script[int]:
+    """The port's ``allot_number``."""
+    if lease is not None:
+        yield from _held(lease)
+    return (yield from next_number(computer, at_least))
+
+
+def void_leases() -> Script[None]:
+    """Free every held task: for a store whose holders all died with its former process."""
+    yield _VOID_LEASES, ()
+
+
+def add_token(token: TokenRow, *, now: int) -> Script[None]:
+    """The port's ``add_token``; a token without a time of creation was created now."""
+    if (yield _FIND_TOKEN, (token.token_hash,)):
+        raise sealing.token_exists()
+    created_at = now if token.created_at is None else to_us(token.created_at)
+    roles = json.dumps(token.roles)
+    yield _ADD_TOKEN, (token.token_hash, token.kind, token.name, roles, created_at, int(token.revoked))
+
+
+def find_token(token_hash: str) -> Script[TokenRow | None]:
+    """The port's ``find_token``."""
+    rows = yield _FIND_TOKEN, (token_hash,)
+    return _token_row(*rows[0]) if rows else None
+
+
+def revoke_tokens(kind: str, name: str) -> Script[int]:
+    """The port's ``revoke_tokens``; those revoked before are not counted."""
+    rows = yield _COUNT_TOKENS, (kind, name)
+    yield _REVOKE_TOKENS, (kind, name)
+    return int(rows[0][0])
+
+
+def list_tokens() -> Script[list[TokenRow]]:
+    """The port's ``list_tokens``."""
+    rows = yield _LIST_TOKENS, ()
+    return [_token_row(*row) for row in rows]
+
+
+def _held(lease: Lease) -> Script[Head]:
+    """The head of a task whose lease this is. Raises LeaseLost."""
+    head = yield from head_of(lease.task_id)
+    if head is None or not holds(head.entry, lease.token):
+        raise sealing.lease_lost(lease.task_id)
+    return head
+
+
+def _wake_waiting(computer: ComputerId, now: int) -> Script[int]:
+    """Wake who waits for the computer; how many of them had parked."""
+    rows = yield _WAITING, (computer,)
+    parked = 0
+    for task_id, *columns in rows:
+        entry = Entry._make(columns)
+        parked += entry.holder is None
+        yield from set_entry(TaskId(task_id), awakened(entry, now))
+    return parked
+
+
+def _token_row(token_hash: str, kind: str, name: str, roles: str, created_at: int, revoked: int) -> TokenRow:
+    return TokenRow(
+        token_hash=token_hash,
+        kind="computer" if kind == "computer" else "person",
+        name=name,
+        roles=tuple(json.loads(roles)),
+        created_at=from_us(created_at),
+        revoked=bool(revoked),
+    )

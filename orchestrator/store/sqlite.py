@@ -1,0 +1,199 @@
+"""The embedded store: one SQLite file of the standard library, for one process.
+
+WAL and ``synchronous=FULL``: what was acknowledged outlives ``kill -9``, and the loss of power
+where the disk honours a flush. Writes go through one thread with group commit, reads through
+another that never waits for the first.
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from orchestrator.core.errors import OrchestratorError
+from orchestrator.core.items import AgentTaskItem, BlobRef, Draft, RequestId, TaskId
+from orchestrator.core.task import AgentTask, TaskStatus
+from orchestrator.core.wire import ComputerId
+from orchestrator.ports import Clock, Lease, Schedule, TaskRow, Token, TokenRow
+from orchestrator.store import sealing, sql, sql_queue
+from orchestrator.store.file_lock import FileLock
+from orchestrator.store.sqlite_thread import SqliteThread, drive, explained
+
+Trace = Callable[[str], None]
+
+_BUSY_TIMEOUT_S: Final = 5.0
+"""A backup or a curious ``sqlite3`` holds the file for less."""
+_PRAGMAS: Final = (
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA synchronous = FULL",
+    # Only here does a Mac's disk flush its own cache too; elsewhere it says nothing.
+    "PRAGMA fullfsync = ON",
+)
+_TABLES: Final = "SELECT name FROM sqlite_master WHERE type = 'table'"
+
+
+class SqlitePersistenceManager:
+    """The `Store` in a SQLite file, which is made if it is not there.
+
+    ``trace`` is called with each statement, in the thread that executes it.
+    Raises StoreBusy, NewerSchema, InvalidRequest (a database of another program) and
+    OrchestratorError (a file that cannot be used).
+    """
+
+    def __init__(self, path: Path, *, clock: Clock, trace: Trace | None = None) -> None:
+        # Two names of one file must meet at one lock.
+        path = path.resolve()
+        with ExitStack() as undo:
+            try:
+                lock = FileLock(path)
+                undo.callback(lock.release)
+                path.touch(mode=0o600)
+            except OSError as error:
+                raise OrchestratorError(
+                    f"The store {path} cannot be opened: {error.strerror}.",
+                    remedy="Make its directory, or name a file that may be written.",
+                ) from None
+            writer = _connect(path, undo, trace)
+            _prepare(writer, path)
+            reader = _connect(path, undo, trace)
+            reader.execute("PRAGMA query_only = ON")
+            undo.pop_all()
+        self._lock = lock
+        self._connections = (reader, writer)  # the writer closes last and so empties the WAL
+        self._writer = SqliteThread(writer, name="store-writer", begin="BEGIN IMMEDIATE", path=path, clock=clock)
+        self._reader = SqliteThread(reader, name="store-reader", begin="BEGIN", path=path, clock=clock)
+
+    # -- journal -------------------------------------------------------------------------
+
+    async def create(self, task_id: TaskId, drafts: Sequence[Draft]) -> list[AgentTaskItem]:
+        return await self._writer.submit(lambda now: sql.create(task_id, drafts, now=now), key=task_id)
+
+    async def append(
+        self,
+        task_id: TaskId,
+        version: int,
+        drafts: Sequence[Draft],
+        *,
+        status: TaskStatus,
+        schedule: Schedule = "keep",
+        token: Token | None = None,
+        number_for: ComputerId | None = None,
+        blobs: Sequence[bytes] = (),
+    ) -> list[AgentTaskItem]:
+        wanted = sql.Append(task_id, version, drafts, status, schedule, token, number_for, blobs)
+        return await self._writer.submit(lambda now: sql.append(wanted, now=now), key=task_id)
+
+    async def read(self, task_id: TaskId, after_version: int = 0) -> list[AgentTaskItem]:
+        return await self._reader.submit(lambda _: sql.read(task_id, after_version))
+
+    async def load(self, task_id: TaskId) -> AgentTask | None:
+        return await self._reader.submit(lambda _: sql.load(task_id))
+
+    async def load_by_request_id(self, request_id: RequestId) -> AgentTask | None:
+        return await self._reader.submit(lambda _: sql.load_by_request_id(request_id))
+
+    async def list_tasks(self, *, status: TaskStatus | None = None, limit: int = 100) -> list[TaskRow]:
+        return await self._reader.submit(lambda _: sql.list_tasks(status, limit))
+
+    async def put_blob(self, content: bytes) -> BlobRef:
+        return await self._writer.submit(lambda _: sql.put_blob(content))
+
+    async def get_blob(self, sha256: str) -> bytes:
+        return await self._reader.submit(lambda _: sql.get_blob(sha256))
+
+    async def allot_number(self, computer: ComputerId, *, at_least: int = 0, lease: Lease | None = None) -> int:
+        return await self._writer.submit(
+            lambda _: sql_queue.allot_number(computer, at_least=at_least, lease=lease),
+            key=None if lease is None else lease.task_id,
+        )
+
+    async def add_token(self, token: TokenRow) -> None:
+        await self._writer.submit(lambda now: sql_queue.add_token(token, now=now))
+
+    async def find_token(self, token_hash: str) -> TokenRow | None:
+        return await self._reader.submit(lambda _: sql_queue.find_token(token_hash))
+
+    async def revoke_tokens(self, kind: str, name: str) -> int:
+        return await self._writer.submit(lambda _: sql_queue.revoke_tokens(kind, name))
+
+    async def list_tokens(self) -> list[TokenRow]:
+        return await self._reader.submit(lambda _: sql_queue.list_tokens())
+
+    async def close(self) -> None:
+        self._reader.stop()
+        self._writer.stop()
+        await asyncio.to_thread(self._shut)
+
+    # -- queue ---------------------------------------------------------------------------
+
+    async def lease(self, holder: str, lease_s: float) -> Lease | None:
+        return await self._writer.submit(lambda now: sql_queue.lease(holder, lease_s, now=now))
+
+    async def renew(self, lease: Lease, lease_s: float) -> None:
+        # Urgent: the very load that makes a queue long must not cost its holders their leases.
+        await self._writer.submit(lambda now: sql_queue.renew(lease, lease_s, now=now), urgent=True)
+
+    async def park(
+        self, lease: Lease, version: int, *, due: datetime | None, waiting_for: ComputerId | None = None
+    ) -> None:
+        await self._writer.submit(
+            lambda now: sql_queue.park(lease, version, due=due, waiting_for=waiting_for, now=now), key=lease.task_id
+        )
+
+    async def wake(self, task_id: TaskId) -> None:
+        await self._writer.submit(lambda now: sql_queue.wake(task_id, now=now), key=task_id)
+
+    async def wake_waiting(self, computer: ComputerId) -> int:
+        return await self._writer.submit(lambda now: sql_queue.wake_waiting(computer, now=now))
+
+    async def claim(self, lease: Lease, computers: Sequence[ComputerId]) -> ComputerId | None:
+        return await self._writer.submit(lambda _: sql_queue.claim(lease, computers), key=lease.task_id)
+
+    async def claimant(self, computer: ComputerId) -> TaskId | None:
+        return await self._reader.submit(lambda _: sql_queue.claimant(computer))
+
+    async def release_claims(self, task_id: TaskId, keep: Sequence[ComputerId] = ()) -> None:
+        await self._writer.submit(lambda now: sql_queue.release_claims(task_id, keep, now=now), key=task_id)
+
+    async def next_due(self) -> datetime | None:
+        return await self._reader.submit(lambda now: sql_queue.next_due(now=now))
+
+    # ------------------------------------------------------------------------------------
+
+    def _shut(self) -> None:
+        self._reader.join()
+        self._writer.join()
+        for connection in self._connections:
+            connection.close()
+        self._lock.release()
+
+
+def _connect(path: Path, undo: ExitStack, trace: Trace | None) -> sqlite3.Connection:
+    # Made here and used by one thread from then on; transactions are opened and ended by us.
+    try:
+        connection = sqlite3.connect(path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+    except sqlite3.Error as error:
+        raise explained(error, path) from None
+    undo.callback(connection.close)
+    connection.set_trace_callback(trace)
+    return connection
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    """Bring the file to this version, and void the leases of the process that had it before."""
+    cursor = connection.cursor()
+    try:
+        for pragma in _PRAGMAS:
+            cursor.execute(pragma)
+        cursor.execute("BEGIN IMMEDIATE")
+        tables = {name for (name,) in cursor.execute(_TABLES)}
+        if tables and "meta" not in tables:
+            raise sealing.not_a_store()
+        drive(cursor, sql.migrate(fresh=not tables))
+        drive(cursor, sql_queue.void_leases())
+        cursor.execute("COMMIT")
+    except sqlite3.Error as error:
+        raise explained(error, path) from None

@@ -1,0 +1,287 @@
+"""Everything that may happen to a task from outside its actor: load, decide, append, publish.
+
+A command is decided on the task as it is, appended at that version, and decided anew after a
+conflict; the answer is the task as it stands afterwards. The journal is the truth; what is
+published on the bus only says that there is something to read.
+"""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime
+
+from orchestrator.core import items as facts
+from orchestrator.core.approval import (
+    DECISIONS,
+    HitlResponse,
+    RequestedCallView,
+    ResumeRequest,
+    request_digest,
+)
+from orchestrator.core.commands import Answer, Cancel, Command, Decide, decide
+from orchestrator.core.errors import Conflict, Forbidden, NotFound
+from orchestrator.core.items import (
+    Actor,
+    AgentTaskItem,
+    CallId,
+    Draft,
+    Fact,
+    ItemId,
+    OnReject,
+    QuestionId,
+    RequestId,
+    TaskId,
+)
+from orchestrator.core.policy import RiskLevel, severity
+from orchestrator.core.task import AgentTask, Phase, TaskStatus, fold, preview
+from orchestrator.core.wire import ComputerId
+from orchestrator.ports import Bus, Clock, Identity, RequestAuthorizer, Store, TaskRow
+
+_POLL_S = 5.0
+"""How long a watcher trusts the bus: a lost hint costs at most this much."""
+
+
+class SystemClock:
+    """The clock of this machine."""
+
+    def now(self) -> datetime:
+        """The present time in UTC."""
+        return datetime.now(UTC)
+
+
+def new_task_id() -> TaskId:
+    """A short id that no two tasks share."""
+    return TaskId("t-" + secrets.token_hex(6))
+
+
+def new_call_id() -> CallId:
+    """An id that leaves room for the number of the run in the 24 characters of the wire."""
+    return CallId("c" + secrets.token_hex(8))
+
+
+def new_request_id() -> RequestId:
+    """An unguessable id of 144 bits (hitl.md S6)."""
+    return RequestId(secrets.token_urlsafe(18))
+
+
+def new_item_id() -> ItemId:
+    """An id by which a repeated append is recognised."""
+    return ItemId(secrets.token_hex(12))
+
+
+class TaskService:
+    """Submit, decide, answer, cancel and watch tasks."""
+
+    def __init__(self, *, store: Store, bus: Bus, clock: Clock, authorizer: RequestAuthorizer) -> None:
+        self.store = store
+        self.bus = bus
+        self.clock = clock
+        self.authorizer = authorizer
+
+    # -- commands ------------------------------------------------------------------------
+
+    async def submit(
+        self,
+        prompt: str,
+        *,
+        user: Identity,
+        computers: Sequence[ComputerId] = (),
+        model: str,
+        max_steps: int = 20,
+        priority: int = 0,
+        session_id: str = "",
+        on_reject: OnReject = "cancel",
+    ) -> AgentTask:
+        """A new task in the queue."""
+        task_id = new_task_id()
+        fact = facts.TaskSubmitted(
+            prompt=prompt,
+            user_id=user.name,
+            session_id=session_id or f"s-{secrets.token_hex(6)}",
+            computers=tuple(computers),
+            model=model,
+            max_steps=max_steps,
+            priority=priority,
+            tag=secrets.token_hex(4),
+            on_reject=on_reject,
+        )
+        items = await self.store.create(task_id, [self.draft(fact, person(user))])
+        self.published(task_id, items)
+        return fold(items)
+
+    async def decide(self, request_id: RequestId, resume: ResumeRequest, by: Identity) -> AgentTask:
+        """A person's decision, carried out once. Raises NotFound, Forbidden, NotPending or InvalidDecision."""
+        task = await self.for_request(request_id)
+        self.must_decide(by, task)
+        command = Decide(request_id=request_id, resume=resume, by=by.name, new_call_id=new_call_id)
+        return await self._command(task, command, person(by))
+
+    async def answer(self, task_id: TaskId, question_id: QuestionId, answer: str, by: Identity) -> AgentTask:
+        """A person's answer to a question; the first counts. Raises NotFound, Forbidden or NotPending."""
+        task = await self.load(task_id)
+        self.must_decide(by, task)
+        return await self._command(task, Answer(question_id=question_id, answer=answer), person(by))
+
+    async def cancel(self, task_id: TaskId, by: Identity, reason: str = "") -> AgentTask:
+        """Stop a task. Raises NotFound, Forbidden, or TaskEnded when it is over."""
+        task = await self.load(task_id)
+        if by.name != task.user_id and "admin" not in by.roles:
+            raise Forbidden("Only the one who submitted a task, or an admin, cancels it.")
+        return await self._command(task, Cancel(reason=reason or f"canceled by {by.name}"), person(by))
+
+    def must_decide(self, identity: Identity, task: AgentTask) -> None:
+        """Raises Forbidden unless this identity may decide for the task."""
+        if not self.authorizer.may_decide(identity, task):
+            raise Forbidden(
+                f"{identity.name} may not decide for this task.", remedy="Ask the one who submitted it, or an approver."
+            )
+
+    async def _command(self, task: AgentTask, command: Command, actor: Actor) -> AgentTask:
+        while True:
+            drafts = [self.draft(fact, actor) for fact in decide(task, command)]
+            if not drafts:
+                return task
+            try:
+                return await self.append(task, drafts, wake=True)
+            except Conflict:
+                task = await self.load(task.task_id)
+
+    # -- appending -----------------------------------------------------------------------
+
+    def draft(self, fact: Fact, actor: Actor) -> Draft:
+        """A fact with its id, time and cause."""
+        return Draft(item_id=new_item_id(), at=self.clock.now(), actor=actor, fact=fact)
+
+    async def append(self, task: AgentTask, drafts: Sequence[Draft], *, wake: bool = False) -> AgentTask:
+        """The task after the drafts, for commands of those who hold no lease. Raises Conflict."""
+        status = preview(task, drafts).status
+        items = await self.store.append(
+            task.task_id, task.version, drafts, status=status, schedule="wake" if wake else "keep"
+        )
+        self.published(task.task_id, items)
+        return fold(items, task)
+
+    def published(self, task_id: TaskId, items: Sequence[AgentTaskItem]) -> None:
+        """Tell whoever watches that the task has new items."""
+        if items:
+            version = items[-1].version
+            self.bus.publish(f"task.{task_id}", {"task_id": task_id, "version": version})
+            self.bus.publish("tasks", {"task_id": task_id, "version": version})
+
+    # -- reading -------------------------------------------------------------------------
+
+    async def load(self, task_id: TaskId) -> AgentTask:
+        """The task. Raises NotFound."""
+        task = await self.store.load(task_id)
+        if task is None:
+            raise NotFound(f"There is no task {task_id!r}.", remedy="List the tasks.")
+        return task
+
+    async def for_request(self, request_id: RequestId) -> AgentTask:
+        """The task that raised a request. Raises NotFound."""
+        task = await self.store.load_by_request_id(request_id)
+        if task is None:
+            raise NotFound("There is no such request.", remedy="List the open requests.")
+        return task
+
+    async def list_tasks(self, *, status: TaskStatus | None = None, limit: int = 100) -> list[TaskRow]:
+        """The newest tasks first."""
+        return await self.store.list_tasks(status=status, limit=limit)
+
+    async def pending(self) -> list[HitlResponse]:
+        """All requests that wait for a person, oldest first."""
+        rows = await self.store.list_tasks(status=TaskStatus.PAUSED, limit=10_000)
+        tasks = [await self.store.load(row.task_id) for row in rows]
+        shown = [hitl_response(task) for task in tasks if task is not None and task.request is not None]
+        return sorted(shown, key=lambda one: one.created_at)
+
+    async def watch(self, task_id: TaskId, after_version: int = 0) -> AsyncIterator[AgentTaskItem]:
+        """The task's items after ``after_version``, then each as it comes, until the task has ended."""
+        changed = asyncio.Event()
+        unsubscribe = self.bus.subscribe(f"task.{task_id}", lambda _: changed.set())
+        try:
+            task = await self.load(task_id)
+            while True:
+                changed.clear()
+                for item in await self.store.read(task_id, after_version):
+                    after_version = item.version
+                    yield item
+                if task.phase is Phase.ENDED and not task.open_runs and after_version >= task.version:
+                    return
+                await _either(changed, _POLL_S)
+                task = await self.load(task_id)
+        finally:
+            unsubscribe()
+
+    async def until_settled(self, task_id: TaskId, wait_s: float, *, past: RequestId | None = None) -> AgentTask:
+        """The task once it has ended or waits for a person again, or as it stands after ``wait_s`` seconds.
+
+        ``past``: a request that does not count as waiting, since it was just decided.
+        """
+        changed = asyncio.Event()
+        unsubscribe = self.bus.subscribe(f"task.{task_id}", lambda _: changed.set())
+        deadline = asyncio.get_running_loop().time() + wait_s
+        try:
+            while True:
+                changed.clear()
+                task = await self.load(task_id)
+                open_again = task.request is not None and task.request.request_id != past
+                left = deadline - asyncio.get_running_loop().time()
+                if task.phase in (Phase.ENDED, Phase.ANSWERING) or open_again or left <= 0:
+                    return task
+                await _either(changed, left)
+        finally:
+            unsubscribe()
+
+
+async def _either(changed: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await changed.wait()
+    except TimeoutError:
+        pass
+
+
+def person(identity: Identity) -> Actor:
+    """An identity as the cause of an item."""
+    return Actor(kind="person", id=identity.name, auth=identity.auth)
+
+
+def hitl_response(task: AgentTask) -> HitlResponse:
+    """The open request of a paused task as the doors give it out. Raises NotFound when there is none."""
+    request = task.request
+    if request is None or task.created_at is None:
+        raise NotFound("The task waits for no decision.")
+    calls = tuple(
+        RequestedCallView(
+            call_id=record.call_id,
+            index=record.call.index,
+            plugin_name=record.call.plugin_name,
+            tool=record.call.tool,
+            args=record.call.args,
+            computer=record.call.computer,
+            state=record.state,
+            observed=record.observed or facts.Observed(state={}),
+            evaluation=record.evaluation,
+            action_digest=record.action_digest or "",
+        )
+        for record in task.pending_tool_calls
+    )
+    return HitlResponse(
+        task_id=task.task_id,
+        session_id=task.session_id,
+        request_id=request.request_id,
+        approval_url=f"/v1/approve/{request.request_id}",
+        rejection_url=f"/v1/reject/{request.request_id}",
+        tool_calls=calls,
+        reason="outcome_unknown" if request.reason == "outcome_unknown" else "approval",
+        allowed_decisions=DECISIONS[request.reason],
+        risk=max((call.evaluation.risk for call in calls), key=severity, default=RiskLevel.UNKNOWN),
+        policy_version=request.policy_version,
+        action_digest=request_digest(tuple(call.action_digest for call in calls)),
+        requester=task.user_id,
+        goal=task.prompt,
+        explanation=task.explanation,
+        created_at=request.created_at,
+        expires_at=request.expires_at,
+    )

@@ -1,0 +1,120 @@
+"""Drafts for tests: a small task whose history is one that may really happen."""
+
+from itertools import count
+
+from orchestrator.core import items as facts
+from orchestrator.core.items import (
+    SYSTEM,
+    AgentTaskItem,
+    BlobRef,
+    CallId,
+    Draft,
+    Fact,
+    ItemId,
+    RequestId,
+    TaskId,
+    ToolCall,
+)
+from orchestrator.core.policy import Effect, PolicyDecision, RiskLevel
+from orchestrator.core.task import TaskStatus
+from orchestrator.core.wire import ComputerId, RunId
+from orchestrator.ports import Clock, Schedule, Store, Token
+
+COMPUTER = ComputerId("3")
+
+
+class Author:
+    """Writes drafts with ids of their own and the clock's time."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._ids = count(1)
+
+    def draft(self, fact: Fact) -> Draft:
+        """The fact as a draft."""
+        return Draft(item_id=ItemId(f"i{next(self._ids)}"), at=self._clock.now(), actor=SYSTEM, fact=fact)
+
+    def submitted(self, prompt: str = "fix my farm", *, priority: int = 0) -> Draft:
+        """A task comes in."""
+        fact = facts.TaskSubmitted(
+            prompt=prompt,
+            user_id="alice",
+            session_id="s1",
+            computers=(COMPUTER,),
+            model="scripted",
+            max_steps=20,
+            priority=priority,
+            tag="maple",
+        )
+        return self.draft(fact)
+
+    def note(self, detail: str = "") -> Draft:
+        """A fact that may follow a submission any number of times."""
+        return self.draft(facts.LimitReached(limit="model_failed", detail=detail))
+
+    def proposed(self, effect: Effect = Effect.ASK) -> list[Draft]:
+        """From the first question to the model up to its proposal to write a file."""
+        call = ToolCall(
+            call_id=CallId("c1"),
+            index=0,
+            tool="cc_write",
+            args={"path": "farm", "content": "print()"},
+            computer=COMPUTER,
+            call_digest="d" * 64,
+        )
+        reply = facts.ModelReplied(raw=BlobRef(sha256="b" * 64, size=2), done_reason="stop")
+        return [
+            self.draft(facts.ModelAsked(attempt=1, prompt_version="p1", policy_version="v1", view_digest="a" * 64)),
+            self.draft(reply),
+            self.draft(facts.CallsProposed(explanation="", calls=(call,), evaluations=(_verdict(effect),))),
+        ]
+
+    def review(self, request_id: str) -> Draft:
+        """A person is asked about the proposed call."""
+        shown = facts.RequestedCall(
+            call_id=CallId("c1"),
+            observed=facts.Observed(state={"farm": "absent"}),
+            evaluation=_verdict(Effect.ASK),
+            action_digest="e" * 64,
+        )
+        fact = facts.ReviewRequested(
+            request_id=RequestId(request_id),
+            reason="approval",
+            calls=(shown,),
+            risk=RiskLevel.MEDIUM,
+            policy_version="v1",
+        )
+        return self.draft(fact)
+
+    def started(self, computer: ComputerId = COMPUTER) -> Draft:
+        """The allowed call is about to run."""
+        fact = facts.ToolStarted(call_id=CallId("c1"), run_id=RunId("c1.1"), computer=computer, action_digest="e" * 64)
+        return self.draft(fact)
+
+    def ended(self) -> Draft:
+        """The task is canceled."""
+        return self.draft(facts.TaskEnded(status="Canceled", status_reason="canceled"))
+
+
+async def append(
+    store: Store,
+    task_id: TaskId,
+    version: int,
+    *drafts: Draft,
+    status: TaskStatus = TaskStatus.QUEUED,
+    schedule: Schedule = "keep",
+    token: Token | None = None,
+) -> list[AgentTaskItem]:
+    """The port's ``append`` in the shape that contracts mostly need."""
+    return await store.append(task_id, version, drafts, status=status, schedule=schedule, token=token)
+
+
+def _verdict(effect: Effect) -> PolicyDecision:
+    return PolicyDecision(
+        effect=effect,
+        risk=RiskLevel.MEDIUM,
+        matched_rules=("writes",),
+        reason="writes ask",
+        policy_version="v1",
+        rules_digest="f" * 64,
+    )

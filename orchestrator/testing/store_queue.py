@@ -1,0 +1,283 @@
+"""The contracts of ``TaskQueue``: S24 to S40."""
+
+import asyncio
+
+from orchestrator.core.errors import Conflict, LeaseLost
+from orchestrator.core.items import TaskId
+from orchestrator.core.task import TaskStatus
+from orchestrator.core.wire import ComputerId
+from orchestrator.ports import Lease, Store
+from orchestrator.testing.checks import refused, taken
+from orchestrator.testing.clock import ManualClock
+from orchestrator.testing.drafts import Author, append
+
+T1 = TaskId("t1")
+T2 = TaskId("t2")
+C3 = ComputerId("3")
+C8 = ComputerId("8")
+
+
+async def s24_one_holder_each(store: Store, clock: ManualClock) -> None:
+    """Many that lease at once get each due task once, and None when all are taken."""
+    author = Author(clock)
+    ids = {TaskId(f"t{number}") for number in range(20)}
+    for task_id in ids:
+        await store.create(task_id, [author.submitted()])
+    leases = await asyncio.gather(*(store.lease(f"node-{number}", 10) for number in range(30)))
+    won = [lease.task_id for lease in leases if lease is not None]
+    assert len(won) == 20
+    assert set(won) == ids
+
+
+async def s25_order(store: Store, clock: ManualClock) -> None:
+    """The highest priority goes first, and among equals the one that is due longest."""
+    author = Author(clock)
+    for name, priority in (("late-low", -1), ("z-first", 0), ("a-second", 0), ("high", 5)):
+        await store.create(TaskId(name), [author.submitted(priority=priority)])
+        clock.advance(1)
+    await store.wake(TaskId("z-first"))
+    assert [(await taken(store)).task_id for _ in range(4)] == ["high", "z-first", "a-second", "late-low"]
+
+
+async def s26_takeover(store: Store, clock: ManualClock) -> None:
+    """After a lease expires another holder gets the task with a higher token, and the old token is good for nothing."""
+    author = Author(clock)
+    await store.create(T1, [author.submitted()])
+    old = await taken(store, "node-1", 10)
+    clock.advance(9.999)
+    assert await store.lease("node-2", 10) is None
+    clock.advance(0.001)
+    new = await taken(store, "node-2", 10)
+    assert new.token > old.token
+    await refused(LeaseLost, append(store, T1, 1, author.note(), token=old.token))
+    await refused(LeaseLost, store.renew(old, 10))
+    await refused(LeaseLost, store.park(old, 1, due=None))
+    await refused(LeaseLost, store.claim(old, [C3]))
+    await refused(LeaseLost, store.allot_number(C3, lease=old))
+    await append(store, T1, 1, author.note(), token=new.token)
+
+
+async def s27_tokens_are_never_reused(store: Store, clock: ManualClock) -> None:
+    """The token rises with each lease, also after the task was given back; an unknown lease is lost."""
+    author = Author(clock)
+    await store.create(T1, [author.submitted()])
+    first = await taken(store)
+    await store.park(first, 1, due=clock.now())
+    second = await taken(store)
+    assert second.token > first.token
+    await refused(LeaseLost, store.renew(first, 10))
+    await refused(LeaseLost, store.renew(Lease(T2, first.token), 10))
+
+
+async def s28_renew(store: Store, clock: ManualClock) -> None:
+    """Renewing holds the task for the new time from now; an expired lease that nobody took can be renewed."""
+    author = Author(clock)
+    await store.create(T1, [author.submitted()])
+    lease = await taken(store, lease_s=10)
+    clock.advance(9)
+    await store.renew(lease, 20)
+    clock.advance(19)
+    assert await store.lease("node-2", 10) is None
+    clock.advance(5)
+    await store.renew(lease, 10)
+    clock.advance(9)
+    assert await store.lease("node-2", 10) is None
+    clock.advance(1)
+    assert await store.lease("node-2", 10) is not None
+
+
+async def s29_sleep(store: Store, clock: ManualClock) -> None:
+    """An append with "sleep" gives the lease back; the task is due again only when it is woken."""
+    author = Author(clock)
+    await store.create(T1, [author.submitted()])
+    lease = await taken(store)
+    await append(store, T1, 1, author.note(), token=lease.token, schedule="sleep")
+    clock.advance(10**6)
+    assert await store.lease("node-1", 10) is None
+    await refused(LeaseLost, store.renew(lease, 10))
+    await append(store, T1, 2, author.note(), schedule="keep")
+    assert await store.lease("node-1", 10) is None
+    await append(store, T1, 3, author.note(), schedule="wake")
+    assert (await taken(store)).task_id == T1
+
+
+async def s30_no_lost_wake_up(store: Store, clock: ManualClock) -> None:
+    """An outsider's append makes the holder's sleep and park conflict, and its wake frees nobody's lease."""
+    author = Author(clock)
+    await store.create(T1, [author.submitted()])
+    lease = await taken(store)
+    await append(store, T1, 1, author.note(), schedule="wake")
+    assert await store.lease("node-2", 10) is None
+    await refused(Conflict, append(store, T1, 1, author.note(), token=lease.token, schedule="sleep"))
+    await refused(Conflict, store.park(lease, 1, due=None))
+    await append(store, T1, 2, author.note(), token=lease.token)
+    await store.park(lease, 3, due=None)
+    assert await store.lease("node-2", 10) is None
+
+
+async def s31_bare_wake(store: Store, clock: ManualClock) -> None:
+    """A wake of a held task leaves it held and makes it due, once, as its holder parks or sleeps."""
+    author = Author(clock)
+    await store.create(T1, [author.submitted()])
+    lease = await taken(store)
+    await store.wake(T1)
+    assert await store.lease("node-2", 10) is None
+    await store.park(lease, 1, due=None)
+    lease = await taken(store)
+    await store.wake(T1)
+    await append(store, T1, 1, author.note(), token=lease.token, schedule="sleep")
+    lease = await taken(store)
+    await store.park(lease, 2, due=None)
+    assert await store.lease("node-2", 10) is None
+    await store.wake(T1)
+    assert (await taken(store)).task_id == T1
+    await store.wake(TaskId("unknown"))
+
+
+async def s32_outsiders_sleep(store: Store, clock: ManualClock) -> None:
+    """An append with "sleep" and without a token puts an idle task to sleep, but takes the lease from nobody."""
+    author = Author(clock)
+    await store.create(T1, [author.submitted()])
+    lease = await taken(store, lease_s=10)
+    await append(store, T1, 1, author.note(), schedule="sleep")
+    await store.renew(lease, 10)
+    clock.advance(10)
+    lease = await taken(store)
+    await store.park(lease, 2, due=clock.now())
+    await append(store, T1, 2, author.note(), schedule="sleep")
+    assert await store.lease("node-1", 10) is None
+
+
+async def s33_park_until(store: Store, clock: ManualClock) -> None:
+    """A parked task is nobody's and falls due at its time, or before by a wake."""
+    author = Author(clock)
+    await store.create(T1, [author.submitted()])
+    lease = await taken(store)
+    due = clock.advance(0.000001)
+    clock.advance(-0.000001)
+    await store.park(lease, 1, due=due)
+    await refused(LeaseLost, store.renew(lease, 10))
+    assert await store.lease("node-1", 10) is None
+    assert await store.next_due() == due
+    clock.advance(0.000001)
+    lease = await taken(store)
+    await store.park(lease, 1, due=clock.advance(100))
+    clock.advance(-100)
+    await store.wake(T1)
+    assert (await taken(store)).task_id == T1
+
+
+async def s34_wait_for_computer(store: Store, clock: ManualClock) -> None:
+    """Tasks that parked for a computer are woken when it comes back, and those for another one are not."""
+    author = Author(clock)
+    for task_id, computer in ((T1, C3), (T2, C3), (TaskId("t3"), C8)):
+        await store.create(task_id, [author.submitted()])
+        await store.park(await taken(store), 1, due=None, waiting_for=computer)
+    assert await store.wake_waiting(C3) == 2
+    assert {(await taken(store)).task_id, (await taken(store)).task_id} == {T1, T2}
+    assert await store.lease("node-1", 10) is None
+    assert await store.wake_waiting(C3) == 0
+
+
+async def s35_comes_back_before_park(store: Store, clock: ManualClock) -> None:
+    """A computer that comes back after its task looked and before it parked still wakes it."""
+    author = Author(clock)
+    await store.create(T1, [author.submitted()])
+    lease = await taken(store)
+    assert await store.wake_waiting(C3) == 0
+    await store.park(lease, 1, due=None, waiting_for=C3)
+    lease = await taken(store)
+    await store.park(lease, 1, due=None, waiting_for=C3)
+    assert await store.lease("node-1", 10) is None
+
+
+async def s36_claims(store: Store, clock: ManualClock) -> None:
+    """A task claims all its computers or none, is told one that another has, and may claim again what it has."""
+    author = Author(clock)
+    await store.create(T1, [author.submitted()])
+    await store.create(T2, [author.submitted()])
+    one, two = await taken(store), await taken(store)
+    assert await store.claim(one, [C8, C3]) is None
+    assert await store.claim(one, [C3]) is None
+    assert await store.claim(two, [ComputerId("9"), C8]) == C8
+    assert await store.claimant(ComputerId("9")) is None
+    assert await store.claimant(C3) == one.task_id
+    await store.release_claims(one.task_id, keep=[C8])
+    assert await store.claimant(C3) is None
+    assert await store.claim(two, [C8, C3]) == C8
+    assert await store.claim(two, [C3]) is None
+    assert await store.claim(two, []) is None
+    assert await store.claimant(C8) == one.task_id
+    await store.release_claims(TaskId("unknown"))
+
+
+async def s37_release_wakes(store: Store, clock: ManualClock) -> None:
+    """Giving a computer back wakes the tasks that parked for it, and a blocked holder that is about to."""
+    author = Author(clock)
+    await store.create(T1, [author.submitted()])
+    one = await taken(store)
+    await store.claim(one, [C3, C8])
+    await store.create(T2, [author.submitted()])
+    two = await taken(store)
+    assert await store.claim(two, [C3]) == C3
+    await store.park(two, 1, due=None, waiting_for=C3)
+    await store.release_claims(T1, keep=[C3])
+    assert await store.lease("node-2", 10) is None
+    await store.release_claims(T1)
+    two = await taken(store)
+    await store.claim(one, [C3])
+    assert await store.claim(two, [C3]) == C3
+    await store.release_claims(T1)
+    await store.park(two, 1, due=None, waiting_for=C3)
+    two = await taken(store)
+    assert await store.claim(two, [C3]) is None
+    await store.park(two, 1, due=None)
+    assert await store.lease("node-2", 10) is None
+
+
+async def s38_claims_outlive_leases(store: Store, clock: ManualClock) -> None:
+    """A claim belongs to the task: it outlives the lease and the task's end, until it is released."""
+    author = Author(clock)
+    await store.create(T1, [author.submitted()])
+    lease = await taken(store)
+    await store.claim(lease, [C3])
+    ended = author.ended()
+    await append(store, T1, 1, ended, status=TaskStatus.CANCELED, token=lease.token, schedule="sleep")
+    assert await store.claimant(C3) == T1
+    await store.release_claims(T1)
+    assert await store.claimant(C3) is None
+
+
+async def s39_ended_tasks(store: Store, clock: ManualClock) -> None:
+    """A task that ended asleep is never leased, until something wakes it to settle its open calls."""
+    author = Author(clock)
+    await store.create(T1, [author.submitted()])
+    lease = await taken(store)
+    ended = author.ended()
+    await append(store, T1, 1, ended, status=TaskStatus.CANCELED, token=lease.token, schedule="sleep")
+    clock.advance(10**6)
+    assert await store.lease("node-1", 10) is None
+    await append(store, T1, 2, author.note(), status=TaskStatus.CANCELED, schedule="wake")
+    await store.park(await taken(store), 3, due=None)
+    assert await store.lease("node-1", 10) is None
+    await store.wake(T1)
+    assert (await taken(store)).task_id == T1
+
+
+async def s40_next_due(store: Store, clock: ManualClock) -> None:
+    """The next time at which something can be leased: the past for what is due, None when nothing is scheduled."""
+    author = Author(clock)
+    assert await store.next_due() is None
+    created = clock.now()
+    await store.create(T1, [author.submitted()])
+    await store.create(T2, [author.submitted()])
+    clock.advance(5)
+    assert await store.next_due() == created
+    one, two = await taken(store, lease_s=10), await taken(store, lease_s=100)
+    assert await store.next_due() is None
+    clock.advance(10)
+    assert await store.next_due() == created
+    await store.park(one, 1, due=clock.advance(50))
+    assert await store.next_due() == clock.now()
+    await store.park(two, 1, due=None)
+    assert await store.next_due() == clock.now()

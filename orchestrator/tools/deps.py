@@ -1,0 +1,59 @@
+"""What a tool works with: the mode, the computer's channel, the workspace."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from orchestrator.core.errors import ToolFailed
+from orchestrator.core.wire import RunId, to_wire
+from orchestrator.ports import CallResult, Workspace
+
+ABSENT = "absent"
+"""Stands for the hash of a file that is not there."""
+
+
+class CommandChannel(Protocol):
+    """The way to one computer for one call."""
+
+    async def call(
+        self, method: str, params: Mapping[str, Any], body: bytes | None = None, wait_s: float = 60.0
+    ) -> CallResult:
+        """Send a command and wait for its outcome. Raises what ``Computers.call`` raises."""
+
+
+@dataclass
+class CCAgentDeps:
+    """What the tools of one task work with. ``mode="stub"`` needs no other field."""
+
+    mode: Literal["stub", "live"] = "live"
+    ws_client: CommandChannel | None = None
+    """The computer's channel; None in stub mode."""
+    file_cache: dict[str, str] = field(default_factory=dict)
+    """In stub mode, the files: canonical path to content."""
+    workspace: Workspace | None = None
+    """Where ``local_*`` works; None: every ``local_*`` is refused."""
+    computer: str | None = None
+    """The computer's name; None in stub mode: ``stub``."""
+    expected: Mapping[str, str] | None = None
+    """What the call must find: path to sha256 or ``absent``. None: look first, then act."""
+    encoding: Literal["utf-8", "latin-1"] | None = None
+    """How a write encodes; None: as the file that is there is encoded."""
+    run_id: RunId | None = None
+    """The run that a bracket names; None: the call has no bracket."""
+
+
+async def call_cc_command(
+    ws_client: CommandChannel | None,
+    method: str,
+    params: Mapping[str, Any],
+    body: bytes | None = None,
+    wait_s: float = 60.0,
+) -> CallResult:
+    """One command on a computer: text in ``params`` is sent as the bytes of its UTF-8.
+
+    Raises ToolFailed without a channel; ComputerAway, CallVoid, CallLost, ComputerFailed.
+    """
+    if ws_client is None:
+        raise ToolFailed("There is no computer to send this to.", remedy="Use mode='stub', or connect one.")
+    encoded = {key: to_wire(value) if isinstance(value, str) else value for key, value in params.items()}
+    return await ws_client.call(method, encoded, body, wait_s)

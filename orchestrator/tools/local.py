@@ -1,0 +1,113 @@
+"""The ``local_*`` tools: files of one workspace directory on this host.
+
+A change is staged (its new bytes under the run's name, before the bracket opens) and then
+committed in one rename. Whoever settles an interrupted run takes the staged file away: got it,
+the change was not done, for good; gone, it was done (DESIGN section 2).
+"""
+
+import asyncio
+
+from orchestrator.core.errors import ComputerFailed, ToolFailed
+from orchestrator.core.items import Observed
+from orchestrator.core.patch import apply_patch, unified_diff
+from orchestrator.core.wire import RunId, sha256_hex
+from orchestrator.ports import Workspace
+from orchestrator.tools.deps import ABSENT, CCAgentDeps
+
+
+async def local_read(deps: CCAgentDeps, *, path: str) -> str:
+    """The text of a file of the workspace."""
+    data = await asyncio.to_thread(_workspace(deps).read_bytes, path)
+    if data is None:
+        raise ToolFailed(f"There is no {path} in the workspace.")
+    return _text(data, path)
+
+
+async def local_write(deps: CCAgentDeps, *, path: str, content: str) -> str:
+    """Write a file of the workspace, whole."""
+    data = content.encode()
+    await _change(deps, path, data)
+    return f"Wrote {len(data)} bytes to {path}"
+
+
+async def local_patch(deps: CCAgentDeps, *, path: str, patch: str) -> str:
+    """Apply a unified diff to a file of the workspace, exactly."""
+    data = None if deps.run_id else await _patched(deps, path, patch)
+    await _change(deps, path, data)
+    return f"Patched {path}"
+
+
+async def observe_write(deps: CCAgentDeps, *, path: str, content: str) -> Observed:
+    """What is there now, and the unified diff to what would be."""
+    before = await asyncio.to_thread(_workspace(deps).read_bytes, path)
+    return _observed(path, before, content)
+
+
+async def observe_patch(deps: CCAgentDeps, *, path: str, patch: str) -> Observed:
+    """What is there now, and the diff that the patch amounts to."""
+    before = await asyncio.to_thread(_workspace(deps).read_bytes, path)
+    return _observed(path, before, (await _patched(deps, path, patch)).decode())
+
+
+async def prepare_write(deps: CCAgentDeps, *, path: str, content: str) -> None:
+    """Stage the new bytes under the run's name."""
+    del path
+    await asyncio.to_thread(_workspace(deps).stage, _run(deps), content.encode())
+
+
+async def prepare_patch(deps: CCAgentDeps, *, path: str, patch: str) -> None:
+    """Stage the patched bytes under the run's name."""
+    await asyncio.to_thread(_workspace(deps).stage, _run(deps), await _patched(deps, path, patch))
+
+
+async def settle(deps: CCAgentDeps, run_id: RunId) -> bool:
+    """Take the staged file of a run away; whether it was still there, so that the run never happened."""
+    return await asyncio.to_thread(_workspace(deps).discard, run_id)
+
+
+async def _change(deps: CCAgentDeps, path: str, data: bytes | None) -> None:
+    workspace = _workspace(deps)
+    if deps.run_id is None:
+        await asyncio.to_thread(workspace.stage, "by-hand", data or b"")
+        await asyncio.to_thread(workspace.commit, "by-hand", path)
+        return
+    expected = (deps.expected or {}).get(path)
+    found = _hash(await asyncio.to_thread(workspace.read_bytes, path))
+    if expected is None or found != expected:
+        await asyncio.to_thread(workspace.discard, deps.run_id)
+        raise ComputerFailed("stale", f"{path} is not what it was when it was shown.", {"actual": found})
+    await asyncio.to_thread(workspace.commit, deps.run_id, path)
+
+
+async def _patched(deps: CCAgentDeps, path: str, patch: str) -> bytes:
+    before = await asyncio.to_thread(_workspace(deps).read_bytes, path)
+    after = apply_patch(None if before is None else _text(before, path), patch)
+    return (after or "").encode()
+
+
+def _observed(path: str, before: bytes | None, after: str) -> Observed:
+    old = None if before is None else _text(before, path)
+    return Observed(state={path: _hash(before)}, diff=unified_diff(old, after, path))
+
+
+def _hash(data: bytes | None) -> str:
+    return ABSENT if data is None else sha256_hex(data)
+
+
+def _text(data: bytes, path: str) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise ToolFailed(f"{path} is not UTF-8 text.") from None
+
+
+def _workspace(deps: CCAgentDeps) -> Workspace:
+    if deps.workspace is None:
+        raise ToolFailed("There is no workspace, so local_* cannot be used.", remedy="Name a workspace directory.")
+    return deps.workspace
+
+
+def _run(deps: CCAgentDeps) -> RunId:
+    if deps.run_id is None:
+        raise ToolFailed("This change has no run to be staged for.")
+    return deps.run_id

@@ -1,0 +1,90 @@
+"""The registry of tools: names bound to functions, observers and recovery; a literal, no decorators."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from orchestrator.core.items import Observed
+from orchestrator.core.policy import BUILT_IN_CATALOG, Governance, Recovery, ToolSpec
+from orchestrator.core.response import TOOL_ARGS
+from orchestrator.core.wire import RunId
+from orchestrator.tools import computer, local, people
+from orchestrator.tools.deps import CCAgentDeps
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One tool: a plain async function ``(deps, **args) -> str`` and what the house must know of it."""
+
+    name: str
+    function: Callable[..., Awaitable[str]]
+    observe: Callable[..., Awaitable[Observed]] | None = None
+    """Looks at what a call would touch, for the reviewer; None: it touches nothing."""
+    prepare: Callable[..., Awaitable[None]] | None = None
+    """Puts on this host's disk what must be there before the bracket opens; None: nothing."""
+    settle: Callable[[CCAgentDeps, RunId], Awaitable[bool]] | None = None
+    """Whether a started run on this host was *not* done, for good; None: the computer knows."""
+
+    async def __call__(self, deps: CCAgentDeps, **args: Any) -> str:
+        """Call the function with checked arguments. Raises ReplyRefused, ToolFailed."""
+        checked = self.args_model.model_validate(args).model_dump(exclude={"computer"})
+        return await self.function(deps, **checked)
+
+    @property
+    def spec(self) -> ToolSpec:
+        """The tool as the gate knows it."""
+        return BUILT_IN_CATALOG[self.name]
+
+    @property
+    def args_model(self) -> type[BaseModel]:
+        """The model of its arguments."""
+        return TOOL_ARGS[self.name]
+
+    @property
+    def recovery(self) -> Recovery:
+        """What an unheard outcome means."""
+        return self.spec.recovery
+
+    @property
+    def governance(self) -> Governance:
+        """What the catalog says of it."""
+        return self.spec.governance
+
+    @property
+    def plugin(self) -> str:
+        """``cc``, ``local`` or ``people``."""
+        return self.spec.plugin
+
+    @property
+    def tool_id(self) -> str:
+        """``{plugin}-{function}``."""
+        return self.spec.tool_id
+
+
+TOOL_REGISTRY: Final[dict[str, Tool]] = {
+    "send_status": Tool("send_status", people.send_status),
+    "ask_user": Tool("ask_user", people.ask_user),
+    "cc_read": Tool("cc_read", computer.cc_read),
+    "cc_write": Tool("cc_write", computer.cc_write, observe=computer.observe_write),
+    "cc_list": Tool("cc_list", computer.cc_list),
+    "cc_delete": Tool("cc_delete", computer.cc_delete, observe=computer.observe_delete),
+    "cc_run_program": Tool("cc_run_program", computer.cc_run_program, observe=computer.observe_run),
+    "cc_shell": Tool("cc_shell", computer.cc_shell, observe=computer.observe_shell),
+    "local_read": Tool("local_read", local.local_read),
+    "local_write": Tool(
+        "local_write",
+        local.local_write,
+        observe=local.observe_write,
+        prepare=local.prepare_write,
+        settle=local.settle,
+    ),
+    "local_patch": Tool(
+        "local_patch",
+        local.local_patch,
+        observe=local.observe_patch,
+        prepare=local.prepare_patch,
+        settle=local.settle,
+    ),
+}

@@ -1,0 +1,218 @@
+"""The one directory on this host in which ``local_*`` works, and out of which no path leads.
+
+Theory of operation. A path is never checked and then opened: between the two, somebody could
+put a symbolic link there. It is walked. Each part is opened relative to the directory before
+it, and the open itself refuses a link (``openat`` with ``O_NOFOLLOW``), so that what was
+opened is inside by construction, whatever happens to the tree meanwhile. No link is followed,
+not even one that stays inside: who follows some has to judge them all.
+
+A write is made in two steps, so that a crash between them can be told from one after them:
+``stage`` puts the bytes into a directory of the workspace's own, under the name of the run;
+``commit`` renames them to their place, which happens wholly or not at all; ``discard`` takes
+them away and says whether they were still there (then the run was not done, and now never
+will be).
+
+Everything here blocks for as long as the disk takes; call it in a thread.
+"""
+
+import contextlib
+import os
+import re
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from orchestrator.core.errors import ToolFailed, UnsafePath
+
+MAX_FILE_BYTES: Final = 1024 * 1024
+"""Far more than a model can read, and no pause that anybody notices while it is hashed."""
+STAGING: Final = ".cc-orchestrator"
+"""Below the root, and so on the same file system as (nearly) every file of the workspace."""
+MAX_PATH_CHARS: Final = 1000
+_NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}")
+_DRIVE: Final = re.compile(r"[A-Za-z]:")
+_INSIDE: Final = "Name a file inside the workspace by its relative path, like notes/plan.txt."
+_CAN_WALK: Final = {os.open, os.mkdir, os.rename, os.stat, os.unlink} <= os.supports_dir_fd
+"""Not on Windows, where ``local_*`` is refused rather than less safe."""
+_DIRECTORY: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
+_FILE: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+
+
+class DirectoryWorkspace:
+    """A ``Workspace`` that is one directory, made when it is not there yet."""
+
+    def __init__(self, root: Path, *, max_bytes: int = MAX_FILE_BYTES) -> None:
+        root.mkdir(parents=True, exist_ok=True)
+        self._root = root.resolve(strict=True)
+        self._max_bytes = max_bytes
+
+    @property
+    def root(self) -> Path:
+        """The directory itself, as the host names it."""
+        return self._root
+
+    def read_bytes(self, path: str) -> bytes | None:
+        """What the file holds; None: there is no such file.
+
+        Raises UnsafePath when ``path`` leaves the workspace by any way or goes through a link;
+        ToolFailed when it is too large or not a file.
+        """
+        *parents, name = _parts(path)
+        with _told(path), contextlib.suppress(FileNotFoundError), self._directory(path, parents) as directory:
+            return self._read(path, directory, name)
+        return None
+
+    def stage(self, name: str, data: bytes) -> None:
+        """Make ``data`` ready under ``name``, durably; what the name had before is gone.
+
+        Raises ToolFailed when it is too much or there is no room: then nothing is staged.
+        """
+        self.discard(name)
+        if len(data) > self._max_bytes:
+            raise ToolFailed(f"{len(data)} bytes are too many for a file; {self._max_bytes} are allowed.")
+        with _told(STAGING), self._directory(STAGING, [STAGING], make=True) as staging:
+            try:
+                with os.fdopen(os.open(name, _NEW, mode=0o666, dir_fd=staging), "wb") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.fsync(staging)
+            except BaseException:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(name, dir_fd=staging)
+                raise
+
+    def commit(self, name: str, path: str) -> None:
+        """Put what was staged in the file's place, in one step; a file that was there hands on its mode.
+
+        Directories that are missing are made. Raises UnsafePath and ToolFailed as ``read_bytes``
+        does, ToolFailed when nothing is staged; then no file was touched, and what is staged stays.
+        """
+        *parents, last = _parts(path)
+        _must_be_a_name(name)
+        with (
+            _told(path),
+            self._directory(STAGING, [STAGING], make=True) as staging,
+            self._directory(path, parents, make=True) as directory,
+        ):
+            if not _exists(staging, name):
+                raise ToolFailed(f"Nothing is ready to be written to {path}.", remedy="Write it again.")
+            if _exists(directory, last):
+                _hand_on_mode(_look(path, directory, last), staging, name)
+            os.replace(name, last, src_dir_fd=staging, dst_dir_fd=directory)
+            os.fsync(directory)
+            os.fsync(staging)
+
+    def discard(self, name: str) -> bool:
+        """Take away what was staged. True: it was there, so it was not committed and never will be."""
+        _must_be_a_name(name)
+        with _told(STAGING), contextlib.suppress(FileNotFoundError), self._directory(STAGING, [STAGING]) as staging:
+            os.unlink(name, dir_fd=staging)
+            os.fsync(staging)
+            return True
+        return False
+
+    # -- inside ----------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _directory(self, path: str, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
+        """The open directory at the end of the walk. Raises FileNotFoundError, unless it may be made."""
+        if not _CAN_WALK:
+            raise ToolFailed("Files on this host cannot be reached safely on this system.", remedy="Use a POSIX one.")
+        try:
+            at = os.open(self._root, _DIRECTORY)
+        except OSError as error:
+            raise ToolFailed(f"The workspace {self._root} cannot be opened: {error.strerror}.") from error
+        try:
+            for part in parts:
+                if make and not _exists(at, part):
+                    with contextlib.suppress(FileExistsError):
+                        os.mkdir(part, dir_fd=at)
+                        os.fsync(at)
+                inner = _enter(path, at, part)
+                os.close(at)
+                at = inner
+            yield at
+        finally:
+            os.close(at)
+
+    def _read(self, path: str, directory: int, name: str) -> bytes:
+        _look(path, directory, name)  # a device may act on being opened
+        with os.fdopen(os.open(name, _FILE, dir_fd=directory), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise ToolFailed(f"{path} is not a file.")
+            content = file.read(self._max_bytes + 1)
+        if len(content) > self._max_bytes:
+            raise ToolFailed(f"{path} has more than {self._max_bytes} bytes.", remedy="Work on a smaller file.")
+        return content
+
+
+def _parts(path: str) -> list[str]:
+    """The names from the root down to the file. Raises UnsafePath."""
+    if not path or len(path) > MAX_PATH_CHARS or any(ord(char) < 32 or "\ud800" <= char <= "\udfff" for char in path):
+        raise UnsafePath(f"{path[:80]!r} cannot be the path of a file.", remedy=_INSIDE)
+    if path.startswith("/") or "\\" in path or _DRIVE.match(path):
+        raise UnsafePath(f"{path!r} is not a relative path with '/' between its parts.", remedy=_INSIDE)
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    if ".." in parts:
+        raise UnsafePath(f"{path!r} goes up with '..'.", remedy=_INSIDE)
+    if not parts or path.endswith(("/", "/.")):
+        raise UnsafePath(f"{path!r} names a directory.", remedy=_INSIDE)
+    if parts[0].casefold() == STAGING:
+        raise UnsafePath(f"{STAGING} is the workspace's own.", remedy=_INSIDE)
+    return parts
+
+
+def _must_be_a_name(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise UnsafePath(f"{name!r} cannot name what is staged.")
+
+
+def _enter(path: str, directory: int, part: str) -> int:
+    try:
+        return os.open(part, _DIRECTORY, dir_fd=directory)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        if stat.S_ISLNK(os.stat(part, dir_fd=directory, follow_symlinks=False).st_mode):
+            raise _link(path, part) from None
+        raise
+
+
+def _look(path: str, directory: int, name: str) -> int:
+    """The mode of the regular file under ``name``. Raises FileNotFoundError, UnsafePath, ToolFailed."""
+    mode = os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode
+    if stat.S_ISLNK(mode):
+        raise _link(path, name)
+    if not stat.S_ISREG(mode):
+        raise ToolFailed(f"{path} is {'a directory' if stat.S_ISDIR(mode) else 'not a file'}.")
+    return mode
+
+
+def _exists(directory: int, name: str) -> bool:
+    try:
+        os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _hand_on_mode(mode: int, directory: int, name: str) -> None:
+    with os.fdopen(os.open(name, _FILE, dir_fd=directory), "rb") as file:
+        os.fchmod(file.fileno(), mode & 0o777)
+        os.fsync(file.fileno())
+
+
+def _link(path: str, part: str) -> UnsafePath:
+    return UnsafePath(f"{path!r} goes through the symbolic link {part!r}, and links are not followed.", remedy=_INSIDE)
+
+
+@contextlib.contextmanager
+def _told(path: str) -> Iterator[None]:
+    """What the system refuses becomes a sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise ToolFailed(f"{path}: {error.strerror}.") from error

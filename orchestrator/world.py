@@ -1,0 +1,233 @@
+"""What a task's calls touch: its computers and the workspace, in one place for the actor.
+
+Looking (``observe``) makes pure calls without a bracket; doing (``run``) makes the one call
+that the bracket names; settling asks the computer what became of brackets whose outcome
+nobody heard. A library call brings its own dependencies instead.
+"""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from orchestrator.core import items as facts
+from orchestrator.core.errors import CallLost, ComputerAway, ComputerFailed, OrchestratorError, ToolFailed
+from orchestrator.core.items import Observed
+from orchestrator.core.policy import PolicyContext
+from orchestrator.core.task import AgentTask, CallRecord
+from orchestrator.core.wire import ComputerId, RunId
+from orchestrator.ports import CallResult, Computers, Lease, Settlement, Store, Workspace
+from orchestrator.tools.deps import CCAgentDeps
+from orchestrator.tools.registry import TOOL_REGISTRY
+
+
+@dataclass
+class World:
+    """Computers, workspace and mode of one orchestrator (or of one library call)."""
+
+    store: Store
+    computers: Computers | None = None
+    """None: there are none, and ``library`` is what the tools work with."""
+    workspace: Workspace | None = None
+    library: CCAgentDeps = field(default_factory=lambda: CCAgentDeps(mode="stub"))
+    """The dependencies of a library call: a dictionary in stub mode, or the caller's own channel."""
+
+    def online(self, computer: ComputerId) -> bool:
+        """Whether a call to the computer can be made now."""
+        if self.computers is None:
+            return True
+        info = self.computers.info(computer)
+        return info is not None and info.online
+
+    def context(self, computer: ComputerId | None) -> PolicyContext:
+        """What the policy may know of a call's computer."""
+        info = self.computers.info(computer) if self.computers and computer else None
+        return PolicyContext(computer=computer, family=info.family if info else None)
+
+    async def observe(self, record: CallRecord) -> Observed:
+        """What the call would touch, as it is now. Raises ToolFailed, ComputerAway, CallLost."""
+        tool = TOOL_REGISTRY[record.call.tool]
+        if tool.observe is None:
+            return Observed(state={})
+        deps = self._deps(record, _Looking(self, record.call.computer))
+        return await tool.observe(deps, **_arguments(record))
+
+    async def prepare(self, record: CallRecord, run_id: RunId) -> None:
+        """What has to be on this host's disk before the bracket opens. Raises ToolFailed."""
+        tool = TOOL_REGISTRY[record.call.tool]
+        if tool.prepare is not None:
+            deps = self._deps(record, None)
+            deps.run_id = run_id
+            await tool.prepare(deps, **_arguments(record))
+
+    async def run(self, task: AgentTask, record: CallRecord) -> str:
+        """Do the started call, once. Raises ToolFailed, ComputerFailed, ComputerAway, CallVoid, CallLost."""
+        return await self._perform(record, _Doing(self, task, record))
+
+    async def settle(
+        self, computer: ComputerId | None, records: Sequence[CallRecord], lease: Lease
+    ) -> list[facts.ToolSettled]:
+        """What became of started calls. Raises ComputerAway, CallLost, LeaseLost."""
+        if computer is None or self.computers is None:
+            return [await self._settle_here(record) for record in records]
+        number = await self.store.allot_number(computer, lease=lease)
+        runs = [record.run_id for record in records if record.run_id is not None]
+        settled = await self.computers.settle(computer, run_ids=runs, number=number)
+        return [
+            await self._settled(record, settled[record.run_id]) for record in records if record.run_id is not None
+        ]
+
+    async def acknowledge(self, computer: ComputerId | None, run_id: RunId) -> None:
+        """Let the computer forget an outcome that is durable here."""
+        if computer is not None and self.computers is not None and self.online(computer):
+            self.computers.acknowledge(computer, run_id, await self.store.allot_number(computer))
+
+    # -- inside --------------------------------------------------------------------------
+
+    async def _perform(self, record: CallRecord, channel: "_Looking | _Doing | _Replaying") -> str:
+        deps = self._deps(record, channel)
+        deps.expected = record.before
+        deps.encoding = record.observed.encoding if record.observed else None
+        deps.run_id = record.run_id
+        return await TOOL_REGISTRY[record.call.tool].function(deps, **_arguments(record))
+
+    def _deps(self, record: CallRecord, channel: "_Looking | _Doing | _Replaying | None") -> CCAgentDeps:
+        if self.computers is None:
+            return replace(self.library)
+        return CCAgentDeps(
+            mode="live", ws_client=channel, workspace=self.workspace, computer=record.call.computer
+        )
+
+    async def _settle_here(self, record: CallRecord) -> facts.ToolSettled:
+        tool = TOOL_REGISTRY[record.call.tool]
+        run_id = _run_id(record)
+        if tool.spec.recovery == "pure":
+            return _settled(record, "interrupted", reason="The orchestrator stopped while it looked.")
+        if tool.settle is None or self.workspace is None:
+            reason = "The orchestrator stopped while this ran."
+            return _settled(record, "unknown", reason=reason)
+        deps = self._deps(record, None)
+        if await tool.settle(deps, run_id):
+            return _settled(record, "void", reason="The orchestrator stopped before it was done.")
+        return _settled(record, "finished", ok=True, text="Done, just before the orchestrator stopped.")
+
+    async def _settled(self, record: CallRecord, answer: Settlement) -> facts.ToolSettled:
+        state = answer.call.state
+        if state in ("interrupted", "unknown", "void"):
+            return _settled(record, "void" if state == "void" else state, reason=_REASONS[state])
+        if answer.result is None:
+            return _lost(record, answer)
+        try:
+            text = await self._perform(record, _Replaying(answer.result))
+        except ComputerFailed as error:
+            return _settled(record, "finished", ok=False, text=str(error), reason=error.reason)
+        except ToolFailed as error:
+            return _settled(record, "finished", ok=False, text=str(error))
+        return _settled(record, "finished", ok=True, text=text)
+
+
+_REASONS = {
+    "interrupted": "The computer restarted while this ran.",
+    "unknown": "The computer restarted in the middle of the change, and something else took the file's place.",
+    "void": "It never ran.",
+}
+
+
+def _settled(record: CallRecord, state: Any, **rest: Any) -> facts.ToolSettled:
+    return facts.ToolSettled(call_id=record.call_id, run_id=_run_id(record), state=state, **rest)
+
+
+def _lost(record: CallRecord, answer: Settlement) -> facts.ToolSettled:
+    if answer.call.ok:
+        text = "Done: the computer's journal says so. Its output was lost when the computer restarted."
+        return _settled(record, "finished", ok=True, text=text)
+    code = answer.call.code or "failed"
+    if code == "not_done":
+        return _settled(record, "void", reason="The computer restarted before the change; nothing was changed.")
+    text = f"It did not succeed ({code}): the computer's journal says so. Details were lost when it restarted."
+    return _settled(record, "finished", ok=False, text=text, reason=code)
+
+
+def _run_id(record: CallRecord) -> RunId:
+    if record.run_id is None:
+        raise CallLost(f"Call {record.call_id} was never started.")
+    return record.run_id
+
+
+def _arguments(record: CallRecord) -> dict[str, Any]:
+    return {key: value for key, value in record.call.args.items() if key != "computer"}
+
+
+@dataclass
+class _Looking:
+    """A channel for pure calls outside any bracket: each has an id and a number of its own."""
+
+    world: World
+    computer: ComputerId | None
+
+    async def call(
+        self, method: str, params: Mapping[str, Any], body: bytes | None = None, wait_s: float = 60.0
+    ) -> CallResult:
+        computers, computer = self.world.computers, self.computer
+        if computers is None or computer is None:
+            raise ToolFailed("This call names no computer.")
+        if not self.world.online(computer):
+            raise ComputerAway(f"Computer {computer} is not connected.")
+        run_id = RunId("o" + secrets.token_hex(8))
+        number = await self.world.store.allot_number(computer)
+        try:
+            return await computers.call(
+                computer,
+                run_id=run_id,
+                task_id="",
+                number=number,
+                method=method,
+                params=params,
+                body=body,
+                wait_s=wait_s,
+            )
+        finally:
+            await self.world.acknowledge(computer, run_id)
+
+
+@dataclass
+class _Doing:
+    """The channel of one started run: it carries one frame and no more."""
+
+    world: World
+    task: AgentTask
+    record: CallRecord
+    used: bool = False
+
+    async def call(
+        self, method: str, params: Mapping[str, Any], body: bytes | None = None, wait_s: float = 60.0
+    ) -> CallResult:
+        computers, computer = self.world.computers, self.record.call.computer
+        if self.used or computers is None or computer is None:
+            raise OrchestratorError(f"Run {self.record.run_id} was to send a second frame.")
+        self.used = True
+        return await computers.call(
+            computer,
+            run_id=_run_id(self.record),
+            task_id=self.task.task_id,
+            number=self.record.number,
+            method=method,
+            params=params,
+            body=body,
+            wait_s=wait_s,
+        )
+
+
+@dataclass
+class _Replaying:
+    """A channel that answers with a result heard at settling, so that the tool words it as ever."""
+
+    result: CallResult | Exception
+
+    async def call(
+        self, method: str, params: Mapping[str, Any], body: bytes | None = None, wait_s: float = 60.0
+    ) -> CallResult:
+        del method, params, body, wait_s
+        if isinstance(self.result, Exception):
+            raise self.result
+        return self.result

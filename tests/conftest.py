@@ -1,0 +1,25 @@
+"""What holds for every test: no model outside this machine is asked, wherever pydantic-ai is loaded."""
+
+import sys
+
+import pytest
+
+
+def _refuse_model_requests() -> None:
+    # Importing pydantic-ai here would cost every run of a single test 1.4 s; a module that
+    # nobody has loaded asks nobody.
+    models = sys.modules.get("pydantic_ai.models")
+    if models is not None:
+        vars(models)["ALLOW_MODEL_REQUESTS"] = False
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_finish() -> None:
+    """After the test modules were imported, and pydantic-ai with them."""
+    _refuse_model_requests()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call() -> None:
+    """Before each test: the one before may have loaded it in a function."""
+    _refuse_model_requests()

@@ -1,0 +1,28 @@
+--- Runs specs: `lua5.2 tests/lua/run.lua [spec files]` from the top of the checkout; all without names.
+-- pytest runs the same through lupa, see test_specs.py.
+
+local SPECS = {
+  "canonical_paths",
+  "capture",
+  "frames",
+  "journal",
+  "json",
+  "programs",
+  "session",
+  "sha256",
+  "swap",
+}
+
+package.path = "cc_client/lua/?.lua;tests/lua/?.lua;" .. package.path
+
+local names = #arg > 0 and arg or SPECS
+for _, name in ipairs(names) do
+  dofile("tests/lua/" .. name .. "_spec.lua")
+end
+
+local spec = require("spec")
+for _, failure in ipairs(spec.failures) do
+  io.stderr:write("FAILED " .. failure .. "\n")
+end
+print(("%d examples passed, %d failed"):format(spec.passed, #spec.failures))
+os.exit(#spec.failures == 0)

@@ -1,0 +1,87 @@
+"""A process of its own that opens a SQLite store: ``python -m tests.store.process hold|write|fill PATH [ROUND]``."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+from orchestrator.core.errors import OrchestratorError
+from orchestrator.core.items import AgentTaskItem, TaskId, verify_chain
+from orchestrator.core.task import TaskStatus
+from orchestrator.ports import Store
+from orchestrator.store import open_store
+from orchestrator.testing import ManualClock
+from orchestrator.testing.drafts import Author, append
+
+CLOCK = ManualClock()
+
+
+def say(line: str) -> None:
+    """One line to the parent, at once and whole."""
+    os.write(sys.stdout.fileno(), f"{line}\n".encode())
+
+
+async def hold(_store: Store, _round: str) -> None:
+    """Keep the store open until killed."""
+    say("open")
+    await asyncio.Event().wait()
+
+
+async def write(store: Store, round_name: str) -> None:
+    """Append to ten tasks as fast as it goes until killed, and tell of each item that was acknowledged."""
+    author = Author(CLOCK)
+
+    async def work(task_id: TaskId) -> None:
+        await store.create(task_id, [author.submitted()])
+        version = 1
+        while True:
+            (item,) = await append(store, task_id, version, author.note("x" * 500))
+            version = item.version
+            say(f"{task_id} {version} {item.hash}")
+
+    await asyncio.gather(*(work(TaskId(f"{round_name}-{number}")) for number in range(10)))
+
+
+async def fill(store: Store, path: str) -> None:
+    """Meet the end of the disk in a COMMIT and in a statement, then go on with room again."""
+    import resource
+
+    author = Author(CLOCK)
+    ids = [TaskId(f"t{number}") for number in range(20)]
+    for task_id in ids:
+        await store.create(task_id, [author.submitted()])
+    drafts = {task_id: [author.note()] for task_id in ids}
+    before = await _everything(store, ids)
+    room, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (_size(f"{path}-wal"), most))
+    for content in (b"x" * 5_000, b"x" * 5_000_000):
+        attempts = [
+            store.append(task_id, 1, drafts[task_id], status=TaskStatus.QUEUED, blobs=[content, os.urandom(999)])
+            for task_id in ids
+        ]
+        for answer in await asyncio.gather(*attempts, return_exceptions=True):
+            assert isinstance(answer, OrchestratorError), answer
+            assert "Make room" in answer.remedy, answer
+        assert await _everything(store, ids) == before
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, most))
+    await asyncio.gather(*(append(store, task_id, 1, *drafts[task_id]) for task_id in ids))
+    assert all(len(items) == 2 and verify_chain(items) is None for items in await _everything(store, ids))
+
+
+async def _everything(store: Store, ids: list[TaskId]) -> list[list[AgentTaskItem]]:
+    return [await store.read(task_id) for task_id in ids]
+
+
+def _size(path: str) -> int:
+    return Path(path).stat().st_size
+
+
+async def main(command: str, path: str, round_name: str = "") -> None:
+    """Open the store and do as told."""
+    store = open_store(f"sqlite:///{path}", clock=CLOCK)
+    await {"hold": hold, "write": write, "fill": fill}[command](store, round_name or path)
+    await store.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))
