@@ -8,6 +8,7 @@ published on the bus only says that there is something to read.
 import asyncio
 import secrets
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from orchestrator.core import items as facts
@@ -69,6 +70,14 @@ def new_item_id() -> ItemId:
     return ItemId(secrets.token_hex(12))
 
 
+@dataclass(frozen=True)
+class Decided:
+    """The task after a decision; ``repeated``: the same person had made the same decision before."""
+
+    task: AgentTask
+    repeated: bool
+
+
 class TaskService:
     """Submit, decide, answer, cancel and watch tasks."""
 
@@ -109,12 +118,13 @@ class TaskService:
         self.published(task_id, items)
         return fold(items)
 
-    async def decide(self, request_id: RequestId, resume: ResumeRequest, by: Identity) -> AgentTask:
+    async def decide(self, request_id: RequestId, resume: ResumeRequest, by: Identity) -> Decided:
         """A person's decision, carried out once. Raises NotFound, Forbidden, NotPending or InvalidDecision."""
         task = await self.for_request(request_id)
         self.must_decide(by, task)
         command = Decide(request_id=request_id, resume=resume, by=by.name, new_call_id=new_call_id)
-        return await self._command(task, command, person(by))
+        after = await self._command(task, command, person(by))
+        return Decided(task=after, repeated=after is task)
 
     async def answer(self, task_id: TaskId, question_id: QuestionId, answer: str, by: Identity) -> AgentTask:
         """A person's answer to a question; the first counts. Raises NotFound, Forbidden or NotPending."""

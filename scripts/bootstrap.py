@@ -121,18 +121,14 @@ def _extras_of(stamp: "Mapping[str, object]") -> "set[str]":
 def _is_ready(extras: "Sequence[str]") -> bool:
     stamp = _read_stamp()
     wanted = _wanted(extras)
-    return (
-        _is_ours_and_whole(stamp)
-        and stamp.get("project") == wanted["project"]
-        and set(extras) <= _extras_of(stamp)
-        and _venv_python().exists()
-    )
+    return _is_ours_and_whole(stamp) and stamp.get("project") == wanted["project"] and set(extras) <= _extras_of(stamp)
 
 
 def _is_ours_and_whole(stamp: "Mapping[str, object]") -> bool:
     """Whether an installation may be added to what is there: the same Python, the same place, not half made."""
     wanted = _wanted([])
-    return stamp.get("state") == "ready" and all(stamp.get(key) == wanted[key] for key in ("python", "checkout"))
+    same = all(stamp.get(key) == wanted[key] for key in ("python", "checkout"))
+    return stamp.get("state") == "ready" and same and _venv_python().exists()
 
 
 # -- making it ----------------------------------------------------------------------------

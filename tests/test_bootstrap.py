@@ -100,7 +100,7 @@ def test_two_first_runs_at_once_and_a_quick_one_after(checkout: Path) -> None:
     code, out, told = finished(start(checkout))
     assert (code, told) == (7, "")
     assert json.loads(out)[1] == ["demo"]
-    assert time.monotonic() - began < 2, "0.1 s on an idle machine"
+    assert time.monotonic() - began < 5, "0.1 s on an idle machine"
 
 
 def test_killed_in_the_middle_it_starts_over(checkout: Path) -> None:

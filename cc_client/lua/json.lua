@@ -75,10 +75,10 @@ local function write_object(object, out, depth)
 end
 
 function write_value(value, out, depth)
-  if depth > json.MAX_DEPTH then
+  local kind = type(value)
+  if depth == json.MAX_DEPTH and kind == "table" then
     error("json: nested too deep", 0)
   end
-  local kind = type(value)
   if kind == "string" then
     out[#out + 1] = write_string(value)
   elseif kind == "number" then
@@ -213,12 +213,11 @@ local function read_object(text, position, depth)
 end
 
 function read_value(text, position, depth)
-  if depth > json.MAX_DEPTH then
-    fail("nesting too deep", position)
-  end
   position = skip_blanks(text, position)
   local char = text:sub(position, position)
-  if char == '"' then
+  if depth == json.MAX_DEPTH and char:find("[%[{]") then
+    fail("nesting too deep", position)
+  elseif char == '"' then
     return read_string(text, position + 1)
   elseif char == "{" then
     return read_object(text, position + 1, depth + 1)

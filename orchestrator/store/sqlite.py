@@ -63,8 +63,8 @@ class SqlitePersistenceManager:
             undo.pop_all()
         self._lock = lock
         self._connections = (reader, writer)  # the writer closes last and so empties the WAL
-        self._writer = SqliteThread(writer, name="store-writer", begin="BEGIN IMMEDIATE", path=path, clock=clock)
-        self._reader = SqliteThread(reader, name="store-reader", begin="BEGIN", path=path, clock=clock)
+        self._writer = SqliteThread(writer, path=path, clock=clock)
+        self._reader = SqliteThread(reader, path=path, clock=clock, reading=True)
 
     # -- journal -------------------------------------------------------------------------
 

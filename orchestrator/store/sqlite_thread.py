@@ -42,13 +42,15 @@ class _Operation:
 class SqliteThread:
     """Runs transaction scripts on ``connection`` until it is stopped.
 
-    ``begin`` opens its transactions: ``BEGIN IMMEDIATE`` to write, ``BEGIN`` to read.
+    One that is ``reading`` runs each by itself: a read has no commit to share, and a long one
+    must not hold back the answers of those before it.
     """
 
-    def __init__(self, connection: sqlite3.Connection, *, name: str, begin: str, path: Path, clock: Clock) -> None:
+    def __init__(self, connection: sqlite3.Connection, *, path: Path, clock: Clock, reading: bool = False) -> None:
         self._connection = connection
         self._cursor = connection.cursor()
-        self._begin = begin
+        self._begin = "BEGIN" if reading else "BEGIN IMMEDIATE"
+        self._max_batch = 1 if reading else MAX_BATCH
         self._path = path
         self._clock = clock
         self._waiting: deque[_Operation] = deque()
@@ -56,6 +58,7 @@ class SqliteThread:
         self._changed = threading.Condition()
         self._stopping = False
         # A daemon, because nobody can wait for what an interpreter that ends did not await.
+        name = "store-reader" if reading else "store-writer"
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
 
@@ -101,7 +104,7 @@ class SqliteThread:
             self._urgent.clear()
             keys: set[str] = set()
             skipped: list[_Operation] = []
-            while self._waiting and len(batch) < MAX_BATCH and len(skipped) < MAX_SKIPPED:
+            while self._waiting and len(batch) < self._max_batch and len(skipped) < MAX_SKIPPED:
                 operation = self._waiting.popleft()
                 if operation.key in keys:
                     skipped.append(operation)

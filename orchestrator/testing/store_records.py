@@ -123,15 +123,18 @@ async def s21_tokens(store: Store, clock: ManualClock) -> None:
 async def s22_cancellation(store: Store, clock: ManualClock) -> None:
     """A caller that is cancelled while it waits neither undoes nor breaks what it asked for."""
     author = Author(clock)
-    await store.create(T1, [author.submitted()])
-    draft = author.note()
-    caller = asyncio.create_task(append(store, T1, 1, draft))
-    await asyncio.sleep(0)  # now the store has it
-    caller.cancel()
-    await asyncio.gather(caller, return_exceptions=True)
-    assert [item.version for item in await append(store, T1, 1, draft)] == [2]
-    await append(store, T1, 2, author.note())
-    assert len(await store.read(T1)) == 3
+    ids = [TaskId(f"t{number}") for number in range(10)]
+    drafts = {task_id: author.submitted() for task_id in ids}
+    callers = [asyncio.create_task(store.create(task_id, [drafts[task_id]])) for task_id in ids]
+    await asyncio.sleep(0)  # now the store has them
+    for caller in callers[::2]:
+        caller.cancel()
+    answers = await asyncio.gather(*callers, return_exceptions=True)
+    assert all(isinstance(answer, list) for answer in answers[1::2])
+    for task_id in ids:
+        assert len(await store.create(task_id, [drafts[task_id]])) == 1
+        await append(store, task_id, 1, author.note())
+        assert len(await store.read(task_id)) == 2
 
 
 async def s23_close(store: Store, clock: ManualClock) -> None:

@@ -24,5 +24,5 @@ local spec = require("spec")
 for _, failure in ipairs(spec.failures) do
   io.stderr:write("FAILED " .. failure .. "\n")
 end
-print(("%d examples passed, %d failed"):format(spec.passed, #spec.failures))
+io.write(("%d examples passed, %d failed\n"):format(spec.passed, #spec.failures))
 os.exit(#spec.failures == 0)

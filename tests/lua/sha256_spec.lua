@@ -15,9 +15,15 @@ describe("sha256", function()
   end)
 
   it("is right around the end of a block", function()
-    expect(sha256.hex(("a"):rep(55))).to_be("9f4390f8d30c2dd92ec9f095b65e2b9ae9b0a925a5258e241c9f1e910f734318")
-    expect(sha256.hex(("a"):rep(56))).to_be("b35439a4ac6f0948b6d6f9e3c6af0f5f590ce20f1bde7090ef7970686ec6738a")
-    expect(sha256.hex(("a"):rep(64))).to_be("ffe054fe7ae0cb6dc65c3af9b61d5209f439851db43d0ba5997337df154668eb")
+    expect(sha256.hex(("a"):rep(55))).to_be(
+      "9f4390f8d30c2dd92ec9f095b65e2b9ae9b0a925a5258e241c9f1e910f734318"
+    )
+    expect(sha256.hex(("a"):rep(56))).to_be(
+      "b35439a4ac6f0948b6d6f9e3c6af0f5f590ce20f1bde7090ef7970686ec6738a"
+    )
+    expect(sha256.hex(("a"):rep(64))).to_be(
+      "ffe054fe7ae0cb6dc65c3af9b61d5209f439851db43d0ba5997337df154668eb"
+    )
   end)
 
   it("pauses after every slice, and two hashes may go on in turn", function()

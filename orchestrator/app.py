@@ -1,0 +1,267 @@
+"""The composition root: from settings to a running orchestrator in one task group."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvicorn
+
+from orchestrator.bus import open_bus
+from orchestrator.core.errors import InvalidRequest, PolicyInvalid
+from orchestrator.core.default_policy import DEFAULT_POLICY_TOML
+from orchestrator.core.policy import Policy, load_policy
+from orchestrator.core.task import AgentTask
+from orchestrator.core.wire import MAX_FRAME_BYTES, ComputerId, RunId
+from orchestrator.hub import Hub
+from orchestrator.model import as_chat_model
+from orchestrator.ports import ChatModel, Clock, Store
+from orchestrator.runner import Workers
+from orchestrator.settings import LOOPBACK, Settings
+from orchestrator.store import open_store
+from orchestrator.tasks import SystemClock, TaskService
+from orchestrator.tools.workspace import DirectoryWorkspace
+from orchestrator.web.app import Doors
+from orchestrator.web.auth import TokenAuthorizer, check_approvers, issue_token, token_hash
+from orchestrator.world import World
+
+logger = logging.getLogger(__name__)
+
+ADMIN = "admin"
+_SOCKET_SLACK_BYTES = 78_000
+"""Above our own frame limit, so that a frame a little too large gets a sentence, not a closed socket."""
+
+
+@dataclass
+class Orchestrator:
+    """The parts of one running orchestrator."""
+
+    settings: Settings
+    store: Store
+    service: TaskService
+    hub: Hub
+    workers: Workers
+    doors: Doors
+    admin_token: str | None
+    """Only when this start made it."""
+
+
+class JournalGreeter:
+    """Answers the hub's questions from the journal."""
+
+    def __init__(self, service: TaskService, nudge: Callable[[], None]) -> None:
+        self._service = service
+        self._nudge = nudge
+
+    async def number(self, computer: ComputerId, *, at_least: int = 0) -> int:
+        """A newly allotted number of the computer."""
+        return await self._service.store.allot_number(computer, at_least=at_least)
+
+    async def closed_runs(self, computer: ComputerId, run_ids: Sequence[RunId]) -> list[RunId]:
+        """Runs that are not open brackets of the task that holds the computer's claim.
+
+        Only that task can have open brackets there: a claim is not released while one is open.
+        """
+        claimant = await self._service.store.claimant(computer)
+        task = await self._service.store.load(claimant) if claimant is not None else None
+        still_open = {record.run_id for record in task.open_runs} if task is not None else set()
+        return [run_id for run_id in run_ids if run_id not in still_open]
+
+    async def arrived(self, computer: ComputerId) -> None:
+        """Wake what waited for the computer, and the task whose brackets may be open there."""
+        claimant = await self._service.store.claimant(computer)
+        if claimant is not None:
+            await self._service.store.wake(claimant)
+        await self._service.store.wake_waiting(computer)
+        self._nudge()
+
+
+@contextlib.asynccontextmanager
+async def open_orchestrator(
+    settings: Settings,
+    *,
+    clock: Clock | None = None,
+    wrap_store: Callable[[Store], Store] = lambda store: store,
+    model: ChatModel | None = None,
+) -> AsyncIterator[Orchestrator]:
+    """All parts of an orchestrator, its workers at work; nothing listens yet.
+
+    ``wrap_store`` and ``model`` let tests stand between; None: what the settings say.
+    """
+    clock = clock or SystemClock()
+    check_approvers(settings.approvers)
+    first = _prepare(settings)
+    policy = read_policy(settings.policy_path)
+    store = wrap_store(open_store(settings.store_url, clock=clock))
+    try:
+        token = await _admin_token(store, settings, clock)
+        authorizer = TokenAuthorizer(store, approvers=settings.approvers)
+        service = TaskService(store=store, bus=open_bus(settings.bus), clock=clock, authorizer=authorizer)
+        greeter = JournalGreeter(service, lambda: workers.nudge())
+        hub = Hub(greeter)
+        workspace = DirectoryWorkspace(settings.workspace)
+        workers = Workers(
+            service=service,
+            world=World(store=store, computers=hub, workspace=workspace),
+            model_for=_models(model),
+            policy=lambda: policy,
+            holder=f"pid-{os.getpid()}",
+            count=settings.workers,
+        )
+        doors = Doors(service=service, authorizer=authorizer, computers=hub, default_model=settings.model)
+        working = asyncio.create_task(workers.work())
+        try:
+            if first:
+                logger.info("a new data directory: %s", settings.data_dir)
+            yield Orchestrator(settings, store, service, hub, workers, doors, token)
+        finally:
+            await hub.close()
+            working.cancel()
+            await asyncio.gather(working, return_exceptions=True)
+    finally:
+        await store.close()
+
+
+async def serve(
+    settings: Settings,
+    *,
+    ready: Callable[[str, Orchestrator], None],
+    wrap_store: Callable[[Store], Store] = lambda store: store,
+    model: ChatModel | None = None,
+) -> None:
+    """Serve until SIGINT or SIGTERM; ``ready`` is told the URL once the port listens."""
+    _must_be_safe(settings)
+    listener = _listen(settings)
+    host, port = listener.getsockname()[:2]
+    with contextlib.closing(listener):
+        async with open_orchestrator(settings, wrap_store=wrap_store, model=model) as orchestrator:
+            server = _Server(_uvicorn(orchestrator))
+            stop = _until_signal()
+            serving = asyncio.create_task(server.serve(sockets=[listener]))
+            ready(f"http://{f'[{host}]' if ':' in host else host}:{port}", orchestrator)
+            stopping = asyncio.create_task(stop.wait())
+            await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
+            stopping.cancel()
+            await orchestrator.hub.close()
+            server.should_exit = True
+            await serving
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without its signal handlers: the composition root decides when to stop."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signals to the composition root."""
+        yield
+
+
+def _uvicorn(orchestrator: Orchestrator) -> uvicorn.Config:
+    return uvicorn.Config(
+        orchestrator.doors.app(),
+        ws="websockets-sansio",
+        ws_max_size=MAX_FRAME_BYTES + _SOCKET_SLACK_BYTES,
+        ws_per_message_deflate=False,
+        ws_ping_interval=None,
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=2,
+    )
+
+
+def _until_signal() -> asyncio.Event:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with contextlib.suppress(NotImplementedError, RuntimeError):
+            loop.add_signal_handler(number, stop.set)
+    return stop
+
+
+def read_policy(path: Path) -> Policy:
+    """The policy of a file. Raises PolicyInvalid: without a policy nothing starts."""
+    try:
+        return load_policy(path.read_text("utf-8"), source=str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise PolicyInvalid(
+            f"The policy {path} cannot be read: {error}.",
+            remedy="Restore it; a new data directory gets the shipped one.",
+        ) from None
+
+
+def _prepare(settings: Settings) -> bool:
+    """Make the data directory at the first start, with the shipped policy in it; whether this was the first."""
+    first = not settings.data_dir.exists() or not any(settings.data_dir.iterdir())
+    try:
+        settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        settings.workspace.mkdir(exist_ok=True)
+        database = settings.data_dir / "orchestrator.db"
+        if settings.policy is None and not settings.policy_path.exists() and not database.exists():
+            settings.policy_path.write_text(DEFAULT_POLICY_TOML, "utf-8")
+    except OSError as error:
+        raise InvalidRequest(
+            f"The data directory {settings.data_dir} cannot be used: {error}.", remedy="Choose another with --data-dir."
+        ) from None
+    return first
+
+
+async def _admin_token(store: Store, settings: Settings, clock: Clock) -> str | None:
+    """Make the admin's token unless its file still fits the store; None: it does."""
+    path = settings.token_path
+    if path.exists():
+        row = await store.find_token(token_hash(path.read_text("utf-8").strip()))
+        if row is not None and not row.revoked:
+            return None
+    token = await issue_token(
+        store, kind="person", name=ADMIN, roles=("submitter", "reviewer", "admin"), at=clock.now()
+    )
+    temporary = path.with_suffix(".new")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(token + "\n")
+    temporary.replace(path)
+    return token
+
+
+def _models(model: ChatModel | None) -> Callable[[AgentTask], ChatModel]:
+    opened: dict[str, ChatModel] = {}
+
+    def model_for(task: AgentTask) -> ChatModel:
+        if model is not None:
+            return model
+        if task.model not in opened:
+            opened[task.model] = as_chat_model(task.model)
+        return opened[task.model]
+
+    return model_for
+
+
+def _must_be_safe(settings: Settings) -> None:
+    if settings.host not in LOOPBACK and not settings.insecure_bind:
+        raise InvalidRequest(
+            f"{settings.host} is not loopback, and without TLS tokens would travel in clear.",
+            remedy="Put a TLS proxy in front and bind to 127.0.0.1, or say --insecure-bind on a network you trust.",
+        )
+
+
+def _listen(settings: Settings) -> socket.socket:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((settings.host, settings.port))
+    except OSError as error:
+        listener.close()
+        raise InvalidRequest(
+            f"Port {settings.port} of {settings.host} cannot be used: {error.strerror}.",
+            remedy="Choose another with --port, or stop what listens there.",
+        ) from None
+    listener.listen(1024)
+    return listener

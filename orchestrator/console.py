@@ -1,0 +1,191 @@
+"""The console reviewer: shows exactly what would run, and takes a decision at a prompt."""
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from orchestrator.client import Client
+from orchestrator.core import review
+from orchestrator.core.approval import CallDecision, HitlResponse, RequestedCallView, ResumeRequest
+from orchestrator.core.items import RequestId
+from orchestrator.core.visible import one_line, visible
+
+_VERBS = {
+    "approve": ("a", "approve"),
+    "reject": ("r", "reject"),
+    "check": ("c", "check again"),
+    "mark_done": ("d", "mark done"),
+    "mark_failed": ("f", "mark failed"),
+    "retry": ("t", "retry"),
+}
+_RED, _GREEN, _BOLD, _PLAIN = "\x1b[31m", "\x1b[32m", "\x1b[1m", "\x1b[0m"
+
+
+@dataclass
+class Console:
+    """Where a person reads and types. ``ask`` None: nobody is there."""
+
+    say: Callable[[str], None] = print
+    ask: Callable[[str], str] | None = None
+    color: bool = False
+
+    @classmethod
+    def of_terminal(cls) -> "Console":
+        """The terminal this program runs in; without one there is nobody to ask."""
+        interactive = sys.stdin.isatty() and sys.stdout.isatty()
+        color = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+        return cls(ask=input if interactive else None, color=color)
+
+    def show(self, request: HitlResponse) -> None:
+        """The whole request, every call in full."""
+        for line in describe(request):
+            self.say(self._colored(line) if self.color else line)
+
+    def decide(self, request: HitlResponse) -> ResumeRequest | None:
+        """The person's decision, bound to what was shown; None: they leave it open."""
+        if self.ask is None:
+            return None
+        keys = {_VERBS[action][0]: action for action in request.allowed_decisions}
+        choices = ", ".join(f"[{_VERBS[action][0]}] {_VERBS[action][1]}" for action in request.allowed_decisions)
+        while True:
+            answer = self.ask(f"{choices}, [l] leave it: ").strip().lower()
+            action = keys.get(answer) or (answer if answer in request.allowed_decisions else None)
+            if answer in ("l", "leave"):
+                return None
+            if action is None:
+                self.say(f"Type one of {', '.join((*keys, 'l'))}; nothing was decided.")
+                continue
+            reason = self.ask("Reason (may be empty): ").strip() if action == "reject" else ""
+            return decision(request, action, reason)
+
+    def _colored(self, line: str) -> str:
+        if line.startswith("  │ +"):
+            return f"{_GREEN}{line}{_PLAIN}"
+        if line.startswith("  │ -"):
+            return f"{_RED}{line}{_PLAIN}"
+        return f"{_BOLD}{line}{_PLAIN}" if line.startswith("──") else line
+
+
+def decision(request: HitlResponse, action: Any, reason: str = "") -> ResumeRequest:
+    """One action for every call of a request, each bound to the digest that was shown."""
+    return ResumeRequest(
+        decisions=tuple(
+            CallDecision(call_id=call.call_id, action=action, reason=reason, expected_digest=call.action_digest)
+            for call in request.tool_calls
+        )
+    )
+
+
+def describe(request: HitlResponse) -> list[str]:
+    """A request as lines of safe text: nothing is cut, nothing can move the cursor."""
+    title = "A person has to look" if request.reason == "outcome_unknown" else "A person has to decide"
+    lines = [
+        f"── {title} ─ risk: {request.risk.value} ─ task {one_line(request.task_id)}",
+        f"  asked by {one_line(request.requester)}: {one_line(request.goal, limit=500)}",
+    ]
+    if request.explanation:
+        lines.append(f"  the model says: {one_line(request.explanation, limit=1000)}")
+    for call in request.tool_calls:
+        lines.extend(_call(call))
+    return lines
+
+
+def _call(call: RequestedCallView) -> list[str]:
+    where = f" on computer {one_line(call.computer)}" if call.computer else " on this host"
+    lines = [f"  {one_line(call.tool)}{where}"]
+    for name, value in call.args.items():
+        if name == "content" and call.observed.diff is not None:
+            continue
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        lines.extend(_field(name, text))
+    if call.observed.program is not None:
+        lines.append(f"  program: {one_line(call.observed.program)}")
+    lines.extend(f"  found: {one_line(path) or '/'} {state}" for path, state in call.observed.state.items())
+    if call.observed.diff is not None:
+        lines.extend(f"  │ {line}" for line in visible(call.observed.diff).splitlines())
+    if call.observed.note:
+        lines.append(f"  note: {visible(call.observed.note)}")
+    rules = ", ".join(call.evaluation.matched_rules) or "none"
+    lines.append(f"  rule: {one_line(rules)} ({one_line(call.evaluation.reason)}) digest {call.action_digest[:16]}")
+    return lines
+
+
+def _field(name: str, text: str) -> list[str]:
+    shown = visible(text).splitlines() or [""]
+    if len(shown) == 1:
+        return [f"  {one_line(name)}: {shown[0]}"]
+    return [f"  {one_line(name)}:", *(f"  │ {line}" for line in shown)]
+
+
+@dataclass
+class ReviewLoop:
+    """Follows the reviewers' socket and decides one request after the other at the console."""
+
+    client: Client
+    console: Console
+    waiting: dict[RequestId, HitlResponse] = field(default_factory=dict)
+    questions: dict[str, review.OpenQuestion] = field(default_factory=dict)
+
+    async def run(self, *, until_empty: bool = False) -> None:
+        """Review until the server hangs up; ``until_empty``: until nothing waits any more."""
+        import anyio
+
+        async with self.client.reviewer() as socket:
+            async for frame in socket:
+                self._take(review.decode_to_reviewer(str(frame)))
+                while self.waiting or self.questions:
+                    sent = await anyio.to_thread.run_sync(self._next, abandon_on_cancel=True)
+                    if sent is None:
+                        break
+                    await socket.send(sent)
+                    self._take(review.decode_to_reviewer(str(await socket.recv())))
+                if until_empty and not self.waiting and not self.questions:
+                    return
+
+    def _take(self, message: Any) -> None:
+        match message:
+            case review.Snapshot():
+                self.waiting = {one.request_id: one for one in message.requests}
+                self.questions = {one.question_id: one for one in message.questions}
+                if not self.waiting and not self.questions:
+                    self.console.say("Nothing waits for you. New requests appear here; Ctrl-C leaves.")
+            case review.RequestOpened():
+                self.waiting[message.request.request_id] = message.request
+            case review.RequestClosed():
+                if self.waiting.pop(message.request_id, None) is not None:
+                    self.console.say(f"A request was closed: {one_line(message.how)}.")
+            case review.QuestionOpened():
+                self.questions[message.question.question_id] = message.question
+            case review.QuestionClosed():
+                self.questions.pop(message.question_id, None)
+            case review.Done():
+                self.console.say(f"Carried out: task {message.task_id} is {message.status}.")
+            case review.Failed():
+                self.console.say(f"Not carried out: {visible(message.message)} {visible(message.remedy)}".rstrip())
+
+    def _next(self) -> str | None:
+        """Ask the person about the oldest thing that waits; the frame to send, or None to leave it."""
+        if self.questions:
+            return self._answer(next(iter(self.questions.values())))
+        request = next(iter(self.waiting.values()))
+        self.console.show(request)
+        resume = self.console.decide(request)
+        self.waiting.pop(request.request_id, None)
+        if resume is None:
+            return None
+        message = review.DecideRequest(ref=request.request_id, request_id=request.request_id, resume=resume)
+        return message.model_dump_json()
+
+    def _answer(self, question: review.OpenQuestion) -> str | None:
+        self.questions.pop(question.question_id, None)
+        self.console.say(f"── A question ─ task {one_line(question.task_id)}: {visible(question.question)}")
+        if self.console.ask is None:
+            return None
+        answer = self.console.ask("Your answer: ")
+        message = review.AnswerQuestion(
+            ref=question.question_id, task_id=question.task_id, question_id=question.question_id, answer=answer
+        )
+        return message.model_dump_json()

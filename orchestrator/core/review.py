@@ -1,0 +1,145 @@
+"""The messages of the reviewer channel: text frames, one JSON object each.
+
+After the handshake the server sends a snapshot of everything that waits, then each change.
+``seq`` numbers the frames of this one connection; a gap means: connect again for a new
+snapshot. A decision carries a ``ref`` of the reviewer's choice, and is answered by it.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from orchestrator.core.approval import HitlResponse, ResumeRequest
+from orchestrator.core.errors import FrameRefused
+from orchestrator.core.items import QuestionId, RequestId, TaskId
+
+MAX_REVIEW_FRAME_CHARS = 64 * 1024
+"""A decision is small; what is larger is a mistake."""
+
+
+class _Message(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class OpenQuestion(_Message):
+    """A question that a task waits on."""
+
+    task_id: TaskId
+    question_id: QuestionId
+    question: str
+    """Written by the model."""
+    goal: str
+
+
+class Snapshot(_Message):
+    """Everything that waits for this reviewer now."""
+
+    type: Literal["snapshot"] = "snapshot"
+    seq: int
+    requests: tuple[HitlResponse, ...]
+    questions: tuple[OpenQuestion, ...] = ()
+
+
+class RequestOpened(_Message):
+    """A new request, or one whose calls changed."""
+
+    type: Literal["request_opened"] = "request_opened"
+    seq: int
+    request: HitlResponse
+
+
+class RequestClosed(_Message):
+    """A request that takes no more decisions."""
+
+    type: Literal["request_closed"] = "request_closed"
+    seq: int
+    request_id: RequestId
+    how: str
+
+
+class QuestionOpened(_Message):
+    """A new question."""
+
+    type: Literal["question_opened"] = "question_opened"
+    seq: int
+    question: OpenQuestion
+
+
+class QuestionClosed(_Message):
+    """A question that was answered, or whose task is over."""
+
+    type: Literal["question_closed"] = "question_closed"
+    seq: int
+    question_id: QuestionId
+
+
+class Done(_Message):
+    """What the reviewer asked for was carried out."""
+
+    type: Literal["done"] = "done"
+    seq: int
+    ref: str
+    task_id: TaskId
+    status: str
+
+
+class Failed(_Message):
+    """What the reviewer asked for, or a frame of theirs, was refused."""
+
+    type: Literal["failed"] = "failed"
+    seq: int
+    ref: str | None = None
+    code: str
+    message: str
+    remedy: str = ""
+
+
+class DecideRequest(_Message):
+    """Decide a request."""
+
+    type: Literal["decide"] = "decide"
+    ref: str = Field(max_length=100)
+    request_id: RequestId
+    resume: ResumeRequest
+
+
+class AnswerQuestion(_Message):
+    """Answer a question."""
+
+    type: Literal["answer"] = "answer"
+    ref: str = Field(max_length=100)
+    task_id: TaskId
+    question_id: QuestionId
+    answer: str = Field(max_length=20_000)
+
+
+ToReviewer = Annotated[
+    Snapshot | RequestOpened | RequestClosed | QuestionOpened | QuestionClosed | Done | Failed,
+    Field(discriminator="type"),
+]
+FromReviewer = Annotated[DecideRequest | AnswerQuestion, Field(discriminator="type")]
+
+_FROM: TypeAdapter[Any] = TypeAdapter(FromReviewer)
+_TO: TypeAdapter[Any] = TypeAdapter(ToReviewer)
+
+
+def decode_from_reviewer(text: str) -> DecideRequest | AnswerQuestion:
+    """A frame of a reviewer. Raises FrameRefused with the reason."""
+    message: DecideRequest | AnswerQuestion = _decode(text, _FROM, MAX_REVIEW_FRAME_CHARS)
+    return message
+
+
+def decode_to_reviewer(text: str) -> Any:
+    """A frame to a reviewer, for clients. Raises FrameRefused with the reason."""
+    return _decode(text, _TO, None)
+
+
+def _decode(text: str, adapter: TypeAdapter[Any], limit: int | None) -> Any:
+    if limit is not None and len(text) > limit:
+        raise FrameRefused(f"The frame has {len(text)} characters, over {limit}.")
+    try:
+        return adapter.validate_json(text)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise FrameRefused(f"The frame cannot be read: {where + ': ' if where else ''}{first['msg']}.") from None

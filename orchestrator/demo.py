@@ -1,0 +1,137 @@
+"""The main job in one command: a server, a simulated computer, a task, and a person at the prompt."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from orchestrator.client import Client
+from orchestrator.console import Console, decision, describe
+from orchestrator.core import items as facts
+from orchestrator.core.approval import HitlResponse
+from orchestrator.core.errors import OrchestratorError
+from orchestrator.core.transcript import Transcript
+from orchestrator.core.visible import visible
+
+PROMPT = "Write a hello world program and run it"
+COMPUTER = "0"
+_STOP_WITHIN_S = 10.0
+
+
+class PartFailed(OrchestratorError):
+    """A process of the demo did not start, or ended too early."""
+
+    code = "part_failed"
+
+
+def run_demo(*, directory: Path | None, keep: bool, model: str, console: Console) -> int:
+    """Play the demo; the exit code: 0 only when the task succeeded."""
+    with contextlib.ExitStack() as stack:
+        home = directory or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cc-orchestrator-")))
+        home.mkdir(parents=True, exist_ok=True)
+        console.say(f"Starting the orchestrator; its store, token and policy are in {home}")
+        url = stack.enter_context(_server(home, model))
+        client = Client(url, (home / "admin.token").read_text("utf-8").strip())
+        stack.callback(client.close)
+        console.say(f"Starting simulated computer {COMPUTER}; its disk is {home / 'computers' / COMPUTER}")
+        stack.enter_context(_computer(client, url, home))
+        if console.ask is None:
+            console.say("There is no terminal, so the demo plays the reviewer itself and approves what it shows.")
+        succeeded = _play(client, console)
+        if keep:
+            _keep(url, home, console)
+    return 0 if succeeded else 1
+
+
+def _play(client: Client, console: Console) -> bool:
+    console.say(f"Submitting: {PROMPT}")
+    task = client.request("POST", "/v1/tasks", {"prompt": PROMPT, "computers": [COMPUTER]})
+    transcript = Transcript()
+    for item in client.events(task["task_id"]):
+        for line in transcript.lines(item):
+            console.say(visible(line))
+        if isinstance(item.fact, facts.ReviewRequested):
+            _review(client, console, item.fact.request_id)
+        if isinstance(item.fact, facts.TaskEnded):
+            return item.fact.status == "Completed"
+    return False
+
+
+def _review(client: Client, console: Console, request_id: str) -> None:
+    request = HitlResponse.model_validate(client.request("GET", f"/v1/requests/{request_id}"))
+    if console.ask is None:
+        for line in describe(request):
+            console.say(line)
+        resume = decision(request, request.allowed_decisions[0])
+    else:
+        console.show(request)
+        while (chosen := console.decide(request)) is None:
+            console.say("The demo has no other reviewer: approve or reject it.")
+        resume = chosen
+    client.request("POST", f"/v1/resume/{request_id}", resume.model_dump(mode="json", exclude_none=True, exclude_defaults=True))
+
+
+def _keep(url: str, home: Path, console: Console) -> None:
+    console.say(f"The orchestrator stays up at {url} until you press Ctrl-C. To use it from another terminal:")
+    console.say(f"  export CC_ORCHESTRATOR_URL={url} CC_ORCHESTRATOR_TOKEN=$(cat '{home / 'admin.token'}')")
+    console.say(f'  cc-orchestrator run "{PROMPT}" --computer {COMPUTER}')
+    with contextlib.suppress(KeyboardInterrupt):
+        signal.pause()
+
+
+@contextlib.contextmanager
+def _server(home: Path, model: str) -> Iterator[str]:
+    command = [sys.executable, "-m", "orchestrator.cli", "serve", "--port", "0", "--data-dir", str(home)]
+    with _process([*command, "--model", model], home / "server.log") as process:
+        yield _await_line(process, "listening on ", home / "server.log")
+
+
+@contextlib.contextmanager
+def _computer(client: Client, url: str, home: Path) -> Iterator[None]:
+    client.request("DELETE", f"/v1/tokens/computer/{COMPUTER}")
+    token = client.request("POST", "/v1/tokens", {"kind": "computer", "name": COMPUTER})["token"]
+    disk = home / "computers" / COMPUTER
+    disk.mkdir(parents=True, exist_ok=True)
+    socket = "ws" + url.removeprefix("http") + "/computer"
+    command = [sys.executable, "-m", "cc_client.simulator", "--url", socket, "--token", token]
+    log = home / "computer.log"
+    with _process([*command, "--disk", str(disk), "--id", COMPUTER], log) as process:
+        _await_line(process, "computer ", log)
+        yield
+
+
+@contextlib.contextmanager
+def _process(command: list[str], log: Path) -> Iterator["subprocess.Popen[str]"]:
+    """A process of its own group, so that Ctrl-C at the prompt reaches only the demo, ended with it."""
+    with log.open("ab") as errors:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True
+        )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(_STOP_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def _await_line(process: "subprocess.Popen[str]", start: str, log: Path) -> str:
+    for line in process.stdout or ():
+        if line.startswith(start):
+            return line.removeprefix(start).strip()
+    code = process.wait()
+    tail = log.read_text("utf-8", "replace").strip().splitlines()[-5:] if log.exists() else []
+    raise PartFailed(
+        f"{Path(process.args[2]).name if isinstance(process.args, list) else 'A part'} ended with code {code} before it "
+        f"was ready: {os.linesep.join(tail)}",
+        remedy=f"Look at {log}.",
+    )

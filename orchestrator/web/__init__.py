@@ -1,0 +1,1 @@
+"""The doors: REST, events and the two sockets, on one port."""

@@ -1,0 +1,162 @@
+"""The reviewers' socket: a snapshot, then every change; decisions come back on the same line."""
+
+import asyncio
+import logging
+from typing import Any, Protocol
+
+from orchestrator.core import review
+from orchestrator.core.approval import CallState, HitlResponse
+from orchestrator.core.errors import FrameRefused, OrchestratorError
+from orchestrator.core.items import QuestionId, RequestId, TaskId
+from orchestrator.core.task import AgentTask, TaskStatus
+from orchestrator.ports import Identity
+from orchestrator.tasks import TaskService, hitl_response
+
+logger = logging.getLogger(__name__)
+
+
+class TextSocket(Protocol):
+    """One accepted WebSocket."""
+
+    async def receive(self) -> bytes | str | None:
+        """The next frame; None when the connection is over."""
+
+    async def send(self, frame: str) -> None:
+        """Write one frame. Raises OSError when the connection is over."""
+
+    async def close(self, code: int, reason: str) -> None:
+        """Close; closing twice is harmless."""
+
+
+async def serve_reviewer(service: TaskService, identity: Identity, socket: TextSocket) -> None:
+    """Serve one reviewer until the connection is over."""
+    session = _ReviewSession(service, identity, socket)
+    unsubscribe = service.bus.subscribe("tasks", session.hint)
+    telling = asyncio.create_task(session.tell())
+    listening = asyncio.create_task(session.listen())
+    try:
+        await asyncio.wait((telling, listening), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        unsubscribe()
+        for part in (telling, listening):
+            part.cancel()
+        results = await asyncio.gather(telling, listening, return_exceptions=True)
+        for result in results:
+            if isinstance(result, Exception) and not isinstance(result, OSError):
+                logger.error("the reviewer socket of %s met a defect", identity.name, exc_info=result)
+        await socket.close(1000, "")
+
+
+class _ReviewSession:
+    """One reviewer's connection: what they were told, and what changed since."""
+
+    def __init__(self, service: TaskService, identity: Identity, socket: TextSocket) -> None:
+        self._service = service
+        self._identity = identity
+        self._socket = socket
+        self._seq = 0
+        self._writing = asyncio.Lock()
+        self._dirty: asyncio.Queue[TaskId] = asyncio.Queue()
+        self._requests: dict[RequestId, TaskId] = {}
+        self._shown: dict[RequestId, HitlResponse] = {}
+        self._questions: dict[QuestionId, TaskId] = {}
+
+    def hint(self, payload: Any) -> None:
+        """A task has new items."""
+        self._dirty.put_nowait(TaskId(str(payload["task_id"])))
+
+    async def tell(self) -> None:
+        """The snapshot, then each change as it comes."""
+        rows = await self._service.list_tasks(status=TaskStatus.PAUSED, limit=10_000)
+        requests: list[HitlResponse] = []
+        questions: list[review.OpenQuestion] = []
+        for row in rows:
+            task = await self._service.load(row.task_id)
+            if not self._concerns(task):
+                continue
+            if task.request is not None:
+                requests.append(self._show(task))
+            questions.extend(self._ask(task))
+        requests.sort(key=lambda one: one.created_at)
+        await self._send(review.Snapshot, requests=tuple(requests), questions=tuple(questions))
+        while True:
+            await self._changed(await self._service.load(await self._dirty.get()))
+
+    async def listen(self) -> None:
+        """Decisions and answers, until the connection is over."""
+        while (frame := await self._socket.receive()) is not None:
+            ref: str | None = None
+            try:
+                if isinstance(frame, bytes):
+                    raise FrameRefused("The frame is binary.", remedy="Send text frames, one JSON object each.")
+                message = review.decode_from_reviewer(frame)
+                ref = message.ref
+                task = await self._carry_out(message)
+            except OrchestratorError as error:
+                await self._send(
+                    review.Failed, ref=ref, code=error.code, message=error.message, remedy=error.remedy
+                )
+            else:
+                await self._send(review.Done, ref=ref, task_id=task.task_id, status=task.status.value)
+
+    async def _carry_out(self, message: review.DecideRequest | review.AnswerQuestion) -> AgentTask:
+        if isinstance(message, review.DecideRequest):
+            return (await self._service.decide(message.request_id, message.resume, self._identity)).task
+        return await self._service.answer(message.task_id, message.question_id, message.answer, self._identity)
+
+    async def _changed(self, task: AgentTask) -> None:
+        if not self._concerns(task):
+            return
+        present = task.request.request_id if task.request else None
+        for request_id, task_id in list(self._requests.items()):
+            if task_id == task.task_id and request_id != present:
+                del self._requests[request_id]
+                self._shown.pop(request_id, None)
+                how = next((one.how for one in reversed(task.closed) if one.request_id == request_id), task.status.value)
+                await self._send(review.RequestClosed, request_id=request_id, how=how)
+        if task.request is not None:
+            before = self._shown.get(task.request.request_id)
+            shown = self._show(task)
+            if shown != before:
+                await self._send(review.RequestOpened, request=shown)
+        await self._questions_changed(task)
+
+    async def _questions_changed(self, task: AgentTask) -> None:
+        known = set(self._questions)
+        asked = self._ask(task)
+        for question in asked:
+            if question.question_id not in known:
+                await self._send(review.QuestionOpened, question=question)
+        still = {question.question_id for question in asked}
+        for question_id, task_id in list(self._questions.items()):
+            if task_id == task.task_id and question_id not in still:
+                del self._questions[question_id]
+                await self._send(review.QuestionClosed, question_id=question_id)
+
+    def _concerns(self, task: AgentTask) -> bool:
+        return self._service.authorizer.may_decide(self._identity, task)
+
+    def _show(self, task: AgentTask) -> HitlResponse:
+        shown = hitl_response(task)
+        self._requests[shown.request_id] = task.task_id
+        self._shown[shown.request_id] = shown
+        return shown
+
+    def _ask(self, task: AgentTask) -> list[review.OpenQuestion]:
+        asked = [
+            review.OpenQuestion(
+                task_id=task.task_id,
+                question_id=record.question_id,
+                question=str(record.call.args.get("question", "")),
+                goal=task.prompt,
+            )
+            for record in task.calls
+            if record.state is CallState.ASKING and record.question_id is not None and task.ended is None
+        ]
+        self._questions.update((one.question_id, task.task_id) for one in asked)
+        return asked
+
+    async def _send(self, kind: Any, /, **fields: Any) -> None:
+        async with self._writing:
+            self._seq += 1
+            await self._socket.send(kind(seq=self._seq, **fields).model_dump_json())

@@ -1,0 +1,42 @@
+"""Runs the Lua specs of the client: in lupa always, in a stock Lua 5.2 where there is one."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from lupa.lua52 import LuaRuntime
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SPECS = sorted(path.name.removesuffix("_spec.lua") for path in (ROOT / "tests" / "lua").glob("*_spec.lua"))
+LUA = shutil.which("lua5.2")
+
+RUN = b"""
+local name = ...
+package.path = "cc_client/lua/?.lua;tests/lua/?.lua;" .. package.path
+local spec = require("spec")
+dofile("tests/lua/" .. name .. "_spec.lua")
+return spec.passed, table.concat(spec.failures, "\\n")
+"""
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_spec_in_lupa(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    lua = LuaRuntime(encoding=None, register_eval=False, unpack_returned_tuples=True)
+    passed, failures = lua.execute(RUN, name.encode())
+    assert failures == b"", failures.decode(errors="replace")
+    assert passed > 0
+
+
+@pytest.mark.skipif(LUA is None, reason="lua5.2 is not installed")
+def test_all_specs_in_stock_lua() -> None:
+    assert LUA is not None
+    done = subprocess.run([LUA, "tests/lua/run.lua"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "0 failed" in done.stdout
+
+
+def test_every_spec_is_in_the_list_of_the_stock_runner() -> None:
+    listed = (ROOT / "tests" / "lua" / "run.lua").read_text(encoding="ascii")
+    assert all(f'"{name}"' in listed for name in SPECS)
