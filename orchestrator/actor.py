@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from orchestrator.core import effects as todo
-from orchestrator.core import items as facts
+from orchestrator.core import facts
 from orchestrator.core.approval import CallState, action_digest, call_digest
 from orchestrator.core.effects import next_effects
 from orchestrator.core.errors import (
@@ -26,10 +26,12 @@ from orchestrator.core.errors import (
     ReplyRefused,
     ToolFailed,
 )
-from orchestrator.core.items import SYSTEM, Actor, CallId, Draft, Fact, Observed, QuestionId
+from orchestrator.core.facts import CallId, Fact, Observed, QuestionId
+from orchestrator.core.fold import can_follow, fold, preview
+from orchestrator.core.items import SYSTEM, Actor, Draft
 from orchestrator.core.policy import BUILT_IN_CATALOG, Effect, FunctionCall, Policy, PolicyDecision, evaluate, severity
 from orchestrator.core.response import FinalResult, RequestedTool, ToolRequest, read_reply
-from orchestrator.core.task import AgentTask, CallRecord, can_follow, fold, preview
+from orchestrator.core.task import AgentTask, CallRecord
 from orchestrator.core.view import PROMPT_VERSION, view, view_digest
 from orchestrator.core.wire import ComputerId, RunId, sha256_hex
 from orchestrator.ports import ChatMessage, ChatModel, Lease, Schedule
@@ -292,9 +294,7 @@ class TaskActor:
         if record.call.tool == "ask_user":
             question_id = QuestionId(new_request_id())
             question = record.call.args["question"]
-            await self._intend(
-                facts.QuestionAsked(question_id=question_id, call_id=record.call_id, question=question)
-            )
+            await self._intend(facts.QuestionAsked(question_id=question_id, call_id=record.call_id, question=question))
             return None
         if computer is not None and not self.world.online(computer):
             raise ComputerAway(f"Computer {computer} is not connected.")
@@ -500,4 +500,3 @@ def _ended(final: FinalResult) -> facts.TaskEnded:
         explanation=final.explanation,
         details=final.details,
     )
-

@@ -13,8 +13,8 @@ from pathlib import Path
 import uvicorn
 
 from orchestrator.bus import open_bus
-from orchestrator.core.errors import InvalidRequest, PolicyInvalid
 from orchestrator.core.default_policy import DEFAULT_POLICY_TOML
+from orchestrator.core.errors import InvalidRequest, PolicyInvalid
 from orchestrator.core.policy import Policy, load_policy
 from orchestrator.core.task import AgentTask
 from orchestrator.core.wire import MAX_FRAME_BYTES, ComputerId, RunId

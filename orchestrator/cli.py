@@ -105,14 +105,16 @@ def demo(
 @app.command()
 def run(
     prompt: Annotated[str, typer.Argument(help="What to do.")],
-    computer: Annotated[list[str] | None, typer.Option("--computer", help="A computer to work on; may be repeated.")] = None,
+    computer: Annotated[
+        list[str] | None, typer.Option("--computer", help="A computer to work on; may be repeated.")
+    ] = None,
     model: Annotated[str, typer.Option(help="Default: the server's.")] = "",
     max_steps: Annotated[int, typer.Option(help="Replies of the model at most.")] = 20,
     url: Url = None,
     data_dir: DataDir = None,
 ) -> None:
     """Submit a task and follow it; decide with `review` in another terminal."""
-    from orchestrator.core import items as facts
+    from orchestrator.core import facts
     from orchestrator.core.transcript import Transcript
     from orchestrator.core.visible import visible
 
@@ -188,7 +190,9 @@ def computers(as_json: AsJson = False, url: Url = None, data_dir: DataDir = None
         return
     for one in found:
         state = "online" if one["online"] else "away"
-        typer.echo(f"{one['computer']}  {state:<6}  {one_line(one.get('label') or '')}  {one_line(one.get('host') or '')}")
+        typer.echo(
+            f"{one['computer']}  {state:<6}  {one_line(one.get('label') or '')}  {one_line(one.get('host') or '')}"
+        )
 
 
 @token_app.command("computer")
@@ -200,7 +204,9 @@ def token_computer(name: str, url: Url = None, data_dir: DataDir = None) -> None
 @token_app.command("person")
 def token_person(
     name: str,
-    role: Annotated[list[str] | None, typer.Option("--role", help="submitter, reviewer, admin; may be repeated.")] = None,
+    role: Annotated[
+        list[str] | None, typer.Option("--role", help="submitter, reviewer, admin; may be repeated.")
+    ] = None,
     url: Url = None,
     data_dir: DataDir = None,
 ) -> None:

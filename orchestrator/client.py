@@ -104,7 +104,9 @@ def _checked(status: int, content: bytes) -> Any:
     try:
         value = json.loads(content or b"{}")
     except ValueError:
-        value = {"error": {"message": f"The server answered {status} without JSON.", "remedy": "Is it cc-orchestrator?"}}
+        value = {
+            "error": {"message": f"The server answered {status} without JSON.", "remedy": "Is it cc-orchestrator?"}
+        }
     if status >= 400 or (isinstance(value, dict) and set(value) == {"error"}):
         error = value.get("error") if isinstance(value, dict) else None
         raise ServerRefused(status, error if isinstance(error, dict) else {})

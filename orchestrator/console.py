@@ -10,7 +10,7 @@ from typing import Any
 from orchestrator.client import Client
 from orchestrator.core import review
 from orchestrator.core.approval import CallDecision, HitlResponse, RequestedCallView, ResumeRequest
-from orchestrator.core.items import RequestId
+from orchestrator.core.facts import RequestId
 from orchestrator.core.visible import one_line, visible
 
 _VERBS = {

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from orchestrator.client import Client
 from orchestrator.console import Console, decision, describe
-from orchestrator.core import items as facts
+from orchestrator.core import facts
 from orchestrator.core.approval import HitlResponse
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.transcript import Transcript
@@ -72,7 +72,9 @@ def _review(client: Client, console: Console, request_id: str) -> None:
         while (chosen := console.decide(request)) is None:
             console.say("The demo has no other reviewer: approve or reject it.")
         resume = chosen
-    client.request("POST", f"/v1/resume/{request_id}", resume.model_dump(mode="json", exclude_none=True, exclude_defaults=True))
+    client.request(
+        "POST", f"/v1/resume/{request_id}", resume.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+    )
 
 
 def _keep(url: str, home: Path, console: Console) -> None:

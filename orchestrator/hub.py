@@ -148,9 +148,7 @@ class Hub:
             finally:
                 session.runs.pop(run_id, None)
 
-    async def settle(
-        self, computer: ComputerId, *, run_ids: Sequence[RunId], number: int
-    ) -> dict[RunId, Settlement]:
+    async def settle(self, computer: ComputerId, *, run_ids: Sequence[RunId], number: int) -> dict[RunId, Settlement]:
         """Raise the computer's fence and ask what became of runs; waits for those still running."""
         session = self._session(computer)
         loop = asyncio.get_running_loop()
@@ -320,9 +318,7 @@ def _resolve(waits: Mapping[Any, asyncio.Future[Any]], key: Any, outcome: Any) -
 
 
 def _outcome(event: events.Finished) -> CallResult | Exception:
-    data = {
-        key: wire.from_wire(value) if isinstance(value, str) else value for key, value in event.result.data.items()
-    }
+    data = {key: wire.from_wire(value) if isinstance(value, str) else value for key, value in event.result.data.items()}
     if event.result.ok:
         return CallResult(data=data, body=event.body)
     code = event.result.code or "internal"

@@ -9,7 +9,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, NewType, Protocol
 
-from orchestrator.core.items import AgentTaskItem, BlobRef, Draft, RequestId, TaskId, Usage
+from orchestrator.core.facts import BlobRef, RequestId, TaskId, Usage
+from orchestrator.core.items import AgentTaskItem, Draft
 from orchestrator.core.task import AgentTask, TaskStatus
 from orchestrator.core.wire import ComputerId, RunId, SettledCall
 
@@ -108,9 +109,7 @@ class TaskPersistenceManager(Protocol):
     async def get_blob(self, sha256: str) -> bytes:
         """The content. Raises NotFound."""
 
-    async def allot_number(
-        self, computer: ComputerId, *, at_least: int = 0, lease: Lease | None = None
-    ) -> int:
+    async def allot_number(self, computer: ComputerId, *, at_least: int = 0, lease: Lease | None = None) -> int:
         """The computer's next number: above every one before it, and not below ``at_least``.
 
         With ``lease`` the transaction first checks that it still holds (raises LeaseLost).
@@ -307,9 +306,7 @@ class Computers(Protocol):
         did: only a settle can tell).
         """
 
-    async def settle(
-        self, computer: ComputerId, *, run_ids: Sequence[RunId], number: int
-    ) -> "dict[RunId, Settlement]":
+    async def settle(self, computer: ComputerId, *, run_ids: Sequence[RunId], number: int) -> "dict[RunId, Settlement]":
         """Raise the computer's fence to ``number`` and ask what became of these runs.
 
         Raises ComputerAway, CallLost (ask again later with a new number).

@@ -16,7 +16,7 @@ from orchestrator.actor import TaskActor
 from orchestrator.bus.local import LocalBus
 from orchestrator.core.approval import CallDecision, ResumeRequest
 from orchestrator.core.errors import HitlInterventionRequired, LeaseLost, NotPending, OrchestratorError
-from orchestrator.core.items import CallId, TaskId
+from orchestrator.core.facts import CallId, TaskId
 from orchestrator.core.policy import Policy, default_policy
 from orchestrator.core.response import FinalResult
 from orchestrator.core.task import AgentTask, Phase
@@ -47,9 +47,7 @@ async def process_task(
 ) -> AgentTask:
     """Act for a leased task until it waits or is over. Raises LeaseLost when another actor has it."""
     task = await service.load(lease.task_id)
-    actor = TaskActor(
-        lease=lease, service=service, world=world, model=model_for(task), policy=policy, task=task
-    )
+    actor = TaskActor(lease=lease, service=service, world=world, model=model_for(task), policy=policy, task=task)
     renewing = asyncio.create_task(_renew(service.store, lease))
     acting = asyncio.create_task(actor.run())
     try:
@@ -229,4 +227,3 @@ async def _act(service: TaskService, task_id: TaskId, deps: CCAgentDeps, model: 
     world = World(store=service.store, workspace=deps.workspace, library=deps)
     while (lease := await service.store.lease("library", LEASE_S)) is not None and lease.task_id == task_id:
         await process_task(lease, service=service, world=world, model_for=lambda _: model, policy=lambda: policy)
-

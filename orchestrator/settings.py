@@ -70,9 +70,7 @@ def load_settings(flags: Mapping[str, Any], environ: Mapping[str, str]) -> Setti
     """The settings; a flag that is None was not given. Raises InvalidRequest naming what does not fit."""
     names = set(Settings.model_fields)
     chosen = {name: value for name, value in flags.items() if value is not None}
-    from_env = {
-        name: environ[ENV_PREFIX + name.upper()] for name in names if environ.get(ENV_PREFIX + name.upper())
-    }
+    from_env = {name: environ[ENV_PREFIX + name.upper()] for name in names if environ.get(ENV_PREFIX + name.upper())}
     data_dir = Path(chosen.get("data_dir") or from_env.get("data_dir") or default_data_dir(environ))
     try:
         return Settings.model_validate({**_config(data_dir / CONFIG_NAME), **from_env, **chosen, "data_dir": data_dir})

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from orchestrator.core import items as facts
+from orchestrator.core import facts
 from orchestrator.core.approval import (
     DECISIONS,
     HitlResponse,
@@ -21,20 +21,11 @@ from orchestrator.core.approval import (
 )
 from orchestrator.core.commands import Answer, Cancel, Command, Decide, decide
 from orchestrator.core.errors import Conflict, Forbidden, NotFound
-from orchestrator.core.items import (
-    Actor,
-    AgentTaskItem,
-    CallId,
-    Draft,
-    Fact,
-    ItemId,
-    OnReject,
-    QuestionId,
-    RequestId,
-    TaskId,
-)
+from orchestrator.core.facts import CallId, Fact, OnReject, QuestionId, RequestId, TaskId
+from orchestrator.core.fold import fold, preview
+from orchestrator.core.items import Actor, AgentTaskItem, Draft, ItemId
 from orchestrator.core.policy import RiskLevel, severity
-from orchestrator.core.task import AgentTask, Phase, TaskStatus, fold, preview
+from orchestrator.core.task import AgentTask, Phase, TaskStatus
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Bus, Clock, Identity, RequestAuthorizer, Store, TaskRow
 

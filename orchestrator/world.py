@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from orchestrator.core import items as facts
+from orchestrator.core import facts
 from orchestrator.core.errors import CallLost, ComputerAway, ComputerFailed, OrchestratorError, ToolFailed
-from orchestrator.core.items import Observed
+from orchestrator.core.facts import Observed
 from orchestrator.core.policy import PolicyContext
 from orchestrator.core.task import AgentTask, CallRecord
 from orchestrator.core.wire import ComputerId, RunId
@@ -73,9 +73,7 @@ class World:
         number = await self.store.allot_number(computer, lease=lease)
         runs = [record.run_id for record in records if record.run_id is not None]
         settled = await self.computers.settle(computer, run_ids=runs, number=number)
-        return [
-            await self._settled(record, settled[record.run_id]) for record in records if record.run_id is not None
-        ]
+        return [await self._settled(record, settled[record.run_id]) for record in records if record.run_id is not None]
 
     async def acknowledge(self, computer: ComputerId | None, run_id: RunId) -> None:
         """Let the computer forget an outcome that is durable here."""
@@ -94,9 +92,7 @@ class World:
     def _deps(self, record: CallRecord, channel: "_Looking | _Doing | _Replaying | None") -> CCAgentDeps:
         if self.computers is None:
             return replace(self.library)
-        return CCAgentDeps(
-            mode="live", ws_client=channel, workspace=self.workspace, computer=record.call.computer
-        )
+        return CCAgentDeps(mode="live", ws_client=channel, workspace=self.workspace, computer=record.call.computer)
 
     async def _settle_here(self, record: CallRecord) -> facts.ToolSettled:
         tool = TOOL_REGISTRY[record.call.tool]

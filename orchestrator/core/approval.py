@@ -14,7 +14,8 @@ from typing import Any, Final, Literal
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
 from orchestrator.core.errors import InvalidDecision
-from orchestrator.core.items import CallId, DecisionAction, Observed, OnReject, RequestId, TaskId, canonical_json
+from orchestrator.core.facts import CallId, DecisionAction, Observed, OnReject, RequestId, TaskId
+from orchestrator.core.items import canonical_json
 from orchestrator.core.policy import PolicyDecision, RiskLevel
 from orchestrator.core.wire import sha256_hex
 
@@ -133,9 +134,7 @@ def call_digest(*, tool: str, tool_version: int, args: Mapping[str, Any], comput
     return sha256_hex(canonical_json(content))
 
 
-def action_digest(
-    *, call: str, user_id: str, observed: Observed, evaluation: PolicyDecision
-) -> str:
+def action_digest(*, call: str, user_id: str, observed: Observed, evaluation: PolicyDecision) -> str:
     """What a decision is bound to: the call, for whom, what was found, and the verdict with its rules.
 
     The policy's version is recorded but not part of it: a neutral edit costs no review (hitl.md B1, P15).

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import assert_never
 
-from orchestrator.core import items as facts
+from orchestrator.core import facts
 from orchestrator.core.approval import DECISIONS, CallDecision, CallState, ResumeRequest, request_digest
 from orchestrator.core.errors import InvalidDecision, NotFound, NotPending, TaskEnded
-from orchestrator.core.items import CallId, Fact, QuestionId, RequestId
+from orchestrator.core.facts import CallId, Fact, QuestionId, RequestId
 from orchestrator.core.task import AgentTask, CallRecord, ClosedRequest, Phase
 
 
@@ -100,9 +100,7 @@ def _ending(task: AgentTask, left: list[CallRecord], message: str, status_reason
     """Ends the task as canceled, and in the same transaction the request that nobody decides any more."""
     ended = facts.TaskEnded(status="Canceled", status_reason=status_reason, message=message)
     request = task.request
-    waiting = tuple(
-        record.call_id for record in left if request and record.call_id in request.call_ids
-    )
+    waiting = tuple(record.call_id for record in left if request and record.call_id in request.call_ids)
     if request is None or not waiting:
         return (ended,)
     closed = facts.RequestEnded(request_id=request.request_id, end="canceled", call_ids=waiting, reason=message)
@@ -164,8 +162,10 @@ def _repeated(task: AgentTask, command: Decide) -> ClosedRequest | None:
         if command.resume.decisions is not None:
             same = {one.call_id: one.action for one in command.resume.decisions} == actions
         else:
-            same = bool(actions) and set(actions.values()) == {command.resume.action} and (
-                task.request is None or task.request.request_id != command.request_id
+            same = (
+                bool(actions)
+                and set(actions.values()) == {command.resume.action}
+                and (task.request is None or task.request.request_id != command.request_id)
             )
         if same:
             return closed

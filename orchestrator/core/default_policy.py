@@ -2,7 +2,7 @@
 
 from typing import Final
 
-DEFAULT_POLICY_TOML: Final = '''\
+DEFAULT_POLICY_TOML: Final = """\
 # What the model may do. The strictest matching rule wins: deny, then ask, then allow.
 # A tool that no rule covers is denied, or asks if it changes something.
 # Paths are globs on the canonical path from the root of the computer: * within a name,
@@ -58,4 +58,4 @@ tools = ["cc_write", "cc_delete", "cc_run_program", "cc_shell"]
 families = ["command"]
 risk = "critical"
 reason = "A command computer can change the whole world."
-'''
+"""

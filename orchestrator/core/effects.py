@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from orchestrator.core.approval import CallState
-from orchestrator.core.items import BlobRef, CallId, QuestionId, RequestId
+from orchestrator.core.facts import BlobRef, CallId, QuestionId, RequestId
 from orchestrator.core.task import AgentTask, CallRecord, Phase
 from orchestrator.core.wire import ComputerId, RunId
 

@@ -180,9 +180,7 @@ class ComputerFailed(OrchestratorError):
     code = "computer_failed"
     http_status = 502
 
-    def __init__(
-        self, reason: str, message: str, data: dict[str, Any] | None = None, body: bytes = b""
-    ) -> None:
+    def __init__(self, reason: str, message: str, data: dict[str, Any] | None = None, body: bytes = b"") -> None:
         super().__init__(message)
         self.reason = reason
         """The client's own code, such as ``stale`` or ``no_space_for_safe_write``."""

@@ -33,9 +33,7 @@ class LinkState(StrEnum):
 LINK_TABLE: Final[Mapping[LinkState, Mapping[str, LinkState]]] = {
     LinkState.GREETING: {"hello": LinkState.JUDGING, "error": LinkState.GREETING},
     LinkState.JUDGING: {"error": LinkState.JUDGING},
-    LinkState.READY: dict.fromkeys(
-        ("ack", "result", "call_refused", "settled", "pong", "error"), LinkState.READY
-    ),
+    LinkState.READY: dict.fromkeys(("ack", "result", "call_refused", "settled", "pong", "error"), LinkState.READY),
     LinkState.CLOSED: {},
 }
 """State to message type to state; a missing key is a message out of order."""

@@ -217,7 +217,9 @@ def load_policy(text: str, *, source: str = "policy.toml") -> Policy:
     try:
         policy = Policy.model_validate(data)
     except ValidationError as error:
-        raise PolicyInvalid(f"{source}: {_where(error, data)}.", remedy="Mend the rule; the old policy stays.") from None
+        raise PolicyInvalid(
+            f"{source}: {_where(error, data)}.", remedy="Mend the rule; the old policy stays."
+        ) from None
     ids = [rule.id for rule in policy.rules]
     twice = sorted({one for one in ids if ids.count(one) > 1})
     if twice:

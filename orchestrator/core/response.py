@@ -186,7 +186,9 @@ def read_reply(
     _refuse(f'Your reply has kind {json.dumps(kind)[:40]}. The kind is "tool" or "final".')
 
 
-def canonical_args(tool: str, args: Mapping[str, Any], tools: Mapping[str, type[BaseModel]] = TOOL_ARGS) -> dict[str, Any]:
+def canonical_args(
+    tool: str, args: Mapping[str, Any], tools: Mapping[str, type[BaseModel]] = TOOL_ARGS
+) -> dict[str, Any]:
     """The arguments validated by the tool's model, defaults left out.
 
     Raises ReplyRefused for an unknown tool, an unknown or missing argument and a wrong type.
@@ -278,7 +280,9 @@ def _validated(model: type[_T], value: dict[str, Any]) -> _T:
 
 
 def _checked(request: ToolRequest, tools: Mapping[str, type[BaseModel]]) -> ToolRequest:
-    calls = tuple(RequestedTool(tool=call.tool, args=canonical_args(call.tool, call.args, tools)) for call in request.calls)
+    calls = tuple(
+        RequestedTool(tool=call.tool, args=canonical_args(call.tool, call.args, tools)) for call in request.calls
+    )
     if request.tool_call is not None:
         return request.model_copy(update={"tool_call": calls[0]})
     return request.model_copy(update={"tool_calls": calls})

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from orchestrator.core.approval import HitlResponse, ResumeRequest
 from orchestrator.core.errors import FrameRefused
-from orchestrator.core.items import QuestionId, RequestId, TaskId
+from orchestrator.core.facts import QuestionId, RequestId, TaskId
 
 MAX_REVIEW_FRAME_CHARS = 64 * 1024
 """A decision is small; what is larger is a mistake."""

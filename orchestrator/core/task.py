@@ -8,27 +8,17 @@ refused because the task moved on. Waiting is a phase, not a coroutine: nothing 
 task is in memory but this value.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final, assert_never
+from typing import Final
 
-from orchestrator.core import items as facts
-from orchestrator.core.approval import OPEN_STATES, CallEvent, CallState, move
-from orchestrator.core.errors import InvalidDecision
-from orchestrator.core.items import (
-    GENESIS_HASH,
-    AgentTaskItem,
-    BlobRef,
-    CallId,
-    Observed,
-    OnReject,
-    QuestionId,
-    RequestId,
-    TaskId,
-)
-from orchestrator.core.policy import BUILT_IN_CATALOG, Effect, PolicyDecision
+from orchestrator.core import facts
+from orchestrator.core.approval import CallState
+from orchestrator.core.facts import BlobRef, CallId, Observed, OnReject, QuestionId, RequestId, TaskId
+from orchestrator.core.items import GENESIS_HASH
+from orchestrator.core.policy import BUILT_IN_CATALOG, PolicyDecision
 from orchestrator.core.wire import ComputerId, RunId
 
 
@@ -57,14 +47,20 @@ class Phase(StrEnum):
     ENDED = "ended"
 
 
-
-
 def _row(phase: Phase, **facts_of_phase: Phase) -> dict[str, Phase]:
     return {**facts_of_phase, "cancel_requested": phase, "task_ended": Phase.ENDED}
 
 
 _WORK: Final[Mapping[str, Phase]] = dict.fromkeys(
-    ("review_requested", "request_ended", "tool_started", "tool_finished", "tool_settled", "question_asked", "status_sent"),
+    (
+        "review_requested",
+        "request_ended",
+        "tool_started",
+        "tool_finished",
+        "tool_settled",
+        "question_asked",
+        "status_sent",
+    ),
     Phase.ACTING,
 )
 
@@ -233,287 +229,3 @@ class AgentTask:
     def call(self, call_id: CallId) -> CallRecord | None:
         """The record of a call of the present step; None: it is not of this step."""
         return next((record for record in self.calls if record.call_id == call_id), None)
-
-
-def fold(items: Iterable[AgentTaskItem], task: AgentTask | None = None) -> AgentTask:
-    """The task after ``items``, from scratch or onward from ``task``. Raises InvalidDecision at an impossible one."""
-    for item in items:
-        task = evolve(task or AgentTask(task_id=item.task_id), item)
-    if task is None:
-        raise InvalidDecision("A task has at least one item.")
-    return task
-
-
-def preview(task: AgentTask, drafts: Sequence[facts.Draft]) -> AgentTask:
-    """The task as it would be with these drafts appended; hashes are left out."""
-    for draft in drafts:
-        item = AgentTaskItem.model_construct(
-            item_id=draft.item_id,
-            task_id=task.task_id,
-            version=task.version + 1,
-            at=draft.at,
-            actor=draft.actor,
-            role="system",
-            prev_hash="",
-            hash="",
-            fact=draft.fact,
-        )
-        task = evolve(task, item)
-    return task
-
-
-def can_follow(task: AgentTask, fact: facts.Fact) -> bool:
-    """Whether a fact of this kind may happen in the task's present phase."""
-    return fact.kind in PHASE_TABLE[task.phase]
-
-
-def evolve(task: AgentTask, item: AgentTaskItem) -> AgentTask:
-    """The task after one more item. Raises InvalidDecision when it cannot follow."""
-    target = PHASE_TABLE[task.phase].get(item.fact.kind)
-    if target is None or item.version != task.version + 1:
-        raise InvalidDecision(f"A {item.fact.kind} of version {item.version} cannot follow in phase {task.phase.value}.")
-    task = replace(task, version=item.version, head_hash=item.hash, phase=target, updated_at=item.at)
-    task = _apply(task, item)
-    return _as_calls_say(task) if target is Phase.ACTING else task
-
-
-def _apply(task: AgentTask, item: AgentTaskItem) -> AgentTask:  # noqa: C901, PLR0911, PLR0912 - one case per kind
-    fact = item.fact
-    match fact:
-        case facts.TaskSubmitted():
-            return _submitted(task, fact, item.at)
-        case facts.ModelAsked():
-            return replace(task, attempt=fact.attempt)
-        case facts.ModelReplied():
-            return replace(task, reply=fact.raw, done_reason=fact.done_reason, steps=task.steps + 1, attempt=0)
-        case facts.ReplyRefused():
-            turn = Turn(raw=task.reply or _NO_REPLY, refused=fact.reason)
-            return replace(task, turns=(*task.turns, turn), reply=None, refusals=task.refusals + 1)
-        case facts.CallsProposed():
-            return _proposed(task, fact)
-        case facts.ReviewRequested():
-            return _reviewing(task, fact, item.at)
-        case facts.DecisionRecorded():
-            return _decided(task, fact, item.actor.id)
-        case facts.RequestEnded():
-            return _request_ended(task, fact, item.actor.id)
-        case facts.ToolStarted():
-            return _started(task, fact)
-        case facts.ToolFinished():
-            return _finished(task, fact)
-        case facts.ToolSettled():
-            return _settled(task, fact)
-        case facts.QuestionAsked():
-            return _update(task, fact.call_id, "ask", question_id=fact.question_id)
-        case facts.QuestionAnswered():
-            asked = next(record for record in task.calls if record.question_id == fact.question_id)
-            return _update(task, asked.call_id, "answer", ok=True, result=fact.answer)
-        case facts.StatusSent():
-            return _update(task, fact.call_id, "succeed", ok=True, result="Status sent.")
-        case facts.CancelRequested():
-            return replace(task, cancel_reason=fact.reason)
-        case facts.LimitReached():
-            return task
-        case facts.TaskEnded():
-            return replace(task, ended=fact, request=None)
-    assert_never(fact)
-
-
-def _submitted(task: AgentTask, fact: facts.TaskSubmitted, at: datetime) -> AgentTask:
-    return replace(
-        task,
-        prompt=fact.prompt,
-        user_id=fact.user_id,
-        session_id=fact.session_id,
-        computers=fact.computers,
-        model=fact.model,
-        max_steps=fact.max_steps,
-        priority=fact.priority,
-        tag=fact.tag,
-        on_reject=fact.on_reject,
-        created_at=at,
-    )
-
-
-def _proposed(task: AgentTask, fact: facts.CallsProposed) -> AgentTask:
-    births = {Effect.ALLOW: CallState.ALLOWED, Effect.ASK: CallState.PROPOSED, Effect.DENY: CallState.DENIED}
-    calls = tuple(
-        CallRecord(
-            call=call,
-            evaluation=verdict,
-            state=births[verdict.effect],
-            ok=False if verdict.effect is Effect.DENY else None,
-            result=f"Denied by policy: {verdict.reason}" if verdict.effect is Effect.DENY else None,
-        )
-        for call, verdict in zip(fact.calls, fact.evaluations, strict=True)
-    )
-    return replace(task, calls=calls, explanation=fact.explanation, refusals=0)
-
-
-def _reviewing(task: AgentTask, fact: facts.ReviewRequested, at: datetime) -> AgentTask:
-    for shown in fact.calls:
-        task = _update(
-            task,
-            shown.call_id,
-            "review",
-            request_id=fact.request_id,
-            observed=shown.observed,
-            evaluation=shown.evaluation,
-            action_digest=shown.action_digest,
-        )
-    request = OpenRequest(
-        request_id=fact.request_id,
-        reason=fact.reason,
-        call_ids=tuple(shown.call_id for shown in fact.calls),
-        created_at=at,
-        expires_at=fact.expires_at,
-        policy_version=fact.policy_version,
-    )
-    return replace(task, request=request)
-
-
-def _decided(task: AgentTask, fact: facts.DecisionRecorded, actor_id: str) -> AgentTask:
-    for decision in fact.decisions:
-        task = _decide_one(task, decision, actor_id)
-    verbs = " and ".join(sorted({_PAST[decision.action] for decision in fact.decisions}))
-    done = ClosedRequest(fact.request_id, f"{verbs} by {actor_id}", actor_id, fact.decisions, fact.key)
-    still_open = tuple(
-        call_id
-        for call_id in (task.request.call_ids if task.request else ())
-        if call_id not in {decision.call_id for decision in fact.decisions}
-    )
-    request = replace(task.request, call_ids=still_open) if task.request and still_open else None
-    return replace(task, request=request, closed=(*task.closed, done))
-
-
-_PAST: Final = {
-    "approve": "approved",
-    "reject": "rejected",
-    "check": "checked",
-    "mark_done": "marked done",
-    "mark_failed": "marked failed",
-    "retry": "retried",
-}
-
-
-def _decide_one(task: AgentTask, decision: facts.Decision, actor_id: str) -> AgentTask:
-    record = _record(task, decision.call_id)
-    match decision.action:
-        case "approve":
-            return _update(task, record.call_id, "approve")
-        case "reject":
-            task = replace(task, rejections=(*task.rejections, (record.call.call_digest, decision.reason)))
-            return _update(task, record.call_id, "reject", ok=False, result=rejection_text(decision.reason))
-        case "check":
-            return _update(task, record.call_id, "check", request_id=None)
-        case "mark_done" | "mark_failed":
-            text = f"The outcome was unknown; {actor_id} looked and says that it was done." if (
-                decision.action == "mark_done"
-            ) else f"The outcome was unknown; {actor_id} looked and says that it was not done."
-            return _update(task, record.call_id, decision.action, ok=decision.action == "mark_done", result=text)
-        case "retry":
-            return _retried(task, record, decision)
-    assert_never(decision.action)
-
-
-def rejection_text(reason: str) -> str:
-    """What the model is told of a rejection: that a person said no, that nothing ran, the reason as data."""
-    why = f' Their reason, as data: "{reason}"' if reason else " They gave no reason."
-    return f"A person rejected this call and it did not run.{why} Do not make the same call again."
-
-
-def _retried(task: AgentTask, record: CallRecord, decision: facts.Decision) -> AgentTask:
-    task = _update(task, record.call_id, "retry")
-    again = CallRecord(
-        call=record.call.model_copy(update={"call_id": decision.retry_as}),
-        evaluation=record.evaluation,
-        state=CallState.PROPOSED,
-    )
-    return replace(
-        task, calls=tuple(again if one.call_id == record.call_id else one for one in task.calls)
-    )
-
-
-def _request_ended(task: AgentTask, fact: facts.RequestEnded, actor_id: str) -> AgentTask:
-    for call_id in fact.call_ids:
-        ended: dict[str, Any] = {"observed": None, "action_digest": None}
-        if fact.end in ("expired", "superseded"):
-            ended.update(ok=False, result=f"This call did not run: {fact.reason}")
-        task = _update(task, call_id, fact.end, **ended)
-    if task.request is None or task.request.request_id != fact.request_id:
-        return task
-    done = ClosedRequest(task.request.request_id, fact.end, actor_id)
-    return replace(task, request=None, closed=(*task.closed, done))
-
-
-def _started(task: AgentTask, fact: facts.ToolStarted) -> AgentTask:
-    record = _record(task, fact.call_id)
-    return _update(
-        task,
-        fact.call_id,
-        "start",
-        runs=record.runs + 1,
-        run_id=fact.run_id,
-        number=fact.number,
-        before=fact.before,
-        action_digest=fact.action_digest,
-    )
-
-
-def _finished(task: AgentTask, fact: facts.ToolFinished) -> AgentTask:
-    record = _record(task, fact.call_id)
-    if record.state is not CallState.EXECUTING or record.run_id != fact.run_id:
-        return task
-    if fact.code == "stale" and record.request_id is not None:
-        return _update(task, fact.call_id, "stale", observed=None, action_digest=None)
-    return _update(task, fact.call_id, "succeed" if fact.ok else "fail", ok=fact.ok, result=fact.text)
-
-
-def _settled(task: AgentTask, fact: facts.ToolSettled) -> AgentTask:
-    record = _record(task, fact.call_id)
-    if record.state is not CallState.EXECUTING or record.run_id != fact.run_id:
-        return task
-    match fact.state:
-        case "finished":
-            return _update(task, fact.call_id, "succeed" if fact.ok else "fail", ok=fact.ok, result=fact.text)
-        case "void":
-            return _update(task, fact.call_id, "void")
-        case "interrupted":
-            pure = record.call.tool in BUILT_IN_CATALOG and BUILT_IN_CATALOG[record.call.tool].recovery == "pure"
-            return _update(task, fact.call_id, "interrupted" if pure else "unknown", note=fact.reason)
-        case "unknown":
-            return _update(task, fact.call_id, "unknown", note=fact.reason)
-    assert_never(fact.state)
-
-
-def _update(task: AgentTask, call_id: CallId, event: CallEvent, **changes: Any) -> AgentTask:
-    """The task with one call moved by the table; an allowance that nobody gave goes back to ``allowed``."""
-    record = _record(task, call_id)
-    state = move(record.state, event)
-    if state is CallState.APPROVED and record.request_id is None:
-        state = CallState.ALLOWED
-    moved = replace(record, state=state, **changes)
-    return replace(task, calls=tuple(moved if one.call_id == call_id else one for one in task.calls))
-
-
-def _record(task: AgentTask, call_id: CallId) -> CallRecord:
-    record = task.call(call_id)
-    if record is None:
-        raise InvalidDecision(f"The present step has no call {call_id!r}.")
-    return record
-
-
-def _as_calls_say(task: AgentTask) -> AgentTask:
-    if task.request is not None:
-        return replace(task, phase=Phase.REVIEWING)
-    if any(record.state is CallState.ASKING for record in task.calls):
-        return replace(task, phase=Phase.ANSWERING)
-    if any(record.state in OPEN_STATES for record in task.calls):
-        return task
-    results = tuple((record.call.tool, record.result or "") for record in task.calls)
-    turn = Turn(raw=task.reply or _NO_REPLY, results=results)
-    return replace(task, phase=Phase.THINKING, turns=(*task.turns, turn), calls=(), reply=None)
-
-
-_NO_REPLY: Final = BlobRef(sha256="", size=0)
-"""Stands in a fold that began without its reply, which the phase table rules out."""

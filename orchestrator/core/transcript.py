@@ -1,7 +1,8 @@
 """The log of a task as people read it: ``[STEP n] [EXPLANATION] [TOOL] [TOOL_RESULT] [FINAL]``."""
 
-from orchestrator.core import items as facts
-from orchestrator.core.items import AgentTaskItem, CallId
+from orchestrator.core import facts
+from orchestrator.core.facts import CallId
+from orchestrator.core.items import AgentTaskItem
 
 
 class Transcript:
@@ -32,7 +33,9 @@ class Transcript:
             case facts.ToolFinished():
                 return [f"[TOOL_RESULT] {fact.text}"]
             case facts.ToolSettled():
-                return [f"[TOOL_RESULT] {fact.text}" if fact.state == "finished" else f"[SETTLED] {self._settled(fact)}"]
+                return [
+                    f"[TOOL_RESULT] {fact.text}" if fact.state == "finished" else f"[SETTLED] {self._settled(fact)}"
+                ]
             case facts.StatusSent():
                 return [f"[STATUS] {fact.message}"]
             case facts.QuestionAsked():

@@ -215,14 +215,21 @@ class Ping(_Message):
     n: Counter
 
 
-FromComputer = Annotated[
-    Hello | Ack | Result | CallRefused | Settled | Pong | Complaint, Field(discriminator="type")
-]
-ToComputer = Annotated[
-    Welcome | Refused | Call | Settle | ResultAck | Ping | Complaint, Field(discriminator="type")
-]
+FromComputer = Annotated[Hello | Ack | Result | CallRefused | Settled | Pong | Complaint, Field(discriminator="type")]
+ToComputer = Annotated[Welcome | Refused | Call | Settle | ResultAck | Ping | Complaint, Field(discriminator="type")]
 Message = Annotated[
-    Hello | Ack | Result | CallRefused | Settled | Pong | Complaint | Welcome | Refused | Call | Settle | ResultAck
+    Hello
+    | Ack
+    | Result
+    | CallRefused
+    | Settled
+    | Pong
+    | Complaint
+    | Welcome
+    | Refused
+    | Call
+    | Settle
+    | ResultAck
     | Ping,
     Field(discriminator="type"),
 ]

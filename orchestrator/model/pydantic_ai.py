@@ -13,7 +13,7 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, Syst
 from pydantic_ai.models import Model, infer_model
 
 from orchestrator.core.errors import InvalidRequest, ModelFailed
-from orchestrator.core.items import Usage
+from orchestrator.core.facts import Usage
 from orchestrator.ports import ChatMessage, ModelReply
 
 _DONE = {"length": "length", "error": "aborted", "content_filter": "aborted"}

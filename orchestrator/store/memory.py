@@ -11,18 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from orchestrator.core.items import (
-    GENESIS_HASH,
-    AgentTaskItem,
-    BlobRef,
-    Draft,
-    ItemId,
-    RequestId,
-    TaskId,
-    decode_item,
-    encode_item,
-)
-from orchestrator.core.task import AgentTask, TaskStatus, fold
+from orchestrator.core.facts import BlobRef, RequestId, TaskId
+from orchestrator.core.fold import fold
+from orchestrator.core.items import GENESIS_HASH, AgentTaskItem, Draft, ItemId, decode_item, encode_item
+from orchestrator.core.task import AgentTask, TaskStatus
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Clock, Lease, Schedule, TaskRow, Token, TokenRow
 from orchestrator.store import sealing

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from orchestrator.core.errors import Conflict, InvalidRequest, LeaseLost, NotFound, OrchestratorError
-from orchestrator.core.items import AgentTaskItem, Draft, RequestId, ReviewRequested, TaskId, TaskSubmitted, seal
+from orchestrator.core.facts import RequestId, ReviewRequested, TaskId, TaskSubmitted
+from orchestrator.core.items import AgentTaskItem, Draft, seal
 
 PROMPT_HEAD_CHARS = 200
 """What lists show of a prompt: a line or two, however long the prompt is."""

@@ -19,17 +19,10 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeVar
 
 from orchestrator.core.errors import NewerSchema
-from orchestrator.core.items import (
-    GENESIS_HASH,
-    AgentTaskItem,
-    BlobRef,
-    Draft,
-    RequestId,
-    TaskId,
-    decode_item,
-    encode_item,
-)
-from orchestrator.core.task import AgentTask, TaskStatus, fold
+from orchestrator.core.facts import BlobRef, RequestId, TaskId
+from orchestrator.core.fold import fold
+from orchestrator.core.items import GENESIS_HASH, AgentTaskItem, Draft, decode_item, encode_item
+from orchestrator.core.task import AgentTask, TaskStatus
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Schedule, TaskRow, Token
 from orchestrator.store import sealing

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from orchestrator.core.items import TaskId
+from orchestrator.core.facts import TaskId
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Lease, Token, TokenRow
 from orchestrator.store import sealing

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from orchestrator.core.errors import OrchestratorError
-from orchestrator.core.items import AgentTaskItem, BlobRef, Draft, RequestId, TaskId
+from orchestrator.core.facts import BlobRef, RequestId, TaskId
+from orchestrator.core.items import AgentTaskItem, Draft
 from orchestrator.core.task import AgentTask, TaskStatus
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Clock, Lease, Schedule, TaskRow, Token, TokenRow

@@ -2,19 +2,9 @@
 
 from itertools import count
 
-from orchestrator.core import items as facts
-from orchestrator.core.items import (
-    SYSTEM,
-    AgentTaskItem,
-    BlobRef,
-    CallId,
-    Draft,
-    Fact,
-    ItemId,
-    RequestId,
-    TaskId,
-    ToolCall,
-)
+from orchestrator.core import facts
+from orchestrator.core.facts import BlobRef, CallId, Fact, RequestId, TaskId, ToolCall
+from orchestrator.core.items import SYSTEM, AgentTaskItem, Draft, ItemId
 from orchestrator.core.policy import Effect, PolicyDecision, RiskLevel
 from orchestrator.core.task import TaskStatus
 from orchestrator.core.wire import ComputerId, RunId

@@ -4,7 +4,8 @@ import asyncio
 import hashlib
 
 from orchestrator.core.errors import Conflict, InvalidRequest, LeaseLost, NotFound
-from orchestrator.core.items import CallsProposed, RequestId, TaskId, ToolStarted, item_hash, verify_chain
+from orchestrator.core.facts import CallsProposed, RequestId, TaskId, ToolStarted
+from orchestrator.core.items import item_hash, verify_chain
 from orchestrator.core.policy import Effect
 from orchestrator.core.task import TaskStatus
 from orchestrator.core.wire import ComputerId

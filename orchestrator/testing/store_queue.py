@@ -3,7 +3,7 @@
 import asyncio
 
 from orchestrator.core.errors import Conflict, LeaseLost
-from orchestrator.core.items import TaskId
+from orchestrator.core.facts import TaskId
 from orchestrator.core.task import TaskStatus
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Lease, Store

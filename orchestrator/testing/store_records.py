@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import replace
 
 from orchestrator.core.errors import Conflict, LeaseLost, NotFound, OrchestratorError
-from orchestrator.core.items import RequestId, TaskId
+from orchestrator.core.facts import RequestId, TaskId
 from orchestrator.core.task import TaskStatus
 from orchestrator.ports import Store, TaskRow, TokenRow
 from orchestrator.testing.checks import refused, taken

@@ -1,6 +1,7 @@
 """The contracts of stores that outlive their process: S41 and S42."""
 
-from orchestrator.core.items import RequestId, TaskId, verify_chain
+from orchestrator.core.facts import RequestId, TaskId
+from orchestrator.core.items import verify_chain
 from orchestrator.core.task import TaskStatus
 from orchestrator.ports import TokenRow
 from orchestrator.testing.checks import OpenStore, taken

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from orchestrator.core.errors import ComputerFailed, ToolFailed
-from orchestrator.core.items import Observed
+from orchestrator.core.facts import Observed
 from orchestrator.core.patch import unified_diff
 from orchestrator.core.paths import canonical_path
 from orchestrator.core.wire import MAX_BODY_BYTES, sha256_hex
@@ -165,14 +165,10 @@ async def _call(
         raise ToolFailed(_sentence(error, shown)) from error
 
 
-async def _run(
-    deps: CCAgentDeps, method: str, params: Mapping[str, Any], words: list[str], what: str
-) -> str:
+async def _run(deps: CCAgentDeps, method: str, params: Mapping[str, Any], words: list[str], what: str) -> str:
     body = json.dumps([_wire_word(word) for word in words]).encode()
     try:
-        result = await call_cc_command(
-            deps.ws_client, method, params, body, params["timeout_s"] + _ANSWER_GRACE_S
-        )
+        result = await call_cc_command(deps.ws_client, method, params, body, params["timeout_s"] + _ANSWER_GRACE_S)
     except ComputerFailed as error:
         if error.reason == "stale":
             raise

@@ -8,7 +8,7 @@ the change was not done, for good; gone, it was done (DESIGN section 2).
 import asyncio
 
 from orchestrator.core.errors import ComputerFailed, ToolFailed
-from orchestrator.core.items import Observed
+from orchestrator.core.facts import Observed
 from orchestrator.core.patch import apply_patch, unified_diff
 from orchestrator.core.wire import RunId, sha256_hex
 from orchestrator.ports import Workspace

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from orchestrator.core.items import Observed
+from orchestrator.core.facts import Observed
 from orchestrator.core.policy import BUILT_IN_CATALOG, Governance, Recovery, ToolSpec
 from orchestrator.core.response import TOOL_ARGS
 from orchestrator.core.wire import RunId

@@ -15,7 +15,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from orchestrator.core.approval import HitlResponse, ResumeRequest
 from orchestrator.core.errors import InvalidRequest, NotPending, OrchestratorError, Unauthenticated
-from orchestrator.core.items import OnReject, QuestionId, RequestId, TaskId
+from orchestrator.core.facts import OnReject, QuestionId, RequestId, TaskId
 from orchestrator.core.response import FinalResult
 from orchestrator.core.task import AgentTask, Phase, TaskStatus
 from orchestrator.core.wire import COMPUTER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL, ComputerId
@@ -153,7 +153,8 @@ class Doors:
         unknown = [one for one in body.computers if not await self._known_computer(one)]
         if unknown:
             raise InvalidRequest(
-                f"There is no computer {unknown[0]!r}.", remedy="List them with GET /v1/computers, or add a token for it."
+                f"There is no computer {unknown[0]!r}.",
+                remedy="List them with GET /v1/computers, or add a token for it.",
             )
         task = await self.service.submit(
             body.prompt,
@@ -383,8 +384,13 @@ async def _explained(request: Request, error: OrchestratorError) -> Response:
 
 async def _http_error(request: Request, error: HTTPException) -> Response:
     codes = {404: "not_found", 405: "method_not_allowed"}
-    content = {"error": {"code": codes.get(error.status_code, "http"), "message": f"{request.method} {request.url.path}: "
-               f"{error.detail}.", "remedy": "docs/protocol.md lists the doors."}}
+    content = {
+        "error": {
+            "code": codes.get(error.status_code, "http"),
+            "message": f"{request.method} {request.url.path}: {error.detail}.",
+            "remedy": "docs/protocol.md lists the doors.",
+        }
+    }
     return JSONResponse(content, status_code=error.status_code, headers=error.headers)
 
 
@@ -488,9 +494,7 @@ def _final(task: AgentTask) -> dict[str, Any]:
     if ended is None:
         return {}
     success = ended.status == "Completed"
-    final = FinalResult(
-        explanation=ended.explanation, success=success, message=ended.message, details=ended.details
-    )
+    final = FinalResult(explanation=ended.explanation, success=success, message=ended.message, details=ended.details)
     return final.model_dump(mode="json")
 
 
@@ -515,5 +519,3 @@ def _computer(computers: Computers, name: str) -> dict[str, Any]:
         "family": info.family,
         "computer_id": info.computer_id,
     }
-
-

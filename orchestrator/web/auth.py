@@ -82,4 +82,6 @@ async def issue_token(
 def must_have(identity: Identity, *roles: str) -> None:
     """Raises Forbidden unless the person has one of the roles; an admin has all."""
     if identity.kind != "person" or not {*roles, "admin"} & set(identity.roles):
-        raise Forbidden(f"{identity.name} may not do this.", remedy=f"It takes the role {' or '.join(roles) or 'admin'}.")
+        raise Forbidden(
+            f"{identity.name} may not do this.", remedy=f"It takes the role {' or '.join(roles) or 'admin'}."
+        )

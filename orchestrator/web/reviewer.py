@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from orchestrator.core import review
 from orchestrator.core.approval import CallState, HitlResponse
 from orchestrator.core.errors import FrameRefused, OrchestratorError
-from orchestrator.core.items import QuestionId, RequestId, TaskId
+from orchestrator.core.facts import QuestionId, RequestId, TaskId
 from orchestrator.core.task import AgentTask, TaskStatus
 from orchestrator.ports import Identity
 from orchestrator.tasks import TaskService, hitl_response
@@ -93,9 +93,7 @@ class _ReviewSession:
                 ref = message.ref
                 task = await self._carry_out(message)
             except OrchestratorError as error:
-                await self._send(
-                    review.Failed, ref=ref, code=error.code, message=error.message, remedy=error.remedy
-                )
+                await self._send(review.Failed, ref=ref, code=error.code, message=error.message, remedy=error.remedy)
             else:
                 await self._send(review.Done, ref=ref, task_id=task.task_id, status=task.status.value)
 
@@ -112,7 +110,9 @@ class _ReviewSession:
             if task_id == task.task_id and request_id != present:
                 del self._requests[request_id]
                 self._shown.pop(request_id, None)
-                how = next((one.how for one in reversed(task.closed) if one.request_id == request_id), task.status.value)
+                how = next(
+                    (one.how for one in reversed(task.closed) if one.request_id == request_id), task.status.value
+                )
                 await self._send(review.RequestClosed, request_id=request_id, how=how)
         if task.request is not None:
             before = self._shown.get(task.request.request_id)

@@ -1,5 +1,6 @@
 """Runs the Lua specs of the client: in lupa always, in a stock Lua 5.2 where there is one."""
 
+import contextlib
 import shutil
 import subprocess
 from pathlib import Path
@@ -21,10 +22,10 @@ return spec.passed, table.concat(spec.failures, "\\n")
 
 
 @pytest.mark.parametrize("name", SPECS)
-def test_spec_in_lupa(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
+def test_spec_in_lupa(name: str) -> None:
     lua = LuaRuntime(encoding=None, register_eval=False, unpack_returned_tuples=True)
-    passed, failures = lua.execute(RUN, name.encode())
+    with contextlib.chdir(ROOT):
+        passed, failures = lua.execute(RUN, name.encode())
     assert failures == b"", failures.decode(errors="replace")
     assert passed > 0
 

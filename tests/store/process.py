@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 from orchestrator.core.errors import OrchestratorError
-from orchestrator.core.items import AgentTaskItem, TaskId, verify_chain
+from orchestrator.core.facts import TaskId
+from orchestrator.core.items import AgentTaskItem, verify_chain
 from orchestrator.core.task import TaskStatus
 from orchestrator.ports import Store
 from orchestrator.store import open_store

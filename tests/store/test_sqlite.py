@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator.core.errors import InvalidRequest, LeaseLost, NewerSchema, OrchestratorError, StoreBusy
-from orchestrator.core.items import TaskId, verify_chain
+from orchestrator.core.facts import TaskId
+from orchestrator.core.items import verify_chain
 from orchestrator.ports import Store
 from orchestrator.store import open_store
 from orchestrator.testing import ManualClock

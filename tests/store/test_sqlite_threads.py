@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator.core.errors import Conflict
-from orchestrator.core.items import TaskId, verify_chain
+from orchestrator.core.facts import TaskId
+from orchestrator.core.items import verify_chain
 from orchestrator.store import SqlitePersistenceManager
 from orchestrator.testing import ManualClock
 from orchestrator.testing.checks import refused, taken
