@@ -1173,6 +1173,11 @@ local function later(self, delay_s)
   self.dial_at_ms = os.epoch("utc") + delay_s * 1000
 end
 local function after_failure(self, why)
+  if why:find("Domain not permitted", 1, true) then
+    self.log(
+      "The Minecraft server forbids this address; allow it in [[http.rules]] of computercraft-server.toml."
+    )
+  end
   local ceiling = math.min(LAST_DELAY_S, FIRST_DELAY_S * 2 ^ self.failures)
   self.failures = math.min(self.failures + 1, 10)
   local delay_s = ceiling * nonce.fraction()
@@ -1792,7 +1797,7 @@ local function trim(text)
 end
 function paths.canonical(path)
   local parts = {}
-  local cleaned = path:gsub("\\", "/"):gsub('[%z\1-\31"*:<>?|]', "")
+  local cleaned = path:gsub("\\", "/"):gsub('[\0-\31"*:<>?|]', "")
   for part in cleaned:gmatch("[^/]+") do
     part = trim(part)
     if part == ".." and #parts > 0 and parts[#parts] ~= ".." then
@@ -2139,7 +2144,11 @@ function Session:receive(bytes, is_binary)
   elseif not self.welcomed and not EARLY[header.type] then
     return broken(self, "not_welcomed", "A " .. header.type .. " came before welcome.", header.call_id)
   end
-  HANDLERS[header.type](self, header, body)
+  local ok, why = pcall(HANDLERS[header.type], self, header, body)
+  if not ok then
+    self.log("internal error: " .. tostring(why))
+    self:complain("internal", tostring(why), header.call_id)
+  end
 end
 function Session:tick()
   if os.epoch("utc") - self.heard_ms > self.silence_s * 1000 then
@@ -2309,10 +2318,16 @@ function Swap:step(shot)
   if not files.is_same(shot) then
     failure.raise("stale", "The file was changed while the call was prepared.")
   end
+  local placed, message
   if shot.kind ~= "absent" then
-    files.ask(fs.move, self.path, self.old)
+    placed, message = disk.try(fs.move, self.path, self.old)
+    if not placed and fs.exists(self.old) then
+      return false, true
+    elseif not placed then
+      failure.raise_fs(message)
+    end
   end
-  local placed, message = put_in_place(self)
+  placed, message = put_in_place(self)
   if placed then
     return true
   elseif undo(self) then

@@ -21,7 +21,8 @@ ROOT = Path(__file__).resolve().parent.parent
 CHECK_LIMIT_S = 20 * 60
 """More than the 15 minutes that pytest allows itself, so that pytest says what hangs."""
 DEEP_LIMIT_S = 12 * 60 * 60
-COUNTS = re.compile(r"=+ (.*\d (?:passed|failed|error|skipped).*) =+")
+CLOSING = re.compile(r"^(?:=+ )?((?:\d+ \w+(?:, )?)+ in \d+\.\d+s(?: \(.*\))?)(?: =+)?$", re.MULTILINE)
+"""pytest's last line, with its frame or (``-q``) without."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ def pytest(options: Options) -> Outcome:
     which = ("-o", f"session_timeout={DEEP_LIMIT_S}") if options.deep else ("-m", "not deep")
     run = [sys.executable, "-m", "coverage", "run", "-m", "pytest", "--color=no", *which, *options.pytest]
     outcome = judged(run, options)
-    closing = COUNTS.findall(outcome.output)
+    closing = CLOSING.findall(outcome.output)
     return replace(outcome, note=closing[-1]) if closing else outcome
 
 

@@ -240,7 +240,7 @@ def test_the_law_bites(importer: str, source: str) -> None:
     ("importer", "source"),
     [
         ("orchestrator.cli", "def serve():\n    from orchestrator.app import run"),
-        ("orchestrator.cli", "def demo():\n    def inner():\n        from orchestrator.app import run"),
+        ("orchestrator.cli", "def serve():\n    def inner():\n        from orchestrator.app import run"),
         ("orchestrator.app", "from orchestrator.cli import main"),
         ("orchestrator.core.x", "import pydantic, json\nfrom collections.abc import Mapping"),
         ("orchestrator", "def __getattr__(name):\n    from orchestrator.core.errors import NotFound"),

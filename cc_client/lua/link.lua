@@ -30,6 +30,11 @@ local function later(self, delay_s)
 end
 
 local function after_failure(self, why)
+  if why:find("Domain not permitted", 1, true) then
+    self.log(
+      "The Minecraft server forbids this address; allow it in [[http.rules]] of computercraft-server.toml."
+    )
+  end
   local ceiling = math.min(LAST_DELAY_S, FIRST_DELAY_S * 2 ^ self.failures)
   self.failures = math.min(self.failures + 1, 10)
   local delay_s = ceiling * nonce.fraction()

@@ -18,7 +18,7 @@ end
 --- What ComputerCraft makes of a path (FileSystem.sanitizePath).
 function paths.canonical(path)
   local parts = {}
-  local cleaned = path:gsub("\\", "/"):gsub('[%z\1-\31"*:<>?|]', "")
+  local cleaned = path:gsub("\\", "/"):gsub('[\0-\31"*:<>?|]', "")
   for part in cleaned:gmatch("[^/]+") do
     part = trim(part)
     if part == ".." and #parts > 0 and parts[#parts] ~= ".." then

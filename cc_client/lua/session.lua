@@ -190,7 +190,11 @@ function Session:receive(bytes, is_binary)
   elseif not self.welcomed and not EARLY[header.type] then
     return broken(self, "not_welcomed", "A " .. header.type .. " came before welcome.", header.call_id)
   end
-  HANDLERS[header.type](self, header, body)
+  local ok, why = pcall(HANDLERS[header.type], self, header, body)
+  if not ok then
+    self.log("internal error: " .. tostring(why))
+    self:complain("internal", tostring(why), header.call_id)
+  end
 end
 
 --- Called about once a second: a server that is silent for too long is gone.

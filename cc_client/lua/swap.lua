@@ -112,10 +112,17 @@ function Swap:step(shot)
   if not files.is_same(shot) then
     failure.raise("stale", "The file was changed while the call was prepared.")
   end
+  local placed, message
   if shot.kind ~= "absent" then
-    files.ask(fs.move, self.path, self.old)
+    placed, message = disk.try(fs.move, self.path, self.old)
+    if not placed and fs.exists(self.old) then
+      -- Versions before 1.102 move by copying: what is where now, nobody knows.
+      return false, true
+    elseif not placed then
+      failure.raise_fs(message)
+    end
   end
-  local placed, message = put_in_place(self)
+  placed, message = put_in_place(self)
   if placed then
     return true
   elseif undo(self) then

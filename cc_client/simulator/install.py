@@ -21,10 +21,11 @@ def install(root: Path, url: str, token: str) -> None:
 
 
 def _replace(path: Path, data: bytes, *, mode: int) -> None:
+    # What a kill left behind here would take the computer's space.
+    path.with_name(path.name + ".new").unlink(missing_ok=True)
     if path.exists() and path.read_bytes() == data:
         return
-    # Beside the disk, not on it: what a kill leaves behind must not take its space.
-    temporary = path.parent.parent.with_name(f".{path.parent.parent.name}.{path.name}.new")
+    temporary = path.with_name(path.name + ".new")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)

@@ -272,6 +272,11 @@ def check_for_intervention(
     return evaluate(call, policy=policy, context=context).effect is Effect.ASK
 
 
+def stricter(one: PolicyDecision, other: PolicyDecision) -> PolicyDecision:
+    """The stricter of an earlier verdict and a later one; of two alike the later."""
+    return other if _STRICTNESS[other.effect] >= _STRICTNESS[one.effect] else one
+
+
 def severity(risk: RiskLevel) -> int:
     """An order on risks: unknown stands above high."""
     return _SEVERITY[risk]

@@ -3,6 +3,7 @@
 import contextlib
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,12 @@ def test_all_specs_in_stock_lua() -> None:
     done = subprocess.run([LUA, "tests/lua/run.lua"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "0 failed" in done.stdout
+
+
+def test_the_committed_bundle_is_made_of_these_modules() -> None:
+    script = ROOT / "scripts" / "bundle_client.py"
+    done = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_every_spec_is_in_the_list_of_the_stock_runner() -> None:

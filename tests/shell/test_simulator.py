@@ -281,6 +281,124 @@ async def test_a_computer_dials_again_after_its_connection_is_lost(tmp_path: Pat
         assert (settled.state, settled.ok, settled.sha256) == ("finished", True, result.data["sha256"])
 
 
+async def test_only_the_first_fragment_of_a_message_arrives(tmp_path: Path) -> None:
+    ping = wire.encode(wire.Ping(n=1))
+    async with welcomed(tmp_path) as session:
+        await session.socket.send([ping[:5], ping[5:]])
+        message, _ = await session.receive()
+        assert message.code == "bad_frame"
+        await session.socket.send(ping.decode())
+        message, _ = await session.receive()
+        assert message.code == "bad_frame", "a text message is no frame"
+        await session.socket.send(ping)
+        assert (await session.until("pong"))[0].n == 1
+
+
+async def test_a_message_over_the_limit_of_the_mod_ends_the_connection_only(tmp_path: Path) -> None:
+    async with server() as listening, computer(listening, tmp_path):
+        session = await listening.session()
+        await session.welcome()
+        await session.socket.send(b"x" * 131_073)
+        again = await listening.session()
+        assert again.hello.boot == session.hello.boot
+        assert session.socket.close_code == 1009
+
+
+async def test_a_second_client_on_one_disk_stops_the_first(tmp_path: Path) -> None:
+    async with server() as listening, computer(listening, tmp_path) as process:
+        first = await listening.session()
+        await first.welcome()
+        await first.call("fs_list", {"path": ""})
+        async with computer(listening, tmp_path):
+            second = await listening.session()
+            await second.welcome()
+            await second.call("fs_list", {"path": ""})
+            call = wire.Call(call_id="late", task="t", number=99, method="fs_list", params={"path": ""})
+            await first.send(call)
+            refused, _ = await first.receive()
+            assert (refused.type, refused.code) == ("call_refused", "journal_failed")
+            assert await asyncio.wait_for(process.wait(), 10) == 0
+
+
+FILES = b"""
+fs.makeDir("a/b")
+local file = fs.open("a/b/c", "wb") file.write("12\\n34") file.close()
+print(pcall(fs.move, "a", "a/b"))
+print(pcall(fs.copy, "a/b/c", "a/b"))
+print(pcall(fs.list, "none"))
+print(fs.open("none", "rb"))
+print(fs.open("rom/x", "wb"))
+print(pcall(fs.delete, "rom"))
+print(pcall(fs.exists, "../x"))
+fs.delete("none")
+file = fs.open("a:/b*/c", "rb")
+print(file.readLine(), file.readAll(), file.readAll() == "", file.read(1))
+file.close()
+print(pcall(file.readAll))
+print(fs.combine("a", "../b", "c*"), fs.getDir("a/b"), fs.getName("a/b"))
+print(#fs.find("a/*/?"), fs.getDrive("rom"), fs.isDriveRoot(""), fs.getDrive("none"))
+"""
+FILES_OUTPUT = b"""\
+false\t/a: Can't move a directory inside itself
+false\t/a/b: File exists
+false\t/none: Not a directory
+nil\t/none: No such file
+nil\t/rom/x: Access denied
+false\t/rom: Access denied
+false\t/../x: Invalid Path
+12\t34\ttrue\tnil
+false\tattempt to use a closed file
+b/c*\ta\tb
+1\trom\ttrue\tnil
+"""
+
+QUEUE = b"""
+for index = 1, 300 do os.queueEvent("full", index) end
+local last = 0
+local timer = os.startTimer(0.2)
+repeat
+  local name, value = os.pullEvent()
+  last = name == "full" and value or last
+until name == "timer" and value == timer
+print(last, select("#", os.getComputerLabel()))
+"""
+
+SCREEN = b"""
+local view = window.create(term.current(), 2, 2, 10, 3, false)
+local before = term.redirect(view)
+print("hidden words wrap here")
+term.redirect(before)
+print((view.getLine(1)) .. "|" .. (view.getLine(2)) .. "|")
+parallel.waitForAll(function() sleep(0.05) print("second") end, function() print("first") end)
+print(textutils.unserialize(textutils.serialize({ a = { 1, "x" } })).a[2], colors.red, colours.grey)
+print(shell.run("none"), shell.resolveProgram("ls"), shell.execute("mkdir", "made"), fs.isDir("made"))
+local module = fs.open("module.lua", "w") module.write("return { n = ... }") module.close()
+print(require("module").n, select("#", unpack({ 1, 2 })), _HOST)
+"""
+SCREEN_OUTPUT = b"""\
+hidden    |words wrap|
+first
+second
+x\t16384\t128
+No such program
+false\trom/programs/list.lua\ttrue\ttrue
+module\t2\tComputerCraft 1.116.1 (CC-Simulator)
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "output"),
+    [(FILES, FILES_OUTPUT), (QUEUE, b"256\t0\n"), (SCREEN, SCREEN_OUTPUT)],
+    ids=["files", "queue", "screen"],
+)
+async def test_programs_find_the_functions_of_the_game(tmp_path: Path, source: bytes, output: bytes) -> None:
+    (tmp_path / "p.lua").write_bytes(source)
+    params = {"path": "p.lua", "if_hash": wire.sha256_hex(source), "timeout_s": 10}
+    async with welcomed(tmp_path) as session:
+        _, body = await session.call("run_program", params, b"[]")
+        assert body == output
+
+
 async def test_sigterm_ends_the_process_cleanly(tmp_path: Path) -> None:
     async with server() as listening, computer(listening, tmp_path) as process:
         session = await listening.session()

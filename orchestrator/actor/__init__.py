@@ -1,0 +1,5 @@
+"""The actor of one task: what it knows, what it judges, what it does."""
+
+from orchestrator.actor.actor import TaskActor
+
+__all__ = ["TaskActor"]

@@ -1,0 +1,154 @@
+"""The actor of one task: fold, ask what to do, do it, append what happened; until it waits or is over.
+
+A wait is never held in memory: the actor gives its lease back, and the next wake, here or on
+another day, carries on from the journal.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from orchestrator.actor.calls import Calls
+from orchestrator.actor.gate import Gate
+from orchestrator.actor.journal import TaskJournal
+from orchestrator.actor.thinking import Thinking
+from orchestrator.core import effects as todo
+from orchestrator.core.effects import next_effects
+from orchestrator.core.errors import CallLost, ComputerAway, Conflict
+from orchestrator.core.policy import Policy
+from orchestrator.core.task import AgentTask
+from orchestrator.core.wire import ComputerId
+from orchestrator.ports import ChatModel, Lease
+from orchestrator.tasks import TaskService
+from orchestrator.world import World
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Wait:
+    """The actor cannot go on now: sleep until woken, or until ``seconds`` have passed."""
+
+    computer: ComputerId | None = None
+    seconds: float | None = None
+
+
+class TaskActor:
+    """Acts for one leased task."""
+
+    def __init__(
+        self,
+        *,
+        lease: Lease,
+        service: TaskService,
+        world: World,
+        model: ChatModel,
+        policy: Callable[[], Policy],
+        task: AgentTask,
+    ) -> None:
+        self._store = service.store
+        self._clock = service.clock
+        self._world = world
+        self._journal = TaskJournal(lease, service, task)
+        gate = Gate(self._journal, world, policy)
+        self._thinking = Thinking(self._journal, gate, model)
+        self._calls = Calls(self._journal, gate, world)
+        self._gate = gate
+        self._claimed = False
+
+    async def run(self) -> AgentTask:
+        """Act until the task waits or is over; the lease is given back. Raises LeaseLost."""
+        while True:
+            try:
+                wait = await self._once()
+                if wait is not None:
+                    await self._sleep(wait)
+                    return self._journal.task
+            except Conflict:
+                await self._journal.refold()
+
+    async def _once(self) -> Wait | None:
+        """Perform what is to do now; None: there is more."""
+        effects = next_effects(self._journal.task, self._calls.mine)
+        if isinstance(effects[0], todo.Rest | todo.AwaitReview | todo.AwaitAnswer | todo.AwaitRuns):
+            return Wait()
+        blocked = await self._claim()
+        if blocked is not None:
+            return Wait(computer=blocked)
+        outcomes = await asyncio.gather(*(self._perform(effect) for effect in effects), return_exceptions=True)
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
+        if not self._journal.task.calls:
+            await self._release()
+        waits = [outcome for outcome in outcomes if isinstance(outcome, Wait)]
+        return waits[0] if len(waits) == len(outcomes) else None
+
+    async def _perform(self, effect: todo.Effect) -> Wait | None:
+        try:
+            return await self._do(effect)
+        except (ComputerAway, CallLost) as away:
+            logger.info("task %s waits: %s", self._journal.task.task_id, away)
+            return Wait(computer=self._computer_of(effect))
+
+    async def _do(self, effect: todo.Effect) -> Wait | None:
+        seconds: float | None = None
+        match effect:
+            case todo.AskModel():
+                seconds = await self._thinking.ask(effect.attempt)
+            case todo.EvaluatePolicy():
+                await self._thinking.read(effect.reply)
+            case todo.Observe():
+                await self._gate.request_review(effect)
+            case todo.RunTool():
+                seconds = await self._calls.run(effect.call_id)
+            case todo.Settle():
+                await self._calls.settle(effect)
+        return None if seconds is None else Wait(seconds=seconds)
+
+    def _computer_of(self, effect: todo.Effect) -> ComputerId | None:
+        match effect:
+            case todo.Settle():
+                return effect.computer
+            case todo.RunTool():
+                return self._journal.record(effect.call_id).call.computer
+            case todo.Observe():
+                named = (self._journal.record(call_id).call.computer for call_id in effect.call_ids)
+                return next((computer for computer in named if computer and not self._world.online(computer)), None)
+            case _:
+                return None
+
+    # -- claims and sleep ----------------------------------------------------------------
+
+    async def _claim(self) -> ComputerId | None:
+        """Claim the computers of the present step; the answer is one that another task has."""
+        computers = sorted({one.call.computer for one in self._journal.task.calls if one.call.computer is not None})
+        if not computers or self._claimed:
+            return None
+        blocked = await self._store.claim(self._journal.lease, computers)
+        self._claimed = blocked is None
+        return blocked
+
+    async def _release(self) -> None:
+        """Give the claims back, but never that of a computer on which a bracket is open."""
+        if self._claimed:
+            task = self._journal.task
+            keep = [one.call.computer for one in task.open_runs if one.call.computer is not None]
+            await self._store.release_claims(task.task_id, keep)
+            self._claimed = False
+
+    async def _sleep(self, wait: Wait) -> None:
+        """Give the lease back. Raises Conflict when something came in meanwhile: nothing is lost."""
+        await self._release()
+        task = self._journal.task
+        due = self._clock.now() + timedelta(seconds=wait.seconds) if wait.seconds is not None else None
+        await self._store.park(self._journal.lease, task.version, due=due, waiting_for=wait.computer)
+        if wait.computer is not None and await self._came_back(wait.computer):
+            await self._store.wake(task.task_id)
+
+    async def _came_back(self, computer: ComputerId) -> bool:
+        """Whether what was waited for came between the last look and the sleep."""
+        holder = await self._store.claimant(computer)
+        return self._world.online(computer) and holder in (None, self._journal.task.task_id)
