@@ -14,13 +14,13 @@ import uvicorn
 
 from orchestrator.bus import open_bus
 from orchestrator.core.default_policy import DEFAULT_POLICY_TOML
-from orchestrator.core.errors import InvalidRequest, PolicyInvalid
+from orchestrator.core.errors import InvalidRequest, ModelFailed, PolicyInvalid
 from orchestrator.core.policy import Policy, load_policy
 from orchestrator.core.task import AgentTask
 from orchestrator.core.wire import MAX_FRAME_BYTES, ComputerId, RunId
 from orchestrator.hub import Hub
 from orchestrator.model import as_chat_model
-from orchestrator.ports import ChatModel, Clock, Store
+from orchestrator.ports import ChatMessage, ChatModel, Clock, ModelReply, Store
 from orchestrator.runner import Workers
 from orchestrator.settings import LOOPBACK, Settings
 from orchestrator.store import open_store
@@ -104,16 +104,23 @@ async def open_orchestrator(
         service = TaskService(store=store, bus=open_bus(settings.bus), clock=clock, authorizer=authorizer)
         greeter = JournalGreeter(service, lambda: workers.nudge())
         hub = Hub(greeter)
+        models = _Models(model)
         workspace = DirectoryWorkspace(settings.workspace)
         workers = Workers(
             service=service,
             world=World(store=store, computers=hub, workspace=workspace),
-            model_for=_models(model),
+            model_for=models.of_task,
             policy=lambda: policy,
             holder=f"pid-{os.getpid()}",
             count=settings.workers,
         )
-        doors = Doors(service=service, authorizer=authorizer, computers=hub, default_model=settings.model)
+        doors = Doors(
+            service=service,
+            authorizer=authorizer,
+            computers=hub,
+            default_model=settings.model,
+            check_model=models.open,
+        )
         working = asyncio.create_task(workers.work())
         try:
             if first:
@@ -230,17 +237,39 @@ async def _admin_token(store: Store, settings: Settings, clock: Clock) -> str | 
     return token
 
 
-def _models(model: ChatModel | None) -> Callable[[AgentTask], ChatModel]:
-    opened: dict[str, ChatModel] = {}
+class _Models:
+    """The models of the tasks, opened once each; ``only``: one model for all, whatever they name."""
 
-    def model_for(task: AgentTask) -> ChatModel:
-        if model is not None:
-            return model
-        if task.model not in opened:
-            opened[task.model] = as_chat_model(task.model)
-        return opened[task.model]
+    def __init__(self, only: ChatModel | None) -> None:
+        self._only = only
+        self._opened: dict[str, ChatModel] = {}
 
-    return model_for
+    def open(self, name: str) -> ChatModel:
+        """The model of a name. Raises InvalidRequest when it cannot be used."""
+        if self._only is not None:
+            return self._only
+        if name not in self._opened:
+            self._opened[name] = as_chat_model(name)
+        return self._opened[name]
+
+    def of_task(self, task: AgentTask) -> ChatModel:
+        """The task's model, or one that says why it cannot be used, so that the task ends honestly."""
+        try:
+            return self.open(task.model)
+        except InvalidRequest as error:
+            return _Unusable(task.model, error)
+
+
+@dataclass
+class _Unusable:
+    """Stands for a model that was there when the task was submitted and is no longer."""
+
+    name: str
+    why: InvalidRequest
+
+    async def reply(self, messages: Sequence[ChatMessage]) -> ModelReply:
+        """Raises ModelFailed."""
+        raise ModelFailed(self.why.message, remedy=self.why.remedy)
 
 
 def _must_be_safe(settings: Settings) -> None:

@@ -15,18 +15,15 @@ for name in ("io package require dofile loadfile collectgarbage python os module
   _G[name] = nil
 end
 
-local function check(ok, ...)
-  if not ok then
-    error((...), 3)
-  end
-  return ...
-end
-
---- A function of the host as a function of the computer: failures become errors.
+--- A function of the host as a function of the computer: failures become errors of its caller.
 local function native(name)
   local call = host[name]
   return function(...)
-    return check(call(...))
+    local results = table.pack(call(...))
+    if not results[1] then
+      error(results[2], 2)
+    end
+    return table.unpack(results, 2, results.n)
   end
 end
 
@@ -188,6 +185,8 @@ local function list_of(name)
 end
 fs.list, fs.find = list_of("list"), list_of("find")
 
+local clean = native("fs_combine")
+
 function fs.combine(first, ...)
   expect(1, first, "string")
   local path = first
@@ -195,7 +194,7 @@ function fs.combine(first, ...)
     expect(index + 1, part, "string")
     path = path .. "/" .. part
   end
-  return check(host.fs_combine(path))
+  return clean(path)
 end
 
 local attributes = path_function("attributes")

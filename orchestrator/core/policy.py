@@ -91,7 +91,7 @@ class ToolSpec(_Value):
 
 def _spec(name: str, recovery: Recovery, risk: RiskLevel, *path_args: str) -> ToolSpec:
     mutates = recovery != "pure"
-    plugin: Any = name.split("_")[0] if name.startswith(("cc_", "local_")) else "people"
+    plugin: Any = name.split("_", maxsplit=1)[0] if name.startswith(("cc_", "local_")) else "people"
     governance = Governance(requires_hitl=mutates, mutates=mutates, risk=risk)
     return ToolSpec(name=name, plugin=plugin, recovery=recovery, governance=governance, path_args=path_args)
 

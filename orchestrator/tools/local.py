@@ -82,7 +82,9 @@ async def _change(deps: CCAgentDeps, path: str, data: bytes | None) -> None:
 async def _patched(deps: CCAgentDeps, path: str, patch: str) -> bytes:
     before = await asyncio.to_thread(_workspace(deps).read_bytes, path)
     after = apply_patch(None if before is None else _text(before, path), patch)
-    return (after or "").encode()
+    if after is None:
+        raise ToolFailed(f"The patch would delete {path}; local_patch only changes files.")
+    return after.encode()
 
 
 def _observed(path: str, before: bytes | None, after: str) -> Observed:

@@ -1,5 +1,6 @@
 """The tools that speak to people. In a running task the actor turns them into items of the journal;
-called by hand they only say what would happen."""
+called by hand they only say what would happen.
+"""
 
 from orchestrator.tools.deps import CCAgentDeps
 

@@ -1,91 +1,49 @@
 """REST, events and sockets as one Starlette application; every error is explained in one form."""
 
+import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
-from contextlib import suppress
-from typing import Any, Protocol, TypeVar
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route, WebSocketRoute
-from starlette.websockets import WebSocket, WebSocketDisconnect
+from starlette.websockets import WebSocket
 
-from orchestrator.core.approval import HitlResponse, ResumeRequest
+from orchestrator.core.approval import ResumeRequest
 from orchestrator.core.errors import InvalidRequest, NotPending, OrchestratorError, Unauthenticated
-from orchestrator.core.facts import OnReject, QuestionId, RequestId, TaskId
-from orchestrator.core.response import FinalResult
 from orchestrator.core.task import AgentTask, Phase, TaskStatus
 from orchestrator.core.wire import COMPUTER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL, ComputerId
-from orchestrator.ports import Computers, Identity, TaskRow
+from orchestrator.ports import Computers, Identity
 from orchestrator.tasks import TaskService, hitl_response
 from orchestrator.web.auth import TokenAuthorizer, issue_token, must_have
+from orchestrator.web.errors import defect, error_form, explained, http_error, nobody_there
+from orchestrator.web.forms import (
+    AnswerBody,
+    CancelBody,
+    QuickDecision,
+    SubmitBody,
+    TokenBody,
+    computer_form,
+    long_form,
+    outcome_form,
+    row_form,
+    short_form,
+)
+from orchestrator.web.reading import actions, offered, read_body, read_number, request_id_of, task_id_of
 from orchestrator.web.reviewer import serve_reviewer
+from orchestrator.web.sockets import StarletteSocket
 
 logger = logging.getLogger(__name__)
-
-MAX_REQUEST_BYTES = 1024 * 1024
-"""A task's prompt or a decision is far smaller; what is larger is refused unread."""
-_KEEP_ALIVE_S = 15.0
-"""Proxies cut streams that are silent for a minute."""
 
 
 class ComputerDoor(Computers, Protocol):
     """The hub, as the socket route needs it."""
 
-    async def serve(self, computer: ComputerId, socket: "StarletteSocket") -> None:
+    async def serve(self, computer: ComputerId, socket: StarletteSocket) -> None:
         """Serve one connection until it is over."""
-
-
-class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class SubmitBody(_Body):
-    """A new task."""
-
-    prompt: str = Field(min_length=1, max_length=100_000)
-    computers: tuple[str, ...] = ()
-    session_id: str = Field(default="", max_length=100)
-    model: str = Field(default="", max_length=200)
-    max_steps: int = Field(default=20, ge=1, le=1000)
-    priority: int = Field(default=0, ge=-100, le=100)
-    on_reject: OnReject = "cancel"
-
-
-class CancelBody(_Body):
-    """Why a task is canceled."""
-
-    reason: str = Field(default="", max_length=2000)
-
-
-class AnswerBody(_Body):
-    """An answer to a question."""
-
-    question_id: QuestionId
-    answer: str = Field(max_length=20_000)
-
-
-class QuickDecision(_Body):
-    """What may come with ``/v1/approve`` and ``/v1/reject``; all of it may be left out."""
-
-    reason: str = Field(default="", max_length=2000)
-    on_reject: OnReject | None = None
-    expected_digest: str | None = None
-    idempotency_key: str = Field(default="", max_length=200)
-
-
-class TokenBody(_Body):
-    """A token for a person or a computer."""
-
-    kind: str = Field(pattern="^(person|computer)$")
-    name: str
-    roles: tuple[str, ...] = ()
-
-
-_T = TypeVar("_T", bound=BaseModel)
 
 
 class Doors:
@@ -98,19 +56,22 @@ class Doors:
         authorizer: TokenAuthorizer,
         computers: ComputerDoor,
         default_model: str,
+        check_model: Callable[[str], object],
     ) -> None:
         self.service = service
         self.authorizer = authorizer
         self.computers = computers
         self.default_model = default_model
+        self.check_model = check_model
+        """Raises InvalidRequest for a model that cannot be used."""
 
     def app(self) -> Starlette:
         """The application."""
         errors: Mapping[Any, Any] = {
-            OrchestratorError: _explained,
-            HTTPException: _http_error,
-            ClientDisconnect: _nobody_there,
-            Exception: _defect,
+            OrchestratorError: explained,
+            HTTPException: http_error,
+            ClientDisconnect: nobody_there,
+            Exception: defect,
         }
         return Starlette(routes=self._routes(), exception_handlers=errors)
 
@@ -149,24 +110,26 @@ class Doors:
         """``POST /v1/tasks``."""
         identity = await self._who(request)
         must_have(identity, "submitter")
-        body = await _body(request, SubmitBody)
+        body = await read_body(request, SubmitBody)
         unknown = [one for one in body.computers if not await self._known_computer(one)]
         if unknown:
             raise InvalidRequest(
                 f"There is no computer {unknown[0]!r}.",
                 remedy="List them with GET /v1/computers, or add a token for it.",
             )
+        model = body.model or self.default_model
+        await asyncio.to_thread(self.check_model, model)
         task = await self.service.submit(
             body.prompt,
             user=identity,
             computers=[ComputerId(one) for one in body.computers],
-            model=body.model or self.default_model,
+            model=model,
             max_steps=body.max_steps,
             priority=body.priority,
             session_id=body.session_id,
             on_reject=body.on_reject,
         )
-        return JSONResponse(_short(task), status_code=201)
+        return JSONResponse(short_form(task), status_code=201)
 
     async def tasks(self, request: Request) -> Response:
         """``GET /v1/tasks?status=&limit=``."""
@@ -174,19 +137,19 @@ class Doors:
         status = request.query_params.get("status")
         if status is not None and status not in set(TaskStatus):
             raise InvalidRequest(f"There is no status {status!r}.", remedy=f"One of {', '.join(TaskStatus)}.")
-        limit = _number(request, "limit", 100, 1, 1000)
+        limit = read_number(request, "limit", 100, 1, 1000)
         rows = await self.service.list_tasks(status=TaskStatus(status) if status else None, limit=int(limit))
-        return JSONResponse({"tasks": [_row(row) for row in rows]})
+        return JSONResponse({"tasks": [row_form(row) for row in rows]})
 
     async def task(self, request: Request) -> Response:
         """``GET /v1/tasks/{id}``."""
         await self._who(request)
-        return JSONResponse(_long(await self.service.load(_task_id(request))))
+        return JSONResponse(long_form(await self.service.load(task_id_of(request))))
 
     async def events(self, request: Request) -> Response:
         """``GET /v1/tasks/{id}/events``: SSE, one item an event, its version the id."""
         await self._who(request)
-        task = await self.service.load(_task_id(request))
+        task = await self.service.load(task_id_of(request))
         last = request.headers.get("last-event-id", request.query_params.get("after", "0"))
         after = int(last) if last.isdigit() else 0
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -201,15 +164,15 @@ class Doors:
     async def cancel(self, request: Request) -> Response:
         """``POST /v1/tasks/{id}/cancel``."""
         identity = await self._who(request)
-        body = await _body(request, CancelBody)
-        return JSONResponse(_short(await self.service.cancel(_task_id(request), identity, body.reason)))
+        body = await read_body(request, CancelBody)
+        return JSONResponse(short_form(await self.service.cancel(task_id_of(request), identity, body.reason)))
 
     async def answer(self, request: Request) -> Response:
         """``POST /v1/tasks/{id}/answer``."""
         identity = await self._who(request)
-        body = await _body(request, AnswerBody)
-        task = await self.service.answer(_task_id(request), body.question_id, body.answer, identity)
-        return JSONResponse(_short(task))
+        body = await read_body(request, AnswerBody)
+        task = await self.service.answer(task_id_of(request), body.question_id, body.answer, identity)
+        return JSONResponse(short_form(task))
 
     # -- decisions -----------------------------------------------------------------------
 
@@ -222,7 +185,7 @@ class Doors:
     async def request(self, request: Request) -> Response:
         """``GET /v1/requests/{id}``; 409 once it is closed."""
         await self._who(request)
-        request_id = _request_id(request)
+        request_id = request_id_of(request)
         task = await self.service.for_request(request_id)
         if task.request is None or task.request.request_id != request_id:
             raise NotPending("The request is no longer open.", remedy=f"Look at task {task.task_id}.")
@@ -231,7 +194,7 @@ class Doors:
     async def resume(self, request: Request) -> Response:
         """``POST /v1/resume/{request_id}``."""
         identity = await self._who(request)
-        return await self._decide(request, identity, await _body(request, ResumeRequest))
+        return await self._decide(request, identity, await read_body(request, ResumeRequest))
 
     async def approve(self, request: Request) -> Response:
         """``POST /v1/approve/{request_id}``."""
@@ -243,23 +206,23 @@ class Doors:
 
     async def _quick(self, request: Request, action: str) -> Response:
         identity = await self._who(request)
-        quick = await _body(request, QuickDecision)
+        quick = await read_body(request, QuickDecision)
         resume = ResumeRequest.model_validate({"action": action, **quick.model_dump()})
         return await self._decide(request, identity, resume)
 
     async def _decide(self, request: Request, identity: Identity, resume: ResumeRequest) -> Response:
-        request_id = _request_id(request)
-        wait_s = _number(request, "wait_s", 0.0, 0.0, 60.0)
+        request_id = request_id_of(request)
+        wait_s = read_number(request, "wait_s", 0.0, 0.0, 60.0)
         key = request.headers.get("idempotency-key", "")[:200]
         if key and not resume.idempotency_key:
             resume = resume.model_copy(update={"idempotency_key": key})
         decided = await self.service.decide(request_id, resume, identity)
-        if not any(one == "approve" for one in _actions(resume)) or (decided.repeated and not wait_s):
-            return JSONResponse(_short(decided.task))
+        if not any(one == "approve" for one in actions(resume)) or (decided.repeated and not wait_s):
+            return JSONResponse(short_form(decided.task))
         if not wait_s:
-            return JSONResponse(_short(decided.task), status_code=202)
+            return JSONResponse(short_form(decided.task), status_code=202)
         task = await self.service.until_settled(decided.task.task_id, wait_s, past=request_id)
-        return JSONResponse(_outcome(task), status_code=200 if task.phase is Phase.ENDED or task.request else 202)
+        return JSONResponse(outcome_form(task), status_code=200 if task.phase is Phase.ENDED or task.request else 202)
 
     # -- computers and tokens ------------------------------------------------------------
 
@@ -268,12 +231,12 @@ class Doors:
         await self._who(request)
         rows = await self.service.store.list_tokens()
         names = sorted({row.name for row in rows if row.kind == "computer" and not row.revoked})
-        return JSONResponse({"computers": [_computer(self.computers, name) for name in names]})
+        return JSONResponse({"computers": [computer_form(self.computers, name) for name in names]})
 
     async def add_token(self, request: Request) -> Response:
         """``POST /v1/tokens``: shown once, kept as a hash."""
         must_have(await self._who(request), "admin")
-        body = await _body(request, TokenBody)
+        body = await read_body(request, TokenBody)
         token = await issue_token(
             self.service.store,
             kind="computer" if body.kind == "computer" else "person",
@@ -303,14 +266,14 @@ class Doors:
         """``/computer``: 401 at the handshake without a computer's token."""
         identity = await self._socket_identity(websocket, "computer")
         if identity is not None:
-            await websocket.accept(_offered(websocket, COMPUTER_SUBPROTOCOL))
+            await websocket.accept(offered(websocket, COMPUTER_SUBPROTOCOL))
             await self.computers.serve(ComputerId(identity.name), StarletteSocket(websocket))
 
     async def reviewer_socket(self, websocket: WebSocket) -> None:
         """``/reviewer``: 401 at the handshake without a person's token."""
         identity = await self._socket_identity(websocket, "person")
         if identity is not None:
-            await websocket.accept(_offered(websocket, REVIEWER_SUBPROTOCOL))
+            await websocket.accept(offered(websocket, REVIEWER_SUBPROTOCOL))
             await serve_reviewer(self.service, identity, StarletteSocket(websocket))
 
     async def _socket_identity(self, websocket: WebSocket, kind: str) -> Identity | None:
@@ -319,7 +282,7 @@ class Doors:
             if identity.kind != kind:
                 raise Unauthenticated(f"This door is for a {kind}; the token is a {identity.kind}'s.")
         except OrchestratorError as error:
-            await websocket.send_denial_response(JSONResponse(_error(error), status_code=error.http_status))
+            await websocket.send_denial_response(JSONResponse(error_form(error), status_code=error.http_status))
             return None
         return identity
 
@@ -332,190 +295,3 @@ class Doors:
     async def _known_computer(self, name: str) -> bool:
         rows = await self.service.store.list_tokens()
         return any(row.kind == "computer" and row.name == name and not row.revoked for row in rows)
-
-
-class StarletteSocket:
-    """A Starlette WebSocket as the hub and the reviewers' door take it."""
-
-    def __init__(self, websocket: WebSocket) -> None:
-        self._websocket = websocket
-        self._closed = False
-
-    async def receive(self) -> bytes | str | None:
-        """The next frame; None when the connection is over."""
-        message = await self._websocket.receive()
-        if message["type"] != "websocket.receive":
-            self._closed = True
-            return None
-        data: bytes | None = message.get("bytes")
-        text: str | None = message.get("text")
-        return data if data is not None else text
-
-    async def send(self, frame: bytes | str) -> None:
-        """Write one frame. Raises OSError when the connection is over."""
-        try:
-            if isinstance(frame, bytes):
-                await self._websocket.send_bytes(frame)
-            else:
-                await self._websocket.send_text(frame)
-        except (WebSocketDisconnect, RuntimeError) as error:
-            raise ConnectionError(str(error) or "the connection is over") from error
-
-    async def close(self, code: int, reason: str) -> None:
-        """Close; closing twice is harmless."""
-        if not self._closed:
-            self._closed = True
-            with suppress(RuntimeError, WebSocketDisconnect, OSError):
-                await self._websocket.close(code, reason)
-
-
-# -- forms -------------------------------------------------------------------------------
-
-
-def _error(error: OrchestratorError) -> dict[str, Any]:
-    return {"error": {"code": error.code, "message": error.message, "remedy": error.remedy}}
-
-
-async def _explained(request: Request, error: OrchestratorError) -> Response:
-    del request
-    headers = {"WWW-Authenticate": "Bearer"} if error.http_status == 401 else None
-    return JSONResponse(_error(error), status_code=error.http_status, headers=headers)
-
-
-async def _http_error(request: Request, error: HTTPException) -> Response:
-    codes = {404: "not_found", 405: "method_not_allowed"}
-    content = {
-        "error": {
-            "code": codes.get(error.status_code, "http"),
-            "message": f"{request.method} {request.url.path}: {error.detail}.",
-            "remedy": "docs/protocol.md lists the doors.",
-        }
-    }
-    return JSONResponse(content, status_code=error.status_code, headers=error.headers)
-
-
-async def _nobody_there(request: Request, error: ClientDisconnect) -> Response:
-    del request, error
-    return Response(status_code=400)
-
-
-async def _defect(request: Request, error: Exception) -> Response:
-    logger.error("a defect at %s %s", request.method, request.url.path, exc_info=error)
-    content = {"code": "internal", "message": "The orchestrator met a defect; its log has the trace.", "remedy": ""}
-    return JSONResponse({"error": content}, status_code=500)
-
-
-async def _body(request: Request, model: type[_T]) -> _T:
-    raw = bytearray()
-    async for chunk in request.stream():
-        raw += chunk
-        if len(raw) > MAX_REQUEST_BYTES:
-            raise InvalidRequest(f"The body has more than {MAX_REQUEST_BYTES} bytes.")
-    try:
-        return model.model_validate_json(bytes(raw) or b"{}")
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise InvalidRequest(f"The body does not fit: {where + ': ' if where else ''}{first['msg']}.") from None
-
-
-def _number(request: Request, name: str, default: float, low: float, high: float) -> float:
-    text = request.query_params.get(name)
-    if text is None:
-        return default
-    try:
-        value = float(text)
-    except ValueError:
-        value = float("nan")
-    if not low <= value <= high:
-        raise InvalidRequest(f"{name} is a number from {low:g} to {high:g}, not {text[:40]!r}.")
-    return value
-
-
-def _actions(resume: ResumeRequest) -> list[str]:
-    if resume.decisions is not None:
-        return [one.action for one in resume.decisions]
-    return [resume.action or ""]
-
-
-def _task_id(request: Request) -> TaskId:
-    return TaskId(request.path_params["task_id"])
-
-
-def _request_id(request: Request) -> RequestId:
-    return RequestId(request.path_params["request_id"])
-
-
-def _offered(websocket: WebSocket, subprotocol: str) -> str | None:
-    return subprotocol if subprotocol in websocket.scope.get("subprotocols", []) else None
-
-
-def _short(task: AgentTask) -> dict[str, Any]:
-    return {"task_id": task.task_id, "status": task.status.value}
-
-
-def _row(row: TaskRow) -> dict[str, Any]:
-    return {
-        "task_id": row.task_id,
-        "status": row.status.value,
-        "user_id": row.user_id,
-        "session_id": row.session_id,
-        "prompt": row.prompt,
-        "computers": list(row.computers),
-        "created_at": row.created_at.isoformat(),
-        "updated_at": row.updated_at.isoformat(),
-    }
-
-
-def _long(task: AgentTask) -> dict[str, Any]:
-    question = next((one for one in task.calls if one.question_id and one.state == "asking"), None)
-    return {
-        **_short(task),
-        "status_reason": task.status_reason,
-        "phase": task.phase.value,
-        "version": task.version,
-        "prompt": task.prompt,
-        "user_id": task.user_id,
-        "session_id": task.session_id,
-        "computers": list(task.computers),
-        "model": task.model,
-        "steps": task.steps,
-        "max_steps": task.max_steps,
-        "request": hitl_response(task).model_dump(mode="json") if task.request else None,
-        "question": {"question_id": question.question_id, "question": question.call.args.get("question")}
-        if question
-        else None,
-        "result": _final(task) if task.ended else None,
-    }
-
-
-def _final(task: AgentTask) -> dict[str, Any]:
-    ended = task.ended
-    if ended is None:
-        return {}
-    success = ended.status == "Completed"
-    final = FinalResult(explanation=ended.explanation, success=success, message=ended.message, details=ended.details)
-    return final.model_dump(mode="json")
-
-
-def _outcome(task: AgentTask) -> dict[str, Any]:
-    if task.ended is not None:
-        return {**_short(task), **_final(task)}
-    if task.request is not None:
-        response: HitlResponse = hitl_response(task)
-        return {**response.model_dump(mode="json"), "status": task.status.value}
-    return _short(task)
-
-
-def _computer(computers: Computers, name: str) -> dict[str, Any]:
-    info = computers.info(ComputerId(name))
-    if info is None:
-        return {"computer": name, "online": False}
-    return {
-        "computer": name,
-        "online": info.online,
-        "label": info.label,
-        "host": info.host,
-        "family": info.family,
-        "computer_id": info.computer_id,
-    }

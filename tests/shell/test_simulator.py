@@ -376,7 +376,7 @@ local module = fs.open("module.lua", "w") module.write("return { n = ... }") mod
 print(require("module").n, select("#", unpack({ 1, 2 })), _HOST)
 """
 SCREEN_OUTPUT = b"""\
-hidden    |words wrap|
+words wrap|here      |
 first
 second
 x\t16384\t128

@@ -1,0 +1,130 @@
+"""What goes in and out of the doors: bodies as models, answers as plain JSON."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from orchestrator.core.approval import HitlResponse
+from orchestrator.core.facts import OnReject, QuestionId
+from orchestrator.core.response import FinalResult
+from orchestrator.core.task import AgentTask
+from orchestrator.core.wire import ComputerId
+from orchestrator.ports import Computers, TaskRow
+from orchestrator.tasks import hitl_response
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class SubmitBody(_Body):
+    """A new task."""
+
+    prompt: str = Field(min_length=1, max_length=100_000)
+    computers: tuple[str, ...] = ()
+    session_id: str = Field(default="", max_length=100)
+    model: str = Field(default="", max_length=200)
+    max_steps: int = Field(default=20, ge=1, le=1000)
+    priority: int = Field(default=0, ge=-100, le=100)
+    on_reject: OnReject = "cancel"
+
+
+class CancelBody(_Body):
+    """Why a task is canceled."""
+
+    reason: str = Field(default="", max_length=2000)
+
+
+class AnswerBody(_Body):
+    """An answer to a question."""
+
+    question_id: QuestionId
+    answer: str = Field(max_length=20_000)
+
+
+class QuickDecision(_Body):
+    """What may come with ``/v1/approve`` and ``/v1/reject``; all of it may be left out."""
+
+    reason: str = Field(default="", max_length=2000)
+    on_reject: OnReject | None = None
+    expected_digest: str | None = None
+    idempotency_key: str = Field(default="", max_length=200)
+
+
+class TokenBody(_Body):
+    """A token for a person or a computer."""
+
+    kind: str = Field(pattern="^(person|computer)$")
+    name: str
+    roles: tuple[str, ...] = ()
+
+
+def short_form(task: AgentTask) -> dict[str, Any]:
+    return {"task_id": task.task_id, "status": task.status.value}
+
+
+def row_form(row: TaskRow) -> dict[str, Any]:
+    return {
+        "task_id": row.task_id,
+        "status": row.status.value,
+        "user_id": row.user_id,
+        "session_id": row.session_id,
+        "prompt": row.prompt,
+        "computers": list(row.computers),
+        "created_at": row.created_at.isoformat(),
+        "updated_at": row.updated_at.isoformat(),
+    }
+
+
+def long_form(task: AgentTask) -> dict[str, Any]:
+    question = next((one for one in task.calls if one.question_id and one.state == "asking"), None)
+    return {
+        **short_form(task),
+        "status_reason": task.status_reason,
+        "phase": task.phase.value,
+        "version": task.version,
+        "prompt": task.prompt,
+        "user_id": task.user_id,
+        "session_id": task.session_id,
+        "computers": list(task.computers),
+        "model": task.model,
+        "steps": task.steps,
+        "max_steps": task.max_steps,
+        "request": hitl_response(task).model_dump(mode="json") if task.request else None,
+        "question": {"question_id": question.question_id, "question": question.call.args.get("question")}
+        if question
+        else None,
+        "result": final_form(task) if task.ended else None,
+    }
+
+
+def final_form(task: AgentTask) -> dict[str, Any]:
+    ended = task.ended
+    if ended is None:
+        return {}
+    success = ended.status == "Completed"
+    final = FinalResult(explanation=ended.explanation, success=success, message=ended.message, details=ended.details)
+    return final.model_dump(mode="json")
+
+
+def outcome_form(task: AgentTask) -> dict[str, Any]:
+    if task.ended is not None:
+        return {**short_form(task), **final_form(task)}
+    if task.request is not None:
+        response: HitlResponse = hitl_response(task)
+        return {**response.model_dump(mode="json"), "status": task.status.value}
+    return short_form(task)
+
+
+def computer_form(computers: Computers, name: str) -> dict[str, Any]:
+    info = computers.info(ComputerId(name))
+    if info is None:
+        return {"computer": name, "online": False}
+    return {
+        "computer": name,
+        "online": info.online,
+        "label": info.label,
+        "host": info.host,
+        "family": info.family,
+        "computer_id": info.computer_id,
+    }

@@ -1,0 +1,61 @@
+"""Reading requests: bodies within their limit, numbers within their range, ids from the path."""
+
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+from starlette.requests import Request
+from starlette.websockets import WebSocket
+
+from orchestrator.core.approval import ResumeRequest
+from orchestrator.core.errors import InvalidRequest
+from orchestrator.core.facts import RequestId, TaskId
+
+MAX_REQUEST_BYTES = 1024 * 1024
+"""A task's prompt or a decision is far smaller; what is larger is refused unread."""
+
+_T = TypeVar("_T", bound=BaseModel)
+
+
+async def read_body(request: Request, model: type[_T]) -> _T:
+    raw = bytearray()
+    async for chunk in request.stream():
+        raw += chunk
+        if len(raw) > MAX_REQUEST_BYTES:
+            raise InvalidRequest(f"The body has more than {MAX_REQUEST_BYTES} bytes.")
+    try:
+        return model.model_validate_json(bytes(raw) or b"{}")
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise InvalidRequest(f"The body does not fit: {where + ': ' if where else ''}{first['msg']}.") from None
+
+
+def read_number(request: Request, name: str, default: float, low: float, high: float) -> float:
+    text = request.query_params.get(name)
+    if text is None:
+        return default
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not low <= value <= high:
+        raise InvalidRequest(f"{name} is a number from {low:g} to {high:g}, not {text[:40]!r}.")
+    return value
+
+
+def actions(resume: ResumeRequest) -> list[str]:
+    if resume.decisions is not None:
+        return [one.action for one in resume.decisions]
+    return [resume.action or ""]
+
+
+def task_id_of(request: Request) -> TaskId:
+    return TaskId(request.path_params["task_id"])
+
+
+def request_id_of(request: Request) -> RequestId:
+    return RequestId(request.path_params["request_id"])
+
+
+def offered(websocket: WebSocket, subprotocol: str) -> str | None:
+    return subprotocol if subprotocol in websocket.scope.get("subprotocols", []) else None
