@@ -1,0 +1,104 @@
+"""cc-orchestrator: lets a language model work on ComputerCraft computers, with a person in charge.
+
+The names below are imported when they are first used, so that ``import orchestrator`` costs
+nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from orchestrator.core.approval import CallDecision, HitlResponse, ResumeRequest
+    from orchestrator.core.errors import HitlInterventionRequired, ReplyRefused
+    from orchestrator.core.items import AgentTaskItem
+    from orchestrator.core.policy import (
+        FunctionCall,
+        Policy,
+        PolicyDecision,
+        PolicyRule,
+        ToolCatalog,
+        check_for_intervention,
+        evaluate,
+        load_policy,
+    )
+    from orchestrator.core.response import AgentResponse, FinalResult, RequestedTool, ToolRequest, read_reply
+    from orchestrator.core.task import AgentTask, TaskStatus
+    from orchestrator.model.scripted import ScriptedModel
+    from orchestrator.ports import RequestAuthorizer, TaskPersistenceManager
+    from orchestrator.runner import execute_task_with_agent, process_task
+    from orchestrator.store.memory import InMemoryPersistenceManager
+    from orchestrator.tools.deps import CCAgentDeps, call_cc_command
+    from orchestrator.tools.registry import TOOL_REGISTRY, Tool
+
+_ROOMS = {
+    "core.approval": ("CallDecision", "HitlResponse", "ResumeRequest"),
+    "core.errors": ("HitlInterventionRequired", "ReplyRefused"),
+    "core.items": ("AgentTaskItem",),
+    "core.policy": (
+        "FunctionCall",
+        "Policy",
+        "PolicyDecision",
+        "PolicyRule",
+        "ToolCatalog",
+        "check_for_intervention",
+        "evaluate",
+        "load_policy",
+    ),
+    "core.response": ("AgentResponse", "FinalResult", "RequestedTool", "ToolRequest", "read_reply"),
+    "core.task": ("AgentTask", "TaskStatus"),
+    "model.scripted": ("ScriptedModel",),
+    "ports": ("RequestAuthorizer", "TaskPersistenceManager"),
+    "runner": ("execute_task_with_agent", "process_task"),
+    "store.memory": ("InMemoryPersistenceManager",),
+    "tools.deps": ("CCAgentDeps", "call_cc_command"),
+    "tools.registry": ("TOOL_REGISTRY", "Tool"),
+}
+_HOMES = {name: f"orchestrator.{room}" for room, names in _ROOMS.items() for name in names}
+
+__all__ = [
+    "TOOL_REGISTRY",
+    "AgentResponse",
+    "AgentTask",
+    "AgentTaskItem",
+    "CCAgentDeps",
+    "CallDecision",
+    "FinalResult",
+    "FunctionCall",
+    "HitlInterventionRequired",
+    "HitlResponse",
+    "InMemoryPersistenceManager",
+    "Policy",
+    "PolicyDecision",
+    "PolicyRule",
+    "ReplyRefused",
+    "RequestAuthorizer",
+    "RequestedTool",
+    "ResumeRequest",
+    "ScriptedModel",
+    "TaskPersistenceManager",
+    "TaskStatus",
+    "Tool",
+    "ToolCatalog",
+    "ToolRequest",
+    "call_cc_command",
+    "check_for_intervention",
+    "evaluate",
+    "execute_task_with_agent",
+    "load_policy",
+    "process_task",
+    "read_reply",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used (PEP 562)."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'orchestrator' has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -54,9 +54,8 @@ class Orchestrator:
 class JournalGreeter:
     """Answers the hub's questions from the journal."""
 
-    def __init__(self, service: TaskService, nudge: Callable[[], None]) -> None:
+    def __init__(self, service: TaskService) -> None:
         self._service = service
-        self._nudge = nudge
 
     async def number(self, computer: ComputerId, *, at_least: int = 0) -> int:
         """A newly allotted number of the computer."""
@@ -78,7 +77,7 @@ class JournalGreeter:
         if claimant is not None:
             await self._service.store.wake(claimant)
         await self._service.store.wake_waiting(computer)
-        self._nudge()
+        self._service.bus.publish("tasks.due", {"computer": computer})
 
 
 @contextlib.asynccontextmanager
@@ -102,8 +101,7 @@ async def open_orchestrator(
         token = await _admin_token(store, settings, clock)
         authorizer = TokenAuthorizer(store, approvers=settings.approvers)
         service = TaskService(store=store, bus=open_bus(settings.bus), clock=clock, authorizer=authorizer)
-        greeter = JournalGreeter(service, lambda: workers.nudge())
-        hub = Hub(greeter)
+        hub = Hub(JournalGreeter(service))
         models = _Models(model)
         workspace = DirectoryWorkspace(settings.workspace)
         workers = Workers(

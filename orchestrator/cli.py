@@ -48,7 +48,7 @@ def main() -> None:
 
 
 @app.command()
-def serve(
+def serve(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     host: Annotated[str | None, typer.Option(help="Default 127.0.0.1.")] = None,
     port: Annotated[int | None, typer.Option(help="Default 8765; 0: any free port.")] = None,
     data_dir: DataDir = None,

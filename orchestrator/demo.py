@@ -132,8 +132,8 @@ def _await_line(process: "subprocess.Popen[str]", start: str, log: Path) -> str:
             return line.removeprefix(start).strip()
     code = process.wait()
     tail = log.read_text("utf-8", "replace").strip().splitlines()[-5:] if log.exists() else []
+    what = process.args[2] if isinstance(process.args, list) else "A part"
     raise PartFailed(
-        f"{Path(process.args[2]).name if isinstance(process.args, list) else 'A part'} ended with code {code} before it "
-        f"was ready: {os.linesep.join(tail)}",
+        f"{what} ended with code {code} before it was ready: {os.linesep.join(tail)}",
         remedy=f"Look at {log}.",
     )

@@ -241,7 +241,7 @@ class ModelReply:
     text: str
     done_reason: str = "stop"
     """``stop``, ``length`` (cut at the limit) or ``aborted`` (the stream ended without its last line)."""
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
 
 
 class ChatModel(Protocol):

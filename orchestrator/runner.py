@@ -7,7 +7,7 @@ server: where a person has to decide it raises, and goes on when called again wi
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -17,6 +17,7 @@ from orchestrator.bus.local import LocalBus
 from orchestrator.core.approval import CallDecision, ResumeRequest
 from orchestrator.core.errors import HitlInterventionRequired, LeaseLost, NotPending, OrchestratorError
 from orchestrator.core.facts import CallId, TaskId
+from orchestrator.core.items import AgentTaskItem
 from orchestrator.core.policy import Policy, default_policy
 from orchestrator.core.response import FinalResult
 from orchestrator.core.task import AgentTask, Phase
@@ -81,17 +82,14 @@ class Workers:
 
     async def work(self) -> None:
         """Work until canceled."""
-        unsubscribe = self.service.bus.subscribe("tasks", lambda _: self._due.set())
+        ends = [self.service.bus.subscribe(subject, lambda _: self._due.set()) for subject in ("tasks", "tasks.due")]
         try:
             async with asyncio.TaskGroup() as group:
                 for _ in range(self.count):
                     group.create_task(self._worker())
         finally:
-            unsubscribe()
-
-    def nudge(self) -> None:
-        """There may be something due: look now."""
-        self._due.set()
+            for unsubscribe in ends:
+                unsubscribe()
 
     async def _worker(self) -> None:
         while True:
@@ -178,15 +176,17 @@ async def execute_task_with_agent(
     calls of the step where a person has to decide: call again with ``exc.task`` and ``decisions``.
     """
     store = getattr(task, "store", None) or InMemoryPersistenceManager(clock=SystemClock())
-    service = TaskService(store=store, bus=LocalBus(), clock=SystemClock(), authorizer=_AnyoneDecides())
+    service = TaskService(
+        store=store,
+        bus=LocalBus(),
+        clock=SystemClock(),
+        authorizer=_AnyoneDecides(),
+        observer=_Log(task if isinstance(task, AgentTask) else None),
+    )
     task_id = await _submitted(service, task, deps, max_steps)
     if decisions:
         await _decide(service, task_id, decisions)
-    transcript = Transcript()
     await _act(service, task_id, deps, as_chat_model(model), policy or default_policy())
-    for item in await store.read(task_id):
-        for line in transcript.lines(item):
-            logger.info("%s", line)
     folded = await service.load(task_id)
     if folded.phase is Phase.ENDED and folded.ended is not None:
         ended = folded.ended
@@ -198,6 +198,20 @@ async def execute_task_with_agent(
         )
     paused = LibraryTask(**{name: getattr(folded, name) for name in AgentTask.__dataclass_fields__}, store=store)
     raise HitlInterventionRequired([record.call for record in folded.calls], task=paused)
+
+
+class _Log:
+    """Logs the steps of a task as they happen."""
+
+    def __init__(self, resumed: AgentTask | None) -> None:
+        self._transcript = Transcript()
+        if resumed is not None:
+            self._transcript.resume(resumed.steps, [record.call for record in resumed.calls])
+
+    def __call__(self, items: Sequence[AgentTaskItem]) -> None:
+        for item in items:
+            for line in self._transcript.lines(item):
+                logger.info("%s", line)
 
 
 async def _submitted(service: TaskService, task: str | AgentTask, deps: CCAgentDeps, max_steps: int) -> TaskId:

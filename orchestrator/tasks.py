@@ -7,7 +7,7 @@ published on the bus only says that there is something to read.
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -72,8 +72,18 @@ class Decided:
 class TaskService:
     """Submit, decide, answer, cancel and watch tasks."""
 
-    def __init__(self, *, store: Store, bus: Bus, clock: Clock, authorizer: RequestAuthorizer) -> None:
+    def __init__(
+        self,
+        *,
+        store: Store,
+        bus: Bus,
+        clock: Clock,
+        authorizer: RequestAuthorizer,
+        observer: Callable[[Sequence[AgentTaskItem]], None] | None = None,
+    ) -> None:
         self.store = store
+        self._observer = observer
+        """Sees the items that this very service appended; None: nobody looks."""
         self.bus = bus
         self.clock = clock
         self.authorizer = authorizer
@@ -164,6 +174,8 @@ class TaskService:
 
     def published(self, task_id: TaskId, items: Sequence[AgentTaskItem]) -> None:
         """Tell whoever watches that the task has new items."""
+        if items and self._observer is not None:
+            self._observer(items)
         if items:
             version = items[-1].version
             self.bus.publish(f"task.{task_id}", {"task_id": task_id, "version": version})

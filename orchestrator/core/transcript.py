@@ -1,5 +1,7 @@
 """The log of a task as people read it: ``[STEP n] [EXPLANATION] [TOOL] [TOOL_RESULT] [FINAL]``."""
 
+from collections.abc import Sequence
+
 from orchestrator.core import facts
 from orchestrator.core.facts import CallId
 from orchestrator.core.items import AgentTaskItem
@@ -12,7 +14,12 @@ class Transcript:
         self._step = 0
         self._calls: dict[CallId, facts.ToolCall] = {}
 
-    def lines(self, item: AgentTaskItem) -> list[str]:
+    def resume(self, step: int, calls: Sequence[facts.ToolCall]) -> None:
+        """Go on after ``step`` with the calls of the present step, as if they had been shown."""
+        self._step = step
+        self._calls.update((call.call_id, call) for call in calls)
+
+    def lines(self, item: AgentTaskItem) -> list[str]:  # noqa: C901, PLR0911 - one case per kind
         """The lines that one item adds; most add none."""
         fact = item.fact
         match fact:

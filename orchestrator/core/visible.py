@@ -10,7 +10,7 @@ _HIDDEN_LETTERS: Final = frozenset("\u115f\u1160\u3164\uffa0\u2800\u034f")
 
 
 def visible(text: str, *, limit: int | None = None) -> str:
-    """``text`` with control, bidi and invisible characters as ``\\u{…}`` escapes; newline and tab stay.
+    r"""``text`` with control, bidi and invisible characters as ``\u{…}`` escapes; newline and tab stay.
 
     ``limit``: at most that many characters of it, with the cut said; None: all.
     """

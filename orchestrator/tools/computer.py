@@ -297,6 +297,7 @@ def _sentence(error: ComputerFailed, shown: str) -> str:
         "too_large": f"{shown} is larger than the {MAX_BODY_BYTES} bytes that this version reads at once.",
         "no_space_for_safe_write": f"The computer's disk has no room to change {shown} safely: "
         f"{error.data.get('missing', 'some')} bytes are missing. Nothing was changed.",
-        "bad_path": f"ComputerCraft would silently change the name {shown} to {error.data.get('becomes', 'another')!r}.",
+        "bad_path": f"ComputerCraft would silently change the name {shown} to "
+        f"{error.data.get('becomes', 'another')!r}.",
     }
     return known.get(error.reason, f"{error.message} ({error.reason})")

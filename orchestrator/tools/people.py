@@ -1,4 +1,6 @@
-"""The tools that speak to people. In a running task the actor turns them into items of the journal;
+"""The tools that speak to people.
+
+In a running task the actor turns them into items of the journal;
 called by hand they only say what would happen.
 """
 
