@@ -37,7 +37,7 @@ class Console:
         """The terminal this program runs in; without one there is nobody to ask."""
         interactive = sys.stdin.isatty() and sys.stdout.isatty()
         color = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-        return cls(ask=input if interactive else None, color=color)
+        return cls(ask=_typed if interactive else None, color=color)
 
     def show(self, request: HitlResponse) -> None:
         """The whole request, every call in full."""
@@ -67,6 +67,14 @@ class Console:
         if line.startswith("  │ -"):
             return f"{_RED}{line}{_PLAIN}"
         return f"{_BOLD}{line}{_PLAIN}" if line.startswith("──") else line
+
+
+def _typed(prompt: str) -> str:
+    """What the person types; the end of the input (Ctrl-D) leaves as Ctrl-C does."""
+    try:
+        return input(prompt)
+    except EOFError:
+        raise KeyboardInterrupt from None
 
 
 def decision(request: HitlResponse, action: Any, reason: str = "") -> ResumeRequest:

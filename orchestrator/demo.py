@@ -2,10 +2,10 @@
 
 import contextlib
 import os
-import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -82,7 +82,8 @@ def _keep(url: str, home: Path, console: Console) -> None:
     console.say(f"  export CC_ORCHESTRATOR_URL={url} CC_ORCHESTRATOR_TOKEN=$(cat '{home / 'admin.token'}')")
     console.say(f'  cc-orchestrator run "{PROMPT}" --computer {COMPUTER}')
     with contextlib.suppress(KeyboardInterrupt):
-        signal.pause()
+        while True:
+            time.sleep(3600)
 
 
 @contextlib.contextmanager

@@ -172,7 +172,7 @@ class _Looking:
         run_id = RunId("o" + secrets.token_hex(8))
         number = await self.world.store.allot_number(computer)
         try:
-            return await computers.call(
+            result = await computers.call(
                 computer,
                 run_id=run_id,
                 task_id="",
@@ -182,8 +182,11 @@ class _Looking:
                 body=body,
                 wait_s=wait_s,
             )
-        finally:
+        except ComputerFailed:
             await self.world.acknowledge(computer, run_id)
+            raise
+        await self.world.acknowledge(computer, run_id)
+        return result
 
 
 @dataclass

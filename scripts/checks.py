@@ -115,6 +115,11 @@ def bundle(options: Options) -> Outcome:
     return judged([sys.executable, "scripts/bundle_client.py", "--check"], options)
 
 
+def docs(options: Options) -> Outcome:
+    """Whether the tables in the docs are those of the code."""
+    return judged([sys.executable, "scripts/docs.py", "--check"], options)
+
+
 def pytest(options: Options) -> Outcome:
     """All tests, Lua specs included; the branches of the core are counted on the way."""
     which = ("-o", f"session_timeout={DEEP_LIMIT_S}") if options.deep else ("-m", "not deep")
@@ -138,6 +143,7 @@ CHECKS: dict[str, Callable[[Options], Outcome]] = {
     "luacheck": luacheck,
     "stylua": stylua,
     "client bundle": bundle,
+    "tables in docs": docs,
     "pytest": pytest,
     "branches of core": core_coverage,
 }

@@ -87,8 +87,7 @@ def _apply(task: AgentTask, item: AgentTaskItem) -> AgentTask:  # noqa: C901, PL
         case facts.QuestionAsked():
             return _update(task, fact.call_id, "ask", question_id=fact.question_id)
         case facts.QuestionAnswered():
-            asked = next(record for record in task.calls if record.question_id == fact.question_id)
-            return _update(task, asked.call_id, "answer", ok=True, result=fact.answer)
+            return _answered(task, fact)
         case facts.StatusSent():
             return _update(task, fact.call_id, "succeed", ok=True, result="Status sent.")
         case facts.CancelRequested():
@@ -223,6 +222,9 @@ def _request_ended(task: AgentTask, fact: facts.RequestEnded, actor_id: str) -> 
         task = _update(task, call_id, fact.end, **ended)
     if task.request is None or task.request.request_id != fact.request_id:
         return task
+    still_open = tuple(call_id for call_id in task.request.call_ids if call_id not in fact.call_ids)
+    if still_open:
+        return replace(task, request=replace(task.request, call_ids=still_open))
     done = ClosedRequest(task.request.request_id, fact.end, actor_id)
     return replace(task, request=None, closed=(*task.closed, done))
 
@@ -265,6 +267,13 @@ def _settled(task: AgentTask, fact: facts.ToolSettled) -> AgentTask:
         case "unknown":
             return _update(task, fact.call_id, "unknown", note=fact.reason)
     assert_never(fact.state)
+
+
+def _answered(task: AgentTask, fact: facts.QuestionAnswered) -> AgentTask:
+    asked = next((record for record in task.calls if record.question_id == fact.question_id), None)
+    if asked is None:
+        raise InvalidDecision(f"The present step has no question {fact.question_id!r}.")
+    return _update(task, asked.call_id, "answer", ok=True, result=fact.answer)
 
 
 def _update(task: AgentTask, call_id: CallId, event: CallEvent, **changes: Any) -> AgentTask:

@@ -126,20 +126,25 @@ def decode_item(data: bytes | str) -> AgentTaskItem:
     Raises NewerSchema for a record of a newer version, InvalidRequest for one that is no item.
     """
     try:
-        return _ITEM.validate_json(data)
+        item = _ITEM.validate_json(data)
     except ValidationError as error:
-        schema = _schema_of(data)
-        if schema is not None and schema > SCHEMA_VERSION:
-            raise NewerSchema(
-                f"An item has schema {schema}; this version reads up to {SCHEMA_VERSION}.",
-                remedy="Start a newer version of cc-orchestrator on this store.",
-            ) from None
+        _refuse_newer(_schema_of(data))
         raise InvalidRequest(f"An item of the journal cannot be read: {error.errors()[0]['msg']}.") from None
+    _refuse_newer(item.schema_version)
+    return item
 
 
-def _schema_of(data: bytes | str) -> int | None:
+def _schema_of(data: bytes | str) -> int:
     try:
         schema = json.loads(data).get("schema")
     except (ValueError, AttributeError):
-        return None
-    return schema if isinstance(schema, int) else None
+        return SCHEMA_VERSION
+    return schema if isinstance(schema, int) else SCHEMA_VERSION
+
+
+def _refuse_newer(schema: int) -> None:
+    if schema > SCHEMA_VERSION:
+        raise NewerSchema(
+            f"An item has schema {schema}; this version reads up to {SCHEMA_VERSION}.",
+            remedy="Start a newer version of cc-orchestrator on this store.",
+        )

@@ -186,7 +186,7 @@ class ComputerLink:
         params: Mapping[str, Any],
         body: bytes | None = None,
     ) -> None:
-        """Queue a call's frame; ``body`` None: it has none. Raises FrameRefused, and queues nothing, when it is too large."""
+        """Queue a call's frame; ``body`` None: it has none. Raises FrameRefused and queues nothing when too large."""
         described = None if body is None else wire.whole(body)
         message = wire.Call(
             call_id=run_id, task=task_id, number=number, method=method, params=dict(params), body=described

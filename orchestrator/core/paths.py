@@ -2,7 +2,7 @@
 
 Ten spellings of ``/startup.lua`` reach one file in the game; rules and claims see only the
 canonical one. The steps and their order are those of CC: Tweaked's ``FileSystem.sanitizePath``
-(FileSystem.java, 1.113.1).
+(FileSystem.java, 1.113.1), but for names too long for the game, which are refused, not cut.
 """
 
 import re
@@ -13,7 +13,8 @@ from orchestrator.core.errors import UnsafePath
 
 MAX_PATH_BYTES: Final = 500
 """So that a path fits the header of a frame six times over (each byte may be ``\\u00XX``)."""
-_PART_LIMIT: Final = 255
+MAX_PART_BYTES: Final = 255
+"""The game cuts a longer name, which can leave another path (even ``..``) than the one that was judged."""
 _DROPPED: Final = re.compile('[\\x00-\\x1f"*:<>?|]')
 _DOTS: Final = re.compile(r"^\.{3,}$")
 
@@ -21,7 +22,7 @@ _DOTS: Final = re.compile(r"^\.{3,}$")
 def canonical_path(path: str) -> str:
     """``path`` as the computer's file system will read it; the root is ``""``.
 
-    Raises UnsafePath when it climbs above the root or is longer than 500 bytes.
+    Raises UnsafePath when it climbs above the root, or is longer than 500 bytes, a name in it than 255.
     """
     cleaned = _DROPPED.sub("", path.replace("\\", "/"))
     parts: list[str] = []
@@ -34,7 +35,9 @@ def canonical_path(path: str) -> str:
                 raise UnsafePath(f"The path {path!r} climbs above the root.", remedy="Leave out the leading '..'.")
             parts.pop()
             continue
-        parts.append(part[:_PART_LIMIT].strip(" \t") if len(part) >= _PART_LIMIT else part)
+        if len(part.encode("utf-8", "surrogatepass")) > MAX_PART_BYTES:
+            raise UnsafePath(f"A name in the path has more than {MAX_PART_BYTES} bytes.", remedy="Use shorter names.")
+        parts.append(part)
     canonical = "/".join(parts)
     if len(canonical.encode("utf-8", "surrogatepass")) > MAX_PATH_BYTES:
         raise UnsafePath(f"The path has more than {MAX_PATH_BYTES} bytes.", remedy="Use a shorter path.")
@@ -54,7 +57,7 @@ def _compiled(pattern: str, ignore_case: bool) -> re.Pattern[str]:
     out: list[str] = []
     rest = pattern.lstrip("/")
     while rest:
-        if rest.startswith("/**") and rest in ("/**",):
+        if rest == "/**":
             out.append("(?:/.*)?")
             rest = ""
         elif rest.startswith("**/"):

@@ -6,6 +6,7 @@ and nothing that is incomplete is taken.
 """
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, NoReturn, TypeVar
@@ -18,6 +19,8 @@ MAX_CALLS: Final = 4
 MAX_REPLY_CHARS: Final = 400_000
 """Above any sane token limit; bounds what the reader looks at."""
 _MAX_DEPTH: Final = 40
+_SHOWN_CHARS: Final = 60
+"""Of what the model made up, such as a key, this much comes back in the sentence that refuses it."""
 _FENCE: Final = re.compile(r"\A```[A-Za-z0-9_-]*[ \t]*\r?\n(.*?)\r?\n?```\Z", re.DOTALL)
 _STRUCTURE: Final = re.compile(r'\\.|["\[\]{}]', re.DOTALL)
 
@@ -183,7 +186,7 @@ def read_reply(
         return _validated(FinalResult, value)
     if kind == "tool":
         return _checked(_validated(ToolRequest, value), TOOL_ARGS if tools is None else tools)
-    _refuse(f'Your reply has kind {json.dumps(kind)[:40]}. The kind is "tool" or "final".')
+    _refuse(f'Your reply has kind {json.dumps(kind)[:_SHOWN_CHARS]}. The kind is "tool" or "final".')
 
 
 def canonical_args(
@@ -195,7 +198,7 @@ def canonical_args(
     """
     model = tools.get(tool)
     if model is None:
-        _refuse(f"There is no tool {tool[:60]!r}. The tools are: {', '.join(sorted(tools))}.")
+        _refuse(f"There is no tool {tool[:_SHOWN_CHARS]!r}. The tools are: {', '.join(sorted(tools))}.")
     try:
         return model.model_validate(dict(args)).model_dump(mode="json", exclude_defaults=True)
     except ValidationError as error:
@@ -216,7 +219,13 @@ def _load(text: str) -> Any:
     if _depth(text) > _MAX_DEPTH:
         _refuse(f"Your reply nests deeper than {_MAX_DEPTH} levels. Send a flat JSON object.")
     try:
-        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_int=_bounded_int)
+        value = json.loads(
+            text,
+            object_pairs_hook=_unique,
+            parse_constant=_no_constant,
+            parse_int=_bounded_int,
+            parse_float=_finite_float,
+        )
     except json.JSONDecodeError as error:
         _refuse(
             f"Your reply is not valid JSON: {error.msg} at line {error.lineno}, column {error.colno}. "
@@ -248,7 +257,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            _refuse(f"Your reply has the key {key[:40]!r} twice. Send it once.")
+            _refuse(f"Your reply has the key {key[:_SHOWN_CHARS]!r} twice. Send it once.")
         found[key] = value
     return found
 
@@ -261,6 +270,13 @@ def _bounded_int(digits: str) -> int:
     if len(digits) > 18:
         _refuse("Your reply has a number with more than 18 digits.")
     return int(digits)
+
+
+def _finite_float(digits: str) -> float:
+    value = float(digits)
+    if math.isinf(value):
+        _refuse(f"Your reply has the number {digits[:_SHOWN_CHARS]}, which is too large.")
+    return value
 
 
 def _no_surrogates(text: str, value: Any) -> None:
@@ -290,7 +306,7 @@ def _checked(request: ToolRequest, tools: Mapping[str, type[BaseModel]]) -> Tool
 
 def _first(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False)[0]
-    where = ".".join(str(part) for part in first["loc"])
+    where = ".".join(str(part)[:_SHOWN_CHARS] for part in first["loc"])
     message = str(first["msg"]).removeprefix("Value error, ")
     return f"{where}: {message}" if where else message
 

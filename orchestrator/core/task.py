@@ -71,11 +71,20 @@ PHASE_TABLE: Final[Mapping[Phase, Mapping[str, Phase]]] = {
     Phase.ASKED: _row(Phase.ASKED, model_asked=Phase.ASKED, model_replied=Phase.REPLIED, limit_reached=Phase.ASKED),
     Phase.REPLIED: _row(Phase.REPLIED, reply_refused=Phase.THINKING, calls_proposed=Phase.ACTING),
     Phase.ACTING: _row(Phase.ACTING, **_WORK),
-    Phase.REVIEWING: _row(Phase.REVIEWING, **_WORK, decision_recorded=Phase.ACTING),
+    Phase.REVIEWING: _row(
+        Phase.REVIEWING,
+        **{kind: target for kind, target in _WORK.items() if kind != "review_requested"},
+        decision_recorded=Phase.ACTING,
+        question_answered=Phase.ACTING,
+    ),
     Phase.ANSWERING: _row(Phase.ANSWERING, **_WORK, question_answered=Phase.ACTING),
     Phase.ENDED: {"tool_finished": Phase.ENDED, "tool_settled": Phase.ENDED},
 }
-"""Phase to fact kind to phase; a missing key is a fact that cannot happen then."""
+"""Phase to fact kind to phase; a missing key is a fact that cannot happen then.
+
+One request is open at a time. A question may be open beside it, since an approved ``ask_user``
+runs while its siblings still wait for a decision.
+"""
 
 _STATUS: Final[Mapping[Phase, TaskStatus]] = {
     Phase.NEW: TaskStatus.QUEUED,
