@@ -81,6 +81,7 @@ stds.cc_makes = {
     "redstone",
     "rs",
     "settings",
+    "shell",
     "sleep",
     "term",
     "textutils",

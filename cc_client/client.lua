@@ -231,7 +231,9 @@ function Calls:acknowledge(id, number)
   end
   self.retained[id] = nil
   local swap = entry and Swap.find(id)
-  if swap then
+  if swap and entry.state == "unknown" then
+    swap:keep()
+  elseif swap then
     swap:remove()
   end
   return true
@@ -1395,8 +1397,8 @@ local function describe(host)
   local label = (os.getComputerLabel())
   return {
     id = os.getComputerID(),
-    label = label and label:sub(1, 256),
-    host = host:sub(1, 256),
+    label = label and label:sub(1, 64),
+    host = host:sub(1, 128),
     family = family(),
     boot = nonce.name(),
     client = main.VERSION,
@@ -1684,8 +1686,8 @@ local function after_step(swap, shot, data, hash)
   if stepped then
     return done(data, nil, hash)
   end
-  local sentence = "The change failed half way; what was there is kept beside the journal."
-  return { ok = false, code = "internal", message = sentence, data = {}, unknown = unknown }
+  local sentence = "The change failed half way; what was there is kept in " .. swap.old .. "."
+  return { ok = false, code = "outcome_unknown", message = sentence, data = {}, unknown = unknown }
 end
 function methods.fs_write(params, body, has_body, job)
   check(params, { "path", "if_hash" })
@@ -1759,8 +1761,10 @@ function methods.shell(params, body, has_body, job)
     bad("The body must name a program first.")
   end
   return after_start(function()
-    if resolve(list[1]) ~= params.path then
-      failure.raise("stale", "The word means another program now.", { actual = files.ABSENT })
+    local path = resolve(list[1])
+    if path ~= params.path then
+      local actual = files.snapshot(path, job.pause).hash
+      failure.raise("stale", "The word means another program now.", { actual = actual, path = path })
     end
     return run(params, { table.unpack(list, 2) }, job)
   end)
@@ -2339,6 +2343,9 @@ function Swap:remove()
   if disk.try(fs.delete, self.old) and disk.try(fs.delete, self.new) then
     disk.try(fs.delete, self.plan)
   end
+end
+function Swap:keep()
+  disk.try(fs.delete, self.plan)
 end
 function Swap.find(id)
   for _, mount in ipairs(Swap.mounts()) do

@@ -21,6 +21,10 @@ from orchestrator.tools.deps import CCAgentDeps
 from orchestrator.tools.registry import TOOL_REGISTRY
 
 
+OUTCOME_UNKNOWN = "outcome_unknown"
+"""The client's code for a change that failed half way and could not be taken back."""
+
+
 @dataclass
 class World:
     """Computers, workspace and mode of one orchestrator (or of one library call)."""
@@ -116,6 +120,8 @@ class World:
         try:
             text = await self._perform(record, _Replaying(answer.result))
         except ComputerFailed as error:
+            if error.reason == OUTCOME_UNKNOWN:
+                return _settled(record, "unknown", reason=error.message)
             return _settled(record, "finished", ok=False, text=str(error), reason=error.reason)
         except ToolFailed as error:
             return _settled(record, "finished", ok=False, text=str(error))

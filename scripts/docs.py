@@ -5,16 +5,17 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from orchestrator.core.approval import CALL_TABLE
 from orchestrator.core.link import LINK_TABLE
 from orchestrator.core.task import PHASE_TABLE
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "design.md"
-TABLES: dict[str, Mapping[str, Mapping[str, str]]] = {"phases": PHASE_TABLE, "calls": CALL_TABLE, "link": LINK_TABLE}
+TABLES: dict[str, Mapping[Any, Mapping[Any, Any]]] = {"phases": PHASE_TABLE, "calls": CALL_TABLE, "link": LINK_TABLE}
 
 
-def table(states: Mapping[str, Mapping[str, str]]) -> str:
+def table(states: Mapping[Any, Mapping[Any, Any]]) -> str:
     """A machine as a table: a row for each state, what may happen in it, and where that leads."""
     lines = ["| state | what may happen, and the state after it |", "| --- | --- |"]
     for state, events in states.items():
@@ -28,7 +29,8 @@ def drawn(page: str) -> str:
     """The page with every table drawn anew."""
     for name, states in TABLES.items():
         pattern = re.compile(rf"(<!-- table:{name} -->\n).*?(<!-- end -->)", re.DOTALL)
-        page = pattern.sub(lambda match, states=states: f"{match[1]}{table(states)}\n{match[2]}", page)
+        text = table(states)
+        page = pattern.sub(rf"\g<1>{text}\n\g<2>", page)
     return page
 
 

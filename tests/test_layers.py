@@ -31,7 +31,7 @@ ROOMS: dict[str, frozenset[str]] = {
     "hub": ADAPTERS,
     # what works with them; the library form in `runner` composes a run of its own: a model by name, a store in memory
     "world": ADAPTERS | {"tools"},
-    "actor": ADAPTERS | {"tasks", "world"},
+    "actor": ADAPTERS | {"tasks", "tools", "world"},
     "runner": ADAPTERS | {"tasks", "tools", "world", "actor"} | {"model", "store", "bus"},
     "web": ADAPTERS | {"tasks"},
     "testing": ADAPTERS,

@@ -269,7 +269,9 @@ function Calls:acknowledge(id, number)
   end
   self.retained[id] = nil
   local swap = entry and Swap.find(id)
-  if swap then
+  if swap and entry.state == "unknown" then
+    swap:keep()
+  elseif swap then
     swap:remove()
   end
   return true

@@ -58,8 +58,9 @@ local function describe(host)
   local label = (os.getComputerLabel())
   return {
     id = os.getComputerID(),
-    label = label and label:sub(1, 256),
-    host = host:sub(1, 256),
+    -- Cut so that hello fits a header also with every byte escaped and 72 ids.
+    label = label and label:sub(1, 64),
+    host = host:sub(1, 128),
     family = family(),
     boot = nonce.name(),
     client = main.VERSION,

@@ -219,8 +219,8 @@ local function after_step(swap, shot, data, hash)
   if stepped then
     return done(data, nil, hash)
   end
-  local sentence = "The change failed half way; what was there is kept beside the journal."
-  return { ok = false, code = "internal", message = sentence, data = {}, unknown = unknown }
+  local sentence = "The change failed half way; what was there is kept in " .. swap.old .. "."
+  return { ok = false, code = "outcome_unknown", message = sentence, data = {}, unknown = unknown }
 end
 
 function methods.fs_write(params, body, has_body, job)
@@ -303,8 +303,10 @@ function methods.shell(params, body, has_body, job)
     bad("The body must name a program first.")
   end
   return after_start(function()
-    if resolve(list[1]) ~= params.path then
-      failure.raise("stale", "The word means another program now.", { actual = files.ABSENT })
+    local path = resolve(list[1])
+    if path ~= params.path then
+      local actual = files.snapshot(path, job.pause).hash
+      failure.raise("stale", "The word means another program now.", { actual = actual, path = path })
     end
     return run(params, { table.unpack(list, 2) }, job)
   end)

@@ -138,6 +138,11 @@ function Swap:remove()
   end
 end
 
+--- Leaves the files of an unknown outcome for a person, for good: without a plan no boot removes them.
+function Swap:keep()
+  disk.try(fs.delete, self.plan)
+end
+
 --- The swap files of a call on whatever mount they are, or nil.
 function Swap.find(id)
   for _, mount in ipairs(Swap.mounts()) do

@@ -176,8 +176,12 @@ end
 local function list_of(name)
   local call = path_function(name)
   return function(path)
+    local ok, text = pcall(call, path)
+    if not ok then
+      error(text, 2)
+    end
     local list = {}
-    for entry in call(path):gmatch("[^%z]+") do
+    for entry in text:gmatch("[^%z]+") do
       list[#list + 1] = entry
     end
     return list

@@ -12,7 +12,7 @@ from orchestrator.core.items import SYSTEM
 from orchestrator.core.task import CallRecord
 from orchestrator.core.wire import RunId
 from orchestrator.tasks import new_request_id
-from orchestrator.world import World
+from orchestrator.world import OUTCOME_UNKNOWN, World
 
 MAX_VOIDS = 5
 """Runs of one call that the computer refused before that is told to the model as its result."""
@@ -89,7 +89,7 @@ class Calls:
         except (CallVoid, ComputerAway) as void:
             return await self._void(record, run_id, void)
         except ComputerFailed as error:
-            await self._finished(record, run_id, ok=False, text=str(error), code=error.reason)
+            await self._failed(record, run_id, error)
         except ToolFailed as error:
             await self._finished(record, run_id, ok=False, text=str(error), code=error.code)
         else:
@@ -106,6 +106,13 @@ class Calls:
         settled = facts.ToolSettled(call_id=record.call_id, run_id=run_id, state="void", reason=str(void))
         await self.journal.happened(settled, SYSTEM)
         return BUSY_S if isinstance(void, CallVoid) and void.reason != "below_fence" else None
+
+    async def _failed(self, record: CallRecord, run_id: RunId, error: ComputerFailed) -> None:
+        if error.reason != OUTCOME_UNKNOWN:
+            await self._finished(record, run_id, ok=False, text=str(error), code=error.reason)
+            return
+        unknown = facts.ToolSettled(call_id=record.call_id, run_id=run_id, state="unknown", reason=error.message)
+        await self.journal.happened(unknown, of_computer(record.call.computer))
 
     async def _finished(
         self, record: CallRecord, run_id: RunId, *, ok: bool, text: str, code: str | None = None

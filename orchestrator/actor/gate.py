@@ -21,6 +21,7 @@ from orchestrator.core.policy import (
 )
 from orchestrator.core.task import CallRecord
 from orchestrator.tasks import new_request_id
+from orchestrator.tools.deps import ABSENT
 from orchestrator.world import World
 
 _TWICE = "The same call stands twice in one reply; the first one counts."
@@ -115,7 +116,7 @@ class Gate:
 
     async def _expected(self, record: CallRecord) -> Observed:
         """What the run must find: what was shown, or, where nobody had to be asked, what is there now."""
-        if record.observed is not None:
+        if record.observed is not None and not _absent_program(record, record.observed):
             return record.observed
         if not record.mutates:
             return Observed(state={})
@@ -133,3 +134,8 @@ class Gate:
             request_id=record.request_id, end="superseded", call_ids=(record.call_id,), reason=verdict.reason
         )
         await self.journal.intend(ended)
+
+
+def _absent_program(record: CallRecord, observed: Observed) -> bool:
+    """A program that was not there when it was shown: a sibling may have written it since, so look again."""
+    return record.call.tool in ("cc_run_program", "cc_shell") and ABSENT in observed.state.values()

@@ -12,7 +12,7 @@ from typing import assert_never
 from orchestrator.core import facts
 from orchestrator.core.approval import DECISIONS, CallDecision, CallState, ResumeRequest, request_digest
 from orchestrator.core.errors import InvalidDecision, NotFound, NotPending, TaskEnded
-from orchestrator.core.facts import CallId, Fact, QuestionId, RequestId
+from orchestrator.core.facts import CallId, DecisionAction, Fact, OnReject, QuestionId, RequestId
 from orchestrator.core.task import AgentTask, CallRecord, ClosedRequest, Phase
 
 
@@ -60,8 +60,7 @@ def decide(task: AgentTask, command: Command) -> tuple[Fact, ...]:
 
 
 def _decide(task: AgentTask, command: Decide) -> tuple[Fact, ...]:
-    repeated = _repeated(task, command)
-    if repeated is not None:
+    if _repeated(task, command):
         return ()
     request = task.request
     if request is None or request.request_id != command.request_id:
@@ -108,13 +107,11 @@ def _ending(task: AgentTask, left: list[CallRecord], message: str, status_reason
 
 
 def _per_call(task: AgentTask, resume: ResumeRequest) -> tuple[CallDecision, ...]:
-    if resume.decisions is not None:
-        ids = [one.call_id for one in resume.decisions]
-        if len(set(ids)) != len(ids):
-            raise InvalidDecision("A call is decided twice in one request.", remedy="Decide each call once.")
-        return resume.decisions
     if resume.action is None:
-        return ()
+        decisions = resume.decisions or ()
+        if len({one.call_id for one in decisions}) != len(decisions):
+            raise InvalidDecision("A call is decided twice in one request.", remedy="Decide each call once.")
+        return decisions
     pending = task.pending_tool_calls
     whole = request_digest(tuple(record.action_digest or "" for record in pending))
     if resume.expected_digest is not None and resume.expected_digest != whole:
@@ -150,26 +147,33 @@ def _bound(task: AgentTask, wanted: CallDecision, command: Decide) -> facts.Deci
     )
 
 
-def _repeated(task: AgentTask, command: Decide) -> ClosedRequest | None:
-    """The same decision by the same person, or the same idempotency key, made before: hitl.md D6."""
-    for closed in task.closed:
-        if closed.request_id != command.request_id or closed.actor_id != command.by:
-            continue
-        key = command.resume.idempotency_key
-        if key and closed.key == key:
-            return closed
-        actions = {one.call_id: one.action for one in closed.decisions}
-        if command.resume.decisions is not None:
-            same = {one.call_id: one.action for one in command.resume.decisions} == actions
-        else:
-            same = (
-                bool(actions)
-                and set(actions.values()) == {command.resume.action}
-                and (task.request is None or task.request.request_id != command.request_id)
-            )
-        if same:
-            return closed
-    return None
+def _repeated(task: AgentTask, command: Decide) -> bool:
+    """Whether this person made this very decision before, so that it is carried out already: hitl.md D6.
+
+    A decision on the whole is the same as the one that closed the request. Raises InvalidDecision
+    where the idempotency key came with another decision.
+    """
+    resume = command.resume
+    earlier = [closed for closed in task.closed if closed.request_id == command.request_id]
+    still_open = task.request is not None and task.request.request_id == command.request_id
+    whole = [] if still_open else earlier[-1:]
+    comparable = earlier if resume.decisions is not None else whole
+    if any(closed.actor_id == command.by and _same(task, resume, closed) for closed in comparable):
+        return True
+    key = resume.idempotency_key
+    if key and any(closed.actor_id == command.by and closed.key == key for closed in earlier):
+        raise InvalidDecision("This idempotency key came with another decision.", remedy="Take a new key for this one.")
+    return False
+
+
+def _same(task: AgentTask, resume: ResumeRequest, closed: ClosedRequest) -> bool:
+    def meant(action: DecisionAction | None, on_reject: OnReject | None) -> tuple[str | None, str | None]:
+        return action, (on_reject or task.on_reject) if action == "reject" else None
+
+    made = {one.call_id: meant(one.action, one.on_reject) for one in closed.decisions}
+    if resume.decisions is None:
+        return set(made.values()) == {meant(resume.action, resume.on_reject)}
+    return made == {one.call_id: meant(one.action, one.on_reject) for one in resume.decisions}
 
 
 def _why_closed(task: AgentTask, request_id: RequestId) -> str:

@@ -167,7 +167,9 @@ class ComputerLink:
         return out
 
     def welcome(self, *, number: int, computer: str) -> None:
-        """Take the computer in; its fence goes to ``number``."""
+        """Take the computer in; its fence goes to ``number``. A link that closed meanwhile stays closed."""
+        if self.state is LinkState.CLOSED:
+            return
         self.state = LinkState.READY
         self._send(wire.Welcome(number=number, computer=wire.to_wire(computer)))
 

@@ -52,6 +52,15 @@ def path_matches(pattern: str, canonical: str, *, ignore_case: bool) -> bool:
     return _compiled(pattern, ignore_case).fullmatch(canonical) is not None
 
 
+def can_match(pattern: str) -> bool:
+    r"""Whether any canonical path can match a glob: ``rom/``, ``./rom`` or ``a\\b`` would silently match nothing."""
+    plain = pattern.lstrip("/").replace("*", "x").replace("?", "x")
+    try:
+        return canonical_path(plain) == plain
+    except UnsafePath:
+        return False
+
+
 @lru_cache(maxsize=1024)
 def _compiled(pattern: str, ignore_case: bool) -> re.Pattern[str]:
     out: list[str] = []

@@ -15,13 +15,13 @@ import tomllib
 from collections.abc import Mapping
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, Final, Literal, Protocol, Self
+from typing import Annotated, Any, Final, Literal, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from orchestrator.core.default_policy import DEFAULT_POLICY_TOML
 from orchestrator.core.errors import PolicyInvalid, UnsafePath
-from orchestrator.core.paths import canonical_path, path_matches
+from orchestrator.core.paths import can_match, canonical_path, path_matches
 
 logger = logging.getLogger(__name__)
 
@@ -116,6 +116,11 @@ BUILT_IN_CATALOG: Final[ToolCatalog] = {
 }
 
 
+Family = Literal["computer", "advanced", "turtle", "pocket", "command"]
+OneOrMore = Annotated[tuple[str, ...], Field(min_length=1)]
+"""An empty list would match nothing, and a rule that denies must never do that by mistake (hitl.md P9)."""
+
+
 class PolicyRule(_Value):
     """One rule: matches when each given predicate matches; an absent predicate matches all."""
 
@@ -123,24 +128,27 @@ class PolicyRule(_Value):
     effect: Effect
     tools: tuple[str, ...] = Field(min_length=1)
     """Exact tool names, or ``*`` alone."""
-    paths: tuple[str, ...] | None = None
+    paths: OneOrMore | None = None
     """Globs on the canonical path; matches when any path argument matches any glob."""
-    programs: tuple[str, ...] | None = None
+    programs: OneOrMore | None = None
     """Globs on the resolved path of the program that would run."""
-    computers: tuple[str, ...] | None = None
+    computers: OneOrMore | None = None
     """Globs on the computer's name."""
-    families: tuple[Literal["computer", "advanced", "turtle", "pocket", "command"], ...] | None = None
+    families: Annotated[tuple[Family, ...], Field(min_length=1)] | None = None
     risk: RiskLevel | None = None
     """Raises the risk of the calls it matches; never lowers it."""
     reason: str = ""
 
     @model_validator(mode="after")
-    def _tools_are_exact(self) -> Self:
+    def _can_match(self) -> Self:
         if "*" in self.tools and self.tools != ("*",):
             raise ValueError("'*' stands alone in tools; name the tools or write only '*'")
         odd = [name for name in self.tools if name != "*" and not name.replace("_", "").isalnum()]
         if odd:
             raise ValueError(f"tools are exact names, not patterns: {', '.join(odd)}")
+        dead = [glob for glob in (*(self.paths or ()), *(self.programs or ())) if not can_match(glob)]
+        if dead:
+            raise ValueError(f"no canonical path can match: {', '.join(map(repr, dead))}")
         return self
 
 

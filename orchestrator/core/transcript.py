@@ -1,10 +1,12 @@
 """The log of a task as people read it: ``[STEP n] [EXPLANATION] [TOOL] [TOOL_RESULT] [FINAL]``."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from orchestrator.core import facts
 from orchestrator.core.facts import CallId
 from orchestrator.core.items import AgentTaskItem
+from orchestrator.core.response import TOOL_ARGS
 
 
 class Transcript:
@@ -34,6 +36,7 @@ class Transcript:
                 return [f"[REVIEW] {self._waiting(fact)}"]
             case facts.DecisionRecorded():
                 said = ", ".join(f"{one.action} {self._name(one.call_id)}" for one in fact.decisions)
+                self._retried(fact)
                 return [f"[DECISION] {item.actor.id}: {said}"]
             case facts.RequestEnded() if fact.end != "canceled":
                 return [f"[REVIEW] {fact.end}: {fact.reason}"]
@@ -60,10 +63,15 @@ class Transcript:
         lines = [f"[EXPLANATION] {fact.explanation}"] if fact.explanation else []
         for call, verdict in zip(fact.calls, fact.evaluations, strict=True):
             self._calls[call.call_id] = call
-            lines.append(f"[TOOL] {call.tool}({call.args})")
+            lines.append(f"[TOOL] {call.tool}({_as_declared(call)})")
             if verdict.effect == "deny":
                 lines.append(f"[TOOL_RESULT] Denied by policy: {verdict.reason}")
         return lines
+
+    def _retried(self, fact: facts.DecisionRecorded) -> None:
+        for one in fact.decisions:
+            if one.retry_as is not None and one.call_id in self._calls:
+                self._calls[one.retry_as] = self._calls[one.call_id]
 
     def _waiting(self, fact: facts.ReviewRequested) -> str:
         names = ", ".join(self._name(one.call_id) for one in fact.calls)
@@ -82,3 +90,10 @@ class Transcript:
         lines = [f"[EXPLANATION] {fact.explanation}"] if fact.explanation else []
         success = fact.status == "Completed"
         return [*lines, f"[FINAL] Success={success}, Message={fact.message}"]
+
+
+def _as_declared(call: facts.ToolCall) -> dict[str, Any]:
+    """The arguments in the order in which the tool declares them; the journal sorts them."""
+    model = TOOL_ARGS.get(call.tool)
+    declared = [name for name in model.model_fields if name in call.args] if model else []
+    return {name: call.args[name] for name in dict.fromkeys((*declared, *call.args))}

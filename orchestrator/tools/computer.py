@@ -143,7 +143,12 @@ async def observe_shell(deps: CCAgentDeps, *, command: str) -> Observed:
 async def _observe_program(deps: CCAgentDeps, name: str) -> Observed:
     if deps.mode == "stub":
         return Observed(state={name: ABSENT}, program=name, note="Stub mode: nothing is run.")
-    stat = (await call_cc_command(deps.ws_client, "fs_stat", {"command": name})).data
+    try:
+        stat = (await call_cc_command(deps.ws_client, "fs_stat", {"command": name})).data
+    except ComputerFailed as error:
+        if error.reason != "not_found":
+            raise ToolFailed(_sentence(error, name)) from error
+        stat = {}
     if stat.get("kind") != "file":
         return Observed(state={canonical_path(name): ABSENT}, note=f"The computer finds no program {name} now.")
     program = str(stat["path"])

@@ -7,6 +7,8 @@ local SPECS = {
   "frames",
   "journal",
   "json",
+  "link",
+  "main",
   "programs",
   "session",
   "sha256",

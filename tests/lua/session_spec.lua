@@ -182,6 +182,30 @@ describe("session", function()
     expect(machine.disk.nodes.f).to_be("old")
   end)
 
+  it("runs what a word means, unless it means another program by now", function()
+    local here, machine = welcomed()
+    machine.disk.nodes.p, machine.disk.nodes.q = "return", "print(2)"
+    local means = "p"
+    shell = {
+      setDir = function() end,
+      resolveProgram = function()
+        return means
+      end,
+    }
+    local params = { path = "p", if_hash = sha256.hex("return"), timeout_s = 5 }
+    expect(here:call("r1", 5, "shell", params, '["word","argument"]').ok).to_be(true)
+    expect(here:call("r2", 5, "fs_stat", { command = "word" }).data.path).to_be("p")
+    means = "q"
+    local answer = here:call("r3", 5, "shell", params, '["word"]')
+    expect(answer.code).to_be("stale")
+    expect(answer.data).to_be({ actual = sha256.hex("print(2)"), path = "q" })
+    means = nil
+    expect(here:call("r4", 5, "shell", params, '["word"]').code).to_be("not_found")
+    expect(here:call("r5", 5, "shell", params, "[]").code).to_be("bad_params")
+    expect(here:call("r6", 5, "shell", params, "[1]").code).to_be("bad_params")
+    shell = nil
+  end)
+
   it("notices a change made between the hash and the step", function()
     local here, machine = welcomed()
     machine.disk.nodes.f = ("o"):rep(20000)

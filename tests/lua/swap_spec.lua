@@ -196,6 +196,42 @@ describe("swap", function()
     expect(first:call("run-2", 7, "fs_write", params_of(CASES[1]), big).ok).to_be(true)
   end)
 
+  it("puts the old file back when the new one cannot take its place", function()
+    local machine, first = prepared(CASES[1])
+    local move = fs.move
+    fs.move = function(from, to)
+      if from:find("%.new$") then
+        error("/" .. to .. ": Out of space", 0)
+      end
+      return move(from, to)
+    end
+    local result = first:call("run-1", 6, "fs_write", params_of(CASES[1]), NEW)
+    expect(result.code).to_be("no_space_for_safe_write")
+    expect(machine.disk.nodes["dir/file"]).to_be(OLD)
+    expect(swap_files(machine.disk)).to_be({})
+  end)
+
+  it("says unknown when not even that is possible, and keeps the old bytes for good", function()
+    local machine, first = prepared(CASES[1])
+    local move = fs.move
+    fs.move = function(from, to)
+      if from:find("swap/", 1, true) then
+        error("/" .. to .. ": Something broke", 0)
+      end
+      return move(from, to)
+    end
+    expect(first:call("run-1", 6, "fs_write", params_of(CASES[1]), NEW).ok).to_be(false)
+    expect(first:ask("run-1", 7).state).to_be("unknown")
+    expect(machine.disk.nodes[".cc-orchestrator/swap/run-1.old"]).to_be(OLD)
+    fs.move = move
+    local again = client.boot(machine):welcome(8)
+    expect(again:ask("run-1", 9).state).to_be("unknown")
+    again:receive({ type = "result_ack", call_id = "run-1", number = 10 })
+    client.boot(machine):welcome(11)
+    expect(swap_files(machine.disk)).to_be({ "run-1.new", "run-1.old" })
+    expect(machine.disk.nodes[".cc-orchestrator/swap/run-1.old"]).to_be(OLD)
+  end)
+
   it("leaves the swap files of another computer alone", function()
     local machine, first = prepared(CASES[5])
     machine.die_at(6)

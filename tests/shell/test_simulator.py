@@ -323,7 +323,7 @@ async def test_a_second_client_on_one_disk_stops_the_first(tmp_path: Path) -> No
 FILES = b"""
 fs.makeDir("a/b")
 local file = fs.open("a/b/c", "wb") file.write("12\\n34") file.close()
-print(pcall(fs.move, "a", "a/b"))
+print(pcall(fs.move, "a", "a/b/d"))
 print(pcall(fs.copy, "a/b/c", "a/b"))
 print(pcall(fs.list, "none"))
 print(fs.open("none", "rb"))
