@@ -14,6 +14,7 @@ local function swap_files(disk)
   for path in pairs(disk.nodes) do
     names[#names + 1] = path:match("swap/(.+)$")
   end
+  table.sort(names)
   return names
 end
 
