@@ -13,6 +13,7 @@ from pathlib import Path
 import uvicorn
 
 from orchestrator.bus import open_bus
+from orchestrator.clock import SystemClock
 from orchestrator.core.default_policy import DEFAULT_POLICY_TOML
 from orchestrator.core.errors import InvalidRequest, ModelFailed, PolicyInvalid
 from orchestrator.core.policy import Policy, load_policy
@@ -24,7 +25,7 @@ from orchestrator.ports import ChatMessage, ChatModel, Clock, ModelReply, Store
 from orchestrator.runner import Workers
 from orchestrator.settings import LOOPBACK, Settings
 from orchestrator.store import open_store
-from orchestrator.tasks import SystemClock, TaskService
+from orchestrator.tasks import TaskService
 from orchestrator.tools.workspace import DirectoryWorkspace
 from orchestrator.web.app import Doors
 from orchestrator.web.auth import TokenAuthorizer, check_approvers, issue_token, token_hash

@@ -66,6 +66,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     from orchestrator.settings import load_settings
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
     flags: dict[str, Any] = {
         "host": host,
         "port": port,

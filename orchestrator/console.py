@@ -105,14 +105,14 @@ def _call(call: RequestedCallView) -> list[str]:
     where = f" on computer {one_line(call.computer)}" if call.computer else " on this host"
     lines = [f"  {one_line(call.tool)}{where}"]
     for name, value in call.args.items():
-        if name == "content" and call.observed.diff is not None:
+        if name == "content" and call.observed.diff:
             continue
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         lines.extend(_field(name, text))
     if call.observed.program is not None:
         lines.append(f"  program: {one_line(call.observed.program)}")
     lines.extend(f"  found: {one_line(path) or '/'} {state}" for path, state in call.observed.state.items())
-    if call.observed.diff is not None:
+    if call.observed.diff:
         lines.extend(f"  │ {line}" for line in visible(call.observed.diff).splitlines())
     if call.observed.note:
         lines.append(f"  note: {visible(call.observed.note)}")

@@ -14,6 +14,7 @@ from typing import Any
 
 from orchestrator.actor import TaskActor
 from orchestrator.bus.local import LocalBus
+from orchestrator.clock import SystemClock
 from orchestrator.core.approval import CallDecision, ResumeRequest
 from orchestrator.core.errors import HitlInterventionRequired, LeaseLost, NotPending, OrchestratorError
 from orchestrator.core.facts import CallId, TaskId
@@ -26,7 +27,7 @@ from orchestrator.core.wire import ComputerId
 from orchestrator.model import as_chat_model
 from orchestrator.ports import ChatModel, Identity, Lease, Store
 from orchestrator.store.memory import InMemoryPersistenceManager
-from orchestrator.tasks import SystemClock, TaskService
+from orchestrator.tasks import TaskService
 from orchestrator.tools.deps import CCAgentDeps
 from orchestrator.world import World
 
@@ -175,7 +176,7 @@ async def execute_task_with_agent(
     Model or a name; ``policy`` None is the shipped one. Raises HitlInterventionRequired with all
     calls of the step where a person has to decide: call again with ``exc.task`` and ``decisions``.
     """
-    store = getattr(task, "store", None) or InMemoryPersistenceManager(clock=SystemClock())
+    store = getattr(task, "store", None) or InMemoryPersistenceManager()
     service = TaskService(
         store=store,
         bus=LocalBus(),
@@ -186,7 +187,7 @@ async def execute_task_with_agent(
     task_id = await _submitted(service, task, deps, max_steps)
     if decisions:
         await _decide(service, task_id, decisions)
-    await _act(service, task_id, deps, as_chat_model(model), policy or default_policy())
+    await _act(service, deps, as_chat_model(model), policy or default_policy())
     folded = await service.load(task_id)
     if folded.phase is Phase.ENDED and folded.ended is not None:
         ended = folded.ended
@@ -237,7 +238,15 @@ async def _decide(service: TaskService, task_id: TaskId, decisions: Mapping[Call
     await service.decide(task.request.request_id, resume, _CALLER)
 
 
-async def _act(service: TaskService, task_id: TaskId, deps: CCAgentDeps, model: ChatModel, policy: Policy) -> None:
+async def _act(service: TaskService, deps: CCAgentDeps, model: ChatModel, policy: Policy) -> None:
+    """Act until the one task of this journal waits for a person or is over."""
     world = World(store=service.store, workspace=deps.workspace, library=deps)
-    while (lease := await service.store.lease("library", LEASE_S)) is not None and lease.task_id == task_id:
-        await process_task(lease, service=service, world=world, model_for=lambda _: model, policy=lambda: policy)
+    while True:
+        lease = await service.store.lease("library", LEASE_S)
+        if lease is not None:
+            await process_task(lease, service=service, world=world, model_for=lambda _: model, policy=lambda: policy)
+            continue
+        due = await service.store.next_due()
+        if due is None:
+            return
+        await asyncio.sleep(max(0.0, (due - service.clock.now()).total_seconds()))

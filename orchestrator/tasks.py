@@ -9,7 +9,6 @@ import asyncio
 import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from orchestrator.core import facts
 from orchestrator.core.approval import (
@@ -31,14 +30,6 @@ from orchestrator.ports import Bus, Clock, Identity, RequestAuthorizer, Store, T
 
 _POLL_S = 5.0
 """How long a watcher trusts the bus: a lost hint costs at most this much."""
-
-
-class SystemClock:
-    """The clock of this machine."""
-
-    def now(self) -> datetime:
-        """The present time in UTC."""
-        return datetime.now(UTC)
 
 
 def new_task_id() -> TaskId:

@@ -20,7 +20,6 @@ from orchestrator.ports import CallResult, Computers, Lease, Settlement, Store, 
 from orchestrator.tools.deps import CCAgentDeps
 from orchestrator.tools.registry import TOOL_REGISTRY
 
-
 OUTCOME_UNKNOWN = "outcome_unknown"
 """The client's code for a change that failed half way and could not be taken back."""
 

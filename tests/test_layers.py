@@ -22,8 +22,9 @@ ROOMS: dict[str, frozenset[str]] = {
     # what is pure
     "core": frozenset({"core"}),
     "ports": frozenset({"core"}),
+    "clock": frozenset(),
     # what the ports are made of; none of them knows another
-    "store": ADAPTERS,
+    "store": ADAPTERS | {"clock"},
     "bus": ADAPTERS,
     "model": ADAPTERS,
     "tools": ADAPTERS,
@@ -32,7 +33,7 @@ ROOMS: dict[str, frozenset[str]] = {
     # what works with them; the library form in `runner` composes a run of its own: a model by name, a store in memory
     "world": ADAPTERS | {"tools"},
     "actor": ADAPTERS | {"tasks", "tools", "world"},
-    "runner": ADAPTERS | {"tasks", "tools", "world", "actor"} | {"model", "store", "bus"},
+    "runner": ADAPTERS | {"clock", "tasks", "tools", "world", "actor"} | {"model", "store", "bus"},
     "web": ADAPTERS | {"tasks"},
     "testing": ADAPTERS,
     # what stands beside

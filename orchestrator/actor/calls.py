@@ -6,7 +6,14 @@ from orchestrator.actor.gate import Gate
 from orchestrator.actor.journal import TaskJournal, of_computer
 from orchestrator.core import effects as todo
 from orchestrator.core import facts
-from orchestrator.core.errors import CallVoid, ComputerAway, ComputerFailed, OrchestratorError, ToolFailed
+from orchestrator.core.errors import (
+    CallVoid,
+    ComputerAway,
+    ComputerFailed,
+    InvalidRequest,
+    OrchestratorError,
+    ToolFailed,
+)
 from orchestrator.core.facts import CallId, Observed, QuestionId
 from orchestrator.core.items import SYSTEM
 from orchestrator.core.task import CallRecord
@@ -74,14 +81,14 @@ class Calls:
         finally:
             self.mine.discard(run_id)
 
-    async def _prepare(self, record: CallRecord, run_id: RunId) -> ToolFailed | None:
+    async def _prepare(self, record: CallRecord, run_id: RunId) -> OrchestratorError | None:
         try:
             await self.world.prepare(record, run_id)
-        except ToolFailed as error:
+        except (ToolFailed, InvalidRequest) as error:
             return error
         return None
 
-    async def _inside(self, record: CallRecord, run_id: RunId, unprepared: ToolFailed | None) -> float | None:
+    async def _inside(self, record: CallRecord, run_id: RunId, unprepared: OrchestratorError | None) -> float | None:
         try:
             if unprepared is not None:
                 raise unprepared
@@ -90,7 +97,7 @@ class Calls:
             return await self._void(record, run_id, void)
         except ComputerFailed as error:
             await self._failed(record, run_id, error)
-        except ToolFailed as error:
+        except (ToolFailed, InvalidRequest) as error:
             await self._finished(record, run_id, ok=False, text=str(error), code=error.code)
         else:
             await self._finished(record, run_id, ok=True, text=text)

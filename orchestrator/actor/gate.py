@@ -7,7 +7,7 @@ from orchestrator.actor.journal import TaskJournal
 from orchestrator.core import effects as todo
 from orchestrator.core import facts
 from orchestrator.core.approval import CallState, action_digest, call_digest
-from orchestrator.core.errors import ComputerFailed, ToolFailed
+from orchestrator.core.errors import ComputerFailed, InvalidRequest, ToolFailed
 from orchestrator.core.facts import Observed
 from orchestrator.core.policy import (
     BUILT_IN_CATALOG,
@@ -107,7 +107,7 @@ class Gate:
     async def _look(self, record: CallRecord, reason: str) -> Observed:
         try:
             observed = await self.world.observe(record)
-        except (ToolFailed, ComputerFailed) as error:
+        except (ToolFailed, ComputerFailed, InvalidRequest) as error:
             observed = Observed(state={}, note=f"It could not be looked at: {error}")
         if reason == "outcome_unknown":
             note = f"{record.note} Whether it was done is not known. {observed.note}".strip()

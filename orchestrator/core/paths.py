@@ -53,7 +53,7 @@ def path_matches(pattern: str, canonical: str, *, ignore_case: bool) -> bool:
 
 
 def can_match(pattern: str) -> bool:
-    r"""Whether any canonical path can match a glob: ``rom/``, ``./rom`` or ``a\\b`` would silently match nothing."""
+    r"""Whether any canonical path can match a glob: ``rom/``, ``./rom`` or ``a\b`` would silently match nothing."""
     plain = pattern.lstrip("/").replace("*", "x").replace("?", "x")
     try:
         return canonical_path(plain) == plain

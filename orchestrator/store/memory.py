@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from orchestrator.clock import SystemClock
 from orchestrator.core.facts import BlobRef, RequestId, TaskId
 from orchestrator.core.fold import fold
 from orchestrator.core.items import GENESIS_HASH, AgentTaskItem, Draft, ItemId, decode_item, encode_item
@@ -54,8 +55,8 @@ class _Computer:
 class InMemoryPersistenceManager:
     """The `Store` in this process's memory."""
 
-    def __init__(self, *, clock: Clock) -> None:
-        self._clock = clock
+    def __init__(self, *, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
         self._tasks: dict[TaskId, _Task] = {}
         self._requests: dict[RequestId, TaskId] = {}
         self._computers: dict[ComputerId, _Computer] = {}

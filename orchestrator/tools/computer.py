@@ -15,7 +15,7 @@ from orchestrator.core.patch import unified_diff
 from orchestrator.core.paths import canonical_path
 from orchestrator.core.wire import MAX_BODY_BYTES, sha256_hex
 from orchestrator.ports import CallResult
-from orchestrator.tools.deps import ABSENT, CCAgentDeps, call_cc_command
+from orchestrator.tools.deps import ABSENT, CCAgentDeps, Encoding, call_cc_command
 
 RUN_TIMEOUT_S = 60
 """How long a program may run: long enough for a turtle's errand, short enough to wait for."""
@@ -111,10 +111,13 @@ async def observe_write(deps: CCAgentDeps, *, path: str, content: str) -> Observ
     old = await _old_bytes(deps, name, path)
     if old is None:
         return Observed(state={name: ABSENT}, diff=unified_diff(None, content, name), note="A new file.")
-    state, diff = {name: sha256_hex(old)}, unified_diff(decode_text(old), content, name)
-    if _is_utf8(old) or not _is_latin1(content):
-        return Observed(state=state, diff=diff)
-    return Observed(state=state, diff=diff, encoding="latin-1", note="The file is latin-1 and stays so.")
+    diff = unified_diff(decode_text(old), content, name)
+    notes = [] if diff else ["The file has this very text already."]
+    encoding: Encoding = "utf-8"
+    if not _is_utf8(old):
+        encoding = "latin-1" if _is_latin1(content) else "utf-8"
+        notes.append(f"The file is latin-1; it is written as {encoding}.")
+    return Observed(state={name: sha256_hex(old)}, diff=diff, encoding=encoding, note=" ".join(notes))
 
 
 async def observe_delete(deps: CCAgentDeps, *, path: str) -> Observed:

@@ -12,6 +12,9 @@ ABSENT = "absent"
 """Stands for the hash of a file that is not there."""
 
 
+Encoding = Literal["utf-8", "latin-1"]
+
+
 class CommandChannel(Protocol):
     """The way to one computer for one call."""
 
@@ -36,7 +39,7 @@ class CCAgentDeps:
     """The computer's name; None in stub mode: ``stub``."""
     expected: Mapping[str, str] | None = None
     """What the call must find: path to sha256 or ``absent``. None: look first, then act."""
-    encoding: Literal["utf-8", "latin-1"] | None = None
+    encoding: Encoding | None = None
     """How a write encodes; None: as the file that is there is encoded."""
     run_id: RunId | None = None
     """The run that a bracket names; None: the call has no bracket."""
