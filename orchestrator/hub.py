@@ -9,8 +9,10 @@ became of them. The hub knows nothing of tasks: what hello means for the journal
 
 import asyncio
 import logging
+from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from itertools import count
 from typing import Any, Protocol
 
 from orchestrator.core import link as events
@@ -59,8 +61,10 @@ class Greeter(Protocol):
 class _Session:
     """One connection of one computer, from hello to its end."""
 
-    def __init__(self, computer: ComputerId, socket: Socket, now: float) -> None:
+    def __init__(self, computer: ComputerId, socket: Socket, now: float, place: int) -> None:
         self.computer = computer
+        self.place = place
+        """Its place among all connections of this hub: of two, the newer one counts."""
         self.socket = socket
         self.link = ComputerLink(now)
         self.writing = asyncio.Lock()
@@ -99,6 +103,9 @@ class Hub:
         self._greeter = greeter
         self._sessions: dict[ComputerId, _Session] = {}
         self._known: dict[ComputerId, wire.Hello] = {}
+        self._places = count(1)
+        self._greeting: defaultdict[ComputerId, asyncio.Lock] = defaultdict(asyncio.Lock)
+        """Two connections of one computer are greeted one after the other, or the dead one could win."""
 
     # -- the port ------------------------------------------------------------------------
 
@@ -109,7 +116,7 @@ class Hub:
             return None
         return ComputerInfo(
             computer=computer,
-            online=computer in self._sessions,
+            online=computer in self._sessions and self._sessions[computer].link.state is LinkState.READY,
             label=wire.from_wire(hello.label) if hello.label is not None else None,
             host=wire.from_wire(hello.host),
             family=hello.family,
@@ -184,7 +191,7 @@ class Hub:
     async def serve(self, computer: ComputerId, socket: Socket) -> None:
         """Serve one connection whose token belongs to ``computer``, until it is over."""
         loop = asyncio.get_running_loop()
-        session = _Session(computer, socket, loop.time())
+        session = _Session(computer, socket, loop.time(), next(self._places))
         ticker = asyncio.create_task(self._tick(session))
         reason = "the computer hung up"
         try:
@@ -243,19 +250,28 @@ class Hub:
             session.link.refuse(code=refusal[0], message=refusal[1], remedy=refusal[2])
             await session.flush()
             return
-        older = self._sessions.get(computer)
-        if older is not None:
-            self._gone(older, "a newer connection of the same computer replaced it")
-            await older.socket.close(1008, "replaced by a newer connection")
-        number = await self._greeter.number(computer, at_least=hello.highest + 1)
-        session.link.welcome(number=number, computer=computer)
-        self._sessions[computer] = session
-        self._known[computer] = hello
+        async with self._greeting[computer]:
+            if not await self._replace(session):
+                return
+            number = await self._greeter.number(computer, at_least=hello.highest + 1)
+            session.link.welcome(number=number, computer=computer)
+            self._sessions[computer] = session
+            self._known[computer] = hello
         for run_id in await self._greeter.closed_runs(computer, [RunId(one) for one in hello.calls]):
             session.link.acknowledge(run_id=run_id, number=await self._greeter.number(computer))
         await session.flush()
         logger.info("computer %s is connected: %s, %s", computer, _clean(wire.from_wire(hello.host)), hello.family)
         await self._greeter.arrived(computer)
+
+    async def _replace(self, session: _Session) -> bool:
+        """End the other session of this computer; False: the other is the newer, and this one ends."""
+        other = self._sessions.get(session.computer)
+        if other is None:
+            return True
+        older = session if other.place > session.place else other
+        self._gone(older, "a newer connection of the same computer replaced it")
+        await older.socket.close(1008, "replaced by a newer connection")
+        return older is other
 
     def _finished(self, session: _Session, event: events.Finished) -> None:
         if session.settles:

@@ -232,9 +232,17 @@ async def _submitted(service: TaskService, task: str | AgentTask, deps: CCAgentD
 
 async def _decide(service: TaskService, task_id: TaskId, decisions: Mapping[CallId, CallDecision]) -> None:
     task = await service.load(task_id)
+    answers = [one for one in decisions.values() if one.action == "respond"]
+    for one in answers:
+        record = task.call(one.call_id)
+        if record is None or record.question_id is None:
+            raise NotPending(f"Call {one.call_id!r} asks nothing now.")
+        task = await service.answer(task_id, record.question_id, one.answer or "", _CALLER)
+    if len(answers) == len(decisions):
+        return
     if task.request is None:
         raise NotPending("The task waits for no decision.")
-    resume = ResumeRequest(decisions=tuple(decisions.values()))
+    resume = ResumeRequest(decisions=tuple(one for one in decisions.values() if one.action != "respond"))
     await service.decide(task.request.request_id, resume, _CALLER)
 
 

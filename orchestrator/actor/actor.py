@@ -57,6 +57,8 @@ class TaskActor:
         self._calls = Calls(self._journal, gate, world)
         self._gate = gate
         self._claimed = False
+        self._may_hold = True
+        """Whether the store may have claims of this task: those of an actor that was killed count too."""
 
     async def run(self) -> AgentTask:
         """Act until the task waits or is over; the lease is given back. Raises LeaseLost."""
@@ -115,8 +117,10 @@ class TaskActor:
             case todo.RunTool():
                 return self._journal.record(effect.call_id).call.computer
             case todo.Observe():
-                named = (self._journal.record(call_id).call.computer for call_id in effect.call_ids)
-                return next((computer for computer in named if computer and not self._world.online(computer)), None)
+                calls = (self._journal.record(call_id).call for call_id in effect.call_ids)
+                named = [call.computer for call in calls if call.computer is not None]
+                # All may be back by now; waiting for one of them then wakes at once.
+                return next((one for one in named if not self._world.online(one)), named[0] if named else None)
             case _:
                 return None
 
@@ -129,15 +133,16 @@ class TaskActor:
             return None
         blocked = await self._store.claim(self._journal.lease, computers)
         self._claimed = blocked is None
+        self._may_hold = self._may_hold or self._claimed
         return blocked
 
     async def _release(self) -> None:
         """Give the claims back, but never that of a computer on which a bracket is open."""
-        if self._claimed:
+        if self._may_hold:
             task = self._journal.task
             keep = [one.call.computer for one in task.open_runs if one.call.computer is not None]
             await self._store.release_claims(task.task_id, keep)
-            self._claimed = False
+            self._claimed, self._may_hold = False, bool(keep)
 
     async def _sleep(self, wait: Wait) -> None:
         """Give the lease back. Raises Conflict when something came in meanwhile: nothing is lost."""

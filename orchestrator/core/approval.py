@@ -158,7 +158,10 @@ class CallDecision(_Form):
     """What a person says of one call. ``expected_digest`` is what they saw; None binds to what was stored."""
 
     call_id: CallId
-    action: DecisionAction
+    action: DecisionAction | Literal["respond"]
+    """``respond`` answers a call of ``ask_user``, in the library form."""
+    answer: str | None = Field(default=None, max_length=20_000)
+    """With ``respond``: what the person says."""
     reason: str = Field(default="", max_length=2000)
     on_reject: OnReject | None = None
     """None: what the task says."""

@@ -12,7 +12,7 @@ from typing import assert_never
 from orchestrator.core import facts
 from orchestrator.core.approval import DECISIONS, CallDecision, CallState, ResumeRequest, request_digest
 from orchestrator.core.errors import InvalidDecision, NotFound, NotPending, TaskEnded
-from orchestrator.core.facts import CallId, DecisionAction, Fact, OnReject, QuestionId, RequestId
+from orchestrator.core.facts import CallId, Fact, OnReject, QuestionId, RequestId
 from orchestrator.core.task import AgentTask, CallRecord, ClosedRequest, Phase
 
 
@@ -130,7 +130,8 @@ def _bound(task: AgentTask, wanted: CallDecision, command: Decide) -> facts.Deci
     if request is None or record is None or wanted.call_id not in request.call_ids:
         raise InvalidDecision(f"The request does not wait for call {wanted.call_id!r}.")
     verbs = DECISIONS[request.reason]
-    if wanted.action not in verbs:
+    action = next((verb for verb in verbs if verb == wanted.action), None)
+    if action is None:
         raise InvalidDecision(f"This request takes {', '.join(verbs)}, not {wanted.action}.")
     if wanted.expected_digest is not None and wanted.expected_digest != record.action_digest:
         raise InvalidDecision(
@@ -139,11 +140,11 @@ def _bound(task: AgentTask, wanted: CallDecision, command: Decide) -> facts.Deci
         )
     return facts.Decision(
         call_id=wanted.call_id,
-        action=wanted.action,
+        action=action,
         action_digest=record.action_digest or "",
         reason=wanted.reason,
         on_reject=wanted.on_reject or task.on_reject,
-        retry_as=command.new_call_id() if wanted.action == "retry" else None,
+        retry_as=command.new_call_id() if action == "retry" else None,
     )
 
 
@@ -167,7 +168,7 @@ def _repeated(task: AgentTask, command: Decide) -> bool:
 
 
 def _same(task: AgentTask, resume: ResumeRequest, closed: ClosedRequest) -> bool:
-    def meant(action: DecisionAction | None, on_reject: OnReject | None) -> tuple[str | None, str | None]:
+    def meant(action: str | None, on_reject: OnReject | None) -> tuple[str | None, str | None]:
         return action, (on_reject or task.on_reject) if action == "reject" else None
 
     made = {one.call_id: meant(one.action, one.on_reject) for one in closed.decisions}

@@ -76,7 +76,10 @@ _ITEM: TypeAdapter[AgentTaskItem] = TypeAdapter(AgentTaskItem)
 
 
 def seal(draft: Draft, *, task_id: TaskId, version: int, prev_hash: str, number: int | None = None) -> AgentTaskItem:
-    """The draft as the item of ``version``; ``number`` goes into a ``tool_started``."""
+    """The draft as the item of ``version``; ``number`` goes into a ``tool_started``.
+
+    Raises InvalidRequest for text that no decoder would take back: the journal must stay readable.
+    """
     fact = draft.fact
     if number is not None:
         fact = fact.model_copy(update={"number": number})
@@ -91,6 +94,7 @@ def seal(draft: Draft, *, task_id: TaskId, version: int, prev_hash: str, number:
         hash="",
         fact=fact,
     )
+    _refuse_half_surrogates(item)
     return item.model_copy(update={"hash": item_hash(item)})
 
 
@@ -113,6 +117,15 @@ def verify_chain(items: list[AgentTaskItem]) -> int | None:
 def canonical_json(value: Any) -> bytes:
     """JSON with sorted keys, no blanks and no escapes beyond need: what digests are taken over."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
+
+
+def _refuse_half_surrogates(item: AgentTaskItem) -> None:
+    try:
+        json.dumps(item.model_dump(mode="json"), ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise InvalidRequest(
+            "A text has half of a surrogate pair, which is no character.", remedy="Send the character itself."
+        ) from None
 
 
 def encode_item(item: AgentTaskItem) -> bytes:

@@ -20,9 +20,9 @@ def as_chat_model(model: Any) -> ChatModel:
     if hasattr(model, "reply"):
         chat: ChatModel = model
         return chat
-    from orchestrator.model.pydantic_ai import PydanticAIModel
+    from orchestrator.model.pydantic_ai import wrapped_model
 
-    return PydanticAIModel(model)
+    return wrapped_model(model)
 
 
 def _by_name(name: str) -> ChatModel:

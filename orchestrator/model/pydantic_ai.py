@@ -27,6 +27,15 @@ def named_model(name: str) -> "PydanticAIModel":
         raise InvalidRequest(f"The model {name!r} cannot be used: {error}") from error
 
 
+def wrapped_model(model: Any) -> "PydanticAIModel":
+    """A pydantic-ai Model behind the port. Raises InvalidRequest when it is none."""
+    if not isinstance(model, Model):
+        raise InvalidRequest(
+            f"A {type(model).__name__} is no model.", remedy="Give a name, a ChatModel or a pydantic-ai Model."
+        )
+    return PydanticAIModel(model)
+
+
 class PydanticAIModel:
     """A pydantic-ai model, FunctionModel and TestModel included."""
 

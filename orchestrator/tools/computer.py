@@ -57,9 +57,7 @@ async def cc_list(deps: CCAgentDeps, *, path: str) -> str:
     if deps.mode == "stub":
         return _stub_listing(deps, name)
     result = await _call(deps, "fs_list", {"path": name}, path)
-    entries = json.loads(result.body or b"[]", strict=False)
-    lines = [f"{_text(one['name'])}/" if one.get("dir") else f"{_text(one['name'])}  {one['size']}" for one in entries]
-    return capped("\n".join(lines)) or "(empty)"
+    return capped("\n".join(_entries(result.body))) or "(empty)"
 
 
 async def cc_delete(deps: CCAgentDeps, *, path: str) -> str:
@@ -287,6 +285,15 @@ def _text(name: str) -> str:
         return name.encode("latin-1").decode()
     except (UnicodeDecodeError, UnicodeEncodeError):
         return name
+
+
+def _entries(body: bytes) -> list[str]:
+    """The lines of a listing. Raises ToolFailed when the computer sent something else."""
+    try:
+        listed: list[dict[str, Any]] = list(json.loads(body or b"[]", strict=False))
+        return [f"{_text(one['name'])}/" if one["dir"] else f"{_text(one['name'])}  {one['size']}" for one in listed]
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ToolFailed("The listing that the computer sent cannot be read.") from error
 
 
 def _stub_listing(deps: CCAgentDeps, name: str) -> str:

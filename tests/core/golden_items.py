@@ -1,0 +1,188 @@
+"""Writes tests/golden/items: one sealed item of each fact kind. A file that exists is never touched again.
+
+Run ``python -m tests.core.golden_items`` after adding a kind. The files are for ever: an item of
+any released version must still decode, and its hash must still hold.
+"""
+
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any, get_args
+
+from orchestrator.core import facts
+from orchestrator.core.facts import BlobRef, CallId, Fact, Observed, QuestionId, RequestId, TaskId, ToolCall
+from orchestrator.core.items import SYSTEM, Actor, Draft, ItemId, encode_item, seal
+from orchestrator.core.policy import Effect, PolicyDecision, RiskLevel
+from orchestrator.core.wire import ComputerId, RunId
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "items"
+KINDS: tuple[type[Any], ...] = get_args(get_args(Fact)[0])
+"""Every fact model of the union."""
+
+_AT = datetime(2026, 11, 20, 18, 56, 29, 120300, tzinfo=UTC)
+_ALICE = Actor(kind="person", id="alice", auth="token")
+_MODEL = Actor(kind="agent", id="model")
+_COMPUTER = Actor(kind="computer", id="3")
+_VERDICT = PolicyDecision(
+    effect=Effect.ASK,
+    risk=RiskLevel.HIGH,
+    matched_rules=("changing", "boot-files"),
+    reason="It runs at every boot of the computer.",
+    policy_version="0123456789abcdef",
+    rules_digest="c" * 64,
+)
+_CALL = ToolCall(
+    call_id=CallId("c0a1b2c3d4e5f6071"),
+    index=0,
+    tool="cc_write",
+    args={"path": "startup.lua", "content": "print('caf\u00e9 \U0001f33e')\n"},
+    computer=ComputerId("3"),
+    call_digest="d" * 64,
+)
+_RUN = RunId("c0a1b2c3d4e5f6071.1")
+_REQUEST = RequestId("Zx3_golden-request-id0123")
+
+EXAMPLES: tuple[tuple[Actor, Fact], ...] = (
+    (
+        _ALICE,
+        facts.TaskSubmitted(
+            prompt="fix my farm program, it crashes at startup \u2013 \u201cnow\u201d",
+            user_id="alice",
+            session_id="s-1",
+            computers=(ComputerId("3"), ComputerId("turtle \u00b7 8")),
+            model="qwen2.5-coder:7b",
+            max_steps=20,
+            priority=5,
+            tag="9f31ab02",
+            on_reject="continue",
+        ),
+    ),
+    (
+        SYSTEM,
+        facts.ModelAsked(
+            attempt=2, prompt_version="1", policy_version="0123456789abcdef", view_digest="a" * 64
+        ),
+    ),
+    (
+        _MODEL,
+        facts.ModelReplied(
+            raw=BlobRef(sha256="b" * 64, size=217),
+            done_reason="stop",
+            usage=facts.Usage(input_tokens=1200, output_tokens=64),
+        ),
+    ),
+    (SYSTEM, facts.ReplyRefused(reason="Your reply was empty. Send one JSON object.")),
+    (_MODEL, facts.CallsProposed(explanation="I mend it.", calls=(_CALL,), evaluations=(_VERDICT,))),
+    (
+        SYSTEM,
+        facts.ReviewRequested(
+            request_id=_REQUEST,
+            reason="approval",
+            calls=(
+                facts.RequestedCall(
+                    call_id=_CALL.call_id,
+                    observed=Observed(
+                        state={"startup.lua": "e" * 64},
+                        diff="--- startup.lua\n+++ startup.lua\n@@ -1 +1 @@\n-prnt()\n+print()\n",
+                        program="/startup.lua",
+                        encoding="latin-1",
+                        note="The file is latin-1 and stays so.",
+                    ),
+                    evaluation=_VERDICT,
+                    action_digest="f" * 64,
+                ),
+            ),
+            risk=RiskLevel.HIGH,
+            policy_version="0123456789abcdef",
+            expires_at=datetime(2026, 11, 20, 21, 0, tzinfo=timezone(timedelta(hours=2))),
+        ),
+    ),
+    (
+        _ALICE,
+        facts.DecisionRecorded(
+            request_id=_REQUEST,
+            decisions=(
+                facts.Decision(
+                    call_id=_CALL.call_id,
+                    action="retry",
+                    action_digest="f" * 64,
+                    reason="I saw it fail.",
+                    on_reject="continue",
+                    retry_as=CallId("c1f2e3d4c5b6a7980"),
+                ),
+            ),
+            key="key-1",
+        ),
+    ),
+    (
+        SYSTEM,
+        facts.RequestEnded(
+            request_id=_REQUEST, end="stale", call_ids=(_CALL.call_id,), reason="The file changed meanwhile."
+        ),
+    ),
+    (
+        SYSTEM,
+        facts.ToolStarted(
+            call_id=_CALL.call_id,
+            run_id=_RUN,
+            computer=ComputerId("3"),
+            number=41,
+            action_digest="f" * 64,
+            before={"startup.lua": "e" * 64, "b": "absent"},
+        ),
+    ),
+    (
+        _COMPUTER,
+        facts.ToolFinished(
+            call_id=_CALL.call_id,
+            run_id=_RUN,
+            ok=False,
+            code="no_space_for_safe_write",
+            text="512 bytes are missing.\n",
+            after={"startup.lua": "e" * 64},
+        ),
+    ),
+    (
+        _COMPUTER,
+        facts.ToolSettled(
+            call_id=_CALL.call_id, run_id=_RUN, state="finished", ok=True, text="Done.", reason="from the journal"
+        ),
+    ),
+    (
+        SYSTEM,
+        facts.QuestionAsked(question_id=QuestionId("u-1"), call_id=CallId("c2"), question="Which farm?"),
+    ),
+    (_ALICE, facts.QuestionAnswered(question_id=QuestionId("u-1"), answer="The one with wheat.")),
+    (_MODEL, facts.StatusSent(call_id=CallId("c3"), message="Half done.")),
+    (_ALICE, facts.CancelRequested(reason="canceled by alice")),
+    (SYSTEM, facts.LimitReached(limit="max_steps", detail="The limit of 20 steps was reached.")),
+    (
+        SYSTEM,
+        facts.TaskEnded(
+            status="Completed",
+            status_reason="final",
+            message="It runs again.",
+            explanation="The result shows it.",
+            details={"files": ["startup.lua"], "lines": 12, "ratio": 0.25, "ok": True, "none": None},
+            verified=False,
+        ),
+    ),
+)
+
+
+def write_missing() -> list[str]:
+    """Write the golden file of each kind that has none; the names of those written."""
+    GOLDEN.mkdir(parents=True, exist_ok=True)
+    written = []
+    for version, (actor, fact) in enumerate(EXAMPLES, start=1):
+        path = GOLDEN / f"{fact.kind}.json"
+        if path.exists():
+            continue
+        draft = Draft(item_id=ItemId(f"item-{fact.kind}"), at=_AT, actor=actor, fact=fact)
+        prev_hash = f"{version:064x}"
+        path.write_bytes(encode_item(seal(draft, task_id=TaskId("t-golden"), version=version, prev_hash=prev_hash)))
+        written.append(path.name)
+    return written
+
+
+if __name__ == "__main__":
+    write_missing()

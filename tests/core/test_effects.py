@@ -1,0 +1,206 @@
+"""What to do next: hold and run_safe, orders of the reply, orphans, unknown outcomes; never nothing."""
+
+import pytest
+
+from orchestrator.core.effects import (
+    AskModel,
+    AwaitAnswer,
+    AwaitReview,
+    AwaitRuns,
+    Effect,
+    EvaluatePolicy,
+    Observe,
+    Rest,
+    RunTool,
+    Settle,
+    next_effects,
+)
+from orchestrator.core.facts import BlobRef, CallId, QuestionId, RequestId
+from orchestrator.core.wire import ComputerId, RunId
+from tests.core.journal import REQUEST, Journal, call, decision
+
+READS = [call("r1", "cc_read", index=0, path="a"), call("r2", "cc_list", index=1, path="b")]
+WRITES = [call("w1", index=2, path="a"), call("w2", "cc_delete", index=3, path="b")]
+
+
+def run(*call_ids: str) -> tuple[Effect, ...]:
+    """The effects that run these calls."""
+    return tuple(RunTool(CallId(one)) for one in call_ids)
+
+
+def mine(*run_ids: str) -> frozenset[RunId]:
+    """Runs whose send or wait this actor owns."""
+    return frozenset(RunId(one) for one in run_ids)
+
+
+def ids(*call_ids: str) -> tuple[CallId, ...]:
+    """Call ids."""
+    return tuple(CallId(one) for one in call_ids)
+
+
+def test_before_and_between_steps_the_model_is_asked() -> None:
+    """Queued, thinking, or asked without an answer: ask, each time as the next attempt of the step."""
+    story = Journal()
+    assert next_effects(story.task) == (Rest(),)
+    story.submitted()
+    assert next_effects(story.task) == (AskModel(1),)
+    story.asked(1)
+    assert next_effects(story.task) == (AskModel(2),)
+    story.replied()
+    assert next_effects(story.task) == (EvaluatePolicy(BlobRef(sha256="b" * 64, size=2)),)
+
+
+def test_after_a_step_the_model_is_asked_anew() -> None:
+    """The attempts of the next step begin at 1."""
+    story = Journal()
+    story.proposed(READS[:1], "deny")
+    assert next_effects(story.task) == (AskModel(1),)
+
+
+def test_S3_allowed_reads_run_at_once_and_together() -> None:
+    """Reads are done first (run_safe), all of them, whatever their siblings wait for."""
+    story = Journal()
+    story.proposed([*READS, *WRITES], "allow", "allow", "allow", "ask")
+    assert next_effects(story.task) == run("r1", "r2")
+    story.started("r1")
+    assert next_effects(story.task, mine("r1.1")) == run("r2")
+
+
+def test_S3_changes_are_held_until_every_sibling_is_decided() -> None:
+    """An allowed write waits while another is looked at and decided; then they run one by one, in order."""
+    story = Journal()
+    story.proposed(WRITES, "allow", "ask")
+    assert next_effects(story.task) == (Observe(ids("w2"), "approval"),)
+    story.reviewed("w2")
+    assert next_effects(story.task) == (AwaitReview(RequestId(REQUEST)),)
+    story.decided(decision("w2"))
+    assert next_effects(story.task) == run("w1")
+    story.started("w1")
+    assert next_effects(story.task, mine("w1.1")) == (AwaitRuns((RunId("w1.1"),)),)
+    story.finished("w1")
+    assert next_effects(story.task) == run("w2")
+    story.started("w2")
+    story.finished("w2")
+    assert next_effects(story.task) == (AskModel(1),)
+
+
+def test_D5_approved_changes_wait_for_the_last_decision_and_reads_do_not() -> None:
+    """After a partial decision an approved read runs, an approved write does not."""
+    story = Journal()
+    story.proposed([READS[0], *WRITES], "ask", "ask", "ask")
+    assert next_effects(story.task) == (Observe(ids("r1", "w1", "w2"), "approval"),)
+    story.reviewed("r1", "w1", "w2")
+    story.decided(decision("w1"))
+    assert next_effects(story.task) == (AwaitReview(RequestId(REQUEST)),)
+    story.decided(decision("r1"))
+    assert next_effects(story.task) == run("r1")
+
+
+def test_E2_an_orphan_is_settled_and_never_run_again() -> None:
+    """A started call that nobody owns comes before everything else, one settle for each computer."""
+    story = Journal()
+    elsewhere = call("r3", "cc_read", index=4, computer="8", path="a")
+    here = call("l1", "local_write", index=5, computer=None, path="a")
+    story.proposed([*READS, elsewhere, here, WRITES[0]], "allow", "allow", "allow", "allow", "ask")
+    for one in ("r1", "r3", "l1"):
+        story.started(one)
+    assert next_effects(story.task) == (
+        Settle(None, ids("l1")),
+        Settle(ComputerId("3"), ids("r1")),
+        Settle(ComputerId("8"), ids("r3")),
+    )
+    assert next_effects(story.task, mine("r1.1", "l1.1")) == (Settle(ComputerId("8"), ids("r3")),)
+    assert next_effects(story.task, mine("r1.1", "l1.1", "r3.1")) == run("r2")
+
+
+def test_E2_calls_of_one_computer_are_settled_together() -> None:
+    """All open brackets on a computer are settled with one number, though others stand between them."""
+    story = Journal()
+    other = call("x", "cc_read", index=2, computer="8", path="a")
+    story.proposed([READS[0], other, READS[1]], "allow", "allow", "allow")
+    for one in ("r1", "x", "r2"):
+        story.started(one)
+    assert next_effects(story.task) == (
+        Settle(ComputerId("3"), ids("r1", "r2")),
+        Settle(ComputerId("8"), ids("x")),
+    )
+
+
+def test_a_run_of_an_earlier_life_is_an_orphan() -> None:
+    """Owning the first run of a call says nothing of its second."""
+    story = Journal()
+    story.proposed(READS[:1], "allow")
+    story.started("r1")
+    story.settled("r1", "void")
+    assert next_effects(story.task) == run("r1")
+    story.started("r1")
+    assert next_effects(story.task, mine("r1.1")) == (Settle(ComputerId("3"), ids("r1")),)
+    assert next_effects(story.task, mine("r1.2")) == (AwaitRuns((RunId("r1.2"),)),)
+
+
+def test_E3_an_unknown_outcome_is_shown_before_anything_changes_further() -> None:
+    """A person looks at the unknown first; what waits for approval comes after, what is approved runs last."""
+    story = Journal()
+    third = call("w3", index=4, path="c")
+    story.proposed([*WRITES, third], "allow", "allow", "ask")
+    story.started("w1")
+    story.settled("w1", "unknown", reason="rebooted")
+    assert next_effects(story.task) == (Observe(ids("w1"), "outcome_unknown"),)
+    story.reviewed("w1", reason="outcome_unknown")
+    assert next_effects(story.task) == (AwaitReview(RequestId(REQUEST)),)
+    story.decided(decision("w1", "check"))
+    assert next_effects(story.task) == (Observe(ids("w1"), "outcome_unknown"),)
+    story.reviewed("w1", request_id="q2", reason="outcome_unknown")
+    story.decided(decision("w1", "mark_done"), of="q2")
+    assert next_effects(story.task) == (Observe(ids("w3"), "approval"),)
+
+
+def test_B3_what_turned_stale_is_looked_at_again() -> None:
+    """A stale call is observed and shown anew, together with what was never shown."""
+    story = Journal()
+    story.proposed(WRITES, "ask", "ask")
+    story.reviewed("w1")
+    story.request_ended("stale", "w1")
+    assert next_effects(story.task) == (Observe(ids("w1", "w2"), "approval"),)
+
+
+def test_a_question_holds_changes_and_is_waited_for() -> None:
+    """Reads go on beside an open question, changes wait for its answer."""
+    story = Journal()
+    asking = call("a", "ask_user", index=0, computer=None, question="?")
+    story.proposed([asking, WRITES[0], READS[0]], "allow", "allow", "allow")
+    assert next_effects(story.task) == run("a", "r1")
+    story.question("a")
+    assert next_effects(story.task) == run("r1")
+    story.started("r1")
+    story.finished("r1")
+    assert next_effects(story.task) == (AwaitAnswer(QuestionId("u1")),)
+    story.answered()
+    assert next_effects(story.task) == run("w1")
+
+
+def test_a_partly_ended_request_is_still_waited_for() -> None:
+    """One call of an open request turned stale: the others are still decided, then it is shown again."""
+    story = Journal()
+    story.proposed([READS[0], WRITES[0]], "ask", "ask")
+    story.reviewed("r1", "w1")
+    story.decided(decision("r1"))
+    story.request_ended("stale", "r1")
+    assert next_effects(story.task) == (AwaitReview(RequestId(REQUEST)),)
+    story.decided(decision("w1"))
+    assert next_effects(story.task) == (Observe(ids("r1"), "approval"),)
+
+
+@pytest.mark.parametrize("owned", [True, False])
+def test_D11_an_ended_task_rests_once_its_runs_are_known(owned: bool) -> None:
+    """A run that is still under way is waited for, an orphan is settled, then there is nothing to do for ever."""
+    story = Journal()
+    story.proposed([*WRITES], "allow", "ask")
+    story.started("w1")
+    story.ended()
+    if owned:
+        assert next_effects(story.task, mine("w1.1")) == (AwaitRuns((RunId("w1.1"),)),)
+    else:
+        assert next_effects(story.task) == (Settle(ComputerId("3"), ids("w1")),)
+    story.finished("w1")
+    assert next_effects(story.task, mine("w1.1")) == (Rest(),)

@@ -1,0 +1,280 @@
+"""Sealed items: the chain shows every change, what is stored comes back, and golden files are for ever."""
+
+import hashlib
+import json
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from orchestrator.core import facts
+from orchestrator.core.errors import InvalidRequest, NewerSchema
+from orchestrator.core.facts import BlobRef, TaskId
+from orchestrator.core.items import (
+    GENESIS_HASH,
+    SCHEMA_VERSION,
+    AgentTaskItem,
+    Draft,
+    ItemId,
+    canonical_json,
+    decode_item,
+    encode_item,
+    item_hash,
+    seal,
+    verify_chain,
+)
+from orchestrator.testing.clock import ManualClock
+from orchestrator.testing.drafts import Author
+from tests.core.golden_items import EXAMPLES, GOLDEN, KINDS
+from tests.core.journal import NOW, TASK, Journal, call, person
+
+FILES = sorted(GOLDEN.glob("*.json"))
+
+
+def journal() -> Journal:
+    """A short history with a number and a person in it."""
+    story = Journal()
+    story.proposed([call("c1", path="farm", content="x")], "ask")
+    story.reviewed("c1")
+    return story
+
+
+# -- golden files -------------------------------------------------------------------------
+
+
+def test_every_kind_of_fact_has_a_golden_file() -> None:
+    """A new kind is not done before `python -m tests.core.golden_items` has written its file; none ever goes."""
+    kinds = {model.model_fields["kind"].default for model in KINDS}
+    assert {path.stem for path in FILES} == kinds
+    assert {fact.kind for _, fact in EXAMPLES} == kinds
+    assert len(kinds) == len(EXAMPLES) == 17
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_golden_item_decodes_and_its_hash_holds(path: Path) -> None:
+    """An item that was written once is read for ever, to the same bytes and with the hash that it was sealed with."""
+    data = path.read_bytes()
+    item = decode_item(data)
+    assert item.fact.kind == path.stem
+    assert item.hash == item_hash(item) == json.loads(data)["hash"]
+    assert encode_item(item) == data
+
+
+def test_golden_items_hold_the_facts_that_were_written() -> None:
+    """What decodes equals the values in the code, field by field, texts outside ASCII included."""
+    for actor, fact in EXAMPLES:
+        item = decode_item((GOLDEN / f"{fact.kind}.json").read_bytes())
+        assert (item.actor, item.fact) == (actor, fact)
+
+
+# -- sealing ------------------------------------------------------------------------------
+
+
+def test_a_sealed_item_carries_its_draft_and_its_place() -> None:
+    """Id, time, cause and fact of the draft; task, version and previous hash of the place; the first follows zeros."""
+    story = journal()
+    first, second = story.items[:2]
+    assert (first.version, first.prev_hash, first.task_id) == (1, GENESIS_HASH, TASK)
+    assert (second.version, second.prev_hash, second.at) == (2, first.hash, NOW + timedelta(seconds=2))
+    assert (second.item_id, second.schema_version) == ("i2", SCHEMA_VERSION)
+    assert verify_chain(story.items) is None
+    assert verify_chain([]) is None
+
+
+def test_a_number_goes_into_the_start_that_it_was_allotted_for() -> None:
+    """The store's number is part of the sealed fact and of its hash."""
+    fact = facts.ToolStarted(call_id=facts.CallId("c1"), run_id=facts.RunId("c1.1"), action_digest="d")
+    draft = Draft(item_id=ItemId("i1"), at=NOW, actor=person("alice"), fact=fact)
+    plain = seal(draft, task_id=TASK, version=1, prev_hash=GENESIS_HASH)
+    numbered = seal(draft, task_id=TASK, version=1, prev_hash=GENESIS_HASH, number=12)
+    assert (plain.fact, numbered.fact) == (fact, fact.model_copy(update={"number": 12}))
+    assert plain.hash != numbered.hash == item_hash(numbered)
+    assert decode_item(encode_item(numbered)) == numbered
+
+
+ROLES = {
+    "task_submitted": "user",
+    "model_replied": "assistant",
+    "calls_proposed": "assistant",
+    "status_sent": "assistant",
+    "question_asked": "assistant",
+    "decision_recorded": "user",
+    "question_answered": "user",
+    "cancel_requested": "user",
+    "tool_finished": "tool",
+    "tool_settled": "tool",
+}
+
+
+@pytest.mark.parametrize(("actor", "fact"), EXAMPLES, ids=lambda value: getattr(value, "kind", ""))
+def test_every_kind_seals_round_trips_and_has_its_role(actor: Any, fact: Any) -> None:
+    """Stored and read again an item is itself; its role says who speaks."""
+    draft = Draft(item_id=ItemId("i1"), at=NOW, actor=actor, fact=fact)
+    item = seal(draft, task_id=TASK, version=1, prev_hash=GENESIS_HASH)
+    assert decode_item(encode_item(item)) == item
+    assert decode_item(encode_item(item).decode()) == item
+    assert item.role == ROLES.get(fact.kind, "system")
+
+
+def test_the_shipped_drafts_make_a_chain() -> None:
+    """What `testing.drafts` writes for everybody's tests seals to a chain that holds."""
+    author = Author(ManualClock())
+    drafts = [author.submitted(), *author.proposed(), author.review("q"), author.ended()]
+    items: list[AgentTaskItem] = []
+    for version, draft in enumerate(drafts, start=1):
+        items.append(seal(draft, task_id=TASK, version=version, prev_hash=items[-1].hash if items else GENESIS_HASH))
+    assert verify_chain(items) is None
+
+
+def test_a_time_keeps_its_offset() -> None:
+    """A time of another zone is stored as it is, and its hash still holds after reading."""
+    at = datetime(2030, 1, 1, 12, 30, 1, 5, tzinfo=timezone(timedelta(hours=5, minutes=30)))
+    draft = Draft(item_id=ItemId("i1"), at=at, actor=person("alice"), fact=facts.CancelRequested())
+    item = decode_item(encode_item(seal(draft, task_id=TASK, version=1, prev_hash=GENESIS_HASH)))
+    assert (item.at, item_hash(item)) == (at, item.hash)
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**18), 10**18)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"]), max_size=4), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"]), max_size=4), JSON, max_size=4))
+def test_any_json_in_a_fact_survives_the_journal(details: dict[str, Any]) -> None:
+    """Whatever a model puts into its details is read back as it was, and the hash holds."""
+    fact = facts.TaskEnded(status="Completed", status_reason="final", details=details)
+    draft = Draft(item_id=ItemId("i1"), at=NOW, actor=person("alice"), fact=fact)
+    item = seal(draft, task_id=TASK, version=1, prev_hash=GENESIS_HASH)
+    again = decode_item(encode_item(item))
+    assert again.fact == fact
+    assert item_hash(again) == item.hash
+
+
+def test_text_that_could_not_be_read_back_is_not_sealed() -> None:
+    """Half of a surrogate pair would make the journal unreadable for ever, so it is refused; a whole pair is fine."""
+    for text in ("\ud800", "a\udfffb"):
+        draft = Draft(item_id=ItemId("i1"), at=NOW, actor=person("a"), fact=facts.CancelRequested(reason=text))
+        with pytest.raises(InvalidRequest, match="surrogate"):
+            seal(draft, task_id=TASK, version=1, prev_hash=GENESIS_HASH)
+    draft = Draft(item_id=ItemId("i1"), at=NOW, actor=person("a"), fact=facts.CancelRequested(reason="\U0001f33e"))
+    item = seal(draft, task_id=TASK, version=1, prev_hash=GENESIS_HASH)
+    assert decode_item(encode_item(item)) == item
+
+
+# -- the chain ----------------------------------------------------------------------------
+
+CHANGES: dict[str, Any] = {
+    "item_id": ItemId("other"),
+    "task_id": TaskId("t2"),
+    "version": 9,
+    "at": NOW + timedelta(days=1),
+    "actor": person("mallory"),
+    "role": "tool",
+    "schema_version": 0,
+    "prev_hash": "1" * 64,
+    "hash": "1" * 64,
+    "fact": facts.ModelReplied(raw=BlobRef(sha256="9" * 64, size=1), done_reason="stop"),
+}
+
+
+@pytest.mark.parametrize("name", AgentTaskItem.model_fields)
+@pytest.mark.parametrize("index", [0, 2, 4])
+def test_A3_an_edit_of_any_field_is_found(name: str, index: int) -> None:
+    """Changing any field of any item breaks the chain at exactly that item."""
+    items = journal().items
+    assert verify_chain(items) is None
+    items[index] = items[index].model_copy(update={name: CHANGES[name]})
+    assert verify_chain(items) == index + 1
+
+
+def test_A3_an_edit_with_a_new_hash_is_found_at_the_next_item() -> None:
+    """Whoever edits an item and hashes it anew breaks the link to the one after it."""
+    items = journal().items
+    edited = items[1].model_copy(update={"actor": person("mallory")})
+    items[1] = edited.model_copy(update={"hash": item_hash(edited)})
+    assert verify_chain(items) == 3
+
+
+def test_A3_deletion_reordering_and_insertion_are_found() -> None:
+    """An item that is missing, in another place or there twice breaks the chain where it happened."""
+    items = journal().items
+    assert verify_chain(items[1:]) == 1
+    assert verify_chain([*items[:2], *items[3:]]) == 3
+    assert verify_chain([items[0], items[2], items[1], *items[3:]]) == 2
+    assert verify_chain([*items[:2], items[1], *items[2:]]) == 3
+
+
+def test_A2_the_hash_is_over_the_previous_one_and_everything_else() -> None:
+    """The formula, written out: anybody can check the journal without this code."""
+    item = journal().items[1]
+    stored = json.loads(encode_item(item))
+    content = {key: value for key, value in stored.items() if key not in ("hash", "prev_hash")}
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    assert item.hash == hashlib.sha256((item.prev_hash + text).encode()).hexdigest()
+
+
+def test_canonical_json_has_one_form() -> None:
+    """Sorted keys at every depth, no blanks, ASCII only: equal values have equal bytes."""
+    assert canonical_json({"b": {"d": 1, "c": "é"}, "a": [1, None, True]}) == (
+        b'{"a":[1,null,true],"b":{"c":"\\u00e9","d":1}}'
+    )
+
+
+# -- what cannot be read ------------------------------------------------------------------
+
+
+def altered(**changes: Any) -> bytes:
+    """A stored item with other content."""
+    return canonical_json({**json.loads(encode_item(journal().items[0])), **changes})
+
+
+@pytest.mark.parametrize("data", [altered(schema=2), altered(schema=2, colour="red"), altered(schema=9, fact={})])
+def test_S13_an_item_of_a_newer_version_is_refused_as_such(data: bytes) -> None:
+    """A newer schema is named, with the remedy, even where its fields look like ours."""
+    with pytest.raises(NewerSchema, match="reads up to 1") as refused:
+        decode_item(data)
+    assert "newer version" in refused.value.remedy
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{",
+        b"\xff",
+        b"[]",
+        b"5",
+        b"{}",
+        altered(schema="x"),
+        altered(colour="red"),
+        altered(fact={"kind": "dream"}),
+        altered(fact={"kind": "cancel_requested", "colour": "red"}),
+        altered(at="2030-01-01T00:00:00"),
+        altered(version="one"),
+        altered(role="boss"),
+    ],
+)
+def test_what_is_no_item_is_refused(data: bytes) -> None:
+    """Bytes that are no item, and items with fields nobody knows, are refused with the reason."""
+    with pytest.raises(InvalidRequest, match="cannot be read") as refused:
+        decode_item(data)
+    assert not isinstance(refused.value, NewerSchema)
+
+
+def test_items_and_facts_are_frozen() -> None:
+    """Nothing that was recorded can be changed in place."""
+    item = journal().items[0]
+    for target, name in ((item, "version"), (item.fact, "kind"), (item.actor, "id")):
+        with pytest.raises(ValidationError, match="frozen"):
+            setattr(target, name, "x")

@@ -1,0 +1,343 @@
+"""The reader of replies: one reading or a refusal with one sentence, in linear time, no string ever altered."""
+
+import json
+import time
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from orchestrator.core.errors import ReplyRefused
+from orchestrator.core.response import (
+    MAX_CALLS,
+    MAX_REPLY_CHARS,
+    TOOL_ARGS,
+    FinalResult,
+    RequestedTool,
+    ToolRequest,
+    canonical_args,
+    read_reply,
+)
+
+FINAL: dict[str, Any] = {"kind": "final", "explanation": "e", "success": True, "message": "m", "details": {"n": 1}}
+READ: dict[str, Any] = {"tool": "cc_read", "args": {"path": "farm"}}
+TOOL: dict[str, Any] = {"kind": "tool", "explanation": "e", "tool_call": READ}
+TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+def refusal(text: str, **rest: Any) -> str:
+    """The sentence that refuses a reply."""
+    with pytest.raises(ReplyRefused) as refused:
+        read_reply(text, **rest)
+    return refused.value.message
+
+
+# -- what is taken ------------------------------------------------------------------------
+
+
+def test_a_final_result() -> None:
+    """A final result comes out as it came in; what may be missing has its default."""
+    assert read_reply(json.dumps(FINAL)) == FinalResult(explanation="e", success=True, message="m", details={"n": 1})
+    short = read_reply('{"kind":"final","success":false,"message":""}')
+    assert short == FinalResult(success=False, message="", explanation="", details={})
+
+
+def test_one_call() -> None:
+    """A single call, with its explanation or without."""
+    reply = read_reply(json.dumps(TOOL))
+    assert isinstance(reply, ToolRequest)
+    assert reply.calls == (RequestedTool(tool="cc_read", args={"path": "farm"}),)
+    assert (reply.explanation, reply.tool_calls) == ("e", None)
+    bare = read_reply(json.dumps({"kind": "tool", "tool_call": READ, "tool_calls": None}))
+    assert isinstance(bare, ToolRequest)
+    assert (bare.explanation, bare.calls) == ("", reply.calls)
+
+
+@pytest.mark.parametrize("count", [2, MAX_CALLS])
+def test_a_batch_keeps_its_order(count: int) -> None:
+    """Two to four calls at once, in the order of the reply."""
+    batch = [{"tool": "cc_read", "args": {"path": f"f{number}"}} for number in range(count)]
+    reply = read_reply(json.dumps({"kind": "tool", "explanation": "e", "tool_calls": batch}))
+    assert isinstance(reply, ToolRequest)
+    assert [one.args["path"] for one in reply.calls] == [f"f{number}" for number in range(count)]
+    assert reply.tool_call is None
+
+
+FENCES = [
+    "```json\n%s\n```",
+    "```\n%s\n```",
+    "```JSON\r\n%s\r\n```",
+    "```json  \n%s\n```\n\n",
+    "  \n```\n\n%s\n\n```",
+    "```json-5_x\n%s```",
+    "\ufeff%s",
+    " \n%s\t\r\n",
+]
+
+
+@pytest.mark.parametrize("frame", FENCES)
+def test_a_fence_around_the_whole_reply_is_taken_off(frame: str) -> None:
+    """One fence with or without a language, either line end, or a byte order mark changes nothing."""
+    content = "a = [[```]]\r\n```\n  print('x') "
+    written = {"kind": "tool", "tool_call": {"tool": "cc_write", "args": {"path": "p", "content": content}}}
+    reply = read_reply(frame % json.dumps(written))
+    assert isinstance(reply, ToolRequest)
+    assert reply.calls[0].args["content"] == content
+
+
+@given(TEXT, TEXT, st.booleans(), st.sampled_from(["%s", *FENCES]))
+@example("", "\\u0041\\\\\"", True, "%s")
+def test_string_contents_are_never_altered(path: str, content: str, escape: bool, frame: str) -> None:
+    """What the model wrote inside a string arrives character by character, escaped or not, fenced or not."""
+    value = {"kind": "tool", "tool_call": {"tool": "cc_write", "args": {"path": path, "content": content}}}
+    reply = read_reply(frame % json.dumps(value, ensure_ascii=escape))
+    assert isinstance(reply, ToolRequest)
+    assert reply.calls[0].args == {"path": path, "content": content}
+
+
+# -- what is refused ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cut", range(1, len(json.dumps(TOOL))))
+def test_L5_no_beginning_of_a_reply_is_taken(cut: int) -> None:
+    """A reply cut anywhere is refused, whatever the finish reason says."""
+    assert refusal(json.dumps(TOOL)[:cut])
+
+
+def test_a_reply_that_did_not_finish_is_refused_whole_or_not() -> None:
+    """A reply at the length limit or from a broken stream counts for nothing, even if it parses."""
+    assert "length limit" in refusal(json.dumps(TOOL), finish_reason="length")
+    assert "broke off" in refusal(json.dumps(TOOL), finish_reason="aborted")
+    assert "broke off" in refusal(json.dumps(TOOL), finish_reason="who knows")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "empty"),
+        ("  \ufeff", "empty"),
+        ("\ufeff \n", "empty"),
+        ("```\n```", "not valid JSON"),
+        ("I think " + json.dumps(FINAL), "not valid JSON"),
+        (json.dumps(FINAL) + " so.", "Extra data"),
+        (json.dumps(FINAL) + json.dumps(FINAL), "Extra data"),
+        ("```json\n%s\n```\n```json\n%s\n```" % (json.dumps(FINAL), json.dumps(FINAL)), "not valid JSON"),
+        ("```json %s```" % json.dumps(FINAL), "not valid JSON"),
+        ("<think>no</think>" + json.dumps(FINAL), "not valid JSON"),
+        (str(FINAL), "not valid JSON"),
+        (json.dumps(FINAL)[:-1] + ",}", "not valid JSON"),
+        ('{"kind":"final","success":true,"message":"a\nb"}', "not valid JSON"),
+        ('{"kind":"final","success":true,"message":"print("hi")"}', "not valid JSON"),
+        ("[1]", "JSON list"),
+        ('"x"', "JSON string"),
+        ("true", "JSON boolean"),
+        ("null", "JSON null"),
+        ("5", "JSON number"),
+        ("5.5", "JSON number"),
+        ("{}", "kind null"),
+        ('{"kind":"Tool"}', 'kind "Tool"'),
+        ('{"kind":["tool"]}', 'kind ["tool"]'),
+        ('{"kind":"final","kind":"final","success":true,"message":"m"}', "key 'kind' twice"),
+        ('{"kind":"final","success":true,"message":"m","details":{"a":{"b":1,"\\u0062":2}}}', "key 'b' twice"),
+        ('{"kind":"final","success":true,"message":"m","details":{"a":NaN}}', "value NaN"),
+        ('{"kind":"final","success":true,"message":"m","details":{"a":-Infinity}}', "value -Infinity"),
+        ('{"kind":"final","success":true,"message":"m","details":{"a":1e999}}', "1e999, which is too large"),
+        ('{"kind":"final","success":true,"message":"m","details":{"a":-1e999}}', "too large"),
+        ('{"kind":"final","success":true,"message":"m","details":{"a":1234567890123456789}}', "18 digits"),
+        ('{"kind":"final","success":true,"message":"\\ud800"}', "surrogate"),
+        ('{"kind":"final","success":true,"message":"\\uDFFF\\ud83d"}', "surrogate"),
+        ('{"kind":"final","success":true,"message":"m","details":{"\\ud800":1}}', "surrogate"),
+        ('{"kind":"final","success":true,"message":"\ud800"}', "surrogate"),
+        ('{"kind":"final","success":1,"message":"m"}', "success"),
+        ('{"kind":"final","success":"true","message":"m"}', "success"),
+        ('{"kind":"final","message":"m"}', "success: Field required"),
+        ('{"kind":"final","success":true}', "message: Field required"),
+        ('{"kind":"final","success":true,"message":null}', "message"),
+        ('{"kind":"final","success":true,"message":"m","tool_call":null}', "tool_call"),
+        ('{"kind":"tool"}', "give either tool_call or tool_calls"),
+        ('{"kind":"tool","tool_call":null}', "give either tool_call or tool_calls"),
+        (json.dumps({**TOOL, "tool_calls": [READ, READ]}), "give either tool_call or tool_calls"),
+        (json.dumps({**TOOL, "success": True}), "success"),
+        (json.dumps({"kind": "tool", "tool_calls": [READ]}), "tool_calls"),
+        (json.dumps({"kind": "tool", "tool_calls": [READ] * 5}), "tool_calls"),
+        (json.dumps({"kind": "tool", "tool_calls": READ}), "tool_calls"),
+        (json.dumps({"kind": "tool", "tool_call": "cc_read"}), "tool_call"),
+        (json.dumps({"kind": "tool", "tool_call": {"tool": "cc_read", "args": '{"path":"a"}'}}), "tool_call.args"),
+        (json.dumps({"kind": "tool", "tool_call": {**READ, "id": 5}}), "tool_call.id"),
+        (json.dumps({"kind": "tool", "tool_call": {"tool": "functions.cc_read", "args": {}}}), "no tool 'functions.cc_r"),
+        (json.dumps({"kind": "tool", "tool_call": {"tool": "cc_read", "args": {}}}), "path: Field required"),
+        (json.dumps({"kind": "tool", "tool_call": {"tool": "cc_read", "args": {"path": 5}}}), "path: Input should be"),
+        (json.dumps({"kind": "tool", "tool_call": {"tool": "cc_read", "args": {"path": "a", "x": 1}}}), "It takes: "),
+        (json.dumps({"kind": "tool", "tool_calls": [READ, {"tool": "cc_read", "args": {}}]}), "path: Field required"),
+        (json.dumps({"kind": "tool", "tool_calls": [READ, {"tool": "nope", "args": {}}]}), "no tool 'nope'"),
+    ],
+)
+def test_what_has_no_single_reading_is_refused(text: str, words: str) -> None:
+    """Garbage, prose, doubles, contradictions, unknown names and wrong types each get a sentence for the model."""
+    assert words in refusal(text)
+
+
+def test_P1_an_unknown_tool_is_answered_with_the_tools_there_are() -> None:
+    """The sentence for an unknown tool lists all that exist."""
+    sentence = refusal(json.dumps({"kind": "tool", "tool_call": {"tool": "rm", "args": {}}}))
+    assert all(name in sentence for name in TOOL_ARGS)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda big: {**FINAL, big: 1},
+        lambda big: {**FINAL, "kind": big},
+        lambda big: {"kind": "tool", "tool_call": {"tool": big, "args": {}}},
+        lambda big: {"kind": "tool", "tool_call": {"tool": "cc_read", "args": {"path": "a", big: 1}}},
+        lambda big: {"kind": "tool", "tool_call": {**READ, big: 1}},
+    ],
+)
+def test_a_refusal_is_a_sentence_not_an_echo(make: Any) -> None:
+    """However long the thing that the model made up, the sentence that goes back to it stays short."""
+    assert len(refusal(json.dumps(make("k" * 100_000)))) < 700
+    assert len(refusal('{"%s":1,"%s":2}' % (("k" * 100_000,) * 2))) < 200
+    assert len(refusal('{"a":%s}' % ("9" * 100_000 + "e99999"))) < 200
+
+
+BOMBS = {
+    "open braces": "{" * MAX_REPLY_CHARS,
+    "open brackets": "[" * MAX_REPLY_CHARS,
+    "balanced brackets": "[" * (MAX_REPLY_CHARS // 2) + "]" * (MAX_REPLY_CHARS // 2),
+    "nested objects": '{"a":' * (MAX_REPLY_CHARS // 5),
+    "escaped quotes": '"\\"' * (MAX_REPLY_CHARS // 3),
+    "backslashes": "\\" * MAX_REPLY_CHARS,
+    "backslashes in a string": '"' + "\\" * (MAX_REPLY_CHARS - 1),
+    "quotes": '"' * MAX_REPLY_CHARS,
+    "blanks": " " * MAX_REPLY_CHARS,
+    "newlines in a fence": "```\n" + "\n" * (MAX_REPLY_CHARS - 4),
+    "carriage returns in a fence": "```\n" + "\r" * (MAX_REPLY_CHARS - 8) + "``` ",
+    "language of a fence": "```" + "a" * (MAX_REPLY_CHARS - 3),
+    "blanks after a fence": "```" + " " * (MAX_REPLY_CHARS - 4) + "x",
+    "backticks": "`" * MAX_REPLY_CHARS,
+    "fences": "```\n" * (MAX_REPLY_CHARS // 4),
+    "digits": "9" * MAX_REPLY_CHARS,
+    "decimals": "1." + "1" * (MAX_REPLY_CHARS - 2),
+    "commas": "[" + "," * (MAX_REPLY_CHARS - 1),
+    "many lists": "[" + "[]," * (MAX_REPLY_CHARS // 3 - 1) + "[",
+    "surrogates": '{"a":"' + "\\ud800" * (MAX_REPLY_CHARS // 6 - 4) + '"}',
+    "too long": "x" * (MAX_REPLY_CHARS + 1),
+    "many keys": "{" + ",".join(f'"{number}":1' for number in range(40_000)) + "}",
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_bomb_is_refused_in_linear_time(name: str) -> None:
+    """400 kB of the worst is refused at once: neither recursion nor a regular expression runs away."""
+    before = time.process_time()
+    assert refusal(BOMBS[name])
+    assert time.process_time() - before < 1.0
+
+
+def test_nesting_has_a_limit() -> None:
+    """40 levels are read, 41 are not; brackets inside strings do not count, nor after a quote that is escaped."""
+
+    def nested(levels: int) -> str:
+        return '{"kind":"final","success":true,"message":"m","details":' + '{"a":' * levels + "1" + "}" * levels + "}"
+
+    assert isinstance(read_reply(nested(39)), FinalResult)
+    assert "deeper than 40" in refusal(nested(40))
+    tricky = '[{"\\"' * 200
+    reply = read_reply(json.dumps({**FINAL, "message": tricky}))
+    assert isinstance(reply, FinalResult)
+    assert reply.message == tricky
+
+
+def test_numbers_of_18_digits_pass() -> None:
+    """Integers up to 18 digits and finite floats keep their value."""
+    reply = read_reply('{"kind":"final","success":true,"message":"m","details":{"a":123456789012345678,"b":1.5e300}}')
+    assert isinstance(reply, FinalResult)
+    assert reply.details == {"a": 123456789012345678, "b": 1.5e300}
+
+
+def test_a_surrogate_pair_is_one_character() -> None:
+    """Both halves together are an ordinary character."""
+    reply = read_reply('{"kind":"final","success":true,"message":"\\ud83d\\ude00"}')
+    assert isinstance(reply, FinalResult)
+    assert reply.message == "\U0001f600"
+
+
+PIECES = st.lists(
+    st.sampled_from(
+        [
+            "{", "}", "[", "]", ",", ":", '"', "\\", "\n", "```", "```json\n", " ", "\ufeff", "1", "-", "1e999", "NaN",
+            "null", "true", '"kind"', '"tool"', '"final"', '"tool_call"', '"tool_calls"', '"args"', '"cc_read"',
+            '"path"', '"success"', '"message"', '"details"', "\\ud800", "\ud800", "\x00", "é",
+            json.dumps(FINAL), json.dumps(TOOL), json.dumps(READ),
+        ]
+    ),
+    max_size=25,
+).map("".join)  # fmt: skip
+JSONISH = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=4)
+    | st.dictionaries(
+        st.sampled_from(["kind", "tool", "args", "tool_call", "tool_calls", "success", "message", "path", "x"]),
+        inner | st.sampled_from(["tool", "final", "cc_read", "cc_shell"]),
+        max_size=5,
+    ),
+    max_leaves=12,
+)
+
+
+@given(PIECES | st.text() | JSONISH.map(json.dumps), st.sampled_from(["stop", "stop", "length", "aborted", ""]))
+def test_only_a_refusal_ever_comes_out(text: str, finish_reason: str) -> None:
+    """Whatever a model sends: one of the two models, or ReplyRefused with a sentence; nothing else."""
+    try:
+        reply = read_reply(text, finish_reason=finish_reason)
+    except ReplyRefused as refused:
+        assert 10 < len(refused.message) < 1000
+        return
+    assert finish_reason == "stop"
+    assert isinstance(reply, ToolRequest | FinalResult)
+    json.dumps(reply.model_dump(mode="json"), allow_nan=False).encode()
+
+
+# -- arguments ----------------------------------------------------------------------------
+
+
+def test_S15_arguments_are_validated_and_defaults_left_out() -> None:
+    """What a tool would fill in by itself is not part of the call: the same call has one form."""
+    assert canonical_args("cc_run_program", {"path": "p", "args": [], "computer": None}) == {"path": "p"}
+    assert canonical_args("cc_run_program", {"args": ["a"], "path": "p"}) == {"path": "p", "args": ["a"]}
+    with pytest.raises(ReplyRefused, match="args"):
+        canonical_args("cc_run_program", {"path": "p", "args": "a"})
+
+
+class EchoArgs(BaseModel):
+    """A tool of somebody's own."""
+
+    word: str = "hm"
+
+
+def test_tools_of_ones_own() -> None:
+    """A registry brought along takes the place of the built-in tools, an empty one too."""
+    text = json.dumps({"kind": "tool", "tool_call": {"tool": "echo", "args": {"word": "hm"}}})
+    reply = read_reply(text, tools={"echo": EchoArgs})
+    assert isinstance(reply, ToolRequest)
+    assert reply.calls == (RequestedTool(tool="echo", args={}),)
+    assert "There is no tool 'echo'" in refusal(text)
+    assert "There is no tool 'cc_read'" in refusal(json.dumps(TOOL), tools={})
+
+
+@pytest.mark.parametrize("name", TOOL_ARGS)
+def test_every_tool_explains_itself_and_refuses_what_it_does_not_know(name: str) -> None:
+    """Each args model has a sentence for the prompt and takes no unknown argument."""
+    assert TOOL_ARGS[name].__doc__
+    required = {field: "x" for field, info in TOOL_ARGS[name].model_fields.items() if info.is_required()}
+    assert canonical_args(name, required) == required
+    with pytest.raises(ReplyRefused, match="extra"):
+        canonical_args(name, {**required, "extra": "x"})
+    assert ("computer" in TOOL_ARGS[name].model_fields) == name.startswith("cc_")
+
+
+def test_a_request_without_calls_has_none() -> None:
+    """``calls`` is a view of whichever form came; a request that was never validated has none."""
+    assert ToolRequest.model_construct(kind="tool", tool_call=None, tool_calls=None).calls == ()

@@ -1,0 +1,593 @@
+"""The hub over real WebSockets, with a computer spoken by hand at the other end."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from websockets.asyncio.server import ServerConnection, serve
+from websockets.exceptions import ConnectionClosed
+
+from orchestrator.core import wire
+from orchestrator.core.errors import CallLost, CallVoid, ComputerAway, ComputerFailed, FrameRefused
+from orchestrator.core.link import MAX_COMPLAINTS
+from orchestrator.core.wire import ComputerId, RunId, SettledCall
+from orchestrator.hub import Hub
+from orchestrator.ports import CallResult, Settlement
+from tests.shell.support import DEADLINE_S, StubClient, dialed, hello
+
+FARM = ComputerId("farm")
+RUN = RunId("c1.1")
+
+
+@dataclass
+class Journal:
+    """What the hub asks of the journal, laid out by a test."""
+
+    last: int = 0
+    open_runs: set[RunId] = field(default_factory=set)
+    arrivals: "asyncio.Queue[ComputerId]" = field(default_factory=asyncio.Queue)
+
+    async def number(self, computer: ComputerId, *, at_least: int = 0) -> int:
+        del computer
+        self.last = max(self.last + 1, at_least)
+        return self.last
+
+    async def closed_runs(self, computer: ComputerId, run_ids: Sequence[RunId]) -> list[RunId]:
+        del computer
+        return [run_id for run_id in run_ids if run_id not in self.open_runs]
+
+    async def arrived(self, computer: ComputerId) -> None:
+        self.arrivals.put_nowait(computer)
+
+
+class Accepted:
+    """A connection of the `websockets` server as the hub takes it."""
+
+    def __init__(self, connection: ServerConnection) -> None:
+        self._connection = connection
+
+    async def receive(self) -> bytes | str | None:
+        try:
+            return await self._connection.recv()
+        except ConnectionClosed:
+            return None
+
+    async def send(self, frame: bytes) -> None:
+        try:
+            await self._connection.send(frame)
+        except ConnectionClosed as error:
+            raise ConnectionError(str(error)) from error
+
+    async def close(self, code: int, reason: str) -> None:
+        await self._connection.close(code, reason)
+
+
+@dataclass
+class House:
+    """A hub that listens."""
+
+    hub: Hub
+    journal: Journal
+    url: str
+
+    @asynccontextmanager
+    async def computer(self, **changes: Any) -> AsyncIterator[StubClient]:
+        """A computer that was welcomed, after the hub has noted its arrival."""
+        async with dialed(self.url) as client:
+            await client.greet(**changes)
+            await asyncio.wait_for(self.journal.arrivals.get(), DEADLINE_S)
+            yield client
+
+    def calling(self, run_id: RunId = RUN, *, number: int = 9, **more: Any) -> "asyncio.Task[CallResult]":
+        """A call under way."""
+        values: dict[str, Any] = {"method": "fs_read", "params": {"path": "a"}, **more}
+        return asyncio.create_task(self.hub.call(FARM, run_id=run_id, task_id="t-1", number=number, **values))
+
+    def settling(self, *run_ids: RunId, number: int = 20) -> "asyncio.Task[dict[RunId, Settlement]]":
+        """A settle under way."""
+        return asyncio.create_task(self.hub.settle(FARM, run_ids=run_ids or (RUN,), number=number))
+
+    def online(self) -> bool:
+        info = self.hub.info(FARM)
+        return info is not None and info.online
+
+
+@pytest.fixture
+async def house() -> AsyncIterator[House]:
+    journal = Journal()
+    hub = Hub(journal)
+
+    async def handle(connection: ServerConnection) -> None:
+        await hub.serve(FARM, Accepted(connection))
+
+    async with serve(handle, "127.0.0.1", 0, compression=None, max_size=2**20, ping_interval=None) as listening:
+        port = next(iter(listening.sockets)).getsockname()[1]
+        yield House(hub, journal, f"http://127.0.0.1:{port}")
+        await hub.close()
+
+
+async def failed(task: "asyncio.Task[Any]", kind: type[Exception]) -> Exception:
+    """The error that a call or a settle ends with."""
+    with pytest.raises(kind) as raised:
+        await asyncio.wait_for(task, DEADLINE_S)
+    return raised.value
+
+
+# -- hello -------------------------------------------------------------------------------
+
+
+async def test_hello_is_answered_with_a_number_above_all_that_was_seen(house: House) -> None:
+    """Welcome carries a newly allotted number, above the highest that the computer has seen, and its name here."""
+    house.journal.last = 3
+    async with house.computer(highest=41) as client:
+        del client
+        assert house.journal.last == 42
+    async with dialed(house.url) as again:
+        welcome = await again.greet(highest=7)
+        assert (welcome.number, welcome.computer, welcome.silence_s) == (43, "farm", 45)
+
+
+async def test_a_computer_that_said_hello_is_known(house: House) -> None:
+    """What a computer said of itself is listed, as text, online and after it has gone."""
+    assert house.hub.info(FARM) is None
+    assert house.hub.list_computers() == []
+    async with house.computer(label="gr\u00c3\u00bcn", computer_id=7, family="turtle"):
+        (info,) = house.hub.list_computers()
+        assert (info.computer, info.online, info.label, info.computer_id) == (FARM, True, "grün", 7)
+        assert (info.family, info.host) == ("turtle", "ComputerCraft 1.113.1 (Minecraft 1.20.1)")
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "remedy"),
+    [
+        ({"protocol": 0}, "protocol_too_old", "Install the client again from this orchestrator."),
+        ({"protocol": 2}, "protocol_too_new", "Update the orchestrator."),
+        ({"host": "ComputerCraft 1.94.0 (Minecraft 1.16.4)"}, "mod_too_old", "Update the mod to 1.95"),
+        ({"host": "ComputerCraft 1.9 (Minecraft 1.12)"}, "mod_too_old", "Update the mod to 1.95"),
+    ],
+)
+async def test_what_is_too_old_or_too_new_is_refused_with_a_remedy(
+    house: House, changes: dict[str, Any], code: str, remedy: str
+) -> None:
+    """A client of another protocol, or of a mod before 1.95, is refused with code and remedy, and is not online."""
+    async with dialed(house.url) as client:
+        await client.send(hello(**changes))
+        refused, _ = await client.hear("refused")
+        assert refused.code == code
+        assert refused.message
+        assert refused.remedy.startswith(remedy)
+        await client.closed()
+    assert not house.online()
+    assert house.journal.last == 0
+
+
+@pytest.mark.parametrize("host", ["ComputerCraft 1.95.0 (Minecraft 1.16.5)", "ComputerCraft 2.0 (x)", "Recrafted", ""])
+async def test_what_is_new_enough_or_of_unknown_kind_is_welcome(house: House, host: str) -> None:
+    """1.95 is welcome, and so is a host whose version nobody can read."""
+    async with dialed(house.url) as client:
+        await client.greet(host=host)
+
+
+async def test_a_second_hello_is_out_of_order_and_changes_nothing(house: House) -> None:
+    """A computer that says hello twice is told so, keeps its session, and its calls go on."""
+    async with house.computer() as client:
+        call = house.calling()
+        await client.hear("call")
+        await client.send(hello(computer_id=99))
+        complaint, _ = await client.hear("error")
+        assert complaint.code == "out_of_order"
+        await client.result(RUN, CallResult(body=b"x"))
+        assert (await call).body == b"x"
+        info = house.hub.info(FARM)
+        assert info is not None
+        assert info.computer_id == 3
+
+
+async def test_nothing_is_heard_before_hello(house: House) -> None:
+    """A result, a pong or a settled before hello is out of order, and the connection lives to say hello."""
+    async with dialed(house.url) as client:
+        await client.send(wire.Pong(journal_seq=1, n=1))
+        complaint, _ = await client.hear("error")
+        assert complaint.code == "out_of_order"
+        await client.greet()
+
+
+async def test_old_outcomes_are_acknowledged_at_hello_with_rising_numbers(house: House) -> None:
+    """Ids in a computer's journal that nobody waits for are acknowledged at once; open ones are not."""
+    house.journal.open_runs = {RunId("c2.1")}
+    async with dialed(house.url) as client:
+        welcome = await client.greet(calls=("c1.1", "c2.1", "c3.1"))
+        first, _ = await client.hear("result_ack")
+        second, _ = await client.hear("result_ack")
+        assert [first.call_id, second.call_id] == ["c1.1", "c3.1"]
+        assert welcome.number < first.number < second.number
+
+
+async def test_a_newer_connection_replaces_the_older(house: House) -> None:
+    """A second connection of one computer ends the first with 1008 and its waits with CallLost; calls use the new."""
+    async with house.computer() as old, dialed(house.url) as new:
+        lost = house.calling()
+        await old.hear("call")
+        await new.greet()
+        assert await old.closed() == (1008, "replaced by a newer connection")
+        await failed(lost, CallLost)
+        fresh = house.calling(RunId("c2.1"))
+        message, _ = await new.hear("call")
+        assert message.call_id == "c2.1"
+        await new.result("c2.1", CallResult(body=b"new"))
+        assert (await fresh).body == b"new"
+        assert house.online()
+
+
+async def test_the_end_of_a_replaced_session_does_not_take_the_new_one_away(house: House) -> None:
+    """When the replaced connection finally ends, the computer stays online."""
+    async with dialed(house.url) as new:
+        async with house.computer() as old:
+            await new.greet()
+            await old.closed()
+        call = house.calling()
+        await new.hear("call")
+        assert house.online()
+        await new.result(RUN, CallResult())
+        await call
+
+
+# -- calls -------------------------------------------------------------------------------
+
+
+async def test_a_call_is_one_frame_and_its_result_the_answer(house: House) -> None:
+    """A call carries id, task, number, method, params and body; after ack and result it answers with data and body."""
+    async with house.computer() as client:
+        call = house.calling(method="fs_write", params={"path": "a", "if_hash": "absent"}, body=b"new")
+        message, body = await client.hear("call")
+        assert (message.call_id, message.task, message.number, message.method) == (RUN, "t-1", 9, "fs_write")
+        assert (message.params, body) == ({"path": "a", "if_hash": "absent"}, b"new")
+        await client.send(wire.Ack(journal_seq=2, call_id=RUN))
+        await client.result(RUN, CallResult({"size": 3, "name": "gr\u00c3\u00bcn", "old": True}, b"bytes\x00\xff"))
+        assert await call == CallResult({"size": 3, "name": "grün", "old": True}, b"bytes\x00\xff")
+
+
+async def test_an_error_of_the_computer_is_computer_failed(house: House) -> None:
+    """A result that is not ok raises ComputerFailed with code, message as text, data and body."""
+    async with house.computer() as client:
+        call = house.calling()
+        await client.hear("call")
+        body = b"output"
+        result = wire.Result(
+            journal_seq=3,
+            call_id=RUN,
+            ok=False,
+            code="program_error",
+            message="gr\u00c3\u00bcn",
+            data={"ended": "error"},
+            body=wire.whole(body),
+        )
+        await client.send(result, body)
+        error = await failed(call, ComputerFailed)
+        assert isinstance(error, ComputerFailed)
+        assert (error.reason, error.message, error.data, error.body) == (
+            "program_error",
+            "grün",
+            {"ended": "error"},
+            body,
+        )
+
+
+async def test_an_error_without_words_still_says_something(house: House) -> None:
+    """A result that is neither ok nor explained is an internal error with a message."""
+    async with house.computer() as client:
+        call = house.calling()
+        await client.hear("call")
+        await client.send(wire.Result(journal_seq=3, call_id=RUN, ok=False))
+        error = await failed(call, ComputerFailed)
+        assert str(error) == "The computer answered internal."
+
+
+@pytest.mark.parametrize("code", ["below_fence", "busy", "journal_failed"])
+async def test_a_refused_call_is_void(house: House, code: str) -> None:
+    """`call_refused` means that it never ran and never will: CallVoid, with the reason."""
+    async with house.computer() as client:
+        call = house.calling()
+        await client.hear("call")
+        await client.send(wire.CallRefused(journal_seq=3, call_id=RUN, code=code, message="no"))
+        error = await failed(call, CallVoid)
+        assert isinstance(error, CallVoid)
+        assert (error.reason, error.message) == (code, "no")
+
+
+async def test_a_drop_in_the_middle_is_call_lost(house: House) -> None:
+    """When the connection ends before the result, only a settle can tell: CallLost, and the computer is away."""
+    async with house.computer() as client:
+        call = house.calling()
+        await client.hear("call")
+        await client.send(wire.Ack(journal_seq=2, call_id=RUN))
+        await client.socket.close()
+        error = await failed(call, CallLost)
+        assert "ended: the computer hung up" in str(error)
+    assert not house.online()
+    await failed(house.calling(), ComputerAway)
+    await failed(house.settling(), ComputerAway)
+
+
+async def test_an_aborted_connection_is_call_lost_too(house: House) -> None:
+    """A connection that dies without a close frame ends its calls as well."""
+    async with house.computer() as client:
+        call = house.calling()
+        await client.hear("call")
+        client.socket.transport.abort()
+        await failed(call, CallLost)
+
+
+async def test_a_wait_has_an_end(house: House) -> None:
+    """A call that gets no answer within its wait is CallLost; a result that comes later disturbs nothing."""
+    async with house.computer() as client:
+        call = house.calling(wait_s=0.01)
+        await client.hear("call")
+        error = await failed(call, CallLost)
+        assert str(error).startswith("Computer farm did not answer within")
+        await client.result(RUN, CallResult(body=b"late"))
+        again = house.calling(RunId("c1.2"))
+        await client.hear("call")
+        await client.result("c1.2", CallResult(body=b"in time"))
+        assert (await again).body == b"in time"
+
+
+async def test_the_ninth_call_waits_for_room(house: House) -> None:
+    """A computer gets at most eight open calls; the ninth is written when one has ended, in turn."""
+    async with house.computer() as client:
+        calls = [house.calling(RunId(f"c{number}.1")) for number in range(wire.MAX_OPEN_CALLS + 1)]
+        heard = [(await client.hear("call"))[0].call_id for _ in range(wire.MAX_OPEN_CALLS)]
+        assert heard == [f"c{number}.1" for number in range(8)]
+        house.hub.acknowledge(FARM, RunId("marker"), 1)
+        await client.hear("result_ack")
+        await client.result("c3.1", CallResult())
+        ninth, _ = await client.hear("call")
+        assert ninth.call_id == "c8.1"
+        for number in {*range(9)} - {3}:
+            await client.result(f"c{number}.1", CallResult())
+        await asyncio.wait_for(asyncio.gather(*calls), DEADLINE_S)
+
+
+async def test_a_call_that_waits_for_room_is_not_written_after_the_session(house: House) -> None:
+    """When the session ends, a call that had not been written yet was never sent: ComputerAway, not CallLost."""
+    async with house.computer() as client:
+        calls = [house.calling(RunId(f"c{number}.1")) for number in range(9)]
+        for _ in range(8):
+            await client.hear("call")
+        await client.socket.close()
+        for call in calls[:8]:
+            await failed(call, CallLost)
+        await failed(calls[8], ComputerAway)
+
+
+async def test_a_call_too_large_for_a_frame_is_never_written(house: House) -> None:
+    """A call whose header or body is over the limit raises FrameRefused, and the session goes on."""
+    async with house.computer() as client:
+        await failed(house.calling(params={"path": "x" * 5000}), FrameRefused)
+        await failed(house.calling(body=b"x" * (wire.MAX_BODY_BYTES + 1)), FrameRefused)
+        call = house.calling(RunId("c2.1"))
+        message, _ = await client.hear("call")
+        assert message.call_id == "c2.1"
+        await client.result("c2.1", CallResult())
+        await call
+
+
+async def test_a_complaint_about_a_call_ends_its_wait(house: House) -> None:
+    """An `error` of the computer that names a call ends its wait as lost; one that names none changes nothing."""
+    async with house.computer() as client:
+        call = house.calling()
+        await client.hear("call")
+        await client.send(wire.Complaint(journal_seq=3, code="bad_frame", message="odd"))
+        await client.send(wire.Complaint(journal_seq=3, code="bad_frame", message="unreadable", call_id=RUN))
+        error = await failed(call, CallLost)
+        assert str(error) == "Computer farm: unreadable"
+
+
+async def test_results_that_nobody_waits_for_are_dropped(house: House) -> None:
+    """A result, a refusal or a settled of unknown ids changes nothing, twice the same result neither."""
+    async with house.computer() as client:
+        call = house.calling()
+        await client.hear("call")
+        await client.result("nobody", CallResult(body=b"?"))
+        await client.send(wire.CallRefused(journal_seq=3, call_id="nobody", code="busy"))
+        await client.settled(77)
+        await client.result(RUN, CallResult(body=b"first"))
+        await client.result(RUN, CallResult(body=b"second"))
+        assert (await call).body == b"first"
+
+
+# -- broken frames -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        b"",
+        b"\n",
+        b"{}\n",
+        b'{"type":"nonsense"}\n',
+        b'{"type":"pong","n":1,"journal_seq":1}',
+        b'{"type":"pong","n":1,"journal_seq":1}\nbody that nobody named',
+        b'{"type":"pong","n":-1,"journal_seq":1}\n',
+        b'{"type":"pong","n":1.5,"journal_seq":1}\n',
+        '{"type":"pong","n":1,"journal_seq":1,"x":"ü"}\n'.encode(),
+        b'{"type":"welcome","number":1,"computer":"x"}\n',
+        b"[" * 4000 + b"\n",
+        b"x" * 5000,
+        "text, not bytes",
+    ],
+)
+async def test_a_broken_frame_is_answered_and_the_connection_lives(house: House, frame: bytes | str) -> None:
+    """Garbage gets an `error` that says how it is broken; the calls of the session go on."""
+    async with house.computer() as client:
+        call = house.calling()
+        await client.hear("call")
+        await client.socket.send(frame)
+        complaint, _ = await client.hear("error")
+        assert complaint.code == "bad_frame"
+        assert complaint.message
+        await client.result(RUN, CallResult(body=b"x"))
+        assert (await call).body == b"x"
+
+
+async def test_a_frame_that_is_too_large_ends_the_connection(house: House) -> None:
+    """A frame over the limit is said to be and the connection is closed with 1008."""
+    async with house.computer() as client:
+        await client.socket.send(b"x" * (wire.MAX_FRAME_BYTES + 1))
+        complaint, _ = await client.hear("error")
+        assert complaint.code == "frame_too_large"
+        code, reason = await client.closed()
+        assert (code, reason[:15]) == (1008, "Too many broken")
+
+
+async def test_too_many_broken_frames_end_the_connection(house: House) -> None:
+    """After sixteen complaints the next broken frame ends the session, and its calls with it."""
+    async with house.computer() as client:
+        call = house.calling()
+        await client.hear("call")
+        for _ in range(MAX_COMPLAINTS + 1):
+            await client.socket.send(b"garbage")
+            await client.hear("error")
+        assert (await client.closed())[0] == 1008
+        await failed(call, CallLost)
+    assert not house.online()
+
+
+# -- settle ------------------------------------------------------------------------------
+
+
+async def test_settle_hears_the_result_that_was_missed(house: House) -> None:
+    """A finished run whose result is sent again before `settled` is finished, with its very result."""
+    async with house.computer() as client:
+        settling = house.settling()
+        message, _ = await client.hear("settle")
+        assert (message.number, message.call_ids) == (20, (RUN,))
+        await client.result(RUN, CallResult({"size": 1}, b"x"))
+        await client.settled(20, SettledCall(call_id=RUN, state="finished", ok=True))
+        settled = (await settling)[RUN]
+        assert (settled.call.state, settled.call.ok) == ("finished", True)
+        assert settled.result == CallResult({"size": 1}, b"x")
+
+
+async def test_settle_of_a_failed_run_has_its_error(house: House) -> None:
+    """A run that failed is finished and not ok, with the error as it was."""
+    async with house.computer() as client:
+        settling = house.settling()
+        await client.hear("settle")
+        await client.result(RUN, ComputerFailed("stale", "changed", {"actual": "absent"}))
+        await client.settled(20, SettledCall(call_id=RUN, state="finished", ok=False, code="stale"))
+        settled = (await settling)[RUN]
+        assert settled.call.ok is False
+        assert isinstance(settled.result, ComputerFailed)
+        assert (settled.result.reason, settled.result.data) == ("stale", {"actual": "absent"})
+
+
+@pytest.mark.parametrize("state", ["void", "interrupted", "unknown", "finished"])
+async def test_settle_takes_the_journals_word(house: House, state: Any) -> None:
+    """Void, interrupted, unknown, and finished without a body are answered at once, without a result."""
+    async with house.computer() as client:
+        settling = house.settling()
+        await client.hear("settle")
+        await client.settled(20, SettledCall(call_id=RUN, state=state))
+        settled = (await settling)[RUN]
+        assert (settled.call.state, settled.result) == (state, None)
+
+
+async def test_settle_waits_for_what_still_runs(house: House) -> None:
+    """A running call is waited for: its result, when it comes, is the settlement."""
+    async with house.computer() as client:
+        settling = house.settling()
+        await client.hear("settle")
+        await client.settled(20, SettledCall(call_id=RUN, state="running"))
+        await client.result(RUN, CallResult(body=b"at last"))
+        settled = (await settling)[RUN]
+        assert (settled.call.state, settled.call.ok) == ("finished", True)
+        assert settled.result == CallResult(body=b"at last")
+
+
+async def test_settle_of_several_runs_answers_each(house: House) -> None:
+    """One settle asks for all ids in one frame and answers each by its own state."""
+    ids = [RunId(f"c{number}.1") for number in range(3)]
+    async with house.computer() as client:
+        settling = house.settling(*ids)
+        message, _ = await client.hear("settle")
+        assert message.call_ids == tuple(ids)
+        await client.result(ids[2], CallResult(body=b"two"))
+        states = [("c2.1", "finished"), ("c0.1", "void"), ("c1.1", "interrupted")]
+        answers = [SettledCall.model_validate({"call_id": one, "state": state}) for one, state in states]
+        await client.settled(20, *answers)
+        settled = await settling
+        assert [settled[one].call.state for one in ids] == ["void", "interrupted", "finished"]
+        assert settled[ids[2]].result == CallResult(body=b"two")
+
+
+async def test_an_id_that_settle_leaves_out_is_not_settled(house: House) -> None:
+    """A computer that does not answer for an id has settled nothing: CallLost, ask again."""
+    async with house.computer() as client:
+        settling = house.settling(RunId("c1.1"), RunId("c2.1"))
+        await client.hear("settle")
+        await client.settled(20, SettledCall(call_id="c1.1", state="void"))
+        error = await failed(settling, CallLost)
+        assert "did not say what became of c2.1" in str(error)
+
+
+async def test_an_answer_to_another_settle_is_not_taken(house: House) -> None:
+    """`settled` is matched by its number: one of an older settle answers nothing."""
+    async with house.computer() as client:
+        settling = house.settling(number=21)
+        await client.hear("settle")
+        await client.settled(20, SettledCall(call_id=RUN, state="void"))
+        await client.settled(21, SettledCall(call_id=RUN, state="interrupted"))
+        assert (await settling)[RUN].call.state == "interrupted"
+
+
+@pytest.mark.parametrize("after_settled", [False, True])
+async def test_a_drop_while_settling_is_call_lost(house: House, after_settled: bool) -> None:
+    """When the session ends before everything is known, nothing is settled."""
+    async with house.computer() as client:
+        settling = house.settling()
+        await client.hear("settle")
+        if after_settled:
+            await client.settled(20, SettledCall(call_id=RUN, state="running"))
+        await client.socket.close()
+        await failed(settling, CallLost)
+
+
+async def test_an_unreadable_settled_is_answered_with_an_error(house: House) -> None:
+    """A `settled` whose body is no list of calls is complained about, and a good one still counts."""
+    async with house.computer() as client:
+        settling = house.settling()
+        await client.hear("settle")
+        bad = b'[{"call_id": "c1.1", "state": "perhaps"}]'
+        await client.send(wire.Settled(journal_seq=4, number=20, body=wire.whole(bad)), bad)
+        complaint, _ = await client.hear("error")
+        assert complaint.code == "bad_frame"
+        await client.settled(20, SettledCall(call_id=RUN, state="void"))
+        assert (await settling)[RUN].call.state == "void"
+
+
+# -- acknowledging and closing -----------------------------------------------------------
+
+
+async def test_acknowledgements_are_written_in_order(house: House) -> None:
+    """`result_ack` carries the id and the number that was allotted with it; for a computer that is away it is dropped."""
+    house.hub.acknowledge(FARM, RUN, 1)
+    async with house.computer() as client:
+        for number in (5, 6, 7):
+            house.hub.acknowledge(FARM, RunId(f"c{number}.1"), number)
+        heard = [(await client.hear("result_ack"))[0] for _ in range(3)]
+        assert [(one.call_id, one.number) for one in heard] == [("c5.1", 5), ("c6.1", 6), ("c7.1", 7)]
+
+
+async def test_closing_the_hub_ends_every_session(house: House) -> None:
+    """A clean stop closes the sockets with 1001 and ends what waits."""
+    async with house.computer() as client:
+        call = house.calling()
+        await client.hear("call")
+        await house.hub.close()
+        assert await client.closed() == (1001, "the orchestrator stops")
+        await failed(call, CallLost)
+        await failed(house.calling(), ComputerAway)

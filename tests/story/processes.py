@@ -1,0 +1,179 @@
+"""The processes of a story: a server whose store can kill it, and a simulated computer.
+
+Both are forked from one process that has imported everything once (``forkserver``), because a
+sweep starts hundreds: 20 ms each instead of 600. They are real processes all the same: own pid,
+own sockets, own files, and SIGKILL is SIGKILL.
+"""
+
+import asyncio
+import json
+import logging
+import multiprocessing
+import os
+import signal
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+from typing import Any, cast
+
+from orchestrator.model.scripted import Reply, ScriptedModel
+from orchestrator.ports import ChatMessage, ModelReply, Store
+
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(["tests.story.processes", "orchestrator.app", "cc_client.simulator.__main__"])
+
+JOURNAL = ("create", "append")
+"""What makes items."""
+ALL_WRITES = (*JOURNAL, "allot_number", "park", "wake", "wake_waiting", "claim", "release_claims")
+"""Everything a task's life writes, but for leases, which every idle worker asks for."""
+
+START_WITHIN_S = 20.0
+END_WITHIN_S = 20.0
+
+
+@dataclass(frozen=True)
+class Kill:
+    """Where a server kills itself: ``side`` of the ``at``-th of these operations of its store, from 1."""
+
+    at: int
+    side: str
+    """``before`` (nothing was written) or ``after`` (it is durable, and nobody was told)."""
+    operations: Sequence[str] = JOURNAL
+
+
+class DyingStore:
+    """A store that kills its process at one of its operations."""
+
+    def __init__(self, store: Store, kill: Kill) -> None:
+        self._store = store
+        self._kill = kill
+        self._seen = 0
+
+    def __getattr__(self, name: str) -> Any:
+        operation: Callable[..., Awaitable[Any]] = getattr(self._store, name)
+        return self._counted(operation) if name in self._kill.operations else operation
+
+    def _counted(self, operation: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        async def counted(*args: Any, **named: Any) -> Any:
+            self._seen += 1
+            here = self._seen == self._kill.at
+            if here and self._kill.side == "before":
+                _die()
+            answer = await operation(*args, **named)
+            if here:
+                _die()
+            return answer
+
+        return counted
+
+
+def _die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class PromptedModel:
+    """Plays the script that stands in the prompt of the task, so that one server plays every story."""
+
+    name = "prompted"
+
+    async def reply(self, messages: Sequence[ChatMessage]) -> ModelReply:
+        """The next reply of the task's script."""
+        return await ScriptedModel(json.loads(messages[1].content)).reply(messages)
+
+
+def prompt(*script: Reply) -> str:
+    """The prompt of a task that plays a script."""
+    return json.dumps(script)
+
+
+def _serve(home: Path, port: int, approvers: str, kill: Kill | None, told: Connection) -> None:
+    from orchestrator.app import Orchestrator, serve
+    from orchestrator.settings import Settings
+
+    _log_to(home / "server.log")
+
+    def ready(url: str, orchestrator: Orchestrator) -> None:
+        del orchestrator
+        told.send(url)
+        told.close()
+
+    def wrapped(store: Store) -> Store:
+        return store if kill is None else cast("Store", DyingStore(store, kill))
+
+    settings = Settings(data_dir=home, port=port, workers=16, approvers=approvers)
+    asyncio.run(serve(settings, ready=ready, wrap_store=wrapped, model=PromptedModel()))
+
+
+def _compute(log: Path, options: Sequence[str]) -> None:
+    from cc_client.simulator.__main__ import main
+
+    _log_to(log)
+    main(options)
+
+
+def _log_to(path: Path) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(descriptor, 1)
+    os.dup2(descriptor, 2)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(process)d %(name)s: %(message)s", force=True)
+
+
+class Process:
+    """One process, ended with SIGKILL by its pid when the story ends."""
+
+    def __init__(self, target: Callable[..., None], *args: Any) -> None:
+        self._process: ForkServerProcess = CONTEXT.Process(target=target, args=args, daemon=True)
+        self._process.start()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still runs."""
+        return self._process.is_alive()
+
+    def kill(self) -> None:
+        """SIGKILL; returns when it is gone."""
+        self._process.kill()
+        self._process.join(END_WITHIN_S)
+
+    def stop(self) -> int | None:
+        """SIGTERM; the exit code."""
+        self._process.terminate()
+        self._process.join(END_WITHIN_S)
+        return self._process.exitcode
+
+    async def gone(self) -> int | None:
+        """The exit code, when the process has ended by itself."""
+        await asyncio.to_thread(self._process.join, END_WITHIN_S)
+        assert not self._process.is_alive(), f"process {self._process.pid} should have ended by itself"
+        return self._process.exitcode
+
+
+def start_server(
+    home: Path, port: int = 0, *, approvers: str = "requester", kill: Kill | None = None
+) -> tuple[Process, str]:
+    """A server on ``port`` (0: any free one) and its URL."""
+    hear, tell = CONTEXT.Pipe(duplex=False)
+    home.mkdir(parents=True, exist_ok=True)
+    process = Process(_serve, home, port, approvers, kill, tell)
+    tell.close()
+    try:
+        assert hear.poll(START_WITHIN_S), "the server did not start in time"
+        return process, str(hear.recv())
+    except EOFError:
+        raise AssertionError(f"the server ended before it was ready:\n{tail(home / 'server.log')}") from None
+    finally:
+        hear.close()
+
+
+def start_computer(disk: Path, url: str, token: str, *options: str) -> Process:
+    """A simulated computer on a disk."""
+    disk.mkdir(parents=True, exist_ok=True)
+    arguments = [f"--url={url}", f"--token={token}", f"--disk={disk}", *options]
+    return Process(_compute, disk.with_suffix(".log"), arguments)
+
+
+def tail(log: Path, lines: int = 40) -> str:
+    """The last lines of a log."""
+    return "\n".join(log.read_text("utf-8", "replace").splitlines()[-lines:]) if log.exists() else "(no log)"

@@ -1,0 +1,86 @@
+"""What ``import orchestrator`` offers, and what it costs."""
+
+import importlib
+import json
+import subprocess
+import sys
+
+import pytest
+
+import orchestrator
+
+SEEDS = {
+    "TOOL_REGISTRY": "orchestrator.tools.registry",
+    "AgentResponse": "orchestrator.core.response",
+    "AgentTask": "orchestrator.core.task",
+    "AgentTaskItem": "orchestrator.core.items",
+    "CCAgentDeps": "orchestrator.tools.deps",
+    "CallDecision": "orchestrator.core.approval",
+    "FinalResult": "orchestrator.core.response",
+    "HitlInterventionRequired": "orchestrator.core.errors",
+    "HitlResponse": "orchestrator.core.approval",
+    "InMemoryPersistenceManager": "orchestrator.store.memory",
+    "RequestAuthorizer": "orchestrator.ports",
+    "TaskPersistenceManager": "orchestrator.ports",
+    "Tool": "orchestrator.tools.registry",
+    "ToolRequest": "orchestrator.core.response",
+    "call_cc_command": "orchestrator.tools.deps",
+    "check_for_intervention": "orchestrator.core.policy",
+    "execute_task_with_agent": "orchestrator.runner",
+    "process_task": "orchestrator.runner",
+    "read_reply": "orchestrator.core.response",
+}
+"""The names of DESIGN section 4 that exist in this slice, and where each lives."""
+HEAVY = ("pydantic_ai", "pydantic", "uvicorn", "starlette", "websockets", "httpx2", "typer", "sqlite3")
+
+
+def in_a_fresh_python(code: str) -> str:
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=False)
+    assert run.returncode == 0, run.stderr
+    return run.stdout
+
+
+def test_importing_it_imports_nothing_heavy() -> None:
+    """`import orchestrator` loads neither models nor a server, nor anything else that costs a start."""
+    code = f"import sys, json, orchestrator; print(json.dumps([n for n in {HEAVY!r} if n in sys.modules]))"
+    assert json.loads(in_a_fresh_python(code)) == []
+
+
+def test_the_library_form_loads_no_server_and_no_models_of_others() -> None:
+    """Using `execute_task_with_agent` imports no server and no pydantic-ai until a model of theirs is named."""
+    heavy = ("pydantic_ai", "uvicorn", "starlette", "websockets", "typer")
+    code = (
+        "import sys, json; from orchestrator import execute_task_with_agent, CCAgentDeps, ScriptedModel, TOOL_REGISTRY;"
+        f"print(json.dumps([n for n in {heavy!r} if n in sys.modules]))"
+    )
+    assert json.loads(in_a_fresh_python(code)) == []
+
+
+@pytest.mark.parametrize(("name", "home"), SEEDS.items())
+def test_a_seed_name_is_the_one_of_its_room(name: str, home: str) -> None:
+    """Every name of DESIGN section 4 is importable from `orchestrator` and is the very object of its room."""
+    assert getattr(orchestrator, name) is getattr(importlib.import_module(home), name)
+    assert name in orchestrator.__all__
+    assert name in dir(orchestrator)
+
+
+@pytest.mark.parametrize("name", orchestrator.__all__)
+def test_every_public_name_resolves(name: str) -> None:
+    """No name of `__all__` is a promise that breaks when it is used."""
+    assert getattr(orchestrator, name) is not None
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    """A name that is not public is refused as Python refuses it, naming it."""
+    with pytest.raises(AttributeError, match="has no attribute 'Nonsense'"):
+        _ = orchestrator.Nonsense
+    with pytest.raises(ImportError):
+        exec("from orchestrator import Nonsense")
+
+
+def test_a_star_import_gives_exactly_the_public_names() -> None:
+    """`from orchestrator import *` gives `__all__`, whole."""
+    found: dict[str, object] = {}
+    exec("from orchestrator import *", found)
+    found.pop("__builtins__")
+    assert sorted(found) == sorted(orchestrator.__all__)
