@@ -4,6 +4,15 @@ import sys
 
 import pytest
 
+# Before any test imports the shipped suite, so that its assertions speak as those of a test do.
+pytest.register_assert_rewrite(
+    "orchestrator.testing.checks",
+    "orchestrator.testing.store_journal",
+    "orchestrator.testing.store_queue",
+    "orchestrator.testing.store_records",
+    "orchestrator.testing.store_reopening",
+)
+
 
 def _refuse_model_requests() -> None:
     # Importing pydantic-ai here would cost every run of a single test 1.4 s; a module that

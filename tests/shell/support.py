@@ -168,7 +168,8 @@ class FakeComputers:
     """The port ``Computers`` over disks in memory, with the faults that a test lays out.
 
     ``faults[method]`` are taken one a call: an exception is raised before anything is done, ``lost``
-    loses the answer after it was done, ``hang`` does it when ``go`` is set.
+    loses the answer after it was done, ``vanish`` too and the computer is away, ``hang`` does it when
+    ``go`` is set.
     """
 
     disks: dict[ComputerId, Disk] = field(default_factory=lambda: {ComputerId("3"): Disk()})
@@ -180,8 +181,8 @@ class FakeComputers:
     settles: list[tuple[tuple[RunId, ...], int]] = field(default_factory=list)
     forgotten: dict[RunId, int] = field(default_factory=dict)
     outcomes: dict[RunId, CallResult | Exception] = field(default_factory=dict)
-    settled_as: dict[str, str] = field(default_factory=dict)
-    """Method to the state that its runs are settled as, whatever happened."""
+    settled_as: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Method to what a settle says of its runs, whatever happened."""
     hanging: asyncio.Event = field(default_factory=asyncio.Event)
     go: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -221,7 +222,9 @@ class FakeComputers:
             self.hanging.set()
             await self.go.wait()
         self.outcomes[run_id] = self._outcome(computer, method, params, body)
-        if fault == "lost":
+        if fault == "vanish":
+            self.away.add(computer)
+        if fault in ("lost", "vanish"):
             raise CallLost(f"The connection of computer {computer} ended.")
         outcome = self.outcomes[run_id]
         if isinstance(outcome, Exception):
@@ -248,7 +251,7 @@ class FakeComputers:
         method = next((frame.method for frame in self.frames if frame.run_id == run_id), "")
         forced = self.settled_as.get(method)
         if forced is not None or run_id not in self.outcomes:
-            return Settlement(SettledCall.model_validate({"call_id": run_id, "state": forced or "void"}))
+            return Settlement(SettledCall.model_validate({"call_id": run_id, "state": "void", **(forced or {})}))
         outcome = self.outcomes[run_id]
         ok = isinstance(outcome, CallResult)
         return Settlement(SettledCall(call_id=run_id, state="finished", ok=ok), outcome)

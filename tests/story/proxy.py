@@ -66,6 +66,7 @@ class Proxy:
     errors: list[BaseException] = field(default_factory=list)
     """What a hook found wrong; raised when the proxy ends."""
     _writers: set[asyncio.StreamWriter] = field(default_factory=set)
+    _serving: set[asyncio.Task[None]] = field(default_factory=set)
 
     @property
     def url(self) -> str:
@@ -77,8 +78,24 @@ class Proxy:
         for writer in self._writers:
             writer.transport.abort()
 
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection of the computer, until either side ends it or it is cut."""
+    def accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """A connection of the computer: served until it is over or the proxy is closed."""
+        serving = asyncio.create_task(self._serve(reader, writer))
+        self._serving.add(serving)
+        serving.add_done_callback(self._serving.discard)
+
+    async def close(self) -> None:
+        """End every connection; raises what a hook found wrong."""
+        # An accepted connection becomes ours one turn of the loop later.
+        await asyncio.sleep(0)
+        self.cut()
+        for serving in self._serving:
+            serving.cancel()
+        await asyncio.gather(*self._serving, return_exceptions=True)
+        if self.errors:
+            raise self.errors[0]
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         number = self.connections
         opened = {writer}
@@ -108,6 +125,7 @@ class Proxy:
             for one in opened:
                 one.close()
             self._writers -= opened
+            await asyncio.gather(*(one.wait_closed() for one in opened), return_exceptions=True)
 
     async def _pump(
         self, direction: Direction, connection: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -134,16 +152,13 @@ _LOST = (OSError, asyncio.IncompleteReadError, LineCut)
 async def proxy(target: int) -> AsyncIterator[Proxy]:
     """A proxy that listens on a free port."""
     one = Proxy(target)
-    server = await asyncio.start_server(one.serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(one.accepted, "127.0.0.1", 0)
     one.port = server.sockets[0].getsockname()[1]
     try:
         yield one
     finally:
         server.close()
-        one.cut()
-        await server.wait_closed()
-        if one.errors:
-            raise one.errors[0]
+        await one.close()
 
 
 async def _read_frame(reader: asyncio.StreamReader) -> tuple[bytes, bytes | None]:
