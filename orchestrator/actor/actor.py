@@ -10,13 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
-from orchestrator.actor.calls import Calls
+from orchestrator.actor.calls import BUSY_S, Calls
 from orchestrator.actor.gate import Gate
 from orchestrator.actor.journal import TaskJournal
 from orchestrator.actor.thinking import Thinking
 from orchestrator.core import effects as todo
 from orchestrator.core.effects import next_effects
-from orchestrator.core.errors import CallLost, ComputerAway, Conflict
+from orchestrator.core.errors import CallLost, CallVoid, ComputerAway, Conflict
 from orchestrator.core.policy import Policy
 from orchestrator.core.task import AgentTask
 from orchestrator.core.wire import ComputerId
@@ -94,6 +94,9 @@ class TaskActor:
         except (ComputerAway, CallLost) as away:
             logger.info("task %s waits: %s", self._journal.task.task_id, away)
             return Wait(computer=self._computer_of(effect))
+        except CallVoid as void:
+            logger.info("task %s looks again soon: %s", self._journal.task.task_id, void)
+            return Wait(seconds=BUSY_S)
 
     async def _do(self, effect: todo.Effect) -> Wait | None:
         seconds: float | None = None

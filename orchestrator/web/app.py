@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Protocol
 
@@ -37,6 +38,10 @@ from orchestrator.web.reviewer import serve_reviewer
 from orchestrator.web.sockets import StarletteSocket
 
 logger = logging.getLogger(__name__)
+
+
+_VERSION = re.compile("[0-9]{1,12}")
+"""What a client may have seen last; anything else counts as nothing seen."""
 
 
 class ComputerDoor(Computers, Protocol):
@@ -151,7 +156,7 @@ class Doors:
         await self._who(request)
         task = await self.service.load(task_id_of(request))
         last = request.headers.get("last-event-id", request.query_params.get("after", "0"))
-        after = int(last) if last.isdigit() else 0
+        after = int(last) if _VERSION.fullmatch(last) else 0
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         return StreamingResponse(self._stream(task, after), media_type="text/event-stream", headers=headers)
 

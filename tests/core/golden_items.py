@@ -58,9 +58,7 @@ EXAMPLES: tuple[tuple[Actor, Fact], ...] = (
     ),
     (
         SYSTEM,
-        facts.ModelAsked(
-            attempt=2, prompt_version="1", policy_version="0123456789abcdef", view_digest="a" * 64
-        ),
+        facts.ModelAsked(attempt=2, prompt_version="1", policy_version="0123456789abcdef", view_digest="a" * 64),
     ),
     (
         _MODEL,

@@ -142,9 +142,7 @@ class Journal:
         """A request, or an allowance, ends without a decision."""
         ids = tuple(CallId(one) for one in call_ids)
         return self.add(
-            facts.RequestEnded(
-                request_id=None if of is None else RequestId(of), end=end, call_ids=ids, reason=reason
-            )
+            facts.RequestEnded(request_id=None if of is None else RequestId(of), end=end, call_ids=ids, reason=reason)
         )
 
     def started(self, call_id: str) -> AgentTask:

@@ -114,7 +114,7 @@ def test_a_call_that_needs_no_decision_takes_none() -> None:
 
 
 def test_B1_a_decision_may_echo_the_digest_it_saw() -> None:
-    """The right digest, of one call or over the whole request, decides; another is refused; none binds to the stored."""
+    """The right digest, of one call or of the whole, decides; another is refused; none binds to the stored one."""
     story = paused()
     whole = request_digest((digest_of("c1"), digest_of("c2")))
     assert said(story, action="approve", expected_digest=whole)

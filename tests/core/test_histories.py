@@ -33,15 +33,15 @@ from orchestrator.core.effects import (
 from orchestrator.core.errors import InvalidDecision
 from orchestrator.core.facts import CallId, Fact, QuestionId, RequestId
 from orchestrator.core.fold import can_follow, evolve, fold, preview
-from orchestrator.core.items import Draft, ItemId, decode_item, encode_item, verify_chain
+from orchestrator.core.items import SYSTEM, Draft, ItemId, decode_item, encode_item, verify_chain
 from orchestrator.core.policy import BUILT_IN_CATALOG
 from orchestrator.core.task import PHASE_TABLE, AgentTask, CallRecord, Phase
 from orchestrator.core.view import view
 from orchestrator.core.wire import RunId
 from tests.core.golden_items import EXAMPLES
-from tests.core.journal import NOW, SYSTEM, Journal, call, digest_of, person, start_of, verdict
+from tests.core.journal import NOW, Journal, call, digest_of, person, start_of, verdict
 
-TOOLS = [*BUILT_IN_CATALOG, "tool_of_tomorrow"]
+TOOLS = ["cc_write", "cc_read", "ask_user", *BUILT_IN_CATALOG, "tool_of_tomorrow"]
 PAUSED = {Phase.REVIEWING, Phase.ANSWERING}
 OUTCOMES = {"tool_finished", "tool_settled"}
 Draw = Callable[[st.SearchStrategy[Any]], Any]
@@ -61,7 +61,7 @@ class Ledger:
         self.run_ids: set[str] = set()
         self.open_request: tuple[str, set[str]] | None = None
 
-    def note(self, fact: Fact) -> None:
+    def note(self, fact: Fact) -> None:  # noqa: C901, PLR0912 - one case per kind
         """One more fact. Fails when a call starts that nobody allowed."""
         match fact:
             case facts.CallsProposed():
@@ -92,12 +92,11 @@ class Ledger:
             case facts.ToolFinished():
                 self.running.pop(fact.run_id, None)
             case facts.ToolSettled():
-                call_id, spent = self.running.pop(fact.run_id, ("", None))
-                pure = self.tools.get(call_id) in BUILT_IN_CATALOG and (
-                    BUILT_IN_CATALOG[self.tools[call_id]].recovery == "pure"
-                )
-                if call_id and (fact.state == "void" or (fact.state == "interrupted" and pure)):
-                    self.allowed[call_id] = spent
+                owner, spent = self.running.pop(fact.run_id, ("", None))
+                spec = BUILT_IN_CATALOG.get(self.tools.get(owner, ""))
+                again = fact.state == "interrupted" and spec is not None and spec.recovery == "pure"
+                if owner and (fact.state == "void" or again):
+                    self.allowed[owner] = spent
             case facts.TaskEnded():
                 self.open_request = None
             case _:
@@ -169,8 +168,11 @@ class Histories(RuleBasedStateMachine):
         if task.phase is not Phase.ENDED:
             if task.cancel_reason is None:
                 yield "cancel_requested", lambda _: facts.CancelRequested(reason="enough")
-            yield "task_ended", lambda draw: facts.TaskEnded(
-                status=draw(st.sampled_from(["Completed", "Failed", "Canceled"])), status_reason="r"
+            yield (
+                "task_ended",
+                lambda draw: facts.TaskEnded(
+                    status=draw(st.sampled_from(["Completed", "Failed", "Canceled"])), status_reason="r"
+                ),
             )
         match task.phase:
             case Phase.QUEUED | Phase.THINKING | Phase.ASKED:
@@ -178,8 +180,11 @@ class Histories(RuleBasedStateMachine):
                 if task.phase is Phase.ASKED:
                     yield "model_replied", self.reply
                 if task.phase is not Phase.ASKED or task.attempt < 2:
-                    yield "model_asked", lambda _: facts.ModelAsked(
-                        attempt=task.attempt + 1, prompt_version="1", policy_version="v", view_digest="d"
+                    yield (
+                        "model_asked",
+                        lambda _: facts.ModelAsked(
+                            attempt=task.attempt + 1, prompt_version="1", policy_version="v", view_digest="d"
+                        ),
                     )
             case Phase.REPLIED:
                 yield "reply_refused", lambda _: facts.ReplyRefused(reason="no")
@@ -194,7 +199,9 @@ class Histories(RuleBasedStateMachine):
 
     def proposal(self, draw: Draw) -> Fact:
         """One to four calls of any tools, judged in any way."""
-        effects = draw(st.lists(st.sampled_from(["allow", "allow", "ask", "ask", "ask", "deny"]), min_size=1, max_size=4))
+        effects = draw(
+            st.lists(st.sampled_from(["allow", "allow", "ask", "ask", "ask", "deny"]), min_size=1, max_size=4)
+        )
         calls = tuple(
             call(
                 f"c{next(self.numbers)}",
@@ -224,16 +231,22 @@ class Histories(RuleBasedStateMachine):
         if doing:
             yield "tool_started", lambda draw: start_of(draw(st.sampled_from(doing)), next(self.numbers))
         if asking:
-            yield "question_asked", lambda draw: facts.QuestionAsked(
-                question_id=QuestionId(f"u{next(self.numbers)}"),
-                call_id=draw(st.sampled_from(asking)).call_id,
-                question="?",
+            yield (
+                "question_asked",
+                lambda draw: facts.QuestionAsked(
+                    question_id=QuestionId(f"u{next(self.numbers)}"),
+                    call_id=draw(st.sampled_from(asking)).call_id,
+                    question="?",
+                ),
             )
         if telling:
             yield "status_sent", lambda draw: facts.StatusSent(call_id=telling[0].call_id, message="hm")
         if open_questions:
-            yield "question_answered", lambda draw: facts.QuestionAnswered(
-                question_id=draw(st.sampled_from(open_questions)).question_id, answer="a"
+            yield (
+                "question_answered",
+                lambda draw: facts.QuestionAnswered(
+                    question_id=draw(st.sampled_from(open_questions)).question_id, answer="a"
+                ),
             )
         if task.request is not None:
             yield "decision_recorded", lambda draw: self.decision(draw, task)

@@ -27,6 +27,7 @@ from orchestrator.core.items import (
     seal,
     verify_chain,
 )
+from orchestrator.core.wire import RunId
 from orchestrator.testing.clock import ManualClock
 from orchestrator.testing.drafts import Author
 from tests.core.golden_items import EXAMPLES, GOLDEN, KINDS
@@ -87,7 +88,7 @@ def test_a_sealed_item_carries_its_draft_and_its_place() -> None:
 
 def test_a_number_goes_into_the_start_that_it_was_allotted_for() -> None:
     """The store's number is part of the sealed fact and of its hash."""
-    fact = facts.ToolStarted(call_id=facts.CallId("c1"), run_id=facts.RunId("c1.1"), action_digest="d")
+    fact = facts.ToolStarted(call_id=facts.CallId("c1"), run_id=RunId("c1.1"), action_digest="d")
     draft = Draft(item_id=ItemId("i1"), at=NOW, actor=person("alice"), fact=fact)
     plain = seal(draft, task_id=TASK, version=1, prev_hash=GENESIS_HASH)
     numbered = seal(draft, task_id=TASK, version=1, prev_hash=GENESIS_HASH, number=12)
@@ -144,8 +145,10 @@ JSON = st.recursive(
     | st.integers(-(10**18), 10**18)
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(st.characters(exclude_categories=["Cs"])),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"]), max_size=4), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"]), max_size=4), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 

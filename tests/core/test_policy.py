@@ -134,7 +134,8 @@ def test_P4_each_predicate_narrows_a_rule() -> None:
 
 def test_a_predicate_on_what_is_not_known_does_not_match() -> None:
     """Without a computer, a family, a program or a path, rules on them are silent and the rest decides."""
-    for extra in ({"computers": ("**",)}, {"programs": ("**",)}, {"families": ("turtle",)}):
+    unknown: list[dict[str, Any]] = [{"computers": ("**",)}, {"programs": ("**",)}, {"families": ("turtle",)}]
+    for extra in unknown:
         assert evaluate(write(), policy=policy(rule("allow", **extra))).effect is Effect.ASK
     shell = FunctionCall(tool="cc_shell", args={"command": "ls"})
     assert evaluate(shell, policy=policy(rule("allow", tools=("*",), paths=("**",)))).effect is Effect.ASK
@@ -355,7 +356,7 @@ def test_the_shipped_policy_is_the_text_that_serve_writes() -> None:
         ('[[rules]]\nid = "b"\neffect = "deny"\ntools = ["*", "cc_read"]', ["rule 1 (b)", "'*' stands alone"]),
         ('[[rules]]\nid = "b"\neffect = "deny"\ntools = ["cc_*"]', ["rule 1 (b)", "exact names", "cc_*"]),
         ('[[rules]]\nid = "b"\neffect = "deny"\ntools = [""]', ["rule 1 (b)", "exact names"]),
-        ('[[rules]]\nid = "b"\neffect = "deny"\ntools = ["cc_read"]\npath = ["x"]', ["rule 1 (b)", "path", "not permitted"]),
+        ('[[rules]]\nid = "b"\neffect = "deny"\ntools = ["cc_read"]\npath = ["x"]', ["rule 1 (b)", "path: Extra"]),
         ('[[rules]]\nid = "b"\neffect = "deny"\ntools = ["cc_read"]\npaths = []', ["rule 1 (b)", "paths"]),
         ('[[rules]]\nid = "b"\neffect = "deny"\ntools = ["cc_read"]\nprograms = []', ["rule 1 (b)", "programs"]),
         ('[[rules]]\nid = "b"\neffect = "deny"\ntools = ["cc_read"]\ncomputers = []', ["rule 1 (b)", "computers"]),

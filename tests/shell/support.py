@@ -4,9 +4,10 @@ import asyncio
 import json
 from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from socket import socket
 from typing import Any
 
 import httpx2
@@ -427,18 +428,24 @@ async def running(directory: Path, *, model: ChatModel | None = None, **settings
     chosen = Settings(data_dir=directory, port=0, **{"store": "memory:", **settings})
     listener = app._listen(chosen)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    async with app.open_orchestrator(chosen, model=model) as orchestrator:
-        server = app._Server(app._uvicorn(orchestrator))
-        serving = asyncio.create_task(server.serve(sockets=[listener]))
-        try:
-            async with httpx2.AsyncClient(base_url=url, trust_env=False, timeout=DEADLINE_S) as http:
-                admin = chosen.token_path.read_text("utf-8").strip()
-                yield Server(url, orchestrator, http, admin)
-        finally:
-            await orchestrator.hub.close()
-            server.should_exit = True
-            await serving
-            listener.close()
+    with closing(listener):
+        async with app.open_orchestrator(chosen, model=model) as orchestrator:
+            async with _listening(orchestrator, listener):
+                async with httpx2.AsyncClient(base_url=url, trust_env=False, timeout=DEADLINE_S) as http:
+                    admin = chosen.token_path.read_text("utf-8").strip()
+                    yield Server(url, orchestrator, http, admin)
+
+
+@asynccontextmanager
+async def _listening(orchestrator: app.Orchestrator, listener: socket) -> AsyncIterator[None]:
+    server = app._Server(app._uvicorn(orchestrator))
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    try:
+        yield
+    finally:
+        await orchestrator.hub.close()
+        server.should_exit = True
+        await serving
 
 
 @asynccontextmanager

@@ -80,18 +80,18 @@ class Proxy:
 
     def accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """A connection of the computer: served until it is over or the proxy is closed."""
+        self._writers.add(writer)
         serving = asyncio.create_task(self._serve(reader, writer))
         self._serving.add(serving)
         serving.add_done_callback(self._serving.discard)
 
     async def close(self) -> None:
         """End every connection; raises what a hook found wrong."""
-        # An accepted connection becomes ours one turn of the loop later.
-        await asyncio.sleep(0)
         self.cut()
         for serving in self._serving:
             serving.cancel()
         await asyncio.gather(*self._serving, return_exceptions=True)
+        await _turns()
         if self.errors:
             raise self.errors[0]
 
@@ -99,7 +99,6 @@ class Proxy:
         self.connections += 1
         number = self.connections
         opened = {writer}
-        self._writers |= opened
         try:
             up_reader, up_writer = await asyncio.open_connection("127.0.0.1", self.target)
             opened.add(up_writer)
@@ -124,8 +123,8 @@ class Proxy:
         finally:
             for one in opened:
                 one.close()
-            self._writers -= opened
             await asyncio.gather(*(one.wait_closed() for one in opened), return_exceptions=True)
+            self._writers -= opened
 
     async def _pump(
         self, direction: Direction, connection: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -157,8 +156,15 @@ async def proxy(target: int) -> AsyncIterator[Proxy]:
     try:
         yield one
     finally:
+        # What waits to be accepted first becomes ours: asyncio loses a connection that it accepts while it closes.
+        await _turns()
         server.close()
         await one.close()
+
+
+async def _turns() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
 
 
 async def _read_frame(reader: asyncio.StreamReader) -> tuple[bytes, bytes | None]:

@@ -1,0 +1,99 @@
+"""The one tree of errors: each class has its code and status, each instance says what to do."""
+
+import re
+
+import pytest
+
+from orchestrator.core import errors
+from orchestrator.core.errors import (
+    CallVoid,
+    ComputerFailed,
+    Conflict,
+    FrameRefused,
+    HitlInterventionRequired,
+    InvalidRequest,
+    NotFound,
+    OrchestratorError,
+)
+from tests.core.journal import call
+
+STATUS = {
+    "OrchestratorError": ("internal", 500),
+    "InvalidRequest": ("invalid_request", 422),
+    "FrameRefused": ("bad_frame", 422),
+    "ReplyRefused": ("reply_refused", 422),
+    "PolicyInvalid": ("policy_invalid", 422),
+    "UnsafePath": ("unsafe_path", 422),
+    "Unauthenticated": ("unauthenticated", 401),
+    "Forbidden": ("forbidden", 403),
+    "NotFound": ("not_found", 404),
+    "NotPending": ("not_pending", 409),
+    "InvalidDecision": ("invalid_decision", 409),
+    "TaskEnded": ("task_ended", 409),
+    "Conflict": ("conflict", 409),
+    "LeaseLost": ("lease_lost", 409),
+    "StoreBusy": ("store_busy", 503),
+    "NewerSchema": ("newer_schema", 500),
+    "ComputerAway": ("computer_away", 503),
+    "CallVoid": ("call_void", 503),
+    "CallLost": ("call_lost", 503),
+    "ComputerFailed": ("computer_failed", 502),
+    "ToolFailed": ("tool_failed", 422),
+    "ModelFailed": ("model_failed", 502),
+    "HitlInterventionRequired": ("hitl_required", 409),
+}
+CLASSES = {
+    name: one for name, one in vars(errors).items() if isinstance(one, type) and issubclass(one, OrchestratorError)
+}
+
+
+def test_D1_every_error_has_its_code_and_status() -> None:
+    """Codes are on the wire for ever, and no two classes share one."""
+    assert {name: (one.code, one.http_status) for name, one in CLASSES.items()} == STATUS
+    assert len({one.code for one in CLASSES.values()}) == len(CLASSES)
+
+
+def test_the_tree_in_the_docstring_is_the_tree_in_the_code() -> None:
+    """Every class is drawn, under its parent."""
+    drawn = re.findall(r"^    ([│ ]*)[├└]── (\w+)", errors.__doc__ or "", re.MULTILINE)
+    assert {name for _, name in drawn} == set(CLASSES) - {"OrchestratorError"}
+    for indent, name in drawn:
+        parent = InvalidRequest if indent else OrchestratorError
+        assert CLASSES[name].__bases__ == (parent,)
+
+
+def test_an_error_says_what_happened_and_what_to_do() -> None:
+    """The message, then the remedy where there is one."""
+    error = NotFound("There is no task.", remedy="List the tasks.")
+    assert (error.message, error.remedy, str(error)) == (
+        "There is no task.",
+        "List the tasks.",
+        "There is no task. List the tasks.",
+    )
+    assert str(Conflict("Somebody was first.")) == "Somebody was first."
+    assert isinstance(FrameRefused("x"), InvalidRequest)
+
+
+def test_errors_of_a_computer_carry_what_came_with_them() -> None:
+    """Why a call is void; the client's own code, its data and the output of what failed."""
+    assert (CallVoid("busy", "no").reason, str(CallVoid("busy", "no"))) == ("busy", "no")
+    bare = ComputerFailed("stale", "it changed")
+    assert (bare.reason, bare.data, bare.body) == ("stale", {}, b"")
+    full = ComputerFailed("program_error", "no", {"ended": "error"}, b"out")
+    assert (full.data, full.body) == ({"ended": "error"}, b"out")
+
+
+@pytest.mark.parametrize(("tool", "plugin"), [("cc_write", "cc"), ("local_read", "local"), ("nope", "unknown")])
+def test_S1_the_intervention_carries_all_calls_of_the_step(tool: str, plugin: str) -> None:
+    """The seeds' message names the first call; all of them, and the task to go on with, come along."""
+    calls = [call("c1", tool), call("c2", "cc_shell")]
+    raised = HitlInterventionRequired(calls, task="the task")
+    assert (raised.function_calls, raised.task) == (calls, "the task")
+    assert (raised.plugin_name, raised.function_name) == (plugin, tool)
+    assert str(raised) == f"HITL intervention required for {plugin}.{tool}"
+
+
+def test_an_intervention_without_calls() -> None:
+    """The seeds' short message."""
+    raised = HitlInterventionRequired()
+    assert (str(raised), raised.function_calls, raised.plugin_name) == ("HITL intervention required", [], None)

@@ -1,0 +1,174 @@
+"""The log of a task, line by line as people read it."""
+
+from typing import Any
+
+import pytest
+
+from orchestrator.core import facts
+from orchestrator.core.facts import CallId
+from orchestrator.core.items import decode_item, encode_item
+from orchestrator.core.transcript import Transcript
+from tests.core.golden_items import EXAMPLES
+from tests.core.journal import Journal, call, decision
+
+
+def lines(story: Journal) -> list[str]:
+    """The whole log, from items as they come back from a store."""
+    transcript = Transcript()
+    return [line for item in story.items for line in transcript.lines(decode_item(encode_item(item)))]
+
+
+def test_the_log_of_the_main_job() -> None:
+    """The seeds' lines, word for word: step, explanation, tool with its arguments, result, final."""
+    story = Journal()
+    story.submitted()
+    story.proposed([call("c1", path="hello.lua", content="print('hi')")], "ask", explanation="I write it.")
+    story.reviewed("c1")
+    story.decided(decision("c1"))
+    story.started("c1")
+    story.finished("c1", text="Wrote 11 bytes to hello.lua")
+    story.proposed([call("c2", "cc_run_program", path="hello.lua", args=["a"])], "allow", explanation="")
+    story.started("c2")
+    story.finished("c2", text="Program hello.lua executed successfully.\nOutput:\nhi")
+    story.asked()
+    story.replied()
+    story.ended("Completed", "final", message="It runs.", explanation="I saw it.")
+    assert lines(story) == [
+        "[STEP 1]",
+        "[EXPLANATION] I write it.",
+        "[TOOL] cc_write({'path': 'hello.lua', 'content': \"print('hi')\"})",
+        "[REVIEW] cc_write waits for a person (risk: medium).",
+        "[DECISION] alice: approve cc_write",
+        "[TOOL_RESULT] Wrote 11 bytes to hello.lua",
+        "[STEP 2]",
+        "[TOOL] cc_run_program({'path': 'hello.lua', 'args': ['a']})",
+        "[TOOL_RESULT] Program hello.lua executed successfully.\nOutput:\nhi",
+        "[STEP 3]",
+        "[EXPLANATION] I saw it.",
+        "[FINAL] Success=True, Message=It runs.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("tool", "args", "shown"),
+    [
+        ("cc_write", {"content": "x", "path": "p"}, "{'path': 'p', 'content': 'x'}"),
+        ("cc_run_program", {"args": ["a"], "path": "p"}, "{'path': 'p', 'args': ['a']}"),
+        ("local_patch", {"patch": "x", "path": "p"}, "{'path': 'p', 'patch': 'x'}"),
+        ("cc_read", {"zebra": 1, "path": "p", "ant": 2}, "{'path': 'p', 'ant': 2, 'zebra': 1}"),
+        ("tool_of_tomorrow", {"b": 1, "a": 2}, "{'a': 2, 'b': 1}"),
+        ("send_status", {}, "{}"),
+    ],
+)
+def test_arguments_are_shown_in_the_order_of_the_tool(tool: str, args: dict[str, Any], shown: str) -> None:
+    """As the tool declares them, though the journal sorts keys; what it does not declare comes after."""
+    story = Journal()
+    story.proposed([call("c1", tool, **args)], "allow", explanation="")
+    assert lines(story)[-1] == f"[TOOL] {tool}({shown})"
+
+
+def test_what_goes_wrong_is_in_the_log() -> None:
+    """Denials, refused replies, ends without a decision, settled calls, limits and a failed end."""
+    story = Journal()
+    story.submitted()
+    story.asked()
+    story.replied()
+    story.add(facts.ReplyRefused(reason="Your reply was empty."))
+    story.proposed([call("c1"), call("c2", "cc_shell", index=1)], "ask", "deny", explanation="")
+    story.reviewed("c1")
+    story.request_ended("stale", "c1", reason="The file changed.")
+    story.reviewed("c1", request_id="q2")
+    story.decided(decision("c1"), of="q2")
+    story.started("c1")
+    story.settled("c1", "void", reason="It never ran.")
+    story.started("c1")
+    story.settled("c1", "finished", ok=True, text="Done.")
+    story.add(facts.LimitReached(limit="max_steps", detail="The limit of 20 steps was reached."))
+    story.ended("Failed", "max_steps", message="The limit of 20 steps was reached.")
+    assert lines(story) == [
+        "[STEP 1]",
+        "[REFUSED] Your reply was empty.",
+        "[STEP 2]",
+        "[TOOL] cc_write({})",
+        "[TOOL] cc_shell({})",
+        "[TOOL_RESULT] Denied by policy: a rule says so",
+        "[REVIEW] cc_write waits for a person (risk: medium).",
+        "[REVIEW] stale: The file changed.",
+        "[REVIEW] cc_write waits for a person (risk: medium).",
+        "[DECISION] alice: approve cc_write",
+        "[SETTLED] cc_write: void. It never ran.",
+        "[TOOL_RESULT] Done.",
+        "[LIMIT] The limit of 20 steps was reached.",
+        "[FINAL] Success=False, Message=The limit of 20 steps was reached.",
+    ]
+
+
+def test_E3_an_unknown_outcome_is_told_as_unknown() -> None:
+    """Nobody knows, a person has to look; a retried call keeps its tool's name under its new id."""
+    story = Journal()
+    story.proposed([call("c1"), call("c2", "cc_shell", index=1)], "allow", "allow", explanation="")
+    story.started("c1")
+    story.settled("c1", "unknown", reason="It rebooted.")
+    story.reviewed("c1", reason="outcome_unknown")
+    story.decided(decision("c1", "retry", retry_as=CallId("c9")), by="bob")
+    story.reviewed("c9", request_id="q2")
+    story.decided(decision("c9", "reject", on_reject="continue"), of="q2")
+    assert lines(story)[3:] == [
+        "[SETTLED] cc_write: unknown. It rebooted.",
+        "[REVIEW] The outcome of cc_write is unknown; a person has to look.",
+        "[DECISION] bob: retry cc_write",
+        "[REVIEW] cc_write waits for a person (risk: medium).",
+        "[DECISION] alice: reject cc_write",
+    ]
+
+
+def test_questions_and_status() -> None:
+    """What the model asks and tells, and what a person answers."""
+    story = Journal()
+    story.proposed([call("c1", "ask_user"), call("c2", "send_status", index=1)], "allow", "allow", explanation="")
+    story.question("c1")
+    story.add(facts.StatusSent(call_id=CallId("c2"), message="Half done."))
+    story.answered()
+    assert lines(story)[3:] == ["[QUESTION] Which farm?", "[STATUS] Half done.", "[ANSWER] the wheat"]
+
+
+def test_what_says_nothing_new_has_no_line() -> None:
+    """Submission, requests to the model, starts and cancels add no line; their effects do."""
+    silent = {"task_submitted", "model_asked", "tool_started", "cancel_requested"}
+    story = Journal()
+    for _, fact in EXAMPLES:
+        shown = Transcript().lines(story.sealed(fact))
+        assert (shown == []) == (fact.kind in silent), fact.kind
+    closed = facts.RequestEnded(request_id=None, end="canceled", call_ids=(), reason="enough")
+    assert Transcript().lines(story.sealed(closed)) == []
+
+
+def test_a_transcript_can_go_on_in_the_middle() -> None:
+    """Resumed after a step with its calls, the lines are those of one that saw everything."""
+    story = Journal()
+    story.proposed([call("c1"), call("c2", "cc_shell", index=1)], "ask", "ask", explanation="")
+    resumed = Transcript()
+    resumed.resume(story.task.steps, [record.call for record in story.task.calls])
+    seen = len(lines(story))
+    before = len(story.items)
+    story.reviewed("c1", "c2")
+    story.decided(decision("c1", "reject", on_reject="continue"), decision("c2", "reject", on_reject="continue"))
+    story.asked()
+    story.replied()
+    assert [line for item in story.items[before:] for line in resumed.lines(item)] == lines(story)[seen:]
+    assert lines(story)[seen:] == [
+        "[REVIEW] cc_write, cc_shell waits for a person (risk: medium).",
+        "[DECISION] alice: reject cc_write, reject cc_shell",
+        "[STEP 2]",
+    ]
+
+
+def test_a_call_that_was_never_shown_goes_by_its_id() -> None:
+    """A log that starts in the middle of a step still names what it can."""
+    story = Journal()
+    story.proposed([call("c1")], "ask")
+    story.reviewed("c1")
+    story.decided(decision("c1"))
+    late = Transcript()
+    assert late.lines(story.items[-2]) == ["[REVIEW] c1 waits for a person (risk: medium)."]
+    assert late.lines(story.items[-1]) == ["[DECISION] alice: approve c1"]

@@ -1,0 +1,346 @@
+"""The reviewers' socket on a real server: what it tells, whom, and what it takes."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import InvalidStatus
+from websockets.typing import Subprotocol
+
+from orchestrator.core.review import MAX_REVIEW_FRAME_CHARS
+from orchestrator.core.wire import REVIEWER_SUBPROTOCOL
+from orchestrator.ports import ModelReply
+from tests.shell.support import DEADLINE_S, Disk, Server, call, connected, final, running, says
+
+WRITE = call("cc_write", path="a.lua", content="new\n")
+ASK = call("ask_user", question="Which one?")
+
+
+class ByPrompt:
+    """A model that makes in each task the calls that its prompt names; it holds no state."""
+
+    name = "by-prompt"
+
+    def __init__(self, calls: Mapping[str, tuple[dict[str, Any], ...]]) -> None:
+        self._calls = calls
+
+    async def reply(self, messages: Any) -> ModelReply:
+        said = sum(message.role == "assistant" for message in messages)
+        return ModelReply(json.dumps(says(*self._calls[messages[1].content]) if said == 0 else final()))
+
+
+MODEL = ByPrompt({"write": (WRITE,), "ask": (ASK,), "two": (WRITE, call("cc_write", path="b", content="2"))})
+
+
+@dataclass
+class Reviewer:
+    """One reviewer's connection; every frame that it hears has the next number."""
+
+    socket: ClientConnection
+    seq: int = 0
+    held: list[dict[str, Any]] = field(default_factory=list)
+
+    async def hear(self, kind: str) -> dict[str, Any]:
+        """The next frame, which has to be of a kind."""
+        frame = await asyncio.wait_for(self.socket.recv(), DEADLINE_S)
+        assert isinstance(frame, str)
+        message: dict[str, Any] = json.loads(frame)
+        self.seq += 1
+        assert message["seq"] == self.seq
+        assert message["type"] == kind, message
+        return message
+
+    async def say(self, **message: Any) -> None:
+        await self.socket.send(json.dumps(message))
+
+    async def decide(self, request: dict[str, Any], ref: str = "r-1", **resume: Any) -> None:
+        await self.say(type="decide", ref=ref, request_id=request["request_id"], resume=resume or {"action": "approve"})
+
+    async def either(self, first: str, second: str) -> dict[str, dict[str, Any]]:
+        """The next two frames, which have to be these two, in either order."""
+        found: dict[str, dict[str, Any]] = {}
+        for _ in range(2):
+            frame = await asyncio.wait_for(self.socket.recv(), DEADLINE_S)
+            message: dict[str, Any] = json.loads(frame)
+            self.seq += 1
+            assert message["seq"] == self.seq
+            found[message["type"]] = message
+        assert set(found) == {first, second}
+        return found
+
+
+@asynccontextmanager
+async def reviewing(server: Server, token: str | None = None) -> AsyncIterator[Reviewer]:
+    socket = await connect(
+        f"{server.url.replace('http', 'ws', 1)}/reviewer",
+        additional_headers={"Authorization": f"Bearer {server.admin if token is None else token}"},
+        subprotocols=[Subprotocol(REVIEWER_SUBPROTOCOL)],
+        compression=None,
+        proxy=None,
+    )
+    async with socket:
+        assert socket.subprotocol == REVIEWER_SUBPROTOCOL
+        yield Reviewer(socket)
+
+
+@pytest.fixture
+async def disk() -> Disk:
+    return Disk({"a.lua": b"old\n"})
+
+
+@pytest.fixture
+async def server(tmp_path: Path, disk: Disk) -> AsyncIterator[Server]:
+    """A server with computer 3."""
+    async with running(tmp_path, model=MODEL) as server, connected(server, "3", disk):
+        yield server
+
+
+async def ended(server: Server, task_id: str) -> str:
+    return str((await server.until(task_id, "task_ended"))["status"])
+
+
+# -- who -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("token", ["", "nonsense", "computer"])
+async def test_the_door_wants_a_persons_token(server: Server, token: str) -> None:
+    """Without a token, with an unknown one or a computer's, the handshake is refused with 401 in the one form."""
+    with pytest.raises(InvalidStatus) as denied:
+        async with reviewing(server, await server.computer("9") if token == "computer" else token):
+            pass
+    assert denied.value.response.status_code == 401
+    assert json.loads(denied.value.response.body or b"")["error"]["code"] == "unauthenticated"
+
+
+async def test_other_peoples_tasks_are_not_shown(server: Server) -> None:
+    """A reviewer sees, in the snapshot and after it, only what they may decide."""
+    sam = await server.person("sam")
+    before = await server.submit(prompt="write")
+    await server.paused(before)
+    async with reviewing(server, sam) as reviewer:
+        snapshot = await reviewer.hear("snapshot")
+        assert (snapshot["requests"], snapshot["questions"]) == ([], [])
+        foreign = await server.submit([], prompt="ask")
+        await server.until(foreign, "question_asked")
+        mine = await server.submit([], prompt="ask", token=sam)
+        opened = await reviewer.hear("question_opened")
+        assert opened["question"]["task_id"] == mine
+
+
+async def test_what_may_not_be_decided_is_refused_over_the_socket_too(server: Server) -> None:
+    """A decision on another's request, or an answer to another's question, is `failed` with forbidden."""
+    sam = await server.person("sam")
+    request = await server.paused(await server.submit(prompt="write"))
+    asking = await server.submit([], prompt="ask")
+    question = (await server.until(asking, "question_asked"))["question"]
+    async with reviewing(server, sam) as reviewer:
+        await reviewer.hear("snapshot")
+        await reviewer.decide(request)
+        assert (await reviewer.hear("failed"))["code"] == "forbidden"
+        await reviewer.say(
+            type="answer", ref="a", task_id=asking, question_id=question["question_id"], answer="the left"
+        )
+        assert (await reviewer.hear("failed"))["code"] == "forbidden"
+    assert (await server.ask("GET", f"/v1/requests/{request['request_id']}")).json() == request
+
+
+# -- telling -----------------------------------------------------------------------------
+
+
+async def test_the_snapshot_has_all_that_waits_oldest_first(server: Server) -> None:
+    """On connecting comes one snapshot with every open request, as the doors give it, and every open question."""
+    first = await server.paused(await server.submit(prompt="write"))
+    second = await server.paused(await server.submit(prompt="two"))
+    asking = await server.submit([], prompt="ask")
+    await server.until(asking, "question_asked")
+    async with reviewing(server) as reviewer:
+        snapshot = await reviewer.hear("snapshot")
+        assert snapshot["requests"] == [first, second]
+        (question,) = snapshot["questions"]
+        assert (question["task_id"], question["question"], question["goal"]) == (asking, "Which one?", "ask")
+
+
+async def test_a_request_opens_and_closes_for_everyone_who_looks(server: Server, disk: Disk) -> None:
+    """Every reviewer hears a new request whole, and how it was closed, whoever decided it and wherever."""
+    async with reviewing(server) as one, reviewing(server) as other:
+        for reviewer in (one, other):
+            assert (await reviewer.hear("snapshot"))["requests"] == []
+        request = await server.paused(await server.submit(prompt="write"))
+        for reviewer in (one, other):
+            assert (await reviewer.hear("request_opened"))["request"] == request
+        await server.ask("POST", request["approval_url"])
+        for reviewer in (one, other):
+            closed = await reviewer.hear("request_closed")
+            assert (closed["request_id"], closed["how"]) == (request["request_id"], "approved by admin")
+    assert await ended(server, request["task_id"]) == "Completed"
+    assert disk.done == ["fs_write a.lua"]
+
+
+async def test_a_cancel_closes_the_request(server: Server) -> None:
+    """Canceling the task closes its request for the reviewers, who hear that it was canceled."""
+    async with reviewing(server) as reviewer:
+        await reviewer.hear("snapshot")
+        task_id = await server.submit(prompt="write")
+        opened = await reviewer.hear("request_opened")
+        await server.ask("POST", f"/v1/tasks/{task_id}/cancel")
+        closed = await reviewer.hear("request_closed")
+        assert (closed["request_id"], closed["how"]) == (opened["request"]["request_id"], "canceled")
+
+
+async def test_a_request_that_changed_is_shown_again(server: Server) -> None:
+    """Deciding one of two calls shows the same request again with the one that is left."""
+    async with reviewing(server) as reviewer:
+        await reviewer.hear("snapshot")
+        task_id = await server.submit(prompt="two")
+        request = (await reviewer.hear("request_opened"))["request"]
+        first, second = request["tool_calls"]
+        half = {"decisions": [{"call_id": first["call_id"], "action": "approve"}]}
+        await server.ask("POST", f"/v1/resume/{request['request_id']}", half)
+        again = (await reviewer.hear("request_opened"))["request"]
+        assert again["request_id"] == request["request_id"]
+        assert [one["call_id"] for one in again["tool_calls"]] == [second["call_id"]]
+        await server.ask("POST", f"/v1/tasks/{task_id}/cancel")
+        await reviewer.hear("request_closed")
+
+
+async def test_a_stale_request_is_closed_and_a_new_one_opened(server: Server, disk: Disk) -> None:
+    """Approved, then changed on the computer: the reviewer hears the approval, then the new request with the new diff."""
+    async with reviewing(server) as reviewer:
+        await reviewer.hear("snapshot")
+        await server.submit(prompt="write")
+        request = (await reviewer.hear("request_opened"))["request"]
+        disk.files["a.lua"] = b"somebody's\n"
+        await server.ask("POST", request["approval_url"])
+        assert (await reviewer.hear("request_closed"))["how"] == "approved by admin"
+        again = (await reviewer.hear("request_opened"))["request"]
+        assert again["request_id"] != request["request_id"]
+        assert "-somebody's" in again["tool_calls"][0]["observed"]["diff"]
+    assert disk.files == {"a.lua": b"somebody's\n"}
+
+
+async def test_a_question_opens_and_closes(server: Server) -> None:
+    """A question is told when it is asked and when it is answered, wherever that was."""
+    async with reviewing(server) as reviewer:
+        await reviewer.hear("snapshot")
+        task_id = await server.submit([], prompt="ask")
+        question = (await reviewer.hear("question_opened"))["question"]
+        body = {"question_id": question["question_id"], "answer": "left"}
+        await server.ask("POST", f"/v1/tasks/{task_id}/answer", body)
+        assert (await reviewer.hear("question_closed"))["question_id"] == question["question_id"]
+
+
+# -- taking ------------------------------------------------------------------------------
+
+
+async def test_a_decision_is_done_under_its_ref(server: Server, disk: Disk) -> None:
+    """A decision over the socket is carried out and answered by its ref; the request closes."""
+    async with reviewing(server) as reviewer:
+        await reviewer.hear("snapshot")
+        task_id = await server.submit(prompt="write")
+        request = (await reviewer.hear("request_opened"))["request"]
+        (shown,) = request["tool_calls"]
+        decisions = [{"call_id": shown["call_id"], "action": "approve", "expected_digest": shown["action_digest"]}]
+        await reviewer.decide(request, "mine", decisions=decisions)
+        both = await reviewer.either("done", "request_closed")
+        assert (both["done"]["ref"], both["done"]["task_id"]) == ("mine", task_id)
+        assert both["request_closed"]["how"] == "approved by admin"
+    assert await ended(server, task_id) == "Completed"
+    assert disk.done == ["fs_write a.lua"]
+
+
+async def test_a_rejection_over_the_socket_ends_the_task(server: Server, disk: Disk) -> None:
+    """Rejecting answers with the status that the task then has, and nothing was touched."""
+    async with reviewing(server) as reviewer:
+        await reviewer.hear("snapshot")
+        task_id = await server.submit(prompt="write")
+        request = (await reviewer.hear("request_opened"))["request"]
+        await reviewer.decide(request, action="reject", reason="no")
+        both = await reviewer.either("done", "request_closed")
+        assert both["done"]["status"] == "Canceled"
+        assert both["request_closed"]["how"] == "rejected by admin"
+    assert await ended(server, task_id) == "Canceled"
+    assert disk.done == []
+
+
+async def test_an_answer_over_the_socket_goes_to_the_model(server: Server) -> None:
+    """Answering is carried out once; a second answer is `failed` under its own ref."""
+    async with reviewing(server) as reviewer:
+        await reviewer.hear("snapshot")
+        task_id = await server.submit([], prompt="ask")
+        question = (await reviewer.hear("question_opened"))["question"]
+        answer = {"type": "answer", "task_id": task_id, "question_id": question["question_id"], "answer": "left"}
+        await reviewer.say(**answer, ref="a-1")
+        both = await reviewer.either("done", "question_closed")
+        assert both["done"]["ref"] == "a-1"
+        assert await ended(server, task_id) == "Completed"
+        await reviewer.say(**answer, ref="a-2")
+        failed = await reviewer.hear("failed")
+        assert (failed["ref"], failed["code"]) == ("a-2", "not_found")
+
+
+async def test_a_decision_that_does_not_hold_is_failed_under_its_ref(server: Server, disk: Disk) -> None:
+    """A wrong digest, an unknown request and a closed one are refused by ref with a code, and decide nothing."""
+    async with reviewing(server) as reviewer:
+        await reviewer.hear("snapshot")
+        await server.submit(prompt="write")
+        request = (await reviewer.hear("request_opened"))["request"]
+        await reviewer.decide(request, "wrong", action="approve", expected_digest="0" * 64)
+        failed = await reviewer.hear("failed")
+        assert (failed["ref"], failed["code"]) == ("wrong", "invalid_decision")
+        assert failed["remedy"]
+        await reviewer.decide({"request_id": "x" * 24}, "unknown")
+        failed = await reviewer.hear("failed")
+        assert (failed["ref"], failed["code"]) == ("unknown", "not_found")
+        assert disk.done == []
+        await reviewer.decide(request, "no", action="reject")
+        await reviewer.either("done", "request_closed")
+        await reviewer.decide(request, "late")
+        failed = await reviewer.hear("failed")
+        assert (failed["ref"], failed["code"]) == ("late", "not_pending")
+        assert "rejected by admin" in failed["message"]
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        "",
+        "no json",
+        "[]",
+        "{}",
+        '{"type": "nonsense"}',
+        '{"type": "decide", "ref": "r"}',
+        '{"type": "decide", "ref": "r", "request_id": "x", "resume": {}}',
+        '{"type": "decide", "ref": "r", "request_id": "x", "resume": {"action": "approve"}, "by": "eve"}',
+        '{"type": "snapshot", "seq": 1, "requests": []}',
+        b'{"type": "decide"}',
+        "[" * 5000,
+        "x" * (MAX_REVIEW_FRAME_CHARS + 1),
+    ],
+)
+async def test_garbage_is_answered_and_the_connection_lives(server: Server, frame: str | bytes) -> None:
+    """A frame that cannot be read, binary ones included, is `failed` with bad_frame; the reviewer goes on."""
+    async with reviewing(server) as reviewer:
+        await reviewer.hear("snapshot")
+        await reviewer.socket.send(frame)
+        failed = await reviewer.hear("failed")
+        assert (failed["code"], failed["ref"]) == ("bad_frame", None)
+        assert failed["message"]
+        await reviewer.decide({"request_id": "x" * 24}, "after")
+        assert (await reviewer.hear("failed"))["ref"] == "after"
+
+
+async def test_a_stopping_server_ends_the_connection(tmp_path: Path) -> None:
+    """When the server stops, the reviewer's connection is closed by it."""
+    async with running(tmp_path, model=MODEL) as server:
+        cm = reviewing(server)
+        reviewer = await cm.__aenter__()
+        await reviewer.hear("snapshot")
+    await asyncio.wait_for(reviewer.socket.wait_closed(), DEADLINE_S)
+    assert reviewer.socket.close_code == 1012
+    await cm.__aexit__(None, None, None)
