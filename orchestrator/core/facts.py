@@ -231,7 +231,8 @@ class ToolSettled(Value):
     """None unless finished."""
     text: str = ""
     reason: str = ""
-    """Why it is void, interrupted or unknown; shown to the reviewer and, if it ends so, to the model."""
+    """Why it is void, interrupted or unknown; shown to the reviewer and, if it ends so, to the model.
+    Of a finished run that failed: the computer's code, as in ``tool_finished``."""
 
 
 class QuestionAsked(Value):

@@ -247,7 +247,14 @@ def _finished(task: AgentTask, fact: facts.ToolFinished) -> AgentTask:
     record = _record(task, fact.call_id)
     if record.state is not CallState.EXECUTING or record.run_id != fact.run_id:
         return task
-    if fact.code == "stale" and record.request_id is not None:
+    return _ended_run(task, record, fact, fact.code)
+
+
+def _ended_run(
+    task: AgentTask, record: CallRecord, fact: facts.ToolFinished | facts.ToolSettled, code: str | None
+) -> AgentTask:
+    """A run that ended, heard at once or at settling; what was approved and then changed is shown again."""
+    if code == "stale" and record.request_id is not None:
         return _update(task, fact.call_id, "stale", observed=None, action_digest=None)
     return _update(task, fact.call_id, "succeed" if fact.ok else "fail", ok=fact.ok, result=fact.text)
 
@@ -258,7 +265,7 @@ def _settled(task: AgentTask, fact: facts.ToolSettled) -> AgentTask:
         return task
     match fact.state:
         case "finished":
-            return _update(task, fact.call_id, "succeed" if fact.ok else "fail", ok=fact.ok, result=fact.text)
+            return _ended_run(task, record, fact, fact.reason)
         case "void":
             return _update(task, fact.call_id, "void")
         case "interrupted":

@@ -199,6 +199,8 @@ def test_D2_a_body_has_one_of_two_forms() -> None:
         '{"action": "Approve"}',
         '{"action": "approve", "user": "bob"}',
         '{"action": "escalate"}',
+        '{"action": "respond"}',
+        '{"decisions": [{"call_id": "c1", "action": "respond", "answer": "' + "x" * 20001 + '"}]}',
         '{"action": "reject", "on_reject": "maybe"}',
         '{"decisions": []}',
         '{"decisions": [{"call_id": "c1"}]}',

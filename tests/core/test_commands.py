@@ -192,6 +192,13 @@ def test_an_approval_request_takes_no_verb_for_unknown_outcomes(verb: str) -> No
     refused(InvalidDecision, f"takes approve, reject, not {verb}", paused(), action=verb)
 
 
+def test_D20_no_request_of_a_server_is_answered_by_respond() -> None:
+    """``respond`` is for questions of the library form; an approval is neither given nor refused by words."""
+    answers = each(("c1", "respond"), answer="approve")
+    refused(InvalidDecision, "takes approve, reject, not respond", paused(), decisions=answers)
+    refused(InvalidDecision, "not respond", unknown(), decisions=answers)
+
+
 @pytest.mark.parametrize("verb", ["approve", "reject"])
 def test_E3_an_unknown_outcome_takes_no_approval(verb: str) -> None:
     """What may have happened is neither approved nor rejected."""

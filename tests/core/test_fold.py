@@ -428,18 +428,22 @@ def test_E2_an_outcome_closes_the_bracket(ok: bool, state: str) -> None:
 
 def test_B3_a_stale_outcome_asks_the_person_again() -> None:
     """The file had changed under an approved write: not run, no longer approved, to be shown again."""
-    story = running()
-    story.finished("c1", ok=False, code="stale", text="it changed")
-    record = story.record("c1")
-    assert (record.state, record.observed, record.action_digest) == (CallState.STALE, None, None)
-    assert record.result is None
+    heard, settled = running(), running()
+    heard.finished("c1", ok=False, code="stale", text="it changed")
+    settled.settled("c1", "finished", ok=False, text="it changed", reason="stale")
+    for story in (heard, settled):
+        record = story.record("c1")
+        assert (record.state, record.observed, record.action_digest) == (CallState.STALE, None, None)
+        assert record.result is None
 
 
 def test_a_stale_outcome_of_an_allowed_call_is_a_failure() -> None:
     """Nobody had approved it, so nobody is asked: the model hears that the file changed."""
-    story = running("cc_write", "allow")
-    story.finished("c1", ok=False, code="stale", text="it changed")
-    assert (story.record("c1").state, story.record("c1").result) == (CallState.FAILED, "it changed")
+    heard, settled = running("cc_write", "allow"), running("cc_write", "allow")
+    heard.finished("c1", ok=False, code="stale", text="it changed")
+    settled.settled("c1", "finished", ok=False, text="it changed", reason="stale")
+    for story in (heard, settled):
+        assert (story.record("c1").state, story.record("c1").result) == (CallState.FAILED, "it changed")
 
 
 @pytest.mark.parametrize(("effect", "state"), [("ask", "approved"), ("allow", "allowed")])
@@ -450,8 +454,10 @@ def test_a_void_run_gives_the_allowance_back(effect: str, state: str) -> None:
     record = story.record("c1")
     assert (record.state, record.runs, record.next_run_id) == (state, 1, "c1.2")
     assert record.action_digest == digest_of("c1")
-    story.started("c1")
-    assert story.record("c1").run_id == "c1.2"
+    for expected in ("c1.2", "c1.3", "c1.4"):
+        story.started("c1")
+        assert story.record("c1").run_id == expected
+        story.settled("c1", "void")
 
 
 @pytest.mark.parametrize(
