@@ -121,7 +121,7 @@ class World:
         except ComputerFailed as error:
             if error.reason == OUTCOME_UNKNOWN:
                 return _settled(record, "unknown", reason=error.message)
-            return _settled(record, "finished", ok=False, text=str(error), reason=error.reason)
+            return _settled(record, "finished", ok=False, text=str(error), code=error.reason)
         except ToolFailed as error:
             return _settled(record, "finished", ok=False, text=str(error))
         return _settled(record, "finished", ok=True, text=text)
@@ -146,7 +146,7 @@ def _lost(record: CallRecord, answer: Settlement) -> facts.ToolSettled:
     if code == "not_done":
         return _settled(record, "void", reason="The computer restarted before the change; nothing was changed.")
     text = f"It did not succeed ({code}): the computer's journal says so. Details were lost when it restarted."
-    return _settled(record, "finished", ok=False, text=text, reason=code)
+    return _settled(record, "finished", ok=False, text=text, code=code)
 
 
 def _run_id(record: CallRecord) -> RunId:

@@ -1,7 +1,7 @@
 """The facts that a task's items carry: frozen, in past tense, one union.
 
 They are the audit, the conversation and the state at once, and they are for ever: kinds may be
-added, none changed; tests/golden/items holds one of each released schema.
+added and a kind may get a field with a default, nothing else changes; tests/golden/items holds one of each released schema.
 """
 
 from typing import Annotated, Any, Literal, NewType
@@ -231,8 +231,9 @@ class ToolSettled(Value):
     """None unless finished."""
     text: str = ""
     reason: str = ""
-    """Why it is void, interrupted or unknown; shown to the reviewer and, if it ends so, to the model.
-    Of a finished run that failed: the computer's code, as in ``tool_finished``."""
+    """Why it is void, interrupted or unknown; shown to the reviewer and, if it ends so, to the model."""
+    code: str | None = None
+    """Of a finished run that failed, the code as in ``tool_finished``; None otherwise."""
 
 
 class QuestionAsked(Value):

@@ -265,7 +265,7 @@ def _settled(task: AgentTask, fact: facts.ToolSettled) -> AgentTask:
         return task
     match fact.state:
         case "finished":
-            return _ended_run(task, record, fact, fact.reason)
+            return _ended_run(task, record, fact, fact.code)
         case "void":
             return _update(task, fact.call_id, "void")
         case "interrupted":

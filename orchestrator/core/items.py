@@ -94,21 +94,39 @@ def seal(draft: Draft, *, task_id: TaskId, version: int, prev_hash: str, number:
         hash="",
         fact=fact,
     )
-    _refuse_half_surrogates(item)
-    return item.model_copy(update={"hash": item_hash(item)})
+    content = _content(item, written_only=False)
+    _refuse_half_surrogates(content)
+    return item.model_copy(update={"hash": _hash(prev_hash, content)})
 
 
 def item_hash(item: AgentTaskItem) -> str:
     """sha256 over the previous hash and the canonical JSON of everything else in the item."""
-    content = item.model_dump(mode="json", by_alias=True, exclude={"hash", "prev_hash"})
-    return hashlib.sha256(item.prev_hash.encode() + canonical_json(content)).hexdigest()
+    return _hash(item.prev_hash, _content(item, written_only=False))
+
+
+def hash_holds(item: AgentTaskItem) -> bool:
+    """Whether an item is as it was sealed.
+
+    An item of an earlier release lacks the fields that were added since (each has a default), so
+    its hash is over the fields that it was written with.
+    """
+    written = _hash(item.prev_hash, _content(item, written_only=True))
+    return item.hash in (written, item_hash(item))
+
+
+def _content(item: AgentTaskItem, *, written_only: bool) -> dict[str, Any]:
+    return item.model_dump(mode="json", by_alias=True, exclude={"hash", "prev_hash"}, exclude_unset=written_only)
+
+
+def _hash(prev_hash: str, content: dict[str, Any]) -> str:
+    return hashlib.sha256(prev_hash.encode() + canonical_json(content)).hexdigest()
 
 
 def verify_chain(items: list[AgentTaskItem]) -> int | None:
     """The version of the first item that does not follow from the one before; None: all do."""
     prev_hash = GENESIS_HASH
     for expected, item in enumerate(items, start=1):
-        if item.version != expected or item.prev_hash != prev_hash or item.hash != item_hash(item):
+        if item.version != expected or item.prev_hash != prev_hash or not hash_holds(item):
             return expected
         prev_hash = item.hash
     return None
@@ -119,9 +137,9 @@ def canonical_json(value: Any) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
 
 
-def _refuse_half_surrogates(item: AgentTaskItem) -> None:
+def _refuse_half_surrogates(content: dict[str, Any]) -> None:
     try:
-        json.dumps(item.model_dump(mode="json"), ensure_ascii=False).encode()
+        json.dumps(content, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         raise InvalidRequest(
             "A text has half of a surrogate pair, which is no character.", remedy="Send the character itself."

@@ -141,7 +141,8 @@ class ComputerLink:
             return []
         if self.state is not LinkState.READY:
             if now - self._opened >= wire.HELLO_WITHIN_S:
-                return self._end(f"No hello within {wire.HELLO_WITHIN_S:.0f} s.")
+                missing = "hello" if self.state is LinkState.GREETING else "welcome"
+                return self._end(f"No {missing} within {wire.HELLO_WITHIN_S:.0f} s.")
             return []
         if now - self._heard >= wire.SILENCE_S:
             return self._end(f"The computer said nothing for {wire.SILENCE_S:.0f} s.")

@@ -228,6 +228,13 @@ def load_policy(text: str, *, source: str = "policy.toml") -> Policy:
         raise PolicyInvalid(
             f"{source}: {_where(error, data)}.", remedy="Mend the rule; the old policy stays."
         ) from None
+    for number, rule in enumerate(policy.rules, start=1):
+        unknown = sorted(set(rule.tools) - {"*", *BUILT_IN_CATALOG})
+        if unknown:
+            raise PolicyInvalid(
+                f"{source}: rule {number} ({rule.id}): there is no tool {unknown[0]!r}.",
+                remedy=f"The tools are: {', '.join(sorted(BUILT_IN_CATALOG))}.",
+            )
     ids = [rule.id for rule in policy.rules]
     twice = sorted({one for one in ids if ids.count(one) > 1})
     if twice:

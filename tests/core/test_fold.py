@@ -430,7 +430,7 @@ def test_B3_a_stale_outcome_asks_the_person_again() -> None:
     """The file had changed under an approved write: not run, no longer approved, to be shown again."""
     heard, settled = running(), running()
     heard.finished("c1", ok=False, code="stale", text="it changed")
-    settled.settled("c1", "finished", ok=False, text="it changed", reason="stale")
+    settled.settled("c1", "finished", ok=False, text="it changed", code="stale")
     for story in (heard, settled):
         record = story.record("c1")
         assert (record.state, record.observed, record.action_digest) == (CallState.STALE, None, None)
@@ -441,7 +441,7 @@ def test_a_stale_outcome_of_an_allowed_call_is_a_failure() -> None:
     """Nobody had approved it, so nobody is asked: the model hears that the file changed."""
     heard, settled = running("cc_write", "allow"), running("cc_write", "allow")
     heard.finished("c1", ok=False, code="stale", text="it changed")
-    settled.settled("c1", "finished", ok=False, text="it changed", reason="stale")
+    settled.settled("c1", "finished", ok=False, text="it changed", code="stale")
     for story in (heard, settled):
         assert (story.record("c1").state, story.record("c1").result) == (CallState.FAILED, "it changed")
 

@@ -237,7 +237,8 @@ def test_a_stranger_has_fifteen_seconds_to_be_welcomed(state: LinkState) -> None
     link.receive(FRAMES["error"], 110.0)
     assert link.next_timer() == 115.0
     assert link.tick(114.9) == []
-    assert link.tick(115.0) == [events.Ended("No hello within 15 s.")]
+    missing = "hello" if state is LinkState.GREETING else "welcome"
+    assert link.tick(115.0) == [events.Ended(f"No {missing} within 15 s.")]
     assert link.state is LinkState.CLOSED
     assert link.outgoing() == []
 
