@@ -204,8 +204,8 @@ def read_policy(path: Path) -> Policy:
 
 def _prepare(settings: Settings) -> bool:
     """Make the data directory at the first start, with the shipped policy in it; whether this was the first."""
-    first = not settings.data_dir.exists() or not any(settings.data_dir.iterdir())
     try:
+        first = not settings.data_dir.exists() or not any(settings.data_dir.iterdir())
         settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         settings.workspace.mkdir(exist_ok=True)
         database = settings.data_dir / "orchestrator.db"
@@ -222,7 +222,7 @@ async def _admin_token(store: Store, settings: Settings, clock: Clock) -> str | 
     """Make the admin's token unless its file still fits the store; None: it does."""
     path = settings.token_path
     if path.exists():
-        row = await store.find_token(token_hash(path.read_text("utf-8").strip()))
+        row = await store.find_token(token_hash(path.read_text("utf-8", "replace").strip()))
         if row is not None and not row.revoked:
             return None
     token = await issue_token(

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
-from orchestrator.core.errors import OrchestratorError
+from orchestrator.core.errors import InvalidRequest, OrchestratorError
 from orchestrator.settings import DEFAULT_URL, ENV_PREFIX, default_data_dir
 
 app = typer.Typer(
@@ -246,9 +246,10 @@ def _token(data_dir: Path | None) -> str:
     where = data_dir or Path(os.environ.get(f"{ENV_PREFIX}DATA_DIR") or default_data_dir(os.environ))
     try:
         return (where / "admin.token").read_text("utf-8").strip()
-    except OSError:
-        raise typer.BadParameter(
-            f"There is no token: {ENV_PREFIX}TOKEN is not set and {where / 'admin.token'} cannot be read."
+    except (OSError, UnicodeDecodeError):
+        raise InvalidRequest(
+            f"There is no token: {ENV_PREFIX}TOKEN is not set and {where / 'admin.token'} cannot be read.",
+            remedy="Set it, name the server's --data-dir, or start one with `cc-orchestrator serve`.",
         ) from None
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import httpx2
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import InvalidStatus, WebSocketException
+from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
-from orchestrator.core.errors import OrchestratorError
+from orchestrator.core.errors import InvalidRequest, OrchestratorError
 from orchestrator.core.items import AgentTaskItem, decode_item
 from orchestrator.core.wire import REVIEWER_SUBPROTOCOL
 
@@ -32,14 +32,20 @@ class ServerUnreachable(OrchestratorError):
 
 
 class Client:
-    """One server, one token."""
+    """One server, one token. Raises InvalidRequest when either cannot be one."""
 
     def __init__(self, url: str, token: str) -> None:
+        if not (token.isascii() and token.isprintable()):
+            raise InvalidRequest("The token has characters that no token has.", remedy="Copy it again, whole.")
         self.url = url.rstrip("/")
         self._token = token
-        self._http = httpx2.Client(
-            base_url=self.url, headers={"Authorization": f"Bearer {token}"}, timeout=70.0, trust_env=False
-        )
+        try:
+            headers = {"Authorization": f"Bearer {token}"}
+            self._http = httpx2.Client(base_url=self.url, headers=headers, timeout=70.0, trust_env=False)
+        except httpx2.InvalidURL as error:
+            raise _no_address(url, error) from None
+        if self._http.base_url.scheme not in ("http", "https") or not self._http.base_url.host:
+            raise _no_address(url, "it has no http:// and host")
 
     def close(self) -> None:
         """Let go of the connections."""
@@ -66,7 +72,7 @@ class Client:
 
     @asynccontextmanager
     async def reviewer(self) -> AsyncIterator[ClientConnection]:
-        """The reviewers' socket. Raises ServerRefused, ServerUnreachable."""
+        """The reviewers' socket. Raises ServerRefused, ServerUnreachable, also when the server hangs up."""
         url = "ws" + self.url.removeprefix("http") + "/reviewer"
         headers = {"Authorization": f"Bearer {self._token}"}
         try:
@@ -84,7 +90,10 @@ class Client:
         except (OSError, WebSocketException) as error:
             raise self._unreachable(error) from None
         async with connection:
-            yield connection
+            try:
+                yield connection
+            except ConnectionClosed as error:
+                raise self._unreachable(error) from None
 
     @contextmanager
     def _reachable(self) -> Iterator[None]:
@@ -95,9 +104,13 @@ class Client:
 
     def _unreachable(self, error: Exception) -> ServerUnreachable:
         return ServerUnreachable(
-            f"No orchestrator answers at {self.url}: {error}.",
+            f"No orchestrator answers at {self.url}: {str(error).rstrip('.')}.",
             remedy="Start one with `cc-orchestrator serve`, or name another with --url.",
         )
+
+
+def _no_address(url: str, why: object) -> InvalidRequest:
+    return InvalidRequest(f"{url!r} is no address of a server: {why}.", remedy="Give one like http://127.0.0.1:8765.")
 
 
 def _checked(status: int, content: bytes) -> Any:

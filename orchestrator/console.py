@@ -5,13 +5,16 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from orchestrator.client import Client
 from orchestrator.core import review
 from orchestrator.core.approval import CallDecision, HitlResponse, RequestedCallView, ResumeRequest
 from orchestrator.core.facts import RequestId
 from orchestrator.core.visible import one_line, visible
+
+if TYPE_CHECKING:
+    from websockets.asyncio.client import ClientConnection
 
 _VERBS = {
     "approve": ("a", "approve"),
@@ -21,6 +24,8 @@ _VERBS = {
     "mark_failed": ("f", "mark failed"),
     "retry": ("t", "retry"),
 }
+_WHOLE = 10_000
+"""Longer than any path or note: what a decision is about is never cut."""
 _RED, _GREEN, _BOLD, _PLAIN = "\x1b[31m", "\x1b[32m", "\x1b[1m", "\x1b[0m"
 
 
@@ -110,12 +115,13 @@ def _call(call: RequestedCallView) -> list[str]:
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         lines.extend(_field(name, text))
     if call.observed.program is not None:
-        lines.append(f"  program: {one_line(call.observed.program)}")
-    lines.extend(f"  found: {one_line(path) or '/'} {state}" for path, state in call.observed.state.items())
+        lines.append(f"  program: {one_line(call.observed.program, limit=_WHOLE)}")
+    for path, state in call.observed.state.items():
+        lines.append(f"  found: {one_line(path, limit=_WHOLE) or '/'} {state}")
     if call.observed.diff:
         lines.extend(f"  │ {line}" for line in visible(call.observed.diff).splitlines())
     if call.observed.note:
-        lines.append(f"  note: {visible(call.observed.note)}")
+        lines.append(f"  note: {one_line(call.observed.note, limit=_WHOLE)}")
     rules = ", ".join(call.evaluation.matched_rules) or "none"
     lines.append(f"  rule: {one_line(rules)} ({one_line(call.evaluation.reason)}) digest {call.action_digest[:16]}")
     return lines
@@ -149,9 +155,17 @@ class ReviewLoop:
                     if sent is None:
                         break
                     await socket.send(sent)
-                    self._take(review.decode_to_reviewer(str(await socket.recv())))
+                    await self._hear_answer(socket)
                 if until_empty and not self.waiting and not self.questions:
                     return
+
+    async def _hear_answer(self, socket: "ClientConnection") -> None:
+        """Take what comes up to the answer to what was just sent: a person always hears what became of it."""
+        while True:
+            message = review.decode_to_reviewer(str(await socket.recv()))
+            self._take(message)
+            if isinstance(message, review.Done | review.Failed):
+                return
 
     def _take(self, message: Any) -> None:
         match message:
@@ -189,7 +203,9 @@ class ReviewLoop:
 
     def _answer(self, question: review.OpenQuestion) -> str | None:
         self.questions.pop(question.question_id, None)
-        self.console.say(f"── A question ─ task {one_line(question.task_id)}: {visible(question.question)}")
+        self.console.say(f"── A question ─ task {one_line(question.task_id)}")
+        for line in _field("the model asks", question.question):
+            self.console.say(line)
         if self.console.ask is None:
             return None
         answer = self.console.ask("Your answer: ")

@@ -10,9 +10,9 @@ became of them. The hub knows nothing of tasks: what hello means for the journal
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from itertools import count
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from itertools import chain, count
 from typing import Any, Protocol
 
 from orchestrator.core import link as events
@@ -69,10 +69,10 @@ class _Session:
         self.link = ComputerLink(now)
         self.writing = asyncio.Lock()
         self.room = asyncio.Semaphore(wire.MAX_OPEN_CALLS)
-        self.runs: dict[RunId, asyncio.Future[CallResult]] = {}
+        self.runs: dict[RunId, list[asyncio.Future[CallResult]]] = {}
+        """Who waits for the outcome of a run, each with a future of its own: a call that lost its lease
+        and the settle of the next holder may wait for one run, and the end of one wait is not the other's."""
         self.settles: dict[int, asyncio.Future[tuple[wire.SettledCall, ...]]] = {}
-        self.heard: set[RunId] = set()
-        """Runs whose result frame came while a settle was under way."""
 
     async def flush(self) -> None:
         """Write what is outgoing, in order; a broken connection ends the session."""
@@ -84,10 +84,27 @@ class _Session:
                     self.end(f"writing failed: {error}")
                     return
 
+    @contextmanager
+    def waiting(self, run_id: RunId) -> Iterator[asyncio.Future[CallResult]]:
+        """Wait for the outcome of a run while this is open."""
+        future: asyncio.Future[CallResult] = asyncio.get_running_loop().create_future()
+        self.runs.setdefault(run_id, []).append(future)
+        try:
+            yield future
+        finally:
+            left = [other for other in self.runs.pop(run_id, []) if other is not future]
+            if left:
+                self.runs[run_id] = left
+
+    def outcome(self, run_id: RunId, outcome: CallResult | Exception) -> None:
+        """The outcome of a run came: all who wait for it have it."""
+        for future in self.runs.get(run_id, ()):
+            _resolve(future, outcome)
+
     def end(self, reason: str) -> None:
         """Nothing more is heard here: every wait ends with CallLost."""
         self.link.close()
-        waits: list[asyncio.Future[Any]] = [*self.runs.values(), *self.settles.values()]
+        waits: list[asyncio.Future[Any]] = [*chain(*self.runs.values()), *self.settles.values()]
         for wait in waits:
             if not wait.done():
                 wait.set_exception(CallLost(f"The connection of computer {self.computer} ended: {reason}."))
@@ -143,39 +160,32 @@ class Hub:
         session = self._session(computer)
         async with session.room:
             session = self._session(computer)
-            future: asyncio.Future[CallResult] = asyncio.get_running_loop().create_future()
-            session.runs[run_id] = future
-            try:
+            with session.waiting(run_id) as future:
                 session.link.call(
                     run_id=run_id, task_id=task_id, number=number, method=method, params=params, body=body
                 )
                 await session.flush()
                 async with _bounded(wait_s, f"Computer {computer} did not answer"):
                     return await future
-            finally:
-                session.runs.pop(run_id, None)
 
     async def settle(self, computer: ComputerId, *, run_ids: Sequence[RunId], number: int) -> dict[RunId, Settlement]:
         """Raise the computer's fence and ask what became of runs; waits for those still running."""
         session = self._session(computer)
-        loop = asyncio.get_running_loop()
-        answer: asyncio.Future[tuple[wire.SettledCall, ...]] = loop.create_future()
+        answer: asyncio.Future[tuple[wire.SettledCall, ...]] = asyncio.get_running_loop().create_future()
         session.settles[number] = answer
-        for run_id in run_ids:
-            session.runs.setdefault(run_id, loop.create_future())
         try:
-            session.link.settle(number=number, run_ids=run_ids)
-            await session.flush()
-            async with _bounded(_SETTLE_WITHIN_S, f"Computer {computer} did not settle"):
-                settled = {RunId(one.call_id): one for one in await answer}
-            missing = [run_id for run_id in run_ids if run_id not in settled]
-            if missing:
-                raise CallLost(f"Computer {computer} did not say what became of {', '.join(missing)}.")
-            return {run_id: await self._settlement(session, run_id, settled[run_id]) for run_id in run_ids}
+            with ExitStack() as stack:
+                waits = {run_id: stack.enter_context(session.waiting(run_id)) for run_id in run_ids}
+                session.link.settle(number=number, run_ids=run_ids)
+                await session.flush()
+                async with _bounded(_SETTLE_WITHIN_S, f"Computer {computer} did not settle"):
+                    settled = {RunId(one.call_id): one for one in await answer}
+                missing = [run_id for run_id in run_ids if run_id not in settled]
+                if missing:
+                    raise CallLost(f"Computer {computer} did not say what became of {', '.join(missing)}.")
+                return {run_id: await _settlement(computer, settled[run_id], wait) for run_id, wait in waits.items()}
         finally:
             session.settles.pop(number, None)
-            for run_id in run_ids:
-                session.runs.pop(run_id, None)
 
     def acknowledge(self, computer: ComputerId, run_id: RunId, number: int) -> None:
         """Let the computer forget an outcome; when it is away, its next hello asks again."""
@@ -231,15 +241,16 @@ class Hub:
             case events.Greeted():
                 await self._greet(session, event.hello)
             case events.Finished():
-                self._finished(session, event)
+                session.outcome(event.run_id, _outcome(event))
             case events.Declined():
-                _resolve(session.runs, event.run_id, CallVoid(event.code, event.message or event.code))
+                session.outcome(event.run_id, CallVoid(event.code, event.message or event.code))
             case events.SettledAll():
-                _resolve(session.settles, event.number, event.calls)
+                if event.number in session.settles:
+                    _resolve(session.settles[event.number], event.calls)
             case events.Complained():
                 logger.warning("computer %s complains: %s (%s)", session.computer, _clean(event.message), event.code)
-                if event.run_id is not None and event.run_id in session.runs:
-                    _resolve(session.runs, event.run_id, CallLost(f"Computer {session.computer}: {event.message}"))
+                if event.run_id is not None:
+                    session.outcome(event.run_id, CallLost(f"Computer {session.computer}: {event.message}"))
             case events.Taken() | events.Ended():
                 pass
 
@@ -273,25 +284,6 @@ class Hub:
         await older.socket.close(1008, "replaced by a newer connection")
         return older is other
 
-    def _finished(self, session: _Session, event: events.Finished) -> None:
-        if session.settles:
-            session.heard.add(event.run_id)
-        _resolve(session.runs, event.run_id, _outcome(event))
-
-    async def _settlement(self, session: _Session, run_id: RunId, call: wire.SettledCall) -> Settlement:
-        if call.state not in ("running", "finished"):
-            return Settlement(call=call)
-        if call.state == "finished" and run_id not in session.heard:
-            return Settlement(call=call)
-        try:
-            async with _bounded(_SETTLE_WITHIN_S, f"Computer {session.computer} still runs {run_id}"):
-                result: CallResult | Exception = await session.runs[run_id]
-        except ComputerFailed as error:
-            result = error
-        session.heard.discard(run_id)
-        ok = isinstance(result, CallResult)
-        return Settlement(call=call.model_copy(update={"state": "finished", "ok": ok}), result=result)
-
     def _session(self, computer: ComputerId) -> _Session:
         session = self._sessions.get(computer)
         if session is None or session.link.state is not LinkState.READY:
@@ -322,15 +314,27 @@ async def _bounded(seconds: float, what: str) -> AsyncIterator[None]:
         raise CallLost(f"{what} within {seconds:.0f} s.") from None
 
 
-def _resolve(waits: Mapping[Any, asyncio.Future[Any]], key: Any, outcome: Any) -> None:
-    wait = waits.get(key)
-    if wait is None or wait.done():
+def _resolve(wait: asyncio.Future[Any], outcome: Any) -> None:
+    if wait.done():
         return
     if isinstance(outcome, Exception):
         wait.set_exception(outcome)
         wait.exception()
     else:
         wait.set_result(outcome)
+
+
+async def _settlement(computer: ComputerId, call: wire.SettledCall, wait: asyncio.Future[CallResult]) -> Settlement:
+    """What a settle says of one run. A result still in memory comes before the answer that names it finished."""
+    if call.state not in ("running", "finished") or (call.state == "finished" and not wait.done()):
+        return Settlement(call=call)
+    try:
+        async with _bounded(_SETTLE_WITHIN_S, f"Computer {computer} still runs {call.call_id}"):
+            result: CallResult | Exception = await wait
+    except ComputerFailed as error:
+        result = error
+    ok = isinstance(result, CallResult)
+    return Settlement(call=call.model_copy(update={"state": "finished", "ok": ok}), result=result)
 
 
 def _outcome(event: events.Finished) -> CallResult | Exception:

@@ -115,21 +115,23 @@ class TaskService:
         task = await self.for_request(request_id)
         self.must_decide(by, task)
         command = Decide(request_id=request_id, resume=resume, by=by.name, new_call_id=new_call_id)
-        after = await self._command(task, command, person(by))
-        return Decided(task=after, repeated=after is task)
+        after, changed = await self._command(task, command, person(by))
+        return Decided(task=after, repeated=not changed)
 
     async def answer(self, task_id: TaskId, question_id: QuestionId, answer: str, by: Identity) -> AgentTask:
         """A person's answer to a question; the first counts. Raises NotFound, Forbidden or NotPending."""
         task = await self.load(task_id)
         self.must_decide(by, task)
-        return await self._command(task, Answer(question_id=question_id, answer=answer), person(by))
+        after, _ = await self._command(task, Answer(question_id=question_id, answer=answer), person(by))
+        return after
 
     async def cancel(self, task_id: TaskId, by: Identity, reason: str = "") -> AgentTask:
         """Stop a task. Raises NotFound, Forbidden, or TaskEnded when it is over."""
         task = await self.load(task_id)
         if by.name != task.user_id and "admin" not in by.roles:
             raise Forbidden("Only the one who submitted a task, or an admin, cancels it.")
-        return await self._command(task, Cancel(reason=reason or f"canceled by {by.name}"), person(by))
+        after, _ = await self._command(task, Cancel(reason=reason or f"canceled by {by.name}"), person(by))
+        return after
 
     def must_decide(self, identity: Identity, task: AgentTask) -> None:
         """Raises Forbidden unless this identity may decide for the task."""
@@ -138,13 +140,14 @@ class TaskService:
                 f"{identity.name} may not decide for this task.", remedy="Ask the one who submitted it, or an approver."
             )
 
-    async def _command(self, task: AgentTask, command: Command, actor: Actor) -> AgentTask:
+    async def _command(self, task: AgentTask, command: Command, actor: Actor) -> tuple[AgentTask, bool]:
+        """The task afterwards, and whether the command changed it (False: it had been carried out before)."""
         while True:
             drafts = [self.draft(fact, actor) for fact in decide(task, command)]
             if not drafts:
-                return task
+                return task, False
             try:
-                return await self.append(task, drafts, wake=True)
+                return await self.append(task, drafts, wake=True), True
             except Conflict:
                 task = await self.load(task.task_id)
 

@@ -76,6 +76,10 @@ class TaskActor:
         effects = next_effects(self._journal.task, self._calls.mine)
         if isinstance(effects[0], todo.Rest | todo.AwaitReview | todo.AwaitAnswer | todo.AwaitRuns):
             return Wait()
+        away = [self._away(effect) for effect in effects]
+        if None not in away:
+            # Not claimed first: giving it back would wake the others that wait for it, and theirs this one.
+            return Wait(computer=away[0])
         blocked = await self._claim()
         if blocked is not None:
             return Wait(computer=blocked)
@@ -112,6 +116,11 @@ class TaskActor:
             case todo.Settle():
                 await self._calls.settle(effect)
         return None if seconds is None else Wait(seconds=seconds)
+
+    def _away(self, effect: todo.Effect) -> ComputerId | None:
+        """The computer without which the effect can do nothing and that is not connected; None: it can be tried."""
+        computer = self._computer_of(effect)
+        return computer if computer is not None and not self._world.online(computer) else None
 
     def _computer_of(self, effect: todo.Effect) -> ComputerId | None:
         match effect:

@@ -1,9 +1,11 @@
 """REST, events and sockets as one Starlette application; every error is explained in one form."""
 
 import asyncio
+import contextlib
 import logging
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 from starlette.applications import Starlette
@@ -69,6 +71,8 @@ class Doors:
         self.default_model = default_model
         self.check_model = check_model
         """Raises InvalidRequest for a model that cannot be used."""
+        self._sockets: defaultdict[tuple[str, str], set[StarletteSocket]] = defaultdict(set)
+        """The open sockets by kind and name of whom they belong to."""
 
     def app(self) -> Starlette:
         """The application."""
@@ -263,6 +267,8 @@ class Doors:
         must_have(await self._who(request), "admin")
         kind, name = request.path_params["kind"], request.path_params["name"]
         count = await self.service.store.revoke_tokens(kind, name)
+        for socket in tuple(self._sockets[kind, name]):
+            await socket.close(1008, "the token was revoked")
         return JSONResponse({"revoked": count})
 
     # -- sockets -------------------------------------------------------------------------
@@ -272,14 +278,26 @@ class Doors:
         identity = await self._socket_identity(websocket, "computer")
         if identity is not None:
             await websocket.accept(offered(websocket, COMPUTER_SUBPROTOCOL))
-            await self.computers.serve(ComputerId(identity.name), StarletteSocket(websocket))
+            with self._open(identity, websocket) as socket:
+                await self.computers.serve(ComputerId(identity.name), socket)
 
     async def reviewer_socket(self, websocket: WebSocket) -> None:
         """``/reviewer``: 401 at the handshake without a person's token."""
         identity = await self._socket_identity(websocket, "person")
         if identity is not None:
             await websocket.accept(offered(websocket, REVIEWER_SUBPROTOCOL))
-            await serve_reviewer(self.service, identity, StarletteSocket(websocket))
+            with self._open(identity, websocket) as socket:
+                await serve_reviewer(self.service, identity, socket)
+
+    @contextlib.contextmanager
+    def _open(self, identity: Identity, websocket: WebSocket) -> Iterator[StarletteSocket]:
+        """An accepted socket, known by its holder while it is open: a revoked token ends it too."""
+        socket, holder = StarletteSocket(websocket), (identity.kind, identity.name)
+        self._sockets[holder].add(socket)
+        try:
+            yield socket
+        finally:
+            self._sockets[holder].discard(socket)
 
     async def _socket_identity(self, websocket: WebSocket, kind: str) -> Identity | None:
         try:

@@ -429,11 +429,13 @@ async def running(directory: Path, *, model: ChatModel | None = None, **settings
     listener = app._listen(chosen)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     with closing(listener):
-        async with app.open_orchestrator(chosen, model=model) as orchestrator:
-            async with _listening(orchestrator, listener):
-                async with httpx2.AsyncClient(base_url=url, trust_env=False, timeout=DEADLINE_S) as http:
-                    admin = chosen.token_path.read_text("utf-8").strip()
-                    yield Server(url, orchestrator, http, admin)
+        async with (
+            app.open_orchestrator(chosen, model=model) as orchestrator,
+            _listening(orchestrator, listener),
+            httpx2.AsyncClient(base_url=url, trust_env=False, timeout=DEADLINE_S) as http,
+        ):
+            admin = chosen.token_path.read_text("utf-8").strip()
+            yield Server(url, orchestrator, http, admin)
 
 
 @asynccontextmanager

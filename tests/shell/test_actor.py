@@ -63,9 +63,7 @@ class WatchedStore(InMemoryPersistenceManager):
         self.after: dict[str, Hook] = {}
         self.attempts: list[Draft] = []
 
-    async def append(
-        self, task_id: TaskId, version: int, drafts: Sequence[Draft], **more: Any
-    ) -> list[AgentTaskItem]:
+    async def append(self, task_id: TaskId, version: int, drafts: Sequence[Draft], **more: Any) -> list[AgentTaskItem]:
         self.attempts.extend(drafts)
         kinds = [draft.fact.kind for draft in drafts]
         await self._happen(self.before, kinds)

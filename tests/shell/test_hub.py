@@ -223,16 +223,32 @@ async def test_a_newer_connection_replaces_the_older(house: House) -> None:
 
 
 async def test_the_end_of_a_replaced_session_does_not_take_the_new_one_away(house: House) -> None:
-    """When the replaced connection finally ends, the computer stays online."""
-    async with dialed(house.url) as new:
-        async with house.computer() as old:
+    """When the replaced connection finally ends, the computer stays online and its calls go on."""
+    async with dialed(house.url) as old:
+        await old.greet()
+        async with dialed(house.url) as new:
             await new.greet()
+            call = house.calling()
+            await new.hear("call")
             await old.closed()
+            await new.result(RUN, CallResult(body=b"still here"))
+            assert (await call).body == b"still here"
+            assert house.online()
+
+
+async def test_of_two_connections_the_one_that_dialed_later_stays(house: House) -> None:
+    """A connection that dialed first and says hello last is itself the one that ends: it may be long dead."""
+    async with dialed(house.url) as first, dialed(house.url) as second:
+        await second.greet()
+        await first.send(hello(computer_id=99))
+        assert await first.closed() == (1008, "replaced by a newer connection")
         call = house.calling()
-        await new.hear("call")
-        assert house.online()
-        await new.result(RUN, CallResult())
+        await second.hear("call")
+        await second.result(RUN, CallResult())
         await call
+        info = house.hub.info(FARM)
+        assert info is not None
+        assert (info.online, info.computer_id) == (True, 3)
 
 
 # -- calls -------------------------------------------------------------------------------
@@ -573,7 +589,7 @@ async def test_an_unreadable_settled_is_answered_with_an_error(house: House) -> 
 
 
 async def test_acknowledgements_are_written_in_order(house: House) -> None:
-    """`result_ack` carries the id and the number that was allotted with it; for a computer that is away it is dropped."""
+    """`result_ack` carries the id and the number allotted with it; for a computer that is away it is dropped."""
     house.hub.acknowledge(FARM, RUN, 1)
     async with house.computer() as client:
         for number in (5, 6, 7):

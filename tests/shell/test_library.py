@@ -80,7 +80,7 @@ async def test_a_call_that_asks_raises_with_all_that_a_caller_needs() -> None:
     task = stopped.task
     assert isinstance(task, AgentTask)
     assert task.status is TaskStatus.PAUSED
-    assert task.status == "Paused"
+    assert task.status.value == "Paused"
     (pending,) = task.pending_tool_calls
     assert pending.call.args == {"path": "a.lua", "content": "print(1)\n"}
     assert pending.state is CallState.PENDING
@@ -130,9 +130,7 @@ async def test_approve_runs_the_call_and_goes_on() -> None:
     model = Listening(says(WRITE), final("written", path="a.lua"))
     stopped = await paused(model, deps)
     result = await execute_task_with_agent(stopped.task, deps, model=model, decisions=decided(stopped))
-    assert result == FinalResult(
-        explanation="that was it", success=True, message="written", details={"path": "a.lua"}
-    )
+    assert result == FinalResult(explanation="that was it", success=True, message="written", details={"path": "a.lua"})
     assert deps.file_cache == {"a.lua": "print(1)\n"}
     assert model.told.startswith("TOOL_RESULT: Wrote 9 bytes to a.lua\n")
 
@@ -478,9 +476,7 @@ async def test_a_model_by_name() -> None:
     first = await paused("scripted:hello", deps)
     second = await paused("scripted:hello", deps, first.task, decisions=decided(first))
     assert second.function_name == "cc_run_program"
-    result = await execute_task_with_agent(
-        second.task, deps, model="scripted:hello", decisions=decided(second)
-    )
+    result = await execute_task_with_agent(second.task, deps, model="scripted:hello", decisions=decided(second))
     assert result.success
     with pytest.raises(InvalidRequest, match="Scripts: hello"):
         await execute_task_with_agent("go", deps, model="scripted:nothing")
@@ -503,5 +499,3 @@ async def test_the_log_reads_as_the_seeds_wrote_it(caplog: pytest.LogCaptureFixt
         "[FINAL] Success=True, Message=all good",
     ]
     assert [line for line in lines if line in wanted] == wanted
-
-

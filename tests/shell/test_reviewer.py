@@ -150,6 +150,19 @@ async def test_what_may_not_be_decided_is_refused_over_the_socket_too(server: Se
     assert (await server.ask("GET", f"/v1/requests/{request['request_id']}")).json() == request
 
 
+async def test_a_revoked_reviewer_is_cut_off(server: Server) -> None:
+    """A reviewer whose token is revoked is disconnected at once; others stay."""
+    sam = await server.person("sam", "reviewer")
+    async with reviewing(server, sam) as revoked, reviewing(server) as other:
+        await revoked.hear("snapshot")
+        await other.hear("snapshot")
+        await server.ask("DELETE", "/v1/tokens/person/sam")
+        await asyncio.wait_for(revoked.socket.wait_closed(), DEADLINE_S)
+        assert (revoked.socket.close_code, revoked.socket.close_reason) == (1008, "the token was revoked")
+        await server.submit(prompt="write")
+        await other.hear("request_opened")
+
+
 # -- telling -----------------------------------------------------------------------------
 
 
@@ -210,7 +223,7 @@ async def test_a_request_that_changed_is_shown_again(server: Server) -> None:
 
 
 async def test_a_stale_request_is_closed_and_a_new_one_opened(server: Server, disk: Disk) -> None:
-    """Approved, then changed on the computer: the reviewer hears the approval, then the new request with the new diff."""
+    """Approved, then changed on the computer: the reviewer hears the approval, then a new request with a new diff."""
     async with reviewing(server) as reviewer:
         await reviewer.hear("snapshot")
         await server.submit(prompt="write")

@@ -65,10 +65,19 @@ async def use(name: str, deps: CCAgentDeps, **args: Any) -> str:
 
 def test_the_registry_has_the_eleven_tools_of_the_seeds() -> None:
     """The registry, the catalog of the gate and the reader's models name the same eleven tools."""
-    names = (
-        "send_status ask_user cc_read cc_write cc_list cc_delete cc_run_program cc_shell "
-        "local_read local_write local_patch"
-    ).split()
+    names = [
+        "send_status",
+        "ask_user",
+        "cc_read",
+        "cc_write",
+        "cc_list",
+        "cc_delete",
+        "cc_run_program",
+        "cc_shell",
+        "local_read",
+        "local_write",
+        "local_patch",
+    ]
     assert list(TOOL_REGISTRY) == names
     assert set(BUILT_IN_CATALOG) == set(TOOL_ARGS) == set(names)
     assert [tool.name for tool in TOOL_REGISTRY.values()] == names
@@ -95,7 +104,7 @@ def test_a_tool_says_what_it_is(name: str, tool_id: str, recovery: str, asks: bo
     tool = TOOL_REGISTRY[name]
     assert (tool.tool_id, tool.recovery, tool.governance.requires_hitl) == (tool_id, recovery, asks)
     assert tool.governance.mutates is asks
-    assert tool.plugin == tool_id.split("-")[0]
+    assert tool.plugin == tool_id.split("-", maxsplit=1)[0]
     assert getattr(tool.function, "__name__", "") == name
     assert (tool.observe is not None) is asks
 
@@ -208,9 +217,7 @@ async def test_a_listing_reads_well(live: CCAgentDeps, channel: Channel) -> None
 
 
 @pytest.mark.parametrize("body", [b"{", b"[1]", b'[{"name": "a"}]', b'[{"name": 3, "dir": false, "size": 1}]', b"7"])
-async def test_a_listing_that_is_none_is_an_error_of_the_tool(
-    live: CCAgentDeps, channel: Channel, body: bytes
-) -> None:
+async def test_a_listing_that_is_none_is_an_error_of_the_tool(live: CCAgentDeps, channel: Channel, body: bytes) -> None:
     """A computer that answers nonsense gets the model a sentence, never a traceback."""
     channel.answers["fs_list"] = CallResult({"count": 1}, body)
     with pytest.raises(ToolFailed, match="cannot be read"):
@@ -328,7 +335,7 @@ async def test_a_write_keeps_the_encoding_that_the_file_has(live: CCAgentDeps, c
 
 async def test_too_much_for_one_frame_is_refused_before_anything_is_sent(live: CCAgentDeps, channel: Channel) -> None:
     """A write over the limit of one frame sends nothing and says what to do."""
-    with pytest.raises(ToolFailed, match="at most 49152 in one write. Split the program"):
+    with pytest.raises(ToolFailed, match=r"at most 49152 in one write\. Split the program"):
         await use("cc_write", live, path="a.lua", content="x" * (MAX_BODY_BYTES + 1))
     assert channel.frames == []
     assert await use("cc_write", live, path="a.lua", content="x" * MAX_BODY_BYTES) == "Wrote 49152 bytes to a.lua"
@@ -395,7 +402,7 @@ async def test_a_program_that_is_not_there_is_told(live: CCAgentDeps, channel: C
     """Of a program that the computer does not find nothing is run, and the sentence says what to do."""
     seen = await computer.observe_run(live, path="none")
     assert (seen.program, seen.state) == (None, {"none": ABSENT})
-    with pytest.raises(ToolFailed, match="finds no program none. Write it first"):
+    with pytest.raises(ToolFailed, match=r"finds no program none\. Write it first"):
         await use("cc_run_program", live, path="none")
     assert {frame.method for frame in channel.frames} == {"fs_stat"}
 
@@ -423,9 +430,7 @@ async def test_a_shell_line_sends_its_words(live: CCAgentDeps, channel: Channel)
 
 
 @pytest.mark.parametrize("code", ["program_error", "timed_out", "terminated", "abandoned"])
-async def test_a_run_that_failed_tells_how_and_what_it_printed(
-    live: CCAgentDeps, channel: Channel, code: str
-) -> None:
+async def test_a_run_that_failed_tells_how_and_what_it_printed(live: CCAgentDeps, channel: Channel, code: str) -> None:
     """However a program ended badly, the model hears how, and gets the output that there was."""
     channel.answers["run_program"] = ComputerFailed(code, "boom:1: bad", {"ended": code}, b"before\nboom:1: bad")
     with pytest.raises(ToolFailed) as failed:
@@ -468,7 +473,7 @@ async def test_an_empty_command_is_refused(live: CCAgentDeps, channel: Channel, 
 
 async def test_without_a_channel_a_command_says_what_to_do() -> None:
     """`call_cc_command` without a channel is a ToolFailed with a remedy."""
-    with pytest.raises(ToolFailed, match="There is no computer to send this to. Use mode='stub', or connect one."):
+    with pytest.raises(ToolFailed, match=r"There is no computer to send this to\. Use mode='stub', or connect one\."):
         await call_cc_command(None, "fs_list", {"path": ""})
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import json
-import os
 import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from websockets.exceptions import InvalidStatus
 
 from orchestrator import app
 from orchestrator.core.errors import InvalidRequest, PolicyInvalid
+from orchestrator.core.wire import ComputerId, SettledCall
 from orchestrator.ports import ModelReply
 from orchestrator.settings import Settings
 from orchestrator.web.reading import MAX_REQUEST_BYTES
@@ -121,6 +121,20 @@ async def test_a_revoked_token_is_worth_nothing_at_once(server: Server) -> None:
         async with dialed(server.url, machine):
             pass
     assert denied.value.response.status_code == 401
+
+
+async def test_revoking_ends_what_is_connected(server: Server) -> None:
+    """A computer that is connected when its token is revoked is cut off at once, and is away."""
+    machine = await server.computer("9")
+    async with dialed(server.url, machine) as client:
+        await client.greet()
+        await server.ask("DELETE", "/v1/tokens/computer/9")
+        assert await client.closed() == (1008, "the token was revoked")
+    task_id = await server.submit([])
+    await server.until(task_id, "task_ended")
+    info = server.orchestrator.hub.info(ComputerId("9"))
+    assert info is not None
+    assert not info.online
 
 
 @pytest.mark.parametrize("token", ["", "nonsense", "admin"])
@@ -414,7 +428,7 @@ async def test_events_resume_after_the_last_that_was_seen(shared: Server, last: 
     """`Last-Event-ID` goes on after that version; what is no number counts as nothing seen."""
     task_id = await shared.submit([])
     await shared.until(task_id, "task_ended")
-    headers = {"Authorization": f"Bearer {shared.admin}".encode(), "Last-Event-ID": last.encode("latin-1")}
+    headers = {b"Authorization": f"Bearer {shared.admin}".encode(), b"Last-Event-ID": last.encode("latin-1")}
     async with asyncio.timeout(DEADLINE_S):
         answer = await shared.http.get(f"/v1/tasks/{task_id}/events", headers=headers)
     assert answer.status_code == 200
@@ -730,7 +744,7 @@ async def test_a_task_waits_for_its_computer_and_goes_on_when_it_comes(server: S
 
 
 async def test_a_drop_in_the_middle_is_settled_at_the_next_hello(server: Server) -> None:
-    """A computer that drops during a call is asked by id at its return, through the real doors; the write is sent once."""
+    """A computer that drops during a call is asked by id at its return, through the real doors; nothing is resent."""
     token = await server.computer("3")
     async with dialed(server.url, token) as client:
         await client.greet()
@@ -755,8 +769,6 @@ async def test_a_drop_in_the_middle_is_settled_at_the_next_hello(server: Server)
 
 
 def _finished(run_id: str) -> Any:
-    from orchestrator.core.wire import SettledCall
-
     return SettledCall(call_id=run_id, state="finished", ok=True)
 
 
@@ -803,12 +815,12 @@ async def test_a_policy_that_cannot_be_used_starts_nothing(tmp_path: Path, conte
     assert content is None or policy.read_bytes() == content
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
-async def test_a_data_directory_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
-    """A data directory without the right to write is refused with what to do."""
-    tmp_path.chmod(0o500)
-    with pytest.raises(InvalidRequest, match="cannot be used"):
-        async with running(tmp_path / "x"):
+@pytest.mark.parametrize("inside", [False, True])
+async def test_a_data_directory_that_is_none_is_a_sentence(tmp_path: Path, inside: bool) -> None:
+    """A data directory that is a file, or lies in one, is refused with what to do."""
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(InvalidRequest, match=r"cannot be used: .*Choose another with --data-dir"):
+        async with running(tmp_path / "file" / "x" if inside else tmp_path / "file"):
             pass
 
 

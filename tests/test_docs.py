@@ -1,0 +1,109 @@
+"""The pages say what the code does: every message, method, code and door of docs/protocol.md, and no other."""
+
+import re
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from pydantic import BaseModel
+
+from orchestrator.core import review, wire
+from orchestrator.core.link import MAX_COMPLAINTS
+from orchestrator.web.app import Doors
+
+ROOT = Path(__file__).resolve().parent.parent
+PROTOCOL = (ROOT / "docs" / "protocol.md").read_text("utf-8")
+
+
+def section(title: str) -> str:
+    """The text under a heading, up to the next heading."""
+    _, found, rest = PROTOCOL.partition(f"{title}\n")
+    assert found, f"docs/protocol.md has no {title!r}"
+    return re.split(r"^#", rest, maxsplit=1, flags=re.MULTILINE)[0]
+
+
+def rows(text: str) -> dict[str, str]:
+    """Each name of the first cell (in backticks) to the second cell, for every table row."""
+    found = re.findall(r"^\| (`[a-z_`, ]+`) \| ([^|]*)\|", text, flags=re.MULTILINE)
+    return {name: second for first, second in found for name in re.findall(r"[a-z_]+", first)}
+
+
+def names(cell: str) -> set[str]:
+    """The field names in a cell: each first word in backticks, and the further ones beside it."""
+    ticked = re.sub(r"\([^)]*\)", "", cell)
+    spans = re.findall(r"`([^`]*)`", ticked)
+    return {word for span in spans for word in re.findall(r"[a-z_]+\b", span)}
+
+
+def models(union: Any) -> dict[str, type[BaseModel]]:
+    """The models of a message union by their type."""
+    members = get_args(get_args(union)[0])
+    return {one.model_fields["type"].default: one for one in members}
+
+
+@pytest.mark.parametrize(
+    ("title", "union"),
+    [("### 1.3 Messages of the computer", wire.FromComputer), ("### 1.4 Messages of the server", wire.ToComputer)],
+)
+def test_every_message_of_the_computer_channel_is_told_with_its_fields(title: str, union: Any) -> None:
+    """The two tables have exactly the messages of `wire`, and name every field of each."""
+    told, known = rows(section(title)), models(union)
+    assert set(told) == set(known)
+    for kind, model in known.items():
+        owed = set(model.model_fields) - {"type", "journal_seq"}
+        assert owed <= names(told[kind]), f"{kind}: {owed - names(told[kind])}"
+
+
+def test_every_method_is_told() -> None:
+    """The table of methods has exactly the methods of `wire`."""
+    assert set(rows(section("### 1.6 Methods"))) == set(get_args(wire.Method))
+
+
+def test_every_message_of_the_reviewer_channel_is_told() -> None:
+    """Section 2 has exactly the messages of `review`, both ways."""
+    told = section("## 2. The reviewer channel: `/reviewer`")
+    known = {**models(review.ToReviewer), **models(review.FromReviewer)}
+    assert set(rows(told)) == set(known)
+
+
+def test_the_limits_are_the_ones_of_the_code() -> None:
+    """Version, subprotocols and limits stand in the page as they are in the code."""
+    for wanted in (
+        f"Protocol version **{wire.PROTOCOL_VERSION}**",
+        wire.COMPUTER_SUBPROTOCOL,
+        wire.REVIEWER_SUBPROTOCOL,
+        f"header line of at most {wire.MAX_HEADER_BYTES} bytes",
+        f"a body of at most {wire.MAX_BODY_BYTES} bytes",
+        f"over {wire.MAX_FRAME_BYTES} bytes, or more than {MAX_COMPLAINTS} broken frames",
+        f"every {wire.PING_EVERY_S:.0f} s",
+        f"for {wire.SILENCE_S:.0f} s",
+        f"With {wire.MAX_OPEN_CALLS} open calls or {wire.MAX_UNACKNOWLEDGED} outcomes",
+    ):
+        assert wanted in " ".join(PROTOCOL.split()), wanted
+
+
+def test_every_door_is_told_and_every_told_door_is_there() -> None:
+    """Section 3 names each REST door with its method, and no door that is not there."""
+    told = {
+        (method, re.sub(r"\{[a-z_]+\}", "{}", path.split("?")[0]))
+        for method, path in re.findall(r"`(GET|POST|DELETE) (/[^ `]*)", section("## 3. REST"))
+    }
+    doors: Any = Doors.__new__(Doors)
+    there = {
+        (method, re.sub(r"\{[a-z_]+\}", "{}", route.path))
+        for route in doors._routes()
+        for method in getattr(route, "methods", None) or ()
+        if method != "HEAD"
+    }
+    assert told == there
+
+
+def test_links_between_the_pages_lead_somewhere() -> None:
+    """Every relative link of README and docs names a file that is there."""
+    dead = [
+        f"{page.name}: {target}"
+        for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+        for target in re.findall(r"\]\((?!https?://|#|mailto:)([^)#\s]+)", page.read_text("utf-8"))
+        if not (page.parent / target).exists()
+    ]
+    assert not dead
