@@ -113,6 +113,8 @@ async def open_orchestrator(
             holder=f"pid-{os.getpid()}",
             count=settings.workers,
         )
+        if model is None:
+            await asyncio.to_thread(models.open, settings.model)
         doors = Doors(
             service=service,
             authorizer=authorizer,

@@ -15,7 +15,7 @@ from orchestrator.core import facts
 from orchestrator.core.approval import HitlResponse
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.transcript import Transcript
-from orchestrator.core.visible import visible
+from orchestrator.core.visible import block
 
 PROMPT = "Write a hello world program and run it"
 COMPUTER = "0"
@@ -53,7 +53,7 @@ def _play(client: Client, console: Console) -> bool:
     transcript = Transcript()
     for item in client.events(task["task_id"]):
         for line in transcript.lines(item):
-            console.say(visible(line))
+            console.say(block(line))
         if isinstance(item.fact, facts.ReviewRequested):
             _review(client, console, item.fact.request_id)
         if isinstance(item.fact, facts.TaskEnded):

@@ -163,8 +163,11 @@ class TaskQueue(Protocol):
     async def claimant(self, computer: ComputerId) -> TaskId | None:
         """The task that has claimed a computer, ended ones included; None: it is free."""
 
-    async def release_claims(self, task_id: TaskId, keep: Sequence[ComputerId] = ()) -> None:
-        """Give back the task's claims except ``keep``, and wake the tasks that wait for those computers."""
+    async def release_claims(self, lease: Lease, keep: Sequence[ComputerId] = ()) -> None:
+        """Give back the task's claims except ``keep``, and wake the tasks that wait for those computers.
+
+        Raises LeaseLost: a former holder does not know of its successor's open brackets.
+        """
 
     async def next_due(self) -> datetime | None:
         """When the next entry falls due that nobody holds; None: nothing is scheduled."""

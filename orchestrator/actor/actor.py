@@ -27,6 +27,10 @@ from orchestrator.world import World
 logger = logging.getLogger(__name__)
 
 
+MAX_UNHEARD = 3
+"""Answers missed from a connected computer before each next try is given a pause."""
+
+
 @dataclass(frozen=True)
 class Wait:
     """The actor cannot go on now: sleep until woken, or until ``seconds`` have passed."""
@@ -57,6 +61,7 @@ class TaskActor:
         self._calls = Calls(self._journal, gate, world)
         self._gate = gate
         self._claimed = False
+        self._unheard = 0
         self._may_hold = True
         """Whether the store may have claims of this task: those of an actor that was killed count too."""
 
@@ -97,7 +102,11 @@ class TaskActor:
             return await self._do(effect)
         except (ComputerAway, CallLost) as away:
             logger.info("task %s waits: %s", self._journal.task.task_id, away)
-            return Wait(computer=self._computer_of(effect))
+            missing = self._away(effect)
+            if missing is not None:
+                return Wait(computer=missing)
+            self._unheard += 1
+            return Wait(seconds=BUSY_S) if self._unheard > MAX_UNHEARD else None
         except CallVoid as void:
             logger.info("task %s looks again soon: %s", self._journal.task.task_id, void)
             return Wait(seconds=BUSY_S)
@@ -153,7 +162,7 @@ class TaskActor:
         if self._may_hold:
             task = self._journal.task
             keep = [one.call.computer for one in task.open_runs if one.call.computer is not None]
-            await self._store.release_claims(task.task_id, keep)
+            await self._store.release_claims(self._journal.lease, keep)
             self._claimed, self._may_hold = False, bool(keep)
 
     async def _sleep(self, wait: Wait) -> None:

@@ -52,9 +52,18 @@ class Calls:
     async def settle(self, effect: todo.Settle) -> None:
         """Ask what became of orphans and record it. Raises ComputerAway, CallLost."""
         records = [self.journal.record(call_id) for call_id in effect.call_ids]
-        for settled in await self.world.settle(effect.computer, records, self.journal.lease):
+        for answer in await self.world.settle(effect.computer, records, self.journal.lease):
+            settled = self._given_up(answer)
             await self.journal.happened(settled, of_computer(effect.computer))
             await self.world.acknowledge(effect.computer, settled.run_id)
+
+    def _given_up(self, settled: facts.ToolSettled) -> facts.ToolSettled:
+        """A look that was interrupted too often is told as a failure instead of being taken once more."""
+        record = self.journal.record(settled.call_id)
+        if settled.state != "interrupted" or record.mutates or record.runs < MAX_VOIDS:
+            return settled
+        text = f"It was interrupted {record.runs} times: {settled.reason}"
+        return settled.model_copy(update={"state": "finished", "ok": False, "text": text, "code": "interrupted"})
 
     async def _speak(self, record: CallRecord) -> None:
         """The tools that speak to people are items themselves: nothing else is touched."""

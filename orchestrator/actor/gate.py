@@ -62,10 +62,12 @@ class Gate:
         shown: list[facts.RequestedCall] = []
         for call_id in effect.call_ids:
             record = self.journal.record(call_id)
-            observed = await self._look(record, effect.reason)
+            observed = await self._look(record, unknown=effect.reason == "outcome_unknown")
+            if observed is None:
+                return
             verdict = stricter(record.evaluation, self.judge(record.call, observed.program))
             if verdict.effect is Effect.DENY and effect.reason == "approval":
-                await self._supersede(record, verdict)
+                await self._supersede(record, verdict.reason)
                 return
             digest = self._digest(record, observed, verdict)
             shown.append(
@@ -86,9 +88,11 @@ class Gate:
         The gate once more, on exactly what is about to be sent (hitl.md P16, B2).
         """
         observed = await self._expected(record)
+        if observed is None:
+            return None
         verdict = self.judge(record.call, observed.program)
         if verdict.effect is Effect.DENY:
-            await self._supersede(record, verdict)
+            await self._supersede(record, verdict.reason)
             return None
         digest = self._digest(record, observed, stricter(record.evaluation, verdict))
         approved = record.state is CallState.APPROVED
@@ -104,23 +108,30 @@ class Gate:
         )
         return None
 
-    async def _look(self, record: CallRecord, reason: str) -> Observed:
+    async def _look(self, record: CallRecord, *, unknown: bool = False) -> Observed | None:
+        """What the call would touch; None: it cannot work, and the model is told why before anybody is asked (S15).
+
+        ``unknown``: its outcome is not known, so that a person is asked whatever is found.
+        """
         try:
             observed = await self.world.observe(record)
         except (ToolFailed, ComputerFailed, InvalidRequest) as error:
+            if not unknown:
+                await self._supersede(record, str(error))
+                return None
             observed = Observed(state={}, note=f"It could not be looked at: {error}")
-        if reason == "outcome_unknown":
+        if unknown:
             note = f"{record.note} Whether it was done is not known. {observed.note}".strip()
             observed = observed.model_copy(update={"note": note})
         return observed
 
-    async def _expected(self, record: CallRecord) -> Observed:
+    async def _expected(self, record: CallRecord) -> Observed | None:
         """What the run must find: what was shown, or, where nobody had to be asked, what is there now."""
         if record.observed is not None and not _absent_program(record, record.observed):
             return record.observed
         if not record.mutates:
             return Observed(state={})
-        return await self._look(record, "approval")
+        return await self._look(record)
 
     def _digest(self, record: CallRecord, observed: Observed, verdict: PolicyDecision) -> str:
         call = record.call
@@ -129,9 +140,9 @@ class Gate:
         user_id = self.journal.task.user_id
         return action_digest(call=digest, user_id=user_id, observed=observed, evaluation=verdict)
 
-    async def _supersede(self, record: CallRecord, verdict: PolicyDecision) -> None:
+    async def _supersede(self, record: CallRecord, reason: str) -> None:
         ended = facts.RequestEnded(
-            request_id=record.request_id, end="superseded", call_ids=(record.call_id,), reason=verdict.reason
+            request_id=record.request_id, end="superseded", call_ids=(record.call_id,), reason=reason
         )
         await self.journal.intend(ended)
 

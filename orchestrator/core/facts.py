@@ -1,7 +1,8 @@
 """The facts that a task's items carry: frozen, in past tense, one union.
 
 They are the audit, the conversation and the state at once, and they are for ever: kinds may be
-added and a kind may get a field with a default, nothing else changes; tests/golden/items holds one of each released schema.
+added and a kind may get a field with a default, nothing else changes; tests/golden/items holds one of
+each released schema.
 """
 
 from typing import Annotated, Any, Literal, NewType

@@ -24,6 +24,11 @@ def one_line(text: str, *, limit: int = 200) -> str:
     return visible(text, limit=limit).replace("\n", "\\n").replace("\t", "\\t")
 
 
+def block(text: str) -> str:
+    """As :func:`visible`, every line after the first set in: output can forge no line of ours."""
+    return visible(text).replace("\n", "\n    ")
+
+
 def _shown(char: str) -> str:
     if char in _KEPT:
         return char

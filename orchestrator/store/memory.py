@@ -252,10 +252,11 @@ class InMemoryPersistenceManager:
         row = self._computers.get(computer)
         return None if row is None else row.task
 
-    async def release_claims(self, task_id: TaskId, keep: Sequence[ComputerId] = ()) -> None:
+    async def release_claims(self, lease: Lease, keep: Sequence[ComputerId] = ()) -> None:
         now = await self._turn()
+        self._held(lease)
         for computer, row in self._computers.items():
-            if row.task == task_id and computer not in keep:
+            if row.task == lease.task_id and computer not in keep:
                 row.task = None
                 self._wake_waiting(computer, now)
 

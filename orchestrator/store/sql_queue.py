@@ -105,9 +105,10 @@ def claimant(computer: ComputerId) -> Script[TaskId | None]:
     return TaskId(rows[0][0]) if rows and rows[0][0] is not None else None
 
 
-def release_claims(task_id: TaskId, keep: Sequence[ComputerId], *, now: int) -> Script[None]:
+def release_claims(lease: Lease, keep: Sequence[ComputerId], *, now: int) -> Script[None]:
     """The port's ``release_claims``."""
-    rows = yield _CLAIMED_BY, (task_id,)
+    yield from _held(lease)
+    rows = yield _CLAIMED_BY, (lease.task_id,)
     for (computer,) in rows:
         if computer not in keep:
             yield _SET_CLAIM, (None, computer)

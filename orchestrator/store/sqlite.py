@@ -156,8 +156,8 @@ class SqlitePersistenceManager:
     async def claimant(self, computer: ComputerId) -> TaskId | None:
         return await self._reader.submit(lambda _: sql_queue.claimant(computer))
 
-    async def release_claims(self, task_id: TaskId, keep: Sequence[ComputerId] = ()) -> None:
-        await self._writer.submit(lambda now: sql_queue.release_claims(task_id, keep, now=now), key=task_id)
+    async def release_claims(self, lease: Lease, keep: Sequence[ComputerId] = ()) -> None:
+        await self._writer.submit(lambda now: sql_queue.release_claims(lease, keep, now=now), key=lease.task_id)
 
     async def next_due(self) -> datetime | None:
         return await self._reader.submit(lambda now: sql_queue.next_due(now=now))

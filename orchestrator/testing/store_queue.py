@@ -202,13 +202,14 @@ async def s36_claims(store: Store, clock: ManualClock) -> None:
     assert await store.claim(two, [ComputerId("9"), C8]) == C8
     assert await store.claimant(ComputerId("9")) is None
     assert await store.claimant(C3) == one.task_id
-    await store.release_claims(one.task_id, keep=[C8])
+    await store.release_claims(one, keep=[C8])
     assert await store.claimant(C3) is None
     assert await store.claim(two, [C8, C3]) == C8
     assert await store.claim(two, [C3]) is None
     assert await store.claim(two, []) is None
     assert await store.claimant(C8) == one.task_id
-    await store.release_claims(TaskId("unknown"))
+    await store.release_claims(two)
+    assert await store.claimant(C8) == one.task_id
 
 
 async def s37_release_wakes(store: Store, clock: ManualClock) -> None:
@@ -221,13 +222,13 @@ async def s37_release_wakes(store: Store, clock: ManualClock) -> None:
     two = await taken(store)
     assert await store.claim(two, [C3]) == C3
     await store.park(two, 1, due=None, waiting_for=C3)
-    await store.release_claims(T1, keep=[C3])
+    await store.release_claims(one, keep=[C3])
     assert await store.lease("node-2", 10) is None
-    await store.release_claims(T1)
+    await store.release_claims(one)
     two = await taken(store)
     await store.claim(one, [C3])
     assert await store.claim(two, [C3]) == C3
-    await store.release_claims(T1)
+    await store.release_claims(one)
     await store.park(two, 1, due=None, waiting_for=C3)
     two = await taken(store)
     assert await store.claim(two, [C3]) is None
@@ -244,7 +245,10 @@ async def s38_claims_outlive_leases(store: Store, clock: ManualClock) -> None:
     ended = author.ended()
     await append(store, T1, 1, ended, status=TaskStatus.CANCELED, token=lease.token, schedule="sleep")
     assert await store.claimant(C3) == T1
-    await store.release_claims(T1)
+    await refused(LeaseLost, store.release_claims(lease))
+    assert await store.claimant(C3) == T1
+    await store.wake(T1)
+    await store.release_claims(await taken(store))
     assert await store.claimant(C3) is None
 
 

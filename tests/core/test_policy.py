@@ -392,6 +392,8 @@ def test_a_file_that_can_be_used() -> None:
 def test_P9_a_rule_for_a_tool_that_does_not_exist_fails_the_load() -> None:
     """A typo in a deny rule must not become a rule that never matches: file, rule and tools are named."""
     text = 'rules = [{ id = "no-deleting", effect = "deny", tools = ["cc_delte"] }]'
-    with pytest.raises(PolicyInvalid, match=r"mine\.toml: rule 1 \(no-deleting\): there is no tool 'cc_delte'") as caught:
+    with pytest.raises(
+        PolicyInvalid, match=r"mine\.toml: rule 1 \(no-deleting\): there is no tool 'cc_delte'"
+    ) as caught:
         load_policy(text, source="mine.toml")
     assert "cc_delete" in caught.value.remedy

@@ -795,15 +795,28 @@ def _asking_with(rule: str) -> str:
     return f'schema_version = 1\n[[rules]]\nid = "ask"\neffect = "ask"\ntools = ["*"]\n{rule}\n'
 
 
-async def test_what_can_not_be_looked_at_is_still_shown() -> None:
-    """A look that the computer refuses is a note for the reviewer, never a task that stands still."""
-    bench = Bench(Listening(says(call("cc_shell", command="x" * 5000)), final()))
-    await bench.submit()
+async def test_S15_what_can_not_work_is_told_to_the_model_before_anybody_is_asked() -> None:
+    """A change whose look is refused asks no person: the model hears why, and the task goes on."""
+    model = Listening(says(call("cc_shell", command="x" * 5000)), final())
+    bench = Bench(model)
+    task_id = await bench.submit()
     bench.computers.faults["fs_stat"] = deque([FrameRefused("The header has 5100 bytes, over 4096.")])
-    task = await bench.act()
-    observed = only(task).observed
-    assert observed is not None
-    assert "It could not be looked at: The header has 5100 bytes" in observed.note
+    assert (await bench.act()).status is TaskStatus.COMPLETED
+    assert "TOOL_RESULT: This call did not run: The header has 5100 bytes, over 4096." in model.told
+    assert await bench.happened(task_id, "review_requested") == []
+
+
+async def test_a_computer_that_never_answers_a_look_is_told_to_the_model() -> None:
+    """A read that was interrupted five times is a failed result, not a loop for ever."""
+    model = Listening(says(call("cc_read", path="a.lua")), final())
+    bench = Bench(model)
+    task_id = await bench.submit()
+    bench.computers.faults["fs_read"] = deque([CallLost("silence") for _ in range(5)])
+    bench.computers.settled_as["fs_read"] = {"state": "interrupted"}
+    while (await bench.act()).status is not TaskStatus.COMPLETED:
+        bench.clock.advance(2.0)
+    assert "It was interrupted 5 times" in model.told
+    assert len(await bench.happened(task_id, "tool_started")) == 5
 
 
 async def test_a_frame_that_does_not_fit_is_told_to_the_model() -> None:
@@ -997,7 +1010,8 @@ async def test_a_path_that_the_workspace_refuses_closes_its_bracket(tmp_path: Pa
     bench = Bench(model, policy=rules(), workspace=DirectoryWorkspace(tmp_path))
     task_id = await bench.submit()
     assert (await bench.act()).status is TaskStatus.COMPLETED
-    assert [one.code for one in await bench.happened(task_id, "tool_finished")] == ["unsafe_path"] * 2
+    assert [one.code for one in await bench.happened(task_id, "tool_finished")] == ["unsafe_path"]
+    assert [one.end for one in await bench.happened(task_id, "request_ended")] == ["superseded"]
     assert "goes" in model.told or "relative path" in model.told
 
 

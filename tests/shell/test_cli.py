@@ -344,7 +344,7 @@ def test_the_demo_with_a_person_at_the_terminal(tmp_path: Path) -> None:
         "[STEP 2]",
         "[TOOL] cc_run_program({'path': 'hello.lua'})",
         f"found: hello.lua {sha256_hex(PROGRAM)}",
-        "[TOOL_RESULT] Program hello.lua executed successfully.\nOutput:\nHello, world!",
+        "[TOOL_RESULT] Program hello.lua executed successfully.\n    Output:\n    Hello, world!",
         "[FINAL] Success=True, Message=",
     ]
     places = [text.find(one) for one in order]
@@ -388,6 +388,6 @@ def test_the_demo_without_a_terminal_and_again_on_the_same_directory(tmp_path: P
 def test_the_demo_that_fails_is_not_a_success(tmp_path: Path) -> None:
     """A demo with a model that cannot be used says so and does not exit with 0."""
     done = cli(tmp_path, "demo", "--model", "scripted:nothing")
-    assert done.returncode == 3
+    assert done.returncode == 2
     assert "There is no script 'nothing'. Scripts: hello." in done.stderr
     assert "Success=True" not in done.stdout

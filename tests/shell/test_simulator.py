@@ -1,6 +1,7 @@
 """The simulated computer against a real WebSocket server, both ends of the wire for real."""
 
 import asyncio
+import contextlib
 import json
 import shutil
 import signal
@@ -421,14 +422,16 @@ async def test_the_process_dies_after_the_frame_that_it_is_told(tmp_path: Path) 
 async def _cut(disk: Path, at_change: int, method: str, params: dict[str, Any], body: bytes | None) -> str:
     """Kill a computer at a change of its disk, boot it again, and say what became of the call."""
     result = None
-    async with server() as listening, computer(listening, disk, f"--die-at-change={at_change}"):
-        try:
-            session = await asyncio.wait_for(listening.session(), 1)
-            await session.welcome()
-            result, _ = await session.call(method, params, body, call_id="cut")
-        except (ConnectionClosed, TimeoutError):
-            # Killed before it had dialled, or at the call.
-            result = None
+    async with server() as listening, computer(listening, disk, f"--die-at-change={at_change}") as process:
+        dialled, died = asyncio.create_task(listening.session()), asyncio.create_task(process.wait())
+        await asyncio.wait((dialled, died), return_when=asyncio.FIRST_COMPLETED)
+        if dialled.done():
+            with contextlib.suppress(ConnectionClosed):
+                await dialled.result().welcome()
+                result, _ = await dialled.result().call(method, params, body, call_id="cut")
+        for part in (dialled, died):
+            part.cancel()
+        await asyncio.gather(dialled, died, return_exceptions=True)
     async with welcomed(disk) as again:
         settled = await again.settle("cut")
     if result is not None:

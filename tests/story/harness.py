@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -91,7 +91,7 @@ class Api:
         """Decide a whole request."""
         return await self.ok("POST", f"/v1/resume/{request_id}", {"action": action, **more})
 
-    async def items(self, task_id: str) -> AsyncIterator[AgentTaskItem]:
+    async def items(self, task_id: str) -> AsyncGenerator[AgentTaskItem, None]:
         """The task's items from the first, then each as it comes, until the task has ended."""
         async with self.http.stream("GET", f"/v1/tasks/{task_id}/events") as response:
             assert response.status_code == 200
@@ -247,6 +247,13 @@ def facts_of(items: list[AgentTaskItem], kind: type[Any]) -> list[Any]:
     return [item.fact for item in items if isinstance(item.fact, kind)]
 
 
+def ended(items: list[AgentTaskItem]) -> facts.TaskEnded:
+    """How the task ended."""
+    (fact,) = facts_of(items, facts.TaskEnded)
+    assert isinstance(fact, facts.TaskEnded)
+    return fact
+
+
 def check_laws(items: list[AgentTaskItem]) -> None:
     """What holds for every journal of an ended task, whatever was killed meanwhile."""
     assert verify_chain(items) is None, "the hash chain is broken"
@@ -255,8 +262,9 @@ def check_laws(items: list[AgentTaskItem]) -> None:
     assert not task.open_runs, "a bracket was never closed"
     runs = [started.run_id for started in facts_of(items, facts.ToolStarted)]
     assert len(set(runs)) == len(runs), "a run id was used twice"
-    numbers = [started.number for started in facts_of(items, facts.ToolStarted) if started.computer]
-    assert numbers == sorted(set(numbers)), "numbers of a computer must rise"
+    for computer_id in task.computers:
+        numbers = [one.number for one in facts_of(items, facts.ToolStarted) if one.computer == computer_id]
+        assert numbers == sorted(set(numbers)), "numbers of a computer must rise"
     for started in facts_of(items, facts.ToolStarted):
         ends = [one for one in _ends(items) if one.run_id == started.run_id]
         assert len(ends) == 1, f"run {started.run_id} has {len(ends)} outcomes"
@@ -277,9 +285,10 @@ def _happened(items: list[AgentTaskItem]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {call_id: [] for call_id in tool_of}
     for end in _ends(items):
         pure = BUILT_IN_CATALOG[tool_of[end.call_id]].recovery == "pure"
-        harmless = end.state == "void" or (pure and end.state == "interrupted") if end.kind == "tool_settled" else (
-            end.code == "stale"
-        )
+        if isinstance(end, facts.ToolFinished):
+            harmless = end.code == "stale"
+        else:
+            harmless = end.state == "void" or end.code == "stale" or (pure and end.state == "interrupted")
         if not harmless:
             found[end.call_id].append(end.run_id)
     return found
@@ -297,7 +306,7 @@ def _check_decisions(items: list[AgentTaskItem]) -> None:
                 approved |= {one.call_id for one in decisions if one.action == "approve"}
             case facts.ToolFinished(code="stale", call_id=call_id):
                 approved.discard(call_id)
-            case facts.ToolSettled(reason="stale", call_id=call_id):
+            case facts.ToolSettled(code="stale", call_id=call_id):
                 approved.discard(call_id)
             case facts.RequestEnded(end="stale", call_ids=call_ids):
                 approved.difference_update(call_ids)

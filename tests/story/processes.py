@@ -145,8 +145,14 @@ class Process:
 
     async def gone(self) -> int | None:
         """The exit code, when the process has ended by itself."""
-        await asyncio.to_thread(self._process.join, END_WITHIN_S)
-        assert not self._process.is_alive(), f"process {self._process.pid} should have ended by itself"
+        ended, loop = asyncio.Event(), asyncio.get_running_loop()
+        # No thread waits for it: a few hundred of them would wait for one another.
+        loop.add_reader(self._process.sentinel, ended.set)
+        try:
+            async with asyncio.timeout(END_WITHIN_S):
+                await ended.wait()
+        finally:
+            loop.remove_reader(self._process.sentinel)
         return self._process.exitcode
 
 

@@ -19,6 +19,7 @@ from tests.story.harness import (
     computer,
     decoded,
     each,
+    ended,
     facts_of,
     final,
     kinds,
@@ -98,13 +99,13 @@ async def _two_lives(server: Server, pc: Computer, kill: Kill, *, both: bool) ->
     reviewing = asyncio.create_task(reviewer.work(server.api()))
     task_id = await _submitted(server.api(), pc)
     assert server.process is not None
-    ended = asyncio.create_task(_end_of(server.api(), task_id))
+    ending = asyncio.create_task(_end_of(server.api(), task_id))
     died = asyncio.create_task(server.process.gone())
-    await asyncio.wait((ended, died), return_when=asyncio.FIRST_COMPLETED)
-    if ended.done() and not ended.exception() and ended.result():
+    await asyncio.wait((ending, died), return_when=asyncio.FIRST_COMPLETED)
+    if ending.done() and not ending.exception() and ending.result():
         # The kill was due after the last of the operations.
         server.kill()
-    await asyncio.gather(ended, died, reviewing, return_exceptions=True)
+    await asyncio.gather(ending, died, reviewing, return_exceptions=True)
     if both:
         pc.kill()
     await server.close()
@@ -146,8 +147,7 @@ async def _the_task(api: Api) -> str:
 
 def _check(items: list[AgentTaskItem], pc: Computer) -> None:
     check_laws(items)
-    assert items[-1].fact.kind == "task_ended"
-    assert items[-1].fact.status == "Completed"
+    assert ended(items).status == "Completed"
     assert pc.read("hello.lua") == PROGRAM.encode()
     assert pc.read("ran.log") == b"ran\n"
     assert len(facts_of(items, facts.ReviewRequested)) == 2
@@ -161,8 +161,7 @@ async def _computer_is_free(server: Server, pc: Computer) -> None:
     """Another task gets the computer: no claim stayed behind."""
     api = server.api()
     items = await api.journal(await api.submit(tool("cc_list", path="/"), final(), computers=(pc.name,)))
-    assert items[-1].fact.kind == "task_ended"
-    assert items[-1].fact.status == "Completed"
+    assert ended(items).status == "Completed"
 
 
 async def test_the_boundaries_are_those_of_the_task(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """What changes between the approval and the run: nothing is overwritten, and the person is asked anew."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ import pytest
 from orchestrator.core import facts
 from orchestrator.core.wire import sha256_hex
 from tests.story.harness import Computer, Server, check_laws, computer, facts_of, final, play, tool
-from tests.story.proxy import Frame, Proxy, proxy
+from tests.story.proxy import Frame, LineCut, Proxy, proxy
 
 MINE, THEIRS, WANTED = b"print('mine')\n", b"print('a person was here')\n", b"print('wanted')\n"
 
@@ -164,8 +163,7 @@ async def test_a_stale_answer_that_was_lost_on_the_way_still_asks_anew(server: S
             await meddler.before(frame)
             if frame.message.type == "result" and frame.message.call_id in meddler.held and not cut:
                 cut.append(frame)
-                line.cut()
-                await asyncio.Event().wait()
+                raise LineCut
 
         line.before = before
         pc.write("f.lua", MINE)
