@@ -242,7 +242,13 @@ async def _decide(service: TaskService, task_id: TaskId, decisions: Mapping[Call
         return
     if task.request is None:
         raise NotPending("The task waits for no decision.")
-    resume = ResumeRequest(decisions=tuple(one for one in decisions.values() if one.action != "respond"))
+    # The exception names all calls of the step: approving one that needed nobody changes nothing.
+    harmless = {record.call_id for record in task.calls} - set(task.request.call_ids)
+    wanted = [one for one in decisions.values() if one.action != "respond"]
+    asked = [one for one in wanted if one.action != "approve" or one.call_id not in harmless]
+    if not asked:
+        raise NotPending("None of these calls waits for a decision.", remedy="Decide exc.task.pending_tool_calls.")
+    resume = ResumeRequest(decisions=tuple(asked))
     await service.decide(task.request.request_id, resume, _CALLER)
 
 

@@ -352,8 +352,26 @@ async def test_a_model_that_slips_once_is_asked_again() -> None:
 
 async def test_a_question_stops_the_library_form() -> None:
     """`ask_user` needs a person, so the library form raises and names it."""
-    stopped = await paused(Listening(says(call("ask_user", question="which?"))), stub())
+    model, deps = Listening(says(call("ask_user", question="which?")), final()), stub()
+    stopped = await paused(model, deps)
     assert str(stopped) == "HITL intervention required for people.ask_user"
+    asked = stopped.function_calls[0].call_id
+    answer = {asked: CallDecision(call_id=asked, action="respond", answer="the left one")}
+    assert (await execute_task_with_agent(stopped.task, deps, model=model, decisions=answer)).success
+    assert "TOOL_RESULT: the left one" in model.told
+
+
+async def test_approving_every_call_that_the_exception_names_goes_on() -> None:
+    """A caller who approves all `function_calls` may include reads that had run already; nothing runs twice."""
+    model, deps = Listening(says(call("cc_read", path="b.lua"), WRITE), final()), stub()
+    stopped = await paused(model, deps)
+    everything = {
+        one.call_id: CallDecision(call_id=one.call_id, action="approve") for one in stopped.function_calls
+    }
+    assert len(everything) == 2
+    assert (await execute_task_with_agent(stopped.task, deps, model=model, decisions=everything)).success
+    with pytest.raises(NotPending, match="waits for no decision"):
+        await execute_task_with_agent(stopped.task, deps, model=model, decisions=everything)
 
 
 async def test_a_status_is_sent_and_the_task_goes_on() -> None:
