@@ -365,9 +365,7 @@ async def test_approving_every_call_that_the_exception_names_goes_on() -> None:
     """A caller who approves all `function_calls` may include reads that had run already; nothing runs twice."""
     model, deps = Listening(says(call("cc_read", path="b.lua"), WRITE), final()), stub()
     stopped = await paused(model, deps)
-    everything = {
-        one.call_id: CallDecision(call_id=one.call_id, action="approve") for one in stopped.function_calls
-    }
+    everything = {one.call_id: CallDecision(call_id=one.call_id, action="approve") for one in stopped.function_calls}
     assert len(everything) == 2
     assert (await execute_task_with_agent(stopped.task, deps, model=model, decisions=everything)).success
     with pytest.raises(NotPending, match="waits for no decision"):

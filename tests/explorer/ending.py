@@ -1,0 +1,128 @@
+"""How a schedule ends: quietly, with everything delivered and approved; and what must be true then."""
+
+from orchestrator.core.items import decode_item, verify_chain
+from orchestrator.core.task import AgentTask
+from tests.explorer.computer import Computer
+from tests.explorer.ledger import SWAP
+from tests.explorer.setting import Setting
+
+MAX_ROUNDS = 400
+"""Rounds in which all that is under way arrives, before a task counts as stuck; a dozen is usual."""
+MAX_STEPS = 20_000
+"""Callbacks in one round, before the server counts as running in a circle; some hundreds are usual."""
+QUIET_S, QUIET_ROUNDS = 13, 3
+"""Time between two rounds in which nothing came, and how many of them end it: longer together than a lease,
+one longer than a client waits before it dials."""
+
+
+class Violation(AssertionError):
+    """A promise was broken: the sentences, and the moves that lead there."""
+
+
+class Ending:
+    """The quiet end of a schedule and its verdict."""
+
+    def __init__(self, setting: Setting) -> None:
+        self._setting = setting
+
+    def quiet(self, *, stalled: bool) -> None:
+        """Everything arrives, everything is on, every request is approved; then all computers connect anew.
+
+        ``stalled``: a generation was stopped in this schedule. If it woke it may have put a task to sleep
+        until a computer comes that had long come to its successor. Only two nodes on one store can do so,
+        and there is no word between nodes yet: the computers connect anew first.
+        """
+        setting = self._setting
+        for node in list(setting.stalled):
+            setting.kill(node)
+        if setting.front is None:
+            setting.start()
+        if stalled:
+            setting.cut_all()
+        self._settle_down()
+        setting.cut_all()
+        self._settle_down()
+
+    def check(self) -> None:
+        """Raises Violation when something happened that may never happen."""
+        ledger = self._setting.ledger
+        ledger.look(self._setting.computers)
+        if ledger.broken:
+            raise Violation("\n".join(ledger.broken))
+
+    def round(self, *, decide: bool = True) -> bool:
+        """Let all that can happen happen once; False: nothing could."""
+        setting, busy = self._setting, False
+        for computer in setting.computers:
+            if not computer.on:
+                computer.boot()
+            for url in list(computer.dials):
+                setting.connect(computer, url)
+            while computer.waiting:
+                computer.step()
+                busy = busy or bool(computer.dials)
+        for wire in list(setting.wires()):
+            busy = True
+            while wire.to_client:
+                wire.computer.deliver(wire)
+            while wire.to_server:
+                setting.to_server(wire)
+        for task in setting.ledger.tasks.values():
+            if decide and task.request is not None:
+                busy = True
+                setting.decide(task, self._verb(task.request.reason))
+        setting.step(setting.present(), MAX_STEPS)
+        if not setting.present().loop.idle():
+            raise Violation("the server does not come to rest")
+        self.check()
+        return busy
+
+    def _settle_down(self) -> None:
+        idle = 0
+        for _ in range(MAX_ROUNDS):
+            if self.round():
+                continue
+            idle = idle + 1 if self._setting.all_over() else 0
+            if idle == QUIET_ROUNDS:
+                return
+            self._setting.pass_time(QUIET_S)
+        tasks = self._setting.ledger.tasks.values()
+        raise Violation("stuck: " + "; ".join(f"{task.model} is {task.phase.value}: {_states(task)}" for task in tasks))
+
+    def _verb(self, reason: str) -> str:
+        if reason == "outcome_unknown":
+            return self._setting.rng.choice(("mark_done", "mark_failed", "retry"))
+        return "approve"
+
+    # -- the verdict ---------------------------------------------------------------------
+
+    def verdict(self) -> None:
+        """What must be true of journals, claims and disks once all is over. Raises Violation."""
+        setting, ledger = self._setting, self._setting.ledger
+        for task_id, stored in setting.storage._tasks.items():
+            if verify_chain([decode_item(data) for data in stored.items]) is not None:
+                ledger.wrong(f"the hash chain of {task_id} is broken")
+        for name, row in setting.storage._computers.items():
+            if row.task is not None:
+                ledger.wrong(f"computer {name} is still claimed by {row.task}")
+        for call_id, task_id in ledger.unknown.items():
+            ended = ledger.tasks[task_id].ended
+            if ended is None or ended.status != "Canceled":
+                ledger.wrong(f"nobody was asked about {call_id}, whose outcome is unknown")
+        for computer in setting.computers:
+            self._left_on(computer)
+        self.check()
+
+    def _left_on(self, computer: Computer) -> None:
+        ledger = self._setting.ledger
+        kept = ledger.slot_of(computer).entries
+        if kept:
+            ledger.wrong(f"computer {computer.name} still keeps {kept}")
+        for path in computer.names():
+            run = ledger.runs.get(path.removeprefix(SWAP).rpartition(".")[0])
+            if path.startswith(SWAP) and (run is None or run.outcome != "unknown"):
+                ledger.wrong(f"computer {computer.name} still has {path}")
+
+
+def _states(task: AgentTask) -> str:
+    return ", ".join(f"{record.call.tool} {record.state.value}" for record in task.calls)

@@ -1,0 +1,133 @@
+"""One schedule: moves chosen by a seed until the plan is through, then quiet, then the verdict."""
+
+import logging
+import random
+import secrets
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from tests.explorer.ending import Ending, Violation
+from tests.explorer.ledger import Ledger
+from tests.explorer.moves import Moves
+from tests.explorer.setting import Setting
+
+LENGTHS = (100, 250, 500)
+"""Moves before the quiet end; fewer when both tasks are over."""
+
+
+@dataclass
+class Report:
+    """What schedules did."""
+
+    moves: Counter[str] = field(default_factory=Counter)
+    """Kind of move to how often it was made."""
+    outcomes: Counter[str] = field(default_factory=Counter)
+    """Outcome of a run to how often it happened, and how many were started before the quiet end."""
+
+    trace: list[str] = field(default_factory=list)
+    """The moves of one schedule, in order."""
+
+    def add(self, other: "Report") -> None:
+        """Add up."""
+        self.moves.update(other.moves)
+        self.outcomes.update(other.outcomes)
+
+
+class Schedule:
+    """Two tasks, two computers, and a server that may be several generations at once."""
+
+    def __init__(self, seed: int, broken: list[str]) -> None:
+        self._rng = random.Random(seed)
+        self._ledger = Ledger(broken)
+        self.setting = Setting(self._rng, self._ledger)
+        self._moves = Moves(self.setting)
+        self._ending = Ending(self.setting)
+        self._report = Report()
+        self.trace = self._report.trace
+
+    def run(self) -> Report:
+        """Make moves, then end quietly. Raises Violation."""
+        self.setting.start()
+        for _ in range(self._rng.choice((0, 3))):
+            # With the computers connected the walk goes farther; without, it tries how they connect.
+            self._ending.round(decide=False)
+        self.setting.submit()
+        for _ in range(self._rng.choice(LENGTHS)):
+            self._make(*self._moves.choose())
+            if self.setting.all_over():
+                break
+        self._report.outcomes["started in the walk"] = len(self._ledger.runs)
+        self.trace.append("(quiet)")
+        self._ending.quiet(stalled=self._report.moves["stall"] > 0)
+        self._ending.verdict()
+        self._report.outcomes.update(str(run.outcome) for run in self._ledger.runs.values())
+        return self._report
+
+    def bury(self) -> None:
+        """End what is left of every generation."""
+        self._ledger.broken = []
+        for node in self.setting.nodes:
+            node.bury()
+
+    def _make(self, name: str, act: Callable[[], None]) -> None:
+        self.trace.append(name)
+        self._report.moves[name.partition(" ")[0]] += 1
+        act()
+        self._ending.check()
+
+
+def explore(seed: int) -> Report:
+    """Run the schedule of a seed. Raises Violation with the seed and all its moves."""
+    with _repeatable(seed), _errors() as errors:
+        schedule = Schedule(seed, errors)
+        try:
+            return schedule.run()
+        except Violation as violation:
+            moves = "\n".join(f"  {number:3} {move}" for number, move in enumerate(schedule.trace, 1))
+            again = f"again: python -m tests.explorer --seed {seed}"
+            raise Violation(f"seed {seed}: {violation}\nmoves:\n{moves}\n{again}") from None
+        finally:
+            schedule.bury()
+
+
+@contextmanager
+def _repeatable(seed: int) -> Iterator[None]:
+    """The ids that the server draws come from the seed: they decide which of two equals goes first."""
+    rng, stock = random.Random(f"ids of {seed}"), (secrets.token_hex, secrets.token_urlsafe)
+
+    def draw(nbytes: int | None = None) -> str:
+        return rng.randbytes(nbytes or 32).hex()
+
+    secrets.token_hex = secrets.token_urlsafe = draw
+    try:
+        yield
+    finally:
+        secrets.token_hex, secrets.token_urlsafe = stock
+
+
+class _Errors(logging.Handler):
+    def __init__(self, into: list[str]) -> None:
+        super().__init__(logging.ERROR)
+        self._into = into
+
+    def emit(self, record: logging.LogRecord) -> None:
+        why = f": {record.exc_info[1]!r}" if record.exc_info else ""
+        self._into.append(f"the log says: {record.getMessage()}{why}")
+
+
+@contextmanager
+def _errors() -> Iterator[list[str]]:
+    """What the server logs as errors: in these schedules there is nothing that it may not expect."""
+    logger, errors = logging.getLogger("orchestrator"), list[str]()
+    handler, level, propagate = _Errors(errors), logger.level, logger.propagate
+    logger.addHandler(handler)
+    logger.setLevel(logging.ERROR)
+    logger.propagate = False
+    try:
+        yield errors
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+        logger.propagate = propagate

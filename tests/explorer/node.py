@@ -1,0 +1,205 @@
+"""One generation of the server: the real parts on a loop of its own, over storage that outlives it.
+
+A generation that crashed is never stepped again, which is what ``kill -9`` does. One that was stopped
+may be stepped later, beside its successor. Storage is the store in memory: each generation opens a
+manager of its own on the same dictionaries, so that nothing else is carried over.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from orchestrator.app import JournalGreeter
+from orchestrator.bus.local import LocalBus
+from orchestrator.core.errors import OrchestratorError
+from orchestrator.core.facts import TaskId
+from orchestrator.core.items import AgentTaskItem, Draft
+from orchestrator.core.policy import default_policy
+from orchestrator.core.task import AgentTask
+from orchestrator.core.wire import ComputerId
+from orchestrator.hub import Hub
+from orchestrator.ports import ChatMessage, Identity, Lease, ModelReply
+from orchestrator.runner import Workers
+from orchestrator.store.memory import InMemoryPersistenceManager
+from orchestrator.tasks import TaskService
+from orchestrator.world import World
+from tests.explorer.computer import Wire
+from tests.explorer.loop import Spawned, SteppedLoop
+
+PEOPLE = tuple(Identity(kind="person", name=name, roles=("admin",)) for name in ("alice", "bob"))
+POLICY = default_policy()
+EPOCH = datetime(2030, 1, 1, tzinfo=UTC)
+Appended = Callable[[TaskId, Sequence[AgentTaskItem]], None]
+
+
+class Clock:
+    """The clock of all generations: seconds since the schedule began."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def now(self) -> datetime:
+        return EPOCH + timedelta(seconds=self.seconds)
+
+
+class _Opened(InMemoryPersistenceManager):
+    """Storage as one generation has it open: refuses all once that is dead, and tells what was appended.
+
+    Each answer comes one turn of the loop after its transaction, so that a crash fits in between.
+    """
+
+    def __init__(self, storage: InMemoryPersistenceManager, appended: Appended) -> None:
+        vars(self).update(vars(storage))
+        self.dead = False
+        self._appended = appended
+
+    async def _turn(self) -> int:
+        if self.dead:
+            raise OrchestratorError("This generation of the server is dead.")
+        return await super()._turn()
+
+    async def create(self, task_id: TaskId, drafts: Sequence[Draft]) -> list[AgentTaskItem]:
+        items = await super().create(task_id, drafts)
+        self._appended(task_id, items)
+        return items
+
+    async def append(self, task_id: TaskId, version: int, drafts: Sequence[Draft], **more: Any) -> list[AgentTaskItem]:
+        items = await super().append(task_id, version, drafts, **more)
+        self._appended(task_id, items)
+        await asyncio.sleep(0)
+        return items
+
+    async def allot_number(self, computer: ComputerId, *, at_least: int = 0, lease: Lease | None = None) -> int:
+        number = await super().allot_number(computer, at_least=at_least, lease=lease)
+        await asyncio.sleep(0)
+        return number
+
+    async def claim(self, lease: Lease, computers: Sequence[ComputerId]) -> ComputerId | None:
+        blocked = await super().claim(lease, computers)
+        await asyncio.sleep(0)
+        return blocked
+
+    async def release_claims(self, lease: Lease, keep: Sequence[ComputerId] = ()) -> None:
+        await super().release_claims(lease, keep)
+        await asyncio.sleep(0)
+
+    async def park(
+        self, lease: Lease, version: int, *, due: datetime | None, waiting_for: ComputerId | None = None
+    ) -> None:
+        await super().park(lease, version, due=due, waiting_for=waiting_for)
+        await asyncio.sleep(0)
+
+
+class _Anyone:
+    """An authorizer for whom everybody may decide."""
+
+    async def authenticate(self, authorization: str | None) -> Identity:
+        del authorization
+        return PEOPLE[0]
+
+    def may_decide(self, identity: Identity, task: AgentTask) -> bool:
+        del identity, task
+        return True
+
+
+class _Script:
+    """A model that says the next reply of a script: the same one however often it is asked for it."""
+
+    name = "script"
+
+    def __init__(self, replies: Sequence[Mapping[str, Any]]) -> None:
+        self._replies = replies
+
+    async def reply(self, messages: Sequence[ChatMessage]) -> ModelReply:
+        await asyncio.sleep(0)
+        said = sum(message.role == "assistant" for message in messages)
+        return ModelReply(text=json.dumps(self._replies[min(said, len(self._replies) - 1)]))
+
+
+class _End:
+    """The server's end of a wire: the hub's port ``Socket``."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        self._inbox: asyncio.Queue[bytes | None] = asyncio.Queue()
+        wire.receive = self._inbox.put_nowait
+
+    async def receive(self) -> bytes | None:
+        return await self._inbox.get()
+
+    async def send(self, frame: bytes) -> None:
+        await asyncio.sleep(0)
+        if not self._wire.send_to_client(frame):
+            raise OSError("The connection is over.")
+        await asyncio.sleep(0)
+
+    async def close(self, code: int, reason: str) -> None:
+        del code, reason
+        self._wire.server_closes()
+
+
+class Node:
+    """The server from one start to its end."""
+
+    def __init__(
+        self,
+        name: str,
+        storage: InMemoryPersistenceManager,
+        clock: Clock,
+        scripts: Mapping[str, Sequence[Mapping[str, Any]]],
+        appended: Appended,
+        complain: Callable[[str], None],
+    ) -> None:
+        self.name = name
+        self.wires: list[Wire] = []
+        self._works: list[Spawned] = []
+        self._complain = complain
+        self.loop = SteppedLoop(lambda: clock.seconds, complain)
+        self.store = _Opened(storage, appended)
+        self.service = TaskService(store=self.store, bus=LocalBus(), clock=clock, authorizer=_Anyone())
+        self.hub = Hub(JournalGreeter(self.service))
+        models = {model: _Script(replies) for model, replies in scripts.items()}
+        workers = Workers(
+            service=self.service,
+            world=World(store=self.store, computers=self.hub),
+            model_for=lambda task: models[task.model],
+            policy=lambda: POLICY,
+            holder=name,
+            count=2,
+        )
+        self.spawn(workers.work())
+
+    def spawn(self, work: Spawned, *expected: type[Exception]) -> None:
+        """Run something on this generation; ``expected``: refusals that are no defect."""
+        self._works.append(work)
+        self.loop.create_task(self._watched(work, expected))
+
+    async def _watched(self, work: Spawned, expected: tuple[type[Exception], ...]) -> None:
+        try:
+            await work
+        except expected:
+            pass
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is reported with the schedule
+            if not self.store.dead:
+                self._complain(f"{self.name}: {error!r}")
+
+    def accept(self, wire: Wire) -> None:
+        """A computer connects."""
+        self.wires.append(wire)
+        self.spawn(self.hub.serve(ComputerId(wire.computer.name), _End(wire)))
+
+    def crash(self) -> None:
+        """The process dies: nothing of it runs again; its host ends its connections."""
+        self.store.dead = True
+        for wire in self.wires:
+            wire.to_server.clear()
+            wire.server_closes()
+
+    def bury(self) -> None:
+        """End what is left of it, where nobody watches any more."""
+        self.store.dead = True
+        self.loop.bury()
+        for work in self._works:
+            work.close()

@@ -1,0 +1,165 @@
+"""Everything a schedule moves: two computers, the generations of a server, the wires and the clock."""
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+from orchestrator.core.approval import ResumeRequest
+from orchestrator.core.errors import InvalidDecision, NotPending, TaskEnded
+from orchestrator.core.facts import RequestId, TaskId
+from orchestrator.core.task import AgentTask, Phase
+from orchestrator.core.wire import ComputerId
+from orchestrator.store.memory import InMemoryPersistenceManager
+from tests.explorer.computer import Computer, Wire
+from tests.explorer.ledger import Ledger
+from tests.explorer.node import PEOPLE, Clock, Node
+from tests.explorer.plan import COMPUTERS, make_plan
+
+
+class Setting:
+    """The parts, and what can be done to them; each of these is one move."""
+
+    def __init__(self, rng: random.Random, ledger: Ledger) -> None:
+        self.rng = rng
+        self.ledger = ledger
+        self.plan = make_plan(rng)
+        self.clock = Clock()
+        self.storage = InMemoryPersistenceManager(clock=self.clock)
+        self.computers = [Computer(name, place, ledger, self.plan.files[name]) for place, name in enumerate(COMPUTERS)]
+        for computer in self.computers:
+            computer.boot()
+        for name, path in self.plan.watched:
+            ledger.holds[name, path] = self.computer(name).get(path)
+        self.nodes: list[Node] = []
+        self.front: Node | None = None
+        """The generation that takes connections; None: the server is down."""
+        self.stalled: list[Node] = []
+        """Generations that were stopped and may go on beside their successor."""
+        self.answered: set[tuple[RequestId, int]] = set()
+        """Requests somebody answered, and how many of their calls were open then."""
+
+    def computer(self, name: str) -> Computer:
+        """The computer of a name."""
+        return next(computer for computer in self.computers if computer.name == name)
+
+    def wires(self) -> Iterator[Wire]:
+        """The connections on which something is under way."""
+        for computer in self.computers:
+            yield from (wire for wire in computer.wires if wire.to_client or wire.to_server)
+
+    def all_over(self) -> bool:
+        """Whether every task has ended and no run of it is open."""
+        return all(task.phase is Phase.ENDED and not task.open_runs for task in self.ledger.tasks.values())
+
+    def telling_places(self) -> list[tuple[str, str]]:
+        """Where an edit tells most: the file was moved aside as the power went, or a call is about to look at it."""
+        runs = [run for run in self.ledger.runs.values() if run.outcome is None and run.path and not run.done]
+        half_done = [run for run in runs if run.aside is not None]
+        coming = [run for run in runs if run.run_id not in self.ledger.begun[run.call.computer or ""]]
+        return [(run.call.computer or "", run.path) for run in half_done * 3 + coming]
+
+    # -- the server ----------------------------------------------------------------------
+
+    def present(self) -> Node:
+        """The generation that takes connections."""
+        assert self.front is not None
+        return self.front
+
+    def start(self) -> None:
+        """A new generation."""
+        name = f"node{len(self.nodes) + 1}"
+        self.front = Node(name, self.storage, self.clock, self.plan.scripts, self.ledger.journaled, self.ledger.wrong)
+        self.nodes.append(self.front)
+
+    def crash(self) -> None:
+        """The process dies."""
+        self.present().crash()
+        self.front = None
+
+    def stall(self) -> None:
+        """The process is stopped and another started; its connections stay, and some day it goes on."""
+        self.stalled.append(self.present())
+        self.start()
+
+    def kill(self, node: Node) -> None:
+        """A stopped process dies."""
+        self.stalled.remove(node)
+        node.crash()
+
+    def step(self, node: Node, count: int) -> None:
+        """Let a generation run some callbacks."""
+        for _ in range(count):
+            if not node.loop.step():
+                return
+
+    # -- the network and time ------------------------------------------------------------
+
+    def connect(self, computer: Computer, url: bytes) -> None:
+        """A dialed connection is made, or refused when the server is down."""
+        if self.front is None:
+            computer.refused(url)
+        else:
+            self.front.accept(computer.connected(url))
+
+    def to_server(self, wire: Wire) -> None:
+        """The next frame reaches the server."""
+        frame = wire.to_server.popleft()
+        if wire.receive is not None:
+            wire.receive(frame)
+
+    def cut_all(self) -> None:
+        """Cut every cable."""
+        for computer in self.computers:
+            for wire in computer.wires:
+                wire.cut()
+
+    def pass_time(self, seconds: float) -> None:
+        """Time goes on, everywhere: timers and leases fall due."""
+        self.clock.seconds += seconds
+        for computer in self.computers:
+            computer.pass_time(seconds)
+
+    # -- people --------------------------------------------------------------------------
+
+    def submit(self) -> None:
+        """Both tasks come in."""
+        front = self.present()
+        for task in self.plan.scripts:
+            submitted = front.service.submit(
+                f"do {task}",
+                user=PEOPLE[0],
+                computers=[ComputerId(name) for name in COMPUTERS],
+                model=task,
+                on_reject="continue",
+            )
+            front.spawn(submitted)
+        while len(self.ledger.tasks) < len(self.plan.scripts):
+            front.loop.step()
+
+    def decide(self, task: AgentTask, verb: Any) -> None:
+        """Somebody decides the open request of a task; the decision may come too late."""
+        request = task.request
+        if request is None:
+            return
+        self.answered.add((request.request_id, len(request.call_ids)))
+        front, by = self.present(), self.rng.choice(PEOPLE)
+        resume = ResumeRequest(action=verb, on_reject="continue")
+        front.spawn(front.service.decide(request.request_id, resume, by), NotPending, InvalidDecision)
+
+    def cancel(self, task_id: TaskId) -> None:
+        """Somebody cancels a task."""
+        front = self.present()
+        front.spawn(front.service.cancel(task_id, PEOPLE[0]), TaskEnded)
+
+    def edit(self, name: str, path: str, data: bytes | None) -> None:
+        """A person writes or deletes a file in the game, or on the disk of a computer that is off.
+
+        A program stays one, with another last line.
+        """
+        computer = self.computer(name)
+        if data is not None:
+            data = self.plan.programs.get((name, path), b"") + data
+        computer.remove(path)
+        if data is not None:
+            computer.put(path, data)
+        self.ledger.person(computer, path, data)

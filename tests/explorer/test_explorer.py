@@ -1,0 +1,77 @@
+"""Random schedules of the built protocol: no promise of DESIGN.md section 1 may break in any of them.
+
+A failure names its seed; ``python -m tests.explorer --seed N`` runs that schedule again, move by move.
+"""
+
+import multiprocessing
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
+
+import pytest
+
+from tests.explorer.computer import ROOT
+from tests.explorer.explorer import Report, explore
+
+FIXED = range(30)
+RANDOM_S = 5.0
+"""Time for seeds that nobody chose: with the fixed ones under 25 s on a busy machine."""
+DEEP_SCHEDULES, DEEP_S, BATCH = 6_000, 50 * 60, 25
+KINDS = {"server", "event", "to-client", "to-server", "connect", "time", "zombie", "boot", "person", "decide", "stall"}
+KINDS |= {"crash", "start", "bury", "cut", "power-off", "event-cut", "boot-cut", "cancel", "late"}
+
+
+def _explore_all(seeds: Iterable[int]) -> Report:
+    total = Report()
+    for seed in seeds:
+        total.add(explore(seed))
+    return total
+
+
+def test_fixed_schedules_keep_every_promise() -> None:
+    """The same schedules each time, which make every kind of move and end runs in the usual ways."""
+    total = _explore_all(FIXED)
+    assert set(total.moves) == KINDS
+    assert {"ok", "void", "failed"} <= set(total.outcomes)
+
+
+def test_a_few_schedules_that_nobody_chose() -> None:
+    """Other schedules each time: what they find is repeated by the seed that the failure names."""
+    until = time.monotonic() + RANDOM_S
+    draw = random.SystemRandom()
+    while time.monotonic() < until:
+        explore(draw.randrange(1_000_000, 1_000_000_000))
+
+
+def test_a_seed_is_one_schedule_in_every_process() -> None:
+    """Neither the hashing of strings nor addresses decide anything, or a failure could not be repeated."""
+    command = [sys.executable, "-m", "tests.explorer", "--seed", "7"]
+
+    def moves(hash_seed: str) -> list[str]:
+        env = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=True)
+        return [line for line in done.stdout.splitlines() if "schedules," not in line]
+
+    assert moves("1") == moves("2")
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(DEEP_S + 600)
+def test_thousands_of_schedules_keep_every_promise() -> None:
+    """At least 5,000 schedules from a random place on, on all processors, within :data:`DEEP_S`."""
+    first, began, total, done = random.SystemRandom().randrange(10**9, 10**12), time.monotonic(), Report(), 0
+    batches = [range(start, start + BATCH) for start in range(first, first + DEEP_SCHEDULES, BATCH)]
+    with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:
+        for report in pool.map(_explore_all, batches):
+            total.add(report)
+            done += BATCH
+            if time.monotonic() - began > DEEP_S:
+                pool.shutdown(cancel_futures=True)
+                break
+    assert done >= 5_000, f"only {done} schedules within {DEEP_S} s"
+    assert set(total.moves) == KINDS
+    assert {"ok", "void", "failed", "interrupted", "unknown"} <= set(total.outcomes)

@@ -1,0 +1,69 @@
+"""What the explorer found, each as the shortest way to it.
+
+That a former holder gives back no claims is contract s38 of the store: it did, and a hello then
+acknowledged an outcome that no journal had yet, so that a run that was done settled as void.
+"""
+
+import random
+from collections.abc import Awaitable
+from typing import Any
+
+import pytest
+
+from orchestrator.core.wire import ComputerId, RunId
+from tests.explorer.ending import MAX_STEPS, Ending
+from tests.explorer.ledger import Ledger
+from tests.explorer.setting import Setting
+
+THREE = ComputerId("3")
+
+
+def _running(seed: int = 0) -> Setting:
+    setting = Setting(random.Random(seed), Ledger())
+    setting.start()
+    return setting
+
+
+def _let_come(ending: Ending) -> None:
+    """Dials, greetings, frames and answers: each takes a round or two."""
+    for _ in range(8):
+        ending.round(decide=False)
+
+
+def _bury(setting: Setting) -> None:
+    for node in setting.nodes:
+        node.bury()
+
+
+@pytest.mark.parametrize("seed", [3, 5, 6])
+def test_tasks_that_wait_for_one_computer_leave_each_other_alone(seed: int) -> None:
+    """Each claimed it, found it away and gave it back, which woke the other: for ever, at full speed."""
+    setting = _running(seed)
+    for computer in setting.computers:
+        computer.power_off()
+    setting.submit()
+    setting.step(setting.present(), MAX_STEPS)
+    assert setting.present().loop.idle()
+    assert not setting.all_over()
+    _bury(setting)
+
+
+def test_a_call_and_the_settle_of_its_next_holder_may_both_wait_for_one_run() -> None:
+    """They shared one future: the end of the call took the outcome away from the settle."""
+    setting = _running()
+    ending = Ending(setting)
+    _let_come(ending)
+    hub, heard = setting.present().hub, list[Any]()
+
+    async def hear(waiting: Awaitable[Any]) -> None:
+        heard.append(await waiting)
+
+    run_id = RunId("c1.1")
+    called = hub.call(THREE, run_id=run_id, task_id="t", number=50, method="fs_list", params={"path": ""})
+    setting.present().spawn(hear(called))
+    setting.present().spawn(hear(hub.settle(THREE, run_ids=[run_id], number=51)))
+    _let_come(ending)
+    result, settled = heard
+    assert settled[run_id].call.state == "finished"
+    assert settled[run_id].result == result
+    _bury(setting)
