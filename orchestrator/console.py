@@ -152,10 +152,9 @@ class ReviewLoop:
                 self._take(review.decode_to_reviewer(str(frame)))
                 while self.waiting or self.questions:
                     sent = await anyio.to_thread.run_sync(self._next, abandon_on_cancel=True)
-                    if sent is None:
-                        break
-                    await socket.send(sent)
-                    await self._hear_answer(socket)
+                    if sent is not None:
+                        await socket.send(sent)
+                        await self._hear_answer(socket)
                 if until_empty and not self.waiting and not self.questions:
                     return
 
