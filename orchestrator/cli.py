@@ -129,7 +129,7 @@ def run(
             for line in transcript.lines(item):
                 typer.echo(block(line))
             if isinstance(item.fact, facts.TaskEnded):
-                raise typer.Exit(0 if item.fact.status == "Completed" else 1)
+                raise typer.Exit(0 if item.fact.status == "Completed" and item.fact.verified is not False else 1)
 
 
 @app.command()
@@ -221,6 +221,10 @@ def token_revoke(kind: str, name: str, url: Url = None, data_dir: DataDir = None
     """Revoke all tokens of a person or a computer."""
     with _client(url, data_dir) as client:
         count = client.request("DELETE", f"/v1/tokens/{kind}/{name}")["revoked"]
+    if not count:
+        raise InvalidRequest(
+            f"There is no token of {kind} {name!r} to revoke.", remedy="The kinds are person and computer."
+        )
     typer.echo(f"revoked {count}")
 
 

@@ -57,7 +57,7 @@ def _play(client: Client, console: Console) -> bool:
         if isinstance(item.fact, facts.ReviewRequested):
             _review(client, console, item.fact.request_id)
         if isinstance(item.fact, facts.TaskEnded):
-            return item.fact.status == "Completed"
+            return item.fact.status == "Completed" and item.fact.verified is True
     return False
 
 

@@ -120,6 +120,9 @@ class Hub:
         self._greeter = greeter
         self._sessions: dict[ComputerId, _Session] = {}
         self._known: dict[ComputerId, wire.Hello] = {}
+        self._heard: dict[ComputerId, int] = {}
+        """The highest ``journal_seq`` that each computer named."""
+        self._doubtful: dict[ComputerId, int] = {}
         self._places = count(1)
         self._greeting: defaultdict[ComputerId, asyncio.Lock] = defaultdict(asyncio.Lock)
         """Two connections of one computer are greeted one after the other, or the dead one could win."""
@@ -143,6 +146,10 @@ class Hub:
     def list_computers(self) -> list[ComputerInfo]:
         """All that said hello since this node started."""
         return [info for computer in sorted(self._known) if (info := self.info(computer)) is not None]
+
+    def doubtful_below(self, computer: ComputerId) -> int:
+        """Calls with a lower number may have run although the computer knows nothing of them."""
+        return self._doubtful.get(computer, 0)
 
     async def call(
         self,
@@ -213,6 +220,7 @@ class Hub:
                     if isinstance(event, events.Ended):
                         reason = event.reason
                     await self._handle(session, event)
+                self._heard[computer] = max(self._heard.get(computer, 0), session.link.journal_seq)
                 await session.flush()
         finally:
             ticker.cancel()
@@ -265,6 +273,9 @@ class Hub:
             if not await self._replace(session):
                 return
             number = await self._greeter.number(computer, at_least=hello.highest + 1)
+            if self._journal_lost(computer, hello, number):
+                logger.warning("computer %s lost its journal: what ran there before is not known", computer)
+                self._doubtful[computer] = number
             session.link.welcome(number=number, computer=computer)
             self._sessions[computer] = session
             self._known[computer] = hello
@@ -273,6 +284,12 @@ class Hub:
         await session.flush()
         logger.info("computer %s is connected: %s, %s", computer, _clean(wire.from_wire(hello.host)), hello.family)
         await self._greeter.arrived(computer)
+
+    def _journal_lost(self, computer: ComputerId, hello: wire.Hello, number: int) -> bool:
+        """Whether a boot found a journal older than one we heard of, or none where numbers were allotted before."""
+        if hello.found_seq is None:
+            return False
+        return hello.found_seq < self._heard.get(computer, 0) or (hello.found_seq == 0 and number > 1)
 
     async def _replace(self, session: _Session) -> bool:
         """End the other session of this computer; False: the other is the newer, and this one ends."""

@@ -290,6 +290,12 @@ class Computers(Protocol):
     def list_computers(self) -> list[ComputerInfo]:
         """All that said hello since this node started."""
 
+    def doubtful_below(self, computer: ComputerId) -> int:
+        """Calls with a lower number may have run although the computer knows nothing of them; 0: none.
+
+        Its journal was lost or put back, so that its "never ran" says nothing of them.
+        """
+
     async def call(
         self,
         computer: ComputerId,

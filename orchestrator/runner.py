@@ -21,13 +21,13 @@ from orchestrator.core.facts import CallId, TaskId
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.core.policy import Policy, default_policy
 from orchestrator.core.response import FinalResult
-from orchestrator.core.task import AgentTask, Phase
+from orchestrator.core.task import AgentTask
 from orchestrator.core.transcript import Transcript
 from orchestrator.core.wire import ComputerId
 from orchestrator.model import as_chat_model
 from orchestrator.ports import ChatModel, Identity, Lease, Store
 from orchestrator.store.memory import InMemoryPersistenceManager
-from orchestrator.tasks import TaskService
+from orchestrator.tasks import TaskService, final_result
 from orchestrator.tools.deps import CCAgentDeps
 from orchestrator.world import World
 
@@ -189,14 +189,9 @@ async def execute_task_with_agent(
         await _decide(service, task_id, decisions)
     await _act(service, deps, as_chat_model(model), policy or default_policy())
     folded = await service.load(task_id)
-    if folded.phase is Phase.ENDED and folded.ended is not None:
-        ended = folded.ended
-        return FinalResult(
-            explanation=ended.explanation,
-            success=ended.status == "Completed",
-            message=ended.message,
-            details=ended.details,
-        )
+    final = final_result(folded)
+    if final is not None:
+        return final
     paused = LibraryTask(**{name: getattr(folded, name) for name in AgentTask.__dataclass_fields__}, store=store)
     raise HitlInterventionRequired([record.call for record in folded.calls], task=paused)
 

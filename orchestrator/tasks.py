@@ -24,6 +24,7 @@ from orchestrator.core.facts import CallId, Fact, OnReject, QuestionId, RequestI
 from orchestrator.core.fold import fold, preview
 from orchestrator.core.items import Actor, AgentTaskItem, Draft, ItemId
 from orchestrator.core.policy import RiskLevel, severity
+from orchestrator.core.response import FinalResult
 from orchestrator.core.task import AgentTask, Phase, TaskStatus
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Bus, Clock, Identity, RequestAuthorizer, Store, TaskRow
@@ -252,6 +253,18 @@ async def _either(changed: asyncio.Event, seconds: float) -> None:
 def person(identity: Identity) -> Actor:
     """An identity as the cause of an item."""
     return Actor(kind="person", id=identity.name, auth=identity.auth)
+
+
+def final_result(task: AgentTask) -> FinalResult | None:
+    """How the task ended, or None while it has not; a success that the journal does not bear out is none."""
+    ended = task.ended
+    if ended is None:
+        return None
+    success = ended.status == "Completed" and ended.verified is not False
+    doubt = "Unverified, since the last change or run did not succeed: " if ended.verified is False else ""
+    return FinalResult(
+        explanation=ended.explanation, success=success, message=doubt + ended.message, details=ended.details
+    )
 
 
 def hitl_response(task: AgentTask) -> HitlResponse:

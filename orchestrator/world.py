@@ -76,7 +76,14 @@ class World:
         number = await self.store.allot_number(computer, lease=lease)
         runs = [record.run_id for record in records if record.run_id is not None]
         settled = await self.computers.settle(computer, run_ids=runs, number=number)
-        return [await self._settled(record, settled[record.run_id]) for record in records if record.run_id is not None]
+        doubtful = self.computers.doubtful_below(computer)
+        return [
+            _settled(record, "unknown", reason=_JOURNAL_LOST)
+            if record.mutates and record.number < doubtful and settled[record.run_id].call.state == "void"
+            else await self._settled(record, settled[record.run_id])
+            for record in records
+            if record.run_id is not None
+        ]
 
     async def acknowledge(self, computer: ComputerId | None, run_id: RunId) -> None:
         """Let the computer forget an outcome that is durable here."""
@@ -127,6 +134,7 @@ class World:
         return _settled(record, "finished", ok=True, text=text)
 
 
+_JOURNAL_LOST = "The computer lost its journal, or an older one was put back: nobody knows whether this ran."
 _REASONS = {
     "interrupted": "The computer restarted while this ran.",
     "unknown": "The computer restarted in the middle of the change, and something else took the file's place.",

@@ -11,6 +11,7 @@ from orchestrator.core.errors import ComputerFailed, InvalidRequest, ToolFailed
 from orchestrator.core.facts import Observed
 from orchestrator.core.policy import (
     BUILT_IN_CATALOG,
+    RUNNERS,
     Effect,
     FunctionCall,
     Policy,
@@ -149,4 +150,4 @@ class Gate:
 
 def _absent_program(record: CallRecord, observed: Observed) -> bool:
     """A program that was not there when it was shown: a sibling may have written it since, so look again."""
-    return record.call.tool in ("cc_run_program", "cc_shell") and ABSENT in observed.state.values()
+    return record.call.tool in RUNNERS and ABSENT in observed.state.values()

@@ -56,7 +56,8 @@ class Thinking:
         await self.journal.intend(asked)
         try:
             reply = await self.model.reply([ChatMessage(role, content) for role, content in messages])
-        except ModelFailed as error:
+        except Exception as raised:  # noqa: BLE001 - a model is anybody's code: whatever it raises ends the task, honestly
+            error = raised if isinstance(raised, ModelFailed) else _defect(self.model.name, raised)
             if attempt < MAX_ATTEMPTS:
                 logger.warning("task %s: %s", task.task_id, error)
                 return 2.0**attempt
@@ -74,7 +75,7 @@ class Thinking:
         try:
             reply = read_reply(text, finish_reason=self.journal.task.done_reason)
             if isinstance(reply, FinalResult):
-                await self.journal.intend(_ended(reply))
+                await self.journal.intend(_ended(reply, self.journal.task.evidence))
                 return
             calls = tuple(self._call(index, wanted) for index, wanted in enumerate(reply.calls))
         except ReplyRefused as refused:
@@ -119,6 +120,10 @@ class Thinking:
         await self.journal.intend(reached, ended)
 
 
+def _defect(name: str, raised: Exception) -> ModelFailed:
+    return ModelFailed(f"The model {name} met a defect: {type(raised).__name__}: {raised}")
+
+
 def _limit(task: AgentTask) -> facts.LimitReached | None:
     if task.max_steps and task.steps >= task.max_steps:
         return facts.LimitReached(limit="max_steps", detail=f"The limit of {task.max_steps} steps was reached.")
@@ -128,10 +133,13 @@ def _limit(task: AgentTask) -> facts.LimitReached | None:
     return None
 
 
-def _ended(final: FinalResult) -> facts.TaskEnded:
+def _ended(final: FinalResult, evidence: bool | None) -> facts.TaskEnded:
+    """The model's final word, and whether the journal bears it out: success is never only claimed."""
+    verified = evidence if final.success else None
     return facts.TaskEnded(
         status="Completed" if final.success else "Failed",
-        status_reason="final",
+        status_reason="unverified" if verified is False else "final",
+        verified=verified,
         message=final.message,
         explanation=final.explanation,
         details=final.details,

@@ -308,8 +308,10 @@ def _as_calls_say(task: AgentTask) -> AgentTask:
     if any(record.state in OPEN_STATES for record in task.calls):
         return task
     results = tuple((record.call.tool, record.result or "") for record in task.calls)
+    effects = [bool(record.ok) for record in task.calls if record.mutates]
+    evidence = effects[-1] if effects else task.evidence
     turn = Turn(raw=task.reply or _NO_REPLY, results=results)
-    return replace(task, phase=Phase.THINKING, turns=(*task.turns, turn), calls=(), reply=None)
+    return replace(task, phase=Phase.THINKING, turns=(*task.turns, turn), calls=(), reply=None, evidence=evidence)
 
 
 _NO_REPLY: Final = BlobRef(sha256="", size=0)

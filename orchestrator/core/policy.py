@@ -121,6 +121,11 @@ OneOrMore = Annotated[tuple[str, ...], Field(min_length=1)]
 """An empty list would match nothing, and a rule that denies must never do that by mistake (hitl.md P9)."""
 
 
+RUNNERS: Final = frozenset({"cc_run_program", "cc_shell"})
+"""The tools that run a program."""
+_MEND: Final = "Mend the rule."
+
+
 class PolicyRule(_Value):
     """One rule: matches when each given predicate matches; an absent predicate matches all."""
 
@@ -221,25 +226,36 @@ def load_policy(text: str, *, source: str = "policy.toml") -> Policy:
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise PolicyInvalid(f"{source} is not TOML: {error}.", remedy="Mend the file; the old policy stays.") from None
+        raise PolicyInvalid(f"{source} is not TOML: {error}.", remedy="Mend the file.") from None
     try:
         policy = Policy.model_validate(data)
     except ValidationError as error:
-        raise PolicyInvalid(
-            f"{source}: {_where(error, data)}.", remedy="Mend the rule; the old policy stays."
-        ) from None
+        raise PolicyInvalid(f"{source}: {_where(error, data)}.", remedy=_MEND) from None
     for number, rule in enumerate(policy.rules, start=1):
-        unknown = sorted(set(rule.tools) - {"*", *BUILT_IN_CATALOG})
-        if unknown:
-            raise PolicyInvalid(
-                f"{source}: rule {number} ({rule.id}): there is no tool {unknown[0]!r}.",
-                remedy=f"The tools are: {', '.join(sorted(BUILT_IN_CATALOG))}.",
-            )
+        never = next(filter(None, (_never_matches(rule, name) for name in rule.tools)), None)
+        if never is not None:
+            raise PolicyInvalid(f"{source}: rule {number} ({rule.id}): {never}.", remedy=_MEND)
     ids = [rule.id for rule in policy.rules]
     twice = sorted({one for one in ids if ids.count(one) > 1})
     if twice:
         raise PolicyInvalid(f"{source}: two rules have the id {twice[0]!r}.", remedy="Give each rule its own id.")
     return policy
+
+
+def _never_matches(rule: PolicyRule, tool: str) -> str:
+    """Why a rule could never match a tool that it names, or nothing: it must not pass for protection (P9)."""
+    if tool == "*":
+        return ""
+    spec = BUILT_IN_CATALOG.get(tool)
+    if spec is None:
+        return f"there is no tool {tool!r}; the tools are: {', '.join(sorted(BUILT_IN_CATALOG))}"
+    if rule.paths is not None and not spec.path_args:
+        return f"{tool} has no path, so a rule on paths never matches it"
+    if rule.programs is not None and tool not in RUNNERS:
+        return f"{tool} runs no program, so a rule on programs never matches it"
+    if (rule.computers is not None or rule.families is not None) and spec.plugin != "cc":
+        return f"{tool} touches no computer, so a rule on computers never matches it"
+    return ""
 
 
 def default_policy() -> Policy:

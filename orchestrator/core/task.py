@@ -206,6 +206,8 @@ class AgentTask:
     turns: tuple[Turn, ...] = ()
     rejections: tuple[tuple[str, str], ...] = ()
     """(call digest, reason) of what people rejected in this task."""
+    evidence: bool | None = None
+    """Whether the last change or run of the finished steps succeeded; None: there was none."""
     cancel_reason: str | None = None
     ended: facts.TaskEnded | None = None
 

@@ -21,7 +21,7 @@ class Transcript:
         self._step = step
         self._calls.update((call.call_id, call) for call in calls)
 
-    def lines(self, item: AgentTaskItem) -> list[str]:  # noqa: C901, PLR0911 - one case per kind
+    def lines(self, item: AgentTaskItem) -> list[str]:  # noqa: C901, PLR0911, PLR0912 - one case per kind
         """The lines that one item adds; most add none."""
         fact = item.fact
         match fact:
@@ -38,7 +38,9 @@ class Transcript:
                 said = ", ".join(f"{one.action} {self._name(one.call_id)}" for one in fact.decisions)
                 self._retried(fact)
                 return [f"[DECISION] {item.actor.id}: {said}"]
-            case facts.RequestEnded() if fact.end != "canceled":
+            case facts.RequestEnded() if fact.end in ("superseded", "expired"):
+                return [f"[TOOL_RESULT] This call did not run: {fact.reason}"]
+            case facts.RequestEnded() if fact.end == "stale":
                 return [f"[REVIEW] {fact.end}: {fact.reason}"]
             case facts.ToolFinished():
                 return [f"[TOOL_RESULT] {fact.text}"]
@@ -88,7 +90,7 @@ class Transcript:
 
     def _ended(self, fact: facts.TaskEnded) -> list[str]:
         lines = [f"[EXPLANATION] {fact.explanation}"] if fact.explanation else []
-        success = fact.status == "Completed"
+        success = "Unverified" if fact.verified is False else fact.status == "Completed"
         return [*lines, f"[FINAL] Success={success}, Message={fact.message}"]
 
 

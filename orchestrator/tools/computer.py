@@ -125,9 +125,14 @@ async def observe_delete(deps: CCAgentDeps, *, path: str) -> Observed:
         before = deps.file_cache.get(name)
         return Observed(state={name: ABSENT if before is None else sha256_hex(before.encode())})
     stat = (await _call(deps, "fs_stat", {"path": name}, path)).data
-    kind, size = stat.get("kind"), stat.get("size", 0)
-    note = {"file": f"A file of {size} bytes.", "directory": f"A directory of {size} bytes in all."}.get(str(kind), "")
-    return Observed(state={name: str(stat.get("sha256", ABSENT))}, note=note or "There is no such file.")
+    match stat.get("kind"):
+        case "file":
+            note = f"A file of {stat.get('size', 0)} bytes."
+        case "directory":
+            note = f"A directory with all that is in it:\n{await cc_list(deps, path=path)}"
+        case _:
+            raise ToolFailed(f"There is no {path} on the computer.")
+    return Observed(state={name: str(stat.get("sha256", ABSENT))}, note=note)
 
 
 async def observe_run(deps: CCAgentDeps, *, path: str, args: Sequence[str] = ()) -> Observed:

@@ -131,7 +131,7 @@ class Doors:
         task = await self.service.submit(
             body.prompt,
             user=identity,
-            computers=[ComputerId(one) for one in body.computers],
+            computers=[ComputerId(one) for one in dict.fromkeys(body.computers)],
             model=model,
             max_steps=body.max_steps,
             priority=body.priority,

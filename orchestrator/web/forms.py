@@ -6,11 +6,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from orchestrator.core.approval import HitlResponse
 from orchestrator.core.facts import OnReject, QuestionId
-from orchestrator.core.response import FinalResult
 from orchestrator.core.task import AgentTask
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Computers, TaskRow
-from orchestrator.tasks import hitl_response
+from orchestrator.tasks import final_result, hitl_response
 
 
 class _Body(BaseModel):
@@ -94,17 +93,13 @@ def long_form(task: AgentTask) -> dict[str, Any]:
         "question": {"question_id": question.question_id, "question": question.call.args.get("question")}
         if question
         else None,
-        "result": final_form(task) if task.ended else None,
+        "result": {**final_form(task), "verified": task.ended.verified} if task.ended else None,
     }
 
 
 def final_form(task: AgentTask) -> dict[str, Any]:
-    ended = task.ended
-    if ended is None:
-        return {}
-    success = ended.status == "Completed"
-    final = FinalResult(explanation=ended.explanation, success=success, message=ended.message, details=ended.details)
-    return final.model_dump(mode="json")
+    final = final_result(task)
+    return final.model_dump(mode="json") if final is not None else {}
 
 
 def outcome_form(task: AgentTask) -> dict[str, Any]:

@@ -641,3 +641,18 @@ def test_a_task_without_items_is_new() -> None:
     """Version 0, queued, with nothing to decide and no runs."""
     task = AgentTask(task_id=TASK)
     assert (task.version, task.status, task.pending_tool_calls, task.open_runs) == (0, TaskStatus.QUEUED, (), ())
+
+
+def test_evidence_is_how_the_last_change_or_run_of_the_finished_steps_ended() -> None:
+    """None while nothing was changed or run; then what came of the last one; looking changes nothing."""
+    story = Journal()
+    story.submitted()
+    seen = [story.task.evidence]
+    for number, (tool, ok) in enumerate(
+        [("cc_read", True), ("cc_write", True), ("cc_run_program", False), ("cc_read", True)]
+    ):
+        story.proposed([call(f"c{number}", tool, path="a")], "allow")
+        story.started(f"c{number}")
+        story.finished(f"c{number}", ok=ok)
+        seen.append(story.task.evidence)
+    assert seen == [None, None, True, False, False]

@@ -172,3 +172,11 @@ def test_a_call_that_was_never_shown_goes_by_its_id() -> None:
     late = Transcript()
     assert late.lines(story.items[-2]) == ["[REVIEW] c1 waits for a person (risk: medium)."]
     assert late.lines(story.items[-1]) == ["[DECISION] alice: approve c1"]
+
+
+def test_a_success_that_nothing_bears_out_reads_unverified() -> None:
+    """The log never says Success=True of a claim that the journal does not bear out."""
+    story = Journal()
+    story.submitted()
+    story.add(facts.TaskEnded(status="Completed", status_reason="unverified", message="Done!", verified=False))
+    assert lines(story) == ["[FINAL] Success=Unverified, Message=Done!"]

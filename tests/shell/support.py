@@ -178,6 +178,7 @@ class FakeComputers:
     families: dict[ComputerId, str] = field(default_factory=dict)
     faults: dict[str, deque[Exception | str]] = field(default_factory=dict)
     settle_faults: deque[Exception] = field(default_factory=deque)
+    doubtful: int = 0
     frames: list[Frame] = field(default_factory=list)
     settles: list[tuple[tuple[RunId, ...], int]] = field(default_factory=list)
     forgotten: dict[RunId, int] = field(default_factory=dict)
@@ -189,6 +190,9 @@ class FakeComputers:
 
     def sent(self, *methods: str) -> list[Frame]:
         return [frame for frame in self.frames if frame.method in methods]
+
+    def doubtful_below(self, computer: ComputerId) -> int:
+        return self.doubtful
 
     def info(self, computer: ComputerId) -> ComputerInfo | None:
         if computer not in self.disks:

@@ -1034,3 +1034,18 @@ async def test_one_decision_each_of_several_calls() -> None:
     await bench.service.decide(task.request.request_id, ResumeRequest(decisions=(other,)), ALICE)
     assert (await bench.act()).status is TaskStatus.COMPLETED
     assert bench.disk.done == ["fs_write b"]
+
+
+async def test_a_run_on_a_computer_that_lost_its_journal_is_unknown_not_void() -> None:
+    """A computer without its old journal says that it never ran: that proves nothing, and a person is asked."""
+    model = Listening(says(RUN), final())
+    bench = Bench(model)
+    await bench.submit()
+    await bench.decide(await bench.act())
+    bench.computers.faults["run_program"] = deque(["lost"])
+    bench.computers.settled_as["run_program"] = {"state": "void"}
+    bench.computers.doubtful = 10**6
+    while (task := await bench.act()).request is None:
+        pass
+    assert (task.request.reason, task.status) == ("outcome_unknown", TaskStatus.PAUSED)
+    assert "lost its journal" in only(task).note

@@ -607,3 +607,20 @@ async def test_closing_the_hub_ends_every_session(house: House) -> None:
         assert await client.closed() == (1001, "the orchestrator stops")
         await failed(call, CallLost)
         await failed(house.calling(), ComputerAway)
+
+
+async def test_a_computer_whose_journal_was_lost_or_put_back_makes_its_earlier_calls_doubtful(house: House) -> None:
+    """A boot without the journal that we heard of, or with an older one, is noticed; a first boot and a reboot are none."""
+    for journal_seq, found_seq, doubtful in [
+        (5, 0, False),
+        (9, 7, False),
+        (9, None, False),
+        (4, 3, True),
+        (2, 0, True),
+    ]:
+        before = house.hub.doubtful_below(FARM)
+        async with dialed(house.url) as client:
+            await client.greet(journal_seq=journal_seq, found_seq=found_seq)
+            assert (house.hub.doubtful_below(FARM) > before) is doubtful
+            if doubtful:
+                assert house.hub.doubtful_below(FARM) == house.journal.last

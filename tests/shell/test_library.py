@@ -303,12 +303,39 @@ async def test_a_path_out_of_the_workspace_is_told_to_the_model(path: str, tmp_p
     write = says(call("local_write", path=path, content="x"))
     model = Listening(read, write, final())
     result = await execute_task_with_agent("go", deps, model=model, policy=allowing())
-    assert result.success
+    assert not result.success
+    assert result.message.startswith("Unverified, since the last change or run did not succeed: ")
     for told in (model.asked[1][-1].content, model.asked[2][-1].content):
         assert told.startswith("TOOL_RESULT: ")
         assert "secret\n" not in told
         assert "Name a file inside the workspace" in told
     assert sorted(entry.name for entry in (tmp_path / "work").iterdir() if entry.name != ".cc-orchestrator") == ["link"]
+
+
+async def test_a_success_that_the_journal_does_not_bear_out_is_none() -> None:
+    """A claim after a failed change is no success; one after a change that worked is, and so is an answer."""
+    broken = says(call("cc_delete", path="none"))
+    assert not (
+        await execute_task_with_agent("go", stub(), model=Listening(broken, final()), policy=allowing())
+    ).success
+    mended = Listening(broken, says(WRITE), final())
+    assert (await execute_task_with_agent("go", stub(), model=mended, policy=allowing())).success
+    asked = Listening(says(call("cc_read", path="a")), final())
+    assert (await execute_task_with_agent("go", stub(), model=asked, policy=allowing())).success
+
+
+async def test_a_model_that_raises_anything_ends_the_task_with_a_sentence() -> None:
+    """A defect of a model is told as a failure of the task, never retried for ever."""
+
+    class Broken:
+        name = "broken"
+
+        async def reply(self, messages: object) -> object:
+            raise ValueError("no such weights")
+
+    result = await execute_task_with_agent("go", stub(), model=Broken())
+    assert not result.success
+    assert "The model broken met a defect: ValueError: no such weights" in result.message
 
 
 async def test_a_path_that_climbs_is_denied() -> None:

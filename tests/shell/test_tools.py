@@ -372,17 +372,20 @@ async def test_observing_a_write_shows_what_would_change(live: CCAgentDeps, chan
     ("data", "note"),
     [
         ({"kind": "file", "size": 7, "sha256": "a" * 64}, "A file of 7 bytes."),
-        ({"kind": "directory", "size": 9, "sha256": "b" * 64}, "A directory of 9 bytes in all."),
-        ({"kind": "absent"}, "There is no such file."),
+        ({"kind": "directory", "sha256": "b" * 64}, "A directory with all that is in it:\nworld.dat  5000"),
     ],
 )
 async def test_observing_a_delete_says_what_would_go(
     live: CCAgentDeps, channel: Channel, data: dict[str, Any], note: str
 ) -> None:
-    """The reviewer of a delete sees what it is and how large."""
+    """The reviewer of a delete sees what it is: a file's size, a directory's entries."""
     channel.answers["fs_stat"] = CallResult(data)
+    channel.answers["fs_list"] = CallResult({}, b'[{"name": "world.dat", "dir": false, "size": 5000}]')
     seen = await computer.observe_delete(live, path="/d")
-    assert (seen.note, seen.state) == (note, {"d": data.get("sha256", ABSENT)})
+    assert (seen.note, seen.state) == (note, {"d": data["sha256"]})
+    channel.answers["fs_stat"] = CallResult({"kind": "absent"})
+    with pytest.raises(ToolFailed, match="There is no /d on the computer"):
+        await computer.observe_delete(live, path="/d")
 
 
 # -- live: running -----------------------------------------------------------------------
