@@ -610,7 +610,7 @@ async def test_closing_the_hub_ends_every_session(house: House) -> None:
 
 
 async def test_a_computer_whose_journal_was_lost_or_put_back_makes_its_earlier_calls_doubtful(house: House) -> None:
-    """A boot without the journal that we heard of, or with an older one, is noticed; a first boot and a reboot are none."""
+    """A boot without the journal that we heard of, or with an older one, is noticed; no other boot is."""
     for journal_seq, found_seq, doubtful in [
         (5, 0, False),
         (9, 7, False),
