@@ -220,3 +220,11 @@ def test_what_does_not_fit_is_refused_with_the_reason(before: str | None, patch:
         apply_patch(before, patch)
     assert re.search(says, str(refused.value)), str(refused.value)
     assert refused.value.remedy
+
+
+def test_changes_with_few_lines_between_them_stand_in_one_hunk() -> None:
+    """Lines whose surroundings would touch are joined: one hunk, and it applies exactly."""
+    before, after = "a\nsame 1\nsame 2\nb\n", "A\nsame 1\nsame 2\nB\n"
+    diff = unified_diff(before, after, "f")
+    assert diff.count("@@ -") == 1
+    assert apply_patch(before, diff) == after
