@@ -180,3 +180,21 @@ def test_a_success_that_nothing_bears_out_reads_unverified() -> None:
     story.submitted()
     story.add(facts.TaskEnded(status="Completed", status_reason="unverified", message="Done!", verified=False))
     assert lines(story) == ["[FINAL] Success=Unverified, Message=Done!"]
+
+
+def test_a_call_that_may_not_run_any_more_reads_as_its_result() -> None:
+    """Superseded or expired is what became of the call; stale is a new question for the reviewer."""
+    story = Journal()
+    story.submitted()
+    story.proposed([call("c1", path="a", content="x"), call("c2", path="b", content="y")], "ask", "ask")
+    story.reviewed("c1", "c2")
+    open_request = story.task.request
+    assert open_request is not None
+    for call_id, end in (("c1", "superseded"), ("c2", "stale")):
+        request_id, ids = open_request.request_id, (CallId(call_id),)
+        fact: Any = facts.RequestEnded(request_id=request_id, end=end, call_ids=ids, reason=f"because of {end}")  # type: ignore[arg-type]
+        story.add(fact)
+    assert lines(story)[-2:] == [
+        "[TOOL_RESULT] This call did not run: because of superseded",
+        "[REVIEW] stale: because of stale",
+    ]
