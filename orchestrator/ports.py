@@ -254,8 +254,19 @@ class ChatModel(Protocol):
     def name(self) -> str:
         """The name tasks and logs show."""
 
-    async def reply(self, messages: Sequence[ChatMessage]) -> ModelReply:
-        """The next reply to these messages. Raises ModelFailed."""
+    async def reply(
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        on_text: Callable[[str], None] | None = None,
+        max_output_tokens: int | None = None,
+    ) -> ModelReply:
+        """The next reply to these messages, whole; canceling the wait stops the generation.
+
+        ``on_text`` is told the text as it comes, in parts that add up to the reply's (None: nobody
+        looks; a model that cannot stream says all at once). ``max_output_tokens`` bounds the reply;
+        None: the model's own bound. Raises ModelFailed.
+        """
 
 
 # -- computers and workspace -------------------------------------------------------------
@@ -307,8 +318,12 @@ class Computers(Protocol):
         params: Mapping[str, Any],
         body: bytes | None = None,
         wait_s: float = 60.0,
+        on_output: Callable[[int, bytes], None] | None = None,
     ) -> CallResult:
         """Write the call's frame, once, and wait up to ``wait_s`` seconds for its outcome.
+
+        ``on_output`` is told what a running program writes, as it comes: where the part begins in the
+        whole output, and its bytes. Hints only: parts may be missing.
 
         Raises ComputerAway (not connected: no frame was written), CallVoid (the computer refused it
         unrun), ComputerFailed (it answered with an error), CallLost (the session ended or the wait

@@ -21,7 +21,7 @@ EndStatus = Literal["Completed", "Failed", "Canceled"]
 RequestEnd = Literal["expired", "superseded", "stale", "canceled"]
 DecisionAction = Literal["approve", "reject", "check", "mark_done", "mark_failed", "retry"]
 OnReject = Literal["cancel", "continue"]
-Limit = Literal["max_steps", "model_output", "model_failed"]
+Limit = Literal["max_steps", "max_wall_s", "max_tokens", "model_output", "model_failed"]
 
 
 class Value(BaseModel):
@@ -73,6 +73,8 @@ class Observed(Value):
     """The resolved program of a run; None for other calls."""
     encoding: Literal["utf-8", "latin-1"] = "utf-8"
     """How a write encodes its text: as the old bytes, whose hash is in ``state``, are encoded."""
+    directories: tuple[str, ...] = ()
+    """Those of ``state`` that are directories."""
     note: str = ""
     """What else a reviewer should know, such as that a file is not text."""
 
@@ -93,6 +95,15 @@ class Usage(Value):
     output_tokens: int = 0
 
 
+class EarlierTask(Value):
+    """How an earlier task of the same session ended, as a follow-up is told."""
+
+    task_id: TaskId
+    prompt: str
+    status: EndStatus
+    message: str
+
+
 class TaskSubmitted(Value):
     """A task came in."""
 
@@ -103,7 +114,13 @@ class TaskSubmitted(Value):
     computers: tuple[ComputerId, ...] = ()
     model: str
     max_steps: int
+    max_wall_s: float = 0.0
+    """Seconds from its first request to the model on, waiting for people not counted; 0: no limit."""
+    max_tokens: int = 0
+    """Tokens in and out, over all requests to the model; 0: no limit."""
     priority: int = 0
+    earlier: tuple[EarlierTask, ...] = ()
+    """The ended tasks of its session when it came in, oldest first."""
     tag: str
     """Random word of this task: fences tool output in the prompt as data."""
     on_reject: OnReject = "cancel"
@@ -205,7 +222,10 @@ class ToolStarted(Value):
     action_digest: str
     """Computed again from what is about to be sent."""
     before: dict[str, str] = {}
-    """Each touched path with its sha256 or ``absent``."""
+    """Each touched path with its sha256 or ``absent``. Of what a tool changes, the store has the bytes by this
+    very hash: of a file its bytes, of a directory the lines that its hash is taken over."""
+    directories: tuple[str, ...] = ()
+    """Those of ``before`` that are directories."""
 
 
 class ToolFinished(Value):
