@@ -9,6 +9,127 @@ local function require(name)
   return loaded[name]
 end
 
+preload["about"] = function()
+local answers = require("answers")
+local disk = require("disk")
+local json = require("json")
+local params = require("params")
+local about = {}
+local function limit(value)
+  return type(value) == "number" and value < 1e13 and math.floor(value) or -1
+end
+local function capacity()
+  local _, bytes = disk.try(fs.getCapacity, "")
+  return limit(bytes)
+end
+local function peripherals()
+  local list = {}
+  local ok, names = disk.try(peripheral and peripheral.getNames or error)
+  for index, name in ipairs(ok and names or {}) do
+    local types = { disk.try(peripheral.getType, name) }
+    list[index] = { name = name, types = json.array(types[1] and { table.unpack(types, 2) } or {}) }
+  end
+  table.sort(list, function(left, right)
+    return left.name < right.name
+  end)
+  return list
+end
+local function facts()
+  local data = { free = limit(disk.free_bytes("")), capacity = capacity() }
+  data.uptime_s = math.floor(os.clock())
+  data.day, data.time = math.floor(os.day()), math.floor(os.time() * 60)
+  if turtle then
+    data.fuel = limit(turtle.getFuelLevel())
+  end
+  local label = (os.getComputerLabel())
+  data.label = label and label:sub(1, 64)
+  return data
+end
+function about.info(given, body, has_body, job)
+  params.check(given, {})
+  params.no_body(body, has_body)
+  return answers.after_start(function()
+    local list = peripherals()
+    return answers.done(facts(), (answers.list(#list, function(index)
+      return list[index]
+    end, job.pause)))
+  end)
+end
+return about
+end
+
+preload["answers"] = function()
+local disk = require("disk")
+local failure = require("failure")
+local files = require("files")
+local frame = require("frame")
+local json = require("json")
+local params = require("params")
+local paths = require("paths")
+local answers = {}
+function answers.done(data, body, hash)
+  return { ok = true, data = data, body = body, hash = hash }
+end
+function answers.after_start(act)
+  return { act = act }
+end
+function answers.stale(actual)
+  failure.raise("stale", "What is there is not what the call expects.", { actual = actual })
+end
+function answers.need(path, wanted)
+  local kind = files.kind(path)
+  if kind == "absent" then
+    failure.raise("not_found", "There is nothing at this path.")
+  elseif kind ~= wanted then
+    local code = kind == "directory" and "is_directory" or "not_a_directory"
+    failure.raise(code, "There is a " .. kind .. " at this path.")
+  end
+end
+function answers.read(path)
+  local bytes, message = disk.read(path)
+  if not bytes then
+    failure.raise_fs(message)
+  end
+  return bytes
+end
+function answers.check_size(size)
+  if size > frame.MAX_WHOLE_BYTES then
+    failure.raise("too_large", "More than a body carries.", { size = size })
+  end
+end
+function answers.program(word)
+  if not shell then
+    failure.raise("internal", "The client was not started by a shell.")
+  end
+  shell.setDir("")
+  local path = shell.resolveProgram(word)
+  if not path then
+    failure.raise("not_found", "There is no program of this name.")
+  end
+  path = paths.canonical(path)
+  params.check_path(path)
+  return path
+end
+local PAUSE_EVERY = 50
+function answers.list(count, value, pause, is_cut)
+  local parts, size = {}, 2
+  for index = 1, count do
+    local text = json.encode(value(index))
+    size = size + #text + 1
+    if is_cut and size > frame.MAX_WHOLE_BYTES then
+      break
+    end
+    answers.check_size(size)
+    parts[index] = text
+    if index % PAUSE_EVERY == 0 then
+      pause()
+    end
+  end
+  return "[" .. table.concat(parts, ",") .. "]", #parts
+end
+return answers
+end
+
 preload["calls"] = function()
 local failure = require("failure")
 local frame = require("frame")
@@ -32,8 +153,19 @@ local function answer(self, header, body, body_sha256)
     self.session:send(header, body, body_sha256)
   end
 end
-local function refuse(self, call, code, message)
+function Calls:refuse(call, code, message)
   answer(self, { type = "call_refused", call_id = call.call_id, code = code, message = message })
+end
+local function send_output(self, id, offset, text)
+  if self.session then
+    local described = { offset = offset, total = offset + #text, sha256 = sha256.hex(text) }
+    self.session:send_frame({ type = "output", call_id = id }, text, described)
+  end
+end
+function Calls:has_large_result(id)
+  local kept, entry = self.retained[id], self.journal.state.calls[id]
+  local is_over = entry and (entry.state == "ok" or entry.state == "failed")
+  return is_over and kept and kept.body and #kept.body > frame.MAX_BODY_BYTES or false
 end
 function Calls:send_result(id)
   local kept = self.retained[id]
@@ -116,7 +248,7 @@ end
 local function retain(self, call, outcome)
   local header = { ok = outcome.ok, code = outcome.code, data = outcome.data }
   header.message = outcome.message and frame.short(outcome.message)
-  local hash = outcome.body and sha256.hex(outcome.body, Loop.pause)
+  local hash = outcome.body and (outcome.body_sha256 or sha256.hex(outcome.body, Loop.pause))
   self.retained[call.call_id] = { header = header, body = outcome.body, body_sha256 = hash }
 end
 local function forget_pending(self, call)
@@ -131,13 +263,14 @@ local function perform(self, call)
     return self.session and self.session:complain("bad_frame", sentence, call.call_id)
   end
   local plan = prepare(call)
+  call.body = nil
   local started, code, message = start(self, call)
   forget_pending(self, call)
   if not started then
     if plan.swap then
       plan.swap:remove()
     end
-    return refuse(self, call, code, message)
+    return self:refuse(call, code, message)
   end
   answer(self, { type = "ack", call_id = call.call_id })
   local outcome = outcome_of(plan)
@@ -159,6 +292,9 @@ local function answer_again(self, call, entry)
     self.session:complain("already_" .. entry.state, "This call was begun before a reboot.", call.call_id)
   end
 end
+function Calls:knows(id)
+  return self.journal.state.calls[id] ~= nil or self.pending[id] ~= nil
+end
 function Calls:take(header, body)
   local entry = self.journal.state.calls[header.call_id]
   if entry then
@@ -166,7 +302,7 @@ function Calls:take(header, body)
   elseif self.pending[header.call_id] then
     return
   elseif self.pending_count >= MAX_PENDING then
-    return refuse(self, header, "busy", MAX_PENDING .. " calls are being prepared.")
+    return self:refuse(header, "busy", MAX_PENDING .. " calls are being prepared.")
   end
   local call = {
     call_id = header.call_id,
@@ -178,6 +314,12 @@ function Calls:take(header, body)
     body_sha256 = header.body and header.body.sha256,
     pause = Loop.pause,
     next_event = Loop.next_event,
+    wake = function()
+      self.loop:wake()
+    end,
+    output = function(offset, text)
+      send_output(self, header.call_id, offset, text)
+    end,
   }
   self.pending[call.call_id] = call
   self.pending_count = self.pending_count + 1
@@ -189,20 +331,21 @@ function Calls:session_ended()
     call.doomed = true
   end
 end
+function Calls:doom(id)
+  if self.pending[id] then
+    self.pending[id].doomed = true
+  end
+end
 local function settled_entry(self, id)
   local entry = self.journal.state.calls[id]
   if not entry then
-    local pending = self.pending[id]
-    if pending then
-      pending.doomed = true
-    end
     return { call_id = id, state = "void" }
   elseif entry.state == "open" then
     return { call_id = id, state = "running" }
   elseif entry.state == "interrupted" or entry.state == "unknown" then
     return { call_id = id, state = entry.state }
   end
-  if self.retained[id] then
+  if self.retained[id] and not self:has_large_result(id) then
     self:send_result(id)
   end
   local ok = entry.state == "ok"
@@ -246,7 +389,24 @@ local Capture = {}
 Capture.__index = Capture
 local WIDTH, HEIGHT = 200, 50
 local HEAD_BYTES, TAIL_BYTES = 16384, 16384
+local FRESH_BYTES = 4096
+local MAX_OVER = 32
+local function last_bytes(list, limit)
+  local text = table.concat(list)
+  local excess = math.max(0, #text - limit)
+  return { text:sub(excess + 1) }, excess
+end
+local function add_fresh(self, text)
+  self.fresh[#self.fresh + 1] = text
+  self.fresh_bytes = self.fresh_bytes + #text
+  if self.fresh_bytes > 2 * FRESH_BYTES or #self.fresh > 1024 then
+    self.fresh = last_bytes(self.fresh, FRESH_BYTES)
+    self.fresh_bytes = #self.fresh[1]
+  end
+end
 local function add(self, text)
+  self.total = self.total + #text
+  add_fresh(self, text)
   local room = HEAD_BYTES - self.head_bytes
   if room > 0 then
     self.head[#self.head + 1] = text:sub(1, room)
@@ -262,11 +422,8 @@ local function add(self, text)
   end
 end
 function Capture:trim()
-  local tail = table.concat(self.tail)
-  local excess = math.max(0, #tail - TAIL_BYTES)
-  tail = tail:sub(excess + 1)
-  self.cut = self.cut + excess
-  self.tail, self.tail_bytes = { tail }, #tail
+  local tail, excess = last_bytes(self.tail, TAIL_BYTES)
+  self.tail, self.tail_bytes, self.cut = tail, #tail[1], self.cut + excess
 end
 local function catch_up(self)
   if self.y ~= self.row then
@@ -280,15 +437,6 @@ local function catch_up(self)
     add(self, (" "):rep(math.min(self.x - self.column, WIDTH)))
   end
 end
-local function put(self, text)
-  if text == "" then
-    return
-  end
-  catch_up(self)
-  add(self, text)
-  self.x = self.x + #text
-  self.column = self.x
-end
 function Capture:text()
   if self.y > self.row then
     add(self, ("\n"):rep(self.y - self.row))
@@ -298,15 +446,102 @@ function Capture:text()
   local marker = self.cut > 0 and "\n[... " .. self.cut .. " bytes left out ...]\n" or ""
   return table.concat(self.head) .. marker .. self.tail[1], self.cut
 end
+function Capture:has_fresh()
+  return self.fresh_bytes > 0
+end
+function Capture:take_fresh()
+  local text = last_bytes(self.fresh, FRESH_BYTES)[1]
+  self.fresh, self.fresh_bytes = {}, 0
+  return self.total - #text, text
+end
+local DIGIT = {}
+for index = 0, 15 do
+  DIGIT[2 ^ index] = ("%x"):format(index)
+end
+local function blank_row(self)
+  local fg, bg = DIGIT[self.TextColour], DIGIT[self.BackgroundColour]
+  if self.blank_key ~= fg .. bg then
+    self.blank_key = fg .. bg
+    self.blank = { (" "):rep(WIDTH), fg:rep(WIDTH), bg:rep(WIDTH) }
+  end
+  return self.blank
+end
+local function flat(row)
+  for _, one in ipairs(row.over or {}) do
+    local x, text = one[1], one[2]
+    local first, last = math.max(1, x), math.min(WIDTH, x + #text - 1)
+    if last >= first then
+      local drawn = {}
+      for index = 1, 3 do
+        local over = one[index + 1]
+        over = #over == #text and over or over:rep(#text)
+        over = over:sub(first - x + 1, last - x + 1)
+        drawn[index] = row[index]:sub(1, first - 1) .. over .. row[index]:sub(last + 1)
+      end
+      row = drawn
+    end
+  end
+  return { row[1], row[2], row[3] }
+end
+local function draw(self, text, fg, bg)
+  local row = self.rows[self.top + self.y]
+  if not row.over or #row.over >= MAX_OVER then
+    row = flat(row)
+    row.over = {}
+    self.rows[self.top + self.y] = row
+  end
+  if #text > WIDTH then
+    text = text:sub(1, self.x < 1 and 1 - self.x + WIDTH or WIDTH)
+    fg, bg = fg:sub(1, #text), bg:sub(1, #text)
+  end
+  row.over[#row.over + 1] = { self.x, text, fg, bg }
+end
+local function scroll(self, count)
+  local rows = {}
+  if count == 1 then
+    rows, self.top = self.rows, self.top + 1
+    rows[self.top] = nil
+    rows[self.top + HEIGHT] = blank_row(self)
+    return
+  end
+  for y = 1, HEIGHT do
+    rows[y] = y + count >= 1 and self.rows[self.top + y + count] or blank_row(self)
+  end
+  self.rows, self.top = rows, 0
+end
+function Capture:screen()
+  local rows = {}
+  for y = 1, HEIGHT do
+    rows[y] = flat(self.rows[self.top + y])
+  end
+  local x = math.max(-WIDTH, math.min(2 * WIDTH, self.x))
+  return { width = WIDTH, height = HEIGHT, x = x, y = self.y, blink = self.blink, rows = rows }
+end
+local function put(self, text, fg, bg)
+  if text == "" then
+    return
+  end
+  catch_up(self)
+  add(self, text)
+  draw(self, text, fg, bg)
+  self.x = self.x + #text
+  self.column = self.x
+end
+local function whole(number)
+  number = math.floor(number)
+  return number ~= number and 1 or math.max(-1e6, math.min(1e6, number))
+end
 local function cursor_functions(self, terminal)
   function terminal.getCursorPos()
     return self.x, self.y
   end
   function terminal.setCursorPos(x, y)
-    self.x, self.y = math.floor(x), math.max(1, math.min(HEIGHT, math.floor(y)))
+    self.x, self.y = whole(x), math.max(1, math.min(HEIGHT, whole(y)))
   end
   function terminal.scroll(rows)
-    self.row = self.row - math.max(-HEIGHT, math.min(HEIGHT, math.floor(rows)))
+    rows = math.max(-HEIGHT, math.min(HEIGHT, whole(rows)))
+    self.row = self.row - rows
+    scroll(self, rows)
   end
   function terminal.getSize()
     return WIDTH, HEIGHT
@@ -320,13 +555,24 @@ local function cursor_functions(self, terminal)
 end
 local function writing_functions(self, terminal)
   function terminal.write(text)
-    put(self, tostring(text))
+    text = tostring(text)
+    put(self, text, DIGIT[self.TextColour], DIGIT[self.BackgroundColour])
   end
-  function terminal.blit(text)
-    put(self, tostring(text))
+  function terminal.blit(text, fg, bg)
+    text, fg, bg = tostring(text), tostring(fg):lower(), tostring(bg):lower()
+    if #fg ~= #text or #bg ~= #text then
+      error("Arguments must be the same length", 2)
+    end
+    put(self, text, (fg:gsub("[^%x]", "0")), (bg:gsub("[^%x]", "f")))
   end
-  function terminal.clear() end
-  function terminal.clearLine() end
+  function terminal.clear()
+    for y = 1, HEIGHT do
+      self.rows[self.top + y] = blank_row(self)
+    end
+  end
+  function terminal.clearLine()
+    self.rows[self.top + self.y] = blank_row(self)
+  end
 end
 local function colour_functions(self, terminal)
   local function both_spellings(name, fn)
@@ -338,7 +584,10 @@ local function colour_functions(self, terminal)
       return self[which]
     end)
     both_spellings("set" .. which, function(colour)
-      self[which] = colour
+      if not (colour >= 1 and colour < 65536) then
+        error("Colour out of range", 2)
+      end
+      self[which] = 2 ^ math.floor(math.log(colour, 2) + 1e-9)
     end)
   end
   both_spellings("isColour", function()
@@ -351,15 +600,161 @@ local function colour_functions(self, terminal)
 end
 function Capture.new()
   local self = setmetatable({ head = {}, head_bytes = 0, tail = {}, tail_bytes = 0, cut = 0 }, Capture)
+  self.total, self.fresh, self.fresh_bytes = 0, {}, 0
   self.x, self.y, self.row, self.column, self.blink = 1, 1, 1, 1, false
   self.TextColour, self.BackgroundColour = 1, 32768
-  self.terminal = {}
+  self.rows, self.top, self.terminal = {}, 0, {}
   cursor_functions(self, self.terminal)
   writing_functions(self, self.terminal)
   colour_functions(self, self.terminal)
+  self.terminal.clear()
   return self
 end
 return Capture
+end
+
+preload["changing"] = function()
+local answers = require("answers")
+local failure = require("failure")
+local files = require("files")
+local params = require("params")
+local paths = require("paths")
+local sha256 = require("sha256")
+local Swap = require("swap")
+local changing = {}
+local EMPTY_DIRECTORY = sha256.hex("")
+local PAUSE_EVERY = 1000
+local function check_place(path)
+  if paths.is_mount(path) then
+    failure.raise("access_denied", "This is a disk, not a file.")
+  end
+  files.check_above(path)
+end
+local function check_writable(path)
+  if files.ask(fs.isReadOnly, path) then
+    failure.raise("read_only", "This path is read-only.")
+  end
+end
+local function look(given, job)
+  check_place(given.path)
+  local shot = files.snapshot(given.path, job.pause)
+  if shot.hash ~= given.if_hash then
+    answers.stale(shot.hash)
+  end
+  check_writable(given.path)
+  return shot
+end
+local function look_at_file(given, job)
+  local shot = look(given, job)
+  if shot.kind == "directory" then
+    failure.raise("is_directory", "There is a directory at this path.")
+  end
+  return shot
+end
+local function need_something(shot)
+  if shot.kind == "absent" then
+    failure.raise("not_found", "There is nothing at this path.")
+  end
+end
+local function need_nothing(path)
+  check_place(path)
+  if files.kind(path) ~= "absent" then
+    failure.raise("exists", "There is something at this path already.")
+  end
+  check_writable(path)
+end
+local function by_swap(job, method, shot, change, data)
+  local swap = Swap.make(job.call_id, method, shot.path, change)
+  local after = change.after
+  return {
+    swap = swap,
+    act = function()
+      local stepped, unknown = swap:step(shot)
+      if stepped then
+        return answers.done(data, nil, after)
+      end
+      local sentence = "The change failed half way; what was there is kept in " .. swap.old .. "."
+      return { ok = false, code = "outcome_unknown", message = sentence, data = {}, unknown = unknown }
+    end,
+  }
+end
+function changing.fs_write(given, body, has_body, job)
+  params.check(given, { "path", "if_hash" })
+  if not has_body then
+    params.bad("The bytes to write must come as the body.")
+  end
+  local shot, hash = look_at_file(given, job), job.body_sha256
+  local data = { size = #body, sha256 = hash, before = shot.hash }
+  return by_swap(job, "fs_write", shot, { bytes = body, after = hash }, data)
+end
+local function occurrences(text, old, pause)
+  local first, count, position = nil, 0, 1
+  while true do
+    position = text:find(old, position, true)
+    if not position then
+      return first, count
+    end
+    first, count, position = first or position, count + 1, position + 1
+    if count % PAUSE_EVERY == 0 then
+      pause()
+    end
+  end
+end
+local function edited(text, body, old_size, pause)
+  local old = body:sub(1, old_size)
+  local first, count = occurrences(text, old, pause)
+  if count == 0 then
+    failure.raise("no_match", "The old bytes are not in the file.")
+  elseif count > 1 then
+    failure.raise("several_matches", "The old bytes are in the file more than once.", { count = count })
+  end
+  return text:sub(1, first - 1) .. body:sub(old_size + 1) .. text:sub(first + old_size)
+end
+function changing.fs_edit(given, body, has_body, job)
+  params.check(given, { "path", "if_hash", "old_size" })
+  if not has_body or given.old_size > #body then
+    params.bad("The body must be the old bytes, of which there are old_size, and then the new.")
+  end
+  local shot = look_at_file(given, job)
+  need_something(shot)
+  local bytes = edited(shot.bytes, body, given.old_size, job.pause)
+  local hash = sha256.hex(bytes, job.pause)
+  local data = { size = #bytes, sha256 = hash, before = shot.hash }
+  return by_swap(job, "fs_edit", shot, { bytes = bytes, after = hash }, data)
+end
+function changing.fs_delete(given, body, has_body, job)
+  params.check(given, { "path", "if_hash" })
+  params.no_body(body, has_body)
+  local shot = look(given, job)
+  need_something(shot)
+  return by_swap(job, "fs_delete", shot, { after = files.ABSENT }, { before = shot.hash })
+end
+local function is_inside(path, directory)
+  return (path:lower() .. "/"):sub(1, #directory + 1) == directory:lower() .. "/" and #path > #directory
+end
+function changing.fs_move(given, body, has_body, job)
+  params.check(given, { "path", "if_hash", "to", "if_to" })
+  params.no_body(body, has_body)
+  if is_inside(given.to, given.path) then
+    params.bad("A directory cannot be moved into itself.")
+  end
+  local shot = look(given, job)
+  need_something(shot)
+  need_nothing(given.to)
+  local change = { to = given.to, shot = shot, after = shot.hash, pause = job.pause }
+  return by_swap(job, "fs_move", shot, change, { before = shot.hash })
+end
+function changing.fs_mkdir(given, body, has_body, job)
+  params.check(given, { "path", "if_hash" })
+  params.no_body(body, has_body)
+  if given.if_hash ~= files.ABSENT then
+    params.bad("if_hash of a directory to be made must be absent.")
+  end
+  need_nothing(given.path)
+  local shot = files.snapshot(given.path, job.pause)
+  return by_swap(job, "fs_mkdir", shot, { after = EMPTY_DIRECTORY }, { before = files.ABSENT })
+end
+return changing
 end
 
 preload["disk"] = function()
@@ -482,47 +877,59 @@ local function read(path)
   end
   return bytes
 end
-local function too_large(budget)
-  if budget.bytes > MAX_SNAPSHOT_BYTES or budget.entries > MAX_SNAPSHOT_ENTRIES then
+local function check_size(bytes)
+  if bytes > MAX_SNAPSHOT_BYTES then
     failure.raise("too_large", "There is too much below this path to hash it.")
   end
 end
-local function walk(path, relative, entries, budget)
+local function walk(path, relative, entries, options)
   for _, name in ipairs(files.ask(fs.list, path)) do
     local full, below = paths.join(path, name), paths.join(relative, name)
     if paths.is_protected(full) or paths.is_mount(full) then
-      if not budget.skip then
+      if not options.skip then
         failure.raise("access_denied", "This directory holds the client's own files or another disk.")
       end
-    elseif files.ask(fs.isDir, full) then
-      entries[#entries + 1] = { path = below, kind = "directory" }
-      walk(full, below, entries, budget)
     else
-      local bytes = read(full)
-      entries[#entries + 1] = { path = below, kind = "file", bytes = bytes }
-      budget.bytes = budget.bytes + #bytes
+      local kind = files.ask(fs.isDir, full) and "directory" or "file"
+      entries[#entries + 1] = { path = below, kind = kind }
+      if #entries > options.max then
+        failure.raise("too_large", "There are more than " .. options.max .. " files below this path.")
+      elseif kind == "directory" then
+        walk(full, below, entries, options)
+      end
     end
-    budget.entries = #entries
-    too_large(budget)
-    budget.pause()
+    options.pause()
   end
 end
-local function tree(path, pause, skip)
+function files.below(path, options)
   local entries = {}
-  walk(path, "", entries, { bytes = 0, entries = 0, pause = pause, skip = skip })
+  walk(path, "", entries, options)
   table.sort(entries, function(left, right)
     return left.path < right.path
   end)
   return entries
 end
-local function hash_tree(entries, pause)
+local function tree(path, pause, skip)
+  local entries = files.below(path, { pause = pause, max = MAX_SNAPSHOT_ENTRIES, skip = skip })
+  local size = 0
+  for _, entry in ipairs(entries) do
+    if entry.kind == "file" then
+      entry.bytes = read(paths.join(path, entry.path))
+      size = size + #entry.bytes
+      check_size(size)
+      pause()
+    end
+  end
+  return entries
+end
+local function manifest(entries, pause)
   local lines = {}
   for index, entry in ipairs(entries) do
     local hash = entry.bytes and sha256.hex(entry.bytes, pause) or "-"
     lines[index] = entry.path .. "\0" .. entry.kind .. "\0" .. hash .. "\n"
     pause()
   end
-  return sha256.hex(table.concat(lines), pause)
+  return table.concat(lines)
 end
 local function nothing() end
 local function look(path, pause, skip)
@@ -531,7 +938,7 @@ local function look(path, pause, skip)
   if kind == "file" then
     shot.bytes = read(path)
     shot.size = #shot.bytes
-    too_large({ bytes = shot.size, entries = 1 })
+    check_size(shot.size)
   elseif kind == "directory" then
     shot.entries = tree(path, pause, skip)
     shot.size = 0
@@ -543,7 +950,8 @@ function files.snapshot(path, pause, skip)
   if shot.kind == "file" then
     shot.hash = sha256.hex(shot.bytes, pause)
   elseif shot.kind == "directory" then
-    shot.hash = hash_tree(shot.entries, pause)
+    shot.manifest = manifest(shot.entries, pause)
+    shot.hash = sha256.hex(shot.manifest, pause)
   else
     shot.hash = files.ABSENT
   end
@@ -578,11 +986,107 @@ end
 return files
 end
 
+preload["finding"] = function()
+local answers = require("answers")
+local failure = require("failure")
+local files = require("files")
+local frame = require("frame")
+local glob = require("glob")
+local params = require("params")
+local paths = require("paths")
+local finding = {}
+local MAX_ENTRIES = 20000
+local MAX_LINES = 5
+local MAX_TEXT_BYTES = 200
+local BEFORE_BYTES = 80
+local PAUSE_EVERY = 1000
+local function count_lines(bytes, start, number, target, pause)
+  while true do
+    local stop = bytes:find("\n", start, true)
+    if not stop or stop >= target then
+      return number, start, stop or #bytes + 1
+    end
+    start, number = stop + 1, number + 1
+    if number % PAUSE_EVERY == 0 then
+      pause()
+    end
+  end
+end
+local function lines_with(bytes, wanted, pause)
+  local found, start, number = {}, 1, 1
+  while #found < MAX_LINES do
+    local first, last = bytes:find(wanted, start, true)
+    if not first then
+      break
+    end
+    local stop
+    number, start, stop = count_lines(bytes, start, number, first, pause)
+    local from = last - start < MAX_TEXT_BYTES and start or math.max(start, first - BEFORE_BYTES)
+    local text = bytes:sub(from, math.min(stop - 1, from + MAX_TEXT_BYTES - 1))
+    found[#found + 1] = { line = number, text = text }
+    start, number = stop + 1, number + 1
+  end
+  return found[1] and found
+end
+local function search(full, wanted, pause)
+  local size = files.ask(fs.getSize, full)
+  if size > frame.MAX_WHOLE_BYTES then
+    failure.raise("too_large", "A file is too large to look into: " .. full, { size = size })
+  end
+  return lines_with(answers.read(full), wanted, pause)
+end
+local function select(given, matching, pause)
+  local list, count = {}, 0
+  for _, entry in ipairs(matching) do
+    local full, is_directory = paths.join(given.path, entry.path), entry.kind == "directory"
+    local lines
+    if given.contains then
+      lines = not is_directory and search(full, given.contains, pause)
+      pause()
+    end
+    if lines or not given.contains then
+      count = count + 1
+      if count <= given.max then
+        list[count] = { path = full, dir = is_directory, lines = lines }
+        list[count].size = is_directory and 0 or files.ask(fs.getSize, full)
+      end
+    end
+  end
+  return list, count
+end
+local function find(given, pause)
+  answers.need(given.path, "directory")
+  local matches, matching = glob(given.pattern), {}
+  for index, entry in ipairs(files.below(given.path, { pause = pause, max = MAX_ENTRIES, skip = true })) do
+    if matches(entry.path) then
+      matching[#matching + 1] = entry
+    end
+    if index % PAUSE_EVERY == 0 then
+      pause()
+    end
+  end
+  local list, count = select(given, matching, pause)
+  local body, told = answers.list(#list, function(index)
+    return list[index]
+  end, pause, true)
+  return answers.done({ count = count, cut = told < count }, body)
+end
+function finding.fs_find(given, body, has_body, job)
+  params.check(given, { "path", "pattern", "contains?", "max" })
+  params.no_body(body, has_body)
+  return answers.after_start(function()
+    return find(given, job.pause)
+  end)
+end
+return finding
+end
+
 preload["frame"] = function()
 local json = require("json")
 local frame = {}
 frame.MAX_HEADER_BYTES = 4096
 frame.MAX_BODY_BYTES = 49152
+frame.MAX_WHOLE_BYTES = 2097152
 frame.MAX_FRAME_BYTES = frame.MAX_HEADER_BYTES + 1 + frame.MAX_BODY_BYTES
 local CHECKS = {}
 function CHECKS.counter(value)
@@ -608,12 +1112,19 @@ function CHECKS.call_ids(value)
   end
   return true
 end
-function CHECKS.body(value)
+local function describes_body(value)
   return CHECKS.object(value)
-    and value.offset == 0
+    and CHECKS.counter(value.offset)
     and CHECKS.counter(value.total)
+    and value.total <= frame.MAX_WHOLE_BYTES
     and type(value.sha256) == "string"
     and value.sha256:find("^" .. ("[0-9a-f]"):rep(64) .. "$") ~= nil
+end
+function CHECKS.body(value)
+  return describes_body(value) and value.offset == 0
+end
+function CHECKS.part(value)
+  return describes_body(value) and value.offset > 0 and value.offset < value.total
 end
 local FROM_SERVER = {
   welcome = { number = "counter", computer = "text", silence_s = "counter?" },
@@ -628,6 +1139,8 @@ local FROM_SERVER = {
   },
   settle = { number = "counter", call_ids = "call_ids" },
   result_ack = { call_id = "call_id", number = "counter" },
+  chunk = { call_id = "call_id", body = "part" },
+  chunk_ack = { call_id = "call_id", offset = "counter" },
   ping = { n = "counter" },
   error = { code = "text", message = "text", call_id = "call_id?", journal_seq = "counter?" },
 }
@@ -657,18 +1170,19 @@ function frame.short(message)
   message = tostring(message)
   return #message <= MAX_MESSAGE_BYTES and message or message:sub(1, MAX_MESSAGE_BYTES - 3) .. "..."
 end
-function frame.encode(header, body, body_sha256)
-  if body then
-    if #body > frame.MAX_BODY_BYTES then
-      return nil, "The body has " .. #body .. " bytes, over " .. frame.MAX_BODY_BYTES .. "."
-    end
-    header.body = { offset = 0, total = #body, sha256 = body_sha256 }
+function frame.encode(header, bytes, described)
+  if bytes and #bytes > frame.MAX_BODY_BYTES then
+    return nil, "The body has " .. #bytes .. " bytes, over " .. frame.MAX_BODY_BYTES .. "."
   end
+  header.body = described
   local line = json.encode(header)
   if #line > frame.MAX_HEADER_BYTES then
     return nil, "The header has " .. #line .. " bytes, over " .. frame.MAX_HEADER_BYTES .. "."
   end
-  return line .. "\n" .. (body or "")
+  return line .. "\n" .. (bytes or "")
+end
+local function part_bytes(described)
+  return described and math.min(described.total - described.offset, frame.MAX_BODY_BYTES) or 0
 end
 function frame.decode(message)
   local newline = message:sub(1, frame.MAX_HEADER_BYTES + 1):find("\n", 1, true)
@@ -685,7 +1199,7 @@ function frame.decode(message)
     return nil, what, call_id
   end
   local body = message:sub(newline + 1)
-  if #body ~= (header.body and header.body.total or 0) or #body > frame.MAX_BODY_BYTES then
+  if #body ~= part_bytes(header.body) then
     return nil, "The body has not the length that the header names.", call_id
   end
   return header, body
@@ -693,31 +1207,143 @@ end
 return frame
 end
 
+preload["glob"] = function()
+local SLASH = ("/"):byte()
+local SPECIAL = {
+  { "^/%*%*$", { "fork", SLASH, "any" } },
+  { "^%*%*/", { "fork", "any", SLASH } },
+  { "^%*%*", { "any" } },
+  { "^%*", { "name" } },
+  { "^%?", { "one" } },
+}
+local function special_at(pattern, position)
+  local rest = pattern:sub(position)
+  for _, special in ipairs(SPECIAL) do
+    local _, last = rest:find(special[1])
+    if last then
+      return special[2], last
+    end
+  end
+  return { pattern:byte(position) }, 1
+end
+local function tokens_of(pattern)
+  local tokens, position = {}, 1
+  while position <= #pattern do
+    local found, length = special_at(pattern, position)
+    for _, token in ipairs(found) do
+      tokens[#tokens + 1] = token
+    end
+    position = position + length
+  end
+  return tokens
+end
+local function add(tokens, places, index)
+  if places[index] then
+    return
+  end
+  places[index] = true
+  local token = tokens[index]
+  if token == "name" or token == "any" or token == "fork" then
+    add(tokens, places, index + 1)
+  end
+  if token == "fork" then
+    add(tokens, places, index + 3)
+  end
+end
+local function after_byte(tokens, places, byte)
+  local reached = {}
+  for index in pairs(places) do
+    local token = tokens[index]
+    if token == "any" or token == "name" and byte ~= SLASH then
+      add(tokens, reached, index)
+    elseif token == byte or token == "one" and byte ~= SLASH then
+      add(tokens, reached, index + 1)
+    end
+  end
+  return reached
+end
+return function(pattern)
+  local tokens = tokens_of((pattern:gsub("^/+", "")))
+  return function(path)
+    local places = {}
+    add(tokens, places, 1)
+    for position = 1, #path do
+      places = after_byte(tokens, places, path:byte(position))
+      if next(places) == nil then
+        return false
+      end
+    end
+    return places[#tokens + 1] == true
+  end
+end
+end
+
 preload["guard"] = function()
 local Guard = {}
 Guard.__index = Guard
 local MAX_BUSY_MS = 4000
 local HOOK_EVERY = 10000
-local native_create, native_wrap = coroutine.create, coroutine.wrap
+local TOO_LONG = "Too long without yielding"
+Guard.TOO_LONG = TOO_LONG
+local native_create, native_resume = coroutine.create, coroutine.resume
+local native_xpcall, native_debug = xpcall, debug
 local set_hook = debug and debug.sethook
-local function now_ms()
-  return os.epoch("utc")
-end
-function Guard.new(deadline_ms)
-  local self = setmetatable({ deadline_ms = deadline_ms, stop_at_ms = 0 }, Guard)
-  self.create = function(body)
-    return self:watch(native_create(body))
+local function program_debug()
+  if not native_debug then
+    return nil
   end
-  self.wrap = function(body)
+  local own = {}
+  for name, value in pairs(native_debug) do
+    own[name] = value
+  end
+  own.getupvalue, own.setupvalue, own.upvalueid, own.upvaluejoin, own.getregistry = nil, nil, nil, nil, nil
+  own.sethook = function() end
+  own.gethook = function() end
+  return own
+end
+local function check(self)
+  if self.tripped then
+    error(TOO_LONG, 3)
+  end
+end
+local function guarded_wrap(self)
+  return function(body)
     local co = self.create(body)
     return function(...)
-      local results = table.pack(coroutine.resume(co, ...))
+      check(self)
+      local results = table.pack(native_resume(co, ...))
       if not results[1] then
         error(results[2], 0)
       end
       return table.unpack(results, 2, results.n)
     end
   end
+end
+local function guarded_resume(self)
+  return function(...)
+    check(self)
+    return native_resume(...)
+  end
+end
+local function guarded_xpcall(self)
+  return function(body, handler, ...)
+    return native_xpcall(body, function(...)
+      if self.tripped then
+        return (...)
+      end
+      return handler(...)
+    end, ...)
+  end
+end
+function Guard.new(deadline_ms)
+  local self = setmetatable({ deadline_ms = deadline_ms, stop_at_ms = 0 }, Guard)
+  self.epoch = os.epoch
+  self.create = function(body)
+    check(self)
+    return self:watch(native_create(body))
+  end
+  self.globals =
+    { self.create, guarded_wrap(self), guarded_resume(self), guarded_xpcall(self), program_debug() }
   return self
 end
 function Guard.works()
@@ -728,26 +1354,47 @@ function Guard:watch(co)
     return co
   end
   local function hook()
-    if not self.tripped then
-      local now = now_ms()
+    if not self.running then
+      return
+    elseif not self.tripped then
+      local now = self.epoch("utc")
       if now < self.stop_at_ms then
         return
       end
       self.tripped = now >= self.deadline_ms and "deadline" or "busy"
     end
     set_hook(co, hook, "", 1)
-    error("Too long without yielding", 2)
+    error(TOO_LONG, 2)
   end
   set_hook(co, hook, "", HOOK_EVERY)
   return co
 end
+local function get_globals()
+  return { coroutine.create, coroutine.wrap, coroutine.resume, _G.xpcall, _G.debug }
+end
+local function put_globals(globals)
+  coroutine.create, coroutine.wrap, coroutine.resume = globals[1], globals[2], globals[3]
+  _G.xpcall, _G.debug = globals[4], globals[5]
+end
 function Guard:resume(co, grace_ms, ...)
-  local now = now_ms()
+  local now = self.epoch("utc")
   self.stop_at_ms = math.max(now + grace_ms, math.min(now + MAX_BUSY_MS, self.deadline_ms))
-  coroutine.create, coroutine.wrap = self.create, self.wrap
-  local results = table.pack(coroutine.resume(co, ...))
-  coroutine.create, coroutine.wrap = native_create, native_wrap
+  local before = get_globals()
+  put_globals(self.globals)
+  self.running = true
+  local results = table.pack(native_resume(co, ...))
+  self.running = false
+  self.globals = get_globals()
+  put_globals(before)
   return table.unpack(results, 1, results.n)
+end
+function Guard:text(value, grace_ms)
+  if type(value) == "string" then
+    return value
+  end
+  self.tripped = nil
+  local ok, text = self:resume(self.create(tostring), grace_ms, value)
+  return ok and type(text) == "string" and text or "a " .. type(value)
 end
 return Guard
 end
@@ -1273,9 +1920,68 @@ end
 return Link
 end
 
+preload["looking"] = function()
+local answers = require("answers")
+local files = require("files")
+local params = require("params")
+local paths = require("paths")
+local sha256 = require("sha256")
+local looking = {}
+local function entry(path, name)
+  local full = paths.join(path, name)
+  local is_directory = files.ask(fs.isDir, full)
+  return { name = name, dir = is_directory, size = is_directory and 0 or files.ask(fs.getSize, full) }
+end
+function looking.fs_list(given, body, has_body, job)
+  params.check(given, { "path" })
+  params.no_body(body, has_body)
+  return answers.after_start(function()
+    answers.need(given.path, "directory")
+    local names = files.ask(fs.list, given.path)
+    table.sort(names)
+    local list = answers.list(#names, function(index)
+      return entry(given.path, names[index])
+    end, job.pause)
+    return answers.done({ count = #names }, list)
+  end)
+end
+function looking.fs_read(given, body, has_body, job)
+  params.check(given, { "path" })
+  params.no_body(body, has_body)
+  return answers.after_start(function()
+    answers.need(given.path, "file")
+    answers.check_size(files.ask(fs.getSize, given.path))
+    local bytes = answers.read(given.path)
+    answers.check_size(#bytes)
+    local hash = sha256.hex(bytes, job.pause)
+    local outcome = answers.done({ size = #bytes, sha256 = hash }, bytes)
+    outcome.body_sha256 = hash
+    return outcome
+  end)
+end
+local function stat(path, pause)
+  local shot = files.snapshot(path, pause, true)
+  local data = { kind = shot.kind, path = path, size = shot.size or 0, sha256 = shot.hash }
+  data.read_only = files.ask(fs.isReadOnly, path)
+  answers.check_size(#(shot.manifest or ""))
+  local outcome = answers.done(data, shot.manifest)
+  outcome.body_sha256 = shot.manifest and shot.hash
+  return outcome
+end
+function looking.fs_stat(given, body, has_body, job)
+  params.check(given, { given.command ~= nil and "command" or "path" })
+  params.no_body(body, has_body)
+  return answers.after_start(function()
+    return stat(given.path or answers.program(given.command), job.pause)
+  end)
+end
+return looking
+end
+
 preload["loop"] = function()
 local Loop = {}
 Loop.__index = Loop
+local native_create, native_resume = coroutine.create, coroutine.resume
 Loop.SLICE = "cc_orchestrator_slice"
 local SLICE_LOST_MS = 2000
 function Loop.new(log)
@@ -1289,7 +1995,8 @@ local function want_slice(self)
   end
 end
 local function resume(self, job, ...)
-  local ok, waits_for, value = coroutine.resume(job.co, ...)
+  job.waits_for = nil
+  local ok, waits_for, value = native_resume(job.co, ...)
   if not ok then
     self.log("internal error: " .. tostring(waits_for))
   end
@@ -1303,7 +2010,7 @@ local function resume(self, job, ...)
   end
 end
 function Loop:spawn(body, ...)
-  local job = { co = coroutine.create(body) }
+  local job = { co = native_create(body) }
   self.jobs[job] = true
   resume(self, job, ...)
 end
@@ -1315,7 +2022,9 @@ local function resume_waiting(self, kind, ...)
     end
   end
   for _, job in ipairs(waiting) do
-    resume(self, job, ...)
+    if job.waits_for == kind then
+      resume(self, job, ...)
+    end
   end
 end
 function Loop.pause()
@@ -1335,6 +2044,9 @@ function Loop:event(event)
     resume_waiting(self, "event", event)
   end
 end
+function Loop:wake()
+  resume_waiting(self, "event", nil)
+end
 function Loop:tick()
   local now, due = os.epoch("utc"), {}
   for job in pairs(self.jobs) do
@@ -1347,7 +2059,7 @@ function Loop:tick()
   for _, job in ipairs(due) do
     resume(self, job)
   end
-  resume_waiting(self, "event", nil)
+  self:wake()
 end
 return Loop
 end
@@ -1361,9 +2073,10 @@ local Link = require("link")
 local Loop = require("loop")
 local methods = require("methods")
 local nonce = require("nonce")
+local screen = require("screen")
 local Swap = require("swap")
 local main = {}
-main.VERSION = "0.1.0"
+main.VERSION = "0.2.0"
 local OLDEST = { 1, 95 }
 local SUBPROTOCOL_SINCE = { 1, 97 }
 local CONNECTION = disk.OWN .. "/connection"
@@ -1383,7 +2096,7 @@ local function family()
   return term.isColour() and "advanced" or "computer"
 end
 local function capabilities()
-  local list = {}
+  local list = { "chunks" }
   for name in pairs(methods) do
     list[#list + 1] = name
   end
@@ -1467,6 +2180,9 @@ local function serve(loop, link, journal)
   tick(clock, link, loop)
   while not journal.stopped do
     local event = table.pack(os.pullEventRaw())
+    if event[1] == "term_resize" then
+      screen.resize()
+    end
     if not link:event(event) then
       loop:event(event)
     end
@@ -1484,20 +2200,9 @@ local function run_client(log)
   end
   return serve(loop, link, journal)
 end
-function main.run(...)
-  local beside_shell = (...) == "--beside-shell"
-  local log = function(text)
-    if not beside_shell then
-      print(text)
-    end
-  end
-  if not beside_shell then
-    return printError(run_client(log))
-  end
-  local sentence
+local function run_beside_shell(log)
   parallel.waitForAny(function()
-    sentence = run_client(log)
-    printError(sentence)
+    printError(run_client(log))
     while true do
       os.pullEventRaw()
     end
@@ -1505,269 +2210,30 @@ function main.run(...)
     shell.run("shell")
   end)
 end
+function main.run(...)
+  local beside_shell = (...) == "--beside-shell"
+  local log = function(text)
+    if not beside_shell then
+      print(text)
+    end
+  end
+  screen.open()
+  if beside_shell then
+    run_beside_shell(log)
+  else
+    printError(run_client(log))
+  end
+  screen.close()
+end
 return main
 end
 
 preload["methods"] = function()
-local disk = require("disk")
-local failure = require("failure")
-local files = require("files")
-local frame = require("frame")
-local json = require("json")
-local paths = require("paths")
-local programs = require("programs")
-local sha256 = require("sha256")
-local Swap = require("swap")
 local methods = {}
-local MAX_TIMEOUT_S = 86400
-local function bad(what)
-  failure.raise("bad_params", what)
-end
-local CHECKS = {}
-function CHECKS.path(value)
-  if type(value) ~= "string" then
-    bad("path must be a string.")
+for _, name in ipairs({ "looking", "finding", "changing", "running", "about" }) do
+  for method, prepare in pairs(require(name)) do
+    methods[method] = prepare
   end
-  local ok, sentence, becomes = paths.check(value)
-  if not ok then
-    failure.raise("bad_path", sentence, { becomes = becomes and becomes:sub(1, paths.MAX_BYTES) })
-  elseif paths.is_protected(value) then
-    failure.raise("access_denied", "This is the client's own directory.")
-  end
-end
-function CHECKS.if_hash(value)
-  local is_hash = type(value) == "string" and #value == 64 and value:find("^[0-9a-f]+$")
-  if not is_hash and value ~= files.ABSENT then
-    bad("if_hash must be a sha256 in lower-case hex, or absent.")
-  end
-end
-function CHECKS.timeout_s(value)
-  if type(value) ~= "number" or value < 1 or value > MAX_TIMEOUT_S then
-    bad("timeout_s must be from 1 to " .. MAX_TIMEOUT_S .. ".")
-  end
-end
-function CHECKS.command(value)
-  if type(value) ~= "string" or value == "" or #value > paths.MAX_BYTES then
-    bad("command must be the name of a program.")
-  end
-end
-local function check(params, names)
-  for _, name in ipairs(names) do
-    CHECKS[name](params[name])
-  end
-  for name in pairs(params) do
-    local known = false
-    for _, expected in ipairs(names) do
-      known = known or name == expected
-    end
-    if not known then
-      bad("There is a parameter that this method does not have.")
-    end
-  end
-end
-local function no_body(body, has_body)
-  if has_body or body ~= "" then
-    bad("This method takes no body.")
-  end
-end
-local function words(body, has_body)
-  local list, what = json.decode(has_body and body or "[]")
-  if not json.is_array(list) then
-    bad("The body must be a JSON list: " .. (what or "it is something else") .. ".")
-  end
-  for _, word in ipairs(list) do
-    if type(word) ~= "string" then
-      bad("The body must be a list of strings.")
-    end
-  end
-  return list
-end
-local function stale(actual)
-  failure.raise("stale", "What is there is not what the call expects.", { actual = actual })
-end
-local function done(data, body, hash)
-  return { ok = true, data = data, body = body, hash = hash }
-end
-local function after_start(act)
-  return { act = act }
-end
-local function list_entry(path, name)
-  local full = paths.join(path, name)
-  local is_directory = files.ask(fs.isDir, full)
-  return { name = name, dir = is_directory, size = is_directory and 0 or files.ask(fs.getSize, full) }
-end
-local function need(path, wanted)
-  local kind = files.kind(path)
-  if kind == "absent" then
-    failure.raise("not_found", "There is nothing at this path.")
-  elseif kind ~= wanted then
-    local code = kind == "directory" and "is_directory" or "not_a_directory"
-    failure.raise(code, "There is a " .. kind .. " at this path.")
-  end
-end
-local function fits(body)
-  if #body > frame.MAX_BODY_BYTES then
-    failure.raise("too_large", "More than one frame carries.", { size = #body })
-  end
-  return body
-end
-function methods.fs_list(params, body, has_body)
-  check(params, { "path" })
-  no_body(body, has_body)
-  return after_start(function()
-    need(params.path, "directory")
-    local names = files.ask(fs.list, params.path)
-    table.sort(names)
-    local entries = json.array({})
-    for index, name in ipairs(names) do
-      entries[index] = list_entry(params.path, name)
-    end
-    return done({ count = #entries }, fits(json.encode(entries)))
-  end)
-end
-function methods.fs_read(params, body, has_body, job)
-  check(params, { "path" })
-  no_body(body, has_body)
-  return after_start(function()
-    need(params.path, "file")
-    local bytes, message = disk.read(params.path)
-    if not bytes then
-      failure.raise_fs(message)
-    end
-    fits(bytes)
-    return done({ size = #bytes, sha256 = sha256.hex(bytes, job.pause) }, bytes)
-  end)
-end
-local function resolve(word)
-  if not shell then
-    failure.raise("internal", "The client was not started by a shell.")
-  end
-  shell.setDir("")
-  local path = shell.resolveProgram(word)
-  if not path then
-    failure.raise("not_found", "There is no program of this name.")
-  end
-  path = paths.canonical(path)
-  CHECKS.path(path)
-  return path
-end
-local function stat(path, pause)
-  local shot = files.snapshot(path, pause, true)
-  return done({
-    kind = shot.kind,
-    path = path,
-    size = shot.size or 0,
-    sha256 = shot.hash,
-    read_only = files.ask(fs.isReadOnly, path),
-  })
-end
-function methods.fs_stat(params, body, has_body, job)
-  check(params, { params.command ~= nil and "command" or "path" })
-  no_body(body, has_body)
-  return after_start(function()
-    return stat(params.path or resolve(params.command), job.pause)
-  end)
-end
-local function look(params, job)
-  if paths.is_mount(params.path) then
-    failure.raise("access_denied", "This is a disk, not a file.")
-  end
-  files.check_above(params.path)
-  local shot = files.snapshot(params.path, job.pause)
-  if shot.hash ~= params.if_hash then
-    stale(shot.hash)
-  elseif files.ask(fs.isReadOnly, params.path) then
-    failure.raise("read_only", "This path is read-only.")
-  end
-  return shot
-end
-local function after_step(swap, shot, data, hash)
-  local stepped, unknown = swap:step(shot)
-  if stepped then
-    return done(data, nil, hash)
-  end
-  local sentence = "The change failed half way; what was there is kept in " .. swap.old .. "."
-  return { ok = false, code = "outcome_unknown", message = sentence, data = {}, unknown = unknown }
-end
-function methods.fs_write(params, body, has_body, job)
-  check(params, { "path", "if_hash" })
-  if not has_body then
-    bad("The bytes to write must come as the body.")
-  end
-  local shot = look(params, job)
-  if shot.kind == "directory" then
-    failure.raise("is_directory", "There is a directory at this path.")
-  end
-  local after = job.body_sha256
-  local swap = Swap.make(job.call_id, "fs_write", params.path, body, after)
-  return {
-    swap = swap,
-    act = function()
-      return after_step(swap, shot, { size = #body, sha256 = after, before = shot.hash }, after)
-    end,
-  }
-end
-function methods.fs_delete(params, body, has_body, job)
-  check(params, { "path", "if_hash" })
-  no_body(body, has_body)
-  local shot = look(params, job)
-  if shot.kind == "absent" then
-    failure.raise("not_found", "There is nothing at this path.")
-  end
-  local swap = Swap.make(job.call_id, "fs_delete", params.path, "", files.ABSENT)
-  return {
-    swap = swap,
-    act = function()
-      return after_step(swap, shot, { before = shot.hash }, files.ABSENT)
-    end,
-  }
-end
-local CODES = { error = "program_error", timed_out = "timed_out", abandoned = "abandoned" }
-local function run(params, arguments, job)
-  need(params.path, "file")
-  local bytes, message = disk.read(params.path)
-  if not bytes then
-    failure.raise_fs(message)
-  end
-  local hash = sha256.hex(bytes, job.pause)
-  if hash ~= params.if_hash then
-    stale(hash)
-  end
-  local program = { path = params.path, bytes = bytes, arguments = arguments, timeout_s = params.timeout_s }
-  local result = programs.run(program, job.next_event)
-  local data = { ended = result.ended, path = params.path, sha256 = hash }
-  data.output, data.cut = #result.output, result.cut
-  local ok = result.ended == "returned"
-  local body = result.output .. result.traceback
-  return { ok = ok, code = CODES[result.ended], message = result.message, data = data, body = body }
-end
-local function check_run(params)
-  check(params, { "path", "if_hash", "timeout_s" })
-  if params.if_hash == files.ABSENT then
-    bad("A program that is absent cannot run.")
-  end
-end
-function methods.run_program(params, body, has_body, job)
-  check_run(params)
-  local arguments = words(body, has_body)
-  return after_start(function()
-    return run(params, arguments, job)
-  end)
-end
-function methods.shell(params, body, has_body, job)
-  check_run(params)
-  local list = words(body, has_body)
-  if #list == 0 then
-    bad("The body must name a program first.")
-  end
-  return after_start(function()
-    local path = resolve(list[1])
-    if path ~= params.path then
-      local actual = files.snapshot(path, job.pause).hash
-      failure.raise("stale", "The word means another program now.", { actual = actual, path = path })
-    end
-    return run(params, { table.unpack(list, 2) }, job)
-  end)
 end
 return methods
 end
@@ -1789,6 +2255,99 @@ function nonce.fraction()
   return tonumber(draw():sub(1, 8), 16) / 4294967296
 end
 return nonce
+end
+
+preload["params"] = function()
+local failure = require("failure")
+local files = require("files")
+local json = require("json")
+local paths = require("paths")
+local params = {}
+local MAX_TIMEOUT_S = 86400
+local MAX_FOUND = 1000
+function params.bad(what)
+  failure.raise("bad_params", what)
+end
+local bad = params.bad
+local CHECKS = {}
+function CHECKS.path(value)
+  if type(value) ~= "string" then
+    bad("A path must be a string.")
+  end
+  local ok, sentence, becomes = paths.check(value)
+  if not ok then
+    failure.raise("bad_path", sentence, { becomes = becomes and becomes:sub(1, paths.MAX_BYTES) })
+  elseif paths.is_protected(value) then
+    failure.raise("access_denied", "This is the client's own directory.")
+  end
+end
+CHECKS.to = CHECKS.path
+function CHECKS.if_hash(value)
+  local is_hash = type(value) == "string" and #value == 64 and value:find("^[0-9a-f]+$")
+  if not is_hash and value ~= files.ABSENT then
+    bad("if_hash must be a sha256 in lower-case hex, or absent.")
+  end
+end
+function CHECKS.if_to(value)
+  if value ~= files.ABSENT then
+    bad("if_to must be absent.")
+  end
+end
+local function number_check(name, most)
+  return function(value)
+    if type(value) ~= "number" or value < 1 or value > most then
+      bad(name .. " must be from 1 to " .. most .. ".")
+    end
+  end
+end
+CHECKS.timeout_s = number_check("timeout_s", MAX_TIMEOUT_S)
+CHECKS.max = number_check("max", MAX_FOUND)
+CHECKS.old_size = number_check("old_size", 2097152)
+local function word_check(name)
+  return function(value)
+    if type(value) ~= "string" or value == "" or #value > paths.MAX_BYTES then
+      bad(name .. " must be a string of 1 to " .. paths.MAX_BYTES .. " bytes.")
+    end
+  end
+end
+CHECKS.command, CHECKS.pattern = word_check("command"), word_check("pattern")
+CHECKS.contains, CHECKS.run = word_check("contains"), word_check("run")
+function params.check(given, names)
+  local known = {}
+  for _, name in ipairs(names) do
+    local plain = name:gsub("%?$", "")
+    known[plain] = true
+    if given[plain] ~= nil or plain == name then
+      CHECKS[plain](given[plain])
+    end
+  end
+  for name in pairs(given) do
+    if not known[name] then
+      bad("There is a parameter that this method does not have.")
+    end
+  end
+end
+function params.check_path(path)
+  CHECKS.path(path)
+end
+function params.no_body(body, has_body)
+  if has_body or body ~= "" then
+    bad("This method takes no body.")
+  end
+end
+function params.words(body, has_body)
+  local list, what = json.decode(has_body and body or "[]")
+  if not json.is_array(list) then
+    bad("The body must be a JSON list: " .. (what or "it is something else") .. ".")
+  end
+  for _, word in ipairs(list) do
+    if type(word) ~= "string" then
+      bad("The body must be a list of strings.")
+    end
+  end
+  return list
+end
+return params
 end
 
 preload["paths"] = function()
@@ -1866,9 +2425,11 @@ local Guard = require("guard")
 local paths = require("paths")
 local programs = {}
 local TERMINATE_TRIES = 3
-local TERMINATE_EVERY_MS = 500
-local GRACE_MS = 500
+local TERMINATE_EVERY_MS = 250
+local GRACE_MS = 250
+local OUTPUT_EVERY_MS = 500
 local MAX_TRACEBACK_BYTES = 8192
+local running = {}
 local PRIVATE = {
   char = true,
   key = true,
@@ -1905,6 +2466,9 @@ local function environment(path, arguments)
   end
   return env
 end
+local function now_ms(run)
+  return run.guard.epoch("utc")
+end
 local function resume(run, ...)
   local previous = term.redirect(run.terminal)
   local results = table.pack(run.guard:resume(run.co, GRACE_MS, ...))
@@ -1917,27 +2481,49 @@ local function resume(run, ...)
   run.filter = results[2]
   return true
 end
-local function wants(run, name)
-  return not PRIVATE[name] and (run.filter == nil or run.filter == name)
+local function start_timer(run, seconds)
+  local timer = os.startTimer(seconds)
+  run.timers[timer] = true
+  return timer
+end
+local function wants(run, event)
+  local name = event[1]
+  local is_ours = PRIVATE[name] or name == "timer" and run.timers[event[2]]
+  return not is_ours and (run.filter == nil or run.filter == name)
+end
+local function stream(run)
+  local now = now_ms(run)
+  if not run.capture:has_fresh() then
+    return
+  elseif now >= run.output_at_ms then
+    run.output_at_ms, run.output_timed = now + OUTPUT_EVERY_MS, false
+    run.output(run.capture:take_fresh())
+  elseif not run.output_timed then
+    run.output_timed = true
+    start_timer(run, (run.output_at_ms - now) / 1000)
+  end
 end
 local function feed(run, next_event, ...)
   local going = resume(run, ...)
   while going do
+    stream(run)
     local event = next_event()
-    if os.epoch("utc") >= run.deadline_ms then
+    if run.stopping or now_ms(run) >= run.deadline_ms then
       return
-    elseif event and wants(run, event[1]) then
+    elseif event and wants(run, event) then
       going = resume(run, table.unpack(event, 1, event.n))
     end
   end
 end
 local function terminate(run, next_event)
   local going = resume(run, "terminate")
-  local until_ms = os.epoch("utc") + TERMINATE_EVERY_MS
-  os.startTimer(TERMINATE_EVERY_MS / 1000)
-  while going and os.epoch("utc") < until_ms do
+  local until_ms = math.min(now_ms(run) + TERMINATE_EVERY_MS, run.guard.deadline_ms)
+  local timer = start_timer(run, TERMINATE_EVERY_MS / 1000)
+  while going and now_ms(run) < until_ms do
     local event = next_event()
-    if event and wants(run, event[1]) then
+    if event and event[1] == "timer" and event[2] == timer then
+      timer = start_timer(run, 0.05)
+    elseif event and wants(run, event) then
       going = resume(run, table.unpack(event, 1, event.n))
     end
   end
@@ -1952,58 +2538,233 @@ local function ending(run)
   if not alive then
     ok, value = false, ok
   end
-  if run.guard.tripped == "deadline" then
-    return "timed_out", trim_traceback(tostring(value))
-  elseif ok then
+  local tripped = run.guard.tripped
+  if ok and not tripped then
     return "returned", ""
+  elseif ok then
+    value = Guard.TOO_LONG
   end
-  return "error", trim_traceback(tostring(value))
+  local traceback = trim_traceback(run.guard:text(value, GRACE_MS))
+  return tripped == "deadline" and "timed_out" or "error", traceback
 end
 local function finish(run, next_event)
   if run.results then
     return ending(run)
   end
+  local how = run.stopping and "terminated" or "timed_out"
+  run.guard.deadline_ms = now_ms(run) + TERMINATE_TRIES * TERMINATE_EVERY_MS
   for _ = 1, TERMINATE_TRIES do
     if terminate(run, next_event) then
-      local _, where = ending(run)
-      return "timed_out", where
+      local _, traceback = ending(run)
+      return how, traceback
     end
   end
   return "abandoned", ""
 end
-local function sentence(ended, traceback, timeout_s)
+local function sentence(run, ended, traceback, timeout_s)
+  local why = run.stopping and "The program was told to end"
+    or "The program did not end within " .. timeout_s .. " s"
   if ended == "error" then
     return traceback:match("^[^\n]*")
-  elseif ended == "timed_out" then
-    return "The program did not end within " .. timeout_s .. " s."
   elseif ended == "abandoned" then
-    return "The program did not end within " .. timeout_s .. " s, ignored terminate and was left."
+    return why .. ", ignored terminate and was left."
+  elseif ended ~= "returned" then
+    return why .. "."
   end
 end
+function programs.announced(id, body)
+  running[id] = {}
+  local ok, result = pcall(body)
+  running[id] = nil
+  if not ok then
+    error(result, 0)
+  end
+  return result
+end
 function programs.run(program, next_event)
-  local capture = Capture.new()
-  local deadline_ms = os.epoch("utc") + program.timeout_s * 1000
+  local run = program.id and running[program.id] or {}
+  if run.stopping then
+    return { ended = "terminated", output = "", cut = 0, traceback = "", message = "It was not begun." }
+  end
   local main, why =
     load(program.bytes, "@/" .. program.path, "t", environment(program.path, program.arguments))
   if not main then
     return { ended = "error", output = "", cut = 0, traceback = why, message = why }
   end
-  local run = { deadline_ms = deadline_ms, guard = Guard.new(deadline_ms), terminal = capture.terminal }
+  run.deadline_ms = os.epoch("utc") + program.timeout_s * 1000
+  run.guard, run.capture, run.timers = Guard.new(run.deadline_ms), Capture.new(), {}
+  run.terminal, run.output, run.output_at_ms = run.capture.terminal, program.output or function() end, 0
   run.co = run.guard.create(xpcall)
-  os.startTimer(program.timeout_s)
+  start_timer(run, program.timeout_s)
   feed(run, next_event, main, debug.traceback, table.unpack(program.arguments))
   local ended, traceback = finish(run, next_event)
-  local output, cut = capture:text()
-  local message = sentence(ended, traceback, program.timeout_s)
+  local output, cut = run.capture:text()
+  local message = sentence(run, ended, traceback, program.timeout_s)
   return { ended = ended, output = output, cut = cut, traceback = traceback, message = message }
 end
+function programs.stop(id)
+  local run = running[id]
+  if run then
+    run.stopping = true
+  end
+  return run ~= nil
+end
+function programs.screen(id)
+  local run = running[id]
+  return run and run.capture and run.capture:screen()
+end
 return programs
+end
+
+preload["running"] = function()
+local answers = require("answers")
+local failure = require("failure")
+local files = require("files")
+local params = require("params")
+local programs = require("programs")
+local screen = require("screen")
+local sha256 = require("sha256")
+local running = {}
+local CODES = {
+  error = "program_error",
+  timed_out = "timed_out",
+  terminated = "terminated",
+  abandoned = "abandoned",
+}
+local function run(given, arguments, job)
+  answers.need(given.path, "file")
+  local bytes = answers.read(given.path)
+  local hash = sha256.hex(bytes, job.pause)
+  if hash ~= given.if_hash then
+    answers.stale(hash)
+  end
+  local program = { path = given.path, bytes = bytes, arguments = arguments, timeout_s = given.timeout_s }
+  program.id, program.output = job.call_id, job.output
+  local result = programs.run(program, job.next_event)
+  local data = { ended = result.ended, path = given.path, sha256 = hash }
+  data.output, data.cut = #result.output, result.cut
+  local ok = result.ended == "returned"
+  local body = result.output .. result.traceback
+  return { ok = ok, code = CODES[result.ended], message = result.message, data = data, body = body }
+end
+local function to_run(job, act)
+  return answers.after_start(function()
+    return programs.announced(job.call_id, act)
+  end)
+end
+local function check_run(given)
+  params.check(given, { "path", "if_hash", "timeout_s" })
+  if given.if_hash == files.ABSENT then
+    params.bad("A program that is absent cannot run.")
+  end
+end
+function running.run_program(given, body, has_body, job)
+  check_run(given)
+  local arguments = params.words(body, has_body)
+  return to_run(job, function()
+    return run(given, arguments, job)
+  end)
+end
+function running.shell(given, body, has_body, job)
+  check_run(given)
+  local list = params.words(body, has_body)
+  if #list == 0 then
+    params.bad("The body must name a program first.")
+  end
+  return to_run(job, function()
+    local path = answers.program(list[1])
+    if path ~= given.path then
+      local actual = files.snapshot(path, job.pause).hash
+      failure.raise("stale", "The word means another program now.", { actual = actual, path = path })
+    end
+    return run(given, { table.unpack(list, 2) }, job)
+  end)
+end
+function running.terminate(given, body, has_body, job)
+  params.check(given, { "run" })
+  params.no_body(body, has_body)
+  return answers.after_start(function()
+    local found = programs.stop(given.run)
+    job.wake()
+    return answers.done({ state = found and "stopping" or "not_running" })
+  end)
+end
+local function shown(rows)
+  for index = #rows, 1, -1 do
+    if rows[index][1]:find("[^ ]") or rows[index][3]:find("[^f]") then
+      return index
+    end
+  end
+  return 0
+end
+function running.screen(given, body, has_body, job)
+  params.check(given, { "run?" })
+  params.no_body(body, has_body)
+  return answers.after_start(function()
+    local seen
+    if given.run then
+      seen = programs.screen(given.run)
+    else
+      seen = screen.read()
+    end
+    if not seen then
+      local why = given.run and "This program does not run here." or "This computer's screen cannot be read."
+      failure.raise("not_running", why)
+    end
+    local rows = seen.rows
+    local list = answers.list(shown(rows), function(index)
+      return { text = rows[index][1], fg = rows[index][2], bg = rows[index][3] }
+    end, job.pause)
+    local data = { width = seen.width, height = seen.height, x = seen.x, y = seen.y, blink = seen.blink }
+    return answers.done(data, list)
+  end)
+end
+return running
+end
+
+preload["screen"] = function()
+local screen = {}
+local parent, view
+function screen.open()
+  if not window or not window.create then
+    return
+  end
+  parent = term.current()
+  local width, height = parent.getSize()
+  view = window.create(parent, 1, 1, width, height, true)
+  term.redirect(view)
+end
+function screen.resize()
+  if view and view.reposition then
+    view.reposition(1, 1, parent.getSize())
+  end
+end
+function screen.close()
+  if view and term.current() == view then
+    term.redirect(parent)
+  end
+  view = nil
+end
+function screen.read()
+  if not view or not view.getLine then
+    return nil
+  end
+  local width, height = view.getSize()
+  local x, y = view.getCursorPos()
+  local rows = {}
+  for row = 1, height do
+    rows[row] = { view.getLine(row) }
+  end
+  return { width = width, height = height, x = x, y = y, blink = view.getCursorBlink(), rows = rows }
+end
+return screen
 end
 
 preload["session"] = function()
 local frame = require("frame")
 local json = require("json")
 local sha256 = require("sha256")
+local transfers = require("transfers")
 local Session = {}
 Session.__index = Session
 Session.PROTOCOL = 1
@@ -2013,23 +2774,36 @@ function Session.new(link, computer, calls, journal, log)
   local self = { link = link, computer = computer, calls = calls, journal = journal, log = log }
   self.broken, self.silence_s, self.heard_ms = 0, SILENCE_S, os.epoch("utc")
   self.welcomed, self.over, self.refused = false, false, false
+  self.incoming = transfers.incoming()
+  self.outgoing = transfers.outgoing(function(...)
+    self:send_frame(...)
+  end)
   return setmetatable(self, Session)
 end
-function Session:send(header, body, body_sha256)
+function Session:send_frame(header, bytes, described)
   if self.over then
     return
   end
   if header.type ~= "hello" and header.type ~= "error" then
     header.journal_seq = self.journal.state.seq
   end
-  local bytes, what = frame.encode(header, body, body_sha256)
-  if not bytes then
+  local message, what = frame.encode(header, bytes, described)
+  if not message then
     header.data, header.message = header.data and {}, frame.short(what)
-    bytes = frame.encode(header, body, body_sha256)
+    message = frame.encode(header, bytes, described)
   end
-  local ok, why = pcall(self.link.send, bytes)
+  local ok, why = pcall(self.link.send, message)
   if not ok then
     self:finish("cannot send: " .. tostring(why))
+  end
+end
+function Session:send(header, body, body_sha256)
+  if self.over then
+    return
+  elseif body and #body > frame.MAX_BODY_BYTES then
+    self.outgoing:add(header, body, body_sha256)
+  else
+    self:send_frame(header, body, body and { offset = 0, total = #body, sha256 = body_sha256 })
   end
 end
 function Session:complain(code, message, call_id)
@@ -2064,6 +2838,7 @@ function Session:finish(why)
   end
   self.over = true
   self.log("connection ended: " .. why)
+  self.outgoing:close()
   self.calls:session_ended()
   pcall(self.link.close)
 end
@@ -2079,6 +2854,13 @@ local function raise_fence(self, number, forget_found)
     self:complain("journal_failed", why)
   end
   return ok
+end
+local function broken(self, code, what, call_id)
+  self.broken = self.broken + 1
+  self:complain(code, what, call_id)
+  if self.broken > MAX_BROKEN then
+    self:finish("too many broken frames")
+  end
 end
 local HANDLERS = {}
 function HANDLERS.welcome(self, message)
@@ -2100,16 +2882,60 @@ function HANDLERS.refused(self, message)
   end
   self:finish("the orchestrator refused this computer")
 end
+local function acknowledge_part(self, message, body)
+  local offset = message.body.offset + #body
+  self:send({ type = "chunk_ack", call_id = message.call_id, offset = offset })
+end
 function HANDLERS.call(self, message, body)
-  self.calls:take(message, body)
+  if not message.body or message.body.total == #body then
+    return self.calls:take(message, body)
+  end
+  acknowledge_part(self, message, body)
+  if self.calls:knows(message.call_id) then
+    self.calls:take(message, body)
+  elseif not self.incoming:begin(message, body) then
+    self.calls:refuse(message, "busy", "Too many calls are half here already.")
+  end
+end
+function HANDLERS.chunk(self, message, body)
+  acknowledge_part(self, message, body)
+  local call, whole = self.incoming:go_on(message, body)
+  if call then
+    self.calls:take(call, whole)
+  elseif whole then
+    broken(self, "bad_frame", whole, message.call_id)
+  end
+end
+function HANDLERS.chunk_ack(self, message)
+  self.outgoing:acknowledged(message.call_id, message.offset)
+end
+local function answer_settle(self, message, queued)
+  local waits = false
+  for _, id in ipairs(message.call_ids) do
+    if not queued[id] and self.calls:has_large_result(id) then
+      queued[id], waits = true, true
+      if not self.outgoing:has(id) then
+        self.calls:send_result(id)
+      end
+    end
+  end
+  if waits then
+    return self.outgoing:after(function()
+      answer_settle(self, message, queued)
+    end)
+  end
+  local body = json.encode(json.array(self.calls:settle(message.call_ids)))
+  self:send({ type = "settled", number = message.number }, body, sha256.hex(body))
 end
 function HANDLERS.settle(self, message)
   if not raise_fence(self, message.number, false) then
     return
   end
-  local list = self.calls:settle(message.call_ids)
-  local body = json.encode(json.array(list))
-  self:send({ type = "settled", number = message.number }, body, sha256.hex(body))
+  for _, id in ipairs(message.call_ids) do
+    self.incoming:drop(id)
+    self.calls:doom(id)
+  end
+  answer_settle(self, message, {})
 end
 function HANDLERS.result_ack(self, message)
   local ok, why = self.calls:acknowledge(message.call_id, message.number)
@@ -2122,15 +2948,11 @@ function HANDLERS.ping(self, message)
 end
 function HANDLERS.error(self, message)
   self.log("the orchestrator says " .. frame.short(message.code .. ": " .. message.message))
-end
-local EARLY = { welcome = true, refused = true, ping = true, error = true }
-local function broken(self, code, what, call_id)
-  self.broken = self.broken + 1
-  self:complain(code, what, call_id)
-  if self.broken > MAX_BROKEN then
-    self:finish("too many broken frames")
+  if message.call_id then
+    self.outgoing:drop(message.call_id)
   end
 end
+local EARLY = { welcome = true, refused = true, ping = true, error = true }
 function Session:receive(bytes, is_binary)
   if self.over then
     return
@@ -2157,6 +2979,8 @@ end
 function Session:tick()
   if os.epoch("utc") - self.heard_ms > self.silence_s * 1000 then
     self:finish("heard nothing for " .. self.silence_s .. " s")
+  elseif self.outgoing:is_stuck(self.silence_s * 1000) then
+    self:finish("no part was acknowledged for " .. self.silence_s .. " s")
   end
 end
 return Session
@@ -2265,6 +3089,9 @@ local function at(mount, id)
   local stem = swap_directory(mount) .. "/" .. id
   return { mount = mount, id = id, plan = stem .. ".plan", new = stem .. ".new", old = stem .. ".old" }
 end
+local function copy_path(mount, id)
+  return swap_directory(mount) .. "/" .. id .. ".to"
+end
 local function missing_directories(path)
   local cost = 0
   while path ~= "" and not files.ask(fs.exists, path) do
@@ -2276,25 +3103,81 @@ end
 local function cost(bytes)
   return math.max(#bytes, MIN_ENTRY_BYTES)
 end
-local function check_space(self, plan, bytes)
-  local needed = cost(plan) + cost(bytes) + missing_directories(swap_directory(self.mount))
-  if self.method == "fs_write" then
-    needed = needed + missing_directories(paths.parent(self.path))
+local function tree_cost(shot)
+  if shot.bytes then
+    return cost(shot.bytes)
   end
-  local missing = needed - disk.free_bytes(self.mount)
+  local sum = MIN_ENTRY_BYTES
+  for _, entry in ipairs(shot.entries) do
+    sum = sum + cost(entry.bytes or "")
+  end
+  return sum
+end
+local function need_space(mount, needed)
+  local missing = needed - disk.free_bytes(mount)
   if missing > 0 then
-    local sentence = "There is no room for the old and the new file side by side."
+    local sentence = "There is no room for the old and the new side by side."
     failure.raise("no_space_for_safe_write", sentence, { missing = missing })
   end
 end
-function Swap.make(id, method, path, bytes, after)
+local function check_space(self, plan, change)
+  local needed = cost(plan) + cost(change.bytes or "") + missing_directories(swap_directory(self.mount))
+  if self.method == "fs_move" then
+    local there = missing_directories(paths.parent(self.to))
+    if self.copy then
+      there = there + tree_cost(change.shot) + missing_directories(swap_directory(self.to_mount))
+      need_space(self.to_mount, there)
+    else
+      needed = needed + there
+    end
+  elseif self.method ~= "fs_delete" then
+    needed = needed + missing_directories(paths.parent(self.path))
+  end
+  need_space(self.mount, needed)
+end
+local function write_tree(shot, target, pause)
+  if shot.bytes then
+    return disk.write(target, shot.bytes)
+  end
+  local ok, message = disk.try(fs.makeDir, target)
+  for _, entry in ipairs(shot.entries) do
+    if not ok then
+      break
+    elseif entry.bytes then
+      ok, message = disk.write(target .. "/" .. entry.path, entry.bytes)
+    else
+      ok, message = disk.try(fs.makeDir, target .. "/" .. entry.path)
+    end
+    pause()
+  end
+  return ok, message
+end
+local function make_temporaries(self, change)
+  if self.copy then
+    local ok, message = write_tree(change.shot, self.copy, change.pause)
+    if not ok then
+      return nil, message
+    end
+  end
+  if self.method == "fs_mkdir" then
+    return disk.try(fs.makeDir, self.new)
+  end
+  return disk.write(self.new, change.bytes or "")
+end
+function Swap.make(id, method, path, change)
   local self = setmetatable(at(paths.mount(path), id), Swap)
-  self.method, self.path, self.after = method, path, after
-  local plan = json.encode({ method = method, path = path, after = after, computer = os.getComputerID() })
-  check_space(self, plan, bytes)
-  local ok, message = disk.write(self.plan, plan)
+  self.method, self.path, self.after, self.to = method, path, change.after, change.to
+  if self.to and paths.mount(self.to) ~= self.mount then
+    self.to_mount = paths.mount(self.to)
+    self.copy = copy_path(self.to_mount, id)
+  end
+  local plan = { method = method, path = path, after = self.after, computer = os.getComputerID() }
+  plan.to, plan.to_mount = self.to, self.to_mount
+  local text = json.encode(plan)
+  check_space(self, text, change)
+  local ok, message = disk.write(self.plan, text)
   if ok then
-    ok, message = disk.write(self.new, bytes)
+    ok, message = make_temporaries(self, change)
   end
   if not ok then
     self:remove()
@@ -2302,25 +3185,37 @@ function Swap.make(id, method, path, bytes, after)
   end
   return self
 end
-local function undo(self)
-  return not fs.exists(self.old) or (disk.try(fs.move, self.old, self.path))
-end
-local function put_in_place(self)
-  if self.method == "fs_delete" then
-    return disk.try(fs.delete, self.new)
-  end
-  local above = paths.parent(self.path)
+local function move_to(from, to)
+  local above = paths.parent(to)
   if above ~= "" and not fs.exists(above) then
     local made, message = disk.try(fs.makeDir, above)
     if not made then
       return nil, message
     end
   end
-  return disk.try(fs.move, self.new, self.path)
+  return disk.try(fs.move, from, to)
+end
+local function undo(self)
+  if not fs.exists(self.new) and not disk.write(self.new, "") then
+    return false
+  end
+  return not fs.exists(self.old) or (disk.try(fs.move, self.old, self.path))
+end
+local function put_in_place(self)
+  if self.method ~= "fs_delete" and self.method ~= "fs_move" then
+    return move_to(self.new, self.path)
+  end
+  local ok, message = disk.try(fs.delete, self.new)
+  if not ok or self.method == "fs_delete" then
+    return ok, message
+  end
+  return move_to(self.copy or self.old, self.to)
 end
 function Swap:step(shot)
   if not files.is_same(shot) then
-    failure.raise("stale", "The file was changed while the call was prepared.")
+    failure.raise("stale", "What is there was changed while the call was prepared.")
+  elseif self.to and files.kind(self.to) ~= "absent" then
+    failure.raise("exists", "The destination was taken while the call was prepared.")
   end
   local placed, message
   if shot.kind ~= "absent" then
@@ -2340,9 +3235,12 @@ function Swap:step(shot)
   return false, true
 end
 function Swap:remove()
-  if disk.try(fs.delete, self.old) and disk.try(fs.delete, self.new) then
-    disk.try(fs.delete, self.plan)
+  for _, path in ipairs({ self.old, self.new, self.copy or self.new }) do
+    if not disk.try(fs.delete, path) then
+      return
+    end
   end
+  disk.try(fs.delete, self.plan)
 end
 function Swap:keep()
   disk.try(fs.delete, self.plan)
@@ -2351,6 +3249,7 @@ function Swap.find(id)
   for _, mount in ipairs(Swap.mounts()) do
     local self = setmetatable(at(mount, id), Swap)
     if fs.exists(self.plan) then
+      self:read_plan()
       return self
     end
   end
@@ -2371,16 +3270,41 @@ function Swap:read_plan()
   if type(plan) ~= "table" or plan.computer ~= os.getComputerID() then
     return false, plan ~= nil
   end
-  self.method, self.path, self.after = plan.method, plan.path, plan.after
-  return type(self.path) == "string" and type(self.after) == "string"
+  self.method, self.path, self.after, self.to = plan.method, plan.path, plan.after, plan.to
+  if type(plan.to_mount) == "string" then
+    self.to_mount, self.copy = plan.to_mount, copy_path(plan.to_mount, self.id)
+  end
+  local has_to = self.method ~= "fs_move" or type(self.to) == "string"
+  return type(self.path) == "string" and type(self.after) == "string" and has_to
+end
+local function is_in_place(self)
+  return paths.mount(self.path) == self.mount
+    and (not self.to or paths.mount(self.to) == (self.to_mount or self.mount))
+end
+local function is_finished(self)
+  if self.method ~= "fs_move" then
+    return not fs.exists(self.new)
+  elseif fs.exists(self.new) then
+    return false
+  elseif self.copy then
+    return is_in_place(self) and not fs.exists(self.copy) and fs.exists(self.to)
+  end
+  return not fs.exists(self.old)
+end
+local function is_taken(self)
+  if self.method ~= "fs_move" then
+    return fs.exists(self.path)
+  end
+  local is_half_aside = fs.exists(self.new) and fs.exists(self.path)
+  return is_half_aside or fs.exists(self.to) or not fs.exists(self.copy or self.old)
 end
 function Swap:decide()
   local done = { state = "ok", hash = self.after }
-  if not fs.exists(self.new) then
+  if is_finished(self) then
     return done
-  elseif not fs.exists(self.old) then
+  elseif fs.exists(self.new) and not fs.exists(self.old) then
     return { state = "failed", code = "not_done" }
-  elseif fs.exists(self.path) then
+  elseif not is_in_place(self) or is_taken(self) then
     return { state = "unknown" }
   end
   return put_in_place(self) and done or { state = "unknown" }
@@ -2418,6 +3342,151 @@ function Swap.clean(calls)
   end)
 end
 return Swap
+end
+
+preload["transfers"] = function()
+local frame = require("frame")
+local transfers = {}
+local MAX_UNACKNOWLEDGED = 8
+local MAX_PARTIAL = 8
+local Incoming = {}
+Incoming.__index = Incoming
+function transfers.incoming()
+  return setmetatable({ partial = {}, count = 0 }, Incoming)
+end
+function Incoming:begin(header, bytes)
+  self:drop(header.call_id)
+  if self.count >= MAX_PARTIAL then
+    return false
+  end
+  self.count = self.count + 1
+  self.partial[header.call_id] = { header = header, parts = { bytes }, size = #bytes }
+  return true
+end
+function Incoming:go_on(header, bytes)
+  local partial, described = self.partial[header.call_id], header.body
+  if not partial then
+    return nil
+  end
+  local whole = partial.header.body
+  if described.offset ~= partial.size then
+    self:drop(header.call_id)
+    return nil, "A part begins at " .. described.offset .. "; " .. partial.size .. " bytes are here."
+  elseif described.total ~= whole.total or described.sha256 ~= whole.sha256 then
+    self:drop(header.call_id)
+    return nil, "A part is of another body than the first part."
+  end
+  partial.parts[#partial.parts + 1] = bytes
+  partial.size = partial.size + #bytes
+  if partial.size < whole.total then
+    return nil
+  end
+  self:drop(header.call_id)
+  return partial.header, table.concat(partial.parts)
+end
+function Incoming:drop(id)
+  if self.partial[id] then
+    self.partial[id] = nil
+    self.count = self.count - 1
+  end
+end
+local Outgoing = {}
+Outgoing.__index = Outgoing
+function transfers.outgoing(send)
+  return setmetatable({ send = send, queue = {}, unacknowledged = {}, moved_ms = 0 }, Outgoing)
+end
+local function send_next(self, item)
+  local bytes = item.body:sub(item.offset + 1, item.offset + frame.MAX_BODY_BYTES)
+  local header = item.offset == 0 and item.header or { type = "chunk", call_id = item.id }
+  local described = { offset = item.offset, total = #item.body, sha256 = item.sha256 }
+  item.offset = item.offset + #bytes
+  if #self.unacknowledged == 0 then
+    self.moved_ms = os.epoch("utc")
+  end
+  self.unacknowledged[#self.unacknowledged + 1] = { id = item.id, ending = item.offset }
+  self.send(header, bytes, described)
+end
+local function pump(self)
+  if self.pumping then
+    return
+  end
+  self.pumping = true
+  while self.queue[1] do
+    local item = self.queue[1]
+    if item.turn then
+      table.remove(self.queue, 1)
+      item.turn()
+    elseif item.offset == #item.body then
+      table.remove(self.queue, 1)
+    elseif #self.unacknowledged < MAX_UNACKNOWLEDGED then
+      send_next(self, item)
+    else
+      break
+    end
+  end
+  self.pumping = false
+end
+function Outgoing:add(header, body, sha256)
+  local item = { header = header, id = header.call_id, body = body, sha256 = sha256, offset = 0 }
+  self.queue[#self.queue + 1] = item
+  pump(self)
+end
+function Outgoing:after(turn)
+  self.queue[#self.queue + 1] = { turn = turn }
+  pump(self)
+end
+function Outgoing:has(id)
+  for _, item in ipairs(self.queue) do
+    if item.id == id then
+      return true
+    end
+  end
+  return false
+end
+local function acknowledged_range(self, id, offset)
+  local first, last, before
+  for index, one in ipairs(self.unacknowledged) do
+    if one.id == id then
+      if not first then
+        first, last = index, index
+      elseif one.ending > before and one.ending <= offset then
+        last = index
+      else
+        break
+      end
+      before = one.ending
+    end
+  end
+  return first, last
+end
+function Outgoing:acknowledged(id, offset)
+  local first, last = acknowledged_range(self, id, offset)
+  if not first then
+    return
+  end
+  for index = last, first, -1 do
+    if self.unacknowledged[index].id == id then
+      table.remove(self.unacknowledged, index)
+    end
+  end
+  self.moved_ms = os.epoch("utc")
+  pump(self)
+end
+function Outgoing:drop(id)
+  for index = #self.queue, 1, -1 do
+    if self.queue[index].id == id then
+      table.remove(self.queue, index)
+    end
+  end
+  pump(self)
+end
+function Outgoing:is_stuck(limit_ms)
+  return #self.unacknowledged > 0 and os.epoch("utc") - self.moved_ms > limit_ms
+end
+function Outgoing:close()
+  self.queue, self.unacknowledged = {}, {}
+end
+return transfers
 end
 
 return require("main").run(...)

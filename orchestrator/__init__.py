@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     )
     from orchestrator.core.response import AgentResponse, FinalResult, RequestedTool, ToolRequest, read_reply
     from orchestrator.core.task import AgentTask, TaskStatus
+    from orchestrator.interactive import run_task_interactive
     from orchestrator.model.scripted import ScriptedModel
     from orchestrator.ports import RequestAuthorizer, TaskPersistenceManager
     from orchestrator.runner import execute_task_with_agent, process_task
@@ -46,6 +47,7 @@ _ROOMS = {
     ),
     "core.response": ("AgentResponse", "FinalResult", "RequestedTool", "ToolRequest", "read_reply"),
     "core.task": ("AgentTask", "TaskStatus"),
+    "interactive": ("run_task_interactive",),
     "model.scripted": ("ScriptedModel",),
     "ports": ("RequestAuthorizer", "TaskPersistenceManager"),
     "runner": ("execute_task_with_agent", "process_task"),
@@ -87,6 +89,7 @@ __all__ = [
     "load_policy",
     "process_task",
     "read_reply",
+    "run_task_interactive",
 ]
 
 

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import shlex
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -17,23 +18,28 @@ from orchestrator.clock import SystemClock
 from orchestrator.core.default_policy import DEFAULT_POLICY_TOML
 from orchestrator.core.errors import InvalidRequest, ModelFailed, PolicyInvalid
 from orchestrator.core.policy import Policy, load_policy
-from orchestrator.core.task import AgentTask
+from orchestrator.core.task import AgentTask, TaskStatus
 from orchestrator.core.wire import MAX_FRAME_BYTES, ComputerId, RunId
 from orchestrator.hub import Hub
-from orchestrator.model import as_chat_model
+from orchestrator.metrics import Metrics, Snapshot
+from orchestrator.model import OllamaOptions, as_chat_model
 from orchestrator.ports import ChatMessage, ChatModel, Clock, ModelReply, Store
 from orchestrator.runner import Workers
-from orchestrator.settings import LOOPBACK, Settings
+from orchestrator.settings import DEFAULT_URL, ENV_PREFIX, LOOPBACK, Settings
 from orchestrator.store import open_store
 from orchestrator.tasks import TaskService
 from orchestrator.tools.workspace import DirectoryWorkspace
 from orchestrator.web.app import Doors
 from orchestrator.web.auth import TokenAuthorizer, check_approvers, issue_token, token_hash
+from orchestrator.web.base import Defaults
+from orchestrator.web.frames import FrameProtocol
 from orchestrator.world import World
 
 logger = logging.getLogger(__name__)
 
 ADMIN = "admin"
+_COUNTED = 10_000
+"""Tasks of one status that are counted at most."""
 _SOCKET_SLACK_BYTES = 78_000
 """Above our own frame limit, so that a frame a little too large gets a sentence, not a closed socket."""
 
@@ -95,15 +101,18 @@ async def open_orchestrator(
     """
     clock = clock or SystemClock()
     check_approvers(settings.approvers)
+    models = _Models(model, lambda: _ollama(settings))
     first = _prepare(settings)
     policy = read_policy(settings.policy_path)
     store = wrap_store(open_store(settings.store_url, clock=clock))
     try:
         token = await _admin_token(store, settings, clock)
         authorizer = TokenAuthorizer(store, approvers=settings.approvers)
-        service = TaskService(store=store, bus=open_bus(settings.bus), clock=clock, authorizer=authorizer)
+        metrics = Metrics()
+        service = TaskService(
+            store=store, bus=open_bus(settings.bus), clock=clock, authorizer=authorizer, observer=metrics.observe
+        )
         hub = Hub(JournalGreeter(service))
-        models = _Models(model)
         workspace = DirectoryWorkspace(settings.workspace)
         workers = Workers(
             service=service,
@@ -119,8 +128,10 @@ async def open_orchestrator(
             service=service,
             authorizer=authorizer,
             computers=hub,
-            default_model=settings.model,
+            defaults=Defaults(settings.model, settings.max_steps, settings.max_wall_s, settings.max_tokens),
             check_model=models.open,
+            metrics=lambda: _figures(metrics, service, hub),
+            public_url=settings.public_url,
         )
         working = asyncio.create_task(workers.work())
         try:
@@ -129,6 +140,7 @@ async def open_orchestrator(
             yield Orchestrator(settings, store, service, hub, workers, doors, token)
         finally:
             await hub.close()
+            await doors.close()
             working.cancel()
             await asyncio.gather(working, return_exceptions=True)
     finally:
@@ -156,8 +168,39 @@ async def serve(
             await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
             stopping.cancel()
             await orchestrator.hub.close()
+            await orchestrator.doors.close()
             server.should_exit = True
             await serving
+
+
+def first_words(settings: Settings, url: str) -> list[str]:
+    """What the first start says to its user: where the token is, and what to type next."""
+    here = "" if url == DEFAULT_URL else f"{ENV_PREFIX}URL={url} "
+    words = [
+        f"The admin's token was written to {settings.token_path}. In another terminal:",
+        f'  export {here}{ENV_PREFIX}TOKEN="$(cat {shlex.quote(str(settings.token_path))})"',
+        "  cc-orchestrator pair      # prints the line to type on a computer in the game",
+        '  cc-orchestrator run "Write a hello world program and run it" --computer NAME',
+        "  cc-orchestrator review    # shows what waits for you, and asks",
+    ]
+    if settings.host in ("0.0.0.0", "::") and not settings.public_url:
+        words.append(
+            "Say --public-url http://ADDRESS:PORT too, so that pairing names an address that the game reaches."
+        )
+    return words
+
+
+async def _figures(metrics: Metrics, service: TaskService, hub: Hub) -> bytes:
+    """The figures as they stand now."""
+    waiting = (TaskStatus.QUEUED, TaskStatus.RUNNING, TaskStatus.PAUSED)
+    tokens = await service.store.list_tokens()
+    now = Snapshot(
+        computers_online=sum(info.online for info in hub.list_computers()),
+        computers_known=len({row.name for row in tokens if row.kind == "computer" and not row.revoked}),
+        tasks={one.value: len(await service.list_tasks(status=one, limit=_COUNTED)) for one in waiting},
+        requests_open=len(await service.pending()),
+    )
+    return metrics.render(now)
 
 
 class _Server(uvicorn.Server):
@@ -169,10 +212,23 @@ class _Server(uvicorn.Server):
         yield
 
 
+class _Refusals(logging.Filter):
+    """Drops uvicorn's complaint about each refused handshake: the refusal was our answer, and a whole one."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a record is logged."""
+        return record.msg != "ASGI callable returned without completing handshake."
+
+
+_REFUSALS = _Refusals()
+
+
 def _uvicorn(orchestrator: Orchestrator) -> uvicorn.Config:
+    # Adding a filter again changes nothing.
+    logging.getLogger("uvicorn.error").addFilter(_REFUSALS)
     return uvicorn.Config(
         orchestrator.doors.app(),
-        ws="websockets-sansio",
+        ws=FrameProtocol,
         ws_max_size=MAX_FRAME_BYTES + _SOCKET_SLACK_BYTES,
         ws_per_message_deflate=False,
         ws_ping_interval=None,
@@ -241,8 +297,9 @@ async def _admin_token(store: Store, settings: Settings, clock: Clock) -> str | 
 class _Models:
     """The models of the tasks, opened once each; ``only``: one model for all, whatever they name."""
 
-    def __init__(self, only: ChatModel | None) -> None:
+    def __init__(self, only: ChatModel | None, ollama: Callable[[], OllamaOptions]) -> None:
         self._only = only
+        self._ollama = ollama
         self._opened: dict[str, ChatModel] = {}
 
     def open(self, name: str) -> ChatModel:
@@ -250,7 +307,7 @@ class _Models:
         if self._only is not None:
             return self._only
         if name not in self._opened:
-            self._opened[name] = as_chat_model(name)
+            self._opened[name] = as_chat_model(name, self._ollama() if name.startswith("ollama:") else None)
         return self._opened[name]
 
     def of_task(self, task: AgentTask) -> ChatModel:
@@ -261,6 +318,18 @@ class _Models:
             return _Unusable(task.model, error)
 
 
+def _ollama(settings: Settings) -> OllamaOptions:
+    """How Ollama is asked. Raises InvalidRequest."""
+    return OllamaOptions(
+        url=settings.ollama_url or os.environ.get("OLLAMA_HOST", ""),
+        num_ctx=settings.num_ctx,
+        num_predict=settings.num_predict,
+        temperature=settings.temperature,
+        seed=settings.seed,
+        keep_alive=settings.keep_alive,
+    )
+
+
 @dataclass
 class _Unusable:
     """Stands for a model that was there when the task was submitted and is no longer."""
@@ -268,9 +337,9 @@ class _Unusable:
     name: str
     why: InvalidRequest
 
-    async def reply(self, messages: Sequence[ChatMessage]) -> ModelReply:
+    async def reply(self, messages: Sequence[ChatMessage], **_: object) -> ModelReply:
         """Raises ModelFailed."""
-        raise ModelFailed(self.why.message, remedy=self.why.remedy)
+        raise ModelFailed(self.why.message, remedy=self.why.remedy, lasting=True)
 
 
 def _must_be_safe(settings: Settings) -> None:

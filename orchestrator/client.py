@@ -1,17 +1,36 @@
 """The client of the doors: REST with a token, a task's events, the reviewers' socket."""
 
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping
+import os
+import random
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Self
 
 import httpx2
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
+from websockets.sync.client import connect as connect_now
 
+from orchestrator.core import facts, review
 from orchestrator.core.errors import InvalidRequest, OrchestratorError
 from orchestrator.core.items import AgentTaskItem, decode_item
 from orchestrator.core.wire import REVIEWER_SUBPROTOCOL
+from orchestrator.settings import DEFAULT_URL, ENV_PREFIX, default_data_dir
+
+PATIENCE_S: Final = 90.0
+"""How long a follower looks for a server that went away: a restart takes seconds, an update a minute."""
+HINTS: Final = frozenset({"explanation", "message", "model_text", "output"})
+"""The events of a task's stream that are no items of the journal."""
+_COMMENT = ":"
+_SILENCE_S = 60.0
+"""A stream that brings nothing for so long, not even a comment, is opened anew: its peer may be gone."""
+_LIVED_S = 5.0
+"""A connection that lasted so long was one; what ends sooner, again and again, is none."""
+_FIRST_DELAY_S, _LONGEST_DELAY_S = 0.2, 5.0
 
 
 class ServerRefused(OrchestratorError):
@@ -31,6 +50,30 @@ class ServerUnreachable(OrchestratorError):
     code = "server_unreachable"
 
 
+@dataclass(frozen=True)
+class Hint:
+    """What is seen of a step before its items are there; it may be lost, and decides nothing."""
+
+    kind: str
+    """``explanation``, ``message``, ``model_text`` or ``output``."""
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Lost:
+    """The connection ended before the task did; it is being opened again."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class Back:
+    """The connection stands again; nothing was missed but hints."""
+
+
+Event = AgentTaskItem | Hint | Lost | Back
+
+
 class Client:
     """One server, one token. Raises InvalidRequest when either cannot be one."""
 
@@ -47,6 +90,14 @@ class Client:
         if self._http.base_url.scheme not in ("http", "https") or not self._http.base_url.host:
             raise _no_address(url, "it has no http:// and host")
 
+    @classmethod
+    def of_environment(cls, *, url: str | None = None, token: str | None = None, data_dir: Path | None = None) -> Self:
+        """The server and token that were given, else those of the environment, else the defaults.
+
+        Raises InvalidRequest when there is no token.
+        """
+        return cls(url or os.environ.get(f"{ENV_PREFIX}URL") or DEFAULT_URL, token or _token(data_dir))
+
     def close(self) -> None:
         """Let go of the connections."""
         self._http.close()
@@ -59,31 +110,103 @@ class Client:
 
     def events(self, task_id: str, after: int = 0) -> Iterator[AgentTaskItem]:
         """The task's items after a version, then each as it comes, until the task has ended."""
+        for event in self._stream(task_id, after, read_timeout_s=None):
+            if isinstance(event, AgentTaskItem):
+                yield event
+
+    def follow(
+        self,
+        task_id: str,
+        after: int = 0,
+        *,
+        patience_s: float = PATIENCE_S,
+        pause: Callable[[float], object] = time.sleep,
+        leaving: Callable[[], bool] = lambda: False,
+    ) -> Iterator[Event]:
+        """As :meth:`events` with the hints, over connections that drop: each is opened again from the last version.
+
+        ``pause`` waits between two attempts; ``leaving`` is asked with everything that comes, comments too.
+        Ends with the item that ends the task. Raises ServerRefused, and ServerUnreachable after
+        ``patience_s`` seconds without a connection.
+        """
+        attempts = _Attempts(patience_s)
+        while not leaving():
+            attempts.begin()
+            for event in self._until_lost(task_id, after):
+                if isinstance(event, ServerUnreachable):
+                    if attempts.lost():
+                        yield Lost(event.message)
+                    pause(attempts.delay(event))
+                    break
+                if attempts.back():
+                    yield Back()
+                if leaving():
+                    return
+                if event is None:
+                    continue
+                attempts.heard()
+                yield event
+                if isinstance(event, AgentTaskItem):
+                    after = event.version
+                    if isinstance(event.fact, facts.TaskEnded):
+                        return
+
+    def _until_lost(self, task_id: str, after: int) -> Iterator[AgentTaskItem | Hint | ServerUnreachable | None]:
+        """One connection's events, and at last how it was lost; nothing at last where it was only silent."""
+        try:
+            yield from self._stream(task_id, after, read_timeout_s=_SILENCE_S)
+        except _Silent:
+            return
+        except ServerUnreachable as error:
+            yield error
+        except ServerRefused as error:
+            if error.status < 500:
+                raise
+            yield self._unreachable(error.message)
+        else:
+            yield self._unreachable("it ended the connection")
+
+    def _stream(
+        self, task_id: str, after: int, *, read_timeout_s: float | None
+    ) -> Iterator[AgentTaskItem | Hint | None]:
+        """One connection's events; None once it stands and for comments. Raises _Silent after ``read_timeout_s``."""
         headers = {"Last-Event-ID": str(after)}
+        timeout = httpx2.Timeout(20.0, read=read_timeout_s)
         with (
             self._reachable(),
-            self._http.stream("GET", f"/v1/tasks/{task_id}/events", headers=headers, timeout=None) as response,
+            self._http.stream("GET", f"/v1/tasks/{task_id}/events", headers=headers, timeout=timeout) as response,
         ):
             if response.status_code != 200:
                 _checked(response.status_code, response.read())
-            for line in response.iter_lines():
-                if line.startswith("data: "):
-                    yield decode_item(line.removeprefix("data: "))
+            yield None
+            try:
+                for kind, data in _server_sent(response.iter_bytes()):
+                    hint = _hint(kind, data)
+                    yield None if kind == _COMMENT else decode_item(data) if hint is None else hint
+            except httpx2.ReadTimeout:
+                raise _Silent from None
+
+    def waiting(self) -> review.Snapshot:
+        """Everything that waits for the person of this token. Raises ServerRefused, ServerUnreachable."""
+        try:
+            with connect_now(
+                self._reviewer_url(), open_timeout=20, proxy=None, max_size=None, **self._offer()
+            ) as socket:
+                message = review.decode_to_reviewer(str(socket.recv(timeout=20)))
+        except InvalidStatus as error:
+            _checked(error.response.status_code, bytes(error.response.body or b""))
+            raise
+        except (OSError, WebSocketException) as error:
+            raise self._unreachable(error) from None
+        if not isinstance(message, review.Snapshot):
+            raise self._unreachable("it began with no snapshot")
+        return message
 
     @asynccontextmanager
     async def reviewer(self) -> AsyncIterator[ClientConnection]:
         """The reviewers' socket. Raises ServerRefused, ServerUnreachable, also when the server hangs up."""
-        url = "ws" + self.url.removeprefix("http") + "/reviewer"
-        headers = {"Authorization": f"Bearer {self._token}"}
         try:
-            connection = await connect(
-                url,
-                additional_headers=headers,
-                subprotocols=[REVIEWER_SUBPROTOCOL],  # type: ignore[list-item]  # a NewType of str
-                compression=None,
-                max_size=None,
-                proxy=None,
-            )
+            connection = await connect(self._reviewer_url(), max_size=None, proxy=None, **self._offer())
         except InvalidStatus as error:
             _checked(error.response.status_code, bytes(error.response.body or b""))
             raise
@@ -95,6 +218,14 @@ class Client:
             except ConnectionClosed as error:
                 raise self._unreachable(error) from None
 
+    def _reviewer_url(self) -> str:
+        return "ws" + self.url.removeprefix("http") + "/reviewer"
+
+    def _offer(self) -> dict[str, Any]:
+        """What a reviewer's handshake says."""
+        headers = {"Authorization": f"Bearer {self._token}"}
+        return {"additional_headers": headers, "subprotocols": [REVIEWER_SUBPROTOCOL], "compression": None}
+
     @contextmanager
     def _reachable(self) -> Iterator[None]:
         try:
@@ -102,11 +233,102 @@ class Client:
         except httpx2.TransportError as error:
             raise self._unreachable(error) from None
 
-    def _unreachable(self, error: Exception) -> ServerUnreachable:
+    def _unreachable(self, error: Exception | str) -> ServerUnreachable:
         return ServerUnreachable(
             f"No orchestrator answers at {self.url}: {str(error).rstrip('.')}.",
             remedy="Start one with `cc-orchestrator serve`, or name another with --url.",
         )
+
+
+class _Silent(Exception):
+    """A stream brought nothing for a long time."""
+
+
+class _Attempts:
+    """How long a follower has been without a server, and how long it waits before the next attempt."""
+
+    def __init__(self, patience_s: float) -> None:
+        self._patience_s = patience_s
+        self._began = 0.0
+        self._failing_since: float | None = None
+        self._delay_s = _FIRST_DELAY_S
+        self._told_lost = False
+
+    def begin(self) -> None:
+        """An attempt begins."""
+        self._began = time.monotonic()
+
+    def lost(self) -> bool:
+        """The connection is lost; whether nobody has been told yet."""
+        told, self._told_lost = self._told_lost, True
+        return not told
+
+    def back(self) -> bool:
+        """A connection stands; whether it was told to be lost."""
+        told, self._told_lost = self._told_lost, False
+        return told
+
+    def heard(self) -> None:
+        """Something came: the connection is one."""
+        self._failing_since, self._delay_s = None, _FIRST_DELAY_S
+
+    def delay(self, lost: ServerUnreachable) -> float:
+        """Seconds until the next attempt, with jitter. Raises ``lost`` when the patience is over."""
+        now = time.monotonic()
+        if now - self._began > _LIVED_S:
+            self.heard()
+        self._failing_since = now if self._failing_since is None else self._failing_since
+        if now - self._failing_since >= self._patience_s:
+            raise lost
+        self._delay_s = min(self._delay_s * 2, _LONGEST_DELAY_S)
+        return self._delay_s * random.uniform(0.5, 1.0)
+
+
+def _server_sent(chunks: Iterable[bytes]) -> Iterator[tuple[str, str]]:
+    """The events of a stream: kind and data. A comment, which keeps the connection alive, is one too.
+
+    Only LF and CR LF end a line: text may have other line breaks in it.
+    """
+    rest, kind, data = b"", "message", list[str]()
+    for chunk in chunks:
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            name, _, value = line.removesuffix(b"\r").decode("utf-8", "replace").partition(":")
+            if name == "event":
+                kind = value.removeprefix(" ")
+            elif name == "data":
+                data.append(value.removeprefix(" "))
+            elif value and not name:
+                yield _COMMENT, ""
+            elif not name:
+                if data:
+                    yield kind, "\n".join(data)
+                kind, data = "message", []
+
+
+def _hint(kind: str, data: str) -> Hint | None:
+    """A hint, or None for what is an item: items know what they are, whatever the event is called."""
+    if kind not in HINTS:
+        return None
+    try:
+        value = json.loads(data)
+    except ValueError:
+        value = {}
+    return Hint(kind, value if isinstance(value, dict) else {})
+
+
+def _token(data_dir: Path | None) -> str:
+    token = os.environ.get(f"{ENV_PREFIX}TOKEN")
+    if token:
+        return token.strip()
+    where = data_dir or Path(os.environ.get(f"{ENV_PREFIX}DATA_DIR") or default_data_dir(os.environ))
+    try:
+        return (where / "admin.token").read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        raise InvalidRequest(
+            f"There is no token: {ENV_PREFIX}TOKEN is not set and {where / 'admin.token'} cannot be read.",
+            remedy="Set it, name the server's --data-dir, or start one with `cc-orchestrator serve`.",
+        ) from None
 
 
 def _no_address(url: str, why: object) -> InvalidRequest:

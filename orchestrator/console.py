@@ -2,8 +2,11 @@
 
 import json
 import os
+import select
 import sys
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +28,20 @@ _VERBS = {
     "retry": ("t", "retry"),
 }
 _WHOLE = 10_000
-"""Longer than any path or note: what a decision is about is never cut."""
+"""Longer than any path: what a decision is about is never cut."""
+_IN_THE_DIFF = frozenset({"content", "old", "new"})
+"""Arguments that the diff shows, where there is one."""
+_LOOK_S = 0.25
+"""How soon a prompt notices that it is no longer needed."""
 _RED, _GREEN, _BOLD, _PLAIN = "\x1b[31m", "\x1b[32m", "\x1b[1m", "\x1b[0m"
+
+
+class InputEnded(KeyboardInterrupt):
+    """The end of the input (Ctrl-D): leaves as Ctrl-C does."""
+
+
+class Overtaken(Exception):
+    """What was being asked no longer needs an answer."""
 
 
 @dataclass
@@ -74,12 +89,47 @@ class Console:
         return f"{_BOLD}{line}{_PLAIN}" if line.startswith("──") else line
 
 
-def _typed(prompt: str) -> str:
-    """What the person types; the end of the input (Ctrl-D) leaves as Ctrl-C does."""
+def read_line(say: Callable[[], object], overtaken: Callable[[], bool] = lambda: False) -> str:
+    """The line that is typed once ``say`` has shown the prompt. Raises Overtaken once ``overtaken()``, InputEnded.
+
+    What was typed before is thrown away: nobody decides about what they have not seen. It never waits inside
+    of a read, so that Ctrl-C ends the program although a thread of it asks.
+    """
+    _forget_typed()
+    say()
+    while not _readable():
+        if overtaken() or not threading.main_thread().is_alive():
+            raise Overtaken
+    line = sys.stdin.readline()
+    if not line.endswith("\n"):
+        raise InputEnded
+    return line
+
+
+def _readable() -> bool:
     try:
-        return input(prompt)
-    except EOFError:
-        raise KeyboardInterrupt from None
+        return bool(select.select([sys.stdin], [], [], _LOOK_S)[0])
+    except (OSError, ValueError):
+        # Windows selects sockets only: there a prompt waits until something is typed.
+        return True
+
+
+def _forget_typed() -> None:
+    with suppress(ImportError, OSError, ValueError):
+        import termios
+
+        with suppress(termios.error):
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+
+
+def _typed(prompt: str) -> str:
+    """What the person types. Raises InputEnded at Ctrl-D."""
+
+    def show() -> None:
+        sys.stdout.write(prompt)
+        sys.stdout.flush()
+
+    return read_line(show)
 
 
 def decision(request: HitlResponse, action: Any, reason: str = "") -> ResumeRequest:
@@ -110,18 +160,19 @@ def _call(call: RequestedCallView) -> list[str]:
     where = f" on computer {one_line(call.computer)}" if call.computer else " on this host"
     lines = [f"  {one_line(call.tool)}{where}"]
     for name, value in call.args.items():
-        if name == "content" and call.observed.diff:
+        if name in _IN_THE_DIFF and call.observed.diff:
             continue
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         lines.extend(_field(name, text))
     if call.observed.program is not None:
         lines.append(f"  program: {one_line(call.observed.program, limit=_WHOLE)}")
     for path, state in call.observed.state.items():
-        lines.append(f"  found: {one_line(path, limit=_WHOLE) or '/'} {state}")
+        kind = "directory " if path in call.observed.directories else ""
+        lines.append(f"  found: {one_line(path, limit=_WHOLE) or '/'} {kind}{state}")
     if call.observed.diff:
         lines.extend(f"  │ {line}" for line in visible(call.observed.diff).splitlines())
     if call.observed.note:
-        lines.append(f"  note: {one_line(call.observed.note, limit=_WHOLE)}")
+        lines.extend(_field("note", call.observed.note))
     rules = ", ".join(call.evaluation.matched_rules) or "none"
     lines.append(f"  rule: {one_line(rules)} ({one_line(call.evaluation.reason)}) digest {call.action_digest[:16]}")
     return lines
@@ -142,6 +193,12 @@ class ReviewLoop:
     console: Console
     waiting: dict[RequestId, HitlResponse] = field(default_factory=dict)
     questions: dict[str, review.OpenQuestion] = field(default_factory=dict)
+    _open: set[str] = field(default_factory=set)
+
+    @property
+    def undecided(self) -> int:
+        """How many requests and questions were open when the server last told, those that were left included."""
+        return len(self._open)
 
     async def run(self, *, until_empty: bool = False) -> None:
         """Review until the server hangs up; ``until_empty``: until nothing waits any more."""
@@ -171,18 +228,24 @@ class ReviewLoop:
             case review.Snapshot():
                 self.waiting = {one.request_id: one for one in message.requests}
                 self.questions = {one.question_id: one for one in message.questions}
+                self._open = {*self.waiting, *self.questions}
                 if not self.waiting and not self.questions:
                     self.console.say("Nothing waits for you. New requests appear here; Ctrl-C leaves.")
             case review.RequestOpened():
                 self.waiting[message.request.request_id] = message.request
+                self._open.add(message.request.request_id)
             case review.RequestClosed():
+                self._open.discard(message.request_id)
                 if self.waiting.pop(message.request_id, None) is not None:
                     self.console.say(f"A request was closed: {one_line(message.how)}.")
             case review.QuestionOpened():
                 self.questions[message.question.question_id] = message.question
+                self._open.add(message.question.question_id)
             case review.QuestionClosed():
+                self._open.discard(message.question_id)
                 self.questions.pop(message.question_id, None)
             case review.Done():
+                self._open.discard(message.ref)
                 self.console.say(f"Carried out: task {message.task_id} is {message.status}.")
             case review.Failed():
                 self.console.say(f"Not carried out: {visible(message.message)} {visible(message.remedy)}".rstrip())
@@ -207,7 +270,9 @@ class ReviewLoop:
             self.console.say(line)
         if self.console.ask is None:
             return None
-        answer = self.console.ask("Your answer: ")
+        answer = self.console.ask("Your answer (empty: leave it): ").strip()
+        if not answer:
+            return None
         message = review.AnswerQuestion(
             ref=question.question_id, task_id=question.task_id, question_id=question.question_id, answer=answer
         )

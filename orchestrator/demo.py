@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from orchestrator.client import Client
+from orchestrator.client import Client, ServerRefused
 from orchestrator.console import Console, decision, describe
 from orchestrator.core import facts
 from orchestrator.core.approval import HitlResponse
@@ -20,6 +20,8 @@ from orchestrator.core.visible import block
 PROMPT = "Write a hello world program and run it"
 COMPUTER = "0"
 _STOP_WITHIN_S = 10.0
+_NOBODY = "Nobody is here to answer. Do what is simplest."
+"""What the demo says for a person who is not there."""
 
 
 class PartFailed(OrchestratorError):
@@ -43,7 +45,7 @@ def run_demo(*, directory: Path | None, keep: bool, model: str, console: Console
             console.say("There is no terminal, so the demo plays the reviewer itself and approves what it shows.")
         succeeded = _play(client, console)
         if keep:
-            _keep(url, home, console)
+            _keep(client, url, home, console)
     return 0 if succeeded else 1
 
 
@@ -55,8 +57,12 @@ def _play(client: Client, console: Console) -> bool:
         for line in transcript.lines(item):
             console.say(block(line))
         if isinstance(item.fact, facts.ReviewRequested):
-            _review(client, console, item.fact.request_id)
-        if isinstance(item.fact, facts.TaskEnded):
+            with _unless_it_closed():
+                _review(client, console, item.fact.request_id)
+        elif isinstance(item.fact, facts.QuestionAsked):
+            with _unless_it_closed():
+                _answer(client, console, task["task_id"], item.fact)
+        elif isinstance(item.fact, facts.TaskEnded):
             return item.fact.status == "Completed" and item.fact.verified is True
     return False
 
@@ -77,7 +83,27 @@ def _review(client: Client, console: Console, request_id: str) -> None:
     )
 
 
-def _keep(url: str, home: Path, console: Console) -> None:
+def _answer(client: Client, console: Console, task_id: str, asked: facts.QuestionAsked) -> None:
+    """Answer a question of the model; a script asks none, another model may."""
+    answer = console.ask(f"{block(asked.question)}\nYour answer: ") if console.ask is not None else _NOBODY
+    body = {"question_id": asked.question_id, "answer": answer}
+    client.request("POST", f"/v1/tasks/{task_id}/answer", body)
+
+
+@contextlib.contextmanager
+def _unless_it_closed() -> Iterator[None]:
+    """What was asked may be settled otherwise before somebody decides, such as by a file that changed."""
+    try:
+        yield
+    except ServerRefused as error:
+        if error.status not in (404, 409):
+            raise
+
+
+def _keep(client: Client, url: str, home: Path, console: Console) -> None:
+    line = client.request("POST", "/v1/pairings", {})["line"]
+    console.say("To add a computer of your own world, type this on it within 15 minutes:")
+    console.say(f"  {line}")
     console.say(f"The orchestrator stays up at {url} until you press Ctrl-C. To use it from another terminal:")
     console.say(f"  export CC_ORCHESTRATOR_URL={url} CC_ORCHESTRATOR_TOKEN=$(cat '{home / 'admin.token'}')")
     console.say(f'  cc-orchestrator run "{PROMPT}" --computer {COMPUTER}')

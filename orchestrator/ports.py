@@ -79,16 +79,20 @@ class TaskPersistenceManager(Protocol):
         token: Token | None = None,
         number_for: ComputerId | None = None,
         blobs: Sequence[bytes] = (),
+        claim: Sequence[ComputerId] = (),
+        release: bool = False,
     ) -> list[AgentTaskItem]:
         """The drafts sealed after ``version``, with row, queue, numbers and blobs in one transaction.
 
         ``version`` is the task's version the caller folded. ``token`` fences: None for a command of
         somebody who holds no lease. ``number_for``: allot this computer's next number and put it
-        into the (single) ``tool_started`` draft. Durable when it returns.
+        into the (single) ``tool_started`` draft. ``claim``: claim these computers with it, and
+        ``release``: give back all that the task has claimed; both for the holder of ``token`` only.
+        Durable when it returns.
 
         Raises NotFound; Conflict (version moved on, nothing written) unless the drafts' item ids
         are already there, which answers the stored items; LeaseLost (the token is not the lease's),
-        which is checked before the version.
+        which is checked before the version; ComputerClaimed (another task has one, nothing written).
         """
 
     async def read(self, task_id: TaskId, after_version: int = 0) -> list[AgentTaskItem]:
@@ -100,8 +104,10 @@ class TaskPersistenceManager(Protocol):
     async def load_by_request_id(self, request_id: RequestId) -> AgentTask | None:
         """The task that raised a request, whatever became of it since; None: never raised."""
 
-    async def list_tasks(self, *, status: TaskStatus | None = None, limit: int = 100) -> list[TaskRow]:
-        """The newest tasks first; ``status`` None: of any status."""
+    async def list_tasks(
+        self, *, status: TaskStatus | None = None, session_id: str | None = None, limit: int = 100
+    ) -> list[TaskRow]:
+        """The newest tasks first; ``status`` None: of any status, ``session_id`` None: of any session."""
 
     async def put_blob(self, content: bytes) -> BlobRef:
         """Keep ``content`` by its sha256; keeping it twice is one blob."""
@@ -177,15 +183,19 @@ class Store(TaskPersistenceManager, TaskQueue, Protocol):
     """Both in one: every adapter keeps task and queue entry in one row."""
 
 
+TokenKind = Literal["person", "computer", "pairing"]
+"""Whom a token is for; a pairing's is a code that becomes a computer's token, once."""
+
+
 @dataclass(frozen=True)
 class TokenRow:
     """A token at rest: only its hash."""
 
     token_hash: str
-    kind: Literal["person", "computer"]
+    kind: TokenKind
     name: str
     roles: tuple[str, ...] = ()
-    """``submitter``, ``reviewer``, ``admin``; empty for a computer."""
+    """``submitter``, ``reviewer``, ``admin``; empty for a computer; of a pairing, the computer's name and label."""
     created_at: datetime | None = None
     revoked: bool = False
 

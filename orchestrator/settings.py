@@ -1,18 +1,34 @@
-"""Settings: flags, then ``CC_ORCHESTRATOR_<NAME>``, then ``cc-orchestrator.toml``, then the default."""
+"""Settings: flags, then ``CC_ORCHESTRATOR_<NAME>``, then ``cc-orchestrator.toml``, then the default.
 
+Each field says what it means, and its unit where it has one; docs/settings.md is drawn from them.
+"""
+
+import difflib
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from orchestrator.core.errors import InvalidRequest
+from orchestrator.core.wording import plain
 
 ENV_PREFIX: Final = "CC_ORCHESTRATOR_"
 CONFIG_NAME: Final = "cc-orchestrator.toml"
 DEFAULT_URL: Final = "http://127.0.0.1:8765"
 LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
+
+_ADDRESS: Final = re.compile(r"https?://(?:[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
+
+_DURATION: Final = re.compile("[0-9]{1,6}[smh]")
+
+
+def _setting(default: Any, meaning: str, unit: str = "", **bounds: Any) -> Any:
+    """A field with its meaning and its unit; ``...`` as default: it has none."""
+    extra = {"unit": unit} if unit else None
+    return Field(default, description=meaning, json_schema_extra=extra, **bounds)  # type: ignore[arg-type]
 
 
 class Settings(BaseModel):
@@ -20,24 +36,60 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    data_dir: Path
-    """Holds the store, the policy, the workspace and the admin's token."""
-    host: str = "127.0.0.1"
-    port: int = Field(default=8765, ge=0, le=65535)
-    """0: any free port."""
-    store: str = ""
-    """A store URL; empty: SQLite in the data directory."""
-    bus: str = "local:"
-    model: str = "scripted:hello"
-    """The model of tasks that name none."""
-    policy: Path | None = None
-    """The policy file; None: ``policy.toml`` in the data directory."""
-    workers: int = Field(default=4, ge=1, le=256)
-    """Tasks that are acted for at once."""
-    approvers: str = "requester"
-    """Who decides: requester, not_requester, or ``role:NAME``."""
-    insecure_bind: bool = False
-    """Bind to an address other than loopback without TLS in front."""
+    data_dir: Path = _setting(..., "Holds the store, the policy, the workspace and the admin's token.")
+    host: str = _setting("127.0.0.1", "The address to listen on; only loopback without `insecure_bind`.")
+    port: int = _setting(8765, "The port to listen on; 0: any free port.", ge=0, le=65535)
+    public_url: str = _setting(
+        "",
+        "Where the computers in the game reach this server, such as `http://192.168.1.5:8765`; "
+        "empty: the address that it listens on.",
+    )
+    insecure_bind: bool = _setting(False, "Listen on an address other than loopback without TLS in front.")
+    store: str = _setting("", "A store URL; empty: SQLite in the data directory.")
+    bus: str = _setting("local:", "A bus URL.")
+    policy: Path | None = _setting(None, "The policy file; not set: `policy.toml` in the data directory.")
+    approvers: str = _setting("requester", "Who decides: `requester`, `not_requester` or `role:NAME`.")
+    workers: int = _setting(4, "Tasks that are acted for at once.", ge=1, le=256)
+    max_steps: int = _setting(20, "Replies of the model at most, for tasks that name none.", ge=1, le=1000)
+    max_wall_s: float = _setting(
+        0.0,
+        "Working time at most, waiting for people not counted, for tasks that name none; 0: no limit.",
+        "s",
+        ge=0,
+        le=604_800,
+        allow_inf_nan=False,
+    )
+    max_tokens: int = _setting(
+        0, "Tokens in and out at most, for tasks that name none; 0: no limit.", "tokens", ge=0, le=100_000_000
+    )
+    model: str = _setting("scripted:hello", "The model of tasks that name none.")
+    ollama_url: str = _setting(
+        "",
+        "Where Ollama listens, such as `http://127.0.0.1:11434`; empty: as OLLAMA_HOST says, or port 11434 here.",
+    )
+    num_ctx: int = _setting(
+        8192, "Ollama: the window, prompt and reply together. Another value loads the model anew.", "tokens", ge=1024
+    )
+    num_predict: int = _setting(2048, "Ollama: a reply at most; less than `num_ctx`.", "tokens", ge=64)
+    temperature: float = _setting(0.2, "Ollama: how freely the model chooses its words.", ge=0, le=2)
+    seed: int = _setting(0, "Ollama: the same seed and the same messages give the same reply.", ge=0, le=2**31 - 1)
+    keep_alive: str = _setting("10m", "Ollama: how long an idle model stays loaded, such as `90s`, `10m` or `2h`.")
+    log_level: Literal["debug", "info", "warning", "error"] = _setting("info", "What the log tells, at least.")
+
+    @field_validator("keep_alive")
+    @classmethod
+    def _a_duration(cls, value: str) -> str:
+        if not _DURATION.fullmatch(value):
+            raise ValueError("it must be a number and s, m or h, such as 10m")
+        return value
+
+    @field_validator("public_url")
+    @classmethod
+    def _an_address(cls, value: str) -> str:
+        value = value.rstrip("/")
+        if value and not _ADDRESS.fullmatch(value):
+            raise ValueError("it must be http:// or https://, a host and perhaps a port, with no path")
+        return value
 
     @property
     def store_url(self) -> str:
@@ -67,26 +119,48 @@ def default_data_dir(environ: Mapping[str, str]) -> Path:
 
 
 def load_settings(flags: Mapping[str, Any], environ: Mapping[str, str]) -> Settings:
-    """The settings; a flag that is None was not given. Raises InvalidRequest naming what does not fit."""
-    names = set(Settings.model_fields)
-    chosen = {name: value for name, value in flags.items() if value is not None}
-    from_env = {name: environ[ENV_PREFIX + name.upper()] for name in names if environ.get(ENV_PREFIX + name.upper())}
-    data_dir = Path(chosen.get("data_dir") or from_env.get("data_dir") or default_data_dir(environ))
+    """The settings; a flag that is None was not given. Raises InvalidRequest naming what does not fit, and where."""
+    from_flags = {name: value for name, value in flags.items() if value is not None}
+    from_env = {name: text for name in Settings.model_fields if (text := environ.get(_variable(name)))}
+    data_dir = Path(from_flags.get("data_dir") or from_env.get("data_dir") or default_data_dir(environ))
+    path = data_dir / CONFIG_NAME
+    from_file = _config(path)
     try:
-        return Settings.model_validate({**_config(data_dir / CONFIG_NAME), **from_env, **chosen, "data_dir": data_dir})
+        return Settings.model_validate({**from_file, **from_env, **from_flags, "data_dir": data_dir})
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        name = ".".join(str(part) for part in first["loc"])
+        name = str(error.errors(include_url=False)[0]["loc"][0])
+        source = f"--{name.replace('_', '-')}" if name in from_flags else _variable(name)
+        in_file = name not in from_flags and name not in from_env
         raise InvalidRequest(
-            f"The setting {name} does not fit: {first['msg']}.",
-            remedy=f"Look at --{name.replace('_', '-')}, {ENV_PREFIX}{name.upper()} and {data_dir / CONFIG_NAME}.",
+            f"The setting {name} does not fit: {plain(error, 'it')}.",
+            remedy=f"Change {name} in {path}." if in_file else f"Change {source}.",
         ) from None
 
 
+def _variable(name: str) -> str:
+    return ENV_PREFIX + name.upper()
+
+
 def _config(path: Path) -> dict[str, Any]:
+    """What the file says. Raises InvalidRequest for a broken file, an unknown key, and the directory it is in."""
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        found = tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
         raise InvalidRequest(f"{path} cannot be read: {error}.", remedy="Mend it or take it away.") from None
+    known = set(Settings.model_fields) - {"data_dir"}
+    for name in found:
+        if name == "data_dir":
+            raise InvalidRequest(
+                f"{path} names a data_dir, and it is found there.",
+                remedy=f"Take the line out; use --data-dir or {ENV_PREFIX}DATA_DIR.",
+            )
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            meant = f"Did you mean {near[0]}? " if near else ""
+            raise InvalidRequest(
+                f"{path} has the key {name!r}, and there is no such setting.",
+                remedy=f"{meant}docs/settings.md lists them.",
+            )
+    return found

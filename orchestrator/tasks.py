@@ -19,7 +19,7 @@ from orchestrator.core.approval import (
     request_digest,
 )
 from orchestrator.core.commands import Answer, Cancel, Command, Decide, decide
-from orchestrator.core.errors import Conflict, Forbidden, NotFound
+from orchestrator.core.errors import Conflict, Forbidden, NotFound, TaskEnded
 from orchestrator.core.facts import CallId, Fact, OnReject, QuestionId, RequestId, TaskId
 from orchestrator.core.fold import fold, preview
 from orchestrator.core.items import Actor, AgentTaskItem, Draft, ItemId
@@ -29,6 +29,11 @@ from orchestrator.core.task import AgentTask, Phase, TaskStatus
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Bus, Clock, Identity, RequestAuthorizer, Store, TaskRow
 
+EARLIER_TASKS = 5
+"""How many earlier tasks of its session a follow-up is told of: enough to be meant by "it" and "the other one"."""
+_EARLIER_CHARS = 1000
+_ALL = 100_000
+"""More tasks than any node has open."""
 _POLL_S = 5.0
 """How long a watcher trusts the bus: a lost hint costs at most this much."""
 
@@ -90,12 +95,18 @@ class TaskService:
         computers: Sequence[ComputerId] = (),
         model: str,
         max_steps: int = 20,
+        max_wall_s: float = 0.0,
+        max_tokens: int = 0,
         priority: int = 0,
         session_id: str = "",
         on_reject: OnReject = "cancel",
     ) -> AgentTask:
-        """A new task in the queue."""
+        """A new task in the queue; one of a session is told how the session's earlier tasks ended.
+
+        Raises Forbidden for a session of somebody else.
+        """
         task_id = new_task_id()
+        earlier = await self._earlier(session_id, user) if session_id else ()
         fact = facts.TaskSubmitted(
             prompt=prompt,
             user_id=user.name,
@@ -103,7 +114,10 @@ class TaskService:
             computers=tuple(computers),
             model=model,
             max_steps=max_steps,
+            max_wall_s=max_wall_s,
+            max_tokens=max_tokens,
             priority=priority,
+            earlier=earlier,
             tag=secrets.token_hex(4),
             on_reject=on_reject,
         )
@@ -133,6 +147,42 @@ class TaskService:
             raise Forbidden("Only the one who submitted a task, or an admin, cancels it.")
         after, _ = await self._command(task, Cancel(reason=reason or f"canceled by {by.name}"), person(by))
         return after
+
+    async def stop_all(self, by: Identity, reason: str = "") -> list[TaskId]:
+        """Stop every task that is not over: all of them for an admin, else one's own; which were stopped."""
+        rows = [
+            row
+            for status in (TaskStatus.RUNNING, TaskStatus.PAUSED, TaskStatus.QUEUED)
+            for row in await self.store.list_tasks(status=status, limit=_ALL)
+            if "admin" in by.roles or row.user_id == by.name
+        ]
+        stopped = await asyncio.gather(*(self._stop(row.task_id, by, reason) for row in rows))
+        return [task_id for task_id in stopped if task_id is not None]
+
+    async def _stop(self, task_id: TaskId, by: Identity, reason: str) -> TaskId | None:
+        try:
+            await self.cancel(task_id, by, reason or f"stopped by {by.name}")
+        except TaskEnded:
+            return None
+        return task_id
+
+    async def _earlier(self, session_id: str, user: Identity) -> tuple[facts.EarlierTask, ...]:
+        """How the last ended tasks of a session ended, oldest first. Raises Forbidden."""
+        rows = await self.store.list_tasks(session_id=session_id, limit=4 * EARLIER_TASKS)
+        if any(row.user_id != user.name for row in rows):
+            raise Forbidden("This session is somebody else's.", remedy="Leave session_id out to begin one of your own.")
+        over = [row for row in rows if row.status in (TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.CANCELED)]
+        loaded = [await self.store.load(row.task_id) for row in over[:EARLIER_TASKS]]
+        return tuple(
+            facts.EarlierTask(
+                task_id=task.task_id,
+                prompt=task.prompt[:_EARLIER_CHARS],
+                status=task.ended.status,
+                message=task.ended.message[:_EARLIER_CHARS],
+            )
+            for task in reversed(loaded)
+            if task is not None and task.ended is not None
+        )
 
     def must_decide(self, identity: Identity, task: AgentTask) -> None:
         """Raises Forbidden unless this identity may decide for the task."""

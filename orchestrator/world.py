@@ -5,8 +5,9 @@ that the bracket names; settling asks the computer what became of brackets whose
 nobody heard. A library call brings its own dependencies instead.
 """
 
+import logging
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,8 +21,22 @@ from orchestrator.ports import CallResult, Computers, Lease, Settlement, Store, 
 from orchestrator.tools.deps import CCAgentDeps
 from orchestrator.tools.registry import TOOL_REGISTRY
 
+logger = logging.getLogger(__name__)
+
+_TERMINATE_WITHIN_S = 5.0
+"""A computer that does not answer for so long is as good as away."""
 OUTCOME_UNKNOWN = "outcome_unknown"
 """The client's code for a change that failed half way and could not be taken back."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a call that succeeded came to."""
+
+    text: str
+    """What the model is told."""
+    after: Mapping[str, str] = field(default_factory=dict)
+    """Each changed path with its sha256 or ``absent`` now, where it is known."""
 
 
 @dataclass
@@ -48,11 +63,15 @@ class World:
         return PolicyContext(computer=computer, family=info.family if info else None)
 
     async def observe(self, record: CallRecord) -> Observed:
-        """What the call would touch, as it is now. Raises ToolFailed, ComputerAway, CallLost."""
+        """What the call would touch, as it is now; the bytes that it would change are in the store then.
+
+        Raises ToolFailed, ComputerAway, CallLost.
+        """
         tool = TOOL_REGISTRY[record.call.tool]
         if tool.observe is None:
             return Observed(state={})
         deps = self._deps(record, _Looking(self, record.call.computer))
+        deps.keep = self._keep
         return await tool.observe(deps, **_arguments(record))
 
     async def prepare(self, record: CallRecord, run_id: RunId) -> None:
@@ -63,9 +82,27 @@ class World:
             deps.run_id = run_id
             await tool.prepare(deps, **_arguments(record))
 
-    async def run(self, task: AgentTask, record: CallRecord) -> str:
-        """Do the started call, once. Raises ToolFailed, ComputerFailed, ComputerAway, CallVoid, CallLost."""
-        return await self._perform(record, _Doing(self, task, record))
+    async def run(
+        self,
+        task: AgentTask,
+        record: CallRecord,
+        *,
+        timeout_s: float | None = None,
+        on_output: Callable[[int, bytes], None] | None = None,
+    ) -> Outcome:
+        """Do the started call, once; a program gets ``timeout_s`` seconds (None: the tools' own limit).
+
+        ``on_output``: as ``Computers.call`` has it.
+        Raises ToolFailed, ComputerFailed, ComputerAway, CallVoid, CallLost.
+        """
+        return await self._perform(record, _Doing(self, task, record, on_output), timeout_s)
+
+    async def terminate(self, computer: ComputerId, run_id: RunId) -> None:
+        """Stop a program that runs on a computer; one that cannot be stopped ends with its own time."""
+        try:
+            await _Looking(self, computer).call("terminate", {"run": run_id}, wait_s=_TERMINATE_WITHIN_S)
+        except OrchestratorError as error:
+            logger.info("run %s could not be stopped: %s", run_id, error)
 
     async def settle(
         self, computer: ComputerId | None, records: Sequence[CallRecord], lease: Lease
@@ -92,16 +129,23 @@ class World:
 
     # -- inside --------------------------------------------------------------------------
 
-    async def _perform(self, record: CallRecord, channel: "_Looking | _Doing | _Replaying") -> str:
+    async def _keep(self, content: bytes) -> None:
+        await self.store.put_blob(content)
+
+    async def _perform(
+        self, record: CallRecord, channel: "_Looking | _Doing | _Replaying", timeout_s: float | None = None
+    ) -> Outcome:
         deps = self._deps(record, channel)
+        deps.timeout_s = timeout_s if timeout_s is not None else deps.timeout_s
         deps.expected = record.before
         deps.encoding = record.observed.encoding if record.observed else None
         deps.run_id = record.run_id
-        return await TOOL_REGISTRY[record.call.tool].function(deps, **_arguments(record))
+        text = await TOOL_REGISTRY[record.call.tool].function(deps, **_arguments(record))
+        return Outcome(text, deps.after)
 
     def _deps(self, record: CallRecord, channel: "_Looking | _Doing | _Replaying | None") -> CCAgentDeps:
         if self.computers is None:
-            return replace(self.library)
+            return replace(self.library, after={})
         return CCAgentDeps(mode="live", ws_client=channel, workspace=self.workspace, computer=record.call.computer)
 
     async def _settle_here(self, record: CallRecord) -> facts.ToolSettled:
@@ -124,14 +168,14 @@ class World:
         if answer.result is None:
             return _lost(record, answer)
         try:
-            text = await self._perform(record, _Replaying(answer.result))
+            outcome = await self._perform(record, _Replaying(answer.result))
         except ComputerFailed as error:
             if error.reason == OUTCOME_UNKNOWN:
                 return _settled(record, "unknown", reason=error.message)
             return _settled(record, "finished", ok=False, text=str(error), code=error.reason)
         except ToolFailed as error:
             return _settled(record, "finished", ok=False, text=str(error))
-        return _settled(record, "finished", ok=True, text=text)
+        return _settled(record, "finished", ok=True, text=outcome.text, after=dict(outcome.after))
 
 
 _JOURNAL_LOST = "The computer lost its journal, or an older one was put back: nobody knows whether this ran."
@@ -209,6 +253,7 @@ class _Doing:
     world: World
     task: AgentTask
     record: CallRecord
+    on_output: Callable[[int, bytes], None] | None = None
     used: bool = False
 
     async def call(
@@ -227,6 +272,7 @@ class _Doing:
             params=params,
             body=body,
             wait_s=wait_s,
+            on_output=self.on_output,
         )
 
 

@@ -144,7 +144,7 @@ def _build(extras: "Sequence[str]") -> None:
     VENV.mkdir(exist_ok=True)
     _write_stamp("building", every)
     LOG.write_text("", encoding="utf-8")
-    what = f"{ROOT}[{','.join(every)}]"
+    what = f"{ROOT}[{','.join(every)}]" if every else str(ROOT)
     if not (uv and _with_uv(uv, fresh, what)):
         _with_pip(what)
     _write_stamp("ready", every)

@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 EVERYTHING = frozenset({"*"})
 ADAPTERS = frozenset({"core", "ports"})
+SCREEN = frozenset({"core", "client", "progress", "rendering"})
 
 ROOMS: dict[str, frozenset[str]] = {
     # what is pure
@@ -39,13 +40,17 @@ ROOMS: dict[str, frozenset[str]] = {
     # what stands beside
     "settings": frozenset({"core"}),
     "metrics": frozenset({"core"}),
-    "client": frozenset({"core"}),
+    "client": frozenset({"core", "settings"}),
+    "rendering": frozenset({"core"}),
+    "progress": frozenset({"core", "client", "rendering"}),
     "console": frozenset({"core", "client"}),
     "demo": frozenset({"core", "client", "console"}),
+    "following": SCREEN | {"console"},
+    "interactive": SCREEN | {"following"},
     # what people start
     "app": EVERYTHING,
     "test_server": EVERYTHING,
-    "cli": frozenset({"core", "client", "console", "demo", "settings"}),
+    "cli": SCREEN | {"console", "demo", "following", "interactive", "settings"},
     "tui": frozenset({"client", "settings"}),
     # the other side of the wire
     "cc_client": frozenset(),
@@ -72,7 +77,7 @@ IMPURE_CALLS = frozenset({"now", "utcnow", "today", "uuid1", "uuid4", "getnode",
 
 OTHERS_LIBRARIES: dict[str, frozenset[str]] = {
     "ports": PURE_PACKAGES,
-    "metrics": PURE_PACKAGES,
+    "metrics": PURE_PACKAGES | {"prometheus_client"},
     "settings": PURE_PACKAGES,
     "client": PURE_PACKAGES | {"anyio", "httpx2", "websockets"},
 }

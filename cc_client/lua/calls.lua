@@ -37,8 +37,24 @@ local function answer(self, header, body, body_sha256)
   end
 end
 
-local function refuse(self, call, code, message)
+--- Says that a call never ran and never will.
+function Calls:refuse(call, code, message)
   answer(self, { type = "call_refused", call_id = call.call_id, code = code, message = message })
+end
+
+--- Tells what a running program wrote, if somebody listens.
+local function send_output(self, id, offset, text)
+  if self.session then
+    local described = { offset = offset, total = offset + #text, sha256 = sha256.hex(text) }
+    self.session:send_frame({ type = "output", call_id = id }, text, described)
+  end
+end
+
+--- Whether an outcome is still in memory whose body is over one frame.
+function Calls:has_large_result(id)
+  local kept, entry = self.retained[id], self.journal.state.calls[id]
+  local is_over = entry and (entry.state == "ok" or entry.state == "failed")
+  return is_over and kept and kept.body and #kept.body > frame.MAX_BODY_BYTES or false
 end
 
 --- Sends what is retained of an outcome, or what the journal still knows of it.
@@ -137,7 +153,7 @@ end
 local function retain(self, call, outcome)
   local header = { ok = outcome.ok, code = outcome.code, data = outcome.data }
   header.message = outcome.message and frame.short(outcome.message)
-  local hash = outcome.body and sha256.hex(outcome.body, Loop.pause)
+  local hash = outcome.body and (outcome.body_sha256 or sha256.hex(outcome.body, Loop.pause))
   self.retained[call.call_id] = { header = header, body = outcome.body, body_sha256 = hash }
 end
 
@@ -155,13 +171,15 @@ local function perform(self, call)
     return self.session and self.session:complain("bad_frame", sentence, call.call_id)
   end
   local plan = prepare(call)
+  -- What is not needed any more should not stay for as long as a program runs.
+  call.body = nil
   local started, code, message = start(self, call)
   forget_pending(self, call)
   if not started then
     if plan.swap then
       plan.swap:remove()
     end
-    return refuse(self, call, code, message)
+    return self:refuse(call, code, message)
   end
   answer(self, { type = "ack", call_id = call.call_id })
   local outcome = outcome_of(plan)
@@ -188,6 +206,11 @@ local function answer_again(self, call, entry)
   end
 end
 
+--- Whether a call is in the journal or being prepared.
+function Calls:knows(id)
+  return self.journal.state.calls[id] ~= nil or self.pending[id] ~= nil
+end
+
 --- Takes a call of the present session.
 function Calls:take(header, body)
   local entry = self.journal.state.calls[header.call_id]
@@ -196,7 +219,7 @@ function Calls:take(header, body)
   elseif self.pending[header.call_id] then
     return
   elseif self.pending_count >= MAX_PENDING then
-    return refuse(self, header, "busy", MAX_PENDING .. " calls are being prepared.")
+    return self:refuse(header, "busy", MAX_PENDING .. " calls are being prepared.")
   end
   local call = {
     call_id = header.call_id,
@@ -208,6 +231,12 @@ function Calls:take(header, body)
     body_sha256 = header.body and header.body.sha256,
     pause = Loop.pause,
     next_event = Loop.next_event,
+    wake = function()
+      self.loop:wake()
+    end,
+    output = function(offset, text)
+      send_output(self, header.call_id, offset, text)
+    end,
   }
   self.pending[call.call_id] = call
   self.pending_count = self.pending_count + 1
@@ -222,28 +251,32 @@ function Calls:session_ended()
   end
 end
 
+--- A call that was settled before it started never runs.
+function Calls:doom(id)
+  if self.pending[id] then
+    self.pending[id].doomed = true
+  end
+end
+
 local function settled_entry(self, id)
   local entry = self.journal.state.calls[id]
   if not entry then
-    -- Below the fence by now, or soon to be refused: it never ran and never will.
-    local pending = self.pending[id]
-    if pending then
-      pending.doomed = true
-    end
+    -- Doomed, or below the fence by now: it never ran and never will.
     return { call_id = id, state = "void" }
   elseif entry.state == "open" then
     return { call_id = id, state = "running" }
   elseif entry.state == "interrupted" or entry.state == "unknown" then
     return { call_id = id, state = entry.state }
   end
-  if self.retained[id] then
+  if self.retained[id] and not self:has_large_result(id) then
     self:send_result(id)
   end
   local ok = entry.state == "ok"
   return { call_id = id, state = "finished", ok = ok, code = entry.code, sha256 = entry.hash }
 end
 
---- What became of each id, for the body of `settled`; results still in memory are sent first.
+--- What became of each id, for the body of `settled`; results still in memory are sent first, but
+-- for those in parts, which the session has sent.
 function Calls:settle(ids)
   local list = {}
   for index, id in ipairs(ids) do

@@ -1,8 +1,9 @@
---- A wide terminal that nobody sees: what a program writes becomes lines of text.
+--- A wide terminal that nobody sees: what a program writes becomes lines of text, and a screen.
 --
 -- `print` wraps at the terminal's width, so it is wide. Moving to another row is a line break in the
 -- text, moving right on a row is blanks. The text is capped: its head and its tail are kept, and how
--- many bytes were left out between them is counted and said.
+-- many bytes were left out between them is counted and said. The last bytes are kept a second time
+-- for whoever follows the program while it runs.
 -- @module capture
 
 local Capture = {}
@@ -11,11 +12,34 @@ Capture.__index = Capture
 local WIDTH, HEIGHT = 200, 50
 --- With traceback and marker well under the 48 KiB of a body.
 local HEAD_BYTES, TAIL_BYTES = 16384, 16384
+--- What one look at a running program tells at most.
+local FRESH_BYTES = 4096
+--- Texts noted over a row before they are put in.
+local MAX_OVER = 32
 
 -- Text --------------------------------------------------------------------------------------------
 
+--- The last `limit` bytes of a list of texts as a list of one, and how many were left out.
+local function last_bytes(list, limit)
+  local text = table.concat(list)
+  local excess = math.max(0, #text - limit)
+  return { text:sub(excess + 1) }, excess
+end
+
+--- Keeps text for `take_fresh`, a list that is trimmed when it has doubled.
+local function add_fresh(self, text)
+  self.fresh[#self.fresh + 1] = text
+  self.fresh_bytes = self.fresh_bytes + #text
+  if self.fresh_bytes > 2 * FRESH_BYTES or #self.fresh > 1024 then
+    self.fresh = last_bytes(self.fresh, FRESH_BYTES)
+    self.fresh_bytes = #self.fresh[1]
+  end
+end
+
 --- Adds to the head until it is full, then to a tail that is trimmed when it has doubled.
 local function add(self, text)
+  self.total = self.total + #text
+  add_fresh(self, text)
   local room = HEAD_BYTES - self.head_bytes
   if room > 0 then
     self.head[#self.head + 1] = text:sub(1, room)
@@ -33,11 +57,8 @@ end
 
 --- Keeps the last bytes of the tail and counts the others as cut.
 function Capture:trim()
-  local tail = table.concat(self.tail)
-  local excess = math.max(0, #tail - TAIL_BYTES)
-  tail = tail:sub(excess + 1)
-  self.cut = self.cut + excess
-  self.tail, self.tail_bytes = { tail }, #tail
+  local tail, excess = last_bytes(self.tail, TAIL_BYTES)
+  self.tail, self.tail_bytes, self.cut = tail, #tail[1], self.cut + excess
 end
 
 --- Brings the text to the cursor's row and column before something is written there.
@@ -54,16 +75,6 @@ local function catch_up(self)
   end
 end
 
-local function put(self, text)
-  if text == "" then
-    return
-  end
-  catch_up(self)
-  add(self, text)
-  self.x = self.x + #text
-  self.column = self.x
-end
-
 --- The text so far and the number of bytes cut out of it; the cut is marked in the text.
 function Capture:text()
   if self.y > self.row then
@@ -75,19 +86,128 @@ function Capture:text()
   return table.concat(self.head) .. marker .. self.tail[1], self.cut
 end
 
+--- Whether something was written since `take_fresh`.
+function Capture:has_fresh()
+  return self.fresh_bytes > 0
+end
+
+--- What was written since the last time, at most its last 4096 bytes, and the offset where it begins.
+function Capture:take_fresh()
+  local text = last_bytes(self.fresh, FRESH_BYTES)[1]
+  self.fresh, self.fresh_bytes = {}, 0
+  return self.total - #text, text
+end
+
+-- Screen ------------------------------------------------------------------------------------------
+-- A row is `{text, fg, bg, over}`; `over` lists what was written over it since, `{x, text, fg, bg}`, and
+-- is put in only when somebody looks or it grows long: most rows scroll away unseen. Rows without `over`
+-- are never changed, so blank ones are shared. Row y is `rows[top + y]`: scrolling moves `top`.
+
+--- The digit that `blit` takes for a colour.
+local DIGIT = {}
+for index = 0, 15 do
+  DIGIT[2 ^ index] = ("%x"):format(index)
+end
+
+local function blank_row(self)
+  local fg, bg = DIGIT[self.TextColour], DIGIT[self.BackgroundColour]
+  if self.blank_key ~= fg .. bg then
+    self.blank_key = fg .. bg
+    self.blank = { (" "):rep(WIDTH), fg:rep(WIDTH), bg:rep(WIDTH) }
+  end
+  return self.blank
+end
+
+--- A row with what was written over it put in.
+local function flat(row)
+  for _, one in ipairs(row.over or {}) do
+    local x, text = one[1], one[2]
+    local first, last = math.max(1, x), math.min(WIDTH, x + #text - 1)
+    if last >= first then
+      local drawn = {}
+      for index = 1, 3 do
+        local over = one[index + 1]
+        over = #over == #text and over or over:rep(#text)
+        over = over:sub(first - x + 1, last - x + 1)
+        drawn[index] = row[index]:sub(1, first - 1) .. over .. row[index]:sub(last + 1)
+      end
+      row = drawn
+    end
+  end
+  return { row[1], row[2], row[3] }
+end
+
+--- Notes a text over the row of the cursor; a colour may be one digit for all of it.
+local function draw(self, text, fg, bg)
+  local row = self.rows[self.top + self.y]
+  if not row.over or #row.over >= MAX_OVER then
+    row = flat(row)
+    row.over = {}
+    self.rows[self.top + self.y] = row
+  end
+  if #text > WIDTH then
+    text = text:sub(1, self.x < 1 and 1 - self.x + WIDTH or WIDTH)
+    fg, bg = fg:sub(1, #text), bg:sub(1, #text)
+  end
+  row.over[#row.over + 1] = { self.x, text, fg, bg }
+end
+
+local function scroll(self, count)
+  local rows = {}
+  if count == 1 then
+    rows, self.top = self.rows, self.top + 1
+    rows[self.top] = nil
+    rows[self.top + HEIGHT] = blank_row(self)
+    return
+  end
+  for y = 1, HEIGHT do
+    rows[y] = y + count >= 1 and self.rows[self.top + y + count] or blank_row(self)
+  end
+  self.rows, self.top = rows, 0
+end
+
+--- What the screen shows: `{width, height, x, y, blink, rows}`; rows as `blit` takes them.
+function Capture:screen()
+  local rows = {}
+  for y = 1, HEIGHT do
+    rows[y] = flat(self.rows[self.top + y])
+  end
+  local x = math.max(-WIDTH, math.min(2 * WIDTH, self.x))
+  return { width = WIDTH, height = HEIGHT, x = x, y = self.y, blink = self.blink, rows = rows }
+end
+
 -- Terminal ----------------------------------------------------------------------------------------
+
+local function put(self, text, fg, bg)
+  if text == "" then
+    return
+  end
+  catch_up(self)
+  add(self, text)
+  draw(self, text, fg, bg)
+  self.x = self.x + #text
+  self.column = self.x
+end
+
+--- A whole number that counting with it does not carry away.
+local function whole(number)
+  number = math.floor(number)
+  return number ~= number and 1 or math.max(-1e6, math.min(1e6, number))
+end
 
 local function cursor_functions(self, terminal)
   function terminal.getCursorPos()
     return self.x, self.y
   end
   function terminal.setCursorPos(x, y)
-    self.x, self.y = math.floor(x), math.max(1, math.min(HEIGHT, math.floor(y)))
+    self.x, self.y = whole(x), math.max(1, math.min(HEIGHT, whole(y)))
   end
   function terminal.scroll(rows)
     -- The rows move up under the cursor, so the text's row does too. The bound keeps a wild
     -- number from becoming as many line breaks.
-    self.row = self.row - math.max(-HEIGHT, math.min(HEIGHT, math.floor(rows)))
+    rows = math.max(-HEIGHT, math.min(HEIGHT, whole(rows)))
+    self.row = self.row - rows
+    scroll(self, rows)
   end
   function terminal.getSize()
     return WIDTH, HEIGHT
@@ -102,13 +222,24 @@ end
 
 local function writing_functions(self, terminal)
   function terminal.write(text)
-    put(self, tostring(text))
+    text = tostring(text)
+    put(self, text, DIGIT[self.TextColour], DIGIT[self.BackgroundColour])
   end
-  function terminal.blit(text)
-    put(self, tostring(text))
+  function terminal.blit(text, fg, bg)
+    text, fg, bg = tostring(text), tostring(fg):lower(), tostring(bg):lower()
+    if #fg ~= #text or #bg ~= #text then
+      error("Arguments must be the same length", 2)
+    end
+    put(self, text, (fg:gsub("[^%x]", "0")), (bg:gsub("[^%x]", "f")))
   end
-  function terminal.clear() end
-  function terminal.clearLine() end
+  function terminal.clear()
+    for y = 1, HEIGHT do
+      self.rows[self.top + y] = blank_row(self)
+    end
+  end
+  function terminal.clearLine()
+    self.rows[self.top + self.y] = blank_row(self)
+  end
 end
 
 local function colour_functions(self, terminal)
@@ -121,7 +252,11 @@ local function colour_functions(self, terminal)
       return self[which]
     end)
     both_spellings("set" .. which, function(colour)
-      self[which] = colour
+      if not (colour >= 1 and colour < 65536) then
+        error("Colour out of range", 2)
+      end
+      -- Of several colours at once the game takes the highest.
+      self[which] = 2 ^ math.floor(math.log(colour, 2) + 1e-9)
     end)
   end
   both_spellings("isColour", function()
@@ -136,13 +271,15 @@ end
 --- A new capture; `capture.terminal` is what `term.redirect` takes.
 function Capture.new()
   local self = setmetatable({ head = {}, head_bytes = 0, tail = {}, tail_bytes = 0, cut = 0 }, Capture)
+  self.total, self.fresh, self.fresh_bytes = 0, {}, 0
   self.x, self.y, self.row, self.column, self.blink = 1, 1, 1, 1, false
   -- White on black, as numbers: the colours API may be changed by a program.
   self.TextColour, self.BackgroundColour = 1, 32768
-  self.terminal = {}
+  self.rows, self.top, self.terminal = {}, 0, {}
   cursor_functions(self, self.terminal)
   writing_functions(self, self.terminal)
   colour_functions(self, self.terminal)
+  self.terminal.clear()
   return self
 end
 

@@ -43,52 +43,70 @@ local function read(path)
   return bytes
 end
 
-local function too_large(budget)
-  if budget.bytes > MAX_SNAPSHOT_BYTES or budget.entries > MAX_SNAPSHOT_ENTRIES then
+local function check_size(bytes)
+  if bytes > MAX_SNAPSHOT_BYTES then
     failure.raise("too_large", "There is too much below this path to hash it.")
   end
 end
 
 --- Adds every entry below `path` to `entries`, names relative to the top. The client's own
--- directory and other mounts are left out where `budget.skip` says so, else refused.
-local function walk(path, relative, entries, budget)
+-- directory and other mounts are left out where `skip` says so, else refused.
+local function walk(path, relative, entries, options)
   for _, name in ipairs(files.ask(fs.list, path)) do
     local full, below = paths.join(path, name), paths.join(relative, name)
     if paths.is_protected(full) or paths.is_mount(full) then
-      if not budget.skip then
+      if not options.skip then
         failure.raise("access_denied", "This directory holds the client's own files or another disk.")
       end
-    elseif files.ask(fs.isDir, full) then
-      entries[#entries + 1] = { path = below, kind = "directory" }
-      walk(full, below, entries, budget)
     else
-      local bytes = read(full)
-      entries[#entries + 1] = { path = below, kind = "file", bytes = bytes }
-      budget.bytes = budget.bytes + #bytes
+      local kind = files.ask(fs.isDir, full) and "directory" or "file"
+      entries[#entries + 1] = { path = below, kind = kind }
+      if #entries > options.max then
+        failure.raise("too_large", "There are more than " .. options.max .. " files below this path.")
+      elseif kind == "directory" then
+        walk(full, below, entries, options)
+      end
     end
-    budget.entries = #entries
-    too_large(budget)
-    budget.pause()
+    options.pause()
   end
 end
 
-local function tree(path, pause, skip)
+--- Every entry below a directory as `{path, kind}`, sorted by path bytes, `path` relative to it.
+-- @tparam string path
+-- @tparam table options `{pause, max, skip}`: `max` entries at most; `skip` leaves out the client's own
+-- files and other mounts instead of refusing
+function files.below(path, options)
   local entries = {}
-  walk(path, "", entries, { bytes = 0, entries = 0, pause = pause, skip = skip })
+  walk(path, "", entries, options)
   table.sort(entries, function(left, right)
     return left.path < right.path
   end)
   return entries
 end
 
-local function hash_tree(entries, pause)
+local function tree(path, pause, skip)
+  local entries = files.below(path, { pause = pause, max = MAX_SNAPSHOT_ENTRIES, skip = skip })
+  local size = 0
+  for _, entry in ipairs(entries) do
+    if entry.kind == "file" then
+      entry.bytes = read(paths.join(path, entry.path))
+      size = size + #entry.bytes
+      check_size(size)
+      pause()
+    end
+  end
+  return entries
+end
+
+--- The lines that the hash of a directory is taken over.
+local function manifest(entries, pause)
   local lines = {}
   for index, entry in ipairs(entries) do
     local hash = entry.bytes and sha256.hex(entry.bytes, pause) or "-"
     lines[index] = entry.path .. "\0" .. entry.kind .. "\0" .. hash .. "\n"
     pause()
   end
-  return sha256.hex(table.concat(lines), pause)
+  return table.concat(lines)
 end
 
 local function nothing() end
@@ -99,7 +117,7 @@ local function look(path, pause, skip)
   if kind == "file" then
     shot.bytes = read(path)
     shot.size = #shot.bytes
-    too_large({ bytes = shot.size, entries = 1 })
+    check_size(shot.size)
   elseif kind == "directory" then
     shot.entries = tree(path, pause, skip)
     shot.size = 0
@@ -111,13 +129,14 @@ end
 -- @tparam string path
 -- @tparam function pause called often; may yield
 -- @tparam ?boolean skip leave out the client's own files and other mounts instead of refusing
--- @return `{path, kind, hash, size?, bytes?, entries?}`
+-- @return `{path, kind, hash, size?, bytes?, entries?, manifest?}`
 function files.snapshot(path, pause, skip)
   local shot = look(path, pause, skip)
   if shot.kind == "file" then
     shot.hash = sha256.hex(shot.bytes, pause)
   elseif shot.kind == "directory" then
-    shot.hash = hash_tree(shot.entries, pause)
+    shot.manifest = manifest(shot.entries, pause)
+    shot.hash = sha256.hex(shot.manifest, pause)
   else
     shot.hash = files.ABSENT
   end

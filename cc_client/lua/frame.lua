@@ -2,7 +2,8 @@
 --
 -- docs/protocol.md sections 1.2 to 1.4 are the specification. What the server may send stands in
 -- one table below; whatever is not in it is refused here, so the session sees only sound messages.
--- The sha256 of a body is not checked here but by whoever uses it, in slices.
+-- The sha256 of a body is not checked here but by whoever uses it, in slices. A body over one frame
+-- comes in parts; transfers.lua puts them together.
 -- @module frame
 
 local json = require("json")
@@ -11,6 +12,8 @@ local frame = {}
 
 frame.MAX_HEADER_BYTES = 4096
 frame.MAX_BODY_BYTES = 49152
+--- What all frames of one body carry together.
+frame.MAX_WHOLE_BYTES = 2097152
 frame.MAX_FRAME_BYTES = frame.MAX_HEADER_BYTES + 1 + frame.MAX_BODY_BYTES
 
 -- The checks of a field --------------------------------------------------------------------------
@@ -45,12 +48,23 @@ function CHECKS.call_ids(value)
   return true
 end
 
-function CHECKS.body(value)
+local function describes_body(value)
   return CHECKS.object(value)
-    and value.offset == 0
+    and CHECKS.counter(value.offset)
     and CHECKS.counter(value.total)
+    and value.total <= frame.MAX_WHOLE_BYTES
     and type(value.sha256) == "string"
     and value.sha256:find("^" .. ("[0-9a-f]"):rep(64) .. "$") ~= nil
+end
+
+--- The whole body, or its first part.
+function CHECKS.body(value)
+  return describes_body(value) and value.offset == 0
+end
+
+--- A later part of a body.
+function CHECKS.part(value)
+  return describes_body(value) and value.offset > 0 and value.offset < value.total
 end
 
 --- What the server may send: field = check, with a trailing `?` where it may be left out.
@@ -67,6 +81,8 @@ local FROM_SERVER = {
   },
   settle = { number = "counter", call_ids = "call_ids" },
   result_ack = { call_id = "call_id", number = "counter" },
+  chunk = { call_id = "call_id", body = "part" },
+  chunk_ack = { call_id = "call_id", offset = "counter" },
   ping = { n = "counter" },
   error = { code = "text", message = "text", call_id = "call_id?", journal_seq = "counter?" },
 }
@@ -105,21 +121,24 @@ end
 
 --- One frame as bytes.
 -- @tparam table header the message; its `body` is filled in here
--- @tparam ?string body
--- @tparam ?string body_sha256 of the body, which the caller hashed in slices
+-- @tparam ?string bytes of the body that this frame carries
+-- @tparam ?table described `{offset, total, sha256}`
 -- @return the bytes, or nil and a sentence when a limit is passed
-function frame.encode(header, body, body_sha256)
-  if body then
-    if #body > frame.MAX_BODY_BYTES then
-      return nil, "The body has " .. #body .. " bytes, over " .. frame.MAX_BODY_BYTES .. "."
-    end
-    header.body = { offset = 0, total = #body, sha256 = body_sha256 }
+function frame.encode(header, bytes, described)
+  if bytes and #bytes > frame.MAX_BODY_BYTES then
+    return nil, "The body has " .. #bytes .. " bytes, over " .. frame.MAX_BODY_BYTES .. "."
   end
+  header.body = described
   local line = json.encode(header)
   if #line > frame.MAX_HEADER_BYTES then
     return nil, "The header has " .. #line .. " bytes, over " .. frame.MAX_HEADER_BYTES .. "."
   end
-  return line .. "\n" .. (body or "")
+  return line .. "\n" .. (bytes or "")
+end
+
+--- The bytes of a body that its frame carries: every frame but the last is full.
+local function part_bytes(described)
+  return described and math.min(described.total - described.offset, frame.MAX_BODY_BYTES) or 0
 end
 
 --- A message of the server as header and body; or nil, a sentence and a call id if one is known.
@@ -138,7 +157,7 @@ function frame.decode(message)
     return nil, what, call_id
   end
   local body = message:sub(newline + 1)
-  if #body ~= (header.body and header.body.total or 0) or #body > frame.MAX_BODY_BYTES then
+  if #body ~= part_bytes(header.body) then
     return nil, "The body has not the length that the header names.", call_id
   end
   return header, body

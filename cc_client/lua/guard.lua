@@ -2,10 +2,21 @@
 --
 -- After 7 s without a yield the mod throws one error; if that is caught in a loop, it switches the
 -- computer off and it stays off. So each coroutine of a program gets a count hook that throws first,
--- and goes on throwing at every instruction, which ends loops around `pcall` too. A hook does not
--- reach child coroutines, so while the program runs `coroutine.create` and `coroutine.wrap` are ours;
--- `parallel` and programs loaded by it find them there.
+-- and goes on throwing at every instruction, which ends loops around `pcall` too. While the program
+-- runs, some globals are ours, and whatever it loads finds them there:
+--
+-- * `coroutine.create`, `wrap` and `resume`, because a hook does not reach child coroutines, and a new
+--   one has time until its first hook: once the guard has struck, no other coroutine runs;
+-- * `xpcall`, because a message handler that is called from a hook runs without hooks: once the guard
+--   has struck, the program's handlers are passed over;
+-- * `debug`, without what sets hooks or reaches into the guard.
+--
+-- What it cannot stop: one long call of a function in C (`string.rep`, `string.find` with a bad
+-- pattern, `table.sort` of a huge list between two comparisons), because hooks run between
+-- instructions of Lua; thousands of `pcall` inside each other, each of which has to be left; and a
+-- program that means harm, as all share one computer.
 -- @module guard
+-- luacheck: globals coroutine _G.xpcall _G.debug
 
 local Guard = {}
 Guard.__index = Guard
@@ -14,31 +25,78 @@ Guard.__index = Guard
 local MAX_BUSY_MS = 4000
 --- Instructions between two looks at the clock.
 local HOOK_EVERY = 10000
+local TOO_LONG = "Too long without yielding"
+Guard.TOO_LONG = TOO_LONG
 
-local native_create, native_wrap = coroutine.create, coroutine.wrap
+local native_create, native_resume = coroutine.create, coroutine.resume
+local native_xpcall, native_debug = xpcall, debug
 local set_hook = debug and debug.sethook
 
-local function now_ms()
-  return os.epoch("utc")
+--- What a program gets as `debug`: hooks are the guard's, and nothing leads into its functions.
+local function program_debug()
+  if not native_debug then
+    return nil
+  end
+  local own = {}
+  for name, value in pairs(native_debug) do
+    own[name] = value
+  end
+  own.getupvalue, own.setupvalue, own.upvalueid, own.upvaluejoin, own.getregistry = nil, nil, nil, nil, nil
+  own.sethook = function() end
+  own.gethook = function() end
+  return own
 end
 
---- A guard for one program.
--- @tparam number deadline_ms when the program's whole time is over, on `os.epoch("utc")`
-function Guard.new(deadline_ms)
-  local self = setmetatable({ deadline_ms = deadline_ms, stop_at_ms = 0 }, Guard)
-  self.create = function(body)
-    return self:watch(native_create(body))
+local function check(self)
+  if self.tripped then
+    error(TOO_LONG, 3)
   end
-  self.wrap = function(body)
+end
+
+local function guarded_wrap(self)
+  return function(body)
     local co = self.create(body)
     return function(...)
-      local results = table.pack(coroutine.resume(co, ...))
+      check(self)
+      local results = table.pack(native_resume(co, ...))
       if not results[1] then
         error(results[2], 0)
       end
       return table.unpack(results, 2, results.n)
     end
   end
+end
+
+local function guarded_resume(self)
+  return function(...)
+    check(self)
+    return native_resume(...)
+  end
+end
+
+local function guarded_xpcall(self)
+  return function(body, handler, ...)
+    return native_xpcall(body, function(...)
+      if self.tripped then
+        return (...)
+      end
+      return handler(...)
+    end, ...)
+  end
+end
+
+--- A guard for one program.
+-- @tparam number deadline_ms when the program's whole time is over, on `os.epoch("utc")`
+function Guard.new(deadline_ms)
+  local self = setmetatable({ deadline_ms = deadline_ms, stop_at_ms = 0 }, Guard)
+  -- The clock of today: a program may change that of tomorrow.
+  self.epoch = os.epoch
+  self.create = function(body)
+    check(self)
+    return self:watch(native_create(body))
+  end
+  self.globals =
+    { self.create, guarded_wrap(self), guarded_resume(self), guarded_xpcall(self), program_debug() }
   return self
 end
 
@@ -53,30 +111,58 @@ function Guard:watch(co)
     return co
   end
   local function hook()
-    if not self.tripped then
-      local now = now_ms()
+    if not self.running then
+      -- Somebody else's turn: the program left this coroutine in another tab.
+      return
+    elseif not self.tripped then
+      local now = self.epoch("utc")
       if now < self.stop_at_ms then
         return
       end
       self.tripped = now >= self.deadline_ms and "deadline" or "busy"
     end
     set_hook(co, hook, "", 1)
-    error("Too long without yielding", 2)
+    error(TOO_LONG, 2)
   end
   set_hook(co, hook, "", HOOK_EVERY)
   return co
+end
+
+local function get_globals()
+  return { coroutine.create, coroutine.wrap, coroutine.resume, _G.xpcall, _G.debug }
+end
+
+--- In `_G`, which all programs see, not in the environment of the client.
+local function put_globals(globals)
+  coroutine.create, coroutine.wrap, coroutine.resume = globals[1], globals[2], globals[3]
+  _G.xpcall, _G.debug = globals[4], globals[5]
 end
 
 --- Resumes the program for at most as long as it may be busy; returns what `coroutine.resume` does.
 -- @tparam thread co the program's coroutine
 -- @tparam number grace_ms what it gets at least, even after its deadline
 function Guard:resume(co, grace_ms, ...)
-  local now = now_ms()
+  local now = self.epoch("utc")
   self.stop_at_ms = math.max(now + grace_ms, math.min(now + MAX_BUSY_MS, self.deadline_ms))
-  coroutine.create, coroutine.wrap = self.create, self.wrap
-  local results = table.pack(coroutine.resume(co, ...))
-  coroutine.create, coroutine.wrap = native_create, native_wrap
+  local before = get_globals()
+  put_globals(self.globals)
+  self.running = true
+  local results = table.pack(native_resume(co, ...))
+  self.running = false
+  -- What the program put in their place is made of ours, and waits for its next turn.
+  self.globals = get_globals()
+  put_globals(before)
   return table.unpack(results, 1, results.n)
+end
+
+--- The text of any value, made inside the guard: `__tostring` is the program's.
+function Guard:text(value, grace_ms)
+  if type(value) == "string" then
+    return value
+  end
+  self.tripped = nil
+  local ok, text = self:resume(self.create(tostring), grace_ms, value)
+  return ok and type(text) == "string" and text or "a " .. type(value)
 end
 
 return Guard

@@ -8,6 +8,9 @@
 local Loop = {}
 Loop.__index = Loop
 
+-- A program may put its own into the table.
+local native_create, native_resume = coroutine.create, coroutine.resume
+
 --- Our own event.
 Loop.SLICE = "cc_orchestrator_slice"
 --- A slice event that has not come for this long was dropped.
@@ -26,7 +29,8 @@ local function want_slice(self)
 end
 
 local function resume(self, job, ...)
-  local ok, waits_for, value = coroutine.resume(job.co, ...)
+  job.waits_for = nil
+  local ok, waits_for, value = native_resume(job.co, ...)
   if not ok then
     self.log("internal error: " .. tostring(waits_for))
   end
@@ -42,7 +46,7 @@ end
 
 --- Starts a job; it runs until it first waits.
 function Loop:spawn(body, ...)
-  local job = { co = coroutine.create(body) }
+  local job = { co = native_create(body) }
   self.jobs[job] = true
   resume(self, job, ...)
 end
@@ -55,7 +59,10 @@ local function resume_waiting(self, kind, ...)
     end
   end
   for _, job in ipairs(waiting) do
-    resume(self, job, ...)
+    -- One of those before may have woken it.
+    if job.waits_for == kind then
+      resume(self, job, ...)
+    end
   end
 end
 
@@ -84,6 +91,11 @@ function Loop:event(event)
   end
 end
 
+--- Makes the jobs that wait for events look again, now.
+function Loop:wake()
+  resume_waiting(self, "event", nil)
+end
+
 --- Called about once a second: wakes whoever waits for a time, and mends lost events.
 function Loop:tick()
   local now, due = os.epoch("utc"), {}
@@ -97,7 +109,7 @@ function Loop:tick()
   for _, job in ipairs(due) do
     resume(self, job)
   end
-  resume_waiting(self, "event", nil)
+  self:wake()
 end
 
 return Loop

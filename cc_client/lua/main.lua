@@ -12,11 +12,12 @@ local Link = require("link")
 local Loop = require("loop")
 local methods = require("methods")
 local nonce = require("nonce")
+local screen = require("screen")
 local Swap = require("swap")
 
 local main = {}
 
-main.VERSION = "0.1.0"
+main.VERSION = "0.2.0"
 local OLDEST = { 1, 95 }
 --- The first version that sends the header with the name of the protocol.
 local SUBPROTOCOL_SINCE = { 1, 97 }
@@ -42,7 +43,7 @@ local function family()
 end
 
 local function capabilities()
-  local list = {}
+  local list = { "chunks" }
   for name in pairs(methods) do
     list[#list + 1] = name
   end
@@ -144,6 +145,9 @@ local function serve(loop, link, journal)
   tick(clock, link, loop)
   while not journal.stopped do
     local event = table.pack(os.pullEventRaw())
+    if event[1] == "term_resize" then
+      screen.resize()
+    end
     if not link:event(event) then
       loop:event(event)
     end
@@ -163,6 +167,18 @@ local function run_client(log)
   return serve(loop, link, journal)
 end
 
+--- Runs the client and, beside it, the player's shell, which goes on without the client.
+local function run_beside_shell(log)
+  parallel.waitForAny(function()
+    printError(run_client(log))
+    while true do
+      os.pullEventRaw()
+    end
+  end, function()
+    shell.run("shell")
+  end)
+end
+
 --- Runs the client; returns only when it cannot go on, after saying why in one sentence.
 function main.run(...)
   local beside_shell = (...) == "--beside-shell"
@@ -171,20 +187,13 @@ function main.run(...)
       print(text)
     end
   end
-  if not beside_shell then
-    return printError(run_client(log))
+  screen.open()
+  if beside_shell then
+    run_beside_shell(log)
+  else
+    printError(run_client(log))
   end
-  local sentence
-  parallel.waitForAny(function()
-    sentence = run_client(log)
-    -- The player's shell goes on without the client.
-    printError(sentence)
-    while true do
-      os.pullEventRaw()
-    end
-  end, function()
-    shell.run("shell")
-  end)
+  screen.close()
 end
 
 return main

@@ -1,8 +1,9 @@
 --- Runs a program in its own coroutine under a capturing terminal, and says how it ended.
 --
 -- The bytes that were hashed are the bytes that run: they are never read a second time. The program
--- gets what the shell would give it (`shell`, `arg`, `require`). When its time is over it is sent
--- `terminate`, three times, and then left for good: a coroutine that is never resumed is dead.
+-- gets what the shell would give it (`shell`, `arg`, `require`). When its time is over, or somebody
+-- asks for its end, it is sent `terminate`, three times, and then left for good: a coroutine that is
+-- never resumed is dead.
 -- @module programs
 
 local Capture = require("capture")
@@ -12,11 +13,16 @@ local paths = require("paths")
 local programs = {}
 
 local TERMINATE_TRIES = 3
---- Between two tries: time for a program to clean up.
-local TERMINATE_EVERY_MS = 500
---- What a program may be busy with after `terminate`.
-local GRACE_MS = 500
+--- Between two tries: time for a program to clean up, and all of them within 0.8 s.
+local TERMINATE_EVERY_MS = 250
+--- What a program may be busy with at its deadline.
+local GRACE_MS = 250
+--- Between two looks at what a running program wrote.
+local OUTPUT_EVERY_MS = 500
 local MAX_TRACEBACK_BYTES = 8192
+
+--- The runs that are not over, by call id.
+local running = {}
 
 --- A program must not see what the player types, or dies of the player's Ctrl-T.
 local PRIVATE = {
@@ -64,6 +70,11 @@ end
 
 -- One run -----------------------------------------------------------------------------------------
 
+--- The time by the clock of the guard, which the program cannot change.
+local function now_ms(run)
+  return run.guard.epoch("utc")
+end
+
 --- Resumes the program with an event, its terminal in place; false when it is over.
 local function resume(run, ...)
   local previous = term.redirect(run.terminal)
@@ -79,18 +90,42 @@ local function resume(run, ...)
   return true
 end
 
-local function wants(run, name)
-  return not PRIVATE[name] and (run.filter == nil or run.filter == name)
+--- A timer of ours, which the program does not see.
+local function start_timer(run, seconds)
+  local timer = os.startTimer(seconds)
+  run.timers[timer] = true
+  return timer
+end
+
+local function wants(run, event)
+  local name = event[1]
+  local is_ours = PRIVATE[name] or name == "timer" and run.timers[event[2]]
+  return not is_ours and (run.filter == nil or run.filter == name)
+end
+
+--- Tells what the program wrote since the last time; when it is too early, a timer will come back.
+local function stream(run)
+  local now = now_ms(run)
+  if not run.capture:has_fresh() then
+    return
+  elseif now >= run.output_at_ms then
+    run.output_at_ms, run.output_timed = now + OUTPUT_EVERY_MS, false
+    run.output(run.capture:take_fresh())
+  elseif not run.output_timed then
+    run.output_timed = true
+    start_timer(run, (run.output_at_ms - now) / 1000)
+  end
 end
 
 --- Feeds events until the program is over or its time is.
 local function feed(run, next_event, ...)
   local going = resume(run, ...)
   while going do
+    stream(run)
     local event = next_event()
-    if os.epoch("utc") >= run.deadline_ms then
+    if run.stopping or now_ms(run) >= run.deadline_ms then
       return
-    elseif event and wants(run, event[1]) then
+    elseif event and wants(run, event) then
       going = resume(run, table.unpack(event, 1, event.n))
     end
   end
@@ -99,11 +134,14 @@ end
 --- Sends `terminate` and goes on feeding events for a while; true when that ended the program.
 local function terminate(run, next_event)
   local going = resume(run, "terminate")
-  local until_ms = os.epoch("utc") + TERMINATE_EVERY_MS
-  os.startTimer(TERMINATE_EVERY_MS / 1000)
-  while going and os.epoch("utc") < until_ms do
+  local until_ms = math.min(now_ms(run) + TERMINATE_EVERY_MS, run.guard.deadline_ms)
+  local timer = start_timer(run, TERMINATE_EVERY_MS / 1000)
+  while going and now_ms(run) < until_ms do
     local event = next_event()
-    if event and wants(run, event[1]) then
+    if event and event[1] == "timer" and event[2] == timer then
+      -- Timers go by ticks of the game, so this one may be early.
+      timer = start_timer(run, 0.05)
+    elseif event and wants(run, event) then
       going = resume(run, table.unpack(event, 1, event.n))
     end
   end
@@ -122,60 +160,99 @@ local function ending(run)
   if not alive then
     ok, value = false, ok
   end
-  if run.guard.tripped == "deadline" then
-    return "timed_out", trim_traceback(tostring(value))
-  elseif ok then
+  local tripped = run.guard.tripped
+  if ok and not tripped then
     return "returned", ""
+  elseif ok then
+    -- It went on without a coroutine of its own that the guard had stopped.
+    value = Guard.TOO_LONG
   end
-  return "error", trim_traceback(tostring(value))
+  local traceback = trim_traceback(run.guard:text(value, GRACE_MS))
+  return tripped == "deadline" and "timed_out" or "error", traceback
 end
 
 local function finish(run, next_event)
   if run.results then
     return ending(run)
   end
+  local how = run.stopping and "terminated" or "timed_out"
+  -- Busy or not, it has this long for all tries together.
+  run.guard.deadline_ms = now_ms(run) + TERMINATE_TRIES * TERMINATE_EVERY_MS
   for _ = 1, TERMINATE_TRIES do
     if terminate(run, next_event) then
-      local _, where = ending(run)
-      return "timed_out", where
+      local _, traceback = ending(run)
+      return how, traceback
     end
   end
   return "abandoned", ""
 end
 
 --- One sentence about an ending; nil when there is nothing to say.
-local function sentence(ended, traceback, timeout_s)
+local function sentence(run, ended, traceback, timeout_s)
+  local why = run.stopping and "The program was told to end"
+    or "The program did not end within " .. timeout_s .. " s"
   if ended == "error" then
     return traceback:match("^[^\n]*")
-  elseif ended == "timed_out" then
-    return "The program did not end within " .. timeout_s .. " s."
   elseif ended == "abandoned" then
-    return "The program did not end within " .. timeout_s .. " s, ignored terminate and was left."
+    return why .. ", ignored terminate and was left."
+  elseif ended ~= "returned" then
+    return why .. "."
   end
 end
 
+--- Lets a call be found by its id for as long as `body` works on it; returns what it returns.
+function programs.announced(id, body)
+  running[id] = {}
+  local ok, result = pcall(body)
+  running[id] = nil
+  if not ok then
+    error(result, 0)
+  end
+  return result
+end
+
 --- Runs a program to its end.
--- @tparam table program `{path, bytes, arguments, timeout_s}`
+-- @tparam table program `{path, bytes, arguments, timeout_s, id?, output?}`; `id` was announced, and
+-- `output(offset, text)` is told at most each 0.5 s what the program wrote
 -- @tparam function next_event waits for an event and returns it packed, or nil for a mere wake-up
 -- @treturn table `{ended, output, cut, traceback, message}`; the message is the first line of what
 -- went wrong
 function programs.run(program, next_event)
-  local capture = Capture.new()
-  local deadline_ms = os.epoch("utc") + program.timeout_s * 1000
+  local run = program.id and running[program.id] or {}
+  if run.stopping then
+    return { ended = "terminated", output = "", cut = 0, traceback = "", message = "It was not begun." }
+  end
   local main, why =
     load(program.bytes, "@/" .. program.path, "t", environment(program.path, program.arguments))
   if not main then
     return { ended = "error", output = "", cut = 0, traceback = why, message = why }
   end
-  local run = { deadline_ms = deadline_ms, guard = Guard.new(deadline_ms), terminal = capture.terminal }
+  run.deadline_ms = os.epoch("utc") + program.timeout_s * 1000
+  run.guard, run.capture, run.timers = Guard.new(run.deadline_ms), Capture.new(), {}
+  run.terminal, run.output, run.output_at_ms = run.capture.terminal, program.output or function() end, 0
   -- No Lua function of ours around it: the hook that stops a busy program would stop it too.
   run.co = run.guard.create(xpcall)
-  os.startTimer(program.timeout_s)
+  start_timer(run, program.timeout_s)
   feed(run, next_event, main, debug.traceback, table.unpack(program.arguments))
   local ended, traceback = finish(run, next_event)
-  local output, cut = capture:text()
-  local message = sentence(ended, traceback, program.timeout_s)
+  local output, cut = run.capture:text()
+  local message = sentence(run, ended, traceback, program.timeout_s)
   return { ended = ended, output = output, cut = cut, traceback = traceback, message = message }
+end
+
+--- Tells a running program to end, at the next event. False: no such program runs.
+function programs.stop(id)
+  local run = running[id]
+  if run then
+    run.stopping = true
+  end
+  return run ~= nil
+end
+
+--- What the screen of a running program shows, as `Capture:screen` says it; nil: no such program runs.
+function programs.screen(id)
+  local run = running[id]
+  return run and run.capture and run.capture:screen()
 end
 
 return programs

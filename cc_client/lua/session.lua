@@ -8,6 +8,7 @@
 local frame = require("frame")
 local json = require("json")
 local sha256 = require("sha256")
+local transfers = require("transfers")
 
 local Session = {}
 Session.__index = Session
@@ -26,28 +27,44 @@ function Session.new(link, computer, calls, journal, log)
   local self = { link = link, computer = computer, calls = calls, journal = journal, log = log }
   self.broken, self.silence_s, self.heard_ms = 0, SILENCE_S, os.epoch("utc")
   self.welcomed, self.over, self.refused = false, false, false
+  self.incoming = transfers.incoming()
+  self.outgoing = transfers.outgoing(function(...)
+    self:send_frame(...)
+  end)
   return setmetatable(self, Session)
 end
 
 -- Sending -----------------------------------------------------------------------------------------
 
---- Sends a message; when the socket is gone, the session is over.
-function Session:send(header, body, body_sha256)
+--- Sends one frame; when the socket is gone, the session is over.
+-- @tparam ?table described `{offset, total, sha256}` of the body, when there are bytes of one
+function Session:send_frame(header, bytes, described)
   if self.over then
     return
   end
   if header.type ~= "hello" and header.type ~= "error" then
     header.journal_seq = self.journal.state.seq
   end
-  local bytes, what = frame.encode(header, body, body_sha256)
-  if not bytes then
+  local message, what = frame.encode(header, bytes, described)
+  if not message then
     -- A path or sentence of escaped bytes was too long for the header: the outcome goes without.
     header.data, header.message = header.data and {}, frame.short(what)
-    bytes = frame.encode(header, body, body_sha256)
+    message = frame.encode(header, bytes, described)
   end
-  local ok, why = pcall(self.link.send, bytes)
+  local ok, why = pcall(self.link.send, message)
   if not ok then
     self:finish("cannot send: " .. tostring(why))
+  end
+end
+
+--- Sends a message, one with a large body in parts and when its turn comes.
+function Session:send(header, body, body_sha256)
+  if self.over then
+    return
+  elseif body and #body > frame.MAX_BODY_BYTES then
+    self.outgoing:add(header, body, body_sha256)
+  else
+    self:send_frame(header, body, body and { offset = 0, total = #body, sha256 = body_sha256 })
   end
 end
 
@@ -88,6 +105,7 @@ function Session:finish(why)
   end
   self.over = true
   self.log("connection ended: " .. why)
+  self.outgoing:close()
   self.calls:session_ended()
   pcall(self.link.close)
 end
@@ -107,6 +125,14 @@ local function raise_fence(self, number, forget_found)
     self:complain("journal_failed", why)
   end
   return ok
+end
+
+local function broken(self, code, what, call_id)
+  self.broken = self.broken + 1
+  self:complain(code, what, call_id)
+  if self.broken > MAX_BROKEN then
+    self:finish("too many broken frames")
+  end
 end
 
 local HANDLERS = {}
@@ -132,17 +158,68 @@ function HANDLERS.refused(self, message)
   self:finish("the orchestrator refused this computer")
 end
 
+--- A frame of a body in parts has come; also when nobody wants it any more.
+local function acknowledge_part(self, message, body)
+  local offset = message.body.offset + #body
+  self:send({ type = "chunk_ack", call_id = message.call_id, offset = offset })
+end
+
 function HANDLERS.call(self, message, body)
-  self.calls:take(message, body)
+  if not message.body or message.body.total == #body then
+    return self.calls:take(message, body)
+  end
+  acknowledge_part(self, message, body)
+  if self.calls:knows(message.call_id) then
+    self.calls:take(message, body)
+  elseif not self.incoming:begin(message, body) then
+    self.calls:refuse(message, "busy", "Too many calls are half here already.")
+  end
+end
+
+function HANDLERS.chunk(self, message, body)
+  acknowledge_part(self, message, body)
+  local call, whole = self.incoming:go_on(message, body)
+  if call then
+    self.calls:take(call, whole)
+  elseif whole then
+    broken(self, "bad_frame", whole, message.call_id)
+  end
+end
+
+function HANDLERS.chunk_ack(self, message)
+  self.outgoing:acknowledged(message.call_id, message.offset)
+end
+
+--- Answers a settle as soon as the results in parts that it speaks of have gone out.
+-- @tparam table queued ids whose results stand in the queue already
+local function answer_settle(self, message, queued)
+  local waits = false
+  for _, id in ipairs(message.call_ids) do
+    if not queued[id] and self.calls:has_large_result(id) then
+      queued[id], waits = true, true
+      if not self.outgoing:has(id) then
+        self.calls:send_result(id)
+      end
+    end
+  end
+  if waits then
+    return self.outgoing:after(function()
+      answer_settle(self, message, queued)
+    end)
+  end
+  local body = json.encode(json.array(self.calls:settle(message.call_ids)))
+  self:send({ type = "settled", number = message.number }, body, sha256.hex(body))
 end
 
 function HANDLERS.settle(self, message)
   if not raise_fence(self, message.number, false) then
     return
   end
-  local list = self.calls:settle(message.call_ids)
-  local body = json.encode(json.array(list))
-  self:send({ type = "settled", number = message.number }, body, sha256.hex(body))
+  for _, id in ipairs(message.call_ids) do
+    self.incoming:drop(id)
+    self.calls:doom(id)
+  end
+  answer_settle(self, message, {})
 end
 
 function HANDLERS.result_ack(self, message)
@@ -159,18 +236,13 @@ end
 --- An error is only logged: answering it could go on for ever.
 function HANDLERS.error(self, message)
   self.log("the orchestrator says " .. frame.short(message.code .. ": " .. message.message))
+  if message.call_id then
+    self.outgoing:drop(message.call_id)
+  end
 end
 
 --- What may come before welcome.
 local EARLY = { welcome = true, refused = true, ping = true, error = true }
-
-local function broken(self, code, what, call_id)
-  self.broken = self.broken + 1
-  self:complain(code, what, call_id)
-  if self.broken > MAX_BROKEN then
-    self:finish("too many broken frames")
-  end
-end
 
 --- Handles one message of the socket.
 function Session:receive(bytes, is_binary)
@@ -197,10 +269,12 @@ function Session:receive(bytes, is_binary)
   end
 end
 
---- Called about once a second: a server that is silent for too long is gone.
+--- Called about once a second: a server that is silent, or takes no parts, for too long is gone.
 function Session:tick()
   if os.epoch("utc") - self.heard_ms > self.silence_s * 1000 then
     self:finish("heard nothing for " .. self.silence_s .. " s")
+  elseif self.outgoing:is_stuck(self.silence_s * 1000) then
+    self:finish("no part was acknowledged for " .. self.silence_s .. " s")
   end
 end
 

@@ -6,19 +6,22 @@ another day, carries on from the journal.
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
 from orchestrator.actor.calls import BUSY_S, Calls
 from orchestrator.actor.gate import Gate
-from orchestrator.actor.journal import TaskJournal
+from orchestrator.actor.hints import Hints
+from orchestrator.actor.journal import TaskJournal, step_computers
 from orchestrator.actor.thinking import Thinking
+from orchestrator.actor.watch import Watch, ended_by, left_s, out_of_time
 from orchestrator.core import effects as todo
 from orchestrator.core.effects import next_effects
-from orchestrator.core.errors import CallLost, CallVoid, ComputerAway, Conflict
+from orchestrator.core.errors import CallLost, CallVoid, ComputerAway, ComputerClaimed, Conflict
 from orchestrator.core.policy import Policy
-from orchestrator.core.task import AgentTask
+from orchestrator.core.task import ACTIVE_PHASES, AgentTask
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import ChatModel, Lease
 from orchestrator.tasks import TaskService
@@ -57,16 +60,26 @@ class TaskActor:
         self._world = world
         self._journal = TaskJournal(lease, service, task)
         gate = Gate(self._journal, world, policy)
-        self._thinking = Thinking(self._journal, gate, model)
-        self._calls = Calls(self._journal, gate, world)
+        self._watch = Watch(service, lambda: self._journal.task)
+        hints = Hints(service.bus, task.task_id)
+        self._calls = Calls(self._journal, gate, world, self._watch, hints)
+        self._thinking = Thinking(self._journal, gate, model, self._watch, hints, self._calls.begin)
+        self._calls.next_step = self._thinking.ask_next
         self._gate = gate
         self._claimed = False
+        """Whether the computers of the present step are claimed by this very actor."""
         self._unheard = 0
-        self._may_hold = True
-        """Whether the store may have claims of this task: those of an actor that was killed count too."""
 
     async def run(self) -> AgentTask:
         """Act until the task waits or is over; the lease is given back. Raises LeaseLost."""
+        watching = asyncio.create_task(self._watch.run())
+        try:
+            return await self._act()
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+
+    async def _act(self) -> AgentTask:
         while True:
             try:
                 wait = await self._once()
@@ -78,24 +91,35 @@ class TaskActor:
 
     async def _once(self) -> Wait | None:
         """Perform what is to do now; None: there is more."""
-        effects = next_effects(self._journal.task, self._calls.mine)
+        task = self._journal.task
+        if task.phase in ACTIVE_PHASES and left_s(task, self._clock.now()) <= 0:
+            await self._journal.intend(*ended_by(out_of_time(task)))
+        effects = self._calls.begun() or next_effects(self._journal.task, self._calls.mine)
         if isinstance(effects[0], todo.Rest | todo.AwaitReview | todo.AwaitAnswer | todo.AwaitRuns):
             return Wait()
         away = [self._away(effect) for effect in effects]
         if None not in away:
             # Not claimed first: giving it back would wake the others that wait for it, and theirs this one.
             return Wait(computer=away[0])
-        blocked = await self._claim()
+        blocked = None if self._starts_looking(effects) else await self._claim()
         if blocked is not None:
             return Wait(computer=blocked)
+        outcomes = await self._perform_all(effects)
+        if not self._journal.task.calls:
+            self._claimed = False
+            await self._release()
+        waits = [outcome for outcome in outcomes if isinstance(outcome, Wait)]
+        return waits[0] if len(waits) == len(outcomes) else None
+
+    async def _perform_all(self, effects: tuple[todo.Effect, ...]) -> list[Wait | None]:
+        """Perform effects beside one another; what one raises is raised when all are through."""
+        if len(effects) == 1:
+            return [await self._perform(effects[0])]
         outcomes = await asyncio.gather(*(self._perform(effect) for effect in effects), return_exceptions=True)
         for outcome in outcomes:
             if isinstance(outcome, BaseException):
                 raise outcome
-        if not self._journal.task.calls:
-            await self._release()
-        waits = [outcome for outcome in outcomes if isinstance(outcome, Wait)]
-        return waits[0] if len(waits) == len(outcomes) else None
+        return [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
 
     async def _perform(self, effect: todo.Effect) -> Wait | None:
         try:
@@ -107,6 +131,8 @@ class TaskActor:
                 return Wait(computer=missing)
             self._unheard += 1
             return Wait(seconds=BUSY_S) if self._unheard > MAX_UNHEARD else None
+        except ComputerClaimed as claimed:
+            return Wait(computer=ComputerId(claimed.computer))
         except CallVoid as void:
             logger.info("task %s looks again soon: %s", self._journal.task.task_id, void)
             return Wait(seconds=BUSY_S)
@@ -149,30 +175,42 @@ class TaskActor:
 
     async def _claim(self) -> ComputerId | None:
         """Claim the computers of the present step; the answer is one that another task has."""
-        computers = sorted({one.call.computer for one in self._journal.task.calls if one.call.computer is not None})
+        computers = step_computers(self._journal.task)
         if not computers or self._claimed:
             return None
         blocked = await self._store.claim(self._journal.lease, computers)
         self._claimed = blocked is None
-        self._may_hold = self._may_hold or self._claimed
+        self._journal.claimed = self._journal.claimed or self._claimed
         return blocked
+
+    def _starts_looking(self, effects: tuple[todo.Effect, ...]) -> bool:
+        """Whether all there is to do is looking, which claims its computer as it starts."""
+        return all(
+            isinstance(effect, todo.RunTool) and not self._journal.record(effect.call_id).mutates for effect in effects
+        )
 
     async def _release(self) -> None:
         """Give the claims back, but never that of a computer on which a bracket is open."""
-        if self._may_hold:
+        if self._journal.claimed:
             task = self._journal.task
             keep = [one.call.computer for one in task.open_runs if one.call.computer is not None]
             await self._store.release_claims(self._journal.lease, keep)
-            self._claimed, self._may_hold = False, bool(keep)
+            self._claimed, self._journal.claimed = False, bool(keep)
 
     async def _sleep(self, wait: Wait) -> None:
         """Give the lease back. Raises Conflict when something came in meanwhile: nothing is lost."""
         await self._release()
         task = self._journal.task
-        due = self._clock.now() + timedelta(seconds=wait.seconds) if wait.seconds is not None else None
+        seconds = min(math.inf if wait.seconds is None else wait.seconds, self._left_s())
+        due = self._clock.now() + timedelta(seconds=max(0.0, seconds)) if seconds < math.inf else None
         await self._store.park(self._journal.lease, task.version, due=due, waiting_for=wait.computer)
         if wait.computer is not None and await self._came_back(wait.computer):
             await self._store.wake(task.task_id)
+
+    def _left_s(self) -> float:
+        """How long the task may sleep before its time is up, which must be noticed."""
+        task = self._journal.task
+        return left_s(task, self._clock.now()) if task.phase in ACTIVE_PHASES else math.inf
 
     async def _came_back(self, computer: ComputerId) -> bool:
         """Whether what was waited for came between the last look and the sleep."""

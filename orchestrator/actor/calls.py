@@ -1,11 +1,17 @@
 """Doing the calls of a step: a bracket around each, and a settle for what nobody heard of."""
 
-from dataclasses import dataclass, field, replace
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 
-from orchestrator.actor.gate import Gate
-from orchestrator.actor.journal import TaskJournal, of_computer
+from orchestrator.actor.gate import NOTHING, Gate
+from orchestrator.actor.hints import Hints
+from orchestrator.actor.journal import Follow, TaskJournal, nothing, of_computer
+from orchestrator.actor.watch import Watch
 from orchestrator.core import effects as todo
 from orchestrator.core import facts
+from orchestrator.core.effects import next_effects
 from orchestrator.core.errors import (
     CallVoid,
     ComputerAway,
@@ -15,9 +21,10 @@ from orchestrator.core.errors import (
     ToolFailed,
 )
 from orchestrator.core.facts import CallId, Observed, QuestionId
-from orchestrator.core.items import SYSTEM
-from orchestrator.core.task import CallRecord
-from orchestrator.core.wire import RunId
+from orchestrator.core.items import SYSTEM, Actor
+from orchestrator.core.policy import RUNNERS
+from orchestrator.core.task import AgentTask, CallRecord, Phase, changed
+from orchestrator.core.wire import ComputerId, RunId
 from orchestrator.tasks import new_request_id
 from orchestrator.world import OUTCOME_UNKNOWN, World
 
@@ -34,8 +41,16 @@ class Calls:
     journal: TaskJournal
     gate: Gate
     world: World
+    watch: Watch
+    hints: Hints
+    next_step: Follow = nothing
+    """What is recorded together with the outcome that ends a step."""
     mine: set[RunId] = field(default_factory=set)
     """Runs whose send or wait this actor owns: any other open bracket is an orphan."""
+    _begun: RunId | None = None
+    """A run whose start was recorded together with what led to it, and which nobody has carried out yet."""
+    _stopping: set[asyncio.Task[None]] = field(default_factory=set)
+    """Keeps what stops programs alive until it is done; asyncio holds tasks only weakly."""
 
     async def run(self, call_id: CallId) -> float | None:
         """Do one call; seconds to wait before it is tried again, or None. Raises ComputerAway, CallLost."""
@@ -44,15 +59,43 @@ class Calls:
             await self._speak(record)
             return None
         computer = record.call.computer
-        if computer is not None and not self.world.online(computer):
+        if self._away(computer):
             raise ComputerAway(f"Computer {computer} is not connected.")
+        if record.run_id is not None and record.run_id == self._begun:
+            return await self._carried_out(record, NOTHING, None)
         passed = await self.gate.pass_through(record)
         return None if passed is None else await self._bracket(record, *passed)
+
+    def begin(self, task: AgentTask) -> tuple[tuple[facts.Fact, Actor], ...]:
+        """The start of a look that is all there is to do now, to be recorded together with the call itself.
+
+        Nothing where somebody or something has to be asked first, and where the computer is away.
+        """
+        effects = next_effects(task, self.mine)
+        wanted = {effect.call_id for effect in effects if isinstance(effect, todo.RunTool)}
+        records = [record for record in task.calls if record.call_id in wanted and record.call.plugin_name != "people"]
+        if len(effects) > 1 or not records or self._away(records[0].call.computer):
+            return ()
+        (record,) = records
+        digest = self.gate.at_once(record)
+        if digest is None:
+            return ()
+        self._begun = record.next_run_id
+        return ((_started(record, NOTHING, digest), SYSTEM),)
+
+    def begun(self) -> tuple[todo.Effect, ...]:
+        """What :meth:`begin` began and nobody has carried out yet; nothing of a task that is over."""
+        task = self.journal.task
+        if self._begun is None or task.phase is Phase.ENDED:
+            return ()
+        return tuple(todo.RunTool(record.call_id) for record in task.open_runs if record.run_id == self._begun)
 
     async def settle(self, effect: todo.Settle) -> None:
         """Ask what became of orphans and record it. Raises ComputerAway, CallLost."""
         records = [self.journal.record(call_id) for call_id in effect.call_ids]
-        for answer in await self.world.settle(effect.computer, records, self.journal.lease):
+        with self.watch.stopping(lambda: self._terminate(records)):
+            answers = await self.world.settle(effect.computer, records, self.journal.lease)
+        for answer in answers:
             settled = self._given_up(answer)
             await self.journal.happened(settled, of_computer(effect.computer))
             await self.world.acknowledge(effect.computer, settled.run_id)
@@ -77,18 +120,26 @@ class Calls:
         await self.journal.intend(asked)
 
     async def _bracket(self, record: CallRecord, observed: Observed, digest: str) -> float | None:
-        run_id, computer = record.next_run_id, record.call.computer
+        run_id = record.next_run_id
         unprepared = await self._prepare(record, run_id)
-        started = facts.ToolStarted(
-            call_id=record.call_id, run_id=run_id, computer=computer, action_digest=digest, before=observed.state
-        )
         self.mine.add(run_id)
         try:
-            await self.journal.intend(started, number_for=computer)
-            record = replace(self.journal.record(record.call_id), observed=observed)
-            return await self._inside(record, run_id, unprepared)
+            await self.journal.intend(_started(record, observed, digest))
+            return await self._carried_out(self.journal.record(record.call_id), observed, unprepared)
         finally:
             self.mine.discard(run_id)
+
+    async def _carried_out(
+        self, record: CallRecord, observed: Observed, unprepared: OrchestratorError | None
+    ) -> float | None:
+        """Do what a bracket that is recorded names."""
+        assert record.run_id is not None, "only what was started is carried out"
+        self._begun = None
+        self.mine.add(record.run_id)
+        try:
+            return await self._inside(changed(record, observed=observed), record.run_id, unprepared)
+        finally:
+            self.mine.discard(record.run_id)
 
     async def _prepare(self, record: CallRecord, run_id: RunId) -> OrchestratorError | None:
         try:
@@ -101,7 +152,9 @@ class Calls:
         try:
             if unprepared is not None:
                 raise unprepared
-            text = await self.world.run(self.journal.task, record)
+            told = partial(self.hints.output, record.call_id)
+            with self.watch.stopping(lambda: self._terminate([record])):
+                outcome = await self.world.run(self.journal.task, record, on_output=told)
         except (CallVoid, ComputerAway) as void:
             return await self._void(record, run_id, void)
         except ComputerFailed as error:
@@ -109,7 +162,7 @@ class Calls:
         except (ToolFailed, InvalidRequest) as error:
             await self._finished(record, run_id, ok=False, text=str(error), code=error.code)
         else:
-            await self._finished(record, run_id, ok=True, text=text)
+            await self._finished(record, run_id, ok=True, text=outcome.text, after=outcome.after)
         await self.world.acknowledge(record.call.computer, run_id)
         return None
 
@@ -131,7 +184,38 @@ class Calls:
         await self.journal.happened(unknown, of_computer(record.call.computer))
 
     async def _finished(
-        self, record: CallRecord, run_id: RunId, *, ok: bool, text: str, code: str | None = None
+        self,
+        record: CallRecord,
+        run_id: RunId,
+        *,
+        ok: bool,
+        text: str,
+        code: str | None = None,
+        after: Mapping[str, str] | None = None,
     ) -> None:
-        finished = facts.ToolFinished(call_id=record.call_id, run_id=run_id, ok=ok, code=code, text=text)
-        await self.journal.happened(finished, of_computer(record.call.computer))
+        finished = facts.ToolFinished(
+            call_id=record.call_id, run_id=run_id, ok=ok, code=code, text=text, after=dict(after or {})
+        )
+        await self.journal.happened(finished, of_computer(record.call.computer), follow=self.next_step)
+
+    def _away(self, computer: ComputerId | None) -> bool:
+        return computer is not None and not self.world.online(computer)
+
+    def _terminate(self, records: Sequence[CallRecord]) -> None:
+        """Stop the programs of a task that is over; how each ended is still waited for."""
+        for record in records:
+            if record.call.tool in RUNNERS and record.call.computer is not None and record.run_id is not None:
+                stopping = asyncio.create_task(self.world.terminate(record.call.computer, record.run_id))
+                self._stopping.add(stopping)
+                stopping.add_done_callback(self._stopping.discard)
+
+
+def _started(record: CallRecord, observed: Observed, digest: str) -> facts.ToolStarted:
+    return facts.ToolStarted(
+        call_id=record.call_id,
+        run_id=record.next_run_id,
+        computer=record.call.computer,
+        action_digest=digest,
+        before=observed.state,
+        directories=observed.directories,
+    )

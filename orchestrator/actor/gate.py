@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from orchestrator.actor.journal import TaskJournal
 from orchestrator.core import effects as todo
 from orchestrator.core import facts
-from orchestrator.core.approval import CallState, action_digest, call_digest
+from orchestrator.core.approval import OPEN_STATES, CallState, action_digest, call_digest
 from orchestrator.core.errors import ComputerFailed, InvalidRequest, ToolFailed
 from orchestrator.core.facts import Observed
 from orchestrator.core.policy import (
@@ -25,6 +25,8 @@ from orchestrator.tasks import new_request_id
 from orchestrator.tools.deps import ABSENT
 from orchestrator.world import World
 
+NOTHING = Observed(state={})
+"""What a call is bound to that nobody had to look at first."""
 _TWICE = "The same call stands twice in one reply; the first one counts."
 _REJECTED = "A person rejected this very call before; it is not asked again."
 _CHANGED = "What would run is no longer what was decided; it is shown again."
@@ -52,7 +54,9 @@ class Gate:
 
     def judge(self, call: facts.ToolCall, program: str | None = None) -> PolicyDecision:
         """The verdict on one call; ``program`` is what a run resolves to, once somebody has looked."""
-        context = self.world.context(call.computer).model_copy(update={"program": program})
+        context = self.world.context(call.computer)
+        if program is not None:
+            context = context.model_copy(update={"program": program})
         verdict = evaluate(FunctionCall(tool=call.tool, args=call.args), policy=self.policy(), context=context)
         if any(digest == call.call_digest for digest, _ in self.journal.task.rejections):
             return verdict.model_copy(update={"effect": Effect.DENY, "reason": _REJECTED})
@@ -65,6 +69,9 @@ class Gate:
             record = self.journal.record(call_id)
             observed = await self._look(record, unknown=effect.reason == "outcome_unknown")
             if observed is None:
+                return
+            if effect.reason == "approval" and self._will_never_be(record, observed):
+                await self._supersede(record, f"{observed.note} Write it first, or list the directory.")
                 return
             verdict = stricter(record.evaluation, self.judge(record.call, observed.program))
             if verdict.effect is Effect.DENY and effect.reason == "approval":
@@ -109,6 +116,23 @@ class Gate:
         )
         return None
 
+    def at_once(self, record: CallRecord) -> str | None:
+        """The digest under which a call that was judged just now may run unseen; None: it has to pass through."""
+        if record.mutates or record.evaluation.effect is not Effect.ALLOW:
+            return None
+        user_id = self.journal.task.user_id
+        return action_digest(
+            call=record.call.call_digest, user_id=user_id, observed=NOTHING, evaluation=record.evaluation
+        )
+
+    def _will_never_be(self, record: CallRecord, observed: Observed) -> bool:
+        """Whether a program is not there, and no call beside this one can still write it (S15)."""
+        others = (one for one in self.journal.task.calls if one.call_id != record.call_id)
+        may_come = any(
+            one.mutates and one.state in OPEN_STATES and one.call.computer == record.call.computer for one in others
+        )
+        return observed.program is None and _absent_program(record, observed) and not may_come
+
     async def _look(self, record: CallRecord, *, unknown: bool = False) -> Observed | None:
         """What the call would touch; None: it cannot work, and the model is told why before anybody is asked (S15).
 
@@ -131,7 +155,7 @@ class Gate:
         if record.observed is not None and not _absent_program(record, record.observed):
             return record.observed
         if not record.mutates:
-            return Observed(state={})
+            return NOTHING
         return await self._look(record)
 
     def _digest(self, record: CallRecord, observed: Observed, verdict: PolicyDecision) -> str:

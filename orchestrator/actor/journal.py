@@ -1,11 +1,12 @@
 """The task as its actor holds it: folded, leased, and appended to one item after the other."""
 
 import asyncio
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from orchestrator.core.errors import Conflict
-from orchestrator.core.facts import CallId, Fact
-from orchestrator.core.fold import can_follow, fold, preview
+from orchestrator.core.errors import ComputerClaimed, Conflict
+from orchestrator.core.facts import CallId, Fact, ToolStarted
+from orchestrator.core.fold import can_follow, fold, preview, sealed
 from orchestrator.core.items import SYSTEM, Actor, Draft
 from orchestrator.core.task import AgentTask, CallRecord
 from orchestrator.core.wire import ComputerId
@@ -15,9 +16,28 @@ from orchestrator.tasks import TaskService
 AGENT = Actor(kind="agent", id="model")
 
 
+Follow = Callable[[AgentTask], Sequence[tuple[Fact, Actor]]]
+"""What is to be recorded in one transaction with an outcome: intents decided on the task as it is after it."""
+
+
+def nothing(task: AgentTask) -> Sequence[tuple[Fact, Actor]]:
+    """An outcome that nothing follows at once."""
+    del task
+    return ()
+
+
 def of_computer(computer: ComputerId | None) -> Actor:
     """The computer, or this host, as the cause of an item."""
     return Actor(kind="computer", id=computer or "host")
+
+
+def step_computers(task: AgentTask) -> tuple[ComputerId, ...]:
+    """All computers that the present step touches: they are claimed together or not at all.
+
+    Two tasks that each hold one and want the other's would wait for ever: what has an open bracket
+    is not given back.
+    """
+    return tuple(sorted({record.call.computer for record in task.calls if record.call.computer is not None}))
 
 
 @dataclass
@@ -27,6 +47,8 @@ class TaskJournal:
     lease: Lease
     service: TaskService
     task: AgentTask
+    claimed: bool = True
+    """Whether the store may have claims of this task: those of an actor that was killed count too."""
     _appending: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def record(self, call_id: CallId) -> CallRecord:
@@ -36,24 +58,41 @@ class TaskJournal:
             raise Conflict(f"Call {call_id!r} is no longer of the present step.")
         return record
 
-    async def intend(self, *intents: Fact, actor: Actor = SYSTEM, number_for: ComputerId | None = None) -> None:
-        """Append at the folded version or not at all. Raises Conflict, LeaseLost."""
+    async def intend(self, *intents: Fact, actor: Actor = SYSTEM) -> None:
+        """Append at the folded version or not at all. Raises Conflict, LeaseLost, ComputerClaimed."""
         async with self._appending:
             drafts = [self.service.draft(fact, actor) for fact in intents]
-            await self._append(drafts, number_for=number_for)
+            await self._append(drafts, preview(self.task, drafts))
 
-    async def happened(self, fact: Fact, actor: Actor, *, blobs: tuple[bytes, ...] = ()) -> None:
+    async def happened(
+        self,
+        fact: Fact,
+        actor: Actor,
+        *,
+        blobs: tuple[bytes, ...] = (),
+        follow: Follow = nothing,
+        start: Follow = nothing,
+    ) -> None:
         """Append an outcome: again at the new version after a conflict, with the same item id.
 
-        It is dropped only where nothing waits for it any more, such as a reply to a task that has ended.
+        What follows it in the same transaction is decided anew each time: what it amounts to, then
+        the ``start`` of a call, which is left out where another task has the computer. The outcome
+        is dropped only where nothing waits for it any more, such as a reply to a task that has ended.
         """
         draft = self.service.draft(fact, actor)
         async with self._appending:
             while can_follow(self.task, fact):
+                drafts, after = [draft], preview(self.task, [draft])
+                for decided in (follow, start):
+                    for one, by in decided(after):
+                        drafts.append(self.service.draft(one, by))
+                        after = preview(after, drafts[-1:])
                 try:
-                    await self._append([draft], blobs=blobs)
+                    await self._append(drafts, after, blobs=blobs)
                 except Conflict:
                     await self._refold()
+                except ComputerClaimed:
+                    start = nothing
                 else:
                     return
 
@@ -66,18 +105,26 @@ class TaskJournal:
         newer = await self.service.store.read(self.task.task_id, self.task.version)
         self.task = fold(newer, self.task)
 
-    async def _append(
-        self, drafts: list[Draft], *, number_for: ComputerId | None = None, blobs: tuple[bytes, ...] = ()
-    ) -> None:
+    async def _append(self, drafts: list[Draft], after: AgentTask, *, blobs: tuple[bytes, ...] = ()) -> None:
+        """Append ``drafts``, with which the task will be as ``after``, but for what only the store knows.
+
+        With the start of a call the step has its computers; with its own end they are given back.
+        """
         task = self.task
+        started = next((one.fact for one in drafts if isinstance(one.fact, ToolStarted)), None)
+        claim = () if started is None else step_computers(after)
+        release = self.claimed and not after.calls
         items = await self.service.store.append(
             task.task_id,
             task.version,
             drafts,
-            status=preview(task, drafts).status,
+            status=after.status,
             token=self.lease.token,
-            number_for=number_for,
+            number_for=None if started is None else started.computer,
             blobs=blobs,
+            claim=claim,
+            release=release,
         )
-        self.task = fold(items, task)
+        self.claimed = (self.claimed or bool(claim)) and not release
+        self.task = sealed(after, items) if items[-1].version == after.version else fold(items, task)
         self.service.published(task.task_id, items)

@@ -1,21 +1,24 @@
 """Asking the model, and turning its reply into calls or an end."""
 
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from orchestrator.actor.gate import Gate
-from orchestrator.actor.journal import AGENT, TaskJournal
+from orchestrator.actor.hints import Hints
+from orchestrator.actor.journal import AGENT, Follow, TaskJournal
+from orchestrator.actor.watch import Stopped, Watch, ended_by, left_s, out_of_time
 from orchestrator.core import facts
 from orchestrator.core.approval import call_digest
 from orchestrator.core.errors import ModelFailed, ReplyRefused
 from orchestrator.core.facts import BlobRef
+from orchestrator.core.items import SYSTEM, Actor
 from orchestrator.core.policy import BUILT_IN_CATALOG
 from orchestrator.core.response import FinalResult, RequestedTool, read_reply
-from orchestrator.core.task import AgentTask
-from orchestrator.core.view import PROMPT_VERSION, view, view_digest
+from orchestrator.core.task import AgentTask, Phase
+from orchestrator.core.view import PROMPT_VERSION, View
 from orchestrator.core.wire import ComputerId, sha256_hex
-from orchestrator.ports import ChatMessage, ChatModel
+from orchestrator.ports import ChatMessage, ChatModel, ModelReply
 from orchestrator.tasks import new_call_id
 
 logger = logging.getLogger(__name__)
@@ -33,8 +36,17 @@ class Thinking:
     journal: TaskJournal
     gate: Gate
     model: ChatModel
+    watch: Watch
+    hints: Hints
+    begin: Follow
+    """What is recorded together with a call that may run at once."""
     texts: dict[str, str] = field(default_factory=dict)
     """Replies by sha256, for the view."""
+    _view: View | None = None
+    _sent: list[ChatMessage] = field(default_factory=list)
+    """The view's messages as the port takes them."""
+    _recorded_at: int = 0
+    """The version at which a request was recorded together with the outcome before it; 0: none is waiting."""
 
     async def ask(self, attempt: int) -> float | None:
         """Ask for the next reply and record it; seconds to wait before another attempt, or None.
@@ -42,48 +54,92 @@ class Thinking:
         Limits are checked here, before every request (hitl.md L3).
         """
         task = self.journal.task
-        reached = _limit(task)
-        if reached is not None:
-            await self._fail(reached)
+        if self._recorded_at != task.version:
+            reached = limit_of(task, self.journal.service.clock.now())
+            if reached is not None:
+                await self._fail(reached)
+                return None
+            await self._texts(task)
+            await self.journal.intend(self._request(task, attempt))
+        self._recorded_at = 0
+        task = self.journal.task
+        try:
+            reply = await self._generate(task)
+        except Exception as raised:  # noqa: BLE001 - a model is anybody's code: whatever it raises ends the task, honestly
+            error = raised if isinstance(raised, ModelFailed) else _defect(self.model.name, raised)
+            if task.attempt < MAX_ATTEMPTS and not error.lasting:
+                logger.warning("task %s: %s", task.task_id, error)
+                return 2.0**task.attempt
+            await self._fail(facts.LimitReached(limit="model_failed", detail=str(error)))
             return None
-        messages = view(task, await self._texts(task))
-        asked = facts.ModelAsked(
+        if reply is not None:
+            await self._replied(reply)
+        return None
+
+    def ask_next(self, task: AgentTask) -> tuple[tuple[facts.Fact, Actor], ...]:
+        """The request to the model that follows when a step is done, to be recorded with the step's last outcome."""
+        now = self.journal.service.clock.now()
+        if task.phase is not Phase.THINKING or self._missing(task) or limit_of(task, now) is not None:
+            return ()
+        request = self._request(task, 1)
+        self._recorded_at = task.version + 1
+        return ((request, SYSTEM),)
+
+    async def read(self, raw: BlobRef) -> None:
+        """Read a reply that was recorded and no more: the actor before this one did not come further."""
+        await self._text(raw)
+        for fact, actor in self._understood(self.journal.task):
+            await self.journal.intend(fact, actor=actor)
+
+    def _request(self, task: AgentTask, attempt: int) -> facts.ModelAsked:
+        """The request as it is recorded; the messages to send are those of the view by now."""
+        if self._view is None or not self._view.leads_to(task):
+            self._view = View(task)
+            self._sent = []
+        self._view.extend(task, self.texts)
+        self._sent.extend(ChatMessage(*message) for message in self._view.messages[len(self._sent) :])
+        return facts.ModelAsked(
             attempt=attempt,
             prompt_version=PROMPT_VERSION,
             policy_version=self.gate.policy().version,
-            view_digest=view_digest(messages),
+            view_digest=self._view.digest,
         )
-        await self.journal.intend(asked)
-        try:
-            reply = await self.model.reply([ChatMessage(role, content) for role, content in messages])
-        except Exception as raised:  # noqa: BLE001 - a model is anybody's code: whatever it raises ends the task, honestly
-            error = raised if isinstance(raised, ModelFailed) else _defect(self.model.name, raised)
-            if attempt < MAX_ATTEMPTS:
-                logger.warning("task %s: %s", task.task_id, error)
-                return 2.0**attempt
-            await self._fail(facts.LimitReached(limit="model_failed", detail=str(error)))
+
+    async def _generate(self, task: AgentTask) -> ModelReply | None:
+        """The model's reply; None: the task was over before it came, and the generation was stopped."""
+        if self.watch.over:
             return None
-        content = reply.text.encode("utf-8", "replace")
-        raw = BlobRef(sha256=sha256_hex(content), size=len(content))
-        replied = facts.ModelReplied(raw=raw, done_reason=reply.done_reason, usage=reply.usage)
-        await self.journal.happened(replied, AGENT, blobs=(content,))
+        hints = self.hints.reply(task.steps + 1)
+        left = max(1, task.max_tokens - task.tokens) if task.max_tokens else None
+        with Stopped() as stopped, self.watch.stopping(stopped.stop):
+            try:
+                return await self.model.reply(tuple(self._sent), on_text=hints, max_output_tokens=left)
+            finally:
+                hints.close()
         return None
 
-    async def read(self, raw: BlobRef) -> None:
-        """Read the reply: an end, calls with the policy's verdicts, or a refusal that tells the model why."""
-        text = await self._text(raw)
+    async def _replied(self, reply: ModelReply) -> None:
+        content = reply.text.encode("utf-8", "replace")
+        # Half a surrogate pair is no character: what was meant there nobody knows, so it counts as broken off.
+        done_reason = reply.done_reason if content.decode() == reply.text else "aborted"
+        raw = BlobRef(sha256=sha256_hex(content), size=len(content))
+        self.texts[raw.sha256] = content.decode()
+        replied = facts.ModelReplied(raw=raw, done_reason=done_reason, usage=reply.usage)
+        await self.journal.happened(replied, AGENT, blobs=(content,), follow=self._understood, start=self.begin)
+
+    def _understood(self, task: AgentTask) -> tuple[tuple[facts.Fact, Actor], ...]:
+        """What a reply amounts to: an end, calls with the policy's verdicts, or a refusal that tells the model why."""
+        if task.phase is not Phase.REPLIED or task.reply is None:
+            return ()
         try:
-            reply = read_reply(text, finish_reason=self.journal.task.done_reason)
+            reply = read_reply(self.texts[task.reply.sha256], finish_reason=task.done_reason)
             if isinstance(reply, FinalResult):
-                await self.journal.intend(_ended(reply, self.journal.task.evidence))
-                return
+                return ((_ended(reply, task.evidence), SYSTEM),)
             calls = tuple(self._call(index, wanted) for index, wanted in enumerate(reply.calls))
         except ReplyRefused as refused:
-            await self.journal.intend(facts.ReplyRefused(reason=refused.message))
-            return
+            return ((facts.ReplyRefused(reason=refused.message), SYSTEM),)
         verdicts = self.gate.judge_all(calls)
-        proposed = facts.CallsProposed(explanation=reply.explanation, calls=calls, evaluations=verdicts)
-        await self.journal.intend(proposed, actor=AGENT)
+        return ((facts.CallsProposed(explanation=reply.explanation, calls=calls, evaluations=verdicts), AGENT),)
 
     def _call(self, index: int, wanted: RequestedTool) -> facts.ToolCall:
         spec = BUILT_IN_CATALOG[wanted.tool]
@@ -105,10 +161,14 @@ class Thinking:
             return ComputerId(named)
         raise ReplyRefused(f"Name the computer of {tool}: one of {', '.join(computers)}.")
 
-    async def _texts(self, task: AgentTask) -> Mapping[str, str]:
-        for turn in task.turns:
-            await self._text(turn.raw)
-        return self.texts
+    async def _texts(self, task: AgentTask) -> None:
+        """Have every reply that the view still lacks."""
+        for raw in self._missing(task):
+            await self._text(raw)
+
+    def _missing(self, task: AgentTask) -> list[BlobRef]:
+        shown = self._view.turns if self._view is not None and self._view.leads_to(task) else 0
+        return [turn.raw for turn in task.turns[shown:] if turn.raw.sha256 not in self.texts]
 
     async def _text(self, raw: BlobRef) -> str:
         if raw.sha256 not in self.texts:
@@ -116,17 +176,22 @@ class Thinking:
         return self.texts[raw.sha256]
 
     async def _fail(self, reached: facts.LimitReached) -> None:
-        ended = facts.TaskEnded(status="Failed", status_reason=reached.limit, message=reached.detail)
-        await self.journal.intend(reached, ended)
+        await self.journal.intend(*ended_by(reached))
 
 
 def _defect(name: str, raised: Exception) -> ModelFailed:
     return ModelFailed(f"The model {name} met a defect: {type(raised).__name__}: {raised}")
 
 
-def _limit(task: AgentTask) -> facts.LimitReached | None:
+def limit_of(task: AgentTask, now: datetime) -> facts.LimitReached | None:
+    """The limit that forbids another request to the model; None: it may be asked."""
     if task.max_steps and task.steps >= task.max_steps:
         return facts.LimitReached(limit="max_steps", detail=f"The limit of {task.max_steps} steps was reached.")
+    if task.max_tokens and task.tokens >= task.max_tokens:
+        detail = f"The limit of {task.max_tokens} tokens was reached: {task.tokens} were used."
+        return facts.LimitReached(limit="max_tokens", detail=detail)
+    if left_s(task, now) <= 0:
+        return out_of_time(task)
     if task.refusals >= MAX_REFUSALS:
         detail = f"{task.refusals} replies in a row could not be read."
         return facts.LimitReached(limit="model_output", detail=detail)

@@ -138,6 +138,7 @@ def action_digest(*, call: str, user_id: str, observed: Observed, evaluation: Po
     """What a decision is bound to: the call, for whom, what was found, and the verdict with its rules.
 
     The policy's version is recorded but not part of it: a neutral edit costs no review (hitl.md B1, P15).
+    Nor is what follows from the call and the hashes, such as a file's encoding or that a place is a directory.
     """
     content = {
         "call": call,

@@ -10,16 +10,17 @@ DEFAULT_POLICY_TOML: Final = """\
 schema_version = 1
 unknown_tool = "deny"
 
+# cc_find shows lines of any file: whoever denies cc_read somewhere should deny or ask for cc_find, too.
 [[rules]]
 id = "looking"
 effect = "allow"
-tools = ["cc_read", "cc_list", "local_read", "send_status", "ask_user"]
+tools = ["cc_read", "cc_list", "cc_find", "local_read", "send_status", "ask_user"]
 reason = "Looking changes nothing."
 
 [[rules]]
 id = "changing"
 effect = "ask"
-tools = ["cc_write", "cc_delete", "local_write", "local_patch"]
+tools = ["cc_write", "cc_edit", "cc_move", "cc_mkdir", "cc_delete", "local_write", "local_patch"]
 reason = "A change of files is shown to a person first."
 
 [[rules]]
@@ -31,7 +32,7 @@ reason = "A program may do anything; a person decides."
 [[rules]]
 id = "boot-files"
 effect = "ask"
-tools = ["cc_write", "cc_delete"]
+tools = ["cc_write", "cc_edit", "cc_move", "cc_mkdir", "cc_delete"]
 paths = ["startup", "startup.lua", "startup/**", "disk*/startup", "disk*/startup.lua", "disk*/startup/**", ".settings"]
 risk = "high"
 reason = "It runs at every boot of the computer."
@@ -39,14 +40,14 @@ reason = "It runs at every boot of the computer."
 [[rules]]
 id = "rom"
 effect = "deny"
-tools = ["cc_write", "cc_delete"]
+tools = ["cc_write", "cc_edit", "cc_move", "cc_mkdir", "cc_delete"]
 paths = ["rom", "rom/**"]
 reason = "/rom is part of the game and read-only."
 
 [[rules]]
 id = "own-files"
 effect = "deny"
-tools = ["cc_read", "cc_list", "cc_write", "cc_delete", "cc_run_program"]
+tools = ["cc_read", "cc_list", "cc_write", "cc_edit", "cc_move", "cc_mkdir", "cc_delete", "cc_run_program"]
 paths = [".cc-orchestrator", ".cc-orchestrator/**", "disk*/.cc-orchestrator", "disk*/.cc-orchestrator/**"]
 risk = "critical"
 reason = "The client keeps its token and its journal there."
@@ -54,7 +55,7 @@ reason = "The client keeps its token and its journal there."
 [[rules]]
 id = "command-computers"
 effect = "deny"
-tools = ["cc_write", "cc_delete", "cc_run_program", "cc_shell"]
+tools = ["cc_write", "cc_edit", "cc_move", "cc_mkdir", "cc_delete", "cc_run_program", "cc_shell"]
 families = ["command"]
 risk = "critical"
 reason = "A command computer can change the whole world."

@@ -17,6 +17,7 @@ and, where somebody can do something about it, what to do next (``remedy``).
     ├── TaskEnded             the task is over and takes no more commands
     ├── Conflict              somebody appended first: fold again
     ├── LeaseLost             another actor owns the task: stop at once
+    ├── ComputerClaimed       another task works on the computer
     ├── StoreBusy             another process holds the store
     ├── NewerSchema           the record was written by a newer version
     ├── ComputerAway          the computer is not connected
@@ -134,6 +135,17 @@ class LeaseLost(OrchestratorError):
     http_status = 409
 
 
+class ComputerClaimed(OrchestratorError):
+    """Another task works on the computer; ``computer`` is its name. Wait until it is given back."""
+
+    code = "computer_claimed"
+    http_status = 409
+
+    def __init__(self, computer: str) -> None:
+        super().__init__(f"Another task works on computer {computer} now.")
+        self.computer = computer
+
+
 class StoreBusy(OrchestratorError):
     """Another process holds the store; the message names its pid."""
 
@@ -197,10 +209,17 @@ class ToolFailed(OrchestratorError):
 
 
 class ModelFailed(OrchestratorError):
-    """The model could not be asked; the message says why and what to do."""
+    """The model could not be asked; the message says why and what to do.
+
+    ``lasting``: asking again in a moment will not help, such as where the model is not installed.
+    """
 
     code = "model_failed"
     http_status = 502
+
+    def __init__(self, message: str, *, remedy: str = "", lasting: bool = False) -> None:
+        super().__init__(message, remedy=remedy)
+        self.lasting = lasting
 
 
 class HitlInterventionRequired(OrchestratorError):

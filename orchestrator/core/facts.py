@@ -255,6 +255,8 @@ class ToolSettled(Value):
     """Why it is void, interrupted or unknown; shown to the reviewer and, if it ends so, to the model."""
     code: str | None = None
     """Of a finished run that failed, the code as in ``tool_finished``; None otherwise."""
+    after: dict[str, str] = {}
+    """As in ``tool_finished``."""
 
 
 class QuestionAsked(Value):

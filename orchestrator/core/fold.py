@@ -11,7 +11,7 @@ from orchestrator.core.errors import InvalidDecision
 from orchestrator.core.facts import BlobRef, CallId
 from orchestrator.core.items import AgentTaskItem, Draft
 from orchestrator.core.policy import BUILT_IN_CATALOG, Effect
-from orchestrator.core.task import PHASE_TABLE, AgentTask, CallRecord, ClosedRequest, OpenRequest, Phase, Turn
+from orchestrator.core.task import PHASE_TABLE, AgentTask, CallRecord, ClosedRequest, OpenRequest, Phase, Turn, changed
 
 
 def fold(items: Iterable[AgentTaskItem], task: AgentTask | None = None) -> AgentTask:
@@ -26,19 +26,17 @@ def fold(items: Iterable[AgentTaskItem], task: AgentTask | None = None) -> Agent
 def preview(task: AgentTask, drafts: Sequence[Draft]) -> AgentTask:
     """The task as it would be with these drafts appended; hashes are left out."""
     for draft in drafts:
-        item = AgentTaskItem.model_construct(
-            item_id=draft.item_id,
-            task_id=task.task_id,
-            version=task.version + 1,
-            at=draft.at,
-            actor=draft.actor,
-            role="system",
-            prev_hash="",
-            hash="",
-            fact=draft.fact,
-        )
-        task = evolve(task, item)
+        task = _evolved(task, draft.fact, draft.at, draft.actor.id)
     return task
+
+
+def sealed(task: AgentTask, items: Sequence[AgentTaskItem]) -> AgentTask:
+    """A preview whose drafts are ``items`` now: with the hash, and with the numbers of the runs that were started."""
+    numbers = {item.fact.run_id: item.fact.number for item in items if isinstance(item.fact, facts.ToolStarted)}
+    calls = task.calls
+    if numbers:
+        calls = tuple(changed(one, number=numbers[one.run_id]) if one.run_id in numbers else one for one in calls)
+    return changed(task, head_hash=items[-1].hash, calls=calls)
 
 
 def can_follow(task: AgentTask, fact: facts.Fact) -> bool:
@@ -48,36 +46,48 @@ def can_follow(task: AgentTask, fact: facts.Fact) -> bool:
 
 def evolve(task: AgentTask, item: AgentTaskItem) -> AgentTask:
     """The task after one more item. Raises InvalidDecision when it cannot follow."""
-    target = PHASE_TABLE[task.phase].get(item.fact.kind)
-    if target is None or item.version != task.version + 1:
-        raise InvalidDecision(
-            f"A {item.fact.kind} of version {item.version} cannot follow in phase {task.phase.value}."
-        )
-    task = replace(task, version=item.version, head_hash=item.hash, phase=target, updated_at=item.at)
-    task = _apply(task, item)
+    if item.version != task.version + 1:
+        raise _impossible(task, item.fact, item.version)
+    return changed(_evolved(task, item.fact, item.at, item.actor.id), head_hash=item.hash)
+
+
+def _evolved(task: AgentTask, fact: facts.Fact, at: datetime, actor_id: str) -> AgentTask:
+    """The task after one more fact, but for the hash that only a sealed item has."""
+    target = PHASE_TABLE[task.phase].get(fact.kind)
+    version = task.version + 1
+    if target is None:
+        raise _impossible(task, fact, version)
+    active_s = task.active_until(at)
+    task = changed(task, version=version, phase=target, updated_at=at, active_s=active_s)
+    task = _apply(task, fact, at, actor_id)
     return _as_calls_say(task) if target is Phase.ACTING else task
 
 
-def _apply(task: AgentTask, item: AgentTaskItem) -> AgentTask:  # noqa: C901, PLR0911, PLR0912 - one case per kind
-    fact = item.fact
+def _impossible(task: AgentTask, fact: facts.Fact, version: int) -> InvalidDecision:
+    return InvalidDecision(f"A {fact.kind} of version {version} cannot follow in phase {task.phase.value}.")
+
+
+def _apply(  # noqa: C901, PLR0911, PLR0912 - one case per kind
+    task: AgentTask, fact: facts.Fact, at: datetime, actor_id: str
+) -> AgentTask:
     match fact:
         case facts.TaskSubmitted():
-            return _submitted(task, fact, item.at)
+            return _submitted(task, fact, at)
         case facts.ModelAsked():
-            return replace(task, attempt=fact.attempt)
+            return changed(task, attempt=fact.attempt)
         case facts.ModelReplied():
-            return replace(task, reply=fact.raw, done_reason=fact.done_reason, steps=task.steps + 1, attempt=0)
+            return _replied(task, fact)
         case facts.ReplyRefused():
             turn = Turn(raw=task.reply or _NO_REPLY, refused=fact.reason)
-            return replace(task, turns=(*task.turns, turn), reply=None, refusals=task.refusals + 1)
+            return changed(task, turns=(*task.turns, turn), reply=None, refusals=task.refusals + 1)
         case facts.CallsProposed():
             return _proposed(task, fact)
         case facts.ReviewRequested():
-            return _reviewing(task, fact, item.at)
+            return _reviewing(task, fact, at)
         case facts.DecisionRecorded():
-            return _decided(task, fact, item.actor.id)
+            return _decided(task, fact, actor_id)
         case facts.RequestEnded():
-            return _request_ended(task, fact, item.actor.id)
+            return _request_ended(task, fact, actor_id)
         case facts.ToolStarted():
             return _started(task, fact)
         case facts.ToolFinished():
@@ -91,11 +101,11 @@ def _apply(task: AgentTask, item: AgentTaskItem) -> AgentTask:  # noqa: C901, PL
         case facts.StatusSent():
             return _update(task, fact.call_id, "succeed", ok=True, result="Status sent.")
         case facts.CancelRequested():
-            return replace(task, cancel_reason=fact.reason)
+            return changed(task, cancel_reason=fact.reason)
         case facts.LimitReached():
             return task
         case facts.TaskEnded():
-            return replace(task, ended=fact, request=None)
+            return changed(task, ended=fact, request=None)
     assert_never(fact)
 
 
@@ -108,11 +118,19 @@ def _submitted(task: AgentTask, fact: facts.TaskSubmitted, at: datetime) -> Agen
         computers=fact.computers,
         model=fact.model,
         max_steps=fact.max_steps,
+        max_wall_s=fact.max_wall_s,
+        max_tokens=fact.max_tokens,
         priority=fact.priority,
+        earlier=fact.earlier,
         tag=fact.tag,
         on_reject=fact.on_reject,
         created_at=at,
     )
+
+
+def _replied(task: AgentTask, fact: facts.ModelReplied) -> AgentTask:
+    tokens = task.tokens + fact.usage.input_tokens + fact.usage.output_tokens
+    return changed(task, reply=fact.raw, done_reason=fact.done_reason, steps=task.steps + 1, attempt=0, tokens=tokens)
 
 
 def _proposed(task: AgentTask, fact: facts.CallsProposed) -> AgentTask:
@@ -127,7 +145,7 @@ def _proposed(task: AgentTask, fact: facts.CallsProposed) -> AgentTask:
         )
         for call, verdict in zip(fact.calls, fact.evaluations, strict=True)
     )
-    return replace(task, calls=calls, explanation=fact.explanation, refusals=0)
+    return changed(task, calls=calls, explanation=fact.explanation, refusals=0)
 
 
 def _reviewing(task: AgentTask, fact: facts.ReviewRequested, at: datetime) -> AgentTask:
@@ -149,7 +167,7 @@ def _reviewing(task: AgentTask, fact: facts.ReviewRequested, at: datetime) -> Ag
         expires_at=fact.expires_at,
         policy_version=fact.policy_version,
     )
-    return replace(task, request=request)
+    return changed(task, request=request)
 
 
 def _decided(task: AgentTask, fact: facts.DecisionRecorded, actor_id: str) -> AgentTask:
@@ -163,7 +181,7 @@ def _decided(task: AgentTask, fact: facts.DecisionRecorded, actor_id: str) -> Ag
         if call_id not in {decision.call_id for decision in fact.decisions}
     )
     request = replace(task.request, call_ids=still_open) if task.request and still_open else None
-    return replace(task, request=request, closed=(*task.closed, done))
+    return changed(task, request=request, closed=(*task.closed, done))
 
 
 _PAST: Final = {
@@ -182,7 +200,7 @@ def _decide_one(task: AgentTask, decision: facts.Decision, actor_id: str) -> Age
         case "approve":
             return _update(task, record.call_id, "approve")
         case "reject":
-            task = replace(task, rejections=(*task.rejections, (record.call.call_digest, decision.reason)))
+            task = changed(task, rejections=(*task.rejections, (record.call.call_digest, decision.reason)))
             return _update(task, record.call_id, "reject", ok=False, result=rejection_text(decision.reason))
         case "check":
             return _update(task, record.call_id, "check", request_id=None)
@@ -211,7 +229,7 @@ def _retried(task: AgentTask, record: CallRecord, decision: facts.Decision) -> A
         evaluation=record.evaluation,
         state=CallState.PROPOSED,
     )
-    return replace(task, calls=tuple(again if one.call_id == record.call_id else one for one in task.calls))
+    return changed(task, calls=tuple(again if one.call_id == record.call_id else one for one in task.calls))
 
 
 def _request_ended(task: AgentTask, fact: facts.RequestEnded, actor_id: str) -> AgentTask:
@@ -224,9 +242,9 @@ def _request_ended(task: AgentTask, fact: facts.RequestEnded, actor_id: str) -> 
         return task
     still_open = tuple(call_id for call_id in task.request.call_ids if call_id not in fact.call_ids)
     if still_open:
-        return replace(task, request=replace(task.request, call_ids=still_open))
+        return changed(task, request=replace(task.request, call_ids=still_open))
     done = ClosedRequest(task.request.request_id, fact.end, actor_id)
-    return replace(task, request=None, closed=(*task.closed, done))
+    return changed(task, request=None, closed=(*task.closed, done))
 
 
 def _started(task: AgentTask, fact: facts.ToolStarted) -> AgentTask:
@@ -289,8 +307,8 @@ def _update(task: AgentTask, call_id: CallId, event: CallEvent, **changes: Any) 
     state = move(record.state, event)
     if state is CallState.APPROVED and record.request_id is None:
         state = CallState.ALLOWED
-    moved = replace(record, state=state, **changes)
-    return replace(task, calls=tuple(moved if one.call_id == call_id else one for one in task.calls))
+    moved = changed(record, state=state, **changes)
+    return changed(task, calls=tuple(moved if one.call_id == call_id else one for one in task.calls))
 
 
 def _record(task: AgentTask, call_id: CallId) -> CallRecord:
@@ -302,16 +320,16 @@ def _record(task: AgentTask, call_id: CallId) -> CallRecord:
 
 def _as_calls_say(task: AgentTask) -> AgentTask:
     if task.request is not None:
-        return replace(task, phase=Phase.REVIEWING)
+        return changed(task, phase=Phase.REVIEWING)
     if any(record.state is CallState.ASKING for record in task.calls):
-        return replace(task, phase=Phase.ANSWERING)
+        return changed(task, phase=Phase.ANSWERING)
     if any(record.state in OPEN_STATES for record in task.calls):
         return task
     results = tuple((record.call.tool, record.result or "") for record in task.calls)
     effects = [bool(record.ok) for record in task.calls if record.mutates]
     evidence = effects[-1] if effects else task.evidence
     turn = Turn(raw=task.reply or _NO_REPLY, results=results)
-    return replace(task, phase=Phase.THINKING, turns=(*task.turns, turn), calls=(), reply=None, evidence=evidence)
+    return changed(task, phase=Phase.THINKING, turns=(*task.turns, turn), calls=(), reply=None, evidence=evidence)
 
 
 _NO_REPLY: Final = BlobRef(sha256="", size=0)

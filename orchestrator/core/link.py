@@ -5,20 +5,37 @@ is ``greeting`` until hello, ``judging`` until it is welcomed or refused, then `
 ``closed`` for good. :data:`LINK_TABLE` says which message may come in which state; anything
 else is answered with ``error`` and the link lives, up to :data:`MAX_COMPLAINTS`. The link
 pings after each silence of ``PING_EVERY_S`` and ends after ``SILENCE_S``: a protocol ping is
-answered by the game even when Lua hangs, so only frames count as life.
+answered by the game even when Lua hangs, so only frames count as life. Bodies over one frame
+wait in a queue of their own (:mod:`orchestrator.core.transfers`), and every other message
+overtakes them.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
 from orchestrator.core import wire
 from orchestrator.core.errors import FrameRefused
-from orchestrator.core.wire import RunId, SettledCall
+from orchestrator.core.link_events import (
+    Coming,
+    Complained,
+    Declined,
+    Ended,
+    Finished,
+    Greeted,
+    LinkEvent,
+    Lost,
+    Moved,
+    Output,
+    SettledAll,
+)
+from orchestrator.core.transfers import Inbox, Outbox
+from orchestrator.core.wire import RunId
 
 MAX_COMPLAINTS: Final = 16
 """Broken frames in one connection: more is a broken client, not an accident."""
+MAX_UNTAKEN: Final = 256
+"""Frames that wait to be written: more than all calls and outcomes of a computer that reads what it is sent."""
 
 
 class LinkState(StrEnum):
@@ -33,69 +50,14 @@ class LinkState(StrEnum):
 LINK_TABLE: Final[Mapping[LinkState, Mapping[str, LinkState]]] = {
     LinkState.GREETING: {"hello": LinkState.JUDGING, "error": LinkState.GREETING},
     LinkState.JUDGING: {"error": LinkState.JUDGING},
-    LinkState.READY: dict.fromkeys(("ack", "result", "call_refused", "settled", "pong", "error"), LinkState.READY),
+    LinkState.READY: dict.fromkeys(
+        ("ack", "result", "call_refused", "settled", "chunk", "chunk_ack", "output", "pong", "error"), LinkState.READY
+    ),
     LinkState.CLOSED: {},
 }
 """State to message type to state; a missing key is a message out of order."""
-
-
-@dataclass(frozen=True)
-class Greeted:
-    """The computer said hello; answer with ``welcome`` or ``refuse``."""
-
-    hello: wire.Hello
-
-
-@dataclass(frozen=True)
-class Taken:
-    """A call is on the computer's disk and runs."""
-
-    run_id: RunId
-
-
-@dataclass(frozen=True)
-class Finished:
-    """A call ended."""
-
-    run_id: RunId
-    result: wire.Result
-    body: bytes
-
-
-@dataclass(frozen=True)
-class Declined:
-    """A call was refused unrun."""
-
-    run_id: RunId
-    code: str
-    message: str
-
-
-@dataclass(frozen=True)
-class SettledAll:
-    """The answer to a settle."""
-
-    number: int
-    calls: tuple[SettledCall, ...]
-
-
-@dataclass(frozen=True)
-class Complained:
-    """The computer says that we broke the protocol."""
-
-    code: str
-    message: str
-    run_id: RunId | None
-
-
-@dataclass(frozen=True)
-class Ended:
-    """The link is over; the connection should be closed."""
-
-    reason: str
-
-
-LinkEvent = Greeted | Taken | Finished | Declined | SettledAll | Complained | Ended
+_WHEN_READY: Final = LINK_TABLE[LinkState.READY]
+"""Every frame of a busy link asks for this row, and the hash of an enum is slow."""
 
 
 class ComputerLink:
@@ -105,8 +67,14 @@ class ComputerLink:
         self.state = LinkState.GREETING
         self.hello: wire.Hello | None = None
         self.journal_seq = 0
-        """The highest ``journal_seq`` heard on this link."""
+        """The highest ``journal_seq`` heard on this link since the welcome.
+
+        That of the hello does not count: a computer that never got the welcome still names, at its next
+        boot, the lowest it has found since the one before, which is then no sign of a lost journal.
+        """
         self._out: list[bytes] = []
+        self._outbox: Outbox | None = None
+        self._inbox: Inbox | None = None
         self._opened = now
         self._heard = now
         self._pinged = now
@@ -120,19 +88,27 @@ class ComputerLink:
         if self.state is LinkState.CLOSED:
             return []
         self._heard = now
+        if len(self._out) > MAX_UNTAKEN:
+            return self._end("The computer does not take its answers.")
         if isinstance(frame, str):
             return self._complain("bad_frame", "The frame is text. Send binary frames.")
         try:
-            message, body = wire.decode(frame)
+            message, body = wire.read(frame)
         except FrameRefused as error:
             if len(frame) > wire.MAX_FRAME_BYTES:
                 return self._complain("frame_too_large", str(error), fatal=True)
             return self._complain("bad_frame", str(error))
-        target = LINK_TABLE[self.state].get(message.type)
+        target = (_WHEN_READY if self.state is LinkState.READY else LINK_TABLE[self.state]).get(message.type)
+        try:
+            wire.check_body(message, body)
+        except FrameRefused as error:
+            in_order = target is not None
+            return self._refuse_body(message, body, error) if in_order else self._complain("bad_frame", str(error))
         if target is None:
             return self._complain("out_of_order", f"A {message.type} cannot come while the link is {self.state.value}.")
         self.state = target
-        self.journal_seq = max(self.journal_seq, getattr(message, "journal_seq", None) or 0)
+        if target is LinkState.READY:
+            self.journal_seq = max(self.journal_seq, vars(message).get("journal_seq") or 0)
         return self._event(message, body)
 
     def tick(self, now: float) -> list[LinkEvent]:
@@ -162,10 +138,45 @@ class ComputerLink:
 
     # -- out -----------------------------------------------------------------------------
 
+    def next_frame(self) -> bytes | None:
+        """The next frame to write, handed out once; None: nothing goes now."""
+        if self._out:
+            return self._out.pop(0)
+        if self._outbox is not None and self.state is not LinkState.CLOSED:
+            return self._outbox.next_frame()
+        return None
+
+    def next_frames(self, size: int) -> list[bytes]:
+        """The next frames, in order, until they have ``size`` bytes or more; of bodies in parts no more than that."""
+        frames, self._out = self._out, []
+        size -= sum(map(len, frames))
+        while size > 0 and (frame := self.next_frame()) is not None:
+            frames.append(frame)
+            size -= len(frame)
+        return frames
+
     def outgoing(self) -> list[bytes]:
-        """The frames to write, in order; each is handed out once."""
-        out, self._out = self._out, []
-        return out
+        """All frames that may be written now, in order."""
+        return list(iter(self.next_frame, None))
+
+    def has_outgoing(self) -> bool:
+        """Whether :meth:`next_frame` would answer a frame."""
+        if self._out:
+            return True
+        return self._outbox is not None and self.state is not LinkState.CLOSED and self._outbox.ready()
+
+    def handed(self) -> list[RunId]:
+        """The calls in parts whose last frame was handed out since this was asked last."""
+        return self._outbox.handed() if self._outbox is not None else []
+
+    def receiving(self, run_id: RunId) -> bool:
+        """Whether the result of this call has half come."""
+        return self._inbox is not None and self._inbox.has(run_id)
+
+    def drop(self, run_id: RunId) -> None:
+        """Nobody waits for this call here any more: send no more parts of it."""
+        if self._outbox is not None:
+            self._outbox.drop(run_id)
 
     def welcome(self, *, number: int, computer: str) -> None:
         """Take the computer in; its fence goes to ``number``. A link that closed meanwhile stays closed."""
@@ -188,21 +199,39 @@ class ComputerLink:
         method: str,
         params: Mapping[str, Any],
         body: bytes | None = None,
-    ) -> None:
-        """Queue a call's frame; ``body`` None: it has none. Raises FrameRefused and queues nothing when too large."""
-        described = None if body is None else wire.whole(body)
+    ) -> bool:
+        """Queue a call; ``body`` None: it has none. True: it goes in parts, see :meth:`handed`.
+
+        Raises FrameRefused and queues nothing when the call is too large, or too large for this computer.
+        """
+        if body is None:
+            self._out.append(wire.call(run_id, task_id, number, method, params))
+            return False
         message = wire.Call(
-            call_id=run_id, task=task_id, number=number, method=method, params=dict(params), body=described
+            call_id=run_id, task=task_id, number=number, method=method, params=dict(params), body=wire.whole(body)
         )
-        self._out.append(wire.encode(message, body or b""))
+        if len(body) <= wire.MAX_BODY_BYTES:
+            self._out.append(wire.encode(message, body))
+            return False
+        if self.hello is None or wire.CHUNKS not in self.hello.capabilities:
+            raise FrameRefused(
+                f"The body has {len(body)} bytes; the client on this computer takes {wire.MAX_BODY_BYTES} at most.",
+                remedy="Install the client on it again from this orchestrator: newer ones take up to 2 MiB.",
+            )
+        if self._outbox is None:
+            self._outbox = Outbox()
+        self._outbox.add(message, body)
+        return True
 
     def settle(self, *, number: int, run_ids: Sequence[RunId]) -> None:
-        """Ask what became of runs."""
+        """Ask what became of runs; of calls among them that are half sent, no more is sent."""
+        for run_id in run_ids:
+            self.drop(run_id)
         self._send(wire.Settle(number=number, call_ids=tuple(run_ids)))
 
     def acknowledge(self, *, run_id: RunId, number: int) -> None:
         """Let the computer forget an outcome."""
-        self._send(wire.ResultAck(call_id=run_id, number=number))
+        self._out.append(wire.result_ack(run_id, number))
 
     def close(self) -> None:
         """The connection is gone, or should be."""
@@ -212,22 +241,68 @@ class ComputerLink:
 
     def _event(self, message: Any, body: bytes) -> list[LinkEvent]:
         match message:
-            case wire.Hello():
-                self.hello = message
-                return [Greeted(message)]
-            case wire.Ack():
-                return [Taken(RunId(message.call_id))]
             case wire.Result():
-                return [Finished(RunId(message.call_id), message, body)]
-            case wire.CallRefused():
-                return [Declined(RunId(message.call_id), message.code, wire.from_wire(message.message))]
+                return self._result(message, body)
+            case wire.Ack():
+                return []
+            case wire.Chunk():
+                return self._chunk(message, body)
             case wire.Settled():
                 return self._settled(message, body)
             case wire.Complaint():
-                run_id = RunId(message.call_id) if message.call_id else None
-                return [Complained(message.code, wire.from_wire(message.message), run_id)]
+                return self._complained(message)
             case _:
-                return []
+                event = self._plain(message, body)
+                return [] if event is None else [event]
+
+    def _plain(self, message: Any, body: bytes) -> LinkEvent | None:
+        """What a message means that needs no answer and cannot be wrong."""
+        event: LinkEvent | None = None
+        match message:
+            case wire.ChunkAck():
+                if self._outbox is not None and self._outbox.acknowledged(RunId(message.call_id)):
+                    event = Moved()
+            case wire.Output():
+                event = Output(RunId(message.call_id), message.body.offset, body)
+            case wire.Hello():
+                self.hello = message
+                event = Greeted(message)
+            case wire.CallRefused():
+                self.drop(RunId(message.call_id))
+                event = Declined(RunId(message.call_id), message.code, wire.from_wire(message.message))
+            case _:
+                pass
+        return event
+
+    def _result(self, message: wire.Result, body: bytes) -> list[LinkEvent]:
+        run_id = RunId(message.call_id)
+        if self._outbox is not None:
+            self._outbox.drop(run_id)
+        if message.body is None or message.body.total <= wire.MAX_BODY_BYTES:
+            if self._inbox is not None:
+                self._inbox.drop(run_id)
+            return [Finished(run_id, message, body)]
+        if self._inbox is None:
+            self._inbox = Inbox()
+        self._send(wire.ChunkAck(call_id=run_id, offset=len(body)))
+        try:
+            self._inbox.begin(message, body)
+        except FrameRefused as error:
+            return self._broken_result(run_id, error)
+        return [Coming(run_id)]
+
+    def _chunk(self, message: wire.Chunk, body: bytes) -> list[LinkEvent]:
+        run_id = RunId(message.call_id)
+        self._send(wire.ChunkAck(call_id=run_id, offset=message.body.offset + len(body)))
+        if self._inbox is None:
+            return []
+        try:
+            whole = self._inbox.go_on(message, body)
+        except FrameRefused as error:
+            return self._broken_result(run_id, error)
+        if whole is not None:
+            return [Finished(run_id, whole.message, whole.body)]
+        return [Coming(run_id)] if self._inbox.has(run_id) else []
 
     def _settled(self, message: wire.Settled, body: bytes) -> list[LinkEvent]:
         try:
@@ -235,9 +310,31 @@ class ComputerLink:
         except FrameRefused as error:
             return self._complain("bad_frame", str(error))
 
-    def _complain(self, code: str, message: str, *, fatal: bool = False) -> list[LinkEvent]:
+    def _complained(self, message: wire.Complaint) -> list[LinkEvent]:
+        run_id = RunId(message.call_id) if message.call_id else None
+        if run_id is not None:
+            self.drop(run_id)
+        return [Complained(message.code, wire.from_wire(message.message), run_id)]
+
+    def _refuse_body(self, message: Any, body: bytes, error: FrameRefused) -> list[LinkEvent]:
+        """The header is sound and the body is not: the complaint names the call, and its sender's window moves."""
+        if message.type not in ("result", "chunk"):
+            return self._complain("bad_frame", str(error), run_id=getattr(message, "call_id", None))
+        described: wire.Body | None = message.body
+        if described is not None and (message.type == "chunk" or described.total > wire.MAX_BODY_BYTES):
+            self._send(wire.ChunkAck(call_id=message.call_id, offset=described.offset + len(body)))
+        return self._broken_result(RunId(message.call_id), error)
+
+    def _broken_result(self, run_id: RunId, error: FrameRefused) -> list[LinkEvent]:
+        if self._inbox is not None:
+            self._inbox.drop(run_id)
+        return [*self._complain("bad_frame", str(error), run_id=run_id), Lost(run_id, str(error))]
+
+    def _complain(
+        self, code: str, message: str, *, run_id: RunId | None = None, fatal: bool = False
+    ) -> list[LinkEvent]:
         self._complaints += 1
-        self._send(wire.Complaint(code=code, message=wire.to_wire(message)[:512]))
+        self._send(wire.Complaint(code=code, message=wire.to_wire(message)[:512], call_id=run_id))
         if fatal or self._complaints > MAX_COMPLAINTS:
             return self._end(f"Too many broken frames; the last: {message}")
         return []

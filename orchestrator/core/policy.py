@@ -104,8 +104,12 @@ BUILT_IN_CATALOG: Final[ToolCatalog] = {
         _spec("send_status", "pure", RiskLevel.LOW),
         _spec("ask_user", "pure", RiskLevel.LOW),
         _spec("cc_read", "pure", RiskLevel.LOW, "path"),
-        _spec("cc_write", "by_state", RiskLevel.MEDIUM, "path"),
         _spec("cc_list", "pure", RiskLevel.LOW, "path"),
+        _spec("cc_find", "pure", RiskLevel.LOW),
+        _spec("cc_write", "by_state", RiskLevel.MEDIUM, "path"),
+        _spec("cc_edit", "by_state", RiskLevel.MEDIUM, "path"),
+        _spec("cc_move", "by_state", RiskLevel.MEDIUM, "path", "to"),
+        _spec("cc_mkdir", "by_state", RiskLevel.LOW, "path"),
         _spec("cc_delete", "by_state", RiskLevel.HIGH, "path"),
         _spec("cc_run_program", "once", RiskLevel.MEDIUM, "path"),
         _spec("cc_shell", "once", RiskLevel.HIGH),
@@ -189,6 +193,17 @@ class Policy(_Value):
     def version(self) -> str:
         """A short hash of the content: the same rules have the same version everywhere."""
         return _digest(self.model_dump(mode="json"))[:16]
+
+    def digest_of(self, matched: "tuple[PolicyRule, ...]") -> str:
+        """sha256 over the content of some of its rules; the same few match again and again."""
+        ids = tuple(rule.id for rule in matched)
+        if ids not in self._digests:
+            self._digests[ids] = _digest([rule.model_dump(mode="json") for rule in matched])
+        return self._digests[ids]
+
+    @cached_property
+    def _digests(self) -> dict[tuple[str, ...], str]:
+        return {}
 
 
 class AnyCall(Protocol):
@@ -321,14 +336,15 @@ def _paths(call: FunctionCall, spec: ToolSpec) -> tuple[str, ...]:
 
 
 def _matches(rule: PolicyRule, call: FunctionCall, paths: tuple[str, ...], context: PolicyContext) -> bool:
+    if rule.tools != ("*",) and call.tool not in rule.tools:
+        return False
     loose = rule.effect is not Effect.ALLOW
 
     def any_glob(globs: tuple[str, ...], values: tuple[str, ...]) -> bool:
         return any(path_matches(glob, value, ignore_case=loose) for glob in globs for value in values)
 
     return (
-        (rule.tools == ("*",) or call.tool in rule.tools)
-        and (rule.paths is None or any_glob(rule.paths, paths))
+        (rule.paths is None or any_glob(rule.paths, paths))
         and (rule.programs is None or any_glob(rule.programs, (context.program,) if context.program else ()))
         and (rule.computers is None or any_glob(rule.computers, (context.computer,) if context.computer else ()))
         and (rule.families is None or context.family in rule.families)
@@ -344,7 +360,7 @@ def _decision(
         matched_rules=tuple(rule.id for rule in matched),
         reason=reason,
         policy_version=policy.version,
-        rules_digest=_digest([rule.model_dump(mode="json") for rule in matched]),
+        rules_digest=policy.digest_of(matched),
     )
 
 

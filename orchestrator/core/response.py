@@ -14,6 +14,20 @@ from typing import Annotated, Any, Final, Literal, NoReturn, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from orchestrator.core.errors import ReplyRefused
+from orchestrator.core.tool_args import TOOL_ARGS
+
+__all__ = [
+    "MAX_CALLS",
+    "MAX_REPLY_CHARS",
+    "TOOL_ARGS",
+    "AgentResponse",
+    "FinalResult",
+    "ReplyRefused",
+    "RequestedTool",
+    "ToolRequest",
+    "canonical_args",
+    "read_reply",
+]
 
 MAX_CALLS: Final = 4
 MAX_REPLY_CHARS: Final = 400_000
@@ -25,101 +39,6 @@ _FENCE: Final = re.compile(r"\A```[A-Za-z0-9_-]*[ \t]*\r?\n(.*?)\r?\n?```\Z", re
 _STRUCTURE: Final = re.compile(r'\\.|["\[\]{}]', re.DOTALL)
 
 _T = TypeVar("_T", bound=BaseModel)
-
-
-class _Args(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class _OnComputer(_Args):
-    computer: str | None = None
-    """Which computer; None where the task has exactly one."""
-
-
-class SendStatusArgs(_Args):
-    """Tell the user how it goes."""
-
-    message: str
-
-
-class AskUserArgs(_Args):
-    """Ask the user a question and wait for the answer."""
-
-    question: str
-
-
-class CcReadArgs(_OnComputer):
-    """Read a file on the computer."""
-
-    path: str
-
-
-class CcWriteArgs(_OnComputer):
-    """Write a file on the computer, whole."""
-
-    path: str
-    content: str
-
-
-class CcListArgs(_OnComputer):
-    """List a directory on the computer."""
-
-    path: str
-
-
-class CcDeleteArgs(_OnComputer):
-    """Delete a file or directory on the computer."""
-
-    path: str
-
-
-class CcRunProgramArgs(_OnComputer):
-    """Run a program on the computer and see its output."""
-
-    path: str
-    args: list[str] = []
-
-
-class CcShellArgs(_OnComputer):
-    """Run one command line of the computer's shell (no pipes, no &&)."""
-
-    command: str
-
-
-class LocalReadArgs(_Args):
-    """Read a file of the workspace on this host."""
-
-    path: str
-
-
-class LocalWriteArgs(_Args):
-    """Write a file of the workspace on this host, whole."""
-
-    path: str
-    content: str
-
-
-class LocalPatchArgs(_Args):
-    """Apply a unified diff to a file of the workspace on this host."""
-
-    path: str
-    patch: str
-
-
-TOOL_ARGS: Final[Mapping[str, type[BaseModel]]] = {
-    "send_status": SendStatusArgs,
-    "ask_user": AskUserArgs,
-    "cc_read": CcReadArgs,
-    "cc_write": CcWriteArgs,
-    "cc_list": CcListArgs,
-    "cc_delete": CcDeleteArgs,
-    "cc_run_program": CcRunProgramArgs,
-    "cc_shell": CcShellArgs,
-    "local_read": LocalReadArgs,
-    "local_write": LocalWriteArgs,
-    "local_patch": LocalPatchArgs,
-}
-"""The built-in tools and their arguments; the registry binds them to functions."""
 
 
 class _Reply(BaseModel):

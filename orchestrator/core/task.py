@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from orchestrator.core import facts
 from orchestrator.core.approval import CallState
@@ -69,8 +69,10 @@ PHASE_TABLE: Final[Mapping[Phase, Mapping[str, Phase]]] = {
     Phase.QUEUED: _row(Phase.QUEUED, model_asked=Phase.ASKED, limit_reached=Phase.QUEUED),
     Phase.THINKING: _row(Phase.THINKING, model_asked=Phase.ASKED, limit_reached=Phase.THINKING),
     Phase.ASKED: _row(Phase.ASKED, model_asked=Phase.ASKED, model_replied=Phase.REPLIED, limit_reached=Phase.ASKED),
-    Phase.REPLIED: _row(Phase.REPLIED, reply_refused=Phase.THINKING, calls_proposed=Phase.ACTING),
-    Phase.ACTING: _row(Phase.ACTING, **_WORK),
+    Phase.REPLIED: _row(
+        Phase.REPLIED, reply_refused=Phase.THINKING, calls_proposed=Phase.ACTING, limit_reached=Phase.REPLIED
+    ),
+    Phase.ACTING: _row(Phase.ACTING, **_WORK, limit_reached=Phase.ACTING),
     Phase.REVIEWING: _row(
         Phase.REVIEWING,
         **{kind: target for kind, target in _WORK.items() if kind != "review_requested"},
@@ -85,6 +87,9 @@ PHASE_TABLE: Final[Mapping[Phase, Mapping[str, Phase]]] = {
 One request is open at a time. A question may be open beside it, since an approved ``ask_user``
 runs while its siblings still wait for a decision.
 """
+
+ACTIVE_PHASES: Final = frozenset({Phase.THINKING, Phase.ASKED, Phase.REPLIED, Phase.ACTING})
+"""The phases whose time counts against ``max_wall_s``: not the queue, and nothing that waits for a person."""
 
 _STATUS: Final[Mapping[Phase, TaskStatus]] = {
     Phase.NEW: TaskStatus.QUEUED,
@@ -185,8 +190,12 @@ class AgentTask:
     computers: tuple[ComputerId, ...] = ()
     model: str = ""
     max_steps: int = 0
-    """0: no limit."""
+    """0: no limit, as for the two below."""
+    max_wall_s: float = 0.0
+    max_tokens: int = 0
     priority: int = 0
+    earlier: tuple[facts.EarlierTask, ...] = ()
+    """The ended tasks of its session when it came in."""
     tag: str = ""
     on_reject: OnReject = "cancel"
     created_at: datetime | None = None
@@ -195,6 +204,10 @@ class AgentTask:
     """Replies that the model gave."""
     attempt: int = 0
     """Requests to the model for the present step."""
+    tokens: int = 0
+    """In and out, of all replies, as far as the model's server counted them."""
+    active_s: float = 0.0
+    """Seconds that count against ``max_wall_s``, up to ``updated_at``."""
     refusals: int = 0
     """Unreadable replies in a row."""
     reply: BlobRef | None = None
@@ -237,6 +250,23 @@ class AgentTask:
         """The calls that were started and have no outcome."""
         return tuple(record for record in self.calls if record.state is CallState.EXECUTING)
 
+    def active_until(self, now: datetime) -> float:
+        """Seconds that count against ``max_wall_s`` up to ``now``."""
+        if self.phase not in ACTIVE_PHASES or self.updated_at is None:
+            return self.active_s
+        return self.active_s + max(0.0, (now - self.updated_at).total_seconds())
+
     def call(self, call_id: CallId) -> CallRecord | None:
         """The record of a call of the present step; None: it is not of this step."""
         return next((record for record in self.calls if record.call_id == call_id), None)
+
+
+_Record = TypeVar("_Record", AgentTask, CallRecord)
+
+
+def changed(record: _Record, **changes: Any) -> _Record:
+    """The record with other values in some fields; ``dataclasses.replace`` takes ten times as long."""
+    new = object.__new__(type(record))
+    new.__dict__.update(record.__dict__)
+    new.__dict__.update(changes)
+    return new

@@ -1,22 +1,24 @@
-"""Models behind the port ``ChatModel``: scripted, or anything that pydantic-ai can drive."""
+"""Models behind the port ``ChatModel``: scripted, Ollama's, or anything that pydantic-ai can drive."""
 
 from typing import Any
 
 from orchestrator.core.errors import InvalidRequest
+from orchestrator.model.options import OllamaOptions
 from orchestrator.model.scripted import SCRIPTS, ScriptedModel
 from orchestrator.ports import ChatModel
 
-__all__ = ["ScriptedModel", "as_chat_model"]
+__all__ = ["OllamaOptions", "ScriptedModel", "as_chat_model"]
 
 
-def as_chat_model(model: Any) -> ChatModel:
+def as_chat_model(model: Any, options: OllamaOptions | None = None) -> ChatModel:
     """A ChatModel as it is, a pydantic-ai Model wrapped, a name opened.
 
-    Names: ``scripted:NAME`` for a shipped script, anything else for pydantic-ai (imported only then).
-    Raises InvalidRequest when it is none of these.
+    Names: ``scripted:NAME`` for a shipped script, ``ollama:MODEL`` for a model of an Ollama server (asked
+    with ``options``; None: the defaults, at OLLAMA_HOST), anything else for pydantic-ai. What a name needs
+    is imported only then. Raises InvalidRequest when it is none of these.
     """
     if isinstance(model, str):
-        return _by_name(model)
+        return _by_name(model, options)
     if hasattr(model, "reply"):
         chat: ChatModel = model
         return chat
@@ -25,12 +27,18 @@ def as_chat_model(model: Any) -> ChatModel:
     return wrapped_model(model)
 
 
-def _by_name(name: str) -> ChatModel:
-    kind, _, script = name.partition(":")
+def _by_name(name: str, options: OllamaOptions | None) -> ChatModel:
+    kind, _, rest = name.partition(":")
     if kind == "scripted":
-        if script not in SCRIPTS:
-            raise InvalidRequest(f"There is no script {script!r}.", remedy=f"Scripts: {', '.join(sorted(SCRIPTS))}.")
-        return ScriptedModel(SCRIPTS[script], name=name)
+        if rest not in SCRIPTS:
+            raise InvalidRequest(f"There is no script {rest!r}.", remedy=f"Scripts: {', '.join(sorted(SCRIPTS))}.")
+        return ScriptedModel(SCRIPTS[rest], name=name)
+    if kind == "ollama":
+        if not rest.strip():
+            raise InvalidRequest("The name after ollama: is missing.", remedy="For example ollama:llama3.2.")
+        from orchestrator.model.ollama import OllamaModel
+
+        return OllamaModel(rest, options)
     from orchestrator.model.pydantic_ai import named_model
 
     return named_model(name)

@@ -1,30 +1,75 @@
 """Any pydantic-ai model behind the port: one request, text back, no native tools.
 
 The import of pydantic-ai costs about a second, so nothing imports this module before a model
-is named.
+is named. The schema of a reply is not sent along: with a choice at its root, bounds and optional
+keys it is refused by providers that take only their own dialect of schemas, and these models follow
+the words of the prompt. Temperature and the like stay the provider's: some models refuse to be told.
 """
 
-from collections.abc import Sequence
-from typing import Any
+import asyncio
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 from pydantic_ai import direct
-from pydantic_ai.exceptions import AgentRunError, UserError
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, SystemPromptPart, TextPart, UserPromptPart
+from pydantic_ai.exceptions import AgentRunError, FallbackExceptionGroup, ModelHTTPError, UserError
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    PartDeltaEvent,
+    PartStartEvent,
+    SystemPromptPart,
+    TextPart,
+    TextPartDelta,
+    UserPromptPart,
+)
 from pydantic_ai.models import Model, infer_model
+from pydantic_ai.models.function import FunctionModel
+from pydantic_ai.models.wrapper import WrapperModel
+from pydantic_ai.settings import ModelSettings
 
 from orchestrator.core.errors import InvalidRequest, ModelFailed
 from orchestrator.core.facts import Usage
+from orchestrator.core.visible import one_line
 from orchestrator.ports import ChatMessage, ModelReply
 
-_DONE = {"length": "length", "error": "aborted", "content_filter": "aborted"}
+WHOLE_S: Final = 900.0
+"""A whole reply: hosted models answer within minutes, and their clients wait ten of them between two parts."""
+_SHOWN_CHARS: Final = 300
+_DONE: Final = {"length": "length", "error": "aborted", "content_filter": "aborted"}
+_INSTALL: Final = re.compile(r"""pip install ["']?(pydantic-ai-slim\[[a-z0-9,-]+\])""")
+_KEY: Final = re.compile(r"\b[A-Z][A-Z0-9_]*(?:KEY|TOKEN)\b")
+_REMEDIES: Final = {
+    401: "Look at the provider's API key.",
+    403: "Look at the provider's API key and what it may use.",
+    404: "Look at the model's name.",
+    429: "Wait, or look at the provider's limits.",
+}
 
 
 def named_model(name: str) -> "PydanticAIModel":
     """The model of a name such as ``openai-chat:gpt-5``. Raises InvalidRequest when it cannot be made."""
     try:
         return PydanticAIModel(infer_model(name))
-    except (UserError, ValueError, ImportError) as error:
-        raise InvalidRequest(f"The model {name!r} cannot be used: {error}") from error
+    except ImportError as error:
+        raise _not_installed(name, error) from error
+    except (UserError, ValueError) as error:
+        key = _KEY.search(str(error))
+        raise InvalidRequest(
+            f"The model {name!r} cannot be used: {one_line(str(error), limit=_SHOWN_CHARS)}",
+            remedy=f"Set {key.group()} where the server is started." if key else "",
+        ) from error
+
+
+def _not_installed(name: str, error: ImportError) -> InvalidRequest:
+    extra = _INSTALL.search(str(error))
+    if extra is None:
+        return InvalidRequest(f"The model {name!r} cannot be used: {one_line(str(error), limit=_SHOWN_CHARS)}")
+    return InvalidRequest(
+        f"The model {name!r} cannot be used: the package of its provider is not installed.",
+        remedy=f'Run `pip install "{extra.group(1)}"` and start again.',
+    )
 
 
 def wrapped_model(model: Any) -> "PydanticAIModel":
@@ -47,15 +92,60 @@ class PydanticAIModel:
         """The model's own name."""
         return self._model.model_name
 
-    async def reply(self, messages: Sequence[ChatMessage]) -> ModelReply:
-        """The model's reply as text. Raises ModelFailed."""
+    async def reply(
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        on_text: Callable[[str], None] | None = None,
+        max_output_tokens: int | None = None,
+    ) -> ModelReply:
+        """The model's reply as text, without what it thought. Raises ModelFailed."""
+        view = [_message(one) for one in messages]
+        settings = None if max_output_tokens is None else ModelSettings(max_tokens=max_output_tokens)
         try:
-            response = await direct.model_request(self._model, [_message(one) for one in messages])
-        except (AgentRunError, OSError) as error:
-            raise ModelFailed(f"The model {self.name} could not be asked: {error}") from error
-        text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
-        usage = Usage(input_tokens=response.usage.input_tokens, output_tokens=response.usage.output_tokens)
-        return ModelReply(text=text, done_reason=_DONE.get(_finish(response), "stop"), usage=usage)
+            async with asyncio.timeout(WHOLE_S):
+                if on_text is not None and _can_stream(self._model):
+                    return await self._streamed(view, settings, on_text)
+                reply = _reply(await direct.model_request(self._model, view, model_settings=settings))
+        except ModelHTTPError as error:
+            raise ModelFailed(
+                f"The model {self.name} could not be asked: its provider answered {error.status_code}: "
+                f"{one_line(str(error.body or error), limit=_SHOWN_CHARS)}.",
+                remedy=_REMEDIES.get(error.status_code, ""),
+            ) from error
+        except (AgentRunError, FallbackExceptionGroup, UserError, OSError) as error:
+            why = one_line(str(error), limit=_SHOWN_CHARS) or type(error).__name__
+            raise ModelFailed(f"The model {self.name} could not be asked: {why}") from error
+        if on_text is not None and reply.text:
+            on_text(reply.text)
+        return reply
+
+    async def _streamed(
+        self, view: list[ModelMessage], settings: ModelSettings | None, on_text: Callable[[str], None]
+    ) -> ModelReply:
+        async with direct.model_request_stream(self._model, view, model_settings=settings) as stream:
+            async for event in stream:
+                match event:
+                    case (
+                        PartStartEvent(part=TextPart(content=part))
+                        | PartDeltaEvent(delta=TextPartDelta(content_delta=part))
+                    ) if part:
+                        on_text(part)
+        return _reply(stream.get())
+
+
+def _can_stream(model: Model) -> bool:
+    while isinstance(model, WrapperModel):
+        model = model.wrapped
+    if isinstance(model, FunctionModel):
+        return model.stream_function is not None
+    return type(model).request_stream is not Model.request_stream
+
+
+def _reply(response: ModelResponse) -> ModelReply:
+    text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
+    usage = Usage(input_tokens=response.usage.input_tokens, output_tokens=response.usage.output_tokens)
+    return ModelReply(text=text, done_reason=_DONE.get(_finish(response), "stop"), usage=usage)
 
 
 def _finish(response: ModelResponse) -> str:

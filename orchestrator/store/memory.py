@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from orchestrator.clock import SystemClock
+from orchestrator.core.errors import ComputerClaimed
 from orchestrator.core.facts import BlobRef, RequestId, TaskId
 from orchestrator.core.fold import fold
-from orchestrator.core.items import GENESIS_HASH, AgentTaskItem, Draft, ItemId, decode_item, encode_item
+from orchestrator.core.items import GENESIS_HASH, AgentTaskItem, Draft, ItemId, decode_item
 from orchestrator.core.task import AgentTask, TaskStatus
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Clock, Lease, Schedule, TaskRow, Token, TokenRow
@@ -76,7 +77,8 @@ class InMemoryPersistenceManager:
                 raise sealing.already_created(task_id)
             return stored
         self._check_requests(drafts)
-        items = sealing.seal_drafts(drafts, task_id=task_id, version=0, head_hash=GENESIS_HASH)
+        sealed = sealing.seal_drafts(drafts, task_id=task_id, version=0, head_hash=GENESIS_HASH)
+        items = [item for item, _ in sealed]
         row = TaskRow(
             task_id=task_id,
             status=TaskStatus.QUEUED,
@@ -90,7 +92,7 @@ class InMemoryPersistenceManager:
         )
         task = _Task(row, fact.priority, GENESIS_HASH, Entry(due=now))
         self._tasks[task_id] = task
-        self._add(task, items, drafts, TaskStatus.QUEUED)
+        self._add(task, sealed, drafts, TaskStatus.QUEUED)
         return items
 
     async def append(
@@ -104,6 +106,8 @@ class InMemoryPersistenceManager:
         token: Token | None = None,
         number_for: ComputerId | None = None,
         blobs: Sequence[bytes] = (),
+        claim: Sequence[ComputerId] = (),
+        release: bool = False,
     ) -> list[AgentTaskItem]:
         now = await self._turn()
         sealing.check_drafts(drafts, numbered=number_for is not None)
@@ -112,6 +116,9 @@ class InMemoryPersistenceManager:
             raise sealing.no_task(task_id)
         if token is not None and not holds(task.entry, token):
             raise sealing.lease_lost(task_id)
+        blocked = None if token is None else self._blocked(task_id, claim)
+        if blocked is not None:
+            raise ComputerClaimed(blocked)
         stored = _already_there(task_id, task, drafts)
         if stored is not None:
             return stored
@@ -119,15 +126,20 @@ class InMemoryPersistenceManager:
             raise sealing.moved_on(task_id, task.row.version, version)
         self._check_requests(drafts)
         number = None if number_for is None else self._computer(number_for).number + 1
-        items = sealing.seal_drafts(drafts, task_id=task_id, version=version, head_hash=task.head_hash, number=number)
+        sealed = sealing.seal_drafts(drafts, task_id=task_id, version=version, head_hash=task.head_hash, number=number)
         if number_for is not None and number is not None:
             self._computer(number_for).number = number
         for content in blobs:
             self._keep_blob(content)
-        self._add(task, items, drafts, status)
+        self._add(task, sealed, drafts, status)
         entry = renewed(task.entry, now) if token is not None else task.entry
         task.entry = scheduled(entry, schedule, token, now)
-        return items
+        if token is not None:
+            for computer in claim:
+                self._computer(computer).task = task_id
+            if release:
+                self._release(task_id, (), now)
+        return [item for item, _ in sealed]
 
     async def read(self, task_id: TaskId, after_version: int = 0) -> list[AgentTaskItem]:
         await self._turn()
@@ -143,9 +155,15 @@ class InMemoryPersistenceManager:
         task_id = self._requests.get(request_id)
         return None if task_id is None else fold(self._items(task_id))
 
-    async def list_tasks(self, *, status: TaskStatus | None = None, limit: int = 100) -> list[TaskRow]:
+    async def list_tasks(
+        self, *, status: TaskStatus | None = None, session_id: str | None = None, limit: int = 100
+    ) -> list[TaskRow]:
         await self._turn()
-        rows = [task.row for task in self._tasks.values() if status is None or task.row.status is status]
+        rows = [
+            task.row
+            for task in self._tasks.values()
+            if status in (None, task.row.status) and session_id in (None, task.row.session_id)
+        ]
         rows.sort(key=lambda row: (row.created_at, row.task_id), reverse=True)
         return rows[:limit]
 
@@ -238,12 +256,10 @@ class InMemoryPersistenceManager:
     async def claim(self, lease: Lease, computers: Sequence[ComputerId]) -> ComputerId | None:
         await self._turn()
         task = self._held(lease)
-        rows = {computer: self._computer(computer) for computer in sorted(set(computers))}
-        others = (computer for computer, row in rows.items() if row.task not in {None, lease.task_id})
-        blocked = next(others, None)
+        blocked = self._blocked(lease.task_id, computers)
         if blocked is None:
-            for row in rows.values():
-                row.task = lease.task_id
+            for computer in computers:
+                self._computer(computer).task = lease.task_id
         task.entry = task.entry._replace(waiting_for=blocked)
         return blocked
 
@@ -255,10 +271,7 @@ class InMemoryPersistenceManager:
     async def release_claims(self, lease: Lease, keep: Sequence[ComputerId] = ()) -> None:
         now = await self._turn()
         self._held(lease)
-        for computer, row in self._computers.items():
-            if row.task == lease.task_id and computer not in keep:
-                row.task = None
-                self._wake_waiting(computer, now)
+        self._release(lease.task_id, keep, now)
 
     async def next_due(self) -> datetime | None:
         now = await self._turn()
@@ -292,6 +305,17 @@ class InMemoryPersistenceManager:
     def _computer(self, computer: ComputerId) -> _Computer:
         return self._computers.setdefault(computer, _Computer())
 
+    def _blocked(self, task_id: TaskId, computers: Sequence[ComputerId]) -> ComputerId | None:
+        """The first of the computers that another task has claimed."""
+        others = (one for one in sorted(set(computers)) if self._computer(one).task not in {None, task_id})
+        return next(others, None)
+
+    def _release(self, task_id: TaskId, keep: Sequence[ComputerId], now: int) -> None:
+        for computer, row in self._computers.items():
+            if row.task == task_id and computer not in keep:
+                row.task = None
+                self._wake_waiting(computer, now)
+
     def _keep_blob(self, content: bytes) -> BlobRef:
         sha256 = hashlib.sha256(content).hexdigest()
         self._blobs.setdefault(sha256, bytes(content))
@@ -302,13 +326,13 @@ class InMemoryPersistenceManager:
             if request_id in self._requests:
                 raise sealing.raised_before(request_id)
 
-    def _add(self, task: _Task, items: Sequence[AgentTaskItem], drafts: Sequence[Draft], status: TaskStatus) -> None:
-        for item in items:
+    def _add(self, task: _Task, sealed: Sequence[sealing.Sealed], drafts: Sequence[Draft], status: TaskStatus) -> None:
+        for item, data in sealed:
             task.places[item.item_id] = len(task.items)
-            task.items.append(encode_item(item))
+            task.items.append(data)
         for request_id in sealing.requests_of(drafts):
             self._requests[request_id] = task.row.task_id
-        last = items[-1]
+        last, _ = sealed[-1]
         task.head_hash = last.hash
         task.row = replace(task.row, version=last.version, status=status, updated_at=last.at)
 

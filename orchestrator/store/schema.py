@@ -62,5 +62,7 @@ _FIRST: Final = (
     )""",
 )
 
-MIGRATIONS: Final = (_FIRST,)
+_SESSIONS: Final = ("CREATE INDEX tasks_by_session ON tasks (session_id, created_at, task_id)",)
+
+MIGRATIONS: Final = (_FIRST, _SESSIONS)
 """One step per version, run in order and never changed once released; new steps go at the end."""

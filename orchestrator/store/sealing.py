@@ -4,10 +4,14 @@ from collections.abc import Sequence
 
 from orchestrator.core.errors import Conflict, InvalidRequest, LeaseLost, NotFound, OrchestratorError
 from orchestrator.core.facts import RequestId, ReviewRequested, TaskId, TaskSubmitted
-from orchestrator.core.items import AgentTaskItem, Draft, seal
+from orchestrator.core.items import AgentTaskItem, Draft, seal_encoded
 
 PROMPT_HEAD_CHARS = 200
 """What lists show of a prompt: a line or two, however long the prompt is."""
+
+
+Sealed = tuple[AgentTaskItem, bytes]
+"""An item, and its bytes as they are kept."""
 
 
 def check_drafts(drafts: Sequence[Draft], *, numbered: bool = False) -> None:
@@ -34,16 +38,16 @@ def submitted(drafts: Sequence[Draft]) -> TaskSubmitted:
 
 def seal_drafts(
     drafts: Sequence[Draft], *, task_id: TaskId, version: int, head_hash: str, number: int | None = None
-) -> list[AgentTaskItem]:
-    """The drafts as the items after ``version``, each chained to the one before."""
-    items: list[AgentTaskItem] = []
+) -> list[Sealed]:
+    """The drafts as the items after ``version``, each chained to the one before, and their bytes."""
+    sealed: list[Sealed] = []
     for draft in drafts:
         version += 1
         own = number if draft.fact.kind == "tool_started" else None
-        item = seal(draft, task_id=task_id, version=version, prev_hash=head_hash, number=own)
+        item, data = seal_encoded(draft, task_id=task_id, version=version, prev_hash=head_hash, number=own)
         head_hash = item.hash
-        items.append(item)
-    return items
+        sealed.append((item, data))
+    return sealed
 
 
 def requests_of(drafts: Sequence[Draft]) -> list[RequestId]:

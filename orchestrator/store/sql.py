@@ -15,13 +15,13 @@ task and then to computers; where that cannot be, a deadlock's victim is simply 
 import hashlib
 import json
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final, NamedTuple, TypeVar
 
-from orchestrator.core.errors import NewerSchema
+from orchestrator.core.errors import ComputerClaimed, NewerSchema
 from orchestrator.core.facts import BlobRef, RequestId, TaskId
 from orchestrator.core.fold import fold
-from orchestrator.core.items import GENESIS_HASH, AgentTaskItem, Draft, decode_item, encode_item
+from orchestrator.core.items import GENESIS_HASH, AgentTaskItem, Draft, decode_item
 from orchestrator.core.task import AgentTask, TaskStatus
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Schedule, TaskRow, Token
@@ -37,8 +37,8 @@ Script = Generator[Statement, Rows, T]
 ENTRY_COLUMNS: Final = "due, holder, token, lease_until, lease_for, waiting_for, woken"
 
 _HEAD: Final = f"SELECT version, head_hash, status, {ENTRY_COLUMNS} FROM tasks WHERE task_id = ? /* FOR UPDATE */"
-_STORED: Final = "SELECT data FROM items WHERE task_id = ? AND item_id = ?"
-_ADD_ITEM: Final = "INSERT INTO items (task_id, version, item_id, data) VALUES (?, ?, ?, ?)"
+_STORED: Final = "SELECT version, data FROM items WHERE task_id = ? AND item_id = ?"
+_ADD_ITEMS: Final = "INSERT INTO items (task_id, version, item_id, data) VALUES {}"
 _ADD_TASK: Final = """INSERT INTO tasks (task_id, status, version, head_hash, user_id, session_id, prompt, computers,
     priority, created_at, updated_at, due) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 # Three updates where one would do: SQLite rewrites an index whenever a column of it is named, and
@@ -54,12 +54,13 @@ _BLOB: Final = "SELECT content FROM blobs WHERE sha256 = ?"
 _READ: Final = "SELECT data FROM items WHERE task_id = ? AND version > ? ORDER BY version"
 _ROW: Final = """SELECT task_id, status, version, user_id, session_id, prompt, created_at, updated_at, computers
     FROM tasks"""
-_NEWEST: Final = f"{_ROW} ORDER BY created_at DESC, task_id DESC LIMIT ?"
-_NEWEST_BY_STATUS: Final = f"{_ROW} WHERE status = ? ORDER BY created_at DESC, task_id DESC LIMIT ?"
+_NEWEST_FIRST: Final = "ORDER BY created_at DESC, task_id DESC LIMIT ?"
 _KNOW_COMPUTER: Final = "INSERT INTO computers (computer, number) VALUES (?, 0) ON CONFLICT DO NOTHING"
 _NEXT_NUMBER: Final = """UPDATE computers SET number = CASE WHEN number + 1 < ? THEN ? ELSE number + 1 END
     WHERE computer = ?"""
 _NUMBER: Final = "SELECT number FROM computers WHERE computer = ?"
+_COMPUTER: Final = "SELECT number, task FROM computers WHERE computer = ? /* FOR UPDATE */"
+_SET_COMPUTER: Final = "UPDATE computers SET number = ?, task = ? WHERE computer = ?"
 
 
 class Head(NamedTuple):
@@ -71,8 +72,7 @@ class Head(NamedTuple):
     entry: Entry
 
 
-@dataclass(frozen=True)
-class Append:
+class Append(NamedTuple):
     """The arguments of the port's ``append``."""
 
     task_id: TaskId
@@ -83,6 +83,8 @@ class Append:
     token: Token | None = None
     number_for: ComputerId | None = None
     blobs: Sequence[bytes] = ()
+    claim: Sequence[ComputerId] = ()
+    release: bool = False
 
 
 def migrate(*, fresh: bool) -> Script[None]:
@@ -113,7 +115,8 @@ def create(task_id: TaskId, drafts: Sequence[Draft], *, now: int) -> Script[list
         if stored is None:
             raise sealing.already_created(task_id)
         return stored
-    items = sealing.seal_drafts(drafts, task_id=task_id, version=0, head_hash=GENESIS_HASH)
+    sealed = sealing.seal_drafts(drafts, task_id=task_id, version=0, head_hash=GENESIS_HASH)
+    items = [item for item, _ in sealed]
     last = items[-1]
     yield (
         _ADD_TASK,
@@ -132,12 +135,12 @@ def create(task_id: TaskId, drafts: Sequence[Draft], *, now: int) -> Script[list
             now,
         ),
     )
-    yield from _add(task_id, items, sealing.requests_of(drafts))
+    yield from _add(task_id, sealed, sealing.requests_of(drafts))
     return items
 
 
 def append(wanted: Append, *, now: int) -> Script[list[AgentTaskItem]]:
-    """The port's ``append``."""
+    """The port's ``append``, but for ``release``."""
     task_id, drafts, token = wanted.task_id, wanted.drafts, wanted.token
     sealing.check_drafts(drafts, numbered=wanted.number_for is not None)
     head = yield from head_of(task_id)
@@ -145,23 +148,29 @@ def append(wanted: Append, *, now: int) -> Script[list[AgentTaskItem]]:
         raise sealing.no_task(task_id)
     if token is not None and not holds(head.entry, token):
         raise sealing.lease_lost(task_id)
+    claim = () if token is None else wanted.claim
+    computers = yield from _computers_for(task_id, claim, wanted.number_for)
     stored = yield from _already_there(task_id, drafts)
     if stored is not None:
         return stored
     if head.version != wanted.version:
         raise sealing.moved_on(task_id, head.version, wanted.version)
-    number = None if wanted.number_for is None else (yield from next_number(wanted.number_for))
-    items = sealing.seal_drafts(drafts, task_id=task_id, version=head.version, head_hash=head.head_hash, number=number)
+    number = None if wanted.number_for is None else computers[wanted.number_for][0]
+    sealed = sealing.seal_drafts(drafts, task_id=task_id, version=head.version, head_hash=head.head_hash, number=number)
+    items = [item for item, _ in sealed]
+    for computer, columns in computers.items():
+        yield _SET_COMPUTER, (*columns, computer)
     for content in wanted.blobs:
         yield from put_blob(content)
-    yield from _add(task_id, items, sealing.requests_of(drafts))
+    yield from _add(task_id, sealed, sealing.requests_of(drafts))
     entry = renewed(head.entry, now) if token is not None else head.entry
     last = items[-1]
     yield _SET_HEAD, (last.version, last.hash, to_us(last.at), entry.lease_until, task_id)
     if wanted.status.value != head.status:
         yield _SET_STATUS, (wanted.status.value, task_id)
-    if wanted.schedule != "keep":
-        yield from set_entry(task_id, scheduled(entry, wanted.schedule, token, now))
+    after = scheduled(entry._replace(waiting_for=None) if claim else entry, wanted.schedule, token, now)
+    if after != entry:
+        yield from set_entry(task_id, after)
     return items
 
 
@@ -225,12 +234,12 @@ def load_by_request_id(request_id: RequestId) -> Script[AgentTask | None]:
     return (yield from load(TaskId(rows[0][0]))) if rows else None
 
 
-def list_tasks(status: TaskStatus | None, limit: int) -> Script[list[TaskRow]]:
+def list_tasks(status: TaskStatus | None, session_id: str | None, limit: int) -> Script[list[TaskRow]]:
     """The port's ``list_tasks``."""
-    if status is None:
-        rows = yield _NEWEST, (limit,)
-    else:
-        rows = yield _NEWEST_BY_STATUS, (status.value, limit)
+    wanted = {"status = ?": status.value if status else None, "session_id = ?": session_id}
+    given = {term: value for term, value in wanted.items() if value is not None}
+    where = f"WHERE {' AND '.join(given)}" if given else ""
+    rows = yield f"{_ROW} {where} {_NEWEST_FIRST}", (*given.values(), limit)
     return [
         TaskRow(
             task_id=TaskId(task_id),
@@ -247,21 +256,39 @@ def list_tasks(status: TaskStatus | None, limit: int) -> Script[list[TaskRow]]:
     ]
 
 
+def _computers_for(
+    task_id: TaskId, claim: Sequence[ComputerId], number_for: ComputerId | None
+) -> Script[dict[ComputerId, tuple[int, str | None]]]:
+    """Number and claimant, as they will be, of the computers that an append changes. Raises ComputerClaimed."""
+    changed: dict[ComputerId, tuple[int, str | None]] = {}
+    for computer in sorted({*claim, *(() if number_for is None else (number_for,))}):
+        rows = yield _COMPUTER, (computer,)
+        if not rows:
+            yield from know_computer(computer)
+            rows = yield _COMPUTER, (computer,)
+        number, claimant = rows[0]
+        if computer in claim and claimant not in {None, task_id}:
+            raise ComputerClaimed(computer)
+        after = (number + (computer == number_for), task_id if computer in claim else claimant)
+        if after != (number, claimant):
+            changed[computer] = after
+    return changed
+
+
 def _already_there(task_id: TaskId, drafts: Sequence[Draft]) -> Script[list[AgentTaskItem] | None]:
     """The stored items of these drafts; None: none is there. Raises Conflict when only some are."""
-    found: list[AgentTaskItem] = []
-    for draft in drafts:
-        rows = yield _STORED, (task_id, draft.item_id)
-        if rows:
-            found.append(decode_item(rows[0][0]))
-    if found and len(found) < len(drafts):
+    # Not IN: SQLite makes a table of the list first, and with ORDER BY reads the whole task.
+    union = " UNION ALL ".join([_STORED] * len(drafts))
+    rows = yield union, tuple(chain.from_iterable((task_id, draft.item_id) for draft in drafts))
+    if rows and len(rows) < len(drafts):
         raise sealing.partly_there(task_id)
-    return found or None
+    return [decode_item(data) for _, data in sorted(rows)] or None
 
 
-def _add(task_id: TaskId, items: Sequence[AgentTaskItem], requests: Sequence[RequestId]) -> Script[None]:
-    for item in items:
-        yield _ADD_ITEM, (task_id, item.version, item.item_id, encode_item(item).decode("ascii"))
+def _add(task_id: TaskId, sealed: Sequence[sealing.Sealed], requests: Sequence[RequestId]) -> Script[None]:
+    """The items in one statement: what a statement costs is more than what a row does."""
+    rows = [(task_id, item.version, item.item_id, data.decode("ascii")) for item, data in sealed]
+    yield _ADD_ITEMS.format(", ".join(["(?, ?, ?, ?)"] * len(rows))), tuple(chain.from_iterable(rows))
     for request_id in requests:
         if (yield _RAISED, (request_id,)):
             raise sealing.raised_before(request_id)

@@ -6,16 +6,17 @@ in between has left ``woken`` on its entry.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Final, get_args
 
 from orchestrator.core.facts import TaskId
+from orchestrator.core.items import AgentTaskItem
 from orchestrator.core.wire import ComputerId
-from orchestrator.ports import Lease, Token, TokenRow
-from orchestrator.store import sealing
+from orchestrator.ports import Lease, Token, TokenKind, TokenRow
+from orchestrator.store import sealing, sql
 from orchestrator.store.entry import Entry, awakened, from_us, given_back, holds, leased, renewed, seconds_to_us, to_us
-from orchestrator.store.sql import ENTRY_COLUMNS, Head, Script, head_of, know_computer, next_number, set_entry
+from orchestrator.store.sql import ENTRY_COLUMNS, Append, Head, Script, head_of, know_computer, next_number, set_entry
 
 _DUE: Final = f"""SELECT task_id, {ENTRY_COLUMNS} FROM tasks
     WHERE due <= ? AND (holder IS NULL OR lease_until <= ?)
@@ -28,6 +29,7 @@ _CLAIMANT: Final = "SELECT task FROM computers WHERE computer = ?"
 _LOCK_CLAIM: Final = f"{_CLAIMANT} /* FOR UPDATE */"
 _CLAIMED_BY: Final = "SELECT computer FROM computers WHERE task = ? ORDER BY computer /* FOR UPDATE */"
 _SET_CLAIM: Final = "UPDATE computers SET task = ? WHERE computer = ?"
+_TOKEN_KINDS: Final[Mapping[str, TokenKind]] = {kind: kind for kind in get_args(TokenKind)}
 _TOKEN_COLUMNS: Final = "token_hash, kind, name, roles, created_at, revoked"
 _ADD_TOKEN: Final = f"INSERT INTO tokens ({_TOKEN_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
 _FIND_TOKEN: Final = f"SELECT {_TOKEN_COLUMNS} FROM tokens WHERE token_hash = ?"
@@ -99,6 +101,14 @@ def claim(lease: Lease, computers: Sequence[ComputerId]) -> Script[ComputerId | 
     return blocked
 
 
+def append(wanted: Append, *, now: int) -> Script[list[AgentTaskItem]]:
+    """The port's ``append``."""
+    items = yield from sql.append(wanted, now=now)
+    if wanted.release and wanted.token is not None:
+        yield from _give_back(wanted.task_id, (), now)
+    return items
+
+
 def claimant(computer: ComputerId) -> Script[TaskId | None]:
     """The port's ``claimant``."""
     rows = yield _CLAIMANT, (computer,)
@@ -108,11 +118,7 @@ def claimant(computer: ComputerId) -> Script[TaskId | None]:
 def release_claims(lease: Lease, keep: Sequence[ComputerId], *, now: int) -> Script[None]:
     """The port's ``release_claims``."""
     yield from _held(lease)
-    rows = yield _CLAIMED_BY, (lease.task_id,)
-    for (computer,) in rows:
-        if computer not in keep:
-            yield _SET_CLAIM, (None, computer)
-            yield from _wake_waiting(computer, now)
+    yield from _give_back(lease.task_id, keep, now)
 
 
 def next_due(*, now: int) -> Script[datetime | None]:
@@ -169,6 +175,15 @@ def _held(lease: Lease) -> Script[Head]:
     return head
 
 
+def _give_back(task_id: TaskId, keep: Sequence[ComputerId], now: int) -> Script[None]:
+    """Free what the task has claimed, but for ``keep``, and wake who waits for it."""
+    rows = yield _CLAIMED_BY, (task_id,)
+    for (computer,) in rows:
+        if computer not in keep:
+            yield _SET_CLAIM, (None, computer)
+            yield from _wake_waiting(computer, now)
+
+
 def _wake_waiting(computer: ComputerId, now: int) -> Script[int]:
     """Wake who waits for the computer; how many of them had parked."""
     rows = yield _WAITING, (computer,)
@@ -183,7 +198,7 @@ def _wake_waiting(computer: ComputerId, now: int) -> Script[int]:
 def _token_row(token_hash: str, kind: str, name: str, roles: str, created_at: int, revoked: int) -> TokenRow:
     return TokenRow(
         token_hash=token_hash,
-        kind="computer" if kind == "computer" else "person",
+        kind=_TOKEN_KINDS[kind],
         name=name,
         roles=tuple(json.loads(roles)),
         created_at=from_us(created_at),

@@ -83,9 +83,11 @@ class SqlitePersistenceManager:
         token: Token | None = None,
         number_for: ComputerId | None = None,
         blobs: Sequence[bytes] = (),
+        claim: Sequence[ComputerId] = (),
+        release: bool = False,
     ) -> list[AgentTaskItem]:
-        wanted = sql.Append(task_id, version, drafts, status, schedule, token, number_for, blobs)
-        return await self._writer.submit(lambda now: sql.append(wanted, now=now), key=task_id)
+        wanted = sql.Append(task_id, version, drafts, status, schedule, token, number_for, blobs, claim, release)
+        return await self._writer.submit(lambda now: sql_queue.append(wanted, now=now), key=task_id)
 
     async def read(self, task_id: TaskId, after_version: int = 0) -> list[AgentTaskItem]:
         return await self._reader.submit(lambda _: sql.read(task_id, after_version))
@@ -96,8 +98,10 @@ class SqlitePersistenceManager:
     async def load_by_request_id(self, request_id: RequestId) -> AgentTask | None:
         return await self._reader.submit(lambda _: sql.load_by_request_id(request_id))
 
-    async def list_tasks(self, *, status: TaskStatus | None = None, limit: int = 100) -> list[TaskRow]:
-        return await self._reader.submit(lambda _: sql.list_tasks(status, limit))
+    async def list_tasks(
+        self, *, status: TaskStatus | None = None, session_id: str | None = None, limit: int = 100
+    ) -> list[TaskRow]:
+        return await self._reader.submit(lambda _: sql.list_tasks(status, session_id, limit))
 
     async def put_blob(self, content: bytes) -> BlobRef:
         return await self._writer.submit(lambda _: sql.put_blob(content))

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, Final, TypeVar
 
 from orchestrator.core.errors import OrchestratorError, StoreBusy
@@ -35,6 +36,7 @@ class _Operation:
     script: Callable[[int], Script[Any]]
     key: str | None
     future: asyncio.Future[Any]
+    urgent: bool
     value: Any = None
     error: Exception | None = None
 
@@ -53,10 +55,14 @@ class SqliteThread:
         self._max_batch = 1 if reading else MAX_BATCH
         self._path = path
         self._clock = clock
-        self._waiting: deque[_Operation] = deque()
-        self._urgent: deque[_Operation] = deque()
-        self._changed = threading.Condition()
+        self._accepted: SimpleQueue[_Operation | None] = SimpleQueue()
+        """From the callers to the thread; None is the last."""
+        self._accepting = threading.Lock()
         self._stopping = False
+        # The thread's own: what it has taken from the queue and not yet run.
+        self._waiting: deque[_Operation] = deque()
+        self._urgent: list[_Operation] = []
+        self._last_taken = False
         # A daemon, because nobody can wait for what an interpreter that ends did not await.
         name = "store-reader" if reading else "store-writer"
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
@@ -72,19 +78,18 @@ class SqliteThread:
         An accepted operation is carried out, also when nobody waits for it any more.
         """
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        operation = _Operation(script, key, future)
-        with self._changed:
+        with self._accepting:
             if self._stopping:
                 raise store_closed()
-            (self._urgent if urgent else self._waiting).append(operation)
-            self._changed.notify()
+            self._accepted.put(_Operation(script, key, future, urgent))
         return future
 
     def stop(self) -> None:
         """Accept no more; what was accepted is still carried out."""
-        with self._changed:
-            self._stopping = True
-            self._changed.notify()
+        with self._accepting:
+            if not self._stopping:
+                self._stopping = True
+                self._accepted.put(None)
 
     def join(self) -> None:
         """Wait, blocking, until a stopped thread has ended."""
@@ -97,30 +102,44 @@ class SqliteThread:
 
     def _next_batch(self) -> list[_Operation]:
         """The operations of the next transaction; empty: stopped and nothing left."""
-        with self._changed:
-            while not (self._urgent or self._waiting or self._stopping):
-                self._changed.wait()
-            batch = list(self._urgent)
-            self._urgent.clear()
-            keys: set[str] = set()
-            skipped: list[_Operation] = []
-            while self._waiting and len(batch) < self._max_batch and len(skipped) < MAX_SKIPPED:
-                operation = self._waiting.popleft()
-                if operation.key in keys:
-                    skipped.append(operation)
-                    continue
-                if operation.key is not None:
-                    keys.add(operation.key)
-                batch.append(operation)
-            self._waiting.extendleft(reversed(skipped))
-            return batch
+        self._take()
+        batch, self._urgent = self._urgent, []
+        keys: set[str] = set()
+        skipped: list[_Operation] = []
+        while self._waiting and len(batch) < self._max_batch and len(skipped) < MAX_SKIPPED:
+            operation = self._waiting.popleft()
+            if operation.key in keys:
+                skipped.append(operation)
+                continue
+            if operation.key is not None:
+                keys.add(operation.key)
+            batch.append(operation)
+        self._waiting.extendleft(reversed(skipped))
+        return batch
+
+    def _take(self) -> None:
+        """Take what was accepted meanwhile; with nothing at hand, wait for it."""
+        idle = not self._waiting
+        while not self._last_taken and (idle or not self._accepted.empty()):
+            operation = self._accepted.get()
+            idle = False
+            if operation is None:
+                self._last_taken = True
+            elif operation.urgent:
+                self._urgent.append(operation)
+            else:
+                self._waiting.append(operation)
 
     def _run_batch(self, batch: Sequence[_Operation]) -> None:
         try:
             self._cursor.execute(self._begin)
             now = to_us(self._clock.now())
-            for operation in batch:
-                self._run(operation, now)
+            if len(batch) == 1:
+                # Alone it needs no savepoint: the transaction is its own.
+                batch[0].value = drive(self._cursor, batch[0].script(now))
+            else:
+                for operation in batch:
+                    self._run(operation, now)
             self._cursor.execute("COMMIT")
         except Exception as error:  # noqa: BLE001 - the callers get it
             self._roll_back()

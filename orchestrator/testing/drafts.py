@@ -1,5 +1,6 @@
 """Drafts for tests: a small task whose history is one that may really happen."""
 
+from collections.abc import Sequence
 from itertools import count
 
 from orchestrator.core import facts
@@ -94,9 +95,13 @@ async def append(
     status: TaskStatus = TaskStatus.QUEUED,
     schedule: Schedule = "keep",
     token: Token | None = None,
+    claim: Sequence[ComputerId] = (),
+    release: bool = False,
 ) -> list[AgentTaskItem]:
     """The port's ``append`` in the shape that contracts mostly need."""
-    return await store.append(task_id, version, drafts, status=status, schedule=schedule, token=token)
+    return await store.append(
+        task_id, version, drafts, status=status, schedule=schedule, token=token, claim=claim, release=release
+    )
 
 
 def _verdict(effect: Effect) -> PolicyDecision:

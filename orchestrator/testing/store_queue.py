@@ -1,12 +1,12 @@
-"""The contracts of ``TaskQueue``: S24 to S40."""
+"""The contracts of ``TaskQueue``: S24 to S40, and S43: claims that come and go with an append."""
 
 import asyncio
 
-from orchestrator.core.errors import Conflict, LeaseLost
+from orchestrator.core.errors import ComputerClaimed, Conflict, LeaseLost
 from orchestrator.core.facts import TaskId
 from orchestrator.core.task import TaskStatus
 from orchestrator.core.wire import ComputerId
-from orchestrator.ports import Lease, Store
+from orchestrator.ports import Lease, Store, Token
 from orchestrator.testing.checks import refused, taken
 from orchestrator.testing.clock import ManualClock
 from orchestrator.testing.drafts import Author, append
@@ -285,3 +285,27 @@ async def s40_next_due(store: Store, clock: ManualClock) -> None:
     assert await store.next_due() == clock.now()
     await store.park(two, 1, due=None)
     assert await store.next_due() == clock.now()
+
+
+async def s43_claims_with_an_append(store: Store, clock: ManualClock) -> None:
+    """A holder's append claims and gives back in its own transaction, or is refused whole."""
+    author = Author(clock)
+    await store.create(T1, [author.submitted()])
+    await store.create(T2, [author.submitted()])
+    one, two = await taken(store), await taken(store)
+    await append(store, T1, 1, author.note(), token=one.token, claim=[C8, C3])
+    assert [await store.claimant(computer) for computer in (C3, C8)] == [one.task_id, one.task_id]
+    await refused(ComputerClaimed, append(store, T2, 1, author.note(), token=two.token, claim=[C8]))
+    assert len(await store.read(T2)) == 1
+    await refused(Conflict, append(store, T2, 7, author.note(), token=two.token, claim=[ComputerId("9")]))
+    assert await store.claimant(ComputerId("9")) is None
+    assert await store.claim(two, [C3]) == C3
+    await append(store, T1, 2, author.note(), claim=[], release=True)
+    assert await store.claimant(C3) == T1, "without a token nothing is given back"
+    await store.park(two, 1, due=None, waiting_for=C3)
+    await append(store, T1, 2 + 1, author.note(), token=one.token, release=True)
+    assert [await store.claimant(computer) for computer in (C3, C8)] == [None, None]
+    assert (await taken(store)).task_id == T2, "who waited for it was woken"
+    stale = Lease(T1, Token(one.token - 1))
+    await refused(LeaseLost, append(store, T1, 4, author.note(), token=stale.token, claim=[C3]))
+    assert await store.claimant(C3) is None

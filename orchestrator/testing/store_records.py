@@ -1,4 +1,4 @@
-"""The contracts of ``TaskPersistenceManager``, second part: S16 to S23, what is kept beside the journal."""
+"""The contracts of ``TaskPersistenceManager``, second part: S16 to S23 and S44, what is kept beside the journal."""
 
 import asyncio
 from dataclasses import replace
@@ -155,3 +155,18 @@ async def s23_close(store: Store, clock: ManualClock) -> None:
         store.get_blob("0" * 64),
     ):
         assert (await refused(OrchestratorError, operation)).remedy
+
+
+async def s44_lists_of_a_session(store: Store, clock: ManualClock) -> None:
+    """Rows of one session only, newest first, together with a status or alone."""
+    author = Author(clock)
+    for number, session_id in enumerate(("s-a", "s-b", "s-a", "s-a"), start=1):
+        submitted = author.submitted()
+        fact = submitted.fact.model_copy(update={"session_id": session_id})
+        await store.create(TaskId(f"t{number}"), [submitted.model_copy(update={"fact": fact})])
+        clock.advance(1)
+    await append(store, TaskId("t3"), 1, author.note(), status=TaskStatus.RUNNING)
+    assert [row.task_id for row in await store.list_tasks(session_id="s-a")] == ["t4", "t3", "t1"]
+    assert [row.task_id for row in await store.list_tasks(session_id="s-a", limit=1)] == ["t4"]
+    assert [row.task_id for row in await store.list_tasks(session_id="s-a", status=TaskStatus.QUEUED)] == ["t4", "t1"]
+    assert await store.list_tasks(session_id="s-c") == []

@@ -1,6 +1,6 @@
 """What a tool works with: the mode, the computer's channel, the workspace."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -10,7 +10,6 @@ from orchestrator.ports import CallResult, Workspace
 
 ABSENT = "absent"
 """Stands for the hash of a file that is not there."""
-
 
 Encoding = Literal["utf-8", "latin-1"]
 
@@ -43,6 +42,12 @@ class CCAgentDeps:
     """How a write encodes; None: as the file that is there is encoded."""
     run_id: RunId | None = None
     """The run that a bracket names; None: the call has no bracket."""
+    timeout_s: float | None = None
+    """Seconds that a program may run; None: the tools' own limit."""
+    keep: Callable[[bytes], Awaitable[None]] | None = None
+    """Keeps bytes that a change will replace, by their sha256, before it is shown; None: nobody wants them."""
+    after: dict[str, str] = field(default_factory=dict)
+    """What the call left behind, told by the tool: path to sha256 or ``absent``."""
 
 
 async def call_cc_command(

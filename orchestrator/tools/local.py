@@ -32,21 +32,23 @@ async def local_write(deps: CCAgentDeps, *, path: str, content: str) -> str:
 
 async def local_patch(deps: CCAgentDeps, *, path: str, patch: str) -> str:
     """Apply a unified diff to a file of the workspace, exactly."""
-    data = None if deps.run_id else await _patched(deps, path, patch)
-    await _change(deps, path, data)
+    before = await asyncio.to_thread(_workspace(deps).read_bytes, path)
+    if deps.run_id is not None:
+        await _must_be_expected(deps, path, before)
+    await _change(deps, path, _patched(path, before, patch))
     return f"Patched {path}"
 
 
 async def observe_write(deps: CCAgentDeps, *, path: str, content: str) -> Observed:
     """What is there now, and the unified diff to what would be."""
     before = await asyncio.to_thread(_workspace(deps).read_bytes, path)
-    return _observed(path, before, content)
+    return await _observed(deps, path, before, content)
 
 
 async def observe_patch(deps: CCAgentDeps, *, path: str, patch: str) -> Observed:
     """What is there now, and the diff that the patch amounts to."""
     before = await asyncio.to_thread(_workspace(deps).read_bytes, path)
-    return _observed(path, before, (await _patched(deps, path, patch)).decode())
+    return await _observed(deps, path, before, _patched(path, before, patch).decode())
 
 
 async def prepare_write(deps: CCAgentDeps, *, path: str, content: str) -> None:
@@ -57,7 +59,8 @@ async def prepare_write(deps: CCAgentDeps, *, path: str, content: str) -> None:
 
 async def prepare_patch(deps: CCAgentDeps, *, path: str, patch: str) -> None:
     """Stage the patched bytes under the run's name."""
-    await asyncio.to_thread(_workspace(deps).stage, _run(deps), await _patched(deps, path, patch))
+    before = await asyncio.to_thread(_workspace(deps).read_bytes, path)
+    await asyncio.to_thread(_workspace(deps).stage, _run(deps), _patched(path, before, patch))
 
 
 async def settle(deps: CCAgentDeps, run_id: RunId) -> bool:
@@ -65,30 +68,36 @@ async def settle(deps: CCAgentDeps, run_id: RunId) -> bool:
     return await asyncio.to_thread(_workspace(deps).discard, run_id)
 
 
-async def _change(deps: CCAgentDeps, path: str, data: bytes | None) -> None:
+async def _change(deps: CCAgentDeps, path: str, data: bytes) -> None:
+    """Put the bytes in the file's place; in a bracket they were staged before it opened."""
     workspace = _workspace(deps)
     if deps.run_id is None:
-        await asyncio.to_thread(workspace.stage, "by-hand", data or b"")
-        await asyncio.to_thread(workspace.commit, "by-hand", path)
-        return
-    expected = (deps.expected or {}).get(path)
-    found = _hash(await asyncio.to_thread(workspace.read_bytes, path))
+        await asyncio.to_thread(workspace.stage, "by-hand", data)
+    else:
+        await _must_be_expected(deps, path, await asyncio.to_thread(workspace.read_bytes, path))
+    await asyncio.to_thread(workspace.commit, deps.run_id or "by-hand", path)
+    deps.after[path] = sha256_hex(data)
+
+
+async def _must_be_expected(deps: CCAgentDeps, path: str, before: bytes | None) -> None:
+    """Raises ComputerFailed ``stale``, with nothing left staged, unless the file is the one that was shown."""
+    expected, found = (deps.expected or {}).get(path), _hash(before)
     if expected is None or found != expected:
-        await asyncio.to_thread(workspace.discard, deps.run_id)
+        await asyncio.to_thread(_workspace(deps).discard, _run(deps))
         raise ComputerFailed("stale", f"{path} is not what it was when it was shown.", {"actual": found})
-    await asyncio.to_thread(workspace.commit, deps.run_id, path)
 
 
-async def _patched(deps: CCAgentDeps, path: str, patch: str) -> bytes:
-    before = await asyncio.to_thread(_workspace(deps).read_bytes, path)
+def _patched(path: str, before: bytes | None, patch: str) -> bytes:
     after = apply_patch(None if before is None else _text(before, path), patch)
     if after is None:
         raise ToolFailed(f"The patch would delete {path}; local_patch only changes files.")
     return after.encode()
 
 
-def _observed(path: str, before: bytes | None, after: str) -> Observed:
+async def _observed(deps: CCAgentDeps, path: str, before: bytes | None, after: str) -> Observed:
     old = None if before is None else _text(before, path)
+    if before is not None and deps.keep is not None:
+        await deps.keep(before)
     return Observed(state={path: _hash(before)}, diff=unified_diff(old, after, path))
 
 

@@ -37,7 +37,7 @@ class TokenAuthorizer:
         if scheme.lower() != "bearer" or not token.strip():
             raise Unauthenticated("Nobody said who is asking.", remedy=_NO_TOKEN)
         row = await self.store.find_token(token_hash(token.strip()))
-        if row is None or row.revoked:
+        if row is None or row.revoked or row.kind == "pairing":
             raise Unauthenticated("This token is not known or was revoked.", remedy="Ask an admin for a new one.")
         return Identity(kind=row.kind, name=row.name, roles=row.roles)
 
@@ -69,14 +69,19 @@ async def issue_token(
     store: Store, *, kind: Literal["person", "computer"], name: str, roles: tuple[str, ...], at: datetime
 ) -> str:
     """A new token for a person or a computer; only its hash is kept. Raises InvalidRequest."""
-    if not name or len(name) > 64 or not all(char.isalnum() or char in "-_." for char in name):
-        raise InvalidRequest(f"The name {name[:64]!r} does not fit.", remedy="Use up to 64 letters, digits, - _ and .")
+    check_name(name)
     odd = sorted(set(roles) - set(ROLES))
     if odd or (kind == "computer") == bool(roles):
         raise InvalidRequest("The roles do not fit.", remedy=f"People have some of {', '.join(ROLES)}; computers none.")
     token = new_token(kind)
     await store.add_token(TokenRow(token_hash=token_hash(token), kind=kind, name=name, roles=roles, created_at=at))
     return token
+
+
+def check_name(name: str) -> None:
+    """Raises InvalidRequest unless a person or a computer may have this name."""
+    if not name or len(name) > 64 or not all(char.isalnum() or char in "-_." for char in name):
+        raise InvalidRequest(f"The name {name[:64]!r} does not fit.", remedy="Use up to 64 letters, digits, - _ and .")
 
 
 def must_have(identity: Identity, *roles: str) -> None:

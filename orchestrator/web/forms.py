@@ -1,6 +1,7 @@
 """What goes in and out of the doors: bodies as models, answers as plain JSON."""
 
-from typing import Any
+from datetime import datetime
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -23,7 +24,10 @@ class SubmitBody(_Body):
     computers: tuple[str, ...] = ()
     session_id: str = Field(default="", max_length=100)
     model: str = Field(default="", max_length=200)
-    max_steps: int = Field(default=20, ge=1, le=1000)
+    max_steps: int | None = Field(default=None, ge=1, le=1000)
+    """None, as for the two below: what the settings say."""
+    max_wall_s: float | None = Field(default=None, ge=0, le=604_800, allow_inf_nan=False)
+    max_tokens: int | None = Field(default=None, ge=0, le=100_000_000)
     priority: int = Field(default=0, ge=-100, le=100)
     on_reject: OnReject = "cancel"
 
@@ -32,6 +36,10 @@ class CancelBody(_Body):
     """Why a task is canceled."""
 
     reason: str = Field(default="", max_length=2000)
+
+
+class StopBody(CancelBody):
+    """Why everything is stopped."""
 
 
 class AnswerBody(_Body):
@@ -53,19 +61,36 @@ class QuickDecision(_Body):
 class TokenBody(_Body):
     """A token for a person or a computer."""
 
-    kind: str = Field(pattern="^(person|computer)$")
+    kind: Literal["person", "computer"]
     name: str
     roles: tuple[str, ...] = ()
+
+
+class PairingBody(_Body):
+    """A code for one computer, which gets this name and, if it has none, this label."""
+
+    computer: str | None = None
+    label: str | None = Field(default=None, max_length=32)
+    """32: what the game takes."""
+
+
+class PairBody(_Body):
+    """What the installer sends from the game."""
+
+    code: str = Field(max_length=40)
+    computer_id: int = Field(ge=0, le=2**31 - 1)
+    label: str | None = Field(default=None, max_length=200)
 
 
 def short_form(task: AgentTask) -> dict[str, Any]:
     return {"task_id": task.task_id, "status": task.status.value}
 
 
-def row_form(row: TaskRow) -> dict[str, Any]:
+def row_form(row: TaskRow, status_reason: str) -> dict[str, Any]:
     return {
         "task_id": row.task_id,
         "status": row.status.value,
+        "status_reason": status_reason,
         "user_id": row.user_id,
         "session_id": row.session_id,
         "prompt": row.prompt,
@@ -75,7 +100,7 @@ def row_form(row: TaskRow) -> dict[str, Any]:
     }
 
 
-def long_form(task: AgentTask) -> dict[str, Any]:
+def long_form(task: AgentTask, now: datetime) -> dict[str, Any]:
     question = next((one for one in task.calls if one.question_id and one.state == "asking"), None)
     return {
         **short_form(task),
@@ -89,6 +114,14 @@ def long_form(task: AgentTask) -> dict[str, Any]:
         "model": task.model,
         "steps": task.steps,
         "max_steps": task.max_steps,
+        "tokens": task.tokens,
+        "max_tokens": task.max_tokens,
+        "active_s": round(task.active_until(now), 3),
+        "max_wall_s": task.max_wall_s,
+        "priority": task.priority,
+        "earlier": [one.model_dump(mode="json") for one in task.earlier],
+        "created_at": task.created_at.isoformat() if task.created_at else None,
+        "updated_at": task.updated_at.isoformat() if task.updated_at else None,
         "request": hitl_response(task).model_dump(mode="json") if task.request else None,
         "question": {"question_id": question.question_id, "question": question.call.args.get("question")}
         if question

@@ -9,6 +9,7 @@ from starlette.websockets import WebSocket
 from orchestrator.core.approval import ResumeRequest
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.facts import RequestId, TaskId
+from orchestrator.core.wording import plain
 
 MAX_REQUEST_BYTES = 1024 * 1024
 """A task's prompt or a decision is far smaller; what is larger is refused unread."""
@@ -25,9 +26,9 @@ async def read_body(request: Request, model: type[_T]) -> _T:
     try:
         return model.model_validate_json(bytes(raw) or b"{}")
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise InvalidRequest(f"The body does not fit: {where + ': ' if where else ''}{first['msg']}.") from None
+        raise InvalidRequest(
+            f"The request does not fit: {plain(error, 'the body')}.", remedy="docs/protocol.md lists the fields."
+        ) from None
 
 
 def read_number(request: Request, name: str, default: float, low: float, high: float) -> float:

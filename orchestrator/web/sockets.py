@@ -1,8 +1,13 @@
-"""A Starlette WebSocket as the hub and the reviewers' door take it."""
+"""The accepted sockets: one as the hub and the reviewers' door take it, and all that are open."""
 
-from contextlib import suppress
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from orchestrator.ports import Identity
+from orchestrator.web.frames import EXTENSION, FrameProtocol
 
 
 class StarletteSocket:
@@ -26,7 +31,7 @@ class StarletteSocket:
         """Write one frame. Raises OSError when the connection is over."""
         try:
             if isinstance(frame, bytes):
-                await self._websocket.send_bytes(frame)
+                await self._websocket.send({"type": "websocket.send", "bytes": frame})
             else:
                 await self._websocket.send_text(frame)
         except (WebSocketDisconnect, RuntimeError) as error:
@@ -38,3 +43,51 @@ class StarletteSocket:
             self._closed = True
             with suppress(RuntimeError, WebSocketDisconnect, OSError):
                 await self._websocket.close(code, reason)
+
+
+class DirectSocket(StarletteSocket):
+    """The same over a server that hands frames over at once: see :mod:`orchestrator.web.frames`."""
+
+    def __init__(self, websocket: WebSocket, protocol: FrameProtocol) -> None:
+        super().__init__(websocket)
+        self.listen: Callable[[Callable[[bytes | str], None]], None] = protocol.listen
+        """Hand over each frame from now on; ``receive`` answers only when the connection is over."""
+        self.takes_more: Callable[[], bool] = protocol.writable.is_set
+        """Whether the other side keeps up; if it does not, ``send`` waits until it does."""
+        self.write: Callable[[Sequence[bytes]], None] = protocol.write
+        """Write frames at once, in order. Raises OSError when the connection is over."""
+
+
+def accepted(websocket: WebSocket) -> StarletteSocket:
+    """An accepted WebSocket as a socket, by the shortest way that its server offers."""
+    protocol = websocket.scope.get("extensions", {}).get(EXTENSION)
+    return StarletteSocket(websocket) if protocol is None else DirectSocket(websocket, protocol)
+
+
+class OpenSockets:
+    """The open sockets by kind and name of whom they belong to."""
+
+    def __init__(self) -> None:
+        self._open: defaultdict[tuple[str, str], set[StarletteSocket]] = defaultdict(set)
+
+    @contextmanager
+    def holding(self, identity: Identity, websocket: WebSocket) -> Iterator[StarletteSocket]:
+        """An accepted socket, known by its holder while this is open."""
+        socket, holder = accepted(websocket), (identity.kind, identity.name)
+        self._open[holder].add(socket)
+        try:
+            yield socket
+        finally:
+            self._open[holder].discard(socket)
+            if not self._open[holder]:
+                del self._open[holder]
+
+    async def hang_up(self, kind: str, name: str) -> None:
+        """Close the sockets of a holder whose token was revoked."""
+        for socket in tuple(self._open.get((kind, name), ())):
+            await socket.close(1008, "the token was revoked")
+
+    async def close_all(self) -> None:
+        """Close every socket, for a clean stop."""
+        for socket in [one for sockets in self._open.values() for one in sockets]:
+            await socket.close(1001, "the orchestrator stops")

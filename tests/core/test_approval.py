@@ -78,7 +78,7 @@ def test_P15_the_version_of_the_policy_is_not_in_the_digest() -> None:
     """A neutral edit of the policy, or of what is only shown, costs no new review."""
     neutral = verdict().model_copy(update={"policy_version": "v2", "reason": "in other words", "matched_rules": ("x",)})
     assert action_digest(**{**ACTION, "evaluation": neutral}) == action_digest(**ACTION)
-    shown = SEEN.model_copy(update={"note": "a note"})
+    shown = SEEN.model_copy(update={"note": "a note", "directories": ("farm",), "encoding": "latin-1"})
     assert action_digest(**{**ACTION, "observed": shown}) == action_digest(**ACTION)
     assert action_digest(**ACTION) == "ec9217ef0b91b7deb5625e14f22f4ec885992d8ccbae7340c04a884a8f96a0ad"
 

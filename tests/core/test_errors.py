@@ -7,11 +7,13 @@ import pytest
 from orchestrator.core import errors
 from orchestrator.core.errors import (
     CallVoid,
+    ComputerClaimed,
     ComputerFailed,
     Conflict,
     FrameRefused,
     HitlInterventionRequired,
     InvalidRequest,
+    ModelFailed,
     NotFound,
     OrchestratorError,
 )
@@ -32,6 +34,7 @@ STATUS = {
     "TaskEnded": ("task_ended", 409),
     "Conflict": ("conflict", 409),
     "LeaseLost": ("lease_lost", 409),
+    "ComputerClaimed": ("computer_claimed", 409),
     "StoreBusy": ("store_busy", 503),
     "NewerSchema": ("newer_schema", 500),
     "ComputerAway": ("computer_away", 503),
@@ -97,3 +100,11 @@ def test_an_intervention_without_calls() -> None:
     """The seeds' short message."""
     raised = HitlInterventionRequired()
     assert (str(raised), raised.function_calls, raised.plugin_name) == ("HITL intervention required", [], None)
+
+
+def test_what_some_errors_carry_beside_their_sentence() -> None:
+    """The computer that is claimed; whether asking a model again can help."""
+    assert ComputerClaimed("3").computer == "3"
+    assert str(ComputerClaimed("3")) == "Another task works on computer 3 now."
+    assert not ModelFailed("It is busy.").lasting
+    assert ModelFailed("There is no such model.", remedy="Pull it.", lasting=True).lasting

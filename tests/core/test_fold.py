@@ -9,8 +9,8 @@ from orchestrator.core import facts
 from orchestrator.core.approval import CallState
 from orchestrator.core.errors import InvalidDecision
 from orchestrator.core.facts import BlobRef, CallId, Fact, QuestionId, RequestId
-from orchestrator.core.fold import can_follow, evolve, fold, preview, rejection_text
-from orchestrator.core.items import Draft, ItemId
+from orchestrator.core.fold import can_follow, evolve, fold, preview, rejection_text, sealed
+from orchestrator.core.items import AgentTaskItem, Draft, ItemId, seal
 from orchestrator.core.task import PHASE_TABLE, AgentTask, CallRecord, Phase, TaskStatus, Turn
 from orchestrator.core.wire import RunId
 from tests.core.golden_items import KINDS
@@ -117,8 +117,14 @@ LEADS_TO: dict[str, dict[str, str]] = {
     "queued": {**ANYTIME, "model_asked": "asked", "limit_reached": "same"},
     "thinking": {**ANYTIME, "model_asked": "asked", "limit_reached": "same"},
     "asked": {**ANYTIME, "model_asked": "same", "model_replied": "replied", "limit_reached": "same"},
-    "replied": {**ANYTIME, "reply_refused": "thinking", "calls_proposed": "acting"},
-    "acting": {**ANYTIME, **WORK, "review_requested": "reviewing", "question_asked": "answering"},
+    "replied": {**ANYTIME, "reply_refused": "thinking", "calls_proposed": "acting", "limit_reached": "same"},
+    "acting": {
+        **ANYTIME,
+        **WORK,
+        "limit_reached": "same",
+        "review_requested": "reviewing",
+        "question_asked": "answering",
+    },
     "reviewing": {
         **ANYTIME,
         **WORK,
@@ -223,6 +229,25 @@ def test_preview_tells_what_drafts_would_make_of_the_task() -> None:
     assert (future.version, future.status, story.task.version) == (3, TaskStatus.FAILED, 1)
     with pytest.raises(InvalidDecision):
         preview(story.task, [drafts[1], drafts[0]])
+
+
+def test_a_preview_that_was_sealed_is_the_fold() -> None:
+    """What only the store knows comes in with the items: the hash, and the number of a run that was started."""
+    story = in_phase(Phase.REPLIED)
+    calls = (call("look", "cc_read", path="a"), call("write", index=1, path="b", content="x"))
+    proposed = facts.CallsProposed(explanation="e", calls=calls, evaluations=(verdict("allow"), verdict("ask")))
+    after = preview(story.task, [_draft(0, proposed)])
+    drafts = [_draft(0, proposed), _draft(1, start_of(after.calls[0], number=0)), _draft(2, facts.CancelRequested())]
+    items: list[AgentTaskItem] = []
+    for number, draft in enumerate(drafts):
+        head, own = (items or [story.items[-1]])[-1].hash, 9 if number == 1 else None
+        items.append(seal(draft, task_id=TASK, version=story.task.version + number + 1, prev_hash=head, number=own))
+        assert sealed(preview(story.task, drafts[: number + 1]), items) == fold(items, story.task)
+    assert fold(items, story.task).calls[0].number == 9
+
+
+def _draft(number: int, fact: Fact) -> Draft:
+    return Draft(item_id=ItemId(f"x{number}"), at=NOW, actor=person("a"), fact=fact)
 
 
 # -- what facts make of a task ------------------------------------------------------------
@@ -656,3 +681,35 @@ def test_evidence_is_how_the_last_change_or_run_of_the_finished_steps_ended() ->
         story.finished(f"c{number}", ok=ok)
         seen.append(story.task.evidence)
     assert seen == [None, None, True, False, False]
+
+
+def test_time_that_counts_is_not_the_queue_and_not_a_person() -> None:
+    """From the first request to the model on; what waits for a decision or an answer stands still."""
+    story = Journal()
+    story.submitted(max_wall_s=60)
+    assert story.task.active_until(NOW + timedelta(hours=1)) == 0
+    story.asked()
+    story.replied()
+    assert story.task.active_s == 1
+    story.add(facts.CallsProposed(explanation="", calls=(call("c0"),), evaluations=(verdict("ask"),)))
+    story.reviewed("c0")
+    assert story.task.active_s == 3
+    assert story.task.active_until(NOW + timedelta(hours=1)) == 3
+    story.decided(decision("c0"))
+    assert story.task.active_s == 3
+    assert story.task.updated_at is not None
+    assert story.task.active_until(story.task.updated_at + timedelta(seconds=5)) == 8
+    assert story.task.active_until(story.task.updated_at - timedelta(seconds=5)) == 3, "a clock that went back"
+    assert AgentTask(task_id=story.task.task_id, phase=Phase.THINKING).active_until(NOW) == 0
+
+
+def test_tokens_add_up() -> None:
+    """In and out, of every reply, the unreadable ones too."""
+    story = Journal()
+    story.submitted(max_tokens=100)
+    for usage in (facts.Usage(input_tokens=10, output_tokens=5), facts.Usage(output_tokens=2)):
+        story.asked()
+        story.add(facts.ModelReplied(raw=BlobRef(sha256="b" * 64, size=1), done_reason="stop", usage=usage))
+        story.add(facts.ReplyRefused(reason="empty"))
+    assert story.task.tokens == 17
+    assert story.task.max_tokens == 100

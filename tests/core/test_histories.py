@@ -489,7 +489,7 @@ class Histories(RuleBasedStateMachine):
         if items:
             assert fold(again) == self.story.task
             texts = {turn.raw.sha256: "reply" for turn in self.story.task.turns}
-            messages = view(self.story.task, texts)
+            messages = view(self.story.task, texts).messages
             assert len(messages) == 2 + 2 * len(self.story.task.turns)
             assert all(text for _, text in messages)
 

@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core import link as events
+from orchestrator.core import link_events as events
 from orchestrator.core import wire
 from orchestrator.core.errors import FrameRefused
-from orchestrator.core.link import LINK_TABLE, MAX_COMPLAINTS, ComputerLink, LinkState
+from orchestrator.core.link import LINK_TABLE, MAX_COMPLAINTS, MAX_UNTAKEN, ComputerLink, LinkState
+from orchestrator.core.transfers import MAX_PARTIAL, Outbox
 from orchestrator.core.wire import RunId
 
 HELLO = wire.Hello(
@@ -21,23 +22,29 @@ HELLO = wire.Hello(
     journal_seq=40,
 )
 BODY = b'[{"call_id":"c.1","state":"void"}]'
+BIG = b"x" * wire.MAX_BODY_BYTES + b"tail"
+TAIL = wire.whole(BIG).model_copy(update={"offset": wire.MAX_BODY_BYTES})
+PRINTED = wire.whole(b"ho").model_copy(update={"offset": 5, "total": 7})
 FRAMES: dict[str, bytes] = {
     "hello": wire.encode(HELLO),
     "ack": wire.encode(wire.Ack(journal_seq=41, call_id="c.1")),
     "result": wire.encode(wire.Result(journal_seq=42, call_id="c.1", ok=True, body=wire.whole(b"abc")), b"abc"),
     "call_refused": wire.encode(wire.CallRefused(journal_seq=43, call_id="c.1", code="busy", message="caf\xc3\xa9")),
     "settled": wire.encode(wire.Settled(journal_seq=44, number=9, body=wire.whole(BODY)), BODY),
+    "chunk": wire.encode(wire.Chunk(journal_seq=44, call_id="c.9", body=TAIL), b"tail"),
+    "chunk_ack": wire.encode(wire.ChunkAck(journal_seq=44, call_id="c.9", offset=wire.MAX_BODY_BYTES)),
+    "output": wire.encode(wire.Output(journal_seq=44, call_id="c.1", body=PRINTED), b"ho"),
     "pong": wire.encode(wire.Pong(journal_seq=45, n=1)),
     "error": wire.encode(wire.Complaint(code="bad_frame", message="caf\xc3\xa9", call_id="c.1")),
 }
 GARBAGE = b"garbage"
 
 
-def link_in(state: LinkState, now: float = 0.0) -> ComputerLink:
+def link_in(state: LinkState, now: float = 0.0, *capabilities: str) -> ComputerLink:
     """A link that got so far; nothing is outgoing."""
     link = ComputerLink(now)
     if state in (LinkState.JUDGING, LinkState.READY):
-        link.receive(FRAMES["hello"], now)
+        link.receive(wire.encode(HELLO.model_copy(update={"capabilities": capabilities})), now)
     if state is LinkState.READY:
         link.welcome(number=13, computer="reactor")
     if state is LinkState.CLOSED:
@@ -57,7 +64,9 @@ def sent(link: ComputerLink) -> list[Any]:
 MAY_COME = {
     LinkState.GREETING: {"hello": LinkState.JUDGING, "error": LinkState.GREETING},
     LinkState.JUDGING: {"error": LinkState.JUDGING},
-    LinkState.READY: dict.fromkeys(["ack", "result", "call_refused", "settled", "pong", "error"], LinkState.READY),
+    LinkState.READY: dict.fromkeys(
+        ["ack", "result", "call_refused", "settled", "chunk", "chunk_ack", "output", "pong", "error"], LinkState.READY
+    ),
 }
 
 
@@ -74,26 +83,30 @@ def test_every_message_in_every_state(state: LinkState, kind: str) -> None:
         assert (got, link.state, complaint.code) == ([], state, "out_of_order")
         assert complaint.message == f"A {kind} cannot come while the link is {state.value}."
     else:
-        assert (link.state, sent(link)) == (target, [])
+        answers = ["chunk_ack"] if kind == "chunk" else []
+        assert (link.state, [one.type for one in sent(link)]) == (target, answers)
 
 
 def test_a_hello_is_told() -> None:
-    """The hello comes out whole, is kept, and its journal_seq is the first that was heard."""
+    """The hello comes out whole and is kept; its journal_seq does not count before the welcome."""
     link = ComputerLink(0.0)
     assert link.receive(FRAMES["hello"], 0.0) == [events.Greeted(HELLO)]
-    assert (link.hello, link.journal_seq) == (HELLO, 40)
+    assert (link.hello, link.journal_seq) == (HELLO, 0)
 
 
 def test_what_each_message_means() -> None:
-    """Taken, finished with its body, declined, settled, complained; a pong means only that it lives."""
+    """Finished with its body, declined, settled, complained; an ack and a pong mean only that it lives."""
     link = link_in(LinkState.READY)
     run_id = RunId("c.1")
     result = wire.Result(journal_seq=42, call_id="c.1", ok=True, body=wire.whole(b"abc"))
     meaning: dict[str, list[Any]] = {
-        "ack": [events.Taken(run_id)],
+        "ack": [],
         "result": [events.Finished(run_id, result, b"abc")],
         "call_refused": [events.Declined(run_id, "busy", "caf\xe9")],
         "settled": [events.SettledAll(9, (wire.SettledCall(call_id="c.1", state="void"),))],
+        "chunk": [],
+        "chunk_ack": [],
+        "output": [events.Output(run_id, 5, b"ho")],
         "pong": [],
         "error": [events.Complained("bad_frame", "caf\xe9", run_id)],
     }
@@ -101,6 +114,15 @@ def test_what_each_message_means() -> None:
         assert link.receive(FRAMES[kind], 1.0) == expected
     bare = wire.encode(wire.Complaint(code="c", message="m"))
     assert link.receive(bare, 1.0) == [events.Complained("c", "m", None)]
+
+
+def test_a_broken_body_is_a_broken_frame_in_every_state() -> None:
+    """Before the order is looked at; only a result that could have come is lost by it."""
+    broken = wire.encode(wire.Result(journal_seq=42, call_id="c.1", ok=True, body=wire.whole(b"abd")), b"abc")
+    link = link_in(LinkState.GREETING)
+    assert link.receive(broken, 1.0) == []
+    assert [(one.code, one.call_id) for one in sent(link)] == [("bad_frame", None)]
+    assert link.journal_seq == 0
 
 
 def test_the_highest_journal_seq_is_kept() -> None:
@@ -153,9 +175,17 @@ def test_E4_a_call_that_does_not_fit_is_not_queued() -> None:
     call: dict[str, Any] = {"run_id": RunId("c.1"), "task_id": "t", "number": 1, "method": "fs_write"}
     with pytest.raises(FrameRefused, match="header"):
         link.call(**call, params={"path": "x" * 5000})
-    with pytest.raises(FrameRefused, match="body"):
+    with pytest.raises(FrameRefused, match="takes 49152 at most") as caught:
         link.call(**call, params={}, body=b"x" * (wire.MAX_BODY_BYTES + 1))
-    assert link.outgoing() == []
+    assert "Install the client on it again" in caught.value.remedy
+    with pytest.raises(FrameRefused, match="takes 49152 at most"):
+        ComputerLink(0.0).call(**call, params={}, body=BIG)
+    new = link_in(LinkState.READY, 0.0, "chunks")
+    with pytest.raises(FrameRefused, match="over 2097152"):
+        new.call(**call, params={}, body=b"x" * (wire.MAX_WHOLE_BYTES + 1))
+    with pytest.raises(FrameRefused, match="header"):
+        new.call(**call, params={"path": "x" * 5000}, body=BIG)
+    assert (link.outgoing(), new.outgoing()) == ([], [])
 
 
 def test_a_refusal_closes_the_link_after_its_frame() -> None:
@@ -176,6 +206,228 @@ def test_a_closed_link_is_closed_for_good() -> None:
     link.welcome(number=1, computer="reactor")
     assert (link.tick(1000.0), link.next_timer(), link.state) == ([], None, LinkState.CLOSED)
     assert link.outgoing() == []
+
+
+# -- bodies in parts ----------------------------------------------------------------------
+
+
+def calling(link: ComputerLink, run_id: str, body: bytes) -> bool:
+    """Queue a call with a body."""
+    return link.call(run_id=RunId(run_id), task_id="t", number=9, method="fs_write", params={"path": "a"}, body=body)
+
+
+def took(link: ComputerLink, run_id: str, offset: int = 0) -> list[Any]:
+    """The computer acknowledges a frame."""
+    return link.receive(wire.encode(wire.ChunkAck(journal_seq=41, call_id=run_id, offset=offset)), 1.0)
+
+
+def answer_in_parts(run_id: str, body: bytes, **changes: Any) -> list[bytes]:
+    """The frames of a result with a body in parts."""
+    described = wire.whole(body).model_copy(update=changes)
+    size = wire.MAX_BODY_BYTES
+    result = wire.Result(journal_seq=42, call_id=run_id, ok=True, data={"size": len(body)}, body=described)
+    frames = [wire.encode(result, body[:size])]
+    for offset in range(size, len(body), size):
+        chunk = wire.Chunk(journal_seq=42, call_id=run_id, body=described.model_copy(update={"offset": offset}))
+        frames.append(wire.encode(chunk, body[offset : offset + size]))
+    return frames
+
+
+def test_a_large_call_goes_in_parts_under_the_window() -> None:
+    """Its message with the first part, then chunks in order; eight unacknowledged at most; the rest follows acks."""
+    link = link_in(LinkState.READY, 0.0, "chunks")
+    body = bytes(range(256)) * (wire.MAX_BODY_BYTES // 256) * 10 + b"tail"
+    assert calling(link, "c.1", body)
+    frames = link.outgoing()
+    assert len(frames) == wire.WINDOW_FRAMES
+    assert not link.has_outgoing()
+    assert link.handed() == []
+    for _ in range(3):
+        assert took(link, "c.1") == [events.Moved()]
+        assert link.has_outgoing()
+        frames += link.outgoing()
+    assert link.handed() == [RunId("c.1")]
+    assert link.handed() == []
+    messages = [wire.decode_any(frame) for frame in frames]
+    assert [one.type for one, _ in messages] == ["call"] + ["chunk"] * 10
+    assert b"".join(part for _, part in messages) == body
+    assert [one.body.offset for one, _ in messages] == [wire.MAX_BODY_BYTES * number for number in range(11)]
+    assert {one.body.sha256 for one, _ in messages} == {wire.sha256_hex(body)}
+    assert {one.journal_seq for one, _ in messages[1:]} == {None}
+
+
+def test_bodies_go_one_after_the_other_and_small_messages_overtake() -> None:
+    """A second large call waits for the first; a settle or a small call does not."""
+    link = link_in(LinkState.READY, 0.0, "chunks")
+    calling(link, "c.1", BIG)
+    calling(link, "c.2", BIG)
+    first = link.next_frame()
+    assert not calling(link, "c.3", b"small")
+    link.settle(number=17, run_ids=[RunId("c.8")])
+    assert link.has_outgoing()
+    order = [wire.decode_any(frame)[0] for frame in [first or b"", *link.outgoing()]]
+    named = [(one.type, getattr(one, "call_id", "")) for one in order]
+    assert named == [
+        ("call", "c.1"), ("call", "c.3"), ("settle", ""), ("chunk", "c.1"), ("call", "c.2"), ("chunk", "c.2"),
+    ]  # fmt: skip
+    assert link.handed() == [RunId("c.1"), RunId("c.2")]
+
+
+def test_an_acknowledgement_frees_one_frame_of_its_call_and_a_stray_one_nothing() -> None:
+    """Whatever a computer acknowledges, no more than the window is ever under way."""
+    link = link_in(LinkState.READY, 0.0, "chunks")
+    assert took(link, "c.1") == []
+    calling(link, "c.1", b"x" * wire.MAX_BODY_BYTES * 9)
+    assert len(link.outgoing()) == 8
+    assert took(link, "c.2", 10**6) == []
+    assert link.outgoing() == []
+    took(link, "c.1", 10**6)
+    assert len(link.outgoing()) == 1
+    for _ in range(8):
+        assert took(link, "c.1")
+    assert took(link, "c.1") == []
+
+
+@pytest.mark.parametrize("how", ["drop", "settle", "complaint", "refusal", "result"])
+def test_of_a_call_that_is_over_no_more_is_sent_and_the_window_stays_right(how: str) -> None:
+    """Frames under way stay counted until they are acknowledged; the next call uses what is free."""
+    link = link_in(LinkState.READY, 0.0, "chunks")
+    calling(link, "c.1", b"x" * wire.MAX_BODY_BYTES * 20)
+    assert len(link.outgoing()) == 8
+    calling(link, "c.2", b"y" * wire.MAX_BODY_BYTES * 20)
+    if how == "drop":
+        link.drop(RunId("c.1"))
+    elif how == "settle":
+        link.settle(number=9, run_ids=[RunId("c.1")])
+        assert [one.type for one in sent(link)] == ["settle"]
+    else:
+        link.receive(FRAMES[{"complaint": "error", "refusal": "call_refused", "result": "result"}[how]], 1.0)
+    assert link.outgoing() == []
+    took(link, "c.1")
+    (only,) = sent(link)
+    assert (only.type, only.call_id) == ("call", "c.2")
+    for _ in range(7):
+        took(link, "c.1")
+    assert [(one.type, one.call_id) for one in sent(link)] == [("chunk", "c.2")] * 7
+    assert link.handed() == []
+
+
+def test_an_outbox_has_a_body_until_its_last_frame_is_acknowledged() -> None:
+    """Queued, under way, and gone."""
+    box, run_id = Outbox(), RunId("c.1")
+    result = wire.Result(journal_seq=7, call_id=run_id, ok=True, body=wire.whole(BIG))
+    box.add(result, BIG)
+    assert box.has(run_id)
+    frames = [box.next_frame(), box.next_frame()]
+    assert box.next_frame() is None
+    assert [wire.decode(frame or b"")[0].journal_seq for frame in frames] == [7, 7]
+    assert box.has(run_id)
+    box.acknowledged(run_id)
+    box.acknowledged(run_id)
+    assert not box.has(run_id)
+
+
+def test_a_closed_link_sends_no_more_parts() -> None:
+    """What is half sent when a connection ends was never started."""
+    link = link_in(LinkState.READY, 0.0, "chunks")
+    calling(link, "c.1", BIG)
+    link.close()
+    assert not link.has_outgoing()
+    assert link.outgoing() == []
+
+
+def test_a_large_result_is_put_together() -> None:
+    """Each part is acknowledged with the bytes that are there; with the last one the call is finished."""
+    link = link_in(LinkState.READY)
+    body = b"a" * wire.MAX_BODY_BYTES + b"b" * wire.MAX_BODY_BYTES + b"c"
+    first, second, last = answer_in_parts("c.1", body)
+    assert link.receive(first, 1.0) == [events.Coming(RunId("c.1"))]
+    assert sent(link) == [wire.ChunkAck(call_id="c.1", offset=49152)]
+    assert link.receive(second, 1.0) == [events.Coming(RunId("c.1"))]
+    assert link.receiving(RunId("c.1"))
+    assert not link.receiving(RunId("c.2"))
+    (finished,) = link.receive(last, 1.0)
+    assert isinstance(finished, events.Finished)
+    assert (finished.run_id, finished.result.data, finished.body) == (RunId("c.1"), {"size": len(body)}, body)
+    assert [one.offset for one in sent(link)] == [98304, len(body)]
+    assert link.receive(last, 1.0) == []
+    assert [one.type for one in sent(link)] == ["chunk_ack"]
+
+
+def test_a_result_that_is_said_again_begins_again() -> None:
+    """A settle may ask for a result that was half sent; whole and small, it ends what was half here."""
+    link = link_in(LinkState.READY)
+    first, last = answer_in_parts("c.1", BIG)
+    link.receive(first, 1.0)
+    link.receive(first, 1.0)
+    (finished,) = link.receive(last, 1.0)
+    assert isinstance(finished, events.Finished)
+    assert finished.body == BIG
+    link.receive(first, 1.0)
+    assert isinstance(link.receive(FRAMES["result"], 1.0)[0], events.Finished)
+    assert link.receive(last, 1.0) == []
+
+
+def lost(link: ComputerLink, frame: bytes) -> None:
+    """The frame loses the outcome of c.1: its window moves, the complaint names it."""
+    (event,) = link.receive(frame, 1.0)
+    assert isinstance(event, events.Lost)
+    assert event.run_id == "c.1"
+    *_, complaint = sent(link)
+    assert (complaint.type, complaint.code, complaint.call_id) == ("error", "bad_frame", "c.1")
+    assert complaint.message in event.reason
+
+
+def test_a_result_with_a_gap_or_an_overlap_is_lost() -> None:
+    """What is left of it belongs to nothing then: acknowledged, and no further complaint."""
+    for broken in ("gap", "overlap", "other"):
+        link = link_in(LinkState.READY)
+        frames = answer_in_parts("c.1", b"x" * wire.MAX_BODY_BYTES * 4)
+        other = answer_in_parts("c.1", b"y" * wire.MAX_BODY_BYTES * 4)
+        link.receive(frames[0], 1.0)
+        link.receive(frames[1], 1.0)
+        lost(link, {"gap": frames[3], "overlap": frames[1], "other": other[2]}[broken])
+        assert link.receive(frames[2], 1.0) == []
+        assert [one.type for one in sent(link)] == ["chunk_ack"]
+
+
+def test_a_result_whose_sha256_is_wrong_is_lost() -> None:
+    """In parts or in one frame: the complaint names the call, and its wait can end."""
+    link = link_in(LinkState.READY)
+    first, last = answer_in_parts("c.1", BIG, sha256="0" * 64)
+    assert link.receive(first, 1.0) == [events.Coming(RunId("c.1"))]
+    lost(link, last)
+    whole = wire.Result(journal_seq=42, call_id="c.1", ok=True, body=wire.whole(b"abd"))
+    lost(link, wire.encode(whole, b"abc"))
+    lost(link, wire.encode(wire.Result(journal_seq=42, call_id="c.1", ok=True), b"abc"))
+
+
+def test_a_part_that_is_not_full_loses_its_result() -> None:
+    """The rule that each part but the last is full is the sender's to keep; its window moves all the same."""
+    link = link_in(LinkState.READY)
+    result = wire.Result(journal_seq=42, call_id="c.1", ok=True, body=wire.whole(BIG))
+    (event,) = link.receive(wire.encode(result, b"short"), 1.0)
+    assert isinstance(event, events.Lost)
+    assert [one.type for one in sent(link)] == ["chunk_ack", "error"]
+    link.receive(answer_in_parts("c.1", BIG)[0], 1.0)
+    lost(link, wire.encode(wire.Chunk(journal_seq=42, call_id="c.1", body=TAIL), b"ta"))
+
+
+def test_broken_output_is_complained_about_and_loses_nothing() -> None:
+    """A hint is only a hint: the complaint names the call, and its wait goes on."""
+    link = link_in(LinkState.READY)
+    assert link.receive(wire.encode(wire.Output(journal_seq=44, call_id="c.1", body=PRINTED), b"no"), 1.0) == []
+    (complaint,) = sent(link)
+    assert (complaint.code, complaint.call_id) == ("bad_frame", "c.1")
+
+
+def test_at_most_eight_results_are_half_here() -> None:
+    """A ninth is lost and can be asked for again; the eight go on."""
+    link = link_in(LinkState.READY)
+    for number in range(2, MAX_PARTIAL + 2):
+        assert link.receive(answer_in_parts(f"c.{number}", BIG)[0], 1.0) == [events.Coming(RunId(f"c.{number}"))]
+    lost(link, answer_in_parts("c.1", BIG)[0])
+    assert isinstance(link.receive(answer_in_parts("c.2", BIG)[1], 1.0)[0], events.Finished)
 
 
 # -- complaints ---------------------------------------------------------------------------
@@ -280,3 +532,32 @@ def test_a_computer_that_answers_stays() -> None:
         assert sent(link) == [wire.Ping(n=number)]
         assert link.receive(wire.encode(wire.Pong(journal_seq=1, n=number)), now + 1) == []
     assert link.state is LinkState.READY
+
+
+def test_a_computer_that_takes_no_answers_is_given_up() -> None:
+    """What waits to be written has an end: a flood of what has to be answered does not fill the memory."""
+    link = link_in(LinkState.READY)
+    last = wire.whole(b"x" * (wire.MAX_BODY_BYTES + 1)).model_copy(update={"offset": wire.MAX_BODY_BYTES})
+    part = wire.encode(wire.Chunk(journal_seq=42, call_id="c.1", body=last), b"x")
+    for _ in range(MAX_UNTAKEN + 1):
+        assert link.receive(part, 1.0) == []
+    assert link.receive(part, 1.0) == [events.Ended("The computer does not take its answers.")]
+    assert link.state is LinkState.CLOSED
+    assert len(link.outgoing()) == MAX_UNTAKEN + 1
+
+
+def test_frames_are_handed_out_until_they_are_enough() -> None:
+    """Small ones all at once, and of a body in parts no more than the size asks for."""
+    link = link_in(LinkState.READY)
+    link.hello = HELLO.model_copy(update={"capabilities": (wire.CHUNKS,)})
+    assert link.next_frames(1000) == []
+    assert link.call(
+        run_id=RunId("c.1"), task_id="t", number=9, method="fs_write", params={}, body=b"x" * wire.MAX_BODY_BYTES * 3
+    )
+    for number in (1, 2, 3):
+        link.acknowledge(run_id=RunId("c.2"), number=number)
+    small, large = link.next_frames(10), link.next_frames(wire.MAX_BODY_BYTES + 10_000)
+    assert [wire.decode_any(frame)[0].type for frame in small] == ["result_ack"] * 3
+    assert [wire.decode_any(frame)[0].type for frame in large] == ["call", "chunk"]
+    assert [wire.decode_any(frame)[0].type for frame in link.next_frames(10**6)] == ["chunk"]
+    assert link.next_frames(10**6) == []

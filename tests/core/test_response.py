@@ -317,6 +317,24 @@ def test_S15_arguments_are_validated_and_defaults_left_out() -> None:
         canonical_args("cc_run_program", {"path": "p", "args": "a"})
 
 
+def test_a_range_of_lines_is_counted_from_one() -> None:
+    """Lines are whole numbers from 1; a range that says nothing is the same call as none."""
+    assert canonical_args("cc_read", {"path": "p", "start_line": None, "max_lines": None}) == {"path": "p"}
+    some = {"path": "p", "start_line": 200, "max_lines": 100}
+    assert canonical_args("cc_read", some) == some
+    for wrong in (0, -1, 1.5, "7", True):
+        with pytest.raises(ReplyRefused, match="start_line"):
+            canonical_args("cc_read", {"path": "p", "start_line": wrong})
+
+
+def test_a_search_may_be_for_all() -> None:
+    """Pattern and text of a search have defaults, which are left out; an edit has none."""
+    assert canonical_args("cc_find", {"pattern": "**", "contains": ""}) == {}
+    assert canonical_args("cc_find", {"contains": "x"}) == {"contains": "x"}
+    with pytest.raises(ReplyRefused, match=r"new.*It takes: computer, path, old, new\."):
+        canonical_args("cc_edit", {"path": "p", "old": "a"})
+
+
 class EchoArgs(BaseModel):
     """A tool of somebody's own."""
 

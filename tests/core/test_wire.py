@@ -16,6 +16,9 @@ GOLDEN = Path(__file__).parent.parent / "golden" / "computer"
 FRAMES = sorted(GOLDEN.glob("*.frame"))
 EVERY_BYTE = bytes(range(256))
 BODY = wire.whole(b"abc")
+BIG_BYTES = b"x" * wire.MAX_BODY_BYTES + b"y" * 8
+BIG = wire.whole(BIG_BYTES)
+OUTPUT = BODY.model_copy(update={"offset": 7, "total": 10})
 
 EXAMPLES: list[tuple[Any, bytes]] = [
     (
@@ -43,17 +46,26 @@ EXAMPLES: list[tuple[Any, bytes]] = [
     (wire.Result(journal_seq=2, call_id="c.1", ok=False, code="stale", message="it changed"), b""),
     (wire.CallRefused(journal_seq=3, call_id="c.1", code="busy"), b""),
     (wire.Settled(journal_seq=4, number=9, body=BODY), b"abc"),
+    (wire.Chunk(journal_seq=4, call_id="c.1", body=BIG.model_copy(update={"offset": wire.MAX_BODY_BYTES})), b"y" * 8),
+    (wire.ChunkAck(journal_seq=4, call_id="c.1", offset=wire.MAX_BODY_BYTES), b""),
+    (wire.Output(journal_seq=4, call_id="c.1", body=OUTPUT), b"abc"),
     (wire.Pong(journal_seq=5, n=7), b""),
     (wire.Complaint(code="bad_frame", message="no", journal_seq=6, call_id="c.1"), b""),
     (wire.Welcome(number=12, computer="reactor"), b""),
     (wire.Refused(code="too_old", message="no", remedy="update"), b""),
     (wire.Call(call_id="c.1", task="t1", number=9, method="fs_write", params={"path": "a"}, body=BODY), b"abc"),
     (wire.Call(call_id="c.1", task="t1", number=9, method="fs_list", params={"path": "", "x": None}), b""),
+    (
+        wire.Call(call_id="c.1", task="t1", number=9, method="fs_write", params={"path": "a"}, body=BIG),
+        BIG_BYTES[: wire.MAX_BODY_BYTES],
+    ),
+    (wire.Chunk(call_id="c.1", body=BIG.model_copy(update={"offset": wire.MAX_BODY_BYTES})), b"y" * 8),
+    (wire.ChunkAck(call_id="c.1", offset=wire.MAX_BODY_BYTES), b""),
     (wire.Settle(number=9, call_ids=("c.1", "c.2")), b""),
     (wire.ResultAck(call_id="c.1", number=9), b""),
     (wire.Ping(n=1), b""),
 ]
-FROM_COMPUTER = {"hello", "ack", "result", "call_refused", "settled", "pong", "error"}
+FROM_COMPUTER = {"hello", "ack", "result", "call_refused", "settled", "chunk", "chunk_ack", "output", "pong", "error"}
 
 
 def types_of(union: Any) -> set[str]:
@@ -178,6 +190,13 @@ def test_a_body_is_described_whole() -> None:
     assert wire.sha256_hex(b"abc") == BODY.sha256
 
 
+def test_the_byte_127_is_escaped() -> None:
+    """A header has no byte but the printable ones: JSON itself would let this one through."""
+    data = wire.encode(wire.Complaint(code="c", message="a\x7fb"))
+    assert b"a\\u007fb" in data
+    assert wire.decode(data)[0].message == "a\x7fb"
+
+
 def test_what_is_none_is_not_sent() -> None:
     """Optional fields that say nothing are left out of the header: the client's reader is small."""
     assert header(wire.encode(wire.Complaint(code="c", message="m"))) == {"type": "error", "code": "c", "message": "m"}
@@ -217,6 +236,7 @@ def test_the_body_has_a_limit_both_ways() -> None:
 def test_the_limits_are_those_of_the_protocol() -> None:
     """Numbers that the Lua client has too: changing one is changing the protocol."""
     assert (wire.PROTOCOL_VERSION, wire.MAX_HEADER_BYTES, wire.MAX_BODY_BYTES) == (1, 4096, 49152)
+    assert (wire.MAX_WHOLE_BYTES, wire.WINDOW_FRAMES, wire.MAX_OUTPUT_BYTES) == (2097152, 8, 4096)
     assert (wire.MAX_OPEN_CALLS, wire.MAX_UNACKNOWLEDGED, wire.MAX_CALL_ID_CHARS) == (8, 64, 24)
     assert wire.COMPUTER_SUBPROTOCOL == "cc-orchestrator.v1"
     assert wire.REVIEWER_SUBPROTOCOL == "cc-orchestrator.review.v1"
@@ -227,6 +247,7 @@ def test_the_limits_are_those_of_the_protocol() -> None:
 
 PONG: dict[str, Any] = {"type": "pong", "journal_seq": 1, "n": 1}
 HELLO = EXAMPLES[0][0].model_dump(mode="json")
+CHUNK: dict[str, Any] = {"type": "chunk", "call_id": "c"}
 RESULT: dict[str, Any] = {"type": "result", "journal_seq": 1, "call_id": "c", "ok": True}
 
 
@@ -278,6 +299,21 @@ RESULT: dict[str, Any] = {"type": "result", "journal_seq": 1, "call_id": "c", "o
         (frame(b"abc", **RESULT, body={**BODY.model_dump(), "sha256": "A" * 64}), "body.sha256"),
         (frame(b"abc", **RESULT, body=3), "body"),
         (frame(type="settled", journal_seq=1, number=1), "body: Field required"),
+        (frame(**CHUNK), "body: Field required"),
+        (frame(b"x" * 8, **CHUNK, body={**BIG.model_dump(), "offset": 8}), "does not fit the place"),
+        (frame(b"x" * 9, **CHUNK, body={**BIG.model_dump(), "offset": 49152}), "does not fit the place"),
+        (frame(b"", **CHUNK, body={**BIG.model_dump(), "offset": 10**6}), "does not fit the place"),
+        (frame(b"abc", **CHUNK, body=BODY.model_dump()), "does not fit the place"),
+        (frame(b"x", **CHUNK, body={**BIG.model_dump(), "total": 2**21 + 1}), "2097153 bytes, over 2097152"),
+        (frame(b"x", **RESULT, body=BIG.model_dump()), "does not fit the place"),
+        (frame(BIG_BYTES[:49152], **{**RESULT, "body": {**BIG.model_dump(), "offset": 49152}}), "does not fit"),
+        (frame(b"x" * 49152, type="settled", journal_seq=1, number=1, body=BIG.model_dump()), "does not fit the place"),
+        (frame(b"abc", type="output", journal_seq=1, call_id="c", body={**OUTPUT.model_dump(), "offset": 6}), "fit"),
+        (frame(b"abd", type="output", journal_seq=1, call_id="c", body=OUTPUT.model_dump()), "sha256"),
+        (
+            frame(b"x" * 4097, type="output", journal_seq=1, call_id="c", body=wire.whole(b"x" * 4097).model_dump()),
+            "fit",
+        ),
     ],
 )
 def test_garbage_is_refused_with_a_sentence(data: bytes, words: str) -> None:
@@ -319,3 +355,39 @@ def test_messages_are_frozen() -> None:
     """What was received cannot be changed on its way."""
     with pytest.raises(ValidationError, match="frozen"):
         EXAMPLES[1][0].call_id = "other"
+
+
+@given(
+    call_id=st.from_regex(r"[A-Za-z0-9_.-]{1,24}", fullmatch=True),
+    task=st.text(st.characters(max_codepoint=255), max_size=40),
+    number=st.integers(0, 10**13),
+    method=st.sampled_from(["fs_read", "shell", "\x7f", '"']),
+    params=st.dictionaries(
+        st.text(st.characters(max_codepoint=300), max_size=8),
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(codec="utf-8")),
+        max_size=3,
+    ),
+)
+def test_the_short_way_to_a_call_writes_the_same_frame(
+    call_id: str, task: str, number: int, method: str, params: dict[str, Any]
+) -> None:
+    """`call` and `result_ack` make byte for byte the frames of `encode`."""
+    message = wire.Call(call_id=call_id, task=task, number=number, method=method, params=params)
+    assert wire.call(call_id, task, number, method, params) == wire.encode(message)
+    assert wire.result_ack(call_id, number) == wire.encode(wire.ResultAck(call_id=call_id, number=number))
+
+
+def test_the_short_way_refuses_what_the_models_refuse() -> None:
+    """Ids with other characters, numbers out of range, arguments over a header: the same errors."""
+    for call_id, number in (("a b", 1), ("", 1), ("x" * 25, 1), ('"', 1), ("c.1", -1), ("c.1", 10**13 + 1)):
+        with pytest.raises(ValidationError):
+            wire.call(call_id, "t", number, "shell", {})
+        with pytest.raises(ValidationError):
+            wire.result_ack(call_id, number)
+    for task, method in (("x" * 257, "shell"), ("t", "x" * 33), ("\u0100", "shell")):
+        with pytest.raises(ValidationError):
+            wire.call("c.1", task, 1, method, {})
+    with pytest.raises(FrameRefused):
+        wire.call("c.1", "t", 1, "shell", {"command": "x" * 5000})
+    message = wire.Call(call_id="c.1", task="t", number=1, method="shell", params={"command": "x" * 3000})
+    assert wire.call("c.1", "t", 1, "shell", message.params) == wire.encode(message)

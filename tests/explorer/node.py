@@ -112,7 +112,7 @@ class _Script:
     def __init__(self, replies: Sequence[Mapping[str, Any]]) -> None:
         self._replies = replies
 
-    async def reply(self, messages: Sequence[ChatMessage]) -> ModelReply:
+    async def reply(self, messages: Sequence[ChatMessage], **_: object) -> ModelReply:
         await asyncio.sleep(0)
         said = sum(message.role == "assistant" for message in messages)
         return ModelReply(text=json.dumps(self._replies[min(said, len(self._replies) - 1)]))

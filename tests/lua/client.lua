@@ -76,6 +76,54 @@ function client:send_call(id, number, method, params, body)
   self:receive(header, body)
 end
 
+--- The frames of a call whose body comes in parts, as a server sends them.
+function client.parts(id, number, method, params, body)
+  local hash, frames = sha256.hex(body), {}
+  for offset = 0, #body - 1, 49152 do
+    local header = { type = "chunk", call_id = id }
+    if offset == 0 then
+      header = { type = "call", call_id = id, task = "t", number = number, method = method, params = params }
+    end
+    header.body = { offset = offset, total = #body, sha256 = hash }
+    frames[#frames + 1] = json.encode(header) .. "\n" .. body:sub(offset + 1, offset + 49152)
+  end
+  return frames
+end
+
+--- Hands the session raw frames.
+function client:receive_all(frames)
+  for _, bytes in ipairs(frames) do
+    self.session:receive(bytes, true)
+  end
+end
+
+--- Acknowledges what comes in parts until all of a result is here; its header, with the whole as `bytes`.
+function client:whole_result(id)
+  local whole, parts, size, index = nil, {}, 0, 1
+  while index <= #self.sent do
+    local one = self.sent[index]
+    if one.call_id == id and (one.type == "result" or one.type == "chunk") then
+      whole, parts[#parts + 1] = whole or one, one.bytes
+      assert(one.body.offset == size, "a part does not follow")
+      size = size + #one.bytes
+      self:receive({ type = "chunk_ack", call_id = id, offset = size })
+    end
+    index = index + 1
+  end
+  assert(whole and size == whole.body.total, "not all parts came")
+  whole.bytes = table.concat(parts)
+  return whole
+end
+
+--- How many messages of a type were sent.
+function client:count(kind)
+  local count = 0
+  for _, message in ipairs(self.sent) do
+    count = count + (message.type == kind and 1 or 0)
+  end
+  return count
+end
+
 --- Hands queued events to the jobs until nothing is queued.
 function client:settle_down()
   local events = self.machine.events

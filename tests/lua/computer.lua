@@ -83,6 +83,11 @@ local function delete(self, path)
   end
 end
 
+local function drive(path)
+  return path:match("^disk%d*") or path:match("^rom") or "hdd"
+end
+
+--- Moves on one disk in one step, to another disk by copying each entry and then deleting.
 local function move(self, from, to)
   if self.nodes[to] then
     error("/" .. to .. ": File exists", 0)
@@ -90,16 +95,24 @@ local function move(self, from, to)
     error("/" .. from .. ": No such file", 0)
   end
   make_dir(self, parent(to))
-  change(self)
-  local matches, moved = below(from), {}
-  for path, node in pairs(self.nodes) do
-    if matches(path) then
-      moved[path] = node
-    end
+  local matches, paths = below(from), {}
+  for path in pairs(self.nodes) do
+    paths[#paths + 1] = matches(path) and path or nil
   end
-  for path, node in pairs(moved) do
-    self.nodes[path] = nil
-    self.nodes[to .. path:sub(#from + 1)] = node
+  table.sort(paths)
+  local in_one = drive(from) == drive(to)
+  if in_one then
+    change(self)
+  end
+  for _, path in ipairs(paths) do
+    if not in_one then
+      change(self)
+    end
+    self.nodes[to .. path:sub(#from + 1)] = self.nodes[path]
+    self.nodes[path] = not in_one and self.nodes[path] or nil
+  end
+  if not in_one then
+    delete(self, from)
   end
 end
 
@@ -166,7 +179,10 @@ local function make_fs(disk)
     return type(self.nodes[path]) == "string" and #self.nodes[path] or 0
   end)
   on_path("getDrive", function(_, path)
-    return path:match("^disk%d*") or path:match("^rom") or "hdd"
+    return drive(path)
+  end)
+  on_path("getCapacity", function(self)
+    return self.capacity
   end)
   on_path("getFreeSpace", function(self)
     return math.max(0, self.capacity - self:used())
@@ -215,6 +231,12 @@ local function make_os(self)
     return table.unpack(event, 1, event.n)
   end
   os.clock = stock_clock
+  os.day = function()
+    return 12
+  end
+  os.time = function()
+    return 12.508
+  end
 end
 
 --- A new computer, in the globals of ComputerCraft.

@@ -1,11 +1,57 @@
+local computer = require("computer")
 local frame = require("frame")
 local json = require("json")
 local sha256 = require("sha256")
 local spec = require("spec")
+local transfers = require("transfers")
 local describe, it, expect = spec.describe, spec.it, spec.expect
 
-local FROM_SERVER = { "welcome", "refused", "call", "settle", "result_ack", "ping", "server_error" }
-local FROM_COMPUTER = { "hello", "ack", "result", "call_refused", "settled", "pong", "computer_error" }
+local FROM_SERVER = {
+  "welcome",
+  "refused",
+  "call",
+  "settle",
+  "result_ack",
+  "ping",
+  "server_error",
+  "call_in_parts",
+  "call_chunk",
+  "server_chunk_ack",
+  "call_fs_edit",
+  "call_fs_find",
+  "call_fs_mkdir",
+  "call_fs_move",
+  "call_info",
+  "call_screen",
+  "call_terminate",
+}
+local FROM_COMPUTER = {
+  "hello",
+  "hello_chunks",
+  "ack",
+  "result",
+  "call_refused",
+  "settled",
+  "pong",
+  "computer_error",
+  "result_in_parts",
+  "result_chunk",
+  "computer_chunk_ack",
+  "output",
+  "result_fs_find",
+  "result_fs_stat",
+  "result_info",
+  "result_screen",
+}
+--- Parts of a body are hashed when all are here.
+local IN_PARTS = { call_in_parts = true, call_chunk = true }
+--- Golden names begin with what tells two of one type apart.
+local function type_of(name)
+  return name:find("chunk_ack") and "chunk_ack"
+    or name:find("chunk") and "chunk"
+    or name:find("^call") and "call"
+    or (name:gsub("server_", ""))
+end
 
 local function golden(name)
   local file = assert(io.open("tests/golden/computer/" .. name .. ".frame", "rb"))
@@ -25,8 +71,8 @@ describe("frames", function()
   it("reads the golden frames of the server", function()
     for _, name in ipairs(FROM_SERVER) do
       local header, body = frame.decode(golden(name))
-      expect(header and header.type or body).to_be((name:gsub("server_", "")))
-      if header.body then
+      expect(header and header.type or body).to_be(type_of(name))
+      if header.body and not IN_PARTS[name] then
         expect(sha256.hex(body)).to_be(header.body.sha256)
       end
     end
@@ -38,16 +84,56 @@ describe("frames", function()
       local line, body = bytes:match("^([^\n]*)\n(.*)$")
       local header = json.decode(line)
       local described = header.body
-      header.body = nil
-      expect(frame.encode(header, described and body, described and sha256.hex(body))).to_be(bytes)
+      expect(frame.encode(header, described and body, described)).to_be(bytes)
     end
   end)
 
+  it("puts the golden parts of a call together", function()
+    local incoming = transfers.incoming()
+    expect(incoming:begin(frame.decode(golden("call_in_parts")))).to_be(true)
+    local header, body = incoming:go_on(frame.decode(golden("call_chunk")))
+    expect(header.call_id).to_be("run-7")
+    expect(#body).to_be(header.body.total)
+    expect(sha256.hex(body)).to_be(header.body.sha256)
+  end)
+
+  it("writes the golden parts of a result, byte for byte", function()
+    computer.new()
+    local first, second = golden("result_in_parts"), golden("result_chunk")
+    local header = json.decode((first:match("^[^\n]*")))
+    local body, sent = first:match("\n(.*)$") .. second:match("\n(.*)$"), {}
+    expect(sha256.hex(body)).to_be(header.body.sha256)
+    local outgoing = transfers.outgoing(function(part, bytes, described)
+      part.journal_seq = 44
+      sent[#sent + 1] = frame.encode(part, bytes, described)
+    end)
+    outgoing:add(header, body, header.body.sha256)
+    expect(sent).to_be({ first, second })
+  end)
+
+  it("keeps a body in parts within its bounds", function()
+    local head = '{"type":"%s","call_id":"r1"%s,"body":{"offset":%d,"total":%d,"sha256":"%s"}}\n'
+    local of_call = ',"task":"t","number":1,"method":"m"'
+    local function part(kind, offset, total, bytes)
+      local extra = kind == "call" and of_call or ""
+      return head:format(kind, extra, offset, total, ("0"):rep(64)) .. ("x"):rep(bytes)
+    end
+    expect(frame.decode(part("call", 0, 2097152, 49152)).body.total).to_be(2097152)
+    expect(frame.decode(part("chunk", 49152, 49153, 1)).body.offset).to_be(49152)
+    refused(part("call", 0, 2097153, 49152), "r1")
+    refused(part("call", 0, 49153, 49151), "r1")
+    refused(part("chunk", 0, 49153, 49152), "r1")
+    refused(part("chunk", 49152, 49152, 0), "r1")
+    refused(part("chunk", 49152, 98305, 49151), "r1")
+    refused('{"type":"chunk","call_id":"r1"}\n', "r1")
+    refused('{"type":"chunk_ack","call_id":"r1"}\n', "r1")
+  end)
+
   it("keeps the limits of a frame", function()
-    local hash = sha256.hex("")
+    local described = { offset = 0, total = 1, sha256 = sha256.hex("") }
     local whole = ("x"):rep(frame.MAX_BODY_BYTES)
-    expect(#frame.encode({ type = "pong", n = 1 }, whole, hash) > frame.MAX_BODY_BYTES).to_be(true)
-    expect(frame.encode({ type = "pong" }, whole .. "x", hash)).to_be(nil)
+    expect(#frame.encode({ type = "pong", n = 1 }, whole, described) > frame.MAX_BODY_BYTES).to_be(true)
+    expect(frame.encode({ type = "pong" }, whole .. "x", described)).to_be(nil)
     expect(frame.encode({ type = "pong", s = ("x"):rep(5000) })).to_be(nil)
     refused((" "):rep(4097) .. '{"type":"ping","n":1}\n')
   end)

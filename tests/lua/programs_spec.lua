@@ -18,11 +18,12 @@ local function run(source, options)
     bytes = source,
     arguments = options.arguments or {},
     timeout_s = options.timeout_s or 60,
+    output = options.output,
   }, function()
     machine.now_ms = machine.now_ms + 100
     return table.remove(events, 1)
   end)
-  return result
+  return result, machine
 end
 
 local function never_yields(source)
@@ -109,6 +110,208 @@ describe("programs", function()
     never_yields("while true do pcall(coroutine.wrap(function() while true do pcall(error) end end)) end")
   end)
 
+  -- What once switched the guard off, or might have. Each would run for ever.
+  local NEVER_YIELD = {
+    ["a loop around coroutine.wrap"] = [[
+      while true do
+        coroutine.wrap(function() while true do pcall(error) end end)()
+      end
+    ]],
+    ["a coroutine in a coroutine"] = [[
+      local function deep(level)
+        return coroutine.wrap(function()
+          while level > 20 do pcall(error) end
+          while true do pcall(deep(level + 1)) end
+        end)
+      end
+      deep(1)()
+    ]],
+    ["a handler of xpcall that loops"] = [[
+      xpcall(function() while true do end end, function() while true do end end)
+    ]],
+    ["xpcall in a loop, with a handler that errs"] = [[
+      while true do xpcall(error, function() error("again") end) end
+    ]],
+    ["a handler that loops, of an error of its own"] = [[
+      while true do xpcall(error, function() while true do end end) end
+    ]],
+    ["debug.sethook"] = [[
+      debug.sethook()
+      debug.sethook(function() end, "", 1)
+      debug.sethook(coroutine.running(), nil)
+      while true do pcall(error) end
+    ]],
+    ["another coroutine.create"] = [[
+      local create, wrap = coroutine.create, coroutine.wrap
+      coroutine.create = function(body) return create(body) end
+      coroutine.wrap = function(body) return wrap(body) end
+      coroutine.resume(coroutine.create(function() while true do pcall(error) end end))
+      while true do pcall(error) end
+    ]],
+    ["upvalues of the guard"] = [[
+      local get = debug.getupvalue or function() end
+      for index = 1, 10 do
+        local _, value = get(coroutine.create, index)
+        if type(value) == "table" then value.stop_at_ms = math.huge end
+      end
+      while true do pcall(error) end
+    ]],
+    ["another clock"] = [[
+      os.epoch = function() return 0 end
+      while true do pcall(error) end
+    ]],
+    ["__index that calls itself"] = [[
+      local t = setmetatable({}, {})
+      getmetatable(t).__index = function(_, key) return t[key + 1] end
+      while true do pcall(function() return t[1] end) end
+    ]],
+    ["__index in a circle"] = [[
+      local a, b = {}, {}
+      setmetatable(a, { __index = b })
+      setmetatable(b, { __index = a })
+      while true do pcall(function() return a.x end) end
+    ]],
+    ["__tostring, __concat and __eq that loop"] = [[
+      local function loop() while true do end end
+      local mt = { __tostring = loop, __concat = loop, __eq = loop }
+      local a, b = setmetatable({}, mt), setmetatable({}, mt)
+      while true do
+        pcall(tostring, a)
+        pcall(function() return a .. b end)
+        pcall(function() return a == b end)
+      end
+    ]],
+    ["sort with a comparison that loops"] = [[
+      while true do
+        pcall(table.sort, { 3, 2, 1 }, function() while true do end end)
+      end
+    ]],
+    ["gsub with a function that loops"] = [[
+      while true do pcall(string.gsub, "abc", ".", function() while true do end end) end
+    ]],
+    ["load with a reader that loops"] = [[
+      while true do pcall(load, function() return " " end) end
+    ]],
+    ["recursion"] = [[
+      local function again() return 1 + again() end
+      while true do pcall(again) end
+    ]],
+    ["writing on the screen"] = "while true do pcall(term.write, 'x') pcall(term.scroll, 1) end",
+    ["parallel"] = [[
+      parallel.waitForAll(function() while true do pcall(error) end end, function() while true do end end)
+    ]],
+  }
+
+  for name, source in pairs(NEVER_YIELD) do
+    it("that never yield are stopped: " .. name, function()
+      computer.new()
+      parallel = dofile("cc_client/simulator/rom/apis/parallel.lua")
+      local before = { coroutine.create, coroutine.wrap, xpcall, debug, debug.sethook }
+      never_yields(source)
+      parallel = nil
+      expect({ coroutine.create, coroutine.wrap, xpcall, debug, debug.sethook }).to_be(before)
+    end)
+  end
+
+  it("that throw something whose text never ends are stopped", function()
+    local result = run("error(setmetatable({}, { __tostring = function() while true do end end }))")
+    expect(result.ended).to_be("error")
+    expect(result.message).to_be("a table")
+    result = run("error(setmetatable({}, { __tostring = function() return 'so it is' end }))")
+    expect(result.message).to_be("so it is")
+  end)
+
+  it("are guarded again after they yielded, whatever they did before", function()
+    local result = run(
+      [[
+        local create = coroutine.create
+        debug.sethook()
+        coroutine.create = function(body) print("mine") return create(body) end
+        os.pullEvent("x")
+        coroutine.resume(coroutine.create(function() while true do pcall(error) end end))
+      ]],
+      { events = { { "x", n = 1 } } }
+    )
+    expect(result.message).to_contain("Too long without yielding")
+    expect(result.output).to_be("mine\n")
+  end)
+
+  it("may yield across xpcall, and have their handlers called", function()
+    local result = run(
+      [[
+        print(xpcall(function(...) return os.pullEvent("x"), ... end, print, 1, 2))
+        print(xpcall(error, function(why) return "handled " .. why end, "it"))
+        print(select("#", coroutine.wrap(function() return nil, nil end)()))
+      ]],
+      { events = { { "x", n = 1 } } }
+    )
+    expect(result.output).to_be("true\tx\t1\t2\nfalse\thandled it\n2\n")
+    expect(result.ended).to_be("returned")
+  end)
+
+  it("may leave coroutines to others, which the guard then leaves alone", function()
+    local result = run("left = coroutine.create(function() for _ = 1, 1e6 do end return 'well' end)")
+    expect(result.ended).to_be("returned")
+    local left = _G.left
+    _G.left = nil
+    expect(left).to_be(nil)
+    result = run("_G.left = coroutine.create(function() for _ = 1, 1e6 do end return 'well' end)")
+    expect(result.ended).to_be("returned")
+    left, _G.left = _G.left, nil
+    expect({ coroutine.resume(left) }).to_be({ true, "well" })
+  end)
+
+  it("do not see the timers that watch over them", function()
+    local source = "local _, id = os.pullEvent('timer') print(id)"
+    local result = run(source, { events = { { "timer", 1, n = 2 }, { "timer", 99, n = 2 } } })
+    expect(result.output).to_be("99\n")
+  end)
+
+  it("have what they write told while they run, at most every 0.5 s, gaps showing", function()
+    local told, times = {}, {}
+    local machine
+    local events = {}
+    for index = 1, 30 do
+      events[index] = { "x", n = 1 }
+    end
+    local source = "for round = 1, 30 do write(('y'):rep(199 * round)) print() os.pullEvent('x') end"
+    local result
+    result, machine = run(source, {
+      events = events,
+      output = function(offset, text)
+        told[#told + 1] = { offset = offset, text = text }
+        times[#times + 1] = os.epoch("utc")
+      end,
+    })
+    expect(result.ended).to_be("returned")
+    expect(machine ~= nil and #told > 3).to_be(true)
+    expect(told[1].offset).to_be(0)
+    expect(told[1].text).to_be(("y"):rep(199))
+    for index = 2, #told do
+      expect(times[index] - times[index - 1] >= 500).to_be(true)
+      expect(#told[index].text <= 4096).to_be(true)
+      expect(told[index].offset >= told[index - 1].offset + #told[index - 1].text).to_be(true)
+    end
+    -- Late rounds write more than one message tells.
+    local last, before = told[#told], told[#told - 1]
+    expect(last.offset > before.offset + #before.text).to_be(true)
+  end)
+
+  it("that write nothing new are not told of", function()
+    local told = 0
+    local events = {}
+    for index = 1, 20 do
+      events[index] = { "x", n = 1 }
+    end
+    run("print('once') for _ = 1, 20 do os.pullEvent('x') end", {
+      events = events,
+      output = function()
+        told = told + 1
+      end,
+    })
+    expect(told).to_be(1)
+  end)
+
   it("that never yield are timed out when their time is over first", function()
     local result = run("while true do end", { timeout_s = 2 })
     expect(result.ended).to_be("timed_out")
@@ -131,11 +334,11 @@ describe("programs", function()
   end)
 
   it("have their output capped, the cut counted", function()
-    local result = run("for line = 1, 2000 do write(('x'):rep(90)) print('line ' .. line) end")
+    local result = run("for line = 1, 1500 do write(('x'):rep(90)) print('line ' .. line) end")
     expect(result.ended).to_be("returned")
     expect(result.cut > 100000).to_be(true)
     expect(result.output).to_contain("line 1\n")
-    expect(result.output).to_contain("line 2000\n")
+    expect(result.output).to_contain("line 1500\n")
     expect(#result.output < 34000).to_be(true)
   end)
 end)

@@ -9,10 +9,12 @@ local SPECS = {
   "json",
   "link",
   "main",
+  "methods",
   "programs",
   "session",
   "sha256",
   "swap",
+  "transfers",
 }
 
 package.path = "cc_client/lua/?.lua;tests/lua/?.lua;" .. package.path

@@ -7,7 +7,7 @@ local describe, it, expect = spec.describe, spec.it, spec.expect
 local OLD, NEW = "old bytes", "the new bytes \0\255"
 
 --- More changes than any call makes.
-local LAST_CHANGE = 40
+local LAST_CHANGE = 50
 
 local function swap_files(disk)
   local names = {}
@@ -17,6 +17,10 @@ local function swap_files(disk)
   table.sort(names)
   return names
 end
+
+local TREE_BEFORE = { disk = true, d = true, ["d/x"] = OLD, ["d/y"] = true, ["d/y/z"] = NEW }
+local TREE_HASH =
+  sha256.hex("x\0file\0" .. sha256.hex(OLD) .. "\ny\0directory\0-\ny/z\0file\0" .. sha256.hex(NEW) .. "\n")
 
 local CASES = {
   {
@@ -67,7 +71,91 @@ local CASES = {
     after = { ["disk"] = true, ["disk/file"] = NEW },
     hash = sha256.hex(NEW),
   },
+  {
+    name = "an edit",
+    before = { ["dir"] = true, ["dir/file"] = "one two three" },
+    method = "fs_edit",
+    path = "dir/file",
+    if_hash = sha256.hex("one two three"),
+    old_size = 3,
+    body = "two2 and a half",
+    after = { ["dir"] = true, ["dir/file"] = "one 2 and a half three" },
+    hash = sha256.hex("one 2 and a half three"),
+  },
+  {
+    name = "a move of a file",
+    before = { file = OLD },
+    method = "fs_move",
+    path = "file",
+    to = "a/b/file",
+    if_hash = sha256.hex(OLD),
+    after = { ["a"] = true, ["a/b"] = true, ["a/b/file"] = OLD },
+    hash = sha256.hex(OLD),
+  },
+  {
+    name = "a move of a directory",
+    before = TREE_BEFORE,
+    method = "fs_move",
+    path = "d",
+    to = "e",
+    if_hash = TREE_HASH,
+    after = { disk = true, e = true, ["e/x"] = OLD, ["e/y"] = true, ["e/y/z"] = NEW },
+    hash = TREE_HASH,
+  },
+  {
+    name = "a move of a file to a disk",
+    before = { disk = true, file = OLD },
+    method = "fs_move",
+    path = "file",
+    to = "disk/a/file",
+    if_hash = sha256.hex(OLD),
+    after = { ["disk"] = true, ["disk/a"] = true, ["disk/a/file"] = OLD },
+    hash = sha256.hex(OLD),
+  },
+  {
+    name = "a move of a directory to a disk",
+    before = TREE_BEFORE,
+    method = "fs_move",
+    path = "d",
+    to = "disk/e",
+    if_hash = TREE_HASH,
+    after = {
+      ["disk"] = true,
+      ["disk/e"] = true,
+      ["disk/e/x"] = OLD,
+      ["disk/e/y"] = true,
+      ["disk/e/y/z"] = NEW,
+    },
+    hash = TREE_HASH,
+  },
+  {
+    name = "a move of a file from a disk",
+    before = { ["disk"] = true, ["disk/file"] = OLD },
+    method = "fs_move",
+    path = "disk/file",
+    to = "file",
+    if_hash = sha256.hex(OLD),
+    after = { disk = true, file = OLD },
+    hash = sha256.hex(OLD),
+  },
+  {
+    name = "a new directory",
+    before = {},
+    method = "fs_mkdir",
+    path = "a/b/c",
+    if_hash = "absent",
+    after = { ["a"] = true, ["a/b"] = true, ["a/b/c"] = true },
+    hash = sha256.hex(""),
+  },
 }
+
+local function case_of(name)
+  for _, case in ipairs(CASES) do
+    if case.name == name then
+      return case
+    end
+  end
+end
 
 --- The player's files; directories made for a new file may stay behind.
 local function players(disk, case)
@@ -78,7 +166,7 @@ local function players(disk, case)
     end
   end
   for path, node in pairs(case.after) do
-    if node == true and not case.before[path] and not nodes[case.path] then
+    if node == true and not case.before[path] and not nodes[case.to or case.path] then
       nodes[path] = nil
     end
   end
@@ -94,7 +182,9 @@ local function prepared(case)
 end
 
 local function params_of(case)
-  return { path = case.path, if_hash = case.if_hash }
+  local params = { path = case.path, if_hash = case.if_hash, to = case.to, old_size = case.old_size }
+  params.if_to = case.to and "absent"
+  return params
 end
 
 --- After the power is back: the files are the old or the new ones and the journal says which.
@@ -138,24 +228,38 @@ describe("swap", function()
         local machine, first = prepared(case)
         machine.die_at(at)
         first:call("run-1", 6, case.method, params_of(case), case.body)
+        local died = machine.disk.dead
         machine.revive()
         seen[check_after_reboot(case, machine, answered(first))] = true
+        if not died then
+          break
+        end
+        expect(at < LAST_CHANGE).to_be(true)
       end
       expect(seen).to_be({ void = true, not_done = true, done = true })
     end)
 
     it("is right when the power goes again while it mends " .. case.name, function()
       for at = 1, LAST_CHANGE do
-        for again = 1, 12 do
+        local died, died_again
+        for again = 1, LAST_CHANGE do
           local machine, first = prepared(case)
           machine.die_at(at)
           first:call("run-1", 6, case.method, params_of(case), case.body)
           local was_answered = answered(first)
+          died, machine.disk.dead = machine.disk.dead, nil
           machine.die_at(again)
-          machine.disk.dead = nil
           client.boot(machine)
+          died_again = machine.disk.dead
           machine.revive()
           check_after_reboot(case, machine, was_answered)
+          if not died_again then
+            break
+          end
+        end
+        expect(died_again).to_be(nil)
+        if not died then
+          break
         end
       end
     end)
@@ -182,6 +286,154 @@ describe("swap", function()
       end
     end
     expect(seen_unknown).to_be(true)
+  end)
+
+  --- Sweeps the power cuts of a case, changes what is on the disk where `when` says so, and boots: the
+  -- states that the call then has there.
+  local function states_after(case, when, meddle)
+    local states = {}
+    for at = 1, LAST_CHANGE do
+      local machine, first = prepared(case)
+      machine.die_at(at)
+      first:call("run-1", 6, case.method, params_of(case), case.body)
+      machine.revive()
+      if when(machine.disk.nodes) then
+        meddle(machine.disk.nodes, machine)
+        local entry = client.boot(machine):welcome(10):ask("run-1", 11)
+        expect(client.boot(machine):welcome(12):ask("run-1", 13).state).to_be(entry.state)
+        states[entry.state .. " " .. tostring(entry.code)] = machine.disk.nodes
+      end
+    end
+    return states
+  end
+
+  local function aside(nodes)
+    return nodes[".cc-orchestrator/swap/run-1.old"]
+  end
+
+  it("says unknown of a move whose destination somebody took, and keeps everything", function()
+    for _, name in ipairs({ "a move of a file", "a move of a file to a disk" }) do
+      local case = case_of(name)
+      local states = states_after(case, function(nodes)
+        return aside(nodes) and not nodes[case.to]
+      end, function(nodes)
+        nodes[case.to] = "somebody else's"
+      end)
+      expect(next(states)).to_be("unknown nil")
+      expect(next(states, "unknown nil")).to_be(nil)
+      local nodes = states["unknown nil"]
+      expect(nodes[".cc-orchestrator/swap/run-1.old"]).to_be(OLD)
+      expect(nodes[case.to]).to_be("somebody else's")
+    end
+  end)
+
+  it("says unknown of a move that an old version of the game left in two places", function()
+    local case = case_of("a move of a file")
+    local states = states_after(case, function(nodes)
+      return aside(nodes) and nodes[".cc-orchestrator/swap/run-1.new"]
+    end, function(nodes)
+      nodes[case.path] = OLD
+    end)
+    expect(next(states)).to_be("unknown nil")
+  end)
+
+  it("says unknown of a move to a disk that is gone", function()
+    local case = case_of("a move of a file to a disk")
+    local states = states_after(case, aside, function(nodes)
+      for path in pairs(nodes) do
+        if path:find("^disk") then
+          nodes[path] = nil
+        end
+      end
+      local get_drive = fs.getDrive
+      fs.getDrive = function(path)
+        return not path:find("^disk") and get_drive(path) or nil
+      end
+    end)
+    expect(states["unknown nil"] ~= nil).to_be(true)
+    expect(states["unknown nil"][".cc-orchestrator/swap/run-1.old"]).to_be(OLD)
+    expect(states["unknown nil"][case.to]).to_be(nil)
+    for state in pairs(states) do
+      -- Whatever was recorded before the disk went stays so.
+      expect(state == "unknown nil" or state == "finished nil").to_be(true)
+    end
+  end)
+
+  it("puts back what was to be moved when the destination cannot be made", function()
+    for _, name in ipairs({ "a move of a directory", "a move of a directory to a disk" }) do
+      local case = case_of(name)
+      local machine, first = prepared(case)
+      local move = fs.move
+      fs.move = function(from, to)
+        if to == case.to then
+          error("/" .. to .. ": Something broke", 0)
+        end
+        return move(from, to)
+      end
+      local result = first:call("run-1", 6, case.method, params_of(case))
+      expect(result.code).to_be("internal")
+      expect(players(machine.disk, case)).to_be(case.before)
+      expect(swap_files(machine.disk)).to_be({})
+      expect(first:ask("run-1", 7).state).to_be("finished")
+    end
+  end)
+
+  it("is right when the power goes while a move is taken back", function()
+    local case = case_of("a move of a file")
+    local seen = {}
+    for at = 1, LAST_CHANGE do
+      local machine, first = prepared(case)
+      machine.die_at(at)
+      local move, broken = fs.move, true
+      fs.move = function(from, to)
+        if to == case.to and broken then
+          error("/" .. to .. ": Something broke", 0)
+        end
+        return move(from, to)
+      end
+      first:call("run-1", 6, case.method, params_of(case))
+      broken = false
+      machine.revive()
+      local entry = client.boot(machine):welcome(10):ask("run-1", 11)
+      local nodes = players(machine.disk, case)
+      local is_done = entry.state == "finished" and entry.ok
+      expect(nodes).to_be(is_done and case.after or case.before)
+      seen[entry.state .. tostring(entry.ok)] = true
+    end
+    expect(seen.finishedtrue and seen.finishedfalse and seen.voidnil).to_be(true)
+  end)
+
+  it("needs room on the other disk for a move there", function()
+    local case = case_of("a move of a file to a disk")
+    local machine, first = prepared(case)
+    local free = fs.getFreeSpace
+    fs.getFreeSpace = function(path)
+      return path:find("^disk") and 1700 or free(path)
+    end
+    local result = first:call("run-1", 6, case.method, params_of(case))
+    -- The copy, the directories of the copy, and that of the destination.
+    expect(result.code).to_be("no_space_for_safe_write")
+    expect(result.data.missing).to_be(500 + 1000 + 500 - 1700)
+    expect(players(machine.disk, case)).to_be(case.before)
+    expect(swap_files(machine.disk)).to_be({})
+  end)
+
+  it("takes 600 kB on a disk of 1 MB, but not over 600 kB", function()
+    local machine, first = prepared({ before = {} })
+    machine.disk.capacity = 1000000
+    local big = ("0123456789"):rep(60000)
+    local params = { path = "big", if_hash = "absent" }
+    first:receive_all(client.parts("run-1", 6, "fs_write", params, big))
+    first:settle_down()
+    expect(first:last("run-1").data.size).to_be(600000)
+    params = { path = "big", if_hash = sha256.hex(big) }
+    first:receive_all(client.parts("run-2", 7, "fs_write", params, big:reverse()))
+    first:settle_down()
+    local result = first:last("run-2")
+    expect(result.code).to_be("no_space_for_safe_write")
+    expect(result.data.missing > 200000).to_be(true)
+    expect(machine.disk.nodes.big == big).to_be(true)
+    expect(swap_files(machine.disk)).to_be({})
   end)
 
   it("needs room for the old and the new file, and says how much is missing", function()

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections import deque
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -56,7 +56,14 @@ class Listening:
         self.script = deque(script)
         self.asked: list[list[ChatMessage]] = []
 
-    async def reply(self, messages: Sequence[ChatMessage]) -> ModelReply:
+    async def reply(
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        on_text: Callable[[str], None] | None = None,
+        max_output_tokens: int | None = None,
+    ) -> ModelReply:
+        del on_text, max_output_tokens
         self.asked.append(list(messages))
         answer = self.script.popleft()
         if isinstance(answer, Exception):
@@ -214,6 +221,7 @@ class FakeComputers:
         params: Mapping[str, Any],
         body: bytes | None = None,
         wait_s: float = 60.0,
+        on_output: Callable[[int, bytes], None] | None = None,
     ) -> CallResult:
         del task_id, wait_s
         if computer in self.away:

@@ -331,7 +331,7 @@ async def test_a_reply_to_a_task_that_ended_is_dropped() -> None:
     class Slow:
         name = "slow"
 
-        async def reply(self, messages: Sequence[ChatMessage]) -> ModelReply:
+        async def reply(self, messages: Sequence[ChatMessage], **_: object) -> ModelReply:
             del messages
             asked.set()
             await go.wait()
@@ -410,7 +410,7 @@ class Replaying:
     def __init__(self, *script: dict[str, Any]) -> None:
         self._inner = [Listening(one) for one in script]
 
-    async def reply(self, messages: Sequence[ChatMessage]) -> ModelReply:
+    async def reply(self, messages: Sequence[ChatMessage], **_: object) -> ModelReply:
         place = sum(message.role == "assistant" for message in messages)
         inner = self._inner[place]
         inner.script.append(inner.script[0])
@@ -523,6 +523,39 @@ async def test_a_look_that_got_no_answer_is_taken_again(error: Exception) -> Non
         bench.clock.advance(60)
         task = await bench.act()
     assert len(bench.computers.sent("fs_read")) == 2
+
+
+async def test_a_look_that_was_begun_waits_for_its_computer() -> None:
+    """Its start is recorded with the reply; the computer goes before the frame is written, and nothing is lost."""
+    bench = Bench(Listening(says(call("cc_read", path="a.lua")), final()))
+    task_id = await bench.submit()
+
+    async def gone() -> None:
+        bench.computers.away.add(FARM)
+
+    bench.store.after["tool_started"] = gone
+    assert only(await bench.act()).state is CallState.EXECUTING
+    assert await bench.idle()
+    assert bench.computers.frames == []
+    bench.computers.away.clear()
+    await JournalGreeter(bench.service).arrived(FARM)
+    assert (await bench.act()).status is TaskStatus.COMPLETED
+    assert [one.state for one in await bench.happened(task_id, "tool_settled")] == ["void"]
+    assert len(bench.computers.sent("fs_read")) == 1
+
+
+async def test_a_look_that_was_begun_too_late_is_not_taken() -> None:
+    """The time of the task is up as its start is recorded: the task ends, and what was begun is settled, not sent."""
+    bench = Bench(Listening(says(call("cc_read", path="a.lua"))))
+    task_id = await bench.submit(max_wall_s=60)
+
+    async def late() -> None:
+        bench.clock.advance(61)
+
+    bench.store.after["tool_started"] = late
+    assert (await bench.act()).status_reason == "max_wall_s"
+    assert bench.computers.frames == []
+    assert [one.state for one in await bench.happened(task_id, "tool_settled")] == ["void"]
 
 
 # -- lost answers ------------------------------------------------------------------------

@@ -1,83 +1,36 @@
 """The command line as people start it: real processes, their words and their exit codes."""
 
 import json
-import os
-import pty
-import select
+import resource
 import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from orchestrator.core.wire import sha256_hex
+from orchestrator.settings import Settings
 from orchestrator.store.file_lock import FileLock
+from tests.shell.commands import (
+    WITHIN_S,
+    Served,
+    cli,
+    environment,
+    on_a_terminal,
+    paused,
+    serving,
+    talking,
+    until,
+)
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-CLI = [sys.executable, "-m", "orchestrator.cli"]
-WITHIN_S = 30.0
 PROGRAM = b"print('Hello, world!')\n"
-
-
-def environment(home: Path, **more: str) -> dict[str, str]:
-    """A newcomer's environment: a fresh home, and nothing of ours set."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("CC_ORCHESTRATOR_", "XDG_"))}
-    return {**kept, "HOME": str(home), "PYTHONPATH": str(ROOT), "TERM": "dumb", "COLUMNS": "200", **more}
-
-
-def cli(home: Path, *arguments: str, **more: str) -> "subprocess.CompletedProcess[str]":
-    """One command to its end, without a terminal; a traceback is never an answer."""
-    done = subprocess.run(
-        [*CLI, *arguments],
-        env=environment(home, **more),
-        cwd=home,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=WITHIN_S,
-        check=False,
-    )
-    assert "Traceback" not in done.stderr + done.stdout, done.stderr
-    return done
-
-
-@dataclass
-class Served:
-    """A `serve` that listens."""
-
-    process: "subprocess.Popen[str]"
-    url: str
-    data: Path
-    home: Path
-
-    def cli(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
-        """A client's command to this server."""
-        return cli(self.home, *arguments, "--url", self.url, "--data-dir", str(self.data))
-
-
-@contextmanager
-def serving(home: Path, data: Path, *options: str) -> Iterator[Served]:
-    """A server in a process of its own; killed when the block ends and it still runs."""
-    command = [*CLI, "serve", "--port", "0", "--data-dir", str(data), *options]
-    log = (home / "serve.log").open("w")
-    process = subprocess.Popen(command, env=environment(home), cwd=home, stdout=subprocess.PIPE, stderr=log, text=True)
-    try:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        assert line.startswith("listening on http://127.0.0.1:"), (home / "serve.log").read_text()
-        yield Served(process, line.removeprefix("listening on ").strip(), data, home)
-    finally:
-        process.kill()
-        process.wait()
-        if process.stdout is not None:
-            process.stdout.close()
-        log.close()
+PROMPT = "[l] leave it: "
+HOSTILE = "\x1b[2Jgood\u202egnp\x9b\u2028next\x85last"
+"""Clears the screen, turns the direction, and breaks the line in ways that only some programs see."""
 
 
 @pytest.fixture(scope="module")
@@ -91,30 +44,54 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 # -- help and starting -------------------------------------------------------------------
 
 
-def test_help_is_quick_and_loads_neither_models_nor_server(tmp_path: Path) -> None:
-    """`--help` names the commands and imports no server, no socket, no models and no store."""
+COMMANDS = (
+    "serve", "demo", "run", "tasks", "computers", "people", "review", "answer", "pair", "stop", "cancel", "token",
+)  # fmt: skip
+HEAVY = (
+    "pydantic_ai", "uvicorn", "starlette", "websockets", "httpx2", "sqlite3", "prompt_toolkit", "ollama",
+    "orchestrator.app", "orchestrator.client",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", [(), ("run",), ("serve",), ("tasks",), ("tasks", "watch"), ("pair",)])
+def test_help_is_quick_and_loads_neither_models_nor_server(tmp_path: Path, arguments: Sequence[str]) -> None:
+    """`--help` of the program and its commands imports no server, socket, model or store, and costs little."""
+    code = (
+        "import sys\nfrom orchestrator.cli import main\n"
+        "try:\n    main()\n"
+        f"finally:\n    print([n for n in {HEAVY!r} if n in sys.modules], file=sys.stderr)"
+    )
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     done = subprocess.run(
-        [sys.executable, "-X", "importtime", "-m", "orchestrator.cli", "--help"],
+        [sys.executable, "-c", code, *arguments, "--help"],
         env=environment(tmp_path),
         capture_output=True,
         text=True,
         timeout=WITHIN_S,
         check=False,
     )
-    assert done.returncode == 0
-    for command in ("serve", "demo", "run", "review", "tasks", "cancel", "answer", "computers", "token"):
-        assert command in done.stdout
-    imported = {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
-    assert "orchestrator.cli" in imported or "typer" in imported
-    for heavy in ("pydantic_ai", "uvicorn", "starlette", "websockets", "httpx2", "sqlite3", "orchestrator.app"):
-        assert heavy not in imported
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.strip() == "[]"
+    # Of the processor's time, since others may use it too; half a second is what it takes.
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before < 2.0
+    for command in COMMANDS if not arguments else ():
+        assert f" {command} " in done.stdout
+
+
+def test_every_setting_is_a_flag_with_its_meaning(tmp_path: Path) -> None:
+    """`serve --help` has a flag for each setting, and says of it what the settings say."""
+    shown = cli(tmp_path, "serve", "--help").stdout
+    words = " ".join(shown.replace("│", " ").split())
+    for name, setting in Settings.model_fields.items():
+        assert f"--{name.replace('_', '-')} " in words
+        assert str(setting.description).split(";")[0].rstrip(".") in words
 
 
 def test_no_command_is_the_help_and_an_unknown_one_is_usage(tmp_path: Path) -> None:
     """Without a command the help is shown; an unknown command or option is exit code 2."""
     bare = cli(tmp_path)
     assert "Usage" in bare.stdout + bare.stderr
-    for arguments in (("explode",), ("tasks", "--nope")):
+    for arguments in (("explode",), ("tasks", "--nope"), ("tasks", "explode"), ("run", "x", "--max-steps", "many")):
         assert cli(tmp_path, *arguments).returncode == 2
 
 
@@ -124,7 +101,15 @@ def test_serve_says_where_and_leaves_its_token(served: Served) -> None:
     token = served.data / "admin.token"
     assert token.stat().st_mode & 0o777 == 0o600
     assert served.data.stat().st_mode & 0o777 == 0o700
-    assert token.read_text().strip() not in (served.home / "serve.log").read_text()
+    log = (served.home / "serve.log").read_text()
+    assert token.read_text().strip() not in log
+    for wanted in (
+        str(token),
+        f"export CC_ORCHESTRATOR_URL={served.url}",
+        "cc-orchestrator pair",
+        "cc-orchestrator run",
+    ):
+        assert wanted in log
     assert (served.data / "policy.toml").read_text().startswith("# What the model may do.")
 
 
@@ -140,25 +125,6 @@ def test_a_signal_stops_it_cleanly_and_it_starts_again(tmp_path: Path) -> None:
             assert time.monotonic() - began < 8
         assert "Traceback" not in (tmp_path / "serve.log").read_text()
     assert tokens[0] == tokens[1]
-
-
-def test_it_stops_while_somebody_follows(tmp_path: Path) -> None:
-    """SIGTERM ends `serve` within seconds though a client still follows a task; the client says so, exit code 3."""
-    with serving(tmp_path, tmp_path / "data") as server:
-        server.cli("token", "computer", "3")
-        command = [*CLI, "run", "fix it", "--computer", "3", "--url", server.url, "--data-dir", str(server.data)]
-        follower = subprocess.Popen(
-            command, env=environment(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        assert follower.stdout is not None
-        while not follower.stdout.readline().startswith("[TOOL] cc_write("):
-            assert follower.poll() is None
-        server.process.terminate()
-        assert server.process.wait(WITHIN_S) == 0
-        _, errors = follower.communicate(timeout=WITHIN_S)
-    assert follower.returncode == 3, errors
-    assert "No orchestrator answers at" in errors
-    assert "Traceback" not in errors
 
 
 # -- what refuses to start -----------------------------------------------------------------
@@ -193,7 +159,7 @@ def test_a_port_that_is_taken_is_a_sentence(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--port", "99999"), ("The setting port does not fit", "--port")),
+        (("--port", "99999"), ("port must be at most 65535", "--port")),
         (("--port", "0", "--host", "0.0.0.0"), ("0.0.0.0 is not loopback", "tokens would travel in clear", "TLS")),
         (("--port", "0", "--store", "postgresql://u:secret@h/x"), ("No store can be opened", "sqlite:///")),
     ],
@@ -263,75 +229,147 @@ def test_tasks_and_computers_are_listed(served: Served) -> None:
     assert listed[0]["prompt"] == "nothing to work on"
     assert listed[0]["status"] == "Failed"
     assert served.cli("token", "computer", "farm").stdout.startswith("ccc_")
-    assert "farm  away" in served.cli("computers").stdout
+    assert "farm      away" in served.cli("computers").stdout
     assert served.cli("token", "revoke", "computer", "farm").stdout == "revoked 1\n"
 
 
-def test_review_without_a_terminal_shows_and_decides_nothing(served: Served) -> None:
-    """Without a terminal `review` shows what waits and ends; silence never approves."""
-    done = served.cli("review")
-    assert done.returncode == 0
-    assert "Nothing waits for you." in done.stdout
+def test_a_task_is_shown_and_listed(served: Served) -> None:
+    """`tasks` is a table or JSON; `tasks show` has details, the log and the end; an unknown task is a sentence."""
+    task_id = served.cli("run", "first\nsecond", "--max-steps", "1", "--detach").stdout.split()[1]
+    assert served.cli("tasks", "watch", task_id).returncode == 1
+    head, first, *_ = served.cli("tasks", "--limit", "1").stdout.splitlines()
+    assert head.split() == ["TASK", "STATUS", "REASON", "COMPUTERS", "AGE", "PROMPT"]
+    assert first.startswith(f"{task_id}  Failed")
+    assert first.endswith("first\\nsecond")
+    assert len(json.loads(served.cli("tasks", "--json", "--limit", "1").stdout)) == 1
+    shown = served.cli("tasks", "show", task_id).stdout
+    for wanted in (f"task      {task_id}", "status    Failed (", "computers none", "[STEP 1]", "[FINAL] Success=False"):
+        assert wanted in shown
+    assert json.loads(served.cli("tasks", "show", task_id, "--json").stdout)["task_id"] == task_id
+    for command in (("tasks", "show"), ("tasks", "watch"), ("cancel",), ("stop",)):
+        refused(served.cli(*command, "t-none"), "There is no task 't-none'", code=3)
+    refused(served.cli("tasks", "--status", "Nonsense"), "There is no status 'Nonsense'", "Completed", code=3)
+    refused(served.cli("run"), "There is no prompt", "run -", code=2)
+    refused(served.cli("run", "x", "--max-wall", "soon"), "'soon' is no span of time", "10m", code=2)
+    refused(served.cli("stop"), "Say what to stop", "--all", code=2)
+    elsewhere = cli(served.home, "tasks", "--url", "nonsense", "--data-dir", str(served.data))
+    refused(elsewhere, "'nonsense' is no address of a server", "http://127.0.0.1:8765", code=2)
+
+
+def test_what_others_wrote_is_cleaned(served: Served) -> None:
+    """A prompt that would move the cursor is shown as escapes everywhere; as JSON it comes back whole, in ASCII."""
+    ran = served.cli("run", "-", "--max-steps", "1", "--json", typed=HOSTILE)
+    items = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert items[0]["fact"]["prompt"] == HOSTILE
+    task_id = items[0]["task_id"]
+    for command in (("tasks",), ("tasks", "show", task_id), ("tasks", "--json"), ("tasks", "watch", task_id, "--json")):
+        text = served.cli(*command).stdout
+        assert "good" in text
+        assert not [char for char in text if char in HOSTILE and not (char.isascii() and char.isprintable())]
+    refused(served.cli("cancel", "t-\x1b[2J"), "There is no task 't-\\x1b[2J'", code=3)
+
+
+def test_a_followed_task_as_json_lines(served: Served) -> None:
+    """`run --json` is one line for each item, in order, and nothing else; the exit code is the task's."""
+    ran = served.cli("run", "nothing to work on", "--max-steps", "1", "--json")
+    assert ran.returncode == 1
+    items = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert [one["version"] for one in items] == list(range(1, len(items) + 1))
+    assert [items[0]["fact"]["kind"], items[-1]["fact"]["kind"]] == ["task_submitted", "task_ended"]
+    detached = json.loads(served.cli("run", "x", "--detach", "--json").stdout)
+    assert set(detached) == {"task_id", "status"}
+
+
+def test_people_are_added_listed_and_revoked(served: Served) -> None:
+    """`people add` prints a token that works, once; `list` names roles, never tokens; `revoke` ends it."""
+    token = served.cli("people", "add", "bob", "--role", "reviewer").stdout.strip()
+    assert cli(served.home, "tasks", CC_ORCHESTRATOR_TOKEN=token, CC_ORCHESTRATOR_URL=served.url).returncode == 0
+    listed = served.cli("people", "list").stdout
+    assert any(line.split() == ["bob", "reviewer", "good"] for line in listed.splitlines())
+    assert token not in listed
+    assert served.cli("people", "revoke", "bob").stdout == "revoked 1\n"
+    refused(served.cli("people", "revoke", "bob"), "There is no token of person 'bob'")
+    assert {one["name"]: one["revoked"] for one in json.loads(served.cli("people", "list", "--json").stdout)}["bob"]
+    denied = cli(served.home, "tasks", CC_ORCHESTRATOR_TOKEN=token, CC_ORCHESTRATOR_URL=served.url)
+    refused(denied, "not known or was revoked", code=3)
+
+
+def test_pair_prints_one_line_and_waits_for_the_computer(served: Served) -> None:
+    """`pair` prints on stdout just the line to type; with --wait it ends when that computer has connected."""
+    made = served.cli("pair", "quarry", "--json")
+    assert set(json.loads(made.stdout)) >= {"code", "expires_at", "computer", "line", "url"}
+    waiting = served.start("pair", "barn", "--wait")
+    line = until(waiting, "wget run ")
+    assert line.splitlines() == [line.strip()]
+    token = served.cli("token", "computer", "barn").stdout.strip()
+    url = f"ws{served.url.removeprefix('http')}/computer"
+    disk = served.home / "barn"
+    disk.mkdir()
+    command = [sys.executable, "-m", "cc_client.simulator", "--url", url, "--token", token, "--disk", str(disk)]
+    computer = subprocess.Popen(
+        [*command, "--id", "7"], env=environment(served.home), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        _, errors = waiting.communicate(timeout=WITHIN_S)
+    finally:
+        computer.kill()
+        computer.wait()
+    assert waiting.returncode == 0, errors
+    assert "Connected: computer barn." in errors
+
+
+def test_review_without_a_terminal_decides_nothing(tmp_path: Path) -> None:
+    """Without a terminal `review` shows what waits, says that nothing was decided, and ends with 1; else with 0."""
+    with talking(tmp_path, tmp_path / "data") as server:
+        nothing = server.cli("review")
+        assert (nothing.returncode, "Nothing waits for you." in nothing.stdout) == (0, True)
+        task_id = paused(server)
+        done = server.cli("review")
+        assert done.returncode == 1
+        assert "local_write on this host" in done.stdout
+        assert "There is no terminal: nothing was decided, 1 still wait." in done.stderr
+        assert json.loads(server.cli("tasks", "show", task_id, "--json").stdout)["status"] == "Paused"
+
+
+@pytest.mark.parametrize(("typed", "code"), [("\x04", 1), ("", 130)])
+def test_leaving_a_review_says_what_still_waits(tmp_path: Path, typed: str, code: int) -> None:
+    """Ctrl-D (1) and Ctrl-C (130) at the prompt decide nothing, and say how much still waits."""
+    with talking(tmp_path, tmp_path / "data") as server:
+        task_id = paused(server)
+        with on_a_terminal(tmp_path, "review", *server.where) as terminal:
+            terminal.expect(PROMPT)
+            if typed:
+                terminal.type(typed)
+            else:
+                terminal.interrupt()
+            assert terminal.end() == code, terminal.text
+        assert "You left: nothing more was decided; 1 still wait." in terminal.text
+        assert json.loads(server.cli("tasks", "show", task_id, "--json").stdout)["status"] == "Paused"
+
+
+def test_stop_ends_one_task_or_all(tmp_path: Path) -> None:
+    """`stop TASK` is `cancel`, `stop --all` ends what runs and names it; the reason is kept with the task."""
+    with talking(tmp_path, tmp_path / "data") as server:
+        first, second, third = (paused(server) for _ in range(3))
+        assert server.cli("stop", first).stdout == f"task {first} is Canceled\n"
+        stopped = server.cli("stop", "--all", "--reason", "dinner").stdout.splitlines()
+        assert sorted(stopped) == sorted([f"stopped {second}", f"stopped {third}"])
+        assert "dinner" in server.cli("tasks", "show", third).stdout
+        assert "Nothing was running." in server.cli("stop", "--all").stderr
 
 
 # -- the demo ----------------------------------------------------------------------------
 
 
-def follow(master: int, typed: Sequence[tuple[str, str]], process: "subprocess.Popen[bytes]") -> str:
-    """Read a terminal to its end and type each answer when its prompt stands at the end of what was read."""
-    seen, at, waiting = "", 0, list(typed)
-    deadline = time.monotonic() + WITHIN_S
-    while time.monotonic() < deadline:
-        if select.select([master], [], [], 1.0)[0]:
-            try:
-                data = os.read(master, 65536)
-            except OSError:
-                data = b""
-            if not data:
-                break
-            seen += data.decode("utf-8", "replace")
-        if waiting and seen[at:].rstrip().endswith(waiting[0][0]):
-            at = len(seen)
-            answer = waiting.pop(0)[1]
-            if answer == INTERRUPT:
-                process.send_signal(signal.SIGINT)
-            else:
-                os.write(master, answer.encode())
-    assert process.wait(WITHIN_S) is not None
-    return seen.replace("\r\n", "\n")
-
-
-@contextmanager
-def on_a_terminal(home: Path, *arguments: str) -> "Iterator[tuple[int, subprocess.Popen[bytes]]]":
-    """A command on a pseudo terminal of its own."""
-    master, slave = pty.openpty()
-    process = subprocess.Popen(
-        [*CLI, *arguments],
-        env=environment(home, NO_COLOR="1"),
-        cwd=home,
-        stdin=slave,
-        stdout=slave,
-        stderr=slave,
-        start_new_session=True,
-    )
-    os.close(slave)
-    try:
-        yield master, process
-    finally:
-        process.kill()
-        process.wait()
-        os.close(master)
-
-
-PROMPT = "[l] leave it:"
-
-
 def test_the_demo_with_a_person_at_the_terminal(tmp_path: Path) -> None:
     """A person types `a` twice: the diff is shown first, then the very bytes are on the disk, and exit is 0."""
     directory = tmp_path / "kept"
-    with on_a_terminal(tmp_path, "demo", "--dir", str(directory)) as (master, process):
-        text = follow(master, [(PROMPT, "what\n"), (PROMPT, "a\n"), (PROMPT, "a\n")], process)
-    assert process.returncode == 0, text
+    with on_a_terminal(tmp_path, "demo", "--dir", str(directory)) as terminal:
+        for typed in ("what\n", "a\n", "a\n"):
+            terminal.expect(PROMPT)
+            terminal.type(typed)
+        code, text = terminal.end(), terminal.text
+    assert code == 0, text
     assert "Traceback" not in text
     order = [
         "[STEP 1]",
@@ -354,18 +392,21 @@ def test_the_demo_with_a_person_at_the_terminal(tmp_path: Path) -> None:
     assert {"orchestrator.db", "admin.token", "policy.toml"} <= {path.name for path in directory.iterdir()}
 
 
-INTERRUPT = "^C"
-
-
-@pytest.mark.parametrize(("typed", "code"), [("r\n", 1), ("\x04", 130), (INTERRUPT, 130)])
+@pytest.mark.parametrize(("typed", "code"), [("r\n", 1), ("\x04", 130), ("", 130)])
 def test_the_demo_rejected_or_left(tmp_path: Path, typed: str, code: int) -> None:
     """Rejecting ends with 1, Ctrl-D and Ctrl-C leave with 130: nothing is written, and the store is let go."""
     directory = tmp_path / "kept"
-    answers = [(PROMPT, typed), ("Reason (may be empty):", "no\n")]
-    with on_a_terminal(tmp_path, "demo", "--dir", str(directory)) as (master, process):
-        text = follow(master, answers, process)
-    assert process.returncode == code, text
-    assert "Traceback" not in text
+    with on_a_terminal(tmp_path, "demo", "--dir", str(directory)) as terminal:
+        terminal.expect(PROMPT)
+        if typed:
+            terminal.type(typed)
+        else:
+            terminal.interrupt()
+        if code == 1:
+            terminal.expect("Reason (may be empty): ")
+            terminal.type("no\n")
+        assert terminal.end() == code, terminal.text
+    assert "Traceback" not in terminal.text
     assert not (directory / "computers" / "0" / "hello.lua").exists()
     FileLock(directory / "orchestrator.db").release()
 
@@ -389,5 +430,5 @@ def test_the_demo_that_fails_is_not_a_success(tmp_path: Path) -> None:
     """A demo with a model that cannot be used says so and does not exit with 0."""
     done = cli(tmp_path, "demo", "--model", "scripted:nothing")
     assert done.returncode == 2
-    assert "There is no script 'nothing'. Scripts: hello." in done.stderr
+    assert "There is no script 'nothing'. Scripts: hello" in done.stderr
     assert "Success=True" not in done.stdout

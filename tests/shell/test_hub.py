@@ -1,119 +1,27 @@
 """The hub over real WebSockets, with a computer spoken by hand at the other end."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+import logging
+import time
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from websockets.asyncio.server import ServerConnection, serve
-from websockets.exceptions import ConnectionClosed
 
 from orchestrator.core import wire
 from orchestrator.core.errors import CallLost, CallVoid, ComputerAway, ComputerFailed, FrameRefused
 from orchestrator.core.link import MAX_COMPLAINTS
-from orchestrator.core.wire import ComputerId, RunId, SettledCall
-from orchestrator.hub import Hub
-from orchestrator.ports import CallResult, Settlement
+from orchestrator.core.wire import RunId, SettledCall
+from orchestrator.hub import session as hub_session
+from orchestrator.ports import CallResult
+from tests.shell.house import FARM, RUN, House, failed, open_house
 from tests.shell.support import DEADLINE_S, StubClient, dialed, hello
 
-FARM = ComputerId("farm")
-RUN = RunId("c1.1")
 
-
-@dataclass
-class Journal:
-    """What the hub asks of the journal, laid out by a test."""
-
-    last: int = 0
-    open_runs: set[RunId] = field(default_factory=set)
-    arrivals: "asyncio.Queue[ComputerId]" = field(default_factory=asyncio.Queue)
-
-    async def number(self, computer: ComputerId, *, at_least: int = 0) -> int:
-        del computer
-        self.last = max(self.last + 1, at_least)
-        return self.last
-
-    async def closed_runs(self, computer: ComputerId, run_ids: Sequence[RunId]) -> list[RunId]:
-        del computer
-        return [run_id for run_id in run_ids if run_id not in self.open_runs]
-
-    async def arrived(self, computer: ComputerId) -> None:
-        self.arrivals.put_nowait(computer)
-
-
-class Accepted:
-    """A connection of the `websockets` server as the hub takes it."""
-
-    def __init__(self, connection: ServerConnection) -> None:
-        self._connection = connection
-
-    async def receive(self) -> bytes | str | None:
-        try:
-            return await self._connection.recv()
-        except ConnectionClosed:
-            return None
-
-    async def send(self, frame: bytes) -> None:
-        try:
-            await self._connection.send(frame)
-        except ConnectionClosed as error:
-            raise ConnectionError(str(error)) from error
-
-    async def close(self, code: int, reason: str) -> None:
-        await self._connection.close(code, reason)
-
-
-@dataclass
-class House:
-    """A hub that listens."""
-
-    hub: Hub
-    journal: Journal
-    url: str
-
-    @asynccontextmanager
-    async def computer(self, **changes: Any) -> AsyncIterator[StubClient]:
-        """A computer that was welcomed, after the hub has noted its arrival."""
-        async with dialed(self.url) as client:
-            await client.greet(**changes)
-            await asyncio.wait_for(self.journal.arrivals.get(), DEADLINE_S)
-            yield client
-
-    def calling(self, run_id: RunId = RUN, *, number: int = 9, **more: Any) -> "asyncio.Task[CallResult]":
-        """A call under way."""
-        values: dict[str, Any] = {"method": "fs_read", "params": {"path": "a"}, **more}
-        return asyncio.create_task(self.hub.call(FARM, run_id=run_id, task_id="t-1", number=number, **values))
-
-    def settling(self, *run_ids: RunId, number: int = 20) -> "asyncio.Task[dict[RunId, Settlement]]":
-        """A settle under way."""
-        return asyncio.create_task(self.hub.settle(FARM, run_ids=run_ids or (RUN,), number=number))
-
-    def online(self) -> bool:
-        info = self.hub.info(FARM)
-        return info is not None and info.online
-
-
-@pytest.fixture
-async def house() -> AsyncIterator[House]:
-    journal = Journal()
-    hub = Hub(journal)
-
-    async def handle(connection: ServerConnection) -> None:
-        await hub.serve(FARM, Accepted(connection))
-
-    async with serve(handle, "127.0.0.1", 0, compression=None, max_size=2**20, ping_interval=None) as listening:
-        port = next(iter(listening.sockets)).getsockname()[1]
-        yield House(hub, journal, f"http://127.0.0.1:{port}")
-        await hub.close()
-
-
-async def failed(task: "asyncio.Task[Any]", kind: type[Exception]) -> Exception:
-    """The error that a call or a settle ends with."""
-    with pytest.raises(kind) as raised:
-        await asyncio.wait_for(task, DEADLINE_S)
-    return raised.value
+@pytest.fixture(params=[False, True], ids=["any-socket", "direct"])
+async def house(request: pytest.FixtureRequest) -> AsyncIterator[House]:
+    async with open_house(direct=request.param) as opened:
+        yield opened
 
 
 # -- hello -------------------------------------------------------------------------------
@@ -472,6 +380,34 @@ async def test_too_many_broken_frames_end_the_connection(house: House) -> None:
     assert not house.online()
 
 
+# -- time --------------------------------------------------------------------------------
+
+
+async def test_an_idle_computer_is_pinged_and_a_silent_one_given_up(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pings come one after the other; without an answer the connection ends, and the calls on it."""
+    monkeypatch.setattr(wire, "PING_EVERY_S", 0.2)
+    monkeypatch.setattr(wire, "SILENCE_S", 1.0)
+    async with house.computer() as client:
+        for number in (1, 2):
+            ping, _ = await client.hear("ping")
+            assert ping.n == number
+            await client.send(wire.Pong(journal_seq=1, n=ping.n))
+        call = house.calling()
+        error = await failed(call, CallLost)
+        assert "said nothing for 1 s" in str(error)
+        assert (await client.closed())[0] == 1008
+    assert not house.online()
+
+
+async def test_who_says_no_hello_is_hung_up_on(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stranger holds no socket for long."""
+    monkeypatch.setattr(wire, "HELLO_WITHIN_S", 0.1)
+    async with dialed(house.url) as client:
+        assert (await client.closed())[0] == 1008
+
+
 # -- settle ------------------------------------------------------------------------------
 
 
@@ -585,6 +521,174 @@ async def test_an_unreadable_settled_is_answered_with_an_error(house: House) -> 
         assert (await settling)[RUN].call.state == "void"
 
 
+# -- bodies in parts ---------------------------------------------------------------------
+
+PART = wire.MAX_BODY_BYTES
+LARGE = bytes(range(256)) * (PART // 256) * 11 + b"tail"
+
+
+async def frames(client: StubClient, count: int, run_id: str = RUN) -> bytes:
+    """The bodies of the next frames, which all have to be of one call in parts."""
+    parts = []
+    for _ in range(count):
+        message, body = await client.hear()
+        assert (message.type, message.call_id) in {("call", run_id), ("chunk", run_id)}
+        parts.append(body)
+    return b"".join(parts)
+
+
+async def took(client: StubClient, run_id: str = RUN, count: int = 1) -> None:
+    """Acknowledge frames of a call in parts."""
+    for _ in range(count):
+        await client.send(wire.ChunkAck(journal_seq=2, call_id=run_id, offset=1))
+
+
+async def answered_in_parts(client: StubClient, body: bytes, **changes: Any) -> None:
+    """Send a result in parts, without a look at what comes back."""
+    described = wire.whole(body).model_copy(update=changes)
+    await client.send(wire.Result(journal_seq=3, call_id=RUN, ok=True, body=described), body[:PART])
+    for offset in range(PART, len(body), PART):
+        part = described.model_copy(update={"offset": offset})
+        await client.send(wire.Chunk(journal_seq=3, call_id=RUN, body=part), body[offset : offset + PART])
+
+
+async def test_a_large_call_goes_on_when_the_window_opens_and_its_time_counts_from_the_last_frame(house: House) -> None:
+    """Eight frames, then one for each acknowledgement; a small call overtakes; the wait begins with the last frame."""
+    async with house.computer(capabilities=("chunks",)) as client:
+        large = house.calling(method="fs_write", body=LARGE, wait_s=1.0)
+        got = await frames(client, wire.WINDOW_FRAMES)
+        small = house.calling(RunId("c2.1"), wait_s=1.1)
+        message, _ = await client.hear("call")
+        assert message.call_id == "c2.1"
+        await failed(small, CallLost)
+        assert not large.done()
+        await took(client, count=4)
+        got += await frames(client, 4)
+        assert got == LARGE
+        await client.result(RUN, CallResult({"size": len(LARGE)}))
+        assert (await large).data == {"size": len(LARGE)}
+
+
+async def test_a_transfer_without_progress_is_lost_and_the_next_call_goes_on(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A computer that acknowledges nothing holds no call up for ever; what is left of the body is not sent."""
+    monkeypatch.setattr(hub_session, "STALL_S", 0.05)
+    async with house.computer(capabilities=("chunks",)) as client:
+        large = house.calling(method="fs_write", body=LARGE)
+        await frames(client, wire.WINDOW_FRAMES)
+        assert "took no part of the call" in str(await failed(large, CallLost))
+        await took(client, count=wire.WINDOW_FRAMES)
+        call = house.calling(RunId("c2.1"))
+        message, _ = await client.hear("call")
+        assert message.call_id == "c2.1"
+        await client.result("c2.1", CallResult())
+        await call
+
+
+async def test_of_a_call_that_nobody_waits_for_no_more_is_sent(house: House) -> None:
+    """Canceled in the middle of its transfer: the next call in parts uses the window as it is freed."""
+    async with house.computer(capabilities=("chunks",)) as client:
+        large = house.calling(method="fs_write", body=LARGE)
+        await frames(client, wire.WINDOW_FRAMES)
+        large.cancel()
+        await asyncio.wait([large])
+        second = house.calling(RunId("c2.1"), method="fs_write", body=LARGE)
+        await took(client, count=wire.WINDOW_FRAMES)
+        got = await frames(client, wire.WINDOW_FRAMES, "c2.1")
+        await took(client, "c2.1", 4)
+        got += await frames(client, 4, "c2.1")
+        assert got == LARGE
+        await client.result("c2.1", CallResult())
+        await second
+
+
+async def test_a_large_answer_is_put_together(house: House) -> None:
+    """Each frame of it is acknowledged, and the call answers with all of it."""
+    async with house.computer(capabilities=("chunks",)) as client:
+        call = house.calling()
+        await client.hear("call")
+        await answered_in_parts(client, LARGE)
+        assert (await call).body == LARGE
+        offsets = [(await client.hear("chunk_ack"))[0].offset for _ in range(12)]
+        assert offsets == [*range(PART, len(LARGE), PART), len(LARGE)]
+
+
+async def test_a_large_answer_that_is_broken_is_call_lost(house: House) -> None:
+    """Its wait ends, so that a settle asks again, and the computer hears which call it was."""
+    async with house.computer(capabilities=("chunks",)) as client:
+        call = house.calling()
+        await client.hear("call")
+        await answered_in_parts(client, LARGE[: PART + 1], sha256="0" * 64)
+        error = await failed(call, CallLost)
+        assert "does not have the sha256" in str(error)
+        heard = [(await client.hear())[0] for _ in range(3)]
+        assert [(one.type, one.call_id) for one in heard] == [("chunk_ack", RUN), ("chunk_ack", RUN), ("error", RUN)]
+
+
+async def test_settle_waits_for_an_answer_that_has_half_come(house: House) -> None:
+    """`settled` overtakes the parts of a result; what has begun to come is waited for."""
+    async with house.computer(capabilities=("chunks",)) as client:
+        settling = house.settling()
+        await client.hear("settle")
+        body = LARGE[: PART + 1]
+        described = wire.whole(body)
+        await client.send(wire.Result(journal_seq=3, call_id=RUN, ok=True, body=described), body[:PART])
+        await client.settled(20, SettledCall(call_id=RUN, state="finished", ok=True))
+        part = described.model_copy(update={"offset": PART})
+        await client.send(wire.Chunk(journal_seq=3, call_id=RUN, body=part), body[PART:])
+        assert (await settling)[RUN].result == CallResult(body=body)
+
+
+# -- output ------------------------------------------------------------------------------
+
+
+async def wrote(client: StubClient, offset: int, data: bytes, run_id: str = RUN) -> None:
+    """What a program wrote."""
+    body = wire.Body(offset=offset, total=offset + len(data), sha256=wire.sha256_hex(data))
+    await client.send(wire.Output(journal_seq=3, call_id=run_id, body=body), data)
+
+
+async def test_output_is_told_as_it_comes(house: House) -> None:
+    """Where each part begins and its bytes; that of a run that nobody waits for changes nothing."""
+    parts: list[tuple[int, bytes]] = []
+    async with house.computer() as client:
+        call = house.calling(on_output=lambda offset, data: parts.append((offset, data)))
+        await client.hear("call")
+        await wrote(client, 0, b"one\n")
+        await wrote(client, 5, b"x", "nobody")
+        await wrote(client, 9, b"two\n")
+        await client.result(RUN, CallResult(body=b"all"))
+        assert (await call).body == b"all"
+    assert parts == [(0, b"one\n"), (9, b"two\n")]
+
+
+@pytest.mark.parametrize("how", ["raises", "dawdles"])
+async def test_a_bad_listener_hears_no_more_and_hurts_nobody(
+    house: House, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, how: str
+) -> None:
+    """A listener that raises, or holds up the hub, is told nothing more; the call ends as ever."""
+    monkeypatch.setattr(hub_session, "SLOW_HINT_S", 0.01)
+    heard = []
+
+    def listen(offset: int, data: bytes) -> None:
+        heard.append((offset, data))
+        if how == "raises":
+            raise ValueError("the screen broke")
+        time.sleep(0.05)
+
+    async with house.computer() as client:
+        call = house.calling(on_output=listen)
+        await client.hear("call")
+        with caplog.at_level(logging.WARNING):
+            await wrote(client, 0, b"one")
+            await wrote(client, 3, b"two")
+            await client.result(RUN, CallResult(body=b"all"))
+            assert (await call).body == b"all"
+    assert heard == [(0, b"one")]
+    assert "hears no more" in caplog.text
+
+
 # -- acknowledging and closing -----------------------------------------------------------
 
 
@@ -624,3 +728,20 @@ async def test_a_computer_whose_journal_was_lost_or_put_back_makes_its_earlier_c
             assert (house.hub.doubtful_below(FARM) > before) is doubtful
             if doubtful:
                 assert house.hub.doubtful_below(FARM) == house.journal.last
+            await client.send(wire.Pong(journal_seq=journal_seq, n=1))
+            await client.socket.send(b"no frame")
+            await client.hear("error")
+
+
+async def test_a_computer_that_never_got_its_welcome_has_not_lost_its_journal(house: House) -> None:
+    """It names the lowest journal it has found since the last welcome that it took: lower than its last hello's."""
+    async with dialed(house.url) as client:
+        await client.greet(journal_seq=6, found_seq=None)
+        await client.send(wire.Pong(journal_seq=6, n=1))
+        await client.socket.send(b"no frame")
+        await client.hear("error")
+    async with dialed(house.url) as client:
+        await client.greet(journal_seq=8, found_seq=7)
+    async with dialed(house.url) as client:
+        await client.greet(journal_seq=9, found_seq=7)
+    assert house.hub.doubtful_below(FARM) == 0

@@ -330,7 +330,7 @@ async def test_a_model_that_raises_anything_ends_the_task_with_a_sentence() -> N
     class Broken:
         name = "broken"
 
-        async def reply(self, messages: object) -> object:
+        async def reply(self, messages: object, **_: object) -> object:
             raise ValueError("no such weights")
 
     result = await execute_task_with_agent("go", stub(), model=Broken())

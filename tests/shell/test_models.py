@@ -1,11 +1,16 @@
-"""Models behind the port: scripted, any of pydantic-ai, and by name."""
+"""Models behind the port: scripted, any of pydantic-ai, and by name. Ollama's have their own file."""
 
+import asyncio
 import json
-from collections.abc import Sequence
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 from typing import Any
 
+import pydantic_ai.models
 import pytest
-from pydantic_ai.exceptions import ModelHTTPError, UnexpectedModelBehavior
+from pydantic_ai.exceptions import FallbackExceptionGroup, ModelHTTPError, UnexpectedModelBehavior, UserError
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
@@ -15,16 +20,23 @@ from pydantic_ai.messages import (
     ThinkingPart,
     UserPromptPart,
 )
-from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.models.function import AgentInfo, DeltaThinkingCalls, DeltaThinkingPart, FunctionModel
 from pydantic_ai.models.test import TestModel
+from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.usage import RequestUsage
 
-from orchestrator.core.errors import InvalidRequest, ModelFailed
+from orchestrator.core.approval import CallDecision
+from orchestrator.core.errors import HitlInterventionRequired, InvalidRequest, ModelFailed
 from orchestrator.core.facts import Usage
+from orchestrator.core.policy import load_policy
+from orchestrator.core.response import ToolRequest, read_reply
 from orchestrator.model import ScriptedModel, as_chat_model
+from orchestrator.model import pydantic_ai as adapter
 from orchestrator.model.pydantic_ai import PydanticAIModel
 from orchestrator.model.scripted import SCRIPTS
 from orchestrator.ports import ChatMessage, ChatModel, ModelReply
+from orchestrator.runner import execute_task_with_agent
+from orchestrator.tools.deps import CCAgentDeps
 from tests.shell.support import Listening, final
 
 VIEW = [
@@ -33,6 +45,12 @@ VIEW = [
     ChatMessage("assistant", "reply 1"),
     ChatMessage("user", "TOOL_RESULT: x"),
 ]
+
+
+@pytest.fixture(autouse=True)
+def _nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test of this file may reach a provider."""
+    monkeypatch.setattr(pydantic_ai.models, "ALLOW_MODEL_REQUESTS", False)
 
 
 def after(replies: int) -> list[ChatMessage]:
@@ -71,6 +89,72 @@ async def test_a_script_that_runs_out_says_so() -> None:
     """Past the end of its script the model fails with the length of the script."""
     with pytest.raises(ModelFailed, match="The script has 1 replies and was asked for one more"):
         await ScriptedModel(["one"]).reply(after(1))
+
+
+@pytest.mark.parametrize("part_chars", [None, 1, 5, 1000])
+async def test_a_script_is_told_in_parts_that_add_up(part_chars: int | None) -> None:
+    """Streamed and whole are the same reply, whatever the size of a part; nothing is told of an empty one."""
+    model = ScriptedModel([ModelReply("twelve chars", done_reason="length"), ""], part_chars=part_chars)
+    parts: list[str] = []
+    assert await model.reply(after(0), on_text=parts.append) == await model.reply(after(0))
+    assert "".join(parts) == "twelve chars"
+    assert len(parts) == {None: 1, 1: 12, 5: 3, 1000: 1}[part_chars]
+    assert await model.reply(after(1), on_text=parts.append) == ModelReply("")
+    assert "".join(parts) == "twelve chars"
+
+
+@pytest.mark.parametrize("name", sorted(SCRIPTS))
+async def test_every_shipped_script_is_what_a_model_may_say(name: str) -> None:
+    """Each reply of each script has a reading, and only the last one ends the task."""
+    model = as_chat_model(f"scripted:{name}")
+    replies = [read_reply((await model.reply(after(place))).text) for place in range(len(SCRIPTS[name]))]
+    assert [reply.kind for reply in replies] == ["tool"] * (len(replies) - 1) + ["final"]
+    assert all(reply.explanation for reply in replies)
+
+
+async def test_the_question_ends_with_the_answer_of_its_user() -> None:
+    """What the user answered stands in the final result, without the marks that fence data."""
+    view = [*after(1), ChatMessage("user", "TOOL_RESULT: Wheat\nand melons\n[end of data k3]")]
+    final = json.loads((await as_chat_model("scripted:question").reply(view)).text)
+    assert final["details"] == {"answer": "Wheat\nand melons"}
+    assert "Wheat" in final["message"]
+
+
+async def test_the_tour_uses_most_of_the_tools() -> None:
+    """One after the other, on one file that it made itself."""
+    model = as_chat_model("scripted:tour")
+    replies = [read_reply((await model.reply(after(place))).text) for place in range(len(SCRIPTS["tour"]) - 1)]
+    assert [reply.calls[0].tool for reply in replies if isinstance(reply, ToolRequest)] == [
+        "cc_mkdir",
+        "cc_write",
+        "cc_find",
+        "cc_read",
+        "cc_edit",
+        "cc_move",
+        "cc_run_program",
+    ]
+
+
+async def test_the_tour_leaves_the_file_that_it_speaks_of() -> None:
+    """Played in stub mode with everything allowed, each of its steps finds what the one before it left."""
+    deps = CCAgentDeps(mode="stub")
+    allowing = load_policy('schema_version = 1\n[[rules]]\nid = "all"\neffect = "allow"\ntools = ["*"]\n')
+    result = await execute_task_with_agent("show me", deps, model="scripted:tour", policy=allowing)
+    assert result.success
+    content = "local name = 'world'\nfor n = 1, 2 do\n  print(n .. ': hello ' .. name)\nend\n"
+    assert deps.file_cache["tour/hello.lua"] == content
+    assert "tour/draft.lua" not in deps.file_cache
+
+
+async def test_the_question_is_asked_and_its_answer_reported() -> None:
+    """Played in stub mode: it waits for its user, and ends with what the user said."""
+    deps = CCAgentDeps(mode="stub")
+    with pytest.raises(HitlInterventionRequired) as asked:
+        await execute_task_with_agent("what grows?", deps, model="scripted:question")
+    [question] = asked.value.function_calls
+    answer = {question.call_id: CallDecision(call_id=question.call_id, action="respond", answer="Melons")}
+    result = await execute_task_with_agent(asked.value.task, deps, model="scripted:question", decisions=answer)
+    assert (result.success, result.message) == (True, "Your farm grows: Melons")
 
 
 async def test_the_shipped_script_writes_runs_and_ends() -> None:
@@ -132,6 +216,8 @@ async def test_how_a_response_finished_is_kept(finish: Any, done: str) -> None:
     [
         ModelHTTPError(503, "played", "overloaded"),
         UnexpectedModelBehavior("nonsense"),
+        UserError("misused"),
+        FallbackExceptionGroup("all failed", [UnexpectedModelBehavior("nonsense")]),
         ConnectionRefusedError("refused"),
         TimeoutError("late"),
     ],
@@ -143,10 +229,93 @@ async def test_every_failure_of_a_model_is_one_error(error: Exception) -> None:
     assert failed.value.__cause__ is error
 
 
+@pytest.mark.parametrize(
+    ("status", "remedy"),
+    [(401, "Look at the provider's API key."), (404, "Look at the model's name."), (429, "Wait, or look"), (500, "")],
+)
+async def test_what_a_provider_answered_is_told_with_what_helps(status: int, remedy: str) -> None:
+    """Status and reason in one line, cut to what can be read, and what to look at."""
+    error = ModelHTTPError(status, "played", {"error": "no\nthing" + "x" * 900})
+    with pytest.raises(ModelFailed) as failed:
+        await PydanticAIModel(function(error)).reply(VIEW)
+    assert failed.value.message.startswith(f"The model played could not be asked: its provider answered {status}: ")
+    assert len(failed.value.message) < 450
+    assert failed.value.remedy.startswith(remedy)
+    assert bool(failed.value.remedy) == bool(remedy)
+
+
 async def test_a_test_model_answers_too() -> None:
-    """pydantic-ai's TestModel drives the port without a tool call."""
-    reply = await PydanticAIModel(TestModel(custom_output_text="hello")).reply(VIEW)
-    assert (reply.text, reply.done_reason) == ("hello", "stop")
+    """pydantic-ai's TestModel drives the port without a tool call, whole and streamed."""
+    model, parts = PydanticAIModel(TestModel(custom_output_text="hello from the test")), list[str]()
+    reply = await model.reply(VIEW)
+    assert (reply.text, reply.done_reason) == ("hello from the test", "stop")
+    assert await model.reply(VIEW, on_text=parts.append) == reply
+    assert len(parts) > 1
+    assert "".join(parts) == reply.text
+
+
+async def test_the_bound_of_a_reply_is_sent_and_nothing_else() -> None:
+    """`max_output_tokens` becomes the provider's max_tokens; without it no setting of ours is sent."""
+    seen: list[Any] = []
+
+    def play(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        seen.append(info.model_settings)
+        return ModelResponse(parts=[TextPart("ok")])
+
+    model = PydanticAIModel(FunctionModel(play))
+    await model.reply(VIEW, max_output_tokens=99)
+    await model.reply(VIEW)
+    assert seen == [{"max_tokens": 99}, None]
+
+
+async def _streamed(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str | DeltaThinkingCalls]:
+    yield {0: DeltaThinkingPart(content="hm")}
+    for part in ('{"kind":', "", ' "final"}'):
+        yield part
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+async def test_text_is_told_as_it_comes_and_thoughts_are_not(wrapped: bool) -> None:
+    """The parts that a model streams add up to its reply, behind a wrapper too."""
+    inner = FunctionModel(stream_function=_streamed)
+    parts: list[str] = []
+    reply = await PydanticAIModel(WrapperModel(inner) if wrapped else inner).reply(VIEW, on_text=parts.append)
+    assert reply.text == "".join(parts) == '{"kind": "final"}'
+    assert parts == ['{"kind":', ' "final"}']
+
+
+@pytest.mark.parametrize(("text", "parts"), [("whole", ["whole"]), ("", [])])
+@pytest.mark.parametrize("wrapped", [False, True])
+async def test_a_model_that_cannot_stream_says_all_at_once(text: str, parts: list[str], wrapped: bool) -> None:
+    """One request, not a failed stream and then another."""
+    seen: list[list[ModelMessage]] = []
+    inner = function(ModelResponse(parts=[TextPart(text)]), seen)
+    told: list[str] = []
+    reply = await PydanticAIModel(WrapperModel(inner) if wrapped else inner).reply(VIEW, on_text=told.append)
+    assert (reply.text, told, len(seen)) == (text, parts, 1)
+
+
+async def test_a_stream_that_fails_is_a_failed_model() -> None:
+    """An error in the middle of a stream is the same one error."""
+
+    async def broken(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
+        yield "{"
+        raise ModelHTTPError(529, "played", "overloaded")
+
+    with pytest.raises(ModelFailed, match="its provider answered 529: overloaded"):
+        await PydanticAIModel(FunctionModel(stream_function=broken)).reply(VIEW, on_text=lambda _: None)
+
+
+async def test_a_model_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The wait for a whole reply has a bound."""
+    monkeypatch.setattr(adapter, "WHOLE_S", 0.05)
+
+    async def hangs(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    with pytest.raises(ModelFailed, match="could not be asked: TimeoutError"):
+        await PydanticAIModel(FunctionModel(hangs)).reply(VIEW)
 
 
 # -- by name -----------------------------------------------------------------------------
@@ -169,18 +338,68 @@ def test_a_name_opens_a_model_of_pydantic_ai() -> None:
 @pytest.mark.parametrize("name", ["scripted:nothing", "scripted:"])
 def test_an_unknown_script_teaches(name: str) -> None:
     """A script that does not exist is refused with those that do."""
-    with pytest.raises(InvalidRequest, match=r"There is no script '\w*'\. Scripts: hello\."):
+    with pytest.raises(InvalidRequest, match=r"There is no script '\w*'\. Scripts: hello, question, tour\."):
         as_chat_model(name)
 
 
-@pytest.mark.parametrize("name", ["gpt", "nonsense:model", "", "openai-chat:", "anthropic:claude"])
-def test_a_name_that_cannot_be_used_says_why(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An unknown model, or one whose package or key is missing, is refused in a sentence that names it."""
-    for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
-        monkeypatch.delenv(variable, raising=False)
+@pytest.mark.parametrize("name", ["gpt", "nonsense:model", ""])
+def test_a_name_that_cannot_be_used_says_why(name: str) -> None:
+    """An unknown model is refused in a sentence that names it."""
     with pytest.raises(InvalidRequest, match="cannot be used: ") as refused:
         as_chat_model(name)
     assert repr(name) in str(refused.value)
+
+
+def test_a_missing_package_comes_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The extra of the provider's package, ready to be copied."""
+    monkeypatch.setitem(sys.modules, "anthropic", None)
+    for loaded in [name for name in sys.modules if name.startswith("pydantic_ai.") and name.endswith(".anthropic")]:
+        monkeypatch.delitem(sys.modules, loaded)
+    with pytest.raises(InvalidRequest) as refused:
+        as_chat_model("anthropic:claude-sonnet-4-5")
+    assert str(refused.value) == (
+        "The model 'anthropic:claude-sonnet-4-5' cannot be used: the package of its provider is not installed. "
+        'Run `pip install "pydantic-ai-slim[anthropic]"` and start again.'
+    )
+
+
+@pytest.mark.parametrize(
+    ("raised", "sentence"),
+    [
+        (
+            UserError("Set the `SOME_API_KEY` environment variable or pass it via `Provider(api_key=...)`."),
+            "The model 'some:model' cannot be used: Set the `SOME_API_KEY` environment variable or pass it via "
+            "`Provider(api_key=...)`. Set SOME_API_KEY where the server is started.",
+        ),
+        (UserError("No such\nmodel"), "The model 'some:model' cannot be used: No such\\nmodel"),
+        (ImportError("libfoo.so is missing"), "The model 'some:model' cannot be used: libfoo.so is missing"),
+    ],
+)
+def test_what_a_provider_lacks_is_named(raised: Exception, sentence: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A missing key is named with the place to set it; whatever else it is, is told as it came."""
+
+    def infer(name: str) -> Any:
+        raise raised
+
+    monkeypatch.setattr(adapter, "infer_model", infer)
+    with pytest.raises(InvalidRequest) as refused:
+        as_chat_model("some:model")
+    assert str(refused.value) == sentence
+
+
+def test_naming_a_model_imports_only_what_it_needs() -> None:
+    """The CLI stays quick: the package brings neither pydantic-ai nor an HTTP library, and Ollama only the latter."""
+    program = """
+import sys
+from orchestrator.model import as_chat_model
+as_chat_model("scripted:hello")
+assert not {"pydantic_ai", "ollama", "httpx", "httpx2"} & set(sys.modules), "for a script"
+as_chat_model("ollama:tiny")
+assert not {"pydantic_ai", "ollama", "httpx"} & set(sys.modules), "for Ollama"
+"""
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("value", [None, 3, object(), ["scripted:hello"]])

@@ -60,31 +60,92 @@ def test_a_file_elsewhere_is_not_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "sentence"),
+    ("text", "sentence", "remedy"),
     [
-        ("prot = 1\n", "The setting prot does not fit: "),
-        ('port = "many"\n', "The setting port does not fit: "),
-        ("port = 70000\n", "The setting port does not fit: "),
-        ("workers = 0\n", "The setting workers does not fit: "),
-        ("insecure_bind = 7\n", "The setting insecure_bind does not fit: "),
-        ("port = \n", f"{CONFIG_NAME} cannot be read: "),
-        ("\xff", f"{CONFIG_NAME} cannot be read: "),
+        ("prot = 1\n", "FILE has the key 'prot', and there is no such setting.", "Did you mean port? "),
+        ("xyzzy = 1\n", "FILE has the key 'xyzzy', and there is no such setting.", "docs/settings.md lists them."),
+        ("[serve]\nport = 1\n", "FILE has the key 'serve', and there is no such setting.", "docs/settings.md"),
+        ("data_dir = '/x'\n", "FILE names a data_dir, and it is found there.", "--data-dir"),
+        ('port = "many"\n', "The setting port does not fit: port must be a whole number.", "Change port in FILE."),
+        ("port = [1]\n", "The setting port does not fit: port must be a whole number.", "Change port in FILE."),
+        ("port = 70000\n", "The setting port does not fit: port must be at most 65535.", "Change port in FILE."),
+        ("workers = 0\n", "The setting workers does not fit: workers must be at least 1.", "Change workers in FILE."),
+        (
+            "insecure_bind = 7\n",
+            "The setting insecure_bind does not fit: insecure_bind must be true or false.",
+            "in FILE.",
+        ),
+        ("store = 7\n", "The setting store does not fit: store must be text.", "Change store in FILE."),
+        ("policy = 7\n", "The setting policy does not fit: policy must be a path.", "Change policy in FILE."),
+        (
+            "max_wall_s = nan\n",
+            "The setting max_wall_s does not fit: max_wall_s must be ",
+            "Change max_wall_s in FILE.",
+        ),
+        (
+            "max_wall_s = -1\n",
+            "The setting max_wall_s does not fit: max_wall_s must be at least 0",
+            "Change max_wall_s in FILE.",
+        ),
+        (
+            "temperature = 3\n",
+            "The setting temperature does not fit: temperature must be at most 2",
+            "Change temperature in FILE.",
+        ),
+        ('log_level = "loud"\n', "The setting log_level does not fit: log_level must be 'debug', 'info', ", "in FILE."),
+        (
+            'keep_alive = "long"\n',
+            "The setting keep_alive does not fit: keep_alive: it must be a number and s, m or h",
+            "in FILE.",
+        ),
+        (
+            'public_url = "game.example"\n',
+            "The setting public_url does not fit: public_url: it must be http://",
+            "in FILE.",
+        ),
+        (
+            'public_url = "http://a/b"\n',
+            "The setting public_url does not fit: public_url: it must be http://",
+            "in FILE.",
+        ),
+        ("port = \n", "FILE cannot be read: ", "Mend it or take it away."),
+        ("\xff", "FILE cannot be read: ", "Mend it or take it away."),
     ],
 )
-def test_a_file_that_does_not_fit_is_refused_by_name(tmp_path: Path, text: str, sentence: str) -> None:
-    """An unknown key, a wrong type, a value out of range and a broken file each name the setting or the file."""
-    (tmp_path / CONFIG_NAME).write_bytes(text.encode("latin-1"))
+def test_a_file_that_does_not_fit_is_refused_by_name(tmp_path: Path, text: str, sentence: str, remedy: str) -> None:
+    """An unknown key, a wrong type, a value out of range and a broken file each name the setting and the file."""
+    path = tmp_path / CONFIG_NAME
+    path.write_bytes(text.encode("latin-1"))
     with pytest.raises(InvalidRequest) as refused:
         load(tmp_path)
-    assert sentence in refused.value.message
-    assert refused.value.remedy
+    assert refused.value.message.startswith(sentence.replace("FILE", str(path)))
+    assert remedy.replace("FILE", str(path)) in refused.value.remedy
+    assert "Input should" not in str(refused.value)
+    assert "Value error" not in str(refused.value)
 
 
 def test_a_refusal_says_where_to_look(tmp_path: Path) -> None:
-    """The remedy names the flag, the variable and the file that the value may come from."""
-    with pytest.raises(InvalidRequest) as refused:
+    """The remedy names the one place that the value came from: the flag, the variable or the file."""
+    toml(tmp_path, "port = 'x'\n")
+    with pytest.raises(InvalidRequest, match=r"Change port in .*cc-orchestrator\.toml\.$"):
+        load(tmp_path)
+    with pytest.raises(InvalidRequest, match=r"port must be a whole number\. Change CC_ORCHESTRATOR_PORT\.$"):
         load(tmp_path, port="eighty")
-    assert refused.value.remedy == f"Look at --port, CC_ORCHESTRATOR_PORT and {tmp_path / CONFIG_NAME}."
+    with pytest.raises(InvalidRequest, match=r"max_steps must be at least 1\. Change --max-steps\.$"):
+        load(tmp_path, {"max_steps": 0, "port": 1})
+
+
+def test_an_address_is_kept_without_its_last_slash(tmp_path: Path) -> None:
+    """`public_url` takes a host, a port and IPv6, and drops a slash at the end."""
+    for text in ("http://192.168.1.5:8765", "https://cc.example", "http://[fe80::1]:80"):
+        assert load(tmp_path, public_url=text + "/").public_url == text
+
+
+def test_every_setting_says_what_it_means() -> None:
+    """Each field has a description, which docs/settings.md shows."""
+    for name, field in Settings.model_fields.items():
+        assert field.description, name
+        assert field.description.endswith("."), name
 
 
 def test_a_variable_of_another_kind_is_left_alone(tmp_path: Path) -> None:

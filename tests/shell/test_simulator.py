@@ -23,6 +23,7 @@ from orchestrator.core import wire
 ROOT = Path(__file__).resolve().parent.parent.parent
 TOKEN = "a token"
 OLD, NEW = b"old bytes\n", b"the new bytes \x00\xff"
+PART = wire.MAX_BODY_BYTES
 LAST_CHANGE = 24
 """More changes than one boot and one call make."""
 
@@ -50,7 +51,7 @@ class Session:
             message, body = await self.receive()
             if message.type == kind:
                 return message, body
-            assert message.type in {"ack", "result", "pong"}, message
+            assert message.type in {"ack", "result", "pong", "chunk_ack", "output"}, message
 
     async def welcome(self) -> None:
         self.number = self.hello.highest + 1
@@ -62,14 +63,44 @@ class Session:
         """The result of a call; it is acknowledged unless it has an id of its own."""
         self.number += 1
         name = call_id or f"run-{next(self.ids)}"
-        described = None if body is None else wire.whole(body)
-        call = wire.Call(call_id=name, task="t", number=self.number, method=method, params=params, body=described)
-        await self.send(call, body or b"")
+        await self.begin(name, method, params, body)
         result, result_body = await self.until("result")
+        if result.body is not None and result.body.total > wire.MAX_BODY_BYTES:
+            result_body = await self.rest(result, result_body)
         if call_id is None:
             self.number += 1
             await self.send(wire.ResultAck(call_id=name, number=self.number))
         return result, result_body
+
+    async def begin(self, name: str, method: str, params: dict[str, Any], body: bytes | None = None) -> None:
+        """Send a call; a body over one frame goes in parts, eight of them ahead of their acknowledgements."""
+        described = None if body is None else wire.whole(body)
+        call = wire.Call(call_id=name, task="t", number=self.number, method=method, params=params, body=described)
+        await self.send(call, (body or b"")[:PART])
+        if described is None or body is None or len(body) <= PART:
+            return
+        for index, offset in enumerate(range(PART, len(body) + 7 * PART, PART), start=1):
+            if offset < len(body):
+                chunk = wire.Chunk(call_id=name, body=described.model_copy(update={"offset": offset}))
+                await self.send(chunk, body[offset : offset + PART])
+            if index >= 7:
+                acknowledged, _ = await self.until("chunk_ack")
+                assert acknowledged.call_id == name
+                assert acknowledged.offset == min((index - 6) * PART, len(body))
+
+    async def rest(self, result: Any, first: bytes) -> bytes:
+        """The whole body of a result in parts, each frame acknowledged."""
+        parts, size = [first], len(first)
+        await self.send(wire.ChunkAck(call_id=result.call_id, offset=size))
+        while size < result.body.total:
+            chunk, part = await self.until("chunk")
+            assert (chunk.call_id, chunk.body.offset) == (result.call_id, size)
+            parts.append(part)
+            size += len(part)
+            await self.send(wire.ChunkAck(call_id=result.call_id, offset=size))
+        whole = b"".join(parts)
+        assert wire.sha256_hex(whole) == result.body.sha256
+        return whole
 
     async def settle(self, call_id: str) -> wire.SettledCall:
         self.number += 1
@@ -211,7 +242,13 @@ async def test_a_shell_command_runs_the_program_that_was_resolved(tmp_path: Path
 
 @pytest.mark.parametrize(
     ("source", "ended"),
-    [(b"while true do pcall(error) end", "timed_out"), (b"sleep(100)", "timed_out")],
+    [
+        (b"while true do pcall(error) end", "timed_out"),
+        (b"sleep(100)", "timed_out"),
+        (b"while true do xpcall(function() while true do end end, function() while true do end end) end", "timed_out"),
+        (b"debug.sethook() parallel.waitForAny(function() while true do pcall(error) end end)", "timed_out"),
+        (b"load('debug.sethook() while true do xpcall(error, error) end', 'x', 't', _G)()", "timed_out"),
+    ],
 )
 async def test_a_program_that_does_not_end_is_ended_and_the_computer_lives(
     tmp_path: Path, source: bytes, ended: str
@@ -243,11 +280,156 @@ async def test_heartbeats_are_answered_while_a_large_directory_is_hashed(tmp_pat
 
 
 async def test_a_full_disk_refuses_a_write_before_anything_is_touched(tmp_path: Path) -> None:
-    async with welcomed(tmp_path, "--capacity=110000") as session:
+    client = (ROOT / "cc_client" / "client.lua").stat().st_size
+    async with welcomed(tmp_path, f"--capacity={client + 40_000}") as session:
         result, _ = await session.call("fs_write", {"path": "f", "if_hash": "absent"}, b"x" * 40_000)
         assert result.code == "no_space_for_safe_write"
         assert result.data["missing"] > 0
         assert not (tmp_path / "f").exists()
+
+
+async def test_a_large_file_goes_and_comes_in_parts_on_a_disk_of_the_default_size(tmp_path: Path) -> None:
+    """600 kB fit as a new file; beside them there is no room for a safe change, and the old bytes stay."""
+    big = bytes(range(256)) * 2400
+    digest = wire.sha256_hex(big)
+    async with welcomed(tmp_path) as session:
+        assert "chunks" in session.hello.capabilities
+        written, _ = await session.call("fs_write", {"path": "big", "if_hash": "absent"}, big)
+        assert written.data == {"size": len(big), "sha256": digest, "before": "absent"}
+        assert (tmp_path / "big").read_bytes() == big
+        _, body = await session.call("fs_read", {"path": "big"})
+        assert body == big
+        refused, _ = await session.call("fs_write", {"path": "big", "if_hash": digest}, big[::-1])
+        assert refused.code == "no_space_for_safe_write"
+        assert refused.data["missing"] > 200_000
+        assert (tmp_path / "big").read_bytes() == big
+        swap = tmp_path / ".cc-orchestrator" / "swap"
+        assert not list(swap.iterdir())
+
+
+async def test_what_is_half_here_when_a_connection_ends_was_never_started(tmp_path: Path) -> None:
+    body = NEW * 10_000
+    described = wire.whole(body)
+    async with server() as listening, computer(listening, tmp_path):
+        session = await listening.session()
+        await session.welcome()
+        params = {"path": "f", "if_hash": "absent"}
+        call = wire.Call(call_id="half", task="t", number=9, method="fs_write", params=params, body=described)
+        await session.send(call, body[:PART])
+        await session.until("chunk_ack")
+        session.socket.transport.abort()
+        again = await listening.session()
+        assert again.hello.calls == ()
+        await again.welcome()
+        again.number = 20
+        last = len(body) - len(body) % PART
+        await again.send(wire.Chunk(call_id="half", body=described.model_copy(update={"offset": last})), body[last:])
+        await again.until("chunk_ack")
+        assert (await again.settle("half")).state == "void"
+        assert not (tmp_path / "f").exists()
+
+
+async def test_files_are_edited_moved_found_and_directories_made(tmp_path: Path) -> None:
+    (tmp_path / "farm.lua").write_bytes(b"turtle.dig()\nturtle.up()\n")
+    digest = wire.sha256_hex(b"turtle.dig()\nturtle.up()\n")
+    async with welcomed(tmp_path) as session:
+        made, _ = await session.call("fs_mkdir", {"path": "old/farms", "if_hash": "absent"})
+        assert made.ok
+        edit = {"path": "farm.lua", "if_hash": digest, "old_size": 5}
+        edited, _ = await session.call("fs_edit", edit, b"up()\ndown()\n")
+        assert (tmp_path / "farm.lua").read_bytes() == b"turtle.dig()\nturtle.down()\n"
+        twice = {"path": "farm.lua", "if_hash": edited.data["sha256"], "old_size": 6}
+        refused, _ = await session.call("fs_edit", twice, b"turtlex")
+        assert (refused.code, refused.data["count"]) == ("several_matches", 2)
+        move = {"path": "farm.lua", "if_hash": edited.data["sha256"], "to": "old/farms/1.lua", "if_to": "absent"}
+        moved, _ = await session.call("fs_move", move)
+        assert moved.data == {"before": edited.data["sha256"]}
+        assert (tmp_path / "old" / "farms" / "1.lua").read_bytes() == b"turtle.dig()\nturtle.down()\n"
+        assert not (tmp_path / "farm.lua").exists()
+        find = {"path": "", "pattern": "**/*.lua", "contains": "down", "max": 10}
+        found, body = await session.call("fs_find", find)
+        assert found.data == {"count": 1, "cut": False}
+        line = {"line": 2, "text": "turtle.down()"}
+        assert json.loads(body) == [{"path": "old/farms/1.lua", "dir": False, "size": 27, "lines": [line]}]
+        stat, lines = await session.call("fs_stat", {"path": "old"})
+        assert stat.data["sha256"] == wire.sha256_hex(lines)
+        assert lines.startswith(b"farms\0directory\0-\nfarms/1.lua\0file\0")
+
+
+TALKS = b"""
+for step = 1, 3 do
+  print("step " .. step)
+  sleep(0.6)
+end
+term.setCursorPos(5, 3)
+term.setTextColour(colors.red)
+term.write("waits")
+os.pullEvent("never")
+"""
+
+
+async def test_a_program_is_followed_looked_at_and_told_to_end(tmp_path: Path) -> None:
+    """Its output comes while it runs, its screen can be seen, and it ends as terminated."""
+    (tmp_path / "p.lua").write_bytes(TALKS)
+    params = {"path": "p.lua", "if_hash": wire.sha256_hex(TALKS), "timeout_s": 60}
+    async with welcomed(tmp_path) as session:
+        session.number += 1
+        await session.begin("talks", "run_program", params, b"[]")
+        heard = b""
+        while not heard.endswith(b"waits"):
+            output, part = await session.until("output")
+            assert (output.call_id, output.body.offset) == ("talks", len(heard))
+            heard += part
+        assert heard == b"step 1\nstep 2\nstep 3" + b"\n" * (heard.count(b"\n") - 2) + b"    waits"
+        seen, body = await session.call("screen", {"run": "talks"})
+        assert (seen.data["width"], seen.data["x"], seen.data["y"]) == (200, 10, 3)
+        row = json.loads(body)[2]
+        assert row["text"].rstrip() == "stepwaits"
+        assert row["fg"][4:9] == "eeeee"
+        session.number += 1
+        await session.begin("stop", "terminate", {"run": "talks"})
+        results: dict[str, tuple[Any, bytes]] = {}
+        while len(results) < 2:
+            result, body = await session.until("result")
+            results[result.call_id] = result, body
+        assert results["stop"][0].data["state"] == "stopping"
+        ended, body = results["talks"]
+        assert (ended.code, ended.data["ended"]) == ("terminated", "terminated")
+        assert b"waits" in body
+        again, _ = await session.call("terminate", {"run": "talks"})
+        assert again.data["state"] == "not_running"
+
+
+async def test_a_program_that_ignores_its_end_is_left_within_the_time(tmp_path: Path) -> None:
+    source = b"while true do os.pullEventRaw() end"
+    (tmp_path / "p.lua").write_bytes(source)
+    params = {"path": "p.lua", "if_hash": wire.sha256_hex(source), "timeout_s": 60}
+    async with welcomed(tmp_path) as session:
+        session.number += 1
+        await session.begin("deaf", "run_program", params, b"[]")
+        await session.until("ack")
+        session.number += 1
+        loop = asyncio.get_running_loop()
+        told = loop.time()
+        await session.begin("stop", "terminate", {"run": "deaf"})
+        while (result := (await session.until("result"))[0]).call_id != "deaf":
+            assert result.data["state"] == "stopping"
+        assert result.data["ended"] == "abandoned"
+        # 0.8 s, and as much again for a machine that has other things to do.
+        assert loop.time() - told < 1.6
+
+
+async def test_a_computer_tells_of_itself_and_shows_its_own_screen(tmp_path: Path) -> None:
+    async with welcomed(tmp_path, "--label=digger", "--capacity=700000") as session:
+        info, body = await session.call("info", {})
+        assert (info.data["capacity"], info.data["label"]) == (700_000, "digger")
+        assert 0 < info.data["free"] < 700_000
+        assert json.loads(body) == []
+        seen, body = await session.call("screen", {})
+        assert (seen.data["width"], seen.data["height"]) == (51, 19)
+        assert json.loads(body)[0]["text"].rstrip() == "welcome as alpha"
+        refused, _ = await session.call("screen", {"run": "none"})
+        assert refused.code == "not_running"
 
 
 async def test_a_reboot_interrupts_a_program_and_the_computer_comes_back(tmp_path: Path) -> None:
@@ -442,26 +624,56 @@ async def _cut(disk: Path, at_change: int, method: str, params: dict[str, Any], 
     return settled.state if settled.state == "void" else "not_done"
 
 
-@pytest.mark.parametrize("method", ["fs_write", "fs_delete"])
+@dataclass(frozen=True)
+class Change:
+    """A change that is cut short, and the files that it makes of the old one."""
+
+    params: dict[str, Any]
+    body: bytes | None
+    after: dict[str, bytes]
+
+
+CHANGES = {
+    "fs_write": Change({}, NEW, {"d/f": NEW}),
+    "fs_delete": Change({}, None, {}),
+    "fs_edit": Change({"old_size": 3}, b"oldnew", {"d/f": OLD.replace(b"old", b"new")}),
+    "fs_move": Change({"to": "e/g", "if_to": "absent"}, None, {"e/g": OLD}),
+    "fs_mkdir": Change({"path": "m/n", "if_hash": "absent"}, None, {"d/f": OLD, "m/n/": b""}),
+}
+
+
+def _files(disk: Path) -> dict[str, bytes]:
+    """The player's files, and directories with nothing in them, whose names end with a slash."""
+    found: dict[str, bytes] = {}
+    for path in disk.rglob("*"):
+        name = path.relative_to(disk).as_posix()
+        if name.startswith(".cc-orchestrator"):
+            continue
+        if path.is_file():
+            found[name] = path.read_bytes()
+        elif not any(path.iterdir()) and name not in {"d", "e", "m"}:
+            found[name + "/"] = b""
+    return found
+
+
+@pytest.mark.parametrize("method", CHANGES)
 async def test_a_change_is_done_or_not_wherever_the_process_is_killed(tmp_path: Path, method: str) -> None:
-    """Old or new bytes, and the outcome says which; no swap files stay behind."""
+    """Old or new files, and the outcome says which; no swap files stay behind."""
     first = tmp_path / "first"
     (first / "d").mkdir(parents=True)
     (first / "d" / "f").write_bytes(OLD)
     async with welcomed(first) as session:
         await session.call("fs_list", {"path": ""})
-    params = {"path": "d/f", "if_hash": wire.sha256_hex(OLD)}
-    body = NEW if method == "fs_write" else None
+    change = CHANGES[method]
+    params = {"path": "d/f", "if_hash": wire.sha256_hex(OLD)} | change.params
     slots = asyncio.Semaphore(4)
 
     async def one(at_change: int) -> str:
         disk = tmp_path / str(at_change)
         shutil.copytree(first, disk)
         async with slots:
-            became = await _cut(disk, at_change, method, params, body)
-        path = disk / "d" / "f"
-        expected = OLD if became != "done" else body
-        assert (path.read_bytes() if path.exists() else None) == expected
+            became = await _cut(disk, at_change, method, params, change.body)
+        assert _files(disk) == (change.after if became == "done" else {"d/f": OLD})
         swap = disk / ".cc-orchestrator" / "swap"
         assert not swap.exists() or not list(swap.iterdir())
         return became

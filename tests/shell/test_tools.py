@@ -19,12 +19,13 @@ from orchestrator.core.errors import (
 )
 from orchestrator.core.policy import BUILT_IN_CATALOG
 from orchestrator.core.response import TOOL_ARGS
-from orchestrator.core.wire import MAX_BODY_BYTES, RunId, sha256_hex
+from orchestrator.core.wire import MAX_WHOLE_BYTES, RunId, sha256_hex
 from orchestrator.ports import CallResult
 from orchestrator.tools import computer, local
-from orchestrator.tools.computer import MAX_RESULT_CHARS, capped, split_command
+from orchestrator.tools.computer.programs import split_command
 from orchestrator.tools.deps import CCAgentDeps, call_cc_command
 from orchestrator.tools.registry import TOOL_REGISTRY
+from orchestrator.tools.text import MAX_RESULT_CHARS, capped
 from orchestrator.tools.workspace import STAGING, DirectoryWorkspace
 from tests.shell.support import ABSENT, Channel, Disk
 
@@ -63,14 +64,18 @@ async def use(name: str, deps: CCAgentDeps, **args: Any) -> str:
 # -- the registry ------------------------------------------------------------------------
 
 
-def test_the_registry_has_the_eleven_tools_of_the_seeds() -> None:
-    """The registry, the catalog of the gate and the reader's models name the same eleven tools."""
+def test_the_registry_has_every_tool() -> None:
+    """The registry, the catalog of the gate and the reader's models name the same tools."""
     names = [
         "send_status",
         "ask_user",
         "cc_read",
-        "cc_write",
         "cc_list",
+        "cc_find",
+        "cc_write",
+        "cc_edit",
+        "cc_move",
+        "cc_mkdir",
         "cc_delete",
         "cc_run_program",
         "cc_shell",
@@ -89,8 +94,12 @@ def test_the_registry_has_the_eleven_tools_of_the_seeds() -> None:
         ("send_status", "people-send_status", "pure", False),
         ("ask_user", "people-ask_user", "pure", False),
         ("cc_read", "cc-cc_read", "pure", False),
-        ("cc_write", "cc-cc_write", "by_state", True),
         ("cc_list", "cc-cc_list", "pure", False),
+        ("cc_find", "cc-cc_find", "pure", False),
+        ("cc_write", "cc-cc_write", "by_state", True),
+        ("cc_edit", "cc-cc_edit", "by_state", True),
+        ("cc_move", "cc-cc_move", "by_state", True),
+        ("cc_mkdir", "cc-cc_mkdir", "by_state", True),
         ("cc_delete", "cc-cc_delete", "by_state", True),
         ("cc_run_program", "cc-cc_run_program", "once", True),
         ("cc_shell", "cc-cc_shell", "once", True),
@@ -129,7 +138,9 @@ async def test_a_stub_read_invents_a_file_and_keeps_it(stub: CCAgentDeps) -> Non
 
 async def test_a_stub_write_says_how_many_bytes_and_is_read_back(stub: CCAgentDeps) -> None:
     """A stub write counts the bytes of UTF-8, and a read by any spelling of the path gives it back."""
-    assert await use("cc_write", stub, path="/d/../a.lua", content="ü\n") == "Wrote 3 bytes to /d/../a.lua"
+    assert await use("cc_write", stub, path="/d/../a.lua", content="ü\n") == (
+        "Wrote 3 bytes to /d/../a.lua (which the computer calls a.lua)"
+    )
     assert await use("cc_read", stub, path="a.lua") == "ü\n"
 
 
@@ -138,15 +149,15 @@ async def test_a_stub_list_shows_what_was_written(stub: CCAgentDeps) -> None:
     assert await use("cc_list", stub, path="/") == "(empty)"
     for path in ("b.lua", "lib/x.lua", "lib/y.lua"):
         await use("cc_write", stub, path=path, content="")
-    assert await use("cc_list", stub, path="/") == "b.lua\nlib"
-    assert await use("cc_list", stub, path="lib") == "x.lua\ny.lua"
+    assert await use("cc_list", stub, path="/") == "b.lua  0\nlib/"
+    assert await use("cc_list", stub, path="lib") == "x.lua  0\ny.lua  0"
 
 
 async def test_a_stub_delete_takes_it_away_once(stub: CCAgentDeps) -> None:
     """A stub delete removes the file; of what is not there it says so."""
     await use("cc_write", stub, path="a", content="x")
     assert await use("cc_delete", stub, path="/a") == "Deleted /a"
-    with pytest.raises(ToolFailed, match=r"^There is no /a\.$"):
+    with pytest.raises(ToolFailed, match=r"^There is no /a on the computer\.$"):
         await use("cc_delete", stub, path="/a")
 
 
@@ -230,8 +241,8 @@ async def test_long_output_is_capped_with_the_cut_visible(live: CCAgentDeps, cha
     text = await use("cc_read", live, path="big")
     assert text.startswith("hhh")
     assert text.endswith("ttt")
-    assert f"\n[… {20_000 - MAX_RESULT_CHARS} characters left out …]\n" in text
-    assert len(text) < MAX_RESULT_CHARS + 60
+    assert f"\n[… {20_000 - MAX_RESULT_CHARS} characters left out, in lines 1-1: read them with" in text
+    assert len(text) < MAX_RESULT_CHARS + 120
 
 
 def test_what_fits_is_not_capped() -> None:
@@ -246,7 +257,7 @@ SENTENCES: Mapping[str, tuple[dict[str, Any], str]] = {
     "not_a_directory": ({}, "/a is not a directory."),
     "read_only": ({}, "/a is read-only."),
     "access_denied": ({}, "The computer does not give access to /a."),
-    "too_large": ({}, f"/a is larger than the {MAX_BODY_BYTES} bytes that this version reads at once."),
+    "too_large": ({}, f"/a is larger than the {MAX_WHOLE_BYTES} bytes that can be sent at once."),
     "no_space_for_safe_write": (
         {"missing": 17},
         "The computer's disk has no room to change /a safely: 17 bytes are missing. Nothing was changed.",
@@ -255,7 +266,14 @@ SENTENCES: Mapping[str, tuple[dict[str, Any], str]] = {
     "internal": ({}, "It broke. (internal)"),
     "not_done": ({}, "It broke. (not_done)"),
     "bad_params": ({}, "It broke. (bad_params)"),
-    "unknown_method": ({}, "It broke. (unknown_method)"),
+    "exists": ({}, "Something is in the new place already. Choose another name, or move it away first."),
+    "no_match": ({}, "The text to replace is not in /a. Read the file again and copy it exactly."),
+    "several_matches": (
+        {"count": 3},
+        "The text to replace occurs 3 times in /a. Give more of the lines around it.",
+    ),
+    "not_running": ({}, "/a is not running any more."),
+    "unknown_method": ({}, "The client on this computer is too old for this command. Its user can update it."),
 }
 
 
@@ -333,12 +351,13 @@ async def test_a_write_keeps_the_encoding_that_the_file_has(live: CCAgentDeps, c
     assert channel.disk.files["l.lua"] == "日本\n".encode()
 
 
-async def test_too_much_for_one_frame_is_refused_before_anything_is_sent(live: CCAgentDeps, channel: Channel) -> None:
-    """A write over the limit of one frame sends nothing and says what to do."""
-    with pytest.raises(ToolFailed, match=r"at most 49152 in one write\. Split the program"):
-        await use("cc_write", live, path="a.lua", content="x" * (MAX_BODY_BYTES + 1))
+async def test_too_much_to_send_is_refused_before_anything_is_sent(live: CCAgentDeps, channel: Channel) -> None:
+    """A write over the limit of a whole body sends nothing and says what to do."""
+    with pytest.raises(ToolFailed, match=r"2097152 are the most that can be sent\. Split it"):
+        await use("cc_write", live, path="a.lua", content="x" * (MAX_WHOLE_BYTES + 1))
     assert channel.frames == []
-    assert await use("cc_write", live, path="a.lua", content="x" * MAX_BODY_BYTES) == "Wrote 49152 bytes to a.lua"
+    written = await use("cc_write", live, path="a.lua", content="x" * MAX_WHOLE_BYTES)
+    assert written == "Wrote 2097152 bytes to a.lua"
 
 
 async def test_a_delete_takes_only_what_it_saw(live: CCAgentDeps, channel: Channel) -> None:
@@ -372,15 +391,14 @@ async def test_observing_a_write_shows_what_would_change(live: CCAgentDeps, chan
     ("data", "note"),
     [
         ({"kind": "file", "size": 7, "sha256": "a" * 64}, "A file of 7 bytes."),
-        ({"kind": "directory", "sha256": "b" * 64}, "A directory with all that is in it:\nworld.dat  5000"),
+        ({"kind": "directory", "sha256": "b" * 64}, "A directory with one entry in it:\nworld.dat"),
     ],
 )
 async def test_observing_a_delete_says_what_would_go(
     live: CCAgentDeps, channel: Channel, data: dict[str, Any], note: str
 ) -> None:
     """The reviewer of a delete sees what it is: a file's size, a directory's entries."""
-    channel.answers["fs_stat"] = CallResult(data)
-    channel.answers["fs_list"] = CallResult({}, b'[{"name": "world.dat", "dir": false, "size": 5000}]')
+    channel.answers["fs_stat"] = CallResult(data, b"world.dat\0file\0" + b"c" * 64 + b"\n")
     seen = await computer.observe_delete(live, path="/d")
     assert (seen.note, seen.state) == (note, {"d": data["sha256"]})
     channel.answers["fs_stat"] = CallResult({"kind": "absent"})

@@ -1,9 +1,7 @@
 """The REST doors on a real uvicorn server: every refusal in one form, and what each door does."""
 
 import asyncio
-import contextlib
 import json
-import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -13,29 +11,13 @@ import pytest
 import pytest_asyncio
 from websockets.exceptions import InvalidStatus
 
-from orchestrator import app
-from orchestrator.core.errors import InvalidRequest, PolicyInvalid
+from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.wire import ComputerId, SettledCall
-from orchestrator.ports import ModelReply
-from orchestrator.settings import Settings
 from orchestrator.web.reading import MAX_REQUEST_BYTES
-from tests.shell.support import DEADLINE_S, Disk, Listening, Server, call, connected, dialed, final, running, says
+from tests.shell.doors import WRITE, Writing
+from tests.shell.support import Disk, Listening, Server, call, connected, dialed, final, running, says
 
-WRITE = call("cc_write", path="a.lua", content="new\n")
 NOWHERE = "x" * 24
-
-
-class Writing:
-    """A model that writes once in each task, and is then done: it holds no state."""
-
-    name = "writing"
-
-    def __init__(self, *calls: dict[str, Any]) -> None:
-        self._calls = calls or (WRITE,)
-
-    async def reply(self, messages: Any) -> ModelReply:
-        said = sum(message.role == "assistant" for message in messages)
-        return ModelReply(json.dumps(says(*self._calls) if said == 0 else final("written")))
 
 
 @pytest.fixture
@@ -93,6 +75,9 @@ DOORS = [
     ("POST", "/v1/tokens"),
     ("GET", "/v1/tokens"),
     ("DELETE", "/v1/tokens/person/bob"),
+    ("POST", "/v1/stop"),
+    ("POST", "/v1/pairings"),
+    ("GET", "/metrics"),
 ]
 
 
@@ -210,6 +195,11 @@ SUBMIT = {"prompt": "fix it", "computers": []}
         ("/v1/tasks", {**SUBMIT, "user_id": "eve"}, "user_id"),
         ("/v1/tasks", {**SUBMIT, "max_steps": 0}, "max_steps"),
         ("/v1/tasks", {**SUBMIT, "max_steps": 1001}, "max_steps"),
+        ("/v1/tasks", {**SUBMIT, "max_wall_s": -1}, "max_wall_s must be at least 0"),
+        ("/v1/tasks", {**SUBMIT, "max_wall_s": 604_801}, "max_wall_s must be at most 604800"),
+        ("/v1/tasks", {**SUBMIT, "max_wall_s": "long"}, "max_wall_s must be a number"),
+        ("/v1/tasks", {**SUBMIT, "max_tokens": 100_000_001}, "max_tokens must be at most 100000000"),
+        ("/v1/tasks", {**SUBMIT, "max_tokens": 1.5}, "max_tokens must be a whole number"),
         ("/v1/tasks", {**SUBMIT, "priority": 101}, "priority"),
         ("/v1/tasks", {**SUBMIT, "on_reject": "explode"}, "on_reject"),
         ("/v1/tasks", {**SUBMIT, "computers": ["nope"]}, "There is no computer 'nope'"),
@@ -227,7 +217,11 @@ SUBMIT = {"prompt": "fix it", "computers": []}
         (f"/v1/resume/{NOWHERE}", {"action": "approve", "by": "eve"}, "by"),
         (f"/v1/resume/{NOWHERE}", {"decisions": [{"call_id": "c", "action": "maybe"}]}, "decisions.0.action"),
         (f"/v1/approve/{NOWHERE}", {"action": "reject"}, "action"),
-        ("/v1/tasks/t-1/answer", {"answer": "x"}, "question_id"),
+        ("/v1/tasks/t-1/answer", {"answer": "x"}, "question_id is missing"),
+        ("/v1/stop", {"reason": 3}, "reason must be text"),
+        ("/v1/pairings", {"computer": "a b"}, "The name 'a b' does not fit"),
+        ("/v1/pairings", {"label": "x" * 33}, "label must have at most 32 characters"),
+        ("/v1/pair", {"computer_id": 3}, "code is missing"),
     ],
 )
 @in_one_loop
@@ -235,7 +229,10 @@ async def test_a_body_that_does_not_fit_is_422_before_anything_is_looked_up(
     shared: Server, path: str, body: Any, says_of: str
 ) -> None:
     """A body with a wrong, missing or unknown field is 422 and says which, even where the id is unknown (D1)."""
-    assert says_of in refused(await shared.ask("POST", path, body), 422, "invalid_request")["message"]
+    message = refused(await shared.ask("POST", path, body), 422, "invalid_request")["message"]
+    assert says_of in message
+    assert "Value error" not in message
+    assert "Input should" not in message
 
 
 @pytest.mark.parametrize("content", [b"{", b"\xff\xfe", b"null", b"prompt=x", b'"text"'])
@@ -337,6 +334,7 @@ async def test_a_new_task_is_201_and_can_be_looked_at(server: Server, disk: Disk
     """Submitting answers 201 with id and status; the task then shows all that it was given, and its request."""
     del disk
     body = {"prompt": "fix it", "computers": ["3"], "session_id": "s-1", "max_steps": 7, "priority": 2}
+    body |= {"max_wall_s": 60.5, "max_tokens": 9000}
     answer = await server.ask("POST", "/v1/tasks", body)
     assert answer.status_code == 201
     task_id = answer.json()["task_id"]
@@ -346,8 +344,42 @@ async def test_a_new_task_is_201_and_can_be_looked_at(server: Server, disk: Disk
     assert (task["status"], task["status_reason"], task["phase"]) == ("Paused", "waiting for approval", "reviewing")
     assert (task["prompt"], task["session_id"], task["user_id"]) == ("fix it", "s-1", "admin")
     assert (task["computers"], task["max_steps"], task["steps"], task["result"]) == (["3"], 7, 1, None)
+    assert (task["max_wall_s"], task["max_tokens"], task["earlier"], task["priority"]) == (60.5, 9000, [], 2)
+    assert task["tokens"] == 0
+    assert 0 <= task["active_s"] < 60.5
+    assert task["created_at"] <= task["updated_at"]
     assert task["request"] == request
     refused(await server.ask("POST", "/v1/tasks", {**body, "computers": ["4"]}), 422, "invalid_request")
+
+
+async def test_a_task_that_names_no_limits_has_those_of_the_settings(tmp_path: Path) -> None:
+    """What a task leaves out is as the settings say; what it names counts, 0 (no limit) too."""
+    limits = {"max_steps": 9, "max_wall_s": 30.0, "max_tokens": 500}
+    async with running(tmp_path, model=Writing(), **limits) as server:
+        every: tuple[dict[str, Any], ...] = ({}, {"max_wall_s": 0, "max_tokens": 0, "max_steps": 3})
+        for named in every:
+            task_id = await server.submit([], **named)
+            task = (await server.ask("GET", f"/v1/tasks/{task_id}")).json()
+            assert {name: task[name] for name in limits} == {**limits, **named}
+
+
+async def test_stop_ends_ones_own_tasks_and_an_admins_everybodys(server: Server) -> None:
+    """`/v1/stop` cancels what the person may cancel and is not over, and names it."""
+    bob, eve = await server.person("bob"), await server.person("eve")
+    await server.computer("3")
+    over = await server.submit([], token=bob)
+    await server.until(over, "task_ended")
+    bobs = [await server.submit(token=bob) for _ in range(2)]
+    eves = await server.submit(token=eve)
+    answer = await server.ask("POST", "/v1/stop", {"reason": "fire"}, token=bob)
+    assert answer.status_code == 200
+    assert sorted(answer.json()["stopped"]) == sorted(bobs)
+    for task_id in bobs:
+        task = (await server.ask("GET", f"/v1/tasks/{task_id}")).json()
+        assert (task["status"], "fire" in task["result"]["message"]) == ("Canceled", True)
+    assert (await server.ask("GET", f"/v1/tasks/{eves}")).json()["status"] != "Canceled"
+    assert (await server.ask("POST", "/v1/stop")).json() == {"stopped": [eves]}
+    assert (await server.ask("POST", "/v1/stop")).json() == {"stopped": []}
 
 
 async def test_tasks_are_listed_newest_first_by_status_and_limit(server: Server) -> None:
@@ -362,6 +394,15 @@ async def test_tasks_are_listed_newest_first_by_status_and_limit(server: Server)
     assert len((await server.ask("GET", "/v1/tasks?limit=2")).json()["tasks"]) == 2
     assert len((await server.ask("GET", "/v1/tasks?status=Completed&limit=1")).json()["tasks"]) == 1
     assert (await server.ask("GET", "/v1/tasks?status=Paused")).json() == {"tasks": []}
+
+
+async def test_tasks_are_listed_by_session(server: Server) -> None:
+    """`session_id` gives the tasks of one conversation, newest first, and nothing for one that is not known."""
+    ids = [await server.submit([], session_id=name) for name in ("s-1", "s-2", "s-1")]
+    listed = (await server.ask("GET", "/v1/tasks?session_id=s-1")).json()["tasks"]
+    assert [one["task_id"] for one in listed] == [ids[2], ids[0]]
+    assert (await server.ask("GET", "/v1/tasks?session_id=s-1&limit=1")).json()["tasks"][0]["task_id"] == ids[2]
+    assert (await server.ask("GET", "/v1/tasks?session_id=nobody")).json() == {"tasks": []}
 
 
 async def test_a_task_that_ended_cannot_be_canceled(server: Server) -> None:
@@ -386,54 +427,6 @@ async def test_a_question_is_answered_once(tmp_path: Path) -> None:
         assert (ended["status"], ended["question"]) == ("Completed", None)
         assert ended["result"]["message"] == "written"
         refused(await server.ask("POST", path, body), 404, "not_found")
-
-
-# -- events ------------------------------------------------------------------------------
-
-
-async def events(server: Server, task_id: str, last: str | None = None) -> list[tuple[int, str, dict[str, Any]]]:
-    """All events until the stream ends by itself, as (id, kind, item)."""
-    headers = {"Authorization": f"Bearer {server.admin}", **({} if last is None else {"Last-Event-ID": last})}
-    found: list[tuple[int, str, dict[str, Any]]] = []
-    async with asyncio.timeout(DEADLINE_S):
-        async with server.http.stream("GET", f"/v1/tasks/{task_id}/events", headers=headers) as stream:
-            assert stream.status_code == 200
-            assert stream.headers["content-type"].startswith("text/event-stream")
-            text = "".join([part async for part in stream.aiter_text()])
-    for block in text.split("\n\n"):
-        fields = dict(line.split(": ", 1) for line in block.splitlines() if not line.startswith(":"))
-        if fields:
-            found.append((int(fields["id"]), fields["event"], json.loads(fields["data"])))
-    return found
-
-
-async def test_events_tell_every_item_and_end_with_the_task(server: Server, disk: Disk) -> None:
-    """The stream has every item once, its version as the id and its kind as the event, and ends with the task."""
-    del disk
-    task_id = await server.submit()
-    following = asyncio.create_task(events(server, task_id))
-    request = await server.paused(task_id)
-    await server.ask("POST", f"/v1/approve/{request['request_id']}")
-    told = await following
-    assert [number for number, _, _ in told] == list(range(1, len(told) + 1))
-    assert (told[0][1], told[-1][1]) == ("task_submitted", "task_ended")
-    assert all(item["fact"]["kind"] == kind and item["version"] == number for number, kind, item in told)
-
-
-@pytest.mark.parametrize(
-    ("last", "first"), [("3", 4), ("0", 1), ("", 1), ("junk", 1), ("-1", 1), ("²", 1), ("9" * 30, 1), ("99", None)]
-)
-@in_one_loop
-async def test_events_resume_after_the_last_that_was_seen(shared: Server, last: str, first: int | None) -> None:
-    """`Last-Event-ID` goes on after that version; what is no number counts as nothing seen."""
-    task_id = await shared.submit([])
-    await shared.until(task_id, "task_ended")
-    headers = {b"Authorization": f"Bearer {shared.admin}".encode(), b"Last-Event-ID": last.encode("latin-1")}
-    async with asyncio.timeout(DEADLINE_S):
-        answer = await shared.http.get(f"/v1/tasks/{task_id}/events", headers=headers)
-    assert answer.status_code == 200
-    ids = [int(line.removeprefix("id: ")) for line in answer.text.splitlines() if line.startswith("id: ")]
-    assert (ids[0] if ids else None) == first
 
 
 # -- decisions ---------------------------------------------------------------------------
@@ -770,61 +763,3 @@ async def test_a_drop_in_the_middle_is_settled_at_the_next_hello(server: Server)
 
 def _finished(run_id: str) -> Any:
     return SettledCall(call_id=run_id, state="finished", ok=True)
-
-
-# -- starting ----------------------------------------------------------------------------
-
-
-async def test_the_first_start_lays_out_its_data_directory(tmp_path: Path) -> None:
-    """The first start writes policy, workspace and the admin's token (0600); the second keeps the token."""
-    home = tmp_path / "new" / "home"
-    async with running(home, store="") as server:
-        first = server.admin
-        assert server.orchestrator.admin_token == first
-        names = {path.name for path in home.iterdir()}
-        assert {"policy.toml", "workspace", "admin.token", "orchestrator.db"} <= names
-        assert (home / "admin.token").stat().st_mode & 0o777 == 0o600
-    async with running(home, store="") as server:
-        assert server.admin == first
-        assert server.orchestrator.admin_token is None
-
-
-async def test_a_lost_admin_token_is_made_anew(tmp_path: Path) -> None:
-    """Without the file, or with one that the store does not know, a start makes a new token for the admin."""
-    async with running(tmp_path, store="") as server:
-        first = server.admin
-    (tmp_path / "admin.token").write_text("junk\n")
-    async with running(tmp_path, store="") as server:
-        assert server.admin not in {first, "junk"}
-        assert (await server.ask("GET", "/v1/tokens")).status_code == 200
-
-
-@pytest.mark.parametrize("content", [None, b"rules = 3\n", b"\xff", b"schema_version = 1\n[[rules]]\nid = 'x'\n"])
-async def test_a_policy_that_cannot_be_used_starts_nothing(tmp_path: Path, content: bytes | None) -> None:
-    """In a data directory that was used, a missing or broken policy refuses the start: nothing runs ungated."""
-    async with running(tmp_path, store=""):
-        pass
-    policy = tmp_path / "policy.toml"
-    if content is None:
-        policy.unlink()
-    else:
-        policy.write_bytes(content)
-    with pytest.raises(PolicyInvalid, match=r"policy\.toml"):
-        async with running(tmp_path, store=""):
-            pass
-    assert content is None or policy.read_bytes() == content
-
-
-@pytest.mark.parametrize("inside", [False, True])
-async def test_a_data_directory_that_is_none_is_a_sentence(tmp_path: Path, inside: bool) -> None:
-    """A data directory that is a file, or lies in one, is refused with what to do."""
-    (tmp_path / "file").write_text("x")
-    with pytest.raises(InvalidRequest, match=r"cannot be used: .*Choose another with --data-dir"):
-        async with running(tmp_path / "file" / "x" if inside else tmp_path / "file"):
-            pass
-
-
-def test_an_answer_is_not_held_back(tmp_path: Path) -> None:
-    """The listener says that it is TCP: only then asyncio sends an answer at once, not 40 ms later."""
-    with contextlib.closing(app._listen(Settings(data_dir=tmp_path, port=0))) as listener:
-        assert listener.proto == socket.IPPROTO_TCP

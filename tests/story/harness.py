@@ -93,7 +93,7 @@ class Api:
 
     async def items(self, task_id: str) -> AsyncGenerator[AgentTaskItem, None]:
         """The task's items from the first, then each as it comes, until the task has ended."""
-        async with self.http.stream("GET", f"/v1/tasks/{task_id}/events") as response:
+        async with self.http.stream("GET", f"/v1/tasks/{task_id}/events", params={"hints": "0"}) as response:
             assert response.status_code == 200
             async for line in response.aiter_lines():
                 if line.startswith("data: "):

@@ -78,9 +78,9 @@ class PromptedModel:
 
     name = "prompted"
 
-    async def reply(self, messages: Sequence[ChatMessage]) -> ModelReply:
+    async def reply(self, messages: Sequence[ChatMessage], **options: Any) -> ModelReply:
         """The next reply of the task's script."""
-        return await ScriptedModel(json.loads(messages[1].content)).reply(messages)
+        return await ScriptedModel(json.loads(messages[1].content)).reply(messages, **options)
 
 
 def prompt(*script: Reply) -> str:

@@ -43,7 +43,7 @@ HOWS: tuple[How, ...] = ("kill", "cut")
 Side = Literal["lost", "delivered"]
 LAST_FRAME = 5
 """In each direction: up hello, ack, result, ack, result; down welcome, call, result_ack, call, result_ack."""
-LAST_CHANGE = 30
+LAST_CHANGE = 45
 """More changes of the disk than one boot and one task make: the last of them is never reached."""
 
 
@@ -55,6 +55,8 @@ class Story:
     path: str
     before: bytes | None
     after: bytes | None
+    moved_to: str = ""
+    """Where the bytes of before are in the end; empty: they are not moved."""
 
     @property
     def once(self) -> bool:
@@ -66,6 +68,7 @@ STORIES = {
     "write-existing": Story(tool("cc_write", path="d/f.lua", content=NEW.decode()), "d/f.lua", OLD, NEW),
     "write-new": Story(tool("cc_write", path="d/f.lua", content=NEW.decode()), "d/f.lua", None, NEW),
     "delete": Story(tool("cc_delete", path="d/f.lua"), "d/f.lua", OLD, None),
+    "move": Story(tool("cc_move", path="d/f.lua", to="e/g.lua"), "d/f.lua", OLD, None, moved_to="e/g.lua"),
     "run": Story(tool("cc_run_program", path="p.lua"), "ran.log", None, b"ran\n"),
 }
 
@@ -107,6 +110,7 @@ async def _play(server: Server, pc: Computer, story: Story, start: Callable[[], 
     check_laws(items)
     assert ended(items).status == "Completed"
     assert pc.read(story.path) == story.after
+    assert not story.moved_to or pc.read(story.moved_to) == story.before
     retried = sum(one.action == "retry" for fact in facts_of(items, facts.DecisionRecorded) for one in fact.decisions)
     assert witness.asked["approval"] == 1 + retried, "asked again without a reason"
     swap = pc.disk / ".cc-orchestrator" / "swap"

@@ -1,4 +1,4 @@
---- The terminal: the native one writes finished lines to the simulator's log.
+--- The terminal: what comes on the native one goes line by line to the simulator's log.
 -- @module term
 
 local log = ...
@@ -7,18 +7,24 @@ local WIDTH, HEIGHT = 51, 19
 
 local function make_native()
   local native = {}
-  local x, y, text, front, back, blink = 1, 1, "", colors.white, colors.black, false
+  local x, y, front, back, blink = 1, 1, colors.white, colors.black, false
+  --- What stands in each row, and what of it the log has.
+  local rows, logged = {}, {}
 
+  --- The cursor leaves a row: what is new there is logged. A row that was the one below has only moved.
   local function flush()
-    if text ~= "" then
+    local text = (rows[y] or ""):gsub("%s+$", "")
+    if text ~= logged[y] and text ~= "" and text ~= logged[y + 1] then
       log(text)
     end
-    text = ""
+    logged[y] = text
   end
 
   function native.write(value)
     value = tostring(value)
-    text = text .. value
+    local row = rows[y] or ""
+    row = row .. (" "):rep(x - 1 - #row)
+    rows[y] = row:sub(1, x - 1) .. value .. row:sub(x + #value)
     x = x + #value
   end
   function native.blit(value)
@@ -61,7 +67,19 @@ local function make_native()
     return 0, 0, 0
   end
   function native.setPaletteColour() end
-  native.scroll, native.clear, native.clearLine = flush, flush, flush
+  function native.scroll(count)
+    flush()
+    for row = 1, HEIGHT do
+      rows[row], logged[row] = rows[row + count], logged[row + count]
+    end
+  end
+  function native.clear()
+    flush()
+    rows, logged = {}, {}
+  end
+  function native.clearLine()
+    rows[y] = nil
+  end
   return native
 end
 

@@ -21,11 +21,23 @@ local function blank_line(self)
   }
 end
 
-local function redraw_line(self, row)
+local function draw_line(self, row)
   if self.visible and self.lines[row] then
     self.parent.setCursorPos(self.left, self.top + row - 1)
     self.parent.blit(table.unpack(self.lines[row]))
   end
+end
+
+--- The cursor of the parent stands where that of the window does.
+local function place_cursor(self)
+  if self.visible then
+    self.parent.setCursorPos(self.left + self.x - 1, self.top + self.y - 1)
+  end
+end
+
+local function redraw_line(self, row)
+  draw_line(self, row)
+  place_cursor(self)
 end
 
 local function put(self, text, front, back)
@@ -50,8 +62,8 @@ local function drawing(self, view)
   function view.clear()
     for row = 1, self.height do
       self.lines[row] = blank_line(self)
-      redraw_line(self, row)
     end
+    view.redraw()
   end
   function view.clearLine()
     if self.lines[self.y] then
@@ -69,8 +81,9 @@ local function drawing(self, view)
   end
   function view.redraw()
     for row = 1, self.height do
-      redraw_line(self, row)
+      draw_line(self, row)
     end
+    place_cursor(self)
   end
 end
 
@@ -80,6 +93,7 @@ local function placing(self, view)
   end
   function view.setCursorPos(x, y)
     self.x, self.y = math.floor(x), math.floor(y)
+    place_cursor(self)
   end
   function view.getCursorBlink()
     return self.blink
@@ -103,7 +117,22 @@ local function placing(self, view)
   function view.getLine(row)
     return table.unpack(self.lines[row])
   end
-  function view.restoreCursor() end
+  function view.restoreCursor()
+    place_cursor(self)
+  end
+  function view.reposition(left, top, width, height, parent)
+    local before = self.lines
+    self.left, self.top, self.width = left, top, width or self.width
+    self.height, self.parent, self.lines = height or self.height, parent or self.parent, {}
+    for row = 1, self.height do
+      local line = blank_line(self)
+      for index, text in ipairs(before[row] or {}) do
+        line[index] = overlay(line[index], 1, text)
+      end
+      self.lines[row] = line
+    end
+    view.redraw()
+  end
 end
 
 local function colouring(self, view)

@@ -1,0 +1,119 @@
+--- Methods about programs: run_program, shell, terminate, screen.
+-- @module running
+
+local answers = require("answers")
+local failure = require("failure")
+local files = require("files")
+local params = require("params")
+local programs = require("programs")
+local screen = require("screen")
+local sha256 = require("sha256")
+
+local running = {}
+
+local CODES = {
+  error = "program_error",
+  timed_out = "timed_out",
+  terminated = "terminated",
+  abandoned = "abandoned",
+}
+
+local function run(given, arguments, job)
+  answers.need(given.path, "file")
+  local bytes = answers.read(given.path)
+  local hash = sha256.hex(bytes, job.pause)
+  if hash ~= given.if_hash then
+    answers.stale(hash)
+  end
+  local program = { path = given.path, bytes = bytes, arguments = arguments, timeout_s = given.timeout_s }
+  program.id, program.output = job.call_id, job.output
+  local result = programs.run(program, job.next_event)
+  local data = { ended = result.ended, path = given.path, sha256 = hash }
+  data.output, data.cut = #result.output, result.cut
+  local ok = result.ended == "returned"
+  local body = result.output .. result.traceback
+  return { ok = ok, code = CODES[result.ended], message = result.message, data = data, body = body }
+end
+
+--- From its start on a call can be told to end, also while its program is still being hashed.
+local function to_run(job, act)
+  return answers.after_start(function()
+    return programs.announced(job.call_id, act)
+  end)
+end
+
+local function check_run(given)
+  params.check(given, { "path", "if_hash", "timeout_s" })
+  if given.if_hash == files.ABSENT then
+    params.bad("A program that is absent cannot run.")
+  end
+end
+
+function running.run_program(given, body, has_body, job)
+  check_run(given)
+  local arguments = params.words(body, has_body)
+  return to_run(job, function()
+    return run(given, arguments, job)
+  end)
+end
+
+function running.shell(given, body, has_body, job)
+  check_run(given)
+  local list = params.words(body, has_body)
+  if #list == 0 then
+    params.bad("The body must name a program first.")
+  end
+  return to_run(job, function()
+    local path = answers.program(list[1])
+    if path ~= given.path then
+      local actual = files.snapshot(path, job.pause).hash
+      failure.raise("stale", "The word means another program now.", { actual = actual, path = path })
+    end
+    return run(given, { table.unpack(list, 2) }, job)
+  end)
+end
+
+function running.terminate(given, body, has_body, job)
+  params.check(given, { "run" })
+  params.no_body(body, has_body)
+  return answers.after_start(function()
+    local found = programs.stop(given.run)
+    job.wake()
+    return answers.done({ state = found and "stopping" or "not_running" })
+  end)
+end
+
+--- The rows down to the last one that shows something.
+local function shown(rows)
+  for index = #rows, 1, -1 do
+    if rows[index][1]:find("[^ ]") or rows[index][3]:find("[^f]") then
+      return index
+    end
+  end
+  return 0
+end
+
+function running.screen(given, body, has_body, job)
+  params.check(given, { "run?" })
+  params.no_body(body, has_body)
+  return answers.after_start(function()
+    local seen
+    if given.run then
+      seen = programs.screen(given.run)
+    else
+      seen = screen.read()
+    end
+    if not seen then
+      local why = given.run and "This program does not run here." or "This computer's screen cannot be read."
+      failure.raise("not_running", why)
+    end
+    local rows = seen.rows
+    local list = answers.list(shown(rows), function(index)
+      return { text = rows[index][1], fg = rows[index][2], bg = rows[index][3] }
+    end, job.pause)
+    local data = { width = seen.width, height = seen.height, x = seen.x, y = seen.y, blink = seen.blink }
+    return answers.done(data, list)
+  end)
+end
+
+return running

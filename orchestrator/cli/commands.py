@@ -1,0 +1,63 @@
+"""All commands together, and how they end."""
+
+import contextlib
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from orchestrator.cli.common import complain
+from orchestrator.cli.places import computers, pair, people_app, token_app
+from orchestrator.cli.server import demo, serve
+from orchestrator.cli.tasks import answer, cancel, review, run, stop, tasks_app
+from orchestrator.core.errors import OrchestratorError
+
+
+class Commands(TyperGroup):
+    """The commands; what goes wrong in one ends in a sentence and an exit code."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command, and hand on what a broken pipe or Ctrl-C means."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except OrchestratorError as error:
+            complain(error)
+            raise typer.Exit(3 if error.code in ("server_refused", "server_unreachable") else 2) from None
+        except BrokenPipeError:
+            raise _ReaderGone from None
+        return result
+
+
+class _ReaderGone(BaseException):
+    """Passes by the handlers of the command line's library, which take a broken pipe for a failure."""
+
+
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Lets a language model work on ComputerCraft computers, with a person in charge.",
+    epilog="Exit codes: 0 success, 1 failed, canceled or unverified, 2 usage, 3 server unreachable or refusing, "
+    "130 left by Ctrl-C.",
+)
+_COMMANDS: tuple[Callable[..., None], ...] = (serve, demo, run, review, answer, cancel, stop, computers, pair)
+for command in _COMMANDS:
+    app.command()(command)
+for name, group in (("tasks", tasks_app), ("people", people_app), ("token", token_app)):
+    app.add_typer(group, name=name)
+
+
+def run_command_line() -> None:
+    """Run what was typed. Raises SystemExit, or BrokenPipeError when the reader of the output went away."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, ValueError):
+            # A terminal without Unicode shows escapes instead of failing.
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        app(prog_name="cc-orchestrator")
+    except _ReaderGone:
+        raise BrokenPipeError from None

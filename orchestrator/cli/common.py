@@ -1,0 +1,73 @@
+"""What the commands share: their options, the client, JSON, and complaints."""
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import quote
+
+import typer
+
+from orchestrator.core.errors import InvalidRequest, OrchestratorError
+from orchestrator.core.visible import one_line
+from orchestrator.settings import DEFAULT_URL, ENV_PREFIX
+
+if TYPE_CHECKING:
+    from orchestrator.client import Client
+
+Url = Annotated[str | None, typer.Option("--url", help=f"The server. Default: {ENV_PREFIX}URL, or {DEFAULT_URL}.")]
+DataDir = Annotated[
+    Path | None,
+    typer.Option("--data-dir", help=f"Default: {ENV_PREFIX}DATA_DIR, or ~/.local/share/cc-orchestrator."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Reconnect = Annotated[
+    float, typer.Option("--reconnect", min=0, help="Seconds to look for a server that went away, such as to restart.")
+]
+
+_SPAN = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?")
+
+
+@contextmanager
+def client_of(url: str | None, data_dir: Path | None) -> Iterator["Client"]:
+    """The client of a command."""
+    from orchestrator.client import Client
+
+    client = Client.of_environment(url=url, data_dir=data_dir)
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def reaching(url: str | None, data_dir: Path | None) -> str:
+    """The options that another command needs to reach the same server."""
+    given = (("--url", url), ("--data-dir", data_dir))
+    return "".join(f" {name} {shlex.quote(str(value))}" for name, value in given if value is not None)
+
+
+def as_segment(value: str | None) -> str | None:
+    """What was typed as one part of a path: a slash in it is no slash of the address."""
+    return None if value is None else quote(value, safe="")
+
+
+def print_json(value: Any) -> None:
+    """One JSON document, in ASCII: nothing in it can move a cursor."""
+    typer.echo(json.dumps(value))
+
+
+def complain(error: OrchestratorError) -> None:
+    """The error as one line on standard error; it may quote what others wrote."""
+    typer.echo(f"cc-orchestrator: {one_line(str(error), limit=2000)}", err=True)
+
+
+def seconds(text: str) -> float:
+    """A span such as ``90``, ``90s``, ``10m`` or ``1h30m`` in seconds. Raises InvalidRequest."""
+    found = _SPAN.fullmatch(text.strip().lower())
+    if found is None or not text.strip():
+        raise InvalidRequest(f"{text!r} is no span of time.", remedy="Say it like 90, 10m or 1h30m.")
+    hours, minutes, rest = found.groups()
+    return int(hours or 0) * 3600 + int(minutes or 0) * 60 + float(rest or 0)

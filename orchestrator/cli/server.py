@@ -1,0 +1,76 @@
+"""The commands that start something: ``serve`` and ``demo``."""
+
+import asyncio
+import inspect
+import logging
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, Final, get_args
+
+import typer
+from pydantic.fields import FieldInfo
+
+from orchestrator.settings import Settings, load_settings
+
+
+def serve(**flags: Any) -> None:
+    """Start the orchestrator; prints `listening on URL` when it is ready."""
+    from orchestrator.app import Orchestrator, first_words
+    from orchestrator.app import serve as serve_until_stopped
+
+    chosen = load_settings(flags, os.environ)
+    logging.basicConfig(
+        level=chosen.log_level.upper(), format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
+    )
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+
+    def ready(url: str, orchestrator: Orchestrator) -> None:
+        if orchestrator.admin_token is not None:
+            for line in first_words(chosen, url):
+                typer.echo(line, err=True)
+        typer.echo(f"listening on {url}")
+        sys.stdout.flush()
+
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(serve_until_stopped(chosen, ready=ready))
+
+
+def demo(
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the server up afterwards.")] = False,
+    directory: Annotated[Path | None, typer.Option("--dir", help="Keep store, token and disk here.")] = None,
+    model: Annotated[str, typer.Option(help="The model to play it with.")] = "scripted:hello",
+) -> None:
+    """Play the main job: a server, a simulated computer, a task, an approval."""
+    from orchestrator.console import Console
+    from orchestrator.demo import run_demo
+
+    raise typer.Exit(run_demo(directory=directory, keep=keep, model=model, console=Console.of_terminal()))
+
+
+def _flag(name: str, field: FieldInfo) -> inspect.Parameter:
+    """A setting as a flag: what it means, and its default, as the settings themselves say it."""
+    wanted = [one for one in get_args(field.annotation) if one is not type(None)]
+    plain = wanted[0] if type(None) in get_args(field.annotation) else field.annotation
+    default = f" Default {field.default}." if field.default not in ("", None, False) and not field.is_required() else ""
+    if name == "data_dir":
+        default = " Default ~/.local/share/cc-orchestrator."
+    option = typer.Option(f"--{name.replace('_', '-')}", help=f"{field.description}{default}", show_default=False)
+    annotation = Annotated[plain | None, option]  # type: ignore[valid-type]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+
+
+# Each setting is a flag, so that none is forgotten.
+_FLAGS: Final = [_flag(name, field) for name, field in Settings.model_fields.items()]
+serve.__signature__ = inspect.Signature(_FLAGS)  # type: ignore[attr-defined]
+serve.__annotations__ = {flag.name: flag.annotation for flag in _FLAGS}
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """The factory of uvloop where it exists: 10 to 57 % less work for each call; None: what asyncio itself has."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop

@@ -1,0 +1,292 @@
+"""The commands about tasks: run, look, watch, decide, answer, stop."""
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from orchestrator.cli.common import (
+    AsJson,
+    DataDir,
+    Reconnect,
+    Url,
+    as_segment,
+    client_of,
+    print_json,
+    reaching,
+    seconds,
+)
+from orchestrator.core.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from orchestrator.client import Client
+
+tasks_app = typer.Typer(invoke_without_command=True, help="List tasks, or look at one.")
+_RECONNECT_S = 90.0
+
+TaskId = Annotated[str, typer.Argument(metavar="TASK", help="The task's id, as `tasks` lists it.", callback=as_segment)]
+
+
+def run(  # noqa: PLR0913, PLR0917 - one parameter for each flag
+    prompt: Annotated[
+        str | None, typer.Argument(help="What to do; `-` reads it from standard input. None, on a terminal: a prompt.")
+    ] = None,
+    computer: Annotated[
+        list[str] | None, typer.Option("--computer", help="A computer to work on; may be repeated.")
+    ] = None,
+    session: Annotated[str, typer.Option(help="Continue this session: the task knows its earlier results.")] = "",
+    model: Annotated[str, typer.Option(help="Default: the server's.")] = "",
+    max_steps: Annotated[int | None, typer.Option(help="Replies of the model at most.")] = None,
+    max_wall: Annotated[str, typer.Option(metavar="TIME", help="Working time at most, such as 90, 10m or 1h30m.")] = "",
+    max_tokens: Annotated[int | None, typer.Option(help="Tokens in and out at most.")] = None,
+    priority: Annotated[int, typer.Option(help="Higher goes first, -100 to 100.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print each item and hint as one line of JSON.")] = False,
+    detach: Annotated[bool, typer.Option("--detach", help="Submit it and print its id; do not follow it.")] = False,
+    reconnect: Reconnect = _RECONNECT_S,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Submit a task and follow it; Ctrl-C leaves it running."""
+    if prompt is None:
+        raise typer.Exit(_interactive(url, data_dir, computer or [], model, session))
+    body: dict[str, Any] = {
+        "prompt": sys.stdin.read() if prompt == "-" else prompt,
+        "computers": computer or [],
+        "model": model,
+        "session_id": session,
+        "priority": priority,
+        "max_steps": max_steps,
+        "max_wall_s": seconds(max_wall) if max_wall else None,
+        "max_tokens": max_tokens,
+    }
+    with client_of(url, data_dir) as client:
+        task = client.request("POST", "/v1/tasks", {name: value for name, value in body.items() if value is not None})
+        if detach:
+            print_json(task) if as_json else typer.echo(f"task {task['task_id']}")
+            return
+        _follow(client, task["task_id"], as_json, reconnect, reaching(url, data_dir))
+
+
+@tasks_app.callback()
+def tasks(
+    context: typer.Context,
+    status: Annotated[str | None, typer.Option(help="Only these: Queued, Running, Paused, Completed …")] = None,
+    limit: Annotated[int, typer.Option(help="So many at most, the newest first.", min=1, max=1000)] = 100,
+    as_json: AsJson = False,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """List the newest tasks; `tasks watch` and `tasks show` look at one."""
+    if context.invoked_subcommand is not None:
+        return
+    from orchestrator.core.visible import one_line
+    from orchestrator.rendering import Screen, age, fitted, table
+
+    query: dict[str, Any] = {"limit": limit, **({"status": status} if status else {})}
+    with client_of(url, data_dir) as client:
+        found = client.request("GET", "/v1/tasks", **query)["tasks"]
+    if as_json:
+        print_json(found)
+        return
+    rows = [
+        (
+            task["task_id"],
+            task["status"],
+            one_line(task.get("status_reason") or ""),
+            one_line(",".join(task["computers"])) or "-",
+            age(task["created_at"]),
+            fitted(one_line(task["prompt"], limit=1000), 100),
+        )
+        for task in found
+    ]
+    if not rows:
+        typer.echo("There are no tasks." if status is None else f"There are no tasks that are {status}.", err=True)
+        return
+    head = ("TASK", "STATUS", "REASON", "COMPUTERS", "AGE", "PROMPT")
+    for line in table(head, rows, columns=Screen.of().columns):
+        typer.echo(line)
+
+
+@tasks_app.command()
+def watch(
+    task_id: TaskId,
+    as_json: Annotated[bool, typer.Option("--json", help="Print each item and hint as one line of JSON.")] = False,
+    reconnect: Reconnect = _RECONNECT_S,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Follow a task from its beginning, as `run` does; Ctrl-C leaves it running."""
+    with client_of(url, data_dir) as client:
+        client.request("GET", f"/v1/tasks/{task_id}")
+        _follow(client, task_id, as_json, reconnect, reaching(url, data_dir))
+
+
+@tasks_app.command()
+def show(task_id: TaskId, as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:
+    """Print a task: its details, what happened so far, and its result."""
+    from orchestrator.core.transcript import Transcript
+    from orchestrator.core.visible import block
+
+    with client_of(url, data_dir) as client:
+        task = client.request("GET", f"/v1/tasks/{task_id}")
+        if as_json:
+            print_json(task)
+            return
+        for line in _details(task):
+            typer.echo(line)
+        transcript = Transcript()
+        for item in client.events(task_id):
+            for line in transcript.lines(item):
+                typer.echo(block(line))
+            if item.version >= task["version"]:
+                break
+
+
+def cancel(
+    task_id: TaskId,
+    reason: Annotated[str, typer.Option(help="Why; it is kept with the task.")] = "",
+    as_json: AsJson = False,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Stop a task."""
+    with client_of(url, data_dir) as client:
+        task = client.request("POST", f"/v1/tasks/{task_id}/cancel", {"reason": reason})
+    print_json(task) if as_json else typer.echo(f"task {task['task_id']} is {task['status']}")
+
+
+def stop(
+    task_id: Annotated[
+        str | None, typer.Argument(metavar="[TASK]", help="A task, as `cancel`.", callback=as_segment)
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Stop every task that you may stop.")] = False,
+    reason: Annotated[str, typer.Option(help="Why; it is kept with the tasks.")] = "",
+    as_json: AsJson = False,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Stop a task, or with --all everything at once."""
+    if (task_id is None) is not everything:
+        raise InvalidRequest("Say what to stop.", remedy="Name a task, or say --all.")
+    if task_id is not None:
+        cancel(task_id, reason, as_json, url, data_dir)
+        return
+    with client_of(url, data_dir) as client:
+        answer = client.request("POST", "/v1/stop", {"reason": reason})
+    if as_json:
+        print_json(answer)
+        return
+    for stopped in answer["stopped"]:
+        typer.echo(f"stopped {stopped}")
+    if not answer["stopped"]:
+        typer.echo("Nothing was running.", err=True)
+
+
+def answer(
+    task_id: TaskId,
+    text: Annotated[str, typer.Argument(help="The answer.")],
+    as_json: AsJson = False,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Answer a task's question."""
+    with client_of(url, data_dir) as client:
+        question = client.request("GET", f"/v1/tasks/{task_id}")["question"]
+        if question is None:
+            raise InvalidRequest(
+                "The task asks nothing now.", remedy=f"Look with `cc-orchestrator tasks show {task_id}`."
+            )
+        body = {"question_id": question["question_id"], "answer": text}
+        task = client.request("POST", f"/v1/tasks/{task_id}/answer", body)
+    print_json(task) if as_json else typer.echo(f"task {task['task_id']} is {task['status']}")
+
+
+def review(url: Url = None, data_dir: DataDir = None) -> None:
+    """Decide what waits for a person, here in the terminal.
+
+    Without a terminal it shows what waits and decides nothing; it ends with 1 when something still waits.
+    """
+    from orchestrator.console import Console, InputEnded, ReviewLoop
+
+    with client_of(url, data_dir) as client:
+        console = Console.of_terminal()
+        loop = ReviewLoop(client, console)
+        code = 0
+        try:
+            asyncio.run(loop.run(until_empty=console.ask is None))
+        except InputEnded:
+            code = 1
+        except KeyboardInterrupt:
+            code = 130
+        if loop.undecided and console.ask is None:
+            typer.echo(f"There is no terminal: nothing was decided, {loop.undecided} still wait.", err=True)
+            code = 1
+        elif code:
+            waiting = f"{loop.undecided} still wait" if loop.undecided else "nothing waits"
+            typer.echo(f"\nYou left: nothing more was decided; {waiting}.", err=True)
+            code = code if loop.undecided else 0
+    raise typer.Exit(code)
+
+
+def _interactive(url: str | None, data_dir: Path | None, computers: list[str], model: str, session: str) -> int:
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise InvalidRequest(
+            "There is no prompt, and no terminal to ask for one.",
+            remedy='Say it: cc-orchestrator run "…", or pipe it to `run -`.',
+        )
+    from orchestrator.interactive import run_task_interactive
+
+    return run_task_interactive(url=url, data_dir=data_dir, computers=computers, model=model, session_id=session)
+
+
+def _follow(client: "Client", task_id: str, as_json: bool, patience_s: float, where: str) -> None:
+    """Follow a task and exit as it ended."""
+    from orchestrator.following import Follower
+    from orchestrator.progress import JsonLines, Progress, View
+    from orchestrator.rendering import Screen
+
+    screen = Screen.of()
+    view: View = Progress(screen)
+    if as_json:
+        view = JsonLines(sys.stdout, lambda text: typer.echo(text, err=True))
+    else:
+        screen.line(f"task {task_id}")
+    asked = screen if screen.grows and not as_json and sys.stdin.isatty() else None
+    try:
+        ended = Follower(client, view, screen=asked, patience_s=patience_s).follow(task_id)
+    except KeyboardInterrupt:
+        screen.close()
+        for line in (
+            "\nYou left; the task goes on.",
+            f"  watch it:  cc-orchestrator tasks watch {task_id}{where}",
+            f"  stop it:   cc-orchestrator cancel {task_id}{where}",
+        ):
+            typer.echo(line, err=True)
+        raise typer.Exit(130) from None
+    finally:
+        screen.close()
+    raise typer.Exit(0 if ended.status == "Completed" and ended.verified is not False else 1)
+
+
+def _details(task: dict[str, Any]) -> list[str]:
+    from orchestrator.core.visible import one_line
+    from orchestrator.rendering import elapsed
+
+    limits = [f"{task['steps']} of {task['max_steps']} steps"]
+    if task.get("tokens"):
+        limits.append(f"{task['tokens']} tokens" + (f" of {task['max_tokens']}" if task.get("max_tokens") else ""))
+    if task.get("active_s"):
+        most = f" of {elapsed(task['max_wall_s'])}" if task.get("max_wall_s") else ""
+        limits.append(f"{elapsed(task['active_s'])}{most} of work")
+    reason = f" ({one_line(task['status_reason'])})" if task["status_reason"] else ""
+    return [
+        f"task      {task['task_id']}",
+        f"status    {task['status']}{reason}",
+        f"for       {one_line(task['user_id'])}, session {one_line(task['session_id'])}",
+        f"computers {one_line(', '.join(task['computers'])) or 'none'}",
+        f"model     {one_line(task['model'])}",
+        f"used      {', '.join(limits)}",
+        f"prompt    {one_line(task['prompt'], limit=2000)}",
+    ]

@@ -1,0 +1,288 @@
+"""The messages of the computer channel and their limits: one model for each, strict and frozen.
+
+What a frame looks like, and how one is read and written, is in :mod:`orchestrator.core.wire`,
+through which everybody uses these; docs/protocol.md is the prose.
+"""
+
+from typing import Annotated, Any, Final, Literal, NewType
+
+from pydantic import BaseModel, ConfigDict, Field
+
+PROTOCOL_VERSION: Final = 1
+COMPUTER_SUBPROTOCOL: Final = "cc-orchestrator.v1"
+REVIEWER_SUBPROTOCOL: Final = "cc-orchestrator.review.v1"
+
+MAX_HEADER_BYTES: Final = 4096
+"""The header line without its newline: small enough to parse char by char in Lua in 2 ms."""
+MAX_BODY_BYTES: Final = 48 * 1024
+"""The body of one frame: with the header far under the mod's 128 KiB per message."""
+MAX_WHOLE_BYTES: Final = 2 * 1024 * 1024
+"""A body in parts: twice what a computer's own disk holds by default."""
+WINDOW_FRAMES: Final = 8
+"""Frames of bodies in parts not yet acknowledged, in each direction: each is one event in the mod's queue of 256."""
+MAX_OUTPUT_BYTES: Final = 4096
+"""One hint of what a program writes: a few screens of a computer."""
+CHUNKS: Final = "chunks"
+"""The capability of a computer that takes and sends bodies in parts."""
+MAX_FRAME_BYTES: Final = MAX_HEADER_BYTES + 1 + MAX_BODY_BYTES
+MAX_OPEN_CALLS: Final = 8
+"""Calls a computer runs at once: each is at most one event in the mod's queue of 256."""
+MAX_UNACKNOWLEDGED: Final = 64
+"""Outcomes a computer keeps until ``result_ack``: what fits its 8 KiB journal slot."""
+MAX_CALL_ID_CHARS: Final = 24
+PING_EVERY_S: Final = 20.0
+"""One ping and one pong in 20 s: the idle budget of one frame in 10 s."""
+SILENCE_S: Final = 45.0
+"""Two lost pings and some lag: a computer that says nothing for longer is gone."""
+HELLO_WITHIN_S: Final = 15.0
+"""A fresh client reads its disk before hello; a stranger must not hold a socket for long."""
+
+ComputerId = NewType("ComputerId", str)
+RunId = NewType("RunId", str)
+
+Method = Literal[
+    "fs_list",
+    "fs_read",
+    "fs_stat",
+    "fs_find",
+    "fs_write",
+    "fs_edit",
+    "fs_delete",
+    "fs_move",
+    "fs_mkdir",
+    "terminate",
+    "screen",
+    "info",
+    "run_program",
+    "shell",
+]
+Family = Literal["computer", "advanced", "turtle", "pocket", "command"]
+
+WireString = Annotated[str, Field(pattern="^[\u0000-\u00ff]*$")]
+"""A byte string: every character is one byte."""
+ShortString = Annotated[WireString, Field(max_length=256)]
+CallIdString = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+$", max_length=MAX_CALL_ID_CHARS)]
+MAX_COUNTER: Final = 10**13
+Counter = Annotated[int, Field(ge=0, le=MAX_COUNTER)]
+"""A number that survives Lua's ``%.14g``."""
+
+
+class _Message(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Body(_Message):
+    """Where the body of this frame belongs: ``offset`` in a whole of ``total`` bytes."""
+
+    offset: Counter = 0
+    total: Counter
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    """Of the whole, not of this frame's part (but for ``output``)."""
+
+
+class Hello(_Message):
+    """The computer introduces itself; nothing else is heard before it."""
+
+    type: Literal["hello"] = "hello"
+    protocol: Counter
+    computer_id: Counter
+    """``os.getComputerID()``: shown, never a credential."""
+    label: ShortString | None = None
+    host: ShortString
+    """``_HOST``, such as ``ComputerCraft 1.113.1 (Minecraft 1.20.1)``."""
+    family: Family
+    boot: ShortString
+    """Drawn anew at each boot: tells a reconnect from a reboot."""
+    client: ShortString
+    """The client's version."""
+    capabilities: tuple[ShortString, ...] = ()
+    highest: Counter
+    """The highest number this computer has seen."""
+    journal_seq: Counter
+    found_seq: Counter | None = None
+    """The lowest ``journal_seq`` found at a boot since the last welcome; None: no boot since."""
+    calls: tuple[CallIdString, ...] = Field(default=(), max_length=MAX_OPEN_CALLS + MAX_UNACKNOWLEDGED)
+    """Every run id in the computer's journal."""
+
+
+class Ack(_Message):
+    """The call was taken: its ``started`` record is on the computer's disk."""
+
+    type: Literal["ack"] = "ack"
+    journal_seq: Counter
+    call_id: CallIdString
+
+
+class Result(_Message):
+    """The outcome of a call; small facts in ``data``, bytes in the body."""
+
+    type: Literal["result"] = "result"
+    journal_seq: Counter
+    call_id: CallIdString
+    ok: bool
+    code: ShortString | None = None
+    """None when ok; else the client's error code, such as ``stale``."""
+    message: Annotated[WireString, Field(max_length=512)] | None = None
+    data: dict[str, bool | int | WireString | None] = {}
+    body: Body | None = None
+
+
+class CallRefused(_Message):
+    """The call never ran and never will (below the fence, busy, no journal)."""
+
+    type: Literal["call_refused"] = "call_refused"
+    journal_seq: Counter
+    call_id: CallIdString
+    code: ShortString
+    message: Annotated[WireString, Field(max_length=512)] = ""
+
+
+class Settled(_Message):
+    """The fence stands at ``number``; the body is a JSON list of :class:`SettledCall`."""
+
+    type: Literal["settled"] = "settled"
+    journal_seq: Counter
+    number: Counter
+    body: Body
+
+
+class SettledCall(_Message):
+    """What became of one call, as the computer's journal has it."""
+
+    call_id: CallIdString
+    state: Literal["finished", "running", "interrupted", "unknown", "void"]
+    """``unknown``: finished by its swap files at boot, but somebody had taken the place."""
+    ok: bool | None = None
+    code: ShortString | None = None
+    sha256: ShortString | None = None
+    """Hash after the change (or ``absent``), as the journal kept it; None: not a change."""
+
+
+class Chunk(_Message):
+    """The next part of a body that does not fit one frame: of a call to the computer, of a result from it."""
+
+    type: Literal["chunk"] = "chunk"
+    journal_seq: Counter | None = None
+    call_id: CallIdString
+    body: Body
+
+
+class ChunkAck(_Message):
+    """A frame of a body in parts has come: ``offset`` bytes are there."""
+
+    type: Literal["chunk_ack"] = "chunk_ack"
+    journal_seq: Counter | None = None
+    call_id: CallIdString
+    offset: Counter
+
+
+class Output(_Message):
+    """What a running program wrote: a hint, never acknowledged, never sent again."""
+
+    type: Literal["output"] = "output"
+    journal_seq: Counter
+    call_id: CallIdString
+    body: Body
+    """``offset`` counts from the beginning of the program's output; ``sha256`` is of this part."""
+
+
+class Pong(_Message):
+    """Answers a ping: the Lua program is alive, not only its socket."""
+
+    type: Literal["pong"] = "pong"
+    journal_seq: Counter
+    n: Counter
+
+
+class Complaint(_Message):
+    """The other side broke the protocol; says how. Either side may send it."""
+
+    type: Literal["error"] = "error"
+    journal_seq: Counter | None = None
+    code: ShortString
+    message: Annotated[WireString, Field(max_length=512)]
+    call_id: CallIdString | None = None
+
+
+class Welcome(_Message):
+    """The computer is known; its fence goes to ``number`` before anything else."""
+
+    type: Literal["welcome"] = "welcome"
+    number: Counter
+    computer: ShortString
+    """The name this computer has with the orchestrator."""
+    silence_s: Counter = int(SILENCE_S)
+    """Seconds without a frame after which the computer should dial again."""
+
+
+class Refused(_Message):
+    """The connection is refused; ``remedy`` says what a person can do."""
+
+    type: Literal["refused"] = "refused"
+    code: ShortString
+    message: Annotated[WireString, Field(max_length=512)]
+    remedy: Annotated[WireString, Field(max_length=512)] = ""
+
+
+class Call(_Message):
+    """Do ``method``; the number must not be below the fence."""
+
+    type: Literal["call"] = "call"
+    call_id: CallIdString
+    task: ShortString
+    number: Counter
+    method: str = Field(max_length=32)
+    params: dict[str, Any] = {}
+    body: Body | None = None
+
+
+class Settle(_Message):
+    """Raise the fence to ``number``, then say what became of ``call_ids``."""
+
+    type: Literal["settle"] = "settle"
+    number: Counter
+    call_ids: tuple[CallIdString, ...]
+
+
+class ResultAck(_Message):
+    """The outcome is durable here; the computer may forget it and notes ``number``."""
+
+    type: Literal["result_ack"] = "result_ack"
+    call_id: CallIdString
+    number: Counter
+
+
+class Ping(_Message):
+    """Asks the Lua program for a sign of life."""
+
+    type: Literal["ping"] = "ping"
+    n: Counter
+
+
+FromComputer = Annotated[
+    Hello | Ack | Result | CallRefused | Settled | Chunk | ChunkAck | Output | Pong | Complaint,
+    Field(discriminator="type"),
+]
+ToComputer = Annotated[
+    Welcome | Refused | Call | Settle | ResultAck | Chunk | ChunkAck | Ping | Complaint,
+    Field(discriminator="type"),
+]
+Message = Annotated[
+    Hello
+    | Ack
+    | Result
+    | CallRefused
+    | Settled
+    | Chunk
+    | ChunkAck
+    | Output
+    | Pong
+    | Complaint
+    | Welcome
+    | Refused
+    | Call
+    | Settle
+    | ResultAck
+    | Ping,
+    Field(discriminator="type"),
+]

@@ -1,0 +1,139 @@
+"""The built-in tools as a model may call them: one args model each, its docstring the tool's line in the prompt."""
+
+from collections.abc import Mapping
+from typing import Annotated, Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class _Args(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class _OnComputer(_Args):
+    computer: str | None = None
+    """Which computer; None where the task has exactly one."""
+
+
+class SendStatusArgs(_Args):
+    """Tell the user how it goes."""
+
+    message: str
+
+
+class AskUserArgs(_Args):
+    """Ask the user a question and wait for the answer."""
+
+    question: str
+
+
+class CcReadArgs(_OnComputer):
+    """Read a file on the computer, whole or max_lines lines from start_line on (the first is 1)."""
+
+    path: str
+    start_line: Annotated[int, Field(ge=1)] | None = None
+    """None: from the first line on."""
+    max_lines: Annotated[int, Field(ge=1)] | None = None
+    """None: to the end."""
+
+
+class CcListArgs(_OnComputer):
+    """List a directory on the computer."""
+
+    path: str
+
+
+class CcFindArgs(_OnComputer):
+    """Find files by a pattern like **/*.lua and, with contains, the lines that have this exact text."""
+
+    pattern: str = "**"
+    """A glob on the path from the root of the computer."""
+    contains: str = ""
+    """Literal text; empty: whatever is in the file."""
+
+
+class CcWriteArgs(_OnComputer):
+    """Write a file on the computer, whole; use cc_edit to change a part of one."""
+
+    path: str
+    content: str
+
+
+class CcEditArgs(_OnComputer):
+    """Replace old by new in a file on the computer; old must be copied exactly and occur exactly once."""
+
+    path: str
+    old: str
+    new: str
+
+
+class CcMoveArgs(_OnComputer):
+    """Move or rename a file or directory on the computer; to is its whole new path."""
+
+    path: str
+    to: str
+
+
+class CcMkdirArgs(_OnComputer):
+    """Make a directory on the computer."""
+
+    path: str
+
+
+class CcDeleteArgs(_OnComputer):
+    """Delete a file or directory on the computer."""
+
+    path: str
+
+
+class CcRunProgramArgs(_OnComputer):
+    """Run a program on the computer and see its output."""
+
+    path: str
+    args: list[str] = []
+
+
+class CcShellArgs(_OnComputer):
+    """Run one command line of the computer's shell (no pipes, no &&)."""
+
+    command: str
+
+
+class LocalReadArgs(_Args):
+    """Read a file of the workspace on this host."""
+
+    path: str
+
+
+class LocalWriteArgs(_Args):
+    """Write a file of the workspace on this host, whole."""
+
+    path: str
+    content: str
+
+
+class LocalPatchArgs(_Args):
+    """Apply a unified diff to a file of the workspace on this host."""
+
+    path: str
+    patch: str
+
+
+TOOL_ARGS: Final[Mapping[str, type[BaseModel]]] = {
+    "send_status": SendStatusArgs,
+    "ask_user": AskUserArgs,
+    "cc_read": CcReadArgs,
+    "cc_list": CcListArgs,
+    "cc_find": CcFindArgs,
+    "cc_write": CcWriteArgs,
+    "cc_edit": CcEditArgs,
+    "cc_move": CcMoveArgs,
+    "cc_mkdir": CcMkdirArgs,
+    "cc_delete": CcDeleteArgs,
+    "cc_run_program": CcRunProgramArgs,
+    "cc_shell": CcShellArgs,
+    "local_read": LocalReadArgs,
+    "local_write": LocalWriteArgs,
+    "local_patch": LocalPatchArgs,
+}
+"""The built-in tools and their arguments; the registry binds them to functions."""

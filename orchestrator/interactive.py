@@ -1,0 +1,241 @@
+"""A prompt in the terminal: each line is a task of one session, followed and decided where it was typed."""
+
+import asyncio
+import os
+import secrets
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from orchestrator.client import Client
+from orchestrator.core.errors import InvalidRequest, OrchestratorError
+from orchestrator.core.visible import one_line
+from orchestrator.following import Follower, typed
+from orchestrator.progress import Progress
+from orchestrator.rendering import Screen, age, fitted, table
+
+_HELP: Final = """\
+Type what to do, in a line of its own; Esc, then Enter makes a new line in it. Each is a task of this
+session, and knows how the earlier ones ended. Ctrl-C while one runs: leave it running, or cancel it.
+  /computers      list the computers
+  /use NAME …     work on these from now on; without a name: on none
+  /tasks          list the newest tasks
+  /help           this
+  /quit           leave, as Ctrl-D does; tasks that run go on"""
+
+
+def run_task_interactive(
+    *,
+    url: str | None = None,
+    token: str | None = None,
+    data_dir: Path | str | None = None,
+    computers: Sequence[str] = (),
+    model: str = "",
+    session_id: str = "",
+) -> int:
+    """Ask for tasks in this terminal until the person leaves; the exit code: 0.
+
+    None and empty values: what the environment says (``CC_ORCHESTRATOR_URL``, ``…_TOKEN``), the only
+    computer that is online, the server's model, a new session. Raises InvalidRequest without a
+    terminal or a token, ServerUnreachable and ServerRefused when the server cannot be used at all.
+    """
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise InvalidRequest("There is no terminal to ask in.", remedy='Use `cc-orchestrator run "…"` in scripts.')
+    directory = Path(data_dir) if data_dir is not None else None
+    client = Client.of_environment(url=url, token=token, data_dir=directory)
+    try:
+        session = _Session(client, Screen.of(), list(computers), model, session_id or f"s-{secrets.token_hex(6)}")
+        session.begin()
+        _Prompt(_history(directory)).each(session.take, lambda: session.marker)
+        session.end()
+    finally:
+        client.close()
+    return 0
+
+
+@dataclass
+class _Session:
+    """What is typed, carried out."""
+
+    client: Client
+    screen: Screen
+    computers: list[str]
+    model: str
+    session_id: str
+    commands: dict[str, Callable[[list[str]], None]] = field(init=False)
+    submitted: int = 0
+
+    def __post_init__(self) -> None:
+        self.commands = {
+            "/computers": lambda _: self._list_computers(),
+            "/use": self._use,
+            "/tasks": lambda _: self._list_tasks(),
+            "/help": lambda _: self.screen.line(_HELP),
+        }
+
+    @property
+    def marker(self) -> str:
+        """What stands before the cursor."""
+        return f"[{one_line(', '.join(self.computers)) or 'no computer'}] > "
+
+    def begin(self) -> None:
+        """Say where we are; take the computer that is online, if there is just one."""
+        found = self.client.request("GET", "/v1/computers")["computers"]
+        online = [one["computer"] for one in found if one["online"]]
+        if not self.computers and len(online) == 1:
+            self.computers = online
+        self.screen.line(f"cc-orchestrator at {self.client.url}. /help says what can be typed; Ctrl-D leaves.")
+        if not found:
+            self.screen.line("There are no computers yet: connect one with `cc-orchestrator pair`.")
+        elif not self.computers:
+            self.screen.line("No computer is chosen: /computers lists them, /use NAME chooses.")
+
+    def end(self) -> None:
+        """Say how to come back."""
+        if self.submitted:
+            self.screen.line(f"To go on with this session: cc-orchestrator run --session {one_line(self.session_id)}")
+
+    def take(self, text: str) -> bool:
+        """Carry out one line; False: the person leaves."""
+        words = text.split()
+        if not words:
+            return True
+        if words[0] == "/quit":
+            return False
+        try:
+            if words[0].startswith("/"):
+                self._command(words)
+            else:
+                self._task(text)
+        except OrchestratorError as error:
+            self.screen.close()
+            self.screen.line(f"That did not work: {one_line(str(error), limit=2000)}")
+        return True
+
+    def _command(self, words: list[str]) -> None:
+        command = self.commands.get(words[0])
+        if command is None:
+            self.screen.line(f"There is no command {one_line(words[0])}; /help lists them.")
+        else:
+            command(words[1:])
+
+    # -- tasks ---------------------------------------------------------------------------
+
+    def _task(self, prompt: str) -> None:
+        body: dict[str, Any] = {"prompt": prompt, "computers": self.computers, "session_id": self.session_id}
+        if self.model:
+            body["model"] = self.model
+        task_id = self.client.request("POST", "/v1/tasks", body)["task_id"]
+        self.submitted += 1
+        self.screen.line(f"task {task_id}")
+        follower = Follower(self.client, Progress(self.screen), screen=self.screen)
+        while True:
+            try:
+                follower.follow(task_id)
+            except KeyboardInterrupt:
+                if self._interrupted(task_id):
+                    return
+            else:
+                self.screen.close()
+                return
+
+    def _interrupted(self, task_id: str) -> bool:
+        """Ask what Ctrl-C meant; whether the task is no longer followed."""
+        self.screen.close()
+        try:
+            answer = typed("\n[l] leave it running, [c] cancel it, [g] go on watching: ", self.screen)
+        except KeyboardInterrupt:
+            answer = "l"
+            self.screen.end_part()
+        choice = answer.strip().lower()[:1]
+        if choice == "g":
+            return False
+        if choice == "c":
+            status = self.client.request("POST", f"/v1/tasks/{task_id}/cancel", {"reason": "canceled at the prompt"})
+            self.screen.line(f"task {task_id} is {status['status']}")
+        else:
+            self.screen.line(f"task {task_id} goes on: cc-orchestrator tasks watch {task_id}")
+        return True
+
+    # -- commands ------------------------------------------------------------------------
+
+    def _list_computers(self) -> None:
+        found = self.client.request("GET", "/v1/computers")["computers"]
+        rows = [
+            (one_line(one["computer"]), "online" if one["online"] else "away", one_line(one.get("label") or "-"))
+            for one in found
+        ]
+        self._table(("COMPUTER", "STATE", "LABEL"), rows)
+
+    def _list_tasks(self) -> None:
+        found = self.client.request("GET", "/v1/tasks", limit=10)["tasks"]
+        rows = [
+            (one["task_id"], one["status"], age(one["created_at"]), fitted(one_line(one["prompt"], limit=1000), 60))
+            for one in found
+        ]
+        self._table(("TASK", "STATUS", "AGE", "PROMPT"), rows)
+
+    def _table(self, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        for line in table(head, rows, columns=self.screen.columns):
+            self.screen.line(line)
+
+    def _use(self, names: list[str]) -> None:
+        known = {one["computer"] for one in self.client.request("GET", "/v1/computers")["computers"]}
+        unknown = [name for name in names if name not in known]
+        if unknown:
+            self.screen.line(f"There is no computer {one_line(unknown[0])}; /computers lists them.")
+        else:
+            self.computers = list(dict.fromkeys(names))
+
+
+class _Prompt:
+    """Lines from the terminal, with what was typed before."""
+
+    def __init__(self, history: Path | None) -> None:
+        from prompt_toolkit import PromptSession
+        from prompt_toolkit.history import FileHistory, InMemoryHistory
+        from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+
+        keys = KeyBindings()
+
+        @keys.add("escape", "enter")
+        def _new_line(event: KeyPressEvent) -> None:
+            event.current_buffer.insert_text("\n")
+
+        remembered = FileHistory(str(history)) if history is not None else InMemoryHistory()
+        self._session: PromptSession[str] = PromptSession(history=remembered, key_bindings=keys)
+
+    def each(self, take: Callable[[str], bool], marker: Callable[[], str]) -> None:
+        """Give each line to ``take`` until it says False, or the input ends."""
+        while True:
+            try:
+                text = self._session.prompt(marker(), in_thread=_in_a_loop())
+            except KeyboardInterrupt:
+                continue
+            except EOFError:
+                return
+            if not take(text):
+                return
+
+
+def _in_a_loop() -> bool:
+    """Whether the caller runs an event loop, so that the prompt needs a thread for its own."""
+    with suppress(RuntimeError):
+        asyncio.get_running_loop()
+        return True
+    return False
+
+
+def _history(data_dir: Path | None) -> Path | None:
+    """Where prompts are kept, readable by their writer only: the data directory or XDG's state; None: nowhere."""
+    base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    path = (data_dir or Path(base) / "cc-orchestrator") / "history"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
+    except OSError:
+        return None
+    return path

@@ -1,0 +1,149 @@
+"""Figures for Prometheus: counters folded from the items that this node appends, gauges read at each scrape."""
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, Literal, TypeVar
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from orchestrator.core import facts
+from orchestrator.core.items import AgentTaskItem
+
+_Value = TypeVar("_Value")
+
+PREFIX: Final = "cc_orchestrator_"
+_REMEMBERED: Final = 10_000
+"""Calls and requests that were begun and have not ended; the oldest make room."""
+_CALL_BUCKETS_S: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
+"""From one tick of the game to the longest run that is usual."""
+_MODEL_BUCKETS_S: Final = (0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What is so at this moment, as the store and the hub say."""
+
+    computers_online: int
+    computers_known: int
+    tasks: Mapping[str, int]
+    """Tasks that have not ended, by status."""
+    requests_open: int
+
+
+@dataclass(frozen=True)
+class _Call:
+    tool: str
+    started: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure that is told. A counter's name ends with ``_total`` when it is told."""
+
+    name: str
+    kind: Literal["counter", "gauge", "histogram"]
+    meaning: str
+    labels: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = ()
+
+
+FIGURES: Final = (
+    Figure("computers_online", "gauge", "Computers that are connected now."),
+    Figure("computers_known", "gauge", "Computers that have a token."),
+    Figure("tasks", "gauge", "Tasks that have not ended, by status; Queued ones wait for a worker.", ("status",)),
+    Figure("requests_open", "gauge", "Requests that wait for a person's decision."),
+    Figure("items_appended", "counter", "Items that this node appended to journals, by kind.", ("kind",)),
+    Figure("tasks_ended", "counter", "Tasks that ended, by status.", ("status",)),
+    Figure("decisions", "counter", "Decisions of people on single calls, by action.", ("action",)),
+    Figure("calls", "counter", "Calls of tools that ended, by tool and outcome.", ("tool", "outcome")),
+    Figure("call_seconds", "histogram", "Seconds from a call's start to its outcome.", buckets=_CALL_BUCKETS_S),
+    Figure("model_replies", "counter", "Replies of the model, by how they ended.", ("done_reason",)),
+    Figure("model_tokens", "counter", "Tokens, as the model's server counted them: in or out.", ("direction",)),
+    Figure("model_seconds", "histogram", "Seconds from a request to the model's reply.", buckets=_MODEL_BUCKETS_S),
+)
+"""All of them; docs/settings.md is drawn from this."""
+
+
+class Metrics:
+    """The figures of one node, in a registry of their own."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self._calls: OrderedDict[str, _Call] = OrderedDict()
+        self._asked: OrderedDict[str, datetime] = OrderedDict()
+        self._counters: dict[str, Counter] = {}
+        self._gauges: dict[str, Gauge] = {}
+        self._histograms: dict[str, Histogram] = {}
+        for one in FIGURES:
+            name, of = PREFIX + one.name, self._registry
+            match one.kind:
+                case "counter":
+                    self._counters[one.name] = Counter(name, one.meaning, one.labels, registry=of)
+                case "gauge":
+                    self._gauges[one.name] = Gauge(name, one.meaning, one.labels, registry=of)
+                case "histogram":
+                    self._histograms[one.name] = Histogram(name, one.meaning, registry=of, buckets=one.buckets)
+
+    def observe(self, items: Sequence[AgentTaskItem]) -> None:
+        """Count items that were just appended."""
+        for item in items:
+            self._counters["items_appended"].labels(item.fact.kind).inc()
+            self._count(item)
+
+    def render(self, now: Snapshot) -> bytes:
+        """All figures in Prometheus' text format."""
+        self._gauges["computers_online"].set(now.computers_online)
+        self._gauges["computers_known"].set(now.computers_known)
+        self._gauges["requests_open"].set(now.requests_open)
+        for status, count in now.tasks.items():
+            self._gauges["tasks"].labels(status).set(count)
+        return generate_latest(self._registry)
+
+    def _count(self, item: AgentTaskItem) -> None:
+        match item.fact:
+            case facts.CallsProposed(calls=calls):
+                for call in calls:
+                    _remember(self._calls, call.call_id, _Call(call.tool))
+            case facts.ToolStarted(call_id=call_id):
+                known = self._calls.get(call_id, _Call("unknown"))
+                _remember(self._calls, call_id, _Call(known.tool, item.at))
+            case facts.ToolFinished(call_id=call_id, ok=ok):
+                self._call_ended(call_id, "ok" if ok else "failed", item.at)
+            case facts.ToolSettled(call_id=call_id, state=state, ok=ok):
+                finished = "ok" if ok else "failed"
+                self._call_ended(call_id, finished if state == "finished" else state, item.at)
+            case facts.ModelAsked():
+                _remember(self._asked, item.task_id, item.at)
+            case facts.ModelReplied(done_reason=done_reason, usage=usage):
+                self._replied(item, done_reason, usage)
+            case facts.DecisionRecorded(decisions=decisions):
+                for decision in decisions:
+                    self._counters["decisions"].labels(decision.action).inc()
+            case facts.TaskEnded(status=status):
+                self._counters["tasks_ended"].labels(status).inc()
+
+    def _call_ended(self, call_id: str, outcome: str, at: datetime) -> None:
+        # Kept when it has ended: a call that turned out void may run again under the same call id.
+        call = self._calls.get(call_id, _Call("unknown"))
+        self._counters["calls"].labels(call.tool, outcome).inc()
+        if call.started is not None:
+            self._histograms["call_seconds"].observe(max(0.0, (at - call.started).total_seconds()))
+            self._calls[call_id] = _Call(call.tool)
+
+    def _replied(self, item: AgentTaskItem, done_reason: str, usage: facts.Usage) -> None:
+        known = done_reason if done_reason in ("stop", "length", "aborted") else "other"
+        self._counters["model_replies"].labels(known).inc()
+        self._counters["model_tokens"].labels("in").inc(usage.input_tokens)
+        self._counters["model_tokens"].labels("out").inc(usage.output_tokens)
+        asked = self._asked.pop(item.task_id, None)
+        if asked is not None:
+            self._histograms["model_seconds"].observe(max(0.0, (item.at - asked).total_seconds()))
+
+
+def _remember(known: OrderedDict[str, _Value], key: str, value: _Value) -> None:
+    known[key] = value
+    known.move_to_end(key)
+    if len(known) > _REMEMBERED:
+        known.popitem(last=False)

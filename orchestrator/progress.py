@@ -1,0 +1,273 @@
+"""A task as it happens, on a screen: its transcript, and before each line what is already seen of it.
+
+Nothing is shown twice. An explanation that grew on the screen is finished by its item, and the
+output of a program that grew there is left out of the call's result, both only where the item says
+the very same; where it does not (a hint was lost, or the model began anew), the item's line is
+shown whole. Where text cannot grow (a pipe), explanations come with their items, and output in
+whole lines.
+"""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol, TextIO
+
+from orchestrator.client import Hint
+from orchestrator.core import facts
+from orchestrator.core.items import AgentTaskItem
+from orchestrator.core.transcript import Transcript
+from orchestrator.core.visible import block, one_line
+from orchestrator.rendering import Screen, elapsed
+
+_OUTPUT = "\nOutput:\n"
+"""Between what became of a run and what it printed, in the text of its result."""
+_TAIL = 60
+"""Characters of a growing answer that the status shows."""
+
+
+class View(Protocol):
+    """Where a followed task is shown."""
+
+    def item(self, item: AgentTaskItem) -> None:
+        """Show what is certain."""
+
+    def hint(self, hint: Hint) -> None:
+        """Show what is seen of it before."""
+
+    def note(self, text: str) -> None:
+        """Say something of our own."""
+
+    def tick(self) -> None:
+        """Nothing came for a moment: keep the clock running."""
+
+
+@dataclass
+class JsonLines:
+    """Each item as one line of JSON, as the events' door gives it out, hints as ``{"hint": …}``; notes beside it.
+
+    The lines are ASCII: nothing in them can move a cursor.
+    """
+
+    out: TextIO
+    beside: Callable[[str], None]
+
+    def item(self, item: AgentTaskItem) -> None:
+        self._write(json.dumps(item.model_dump(mode="json", by_alias=True)))
+
+    def hint(self, hint: Hint) -> None:
+        self._write(json.dumps({"hint": hint.kind, **hint.data}))
+
+    def note(self, text: str) -> None:
+        self.beside(text)
+
+    def tick(self) -> None:
+        pass
+
+    def _write(self, line: str) -> None:
+        self.out.write(line + "\n")
+        self.out.flush()
+
+
+@dataclass
+class _Shown:
+    """The output of one call as far as it was shown."""
+
+    text: str = ""
+    offset: int = -1
+    """Of the last part."""
+    next_offset: int = 0
+    """Where the next part begins, when nothing is missed and every byte was text."""
+    whole: bool = True
+    """No part of it was missed so far."""
+    fresh: bool = True
+    """Whether the next part begins a line."""
+    unfinished: str = ""
+    """The line that is not whole yet, where text cannot grow."""
+
+
+@dataclass
+class Progress:
+    """Shows one task on a screen."""
+
+    screen: Screen
+    _transcript: Transcript = field(default_factory=Transcript)
+    _step: int = 0
+    """Replies so far."""
+    _asked: int = 0
+    """The step that is shown: the one whose reply was asked for last."""
+    _max_steps: int = 0
+    _tokens: int = 0
+    _doing: str = "waiting in the queue"
+    _answer: str = ""
+    """The end of the answer that is being written."""
+    _began: datetime | None = None
+    _live_since: float = field(default_factory=time.monotonic)
+    _lag_s: float = 0.0
+    _announced: int = 0
+    """The last step whose heading was shown before its item."""
+    _explained: str = ""
+    """The explanation of the present step, as far as it was shown."""
+    _early: int = 0
+    """A step whose first hints came before the items of the step before, so that all its hints are left out."""
+    _outputs: dict[str, _Shown] = field(default_factory=dict)
+    _printing: str | None = None
+    """The call whose output stands last on the screen."""
+    _tools: dict[str, str] = field(default_factory=dict)
+    _ended: bool = False
+
+    # -- items ---------------------------------------------------------------------------
+
+    def item(self, item: AgentTaskItem) -> None:
+        """Show the lines that an item adds, without what was shown of them."""
+        lines = self._transcript.lines(item)
+        self._note_state(item)
+        match item.fact:
+            case facts.ModelReplied() if self._announced == self._step:
+                lines = []
+            case facts.CallsProposed() | facts.TaskEnded() if item.fact.explanation:
+                lines = self._finish_explanation(item.fact.explanation, lines)
+            case facts.ToolFinished() | facts.ToolSettled():
+                lines = [self._without_output(item.fact.call_id, item.fact.text, line) for line in lines]
+            case facts.ModelAsked():
+                self._explained = ""
+        for line in lines:
+            self.screen.line(block(line))
+            self._printing = None
+        self.tick()
+
+    def _finish_explanation(self, explanation: str, lines: list[str]) -> list[str]:
+        shown, self._explained = self._explained, ""
+        if not shown:
+            return lines
+        if not explanation.startswith(shown):
+            if explanation.strip() != shown.strip():
+                self.screen.part(" …")
+                return lines
+            shown = explanation
+        self.screen.part(block(explanation[len(shown) :]))
+        self.screen.end_part()
+        return lines[1:]
+
+    def _without_output(self, call_id: str, text: str, line: str) -> str:
+        shown = self._outputs.pop(call_id, None)
+        if shown is None:
+            return line
+        if shown.unfinished:
+            self._print(shown, "\n")
+        self.screen.end_part()
+        said, marker, output = text.partition(_OUTPUT)
+        printed = shown.text.rstrip()
+        if not (marker and shown.whole and printed and output.startswith(printed)):
+            return line
+        rest = output[len(printed) :].strip("\n")
+        return line.replace(text, f"{said} Its output is above." + (f"\n{rest}" if rest.strip() else ""))
+
+    def _note_state(self, item: AgentTaskItem) -> None:
+        match item.fact:
+            case facts.TaskSubmitted():
+                self._max_steps = item.fact.max_steps
+                self._began = item.at
+            case facts.ModelAsked():
+                self._doing, self._answer = "the model thinks", ""
+                self._asked = self._step + 1
+            case facts.ModelReplied():
+                self._step += 1
+                self._tokens += item.fact.usage.input_tokens + item.fact.usage.output_tokens
+                self._doing, self._answer = "looking at its reply", ""
+            case facts.CallsProposed():
+                self._tools.update((call.call_id, _named(call)) for call in item.fact.calls)
+                self._doing = "checking what it wants to do"
+            case facts.ReviewRequested():
+                self._doing = "waiting for a person to decide"
+            case facts.QuestionAsked():
+                self._doing = "waiting for an answer"
+            case facts.ToolStarted():
+                self._doing = f"running {self._tools.get(item.fact.call_id, 'a call')}"
+            case facts.DecisionRecorded() | facts.QuestionAnswered() | facts.ToolFinished() | facts.ToolSettled():
+                self._doing = "going on"
+            case facts.CancelRequested():
+                self._doing = "stopping"
+            case facts.TaskEnded():
+                self._ended = True
+        self._lag_s = (item.at - self._began).total_seconds() if self._began else 0.0
+        self._live_since = time.monotonic()
+
+    # -- hints ---------------------------------------------------------------------------
+
+    def hint(self, hint: Hint) -> None:
+        """Show what a hint adds, where a screen shows what is not certain yet."""
+        text, step = str(hint.data.get("text", "")), hint.data.get("step")
+        if isinstance(step, int) and step > self._step + 1:
+            self._early = step
+        present = step == self._step + 1 and step != self._early
+        match hint.kind:
+            case "explanation" if present and self.screen.grows:
+                self._explain(text)
+            case "message" if present:
+                self._doing, self._answer = "answering", (self._answer + text)[-_TAIL:]
+            case "model_text":
+                self._doing = "the model writes"
+            case "output":
+                self._output(str(hint.data.get("call_id", "")), hint.data.get("offset"), text)
+        self.tick()
+
+    def _explain(self, text: str) -> None:
+        step = self._step + 1
+        if self._announced < step:
+            self._announced = step
+            self.screen.line(f"[STEP {step}]")
+        if not self._explained:
+            self.screen.end_part()
+            self.screen.part("[EXPLANATION] ")
+        self._explained += text
+        self._doing = "the model explains"
+        self.screen.part(block(text))
+
+    def _output(self, call_id: str, offset: Any, text: str) -> None:
+        shown = self._outputs.setdefault(call_id, _Shown())
+        if not isinstance(offset, int) or not text or offset <= shown.offset:
+            return
+        if self._printing != call_id:
+            self.screen.line(f"[OUTPUT] {one_line(self._tools.get(call_id, call_id))}")
+            self._printing, shown.fresh = call_id, True
+        missed = offset - shown.next_offset
+        shown.whole = shown.whole and missed == 0
+        shown.text += text
+        shown.offset, shown.next_offset = offset, offset + len(text.encode("utf-8", "surrogatepass"))
+        self._print(shown, f"[… {missed} bytes not shown …]\n{text}" if missed > 0 else text)
+
+    def _print(self, shown: _Shown, text: str) -> None:
+        if self.screen.grows:
+            indented = ("    " if shown.fresh else "") + block(text)
+            shown.fresh = text.endswith("\n")
+            self.screen.part(indented.removesuffix("    ") if shown.fresh else indented)
+            return
+        *whole, shown.unfinished = (shown.unfinished + text).split("\n")
+        for line in whole:
+            self.screen.line(f"    {block(line)}")
+
+    # -- our own words -------------------------------------------------------------------
+
+    def note(self, text: str) -> None:
+        """Say something that is not of the task's log."""
+        self.screen.line(text)
+        self._printing = None
+
+    def tick(self) -> None:
+        """Draw the status anew."""
+        self.screen.status("" if self._ended else self.status())
+
+    def status(self) -> str:
+        """Phase, step, tokens and time, and the end of what is being answered."""
+        seconds = self._lag_s + time.monotonic() - self._live_since
+        tokens = f", {self._tokens} tokens" if self._tokens else ""
+        step = f"step {self._asked} of {self._max_steps}" if self._asked else "not begun"
+        answer = f" …{one_line(self._answer)}" if self._answer else ""
+        return f"{self._doing} ({step}{tokens}, {elapsed(seconds)}){answer}"
+
+
+def _named(call: facts.ToolCall) -> str:
+    where = f" on {one_line(call.computer)}" if call.computer else ""
+    return f"{one_line(call.tool)}{where}"

@@ -1,0 +1,32 @@
+"""The ``cc_*`` tools: what they do on a computer, and what a reviewer is shown before."""
+
+from orchestrator.tools.computer.changing import cc_delete, cc_edit, cc_mkdir, cc_move, cc_write
+from orchestrator.tools.computer.looking import cc_find, cc_list, cc_read
+from orchestrator.tools.computer.observing import (
+    observe_delete,
+    observe_edit,
+    observe_mkdir,
+    observe_move,
+    observe_write,
+)
+from orchestrator.tools.computer.programs import cc_run_program, cc_shell, observe_run, observe_shell
+
+__all__ = [
+    "cc_delete",
+    "cc_edit",
+    "cc_find",
+    "cc_list",
+    "cc_mkdir",
+    "cc_move",
+    "cc_read",
+    "cc_run_program",
+    "cc_shell",
+    "cc_write",
+    "observe_delete",
+    "observe_edit",
+    "observe_mkdir",
+    "observe_move",
+    "observe_run",
+    "observe_shell",
+    "observe_write",
+]

@@ -1,0 +1,134 @@
+"""What is in a place that a call would change, and its bytes put where an undo finds them.
+
+The bytes that are kept are the very ones that the shown hash is taken over, or nothing goes on:
+a computer is in use while somebody looks at it, so what was read is compared with what the stat
+said, and looked at again where they differ.
+"""
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from orchestrator.core.errors import ComputerFailed, ToolFailed
+from orchestrator.core.wire import MAX_WHOLE_BYTES, sha256_hex
+from orchestrator.tools.computer.asking import READ_WAIT_S, ask, channel_of, sentence
+from orchestrator.tools.deps import ABSENT, CCAgentDeps
+from orchestrator.tools.text import shown_name
+
+MAX_KEPT_BYTES: Final = MAX_WHOLE_BYTES
+"""Of a directory and all that is in it."""
+MAX_KEPT_FILES: Final = 500
+"""Each is a command of its own: some 25 s of looking."""
+_LOOKS: Final = 3
+"""Looks at a place that changes meanwhile."""
+
+Kind = Literal["file", "directory", "absent"]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is in a place."""
+
+    kind: Kind
+    sha256: str = ABSENT
+    size: int = 0
+    """Bytes; of a directory those of all files in it, where they were read."""
+    read_only: bool = False
+    entries: tuple[str, ...] = ()
+    """Of a directory: what is below it, directories with a slash."""
+
+
+class _Changed(Exception):
+    """What was read is not what the stat said."""
+
+
+async def look(deps: CCAgentDeps, name: str, shown: str) -> Found:
+    """What is in a place, without keeping it. Raises ToolFailed."""
+    return (await _stat(deps, name, shown))[0]
+
+
+async def look_and_keep(deps: CCAgentDeps, name: str, shown: str) -> Found:
+    """What is in a place, its bytes kept by the hash (``deps.keep`` None: only looked at).
+
+    Raises ToolFailed when it is too large to keep, or changes while it is looked at.
+    """
+    for _ in range(_LOOKS):
+        found, manifest = await _stat(deps, name, shown)
+        if deps.keep is None or found.kind == "absent":
+            return found
+        try:
+            if found.kind == "file":
+                await _keep_file(deps, name.encode().decode("latin-1"), found.sha256, shown)
+                return found
+            return await _keep_directory(deps, name, found, manifest, shown)
+        except _Changed:
+            continue
+    raise ToolFailed(f"{shown} changes while it is looked at.", remedy="Try again when nothing writes there.")
+
+
+async def _stat(deps: CCAgentDeps, name: str, shown: str) -> tuple[Found, bytes]:
+    result = await ask(deps, "fs_stat", {"path": name}, shown, wait_s=READ_WAIT_S)
+    kind = result.data.get("kind")
+    read_only = bool(result.data.get("read_only", False))
+    sha256, size = str(result.data.get("sha256", ABSENT)), int(result.data.get("size", 0))
+    if kind == "file":
+        return Found("file", sha256, size, read_only), b""
+    if kind == "directory":
+        entries = tuple(f"{shown_name(path)}{'/' if sha == '-' else ''}" for path, sha in _lines(result.body, shown))
+        return Found("directory", sha256, 0, read_only, entries), result.body
+    return Found("absent", read_only=read_only), b""
+
+
+async def _keep_file(deps: CCAgentDeps, wire_path: str, sha256: str, shown: str) -> int:
+    """Keep a file's bytes; how many they are. Raises _Changed unless they have this hash."""
+    channel = channel_of(deps)
+    if channel is None or deps.keep is None:
+        return 0
+    try:
+        # The path comes from the computer byte for byte; call_cc_command would encode it once more.
+        data = (await channel.call("fs_read", {"path": wire_path}, None, READ_WAIT_S)).body
+    except ComputerFailed as error:
+        if error.reason in ("not_found", "is_directory"):
+            raise _Changed from error
+        raise ToolFailed(sentence(error, shown)) from error
+    if sha256_hex(data) != sha256:
+        raise _Changed
+    await deps.keep(data)
+    return len(data)
+
+
+async def _keep_directory(deps: CCAgentDeps, name: str, found: Found, manifest: bytes, shown: str) -> Found:
+    if sha256_hex(manifest) != found.sha256:
+        if not manifest:
+            raise ToolFailed(
+                f"The client on this computer is too old to tell what is in {shown}.",
+                remedy="Its user can update it; delete single files until then.",
+            )
+        raise _Changed
+    files = {sha: path for path, sha in _lines(manifest, shown) if sha != "-"}
+    if len(files) > MAX_KEPT_FILES:
+        raise _too_large(shown, f"{len(files)} different files, and at most {MAX_KEPT_FILES} are kept for an undo")
+    parent = name.encode().decode("latin-1")
+    sizes: dict[str, int] = {}
+    for sha, path in files.items():
+        sizes[sha] = await _keep_file(deps, f"{parent}/{path}", sha, shown)
+        if sum(sizes.values()) > MAX_KEPT_BYTES:
+            raise _too_large(shown, f"more than the {MAX_KEPT_BYTES} bytes that are kept for an undo")
+    if deps.keep is not None:
+        await deps.keep(manifest)
+    size = sum(sizes.get(sha, 0) for _, sha in _lines(manifest, shown))
+    return Found("directory", found.sha256, size, found.read_only, found.entries)
+
+
+def _lines(manifest: bytes, shown: str) -> list[tuple[str, str]]:
+    """(path as a byte string, sha256 or ``-``) of each entry. Raises ToolFailed when it is something else."""
+    lines = []
+    for line in manifest.decode("latin-1").split("\n")[:-1]:
+        parts = line.split("\0")
+        if len(parts) != 3:
+            raise ToolFailed(f"What the computer says of {shown} cannot be read.")
+        lines.append((parts[0], parts[2]))
+    return lines
+
+
+def _too_large(shown: str, why: str) -> ToolFailed:
+    return ToolFailed(f"{shown} is too large to keep for undo: it has {why}.", remedy="Do it in smaller parts.")

@@ -1,0 +1,105 @@
+"""The ``cc_*`` tools that only look: a file, a directory, a search."""
+
+import json
+from typing import Any, Final
+
+from orchestrator.core.errors import ToolFailed
+from orchestrator.core.paths import MAX_PATH_BYTES, canonical_path
+from orchestrator.ports import CallResult
+from orchestrator.tools.computer.asking import READ_WAIT_S, ask
+from orchestrator.tools.deps import CCAgentDeps
+from orchestrator.tools.stub import StubComputer
+from orchestrator.tools.text import (
+    MAX_RESULT_CHARS,
+    capped,
+    capped_lines,
+    decode_text,
+    shown_name,
+    shown_part,
+    text_lines,
+)
+
+_MAX_FOUND: Final = 1000
+"""The most that a computer answers: /rom alone has some 300 files, and what is cut cannot be put behind."""
+
+
+async def cc_read(deps: CCAgentDeps, *, path: str, start_line: int | None = None, max_lines: int | None = None) -> str:
+    """The text of a file on the computer, or some of its lines."""
+    name = canonical_path(path)
+    if deps.mode == "stub" and StubComputer(deps.file_cache).kind(name) == "absent":
+        deps.file_cache[name] = f"-- Stub content for {path}\n"
+    text = decode_text((await ask(deps, "fs_read", {"path": name}, path, wait_s=READ_WAIT_S)).body)
+    if start_line is None and max_lines is None:
+        return capped_lines(text)
+    lines = text_lines(text)
+    start = start_line or 1
+    if start > max(len(lines), 1):
+        raise ToolFailed(f"{path} has only {len(lines)} lines.", remedy="Give a lower start_line.")
+    wanted = lines[start - 1 :] if max_lines is None else lines[start - 1 : start - 1 + max_lines]
+    if not wanted:
+        return "[the file is empty]"
+    return f"[lines {start}-{start - 1 + len(wanted)} of {len(lines)}]\n{capped_lines(''.join(wanted), start)}"
+
+
+async def cc_list(deps: CCAgentDeps, *, path: str) -> str:
+    """The entries of a directory on the computer, one a line."""
+    result = await ask(deps, "fs_list", {"path": canonical_path(path)}, path, wait_s=READ_WAIT_S)
+    return capped("\n".join(_entry(one, one["name"]) for one in _entries(result, "name"))) or "(empty)"
+
+
+async def cc_find(deps: CCAgentDeps, *, pattern: str = "**", contains: str = "") -> str:
+    """The files and directories that a glob from the root matches, with the lines that hold a text."""
+    glob = pattern.replace("\\", "/").strip("/") or "**"
+    for what, value in (("pattern", glob), ("text to find", contains)):
+        if len(value.encode()) > MAX_PATH_BYTES:
+            raise ToolFailed(f"The {what} has more than {MAX_PATH_BYTES} bytes.", remedy="Give a shorter one.")
+    params = {"path": "", "pattern": glob, "max": _MAX_FOUND}
+    if contains:
+        params["contains"] = contains
+    result = await ask(deps, "fs_find", params, pattern, wait_s=READ_WAIT_S)
+    # What the player wrote comes first: the game's own programs are many, and the same everywhere.
+    found = sorted(_entries(result, "path"), key=lambda one: one["path"].startswith("rom/"))
+    count = max(int(result.data.get("count", 0)), len(found))
+    blocks = [_found(one) for one in found]
+    shown = _how_many_fit(blocks)
+    if shown == count:
+        head = "[1 match]" if count == 1 else f"[{count} matches]"
+    else:
+        head = f"[{count} matches, {shown} of them shown: give a narrower pattern to see the others]"
+    return "\n".join([head, *blocks[:shown]])
+
+
+def _found(one: dict[str, Any]) -> str:
+    lines = [f"  {line['line']}: {shown_part(line['text']).rstrip()}" for line in one.get("lines", ())]
+    return "\n".join([_entry(one, one["path"]), *lines])
+
+
+def _how_many_fit(blocks: list[str]) -> int:
+    room = MAX_RESULT_CHARS
+    for number, block in enumerate(blocks):
+        room -= len(block) + 1
+        if room < 0:
+            return number
+    return len(blocks)
+
+
+def _entry(one: dict[str, Any], name: str) -> str:
+    return f"{shown_name(name)}/" if one["dir"] else f"{shown_name(name)}  {one['size']}"
+
+
+def _entries(result: CallResult, key: str) -> list[dict[str, Any]]:
+    """The entries of a listing. Raises ToolFailed when the computer sent something else."""
+    try:
+        listed: list[dict[str, Any]] = list(json.loads(result.body or b"[]", strict=False))
+        for one in listed:
+            _check(one, key)
+    except (ValueError, TypeError, KeyError) as error:
+        raise ToolFailed("The listing that the computer sent cannot be read.") from error
+    return listed
+
+
+def _check(one: dict[str, Any], key: str) -> None:
+    texts = [one[key], *(line["text"] for line in one.get("lines", ()))]
+    numbers = [one["size"], one["dir"], *(line["line"] for line in one.get("lines", ()))]
+    if not all(isinstance(text, str) for text in texts) or not all(isinstance(number, int) for number in numbers):
+        raise TypeError(key)

@@ -1,0 +1,115 @@
+"""The ``cc_*`` tools that run a program: the very bytes that were shown, and what they printed."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from orchestrator.core.errors import ComputerFailed, ToolFailed
+from orchestrator.core.facts import Observed
+from orchestrator.core.paths import canonical_path
+from orchestrator.tools.computer.asking import channel_of, sentence
+from orchestrator.tools.deps import ABSENT, CCAgentDeps, call_cc_command
+from orchestrator.tools.text import capped, decode_text, wire_word
+
+RUN_TIMEOUT_S: Final = 60
+"""How long a program may run: long enough for a turtle's errand, short enough to wait for."""
+_ANSWER_GRACE_S: Final = 30.0
+"""Lag and the client's three tries to terminate, on top of the program's own time."""
+
+
+async def cc_run_program(deps: CCAgentDeps, *, path: str, args: Sequence[str] = ()) -> str:
+    """Run a program on the computer, the very bytes that were expected, and see its output."""
+    if deps.mode == "stub":
+        return f"Program {path} executed successfully.\nOutput:\n[stub: the program was not run]"
+    program, sha256 = await _program(deps, "/" + canonical_path(path), path)
+    params = {"path": program, "if_hash": sha256, "timeout_s": _timeout_s(deps)}
+    result = await _run(deps, "run_program", params, list(args), f"Program {path}")
+    return f"Program {path} executed successfully.\nOutput:\n{result}"
+
+
+async def cc_shell(deps: CCAgentDeps, *, command: str) -> str:
+    """Run one command line of the computer's shell and see its output."""
+    if deps.mode == "stub":
+        return f"Command {command} executed successfully.\nOutput:\n[stub: the command was not run]"
+    words = split_command(command)
+    program, sha256 = await _program(deps, words[0], words[0])
+    params = {"path": program, "if_hash": sha256, "timeout_s": _timeout_s(deps)}
+    result = await _run(deps, "shell", params, words, f"Command {command}")
+    return f"Command {command} executed successfully.\nOutput:\n{result}"
+
+
+async def observe_run(deps: CCAgentDeps, *, path: str, args: Sequence[str] = ()) -> Observed:
+    """The program as the computer resolves it, and the hash of its bytes."""
+    del args
+    return await _observe_program(deps, "/" + canonical_path(path))
+
+
+async def observe_shell(deps: CCAgentDeps, *, command: str) -> Observed:
+    """The program that the first word resolves to, and the hash of its bytes."""
+    return await _observe_program(deps, split_command(command)[0])
+
+
+def split_command(command: str) -> list[str]:
+    """The words of a command line as the CC shell splits them: on blanks, and ``"`` groups.
+
+    Raises ToolFailed for an empty line.
+    """
+    words: list[str] = []
+    for number, part in enumerate((command + " ").split('"')):
+        if number % 2:
+            words.append(part)
+        else:
+            words.extend(part.split())
+    if not words:
+        raise ToolFailed("The command is empty.")
+    return words
+
+
+# -- inside ------------------------------------------------------------------------------
+
+
+def _timeout_s(deps: CCAgentDeps) -> int:
+    """Whole seconds, as the wire has no others; at least one."""
+    return RUN_TIMEOUT_S if deps.timeout_s is None else max(1, int(deps.timeout_s))
+
+
+async def _observe_program(deps: CCAgentDeps, name: str) -> Observed:
+    if deps.mode == "stub":
+        return Observed(state={name: ABSENT}, program=name, note="Stub mode: nothing is run.")
+    try:
+        stat = (await call_cc_command(channel_of(deps), "fs_stat", {"command": name})).data
+    except ComputerFailed as error:
+        if error.reason != "not_found":
+            raise ToolFailed(sentence(error, name)) from error
+        stat = {}
+    if stat.get("kind") != "file":
+        return Observed(state={canonical_path(name): ABSENT}, note=f"The computer finds no program {name} now.")
+    program = str(stat["path"])
+    note = f"Only the {stat.get('size', 0)} bytes of {program} are bound; what it loads by require or dofile is not."
+    return Observed(state={program: str(stat["sha256"])}, program=program, note=note)
+
+
+async def _run(deps: CCAgentDeps, method: str, params: Mapping[str, Any], words: list[str], what: str) -> str:
+    body = json.dumps([wire_word(word) for word in words]).encode()
+    try:
+        result = await call_cc_command(channel_of(deps), method, params, body, params["timeout_s"] + _ANSWER_GRACE_S)
+    except ComputerFailed as error:
+        if error.reason == "stale":
+            raise
+        output = capped(decode_text(error.body))
+        shown = f"\nOutput:\n{output}" if output else ""
+        raise ToolFailed(f"{what} failed ({error.reason}): {error.message}{shown}") from error
+    cut = result.data.get("cut") or 0
+    note = f"\n[{cut} bytes of output were left out on the computer]" if cut else ""
+    return capped(decode_text(result.body)) + note
+
+
+async def _program(deps: CCAgentDeps, command: str, shown: str) -> tuple[str, str]:
+    if deps.expected is not None:
+        program, sha256 = next(iter(deps.expected.items()), ("", ABSENT))
+    else:
+        observed = await _observe_program(deps, command)
+        program, sha256 = next(iter(observed.state.items()))
+    if sha256 == ABSENT:
+        raise ToolFailed(f"The computer finds no program {shown}.", remedy="Write it first, or list the directory.")
+    return program, sha256

@@ -1,0 +1,159 @@
+"""Server-sent events of one task: every item of its journal, and between them hints of what is being written.
+
+Theory. An item has an id (its version) and is never left out: the journal is read no faster than the
+reader takes it. A hint has no id, is told to whoever listens in that moment, and is dropped, oldest
+first, when the reader is slow. Both leave in the order in which they came.
+"""
+
+import asyncio
+import contextlib
+import json
+import logging
+from collections import deque
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from orchestrator.core.facts import TaskId
+from orchestrator.core.items import AgentTaskItem
+from orchestrator.tasks import TaskService
+
+logger = logging.getLogger(__name__)
+
+HINTS: Final = frozenset({"model_text", "explanation", "message", "output"})
+"""The kinds of hints that are passed on."""
+KEEP_ALIVE_S: Final = 15.0
+"""A comment this often keeps proxies from hanging up; the usual limit is 60 s."""
+MAX_HINTS: Final = 256
+MAX_HINT_BYTES: Final = 1024 * 1024
+"""What waits for one slow reader at most."""
+_MAX_ITEMS: Final = 16
+"""Items read ahead of the reader."""
+
+
+@dataclass(frozen=True)
+class _Event:
+    data: bytes
+    hint: bool
+
+
+@dataclass
+class Feed:
+    """What one reader has not yet taken."""
+
+    _events: deque[_Event] = field(default_factory=deque)
+    _hints: int = 0
+    _hint_bytes: int = 0
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _room: asyncio.Event = field(default_factory=asyncio.Event)
+    _over: bool = False
+
+    def hint(self, payload: Mapping[str, Any]) -> None:
+        """Take a hint from the bus; the oldest make room for it."""
+        kind = payload.get("kind")
+        if kind not in HINTS or self._over:
+            return
+        data = json.dumps({key: value for key, value in payload.items() if key != "kind"})
+        self._put(_Event(f"event: {kind}\ndata: {data}\n\n".encode(), hint=True))
+        while self._hints > MAX_HINTS or self._hint_bytes > MAX_HINT_BYTES:
+            self._drop_oldest()
+
+    async def item(self, item: AgentTaskItem) -> None:
+        """Take an item, once the reader has room for it."""
+        while len(self._events) - self._hints >= _MAX_ITEMS:
+            self._room.clear()
+            await self._room.wait()
+        data = item.model_dump_json(by_alias=True)
+        self._put(_Event(f"id: {item.version}\nevent: {item.fact.kind}\ndata: {data}\n\n".encode(), hint=False))
+
+    def end(self) -> None:
+        """Nothing more comes; what is here is still given out."""
+        self._over = True
+        self._changed.set()
+
+    async def next(self, wait_s: float) -> bytes | None:
+        """The next event; a comment when none came in ``wait_s`` seconds, None when it is over."""
+        if not self._events and not self._over:
+            self._changed.clear()
+            try:
+                async with asyncio.timeout(wait_s):
+                    await self._changed.wait()
+            except TimeoutError:
+                return b": still here\n\n"
+        if not self._events:
+            return None
+        event = self._events.popleft()
+        self._count(event, -1)
+        self._room.set()
+        return event.data
+
+    def _put(self, event: _Event) -> None:
+        self._events.append(event)
+        self._count(event, 1)
+        self._changed.set()
+
+    def _count(self, event: _Event, change: int) -> None:
+        if event.hint:
+            self._hints += change
+            self._hint_bytes += change * len(event.data)
+
+    def _drop_oldest(self) -> None:
+        oldest = next(one for one in self._events if one.hint)
+        self._events.remove(oldest)
+        self._count(oldest, -1)
+
+
+async def follow(
+    service: TaskService, task_id: TaskId, after: int, *, hints: bool, closing: asyncio.Event
+) -> AsyncGenerator[bytes, None]:
+    """The task's events after a version until it has ended, or the orchestrator closes."""
+    feed = Feed()
+    parts = [asyncio.create_task(_read(service, task_id, after, feed)), asyncio.create_task(_close(feed, closing))]
+    unsubscribe = service.bus.subscribe(f"stream.{task_id}", feed.hint) if hints else _nothing
+    try:
+        yield b": watching\n\n"
+        while (event := await feed.next(KEEP_ALIVE_S)) is not None:
+            yield event
+    finally:
+        unsubscribe()
+        for part in parts:
+            part.cancel()
+        for result in await asyncio.gather(*parts, return_exceptions=True):
+            if isinstance(result, Exception):
+                logger.error("the events of task %s ended too early", task_id, exc_info=result)
+
+
+async def _read(service: TaskService, task_id: TaskId, after: int, feed: Feed) -> None:
+    watching = cast("AsyncGenerator[AgentTaskItem, None]", service.watch(task_id, after))
+    try:
+        async with contextlib.aclosing(watching):
+            async for item in watching:
+                await feed.item(item)
+    finally:
+        feed.end()
+
+
+async def _close(feed: Feed, closing: asyncio.Event) -> None:
+    await closing.wait()
+    feed.end()
+
+
+def _nothing() -> None:
+    """Ends a subscription that was never made."""
+
+
+class EventStream(StreamingResponse):
+    """A stream whose source is closed with it, also when the reader goes away in the middle."""
+
+    def __init__(self, events: AsyncGenerator[bytes, None]) -> None:
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        super().__init__(events, media_type="text/event-stream", headers=headers)
+        self._events = events
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it all."""
+        async with contextlib.aclosing(self._events):
+            await super().__call__(scope, receive, send)

@@ -1,0 +1,147 @@
+"""Pairing: a code that a person types into a computer, and that becomes the computer's token, once.
+
+Theory. A code is 40 bits, lives for 15 minutes and works once; of it only a hash is kept, as a token
+row of the kind ``pairing``. Using it up is revoking that row: of two who try, one is told 1. Guessing
+is bounded by the number of wrong codes that one address may send in a minute.
+"""
+
+import asyncio
+import hashlib
+import secrets
+from collections import deque
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+
+from orchestrator.core.errors import OrchestratorError, Unauthenticated
+from orchestrator.ports import Store, TokenRow
+from orchestrator.web.auth import check_name, issue_token
+
+CODE_LIFE: Final = timedelta(minutes=15)
+WRONG_CODES: Final = 10
+"""Wrong codes that one address may send in ``WRONG_WITHIN_S``."""
+WRONG_WITHIN_S: Final = 60.0
+_PEERS: Final = 10_000
+"""Addresses that are remembered; the one that was wrong longest ago makes room."""
+_ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+"""32 signs without I, L, O and U, so that no two look alike."""
+_LOOKS_LIKE: Final = str.maketrans("OIL", "011")
+
+
+class TooManyTries(OrchestratorError):
+    """An address sent too many wrong codes."""
+
+    code = "too_many_tries"
+    http_status = 429
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """A new code."""
+
+    code: str
+    expires_at: datetime
+
+
+@dataclass(frozen=True)
+class Paired:
+    """What a code became."""
+
+    computer: str
+    token: str
+    label: str
+    """The label that the computer gets if it has none; empty: none."""
+    replaced: bool
+    """Whether another computer may have had this name until now."""
+
+
+@dataclass
+class _Tries:
+    """Wrong codes by address, in a sliding minute."""
+
+    wrong: dict[str, deque[float]] = field(default_factory=dict)
+
+    def take(self, peer: str, now: float) -> None:
+        """Count a try as wrong until it is known better. Raises TooManyTries when there are none left."""
+        times = self.wrong.pop(peer, deque())
+        while times and now - times[0] >= WRONG_WITHIN_S:
+            times.popleft()
+        self.wrong[peer] = times
+        if len(self.wrong) > _PEERS:
+            del self.wrong[next(iter(self.wrong))]
+        if len(times) >= WRONG_CODES:
+            raise TooManyTries(
+                f"{WRONG_CODES} wrong codes came from this address within a minute.",
+                remedy="Wait a minute, then type the code again or make a new one.",
+            )
+        times.append(now)
+
+    def give_back(self, peer: str, now: float) -> None:
+        """The code was right."""
+        if now in self.wrong.get(peer, ()):
+            self.wrong[peer].remove(now)
+
+
+class Pairings:
+    """Makes codes and turns each into a computer's token once."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._tries = _Tries()
+        self._naming = asyncio.Lock()
+        """Two computers that pair at once are named one after the other."""
+
+    async def make(self, computer: str, label: str, at: datetime) -> Pairing:
+        """A new code; ``computer`` empty: it will be named by its id. Raises InvalidRequest."""
+        if computer:
+            check_name(computer)
+        code = "".join(secrets.choice(_ALPHABET) for _ in range(8))
+        await self._store.add_token(
+            TokenRow(
+                token_hash=_hash(code),
+                kind="pairing",
+                name="p-" + secrets.token_hex(8),
+                roles=(computer, label),
+                created_at=at,
+            )
+        )
+        return Pairing(f"{code[:4]}-{code[4:]}", at + CODE_LIFE)
+
+    async def use(self, code: str, *, computer_id: int, peer: str, at: datetime) -> Paired:
+        """The token of a code. Raises Unauthenticated, TooManyTries."""
+        now = asyncio.get_running_loop().time()
+        self._tries.take(peer, now)
+        row = await self._store.find_token(_hash(_read(code)))
+        if row is None or row.kind != "pairing" or not await self._use_up(row, at):
+            raise Unauthenticated(
+                "This pairing code is not known, was used, or is older than 15 minutes.",
+                remedy="Make a new one with `cc-orchestrator pair` and type its line here.",
+            )
+        self._tries.give_back(peer, now)
+        name, label = row.roles
+        async with self._naming:
+            replaced = bool(name) and await self._store.revoke_tokens("computer", name) > 0
+            computer = name or await self._free_name(computer_id)
+            token = await issue_token(self._store, kind="computer", name=computer, roles=(), at=at)
+        return Paired(computer, token, label, replaced)
+
+    async def _use_up(self, row: TokenRow, at: datetime) -> bool:
+        fresh = row.created_at is not None and at - row.created_at < CODE_LIFE
+        return not row.revoked and fresh and await self._store.revoke_tokens("pairing", row.name) == 1
+
+    async def _free_name(self, computer_id: int) -> str:
+        """The id, or the id and a number, that no computer has a token for."""
+        rows = await self._store.list_tokens()
+        taken = {row.name for row in rows if row.kind == "computer" and not row.revoked}
+        names = (str(computer_id) if n == 1 else f"{computer_id}-{n}" for n in range(1, len(taken) + 2))
+        return next(name for name in names if name not in taken)
+
+
+def _read(typed: str) -> str:
+    """A code as typed: letter case, blanks and dashes do not matter, nor do signs that look alike."""
+    return "".join(typed.upper().split()).replace("-", "").translate(_LOOKS_LIKE)
+
+
+def _hash(code: str) -> str:
+    # Marked, so that a code is never the hash of a bearer token.
+    return hashlib.sha256(f"pairing {code}".encode()).hexdigest()

@@ -1,0 +1,47 @@
+"""The doors to tokens and computers: who may come in, and who is there."""
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from orchestrator.ports import Computers
+from orchestrator.web.auth import issue_token, must_have
+from orchestrator.web.base import Room
+from orchestrator.web.forms import TokenBody, computer_form
+from orchestrator.web.reading import read_body
+
+
+class PeopleDoors(Room):
+    """``/v1/computers`` and ``/v1/tokens``."""
+
+    computers: Computers
+
+    async def list_computers(self, request: Request) -> Response:
+        """``GET /v1/computers``: all that have a token, connected or not."""
+        await self.who(request)
+        return JSONResponse(
+            {"computers": [computer_form(self.computers, name) for name in await self.computer_names()]}
+        )
+
+    async def add_token(self, request: Request) -> Response:
+        """``POST /v1/tokens``: shown once, kept as a hash."""
+        must_have(await self.who(request), "admin")
+        body = await read_body(request, TokenBody)
+        token = await issue_token(
+            self.service.store, kind=body.kind, name=body.name, roles=body.roles, at=self.service.clock.now()
+        )
+        return JSONResponse({"kind": body.kind, "name": body.name, "token": token}, status_code=201)
+
+    async def tokens(self, request: Request) -> Response:
+        """``GET /v1/tokens``: whom there are tokens for, never the tokens."""
+        must_have(await self.who(request), "admin")
+        rows = [row for row in await self.service.store.list_tokens() if row.kind != "pairing"]
+        shown = [{"kind": r.kind, "name": r.name, "roles": list(r.roles), "revoked": r.revoked} for r in rows]
+        return JSONResponse({"tokens": shown})
+
+    async def revoke(self, request: Request) -> Response:
+        """``DELETE /v1/tokens/{kind}/{name}``: from now on."""
+        must_have(await self.who(request), "admin")
+        kind, name = request.path_params["kind"], request.path_params["name"]
+        count = await self.service.store.revoke_tokens(kind, name)
+        await self.sockets.hang_up(kind, name)
+        return JSONResponse({"revoked": count})

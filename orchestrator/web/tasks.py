@@ -1,0 +1,111 @@
+"""The doors to tasks: submit, look, follow, cancel, answer and stop."""
+
+import asyncio
+import re
+from collections.abc import Callable
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from orchestrator.core.errors import InvalidRequest
+from orchestrator.core.task import TaskStatus
+from orchestrator.core.wire import ComputerId
+from orchestrator.ports import TaskRow
+from orchestrator.web.auth import must_have
+from orchestrator.web.base import Defaults, Room
+from orchestrator.web.events import EventStream, follow
+from orchestrator.web.forms import AnswerBody, CancelBody, StopBody, SubmitBody, long_form, row_form, short_form
+from orchestrator.web.reading import read_body, read_number, task_id_of
+
+_VERSION: Final = re.compile("[0-9]{1,12}")
+"""What a client may have seen last; anything else counts as nothing seen."""
+
+
+class TaskDoors(Room):
+    """``/v1/tasks`` and ``/v1/stop``."""
+
+    defaults: Defaults
+    check_model: Callable[[str], object]
+    """Raises InvalidRequest for a model that cannot be used."""
+
+    async def submit(self, request: Request) -> Response:
+        """``POST /v1/tasks``."""
+        identity = await self.who(request)
+        must_have(identity, "submitter")
+        body = await read_body(request, SubmitBody)
+        known = await self.computer_names()
+        for name in body.computers:
+            if name not in known:
+                raise InvalidRequest(
+                    f"There is no computer {name[:64]!r}.",
+                    remedy="List them with GET /v1/computers, or add one with POST /v1/pairings.",
+                )
+        model = body.model or self.defaults.model
+        await asyncio.to_thread(self.check_model, model)
+        task = await self.service.submit(
+            body.prompt,
+            user=identity,
+            computers=[ComputerId(one) for one in dict.fromkeys(body.computers)],
+            model=model,
+            max_steps=self.defaults.max_steps if body.max_steps is None else body.max_steps,
+            max_wall_s=self.defaults.max_wall_s if body.max_wall_s is None else body.max_wall_s,
+            max_tokens=self.defaults.max_tokens if body.max_tokens is None else body.max_tokens,
+            priority=body.priority,
+            session_id=body.session_id,
+            on_reject=body.on_reject,
+        )
+        return JSONResponse(short_form(task), status_code=201)
+
+    async def tasks(self, request: Request) -> Response:
+        """``GET /v1/tasks?status=&session_id=&limit=``."""
+        await self.who(request)
+        status = request.query_params.get("status")
+        if status is not None and status not in set(TaskStatus):
+            raise InvalidRequest(f"There is no status {status[:40]!r}.", remedy=f"One of {', '.join(TaskStatus)}.")
+        limit = read_number(request, "limit", 100, 1, 1000)
+        rows = await self.service.store.list_tasks(
+            status=TaskStatus(status) if status else None,
+            session_id=request.query_params.get("session_id"),
+            limit=int(limit),
+        )
+        reasons = {row.task_id: await self._reason(row) for row in rows}
+        return JSONResponse({"tasks": [row_form(row, reasons[row.task_id]) for row in rows]})
+
+    async def _reason(self, row: TaskRow) -> str:
+        """What a paused task waits for; of others the status says enough."""
+        task = await self.service.store.load(row.task_id) if row.status is TaskStatus.PAUSED else None
+        return task.status_reason if task is not None else ""
+
+    async def task(self, request: Request) -> Response:
+        """``GET /v1/tasks/{id}``."""
+        await self.who(request)
+        return JSONResponse(long_form(await self.service.load(task_id_of(request)), self.service.clock.now()))
+
+    async def events(self, request: Request) -> Response:
+        """``GET /v1/tasks/{id}/events``: SSE."""
+        await self.who(request)
+        task = await self.service.load(task_id_of(request))
+        last = request.headers.get("last-event-id", request.query_params.get("after", "0"))
+        after = int(last) if _VERSION.fullmatch(last) else 0
+        hints = request.query_params.get("hints") != "0"
+        return EventStream(follow(self.service, task.task_id, after, hints=hints, closing=self.closing))
+
+    async def cancel(self, request: Request) -> Response:
+        """``POST /v1/tasks/{id}/cancel``."""
+        identity = await self.who(request)
+        body = await read_body(request, CancelBody)
+        return JSONResponse(short_form(await self.service.cancel(task_id_of(request), identity, body.reason)))
+
+    async def answer(self, request: Request) -> Response:
+        """``POST /v1/tasks/{id}/answer``."""
+        identity = await self.who(request)
+        body = await read_body(request, AnswerBody)
+        task = await self.service.answer(task_id_of(request), body.question_id, body.answer, identity)
+        return JSONResponse(short_form(task))
+
+    async def stop(self, request: Request) -> Response:
+        """``POST /v1/stop``: everything of one's own; for an admin, everything."""
+        identity = await self.who(request)
+        body = await read_body(request, StopBody)
+        return JSONResponse({"stopped": await self.service.stop_all(identity, body.reason)})

@@ -1,0 +1,49 @@
+"""What the tests of the doors share: a model that writes once, and a task's events as they come."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+
+from orchestrator.ports import ModelReply
+from tests.shell.support import DEADLINE_S, Server, call, final, says
+
+WRITE = call("cc_write", path="a.lua", content="new\n")
+
+
+class Writing:
+    """A model that writes once in each task, and is then done: it holds no state."""
+
+    name = "writing"
+
+    def __init__(self, *calls: dict[str, Any]) -> None:
+        self._calls = calls or (WRITE,)
+
+    async def reply(self, messages: Any, **_: object) -> ModelReply:
+        said = sum(message.role == "assistant" for message in messages)
+        return ModelReply(json.dumps(says(*self._calls) if said == 0 else final("written")))
+
+
+@asynccontextmanager
+async def stream(server: Server, task_id: str, query: str = "") -> AsyncIterator[AsyncIterator[str]]:
+    """The blocks of an open stream of events, the opening comment first."""
+    headers = {"Authorization": f"Bearer {server.admin}"}
+    async with (
+        asyncio.timeout(DEADLINE_S),
+        server.http.stream("GET", f"/v1/tasks/{task_id}/events{query}", headers=headers) as answer,
+    ):
+        assert answer.status_code == 200
+        yield _blocks(answer)
+
+
+async def _blocks(answer: httpx2.Response) -> AsyncIterator[str]:
+    lines: list[str] = []
+    async for line in answer.aiter_lines():
+        if line:
+            lines.append(line)
+        else:
+            yield "\n".join(lines)
+            lines.clear()

@@ -1,0 +1,65 @@
+"""The demo where nobody is at the terminal: what it answers for a person, and what `--keep` leaves up."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx2
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+COMMAND = [sys.executable, "-m", "orchestrator.cli", "demo"]
+WITHIN_S = 40.0
+
+
+def environment(home: Path) -> dict[str, str]:
+    """A newcomer's environment."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("CC_ORCHESTRATOR_", "XDG_"))}
+    return {**kept, "HOME": str(home), "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
+
+
+def test_keep_prints_a_line_that_pairs_a_computer_of_the_game(tmp_path: Path) -> None:
+    """With `--keep` the server stays up, and the code of the printed line is worth a computer's token."""
+    command = [*COMMAND, "--keep", "--dir", str(tmp_path / "demo")]
+    process = subprocess.Popen(
+        command, env=environment(tmp_path), cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        told = ""
+        while "until you press Ctrl-C" not in told:
+            line = process.stdout.readline()
+            assert line, told
+            told += line
+        found = re.search(r"wget run (http://127\.0\.0\.1:\d+)/install (\S+)", told)
+        assert found, told
+        url, code = found.groups()
+        paired = httpx2.post(f"{url}/v1/pair", json={"code": code, "computer_id": 12}, trust_env=False)
+        assert paired.status_code == 200
+        assert paired.json()["computer"] == "12"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(WITHIN_S) == 0
+    finally:
+        process.kill()
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def test_a_model_that_asks_is_answered(tmp_path: Path) -> None:
+    """A model that asks its user something is told that nobody is here, and the demo comes to its end."""
+    done = subprocess.run(
+        [*COMMAND, "--model", "scripted:question"],
+        env=environment(tmp_path),
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=WITHIN_S,
+        check=False,
+    )
+    assert "Nobody is here to answer." in done.stdout
+    assert "[FINAL]" in done.stdout
+    assert done.returncode == 1, "nothing was changed or run, so that it is no success of the demo"

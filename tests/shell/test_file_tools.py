@@ -1,0 +1,624 @@
+"""Finding, editing, moving, making: what each tool sends, tells and leaves, and what is kept for an undo."""
+
+import json
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from orchestrator.core.errors import ComputerFailed, ToolFailed
+from orchestrator.core.wire import MAX_WHOLE_BYTES, sha256_hex
+from orchestrator.ports import CallResult
+from orchestrator.tools import computer
+from orchestrator.tools.computer.editing import edited
+from orchestrator.tools.computer.keeping import MAX_KEPT_FILES
+from orchestrator.tools.deps import ABSENT, CCAgentDeps
+from orchestrator.tools.registry import TOOL_REGISTRY
+from orchestrator.tools.stub import StubComputer
+from orchestrator.tools.text import MAX_RESULT_CHARS
+from tests.shell.support import Frame
+
+EMPTY = sha256_hex(b"")
+
+
+@dataclass
+class Farm:
+    """A computer that is a dictionary of bytes, on which something may happen after any command."""
+
+    files: dict[str, str] = field(default_factory=dict)
+    frames: list[Frame] = field(default_factory=list)
+    waits: list[float] = field(default_factory=list)
+    meanwhile: deque[Callable[[], Any]] = field(default_factory=deque)
+    answers: dict[str, CallResult] = field(default_factory=dict)
+
+    async def call(
+        self, method: str, params: Mapping[str, Any], body: bytes | None = None, wait_s: float = 60.0
+    ) -> CallResult:
+        self.frames.append(Frame(method, params, body))
+        self.waits.append(wait_s)
+        result = self.answers.get(method) or await StubComputer(self.files).call(method, params, body)
+        if self.meanwhile:
+            self.meanwhile.popleft()()
+        return result
+
+    def put(self, path: str, data: bytes) -> None:
+        self.files[path] = data.decode("utf-8", "surrogateescape")
+
+    def data(self, path: str) -> bytes:
+        return self.files[path].encode("utf-8", "surrogateescape")
+
+    @property
+    def sent(self) -> list[str]:
+        return [frame.method for frame in self.frames]
+
+
+@pytest.fixture
+def farm() -> Farm:
+    return Farm({"farm.lua": "one\ntwo\nthree\n"})
+
+
+@pytest.fixture
+def kept() -> dict[str, bytes]:
+    return {}
+
+
+@pytest.fixture
+def deps(farm: Farm, kept: dict[str, bytes]) -> CCAgentDeps:
+    """A live computer; what is kept comes into ``kept`` by its hash."""
+
+    async def keep(data: bytes) -> None:
+        kept[sha256_hex(data)] = data
+
+    return CCAgentDeps(mode="live", ws_client=farm, computer="3", keep=keep)
+
+
+async def use(name: str, deps: CCAgentDeps, **args: Any) -> str:
+    return await TOOL_REGISTRY[name](deps, **args)
+
+
+async def refusal(name: str, deps: CCAgentDeps, **args: Any) -> str:
+    """The sentence with which a tool's observer refuses."""
+    observe = TOOL_REGISTRY[name].observe
+    assert observe is not None
+    with pytest.raises(ToolFailed) as failed:
+        await observe(deps, **args)
+    return str(failed.value)
+
+
+# -- reading some lines ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("args", "text"),
+    [
+        ({}, "one\ntwo\nthree\n"),
+        ({"start_line": 2}, "[lines 2-3 of 3]\ntwo\nthree\n"),
+        ({"max_lines": 2}, "[lines 1-2 of 3]\none\ntwo\n"),
+        ({"start_line": 2, "max_lines": 1}, "[lines 2-2 of 3]\ntwo\n"),
+        ({"start_line": 3, "max_lines": 99}, "[lines 3-3 of 3]\nthree\n"),
+    ],
+)
+async def test_a_range_says_which_lines_of_how_many(deps: CCAgentDeps, args: dict[str, int], text: str) -> None:
+    """Some lines come under a header with their numbers; a whole file comes as it is."""
+    assert await use("cc_read", deps, path="farm.lua", **args) == text
+
+
+async def test_a_range_outside_of_the_file_says_how_long_it_is(deps: CCAgentDeps, farm: Farm) -> None:
+    """Lines past the end are a sentence, an empty file says that it is one, and zero is no line."""
+    with pytest.raises(ToolFailed, match=r"^farm\.lua has only 3 lines\. Give a lower start_line\.$"):
+        await use("cc_read", deps, path="farm.lua", start_line=4)
+    farm.put("empty", b"")
+    assert await use("cc_read", deps, path="empty", start_line=1) == "[the file is empty]"
+    for wrong in ({"start_line": 0}, {"max_lines": 0}, {"max_lines": -1}):
+        with pytest.raises(ValidationError):
+            await use("cc_read", deps, path="farm.lua", **wrong)
+
+
+async def test_what_is_cut_is_named_by_its_lines_and_can_be_asked_for(deps: CCAgentDeps, farm: Farm) -> None:
+    """The cut of a long file names the lines that it hides, and reading these gives exactly them."""
+    lines = [f"line {number:05}\n" for number in range(1, 2001)]
+    farm.put("big", "".join(lines).encode())
+    text = await use("cc_read", deps, path="big")
+    assert "[… 10000 characters left out, in lines 546-1455: read them with start_line and max_lines …]" in text
+    assert text.startswith("line 00001\n")
+    assert text.endswith("line 02000\n")
+    part = await use("cc_read", deps, path="big", start_line=546, max_lines=910)
+    assert part == "[lines 546-1455 of 2000]\n" + "".join(lines[545:1455])
+    long = await use("cc_read", deps, path="big", start_line=101)
+    assert "[lines 101-2000 of 2000]\nline 00101\n" in long
+    assert "in lines 646-1455:" in long
+    assert len(long) < MAX_RESULT_CHARS + 200
+
+
+# -- finding -----------------------------------------------------------------------------
+
+
+async def test_finding_by_name(deps: CCAgentDeps, farm: Farm) -> None:
+    """A glob from the root, however it is written; files with their size, directories with a slash, the game's last."""
+    farm.files |= {"lib/a.lua": "x", "lib/notes.txt": "", "rom/programs/ls.lua": "ls", "z.lua": "zz"}
+    for pattern in ("**/*.lua", "/**/*.lua", "\\**\\*.lua"):
+        assert await use("cc_find", deps, pattern=pattern) == (
+            "[4 matches]\nfarm.lua  14\nlib/a.lua  1\nz.lua  2\nrom/programs/ls.lua  2"
+        )
+    assert farm.frames[0].params == {"path": "", "pattern": "**/*.lua", "max": 1000}
+    assert await use("cc_find", deps, pattern="lib") == "[1 match]\nlib/"
+    assert await use("cc_find", deps, pattern="nothing") == "[0 matches]"
+    assert (await use("cc_find", deps)).startswith("[8 matches]\nfarm.lua  14\nlib/\n")
+
+
+async def test_finding_by_text(deps: CCAgentDeps, farm: Farm) -> None:
+    """With a text, the files that have it, each with the numbers and the words of its lines."""
+    farm.files |= {"lib/a.lua": "-- grün\nprint('grün')\n", "lib/b.lua": "two\n"}
+    assert await use("cc_find", deps, contains="grün") == ("[1 match]\nlib/a.lua  24\n  1: -- grün\n  2: print('grün')")
+    assert farm.frames[0].params["contains"] == "gr\u00c3\u00bcn"
+    assert await use("cc_find", deps, pattern="*", contains="two") == "[1 match]\nfarm.lua  14\n  2: two"
+    assert await use("cc_find", deps, pattern="*.txt", contains="two") == "[0 matches]"
+    assert await use("cc_find", deps, contains="one\ntwo") == "[1 match]\nfarm.lua  14\n  1: one"
+
+
+async def test_a_line_that_was_cut_through_a_letter_is_still_text(deps: CCAgentDeps, farm: Farm) -> None:
+    """What the computer cut out of a long line is read as UTF-8 but for the halves at its ends."""
+    cut = "日本語".encode()[1:-1].decode("latin-1")
+    entries = [{"path": "f", "dir": False, "size": 9, "lines": [{"line": 1, "text": cut}]}]
+    farm.answers["fs_find"] = CallResult({"count": 1, "cut": False}, json.dumps(entries).encode())
+    assert await use("cc_find", deps, contains="本") == "[1 match]\nf  9\n  1: 本"
+    entries[0]["lines"] = [{"line": 1, "text": "\xff\xfe\xfd\xfc\xfb\r"}]
+    farm.answers["fs_find"] = CallResult({"count": 1, "cut": False}, json.dumps(entries).encode())
+    assert await use("cc_find", deps, contains="x") == "[1 match]\nf  9\n  1: ÿþýüû"
+
+
+async def test_too_many_matches_say_how_many_are_shown(deps: CCAgentDeps, farm: Farm) -> None:
+    """What the model is told is capped at whole entries, and the first line says so."""
+    farm.files |= {f"{number:04}-{'x' * 50}.lua": "" for number in range(1200)}
+    text = await use("cc_find", deps)
+    assert text.startswith("[1201 matches, 190 of them shown: give a narrower pattern to see the others]\n0000-")
+    assert len(text.splitlines()) == 191
+    assert len(text) < MAX_RESULT_CHARS + 100
+
+
+@pytest.mark.parametrize(
+    "body", [b"{", b"[1]", b'[{"path": "a", "dir": false}]', b'[{"path": "a", "dir": false, "size": 1, "lines": [7]}]']
+)
+async def test_matches_that_are_none_are_an_error_of_the_tool(deps: CCAgentDeps, farm: Farm, body: bytes) -> None:
+    """A computer that answers nonsense gets the model a sentence."""
+    farm.answers["fs_find"] = CallResult({"count": 1, "cut": False}, body)
+    with pytest.raises(ToolFailed, match="cannot be read"):
+        await use("cc_find", deps)
+
+
+@pytest.mark.parametrize("args", [{"pattern": "x" * 501}, {"contains": "ü" * 251}])
+async def test_a_search_that_fits_no_header_is_refused(deps: CCAgentDeps, farm: Farm, args: dict[str, str]) -> None:
+    """Pattern and text have at most 500 bytes each; nothing is sent otherwise."""
+    with pytest.raises(ToolFailed, match="more than 500 bytes"):
+        await use("cc_find", deps, **args)
+    assert farm.sent == []
+
+
+# -- editing -----------------------------------------------------------------------------
+
+
+async def test_an_edit_is_sent_as_it_was_shown(deps: CCAgentDeps, farm: Farm, kept: dict[str, bytes]) -> None:
+    """The reviewer sees the diff; the command carries the hash, the old bytes and the new ones, and no more."""
+    before = farm.data("farm.lua")
+    seen = await computer.observe_edit(deps, path="/farm.lua", old="two", new="zwei")
+    assert seen.state == {"farm.lua": sha256_hex(before)}
+    assert seen.diff == "--- a/farm.lua\n+++ b/farm.lua\n@@ -1,3 +1,3 @@\n one\n-two\n+zwei\n three\n"
+    assert kept == {sha256_hex(before): before}
+    deps.expected, deps.encoding = seen.state, seen.encoding
+    assert await use("cc_edit", deps, path="/farm.lua", old="two", new="zwei") == "Edited /farm.lua: 3 bytes became 4"
+    assert farm.sent == ["fs_read", "fs_edit"]
+    assert farm.frames[1].params == {"path": "farm.lua", "if_hash": sha256_hex(before), "old_size": 3}
+    assert farm.frames[1].body == b"twozwei"
+    assert farm.files["farm.lua"] == "one\nzwei\nthree\n"
+    assert deps.after == {"farm.lua": sha256_hex(b"one\nzwei\nthree\n")}
+
+
+async def test_an_edit_by_hand_looks_first(deps: CCAgentDeps, farm: Farm) -> None:
+    """Called by hand an edit reads, compares and changes; a file that is not there is a sentence."""
+    assert await use("cc_edit", deps, path="farm.lua", old="\ntwo", new="") == "Edited farm.lua: 4 bytes became 0"
+    assert farm.files["farm.lua"] == "one\nthree\n"
+    with pytest.raises(ToolFailed, match=r"There is no new\.lua on the computer\. Use cc_write"):
+        await use("cc_edit", deps, path="new.lua", old="a", new="b")
+
+
+async def test_an_edit_of_a_file_that_changed_is_stale(deps: CCAgentDeps, farm: Farm) -> None:
+    """What is no longer the file that was shown is not edited, even where the text is still there."""
+    deps.expected, deps.encoding = {"farm.lua": sha256_hex(b"seen: two")}, "utf-8"
+    with pytest.raises(ComputerFailed) as failed:
+        await use("cc_edit", deps, path="farm.lua", old="two", new="zwei")
+    assert failed.value.reason == "stale"
+    assert (farm.files["farm.lua"], deps.after) == ("one\ntwo\nthree\n", {})
+
+
+@pytest.mark.parametrize(
+    ("data", "old", "new", "words"),
+    [
+        (b"a\nb\n", "c", "d", "The text to replace is not in f. Read the file again and copy the text exactly"),
+        (
+            b"local x = 1\n  print(x)\n",
+            "  print( x )",
+            "",
+            "The closest line is 2: 'print(x)'. Read the file again",
+        ),
+        (b"a\nb\na\n", "a", "c", "occurs 2 times in f, at lines 1, 3. Give more of the lines around"),
+        (b"x\n" * 9, "x", "y", "occurs 9 times in f, at lines 1, 2, 3, 4, 5 and more."),
+        (b"aaa", "aa", "b", "occurs 2 times in f, at lines 1, 1."),
+        (b"a", "", "b", "The text to replace is empty. Name the text"),
+        (b"a", "a", "a", "The old and the new text are the same."),
+        (b"a\r\nb\r\n", "a\nb", "c", r"The lines of f end with \r\n. Write \r\n for each line end"),
+        (b"a\r\nb\r\n", "b", "b\nc", r"The lines of f end with \r\n."),
+        (b"\xe4\n", "\xe4", "日", "f is encoded as latin-1, which lacks some of these characters."),
+        (b"a \n", "a\n", "b\n", "The text to replace is not in f. The closest line is 1: 'a'."),
+    ],
+)
+def test_an_edit_that_does_not_fit_says_what_to_do(data: bytes, old: str, new: str, words: str) -> None:
+    """None, several, the wrong line ends, the wrong letters: each refusal tells the model its next step."""
+    with pytest.raises(ToolFailed) as failed:
+        edited(data, old, new, "f")
+    assert words in str(failed.value)
+
+
+@pytest.mark.parametrize(
+    ("data", "old", "new", "after", "encoding"),
+    [
+        (b"a\r\nb\r\n", "a\r\n", "c\r\n", b"c\r\nb\r\n", "utf-8"),
+        (b"a\r\nb\n", "b\n", "c\n", b"a\r\nc\n", "utf-8"),
+        (b"a\r\nb\r\n", "b", "c", b"a\r\nc\r\n", "utf-8"),
+        (b"\xe4\xff", "\xe4", "\xfc", b"\xfc\xff", "latin-1"),
+        ("grün 日".encode(), "ü", "日", "gr日n 日".encode(), "utf-8"),
+        (b"a", "a", "", b"", "utf-8"),
+    ],
+)
+def test_an_edit_is_exact_on_bytes(data: bytes, old: str, new: str, after: bytes, encoding: str) -> None:
+    """Nothing but the one place changes: line ends and encoding stay what they are."""
+    assert edited(data, old, new, "f") == (after, encoding)
+
+
+# -- moving and making -------------------------------------------------------------------
+
+
+async def test_a_move_is_bound_to_both_ends(deps: CCAgentDeps, farm: Farm, kept: dict[str, bytes]) -> None:
+    """What is moved, how large it is, that its place is free and on which disk; then one command with both hashes."""
+    data = farm.data("farm.lua")
+    seen = await computer.observe_move(deps, path="/farm.lua", to="disk2/old/farm.lua")
+    state = {"farm.lua": sha256_hex(data), "disk2/old/farm.lua": ABSENT}
+    assert (seen.state, seen.directories) == (state, ())
+    assert seen.note == (
+        "A file of 14 bytes.\nNothing is at disk2/old/farm.lua.\n"
+        "It goes from the computer's own disk to the disk in /disk2."
+    )
+    assert kept == {sha256_hex(data): data}
+    farm.frames.clear()
+    deps.expected = seen.state
+    assert await use("cc_move", deps, path="/farm.lua", to="disk2/old/farm.lua") == (
+        "Moved /farm.lua to disk2/old/farm.lua"
+    )
+    (frame,) = farm.frames
+    assert (frame.method, frame.params) == (
+        "fs_move",
+        {"path": "farm.lua", "if_hash": sha256_hex(data), "to": "disk2/old/farm.lua", "if_to": ABSENT},
+    )
+    assert farm.files == {"disk2/old/farm.lua": data.decode()}
+    assert deps.after == {"farm.lua": ABSENT, "disk2/old/farm.lua": sha256_hex(data)}
+
+
+async def test_a_directory_moves_with_all_that_is_in_it(deps: CCAgentDeps, farm: Farm, kept: dict[str, bytes]) -> None:
+    """A directory is shown by its entries, named as one, and kept whole: the lines of its hash and every file."""
+    farm.files |= {"lib/a": "A", "lib/sub/b": "BB", "lib/c/": ""}
+    seen = await computer.observe_move(deps, path="lib", to="old")
+    manifest = b"a\0file\0%s\nc\0directory\0-\nsub\0directory\0-\nsub/b\0file\0%s\n" % (
+        sha256_hex(b"A").encode(),
+        sha256_hex(b"BB").encode(),
+    )
+    assert seen.state == {"lib": sha256_hex(manifest), "old": ABSENT}
+    assert seen.directories == ("lib",)
+    assert seen.note == ("A directory with 4 entries of 3 bytes in it:\na\nc/\nsub/\nsub/b\nNothing is at old.")
+    assert kept == {sha256_hex(one): one for one in (manifest, b"A", b"BB")}
+    assert await use("cc_move", deps, path="lib", to="old") == "Moved lib to old"
+    assert sorted(farm.files) == ["farm.lua", "old/a", "old/c/", "old/sub/b"]
+    assert deps.after["old"] == sha256_hex(manifest)
+
+
+@pytest.mark.parametrize(
+    ("path", "to", "words"),
+    [
+        ("none", "x", "There is no none on the computer."),
+        ("farm.lua", "/./farm.lua", "farm.lua and /./farm.lua are the same place."),
+        ("lib", "lib/sub/x", "lib/sub/x is inside of lib, which cannot be moved into itself."),
+        ("lib", "LIB/x", "LIB/x is inside of lib, which cannot be moved into itself."),
+        ("farm.lua", "lib", "lib is a directory already. Name the whole new path, such as lib/farm.lua."),
+        ("lib", "farm.lua", "There is a file farm.lua already. Choose another name"),
+        ("/", "x", "The root directory itself cannot be changed."),
+        ("farm.lua", "/.", "The root directory itself cannot be changed."),
+    ],
+)
+async def test_a_move_that_cannot_be_is_told_before_anybody_is_asked(
+    deps: CCAgentDeps, farm: Farm, path: str, to: str, words: str
+) -> None:
+    """Nothing there, a place that is taken, a move into itself: the model hears it at once."""
+    farm.files["lib/a"] = "A"
+    assert words in await refusal("cc_move", deps, path=path, to=to)
+
+
+async def test_a_directory_is_made_where_nothing_is(deps: CCAgentDeps, farm: Farm) -> None:
+    """Shown as new, made by one command, its hash that of nothing in it; what is there already is a sentence."""
+    seen = await computer.observe_mkdir(deps, path="/lib")
+    assert (seen.state, seen.note, seen.directories) == ({"lib": ABSENT}, "A new directory.", ())
+    deps.expected = seen.state
+    farm.frames.clear()
+    assert await use("cc_mkdir", deps, path="/lib/") == "Made the directory /lib/"
+    assert [(frame.method, frame.params) for frame in farm.frames] == [("fs_mkdir", {"path": "lib", "if_hash": ABSENT})]
+    assert deps.after == {"lib": EMPTY}
+    assert await refusal("cc_mkdir", deps, path="lib") == "lib is a directory already."
+    assert await refusal("cc_mkdir", deps, path="farm.lua") == "farm.lua is a file already."
+    assert await refusal("cc_mkdir", deps, path="/") == (
+        "The root directory itself cannot be changed. Name something in it."
+    )
+
+
+@pytest.mark.parametrize(
+    ("tool", "args"), [("cc_delete", {}), ("cc_move", {"to": "x"}), ("cc_mkdir", {}), ("cc_move", {"to": "y"})]
+)
+async def test_what_is_read_only_is_told_before_anybody_is_asked(
+    deps: CCAgentDeps, farm: Farm, tool: str, args: dict[str, str]
+) -> None:
+    """A place that cannot be written costs no person's time."""
+    kind = "absent" if tool == "cc_mkdir" else "file"
+    data = {"kind": kind, "size": 14, "sha256": sha256_hex(farm.data("farm.lua")), "read_only": True}
+    original = StubComputer(farm.files)
+
+    async def call(
+        method: str, params: Mapping[str, Any], body: bytes | None = None, wait_s: float = 60.0
+    ) -> CallResult:
+        if method == "fs_stat" and params["path"] == "farm.lua":
+            return CallResult(data)
+        return await original.call(method, params, body, wait_s)
+
+    farm.call = call  # type: ignore[method-assign]
+    assert await refusal(tool, deps, path="farm.lua", **args) == "farm.lua is read-only."
+
+
+async def test_a_directory_is_no_file_and_may_be_empty(deps: CCAgentDeps, farm: Farm, kept: dict[str, bytes]) -> None:
+    """A directory is not written or edited; an empty one is shown and kept as what it is."""
+    farm.files["lib/"] = ""
+    assert await refusal("cc_write", deps, path="lib", content="x") == "lib is a directory."
+    assert await refusal("cc_edit", deps, path="lib", old="x", new="y") == "lib is a directory."
+    seen = await computer.observe_delete(deps, path="lib")
+    assert (seen.note, seen.state, seen.directories) == ("An empty directory.", {"lib": EMPTY}, ("lib",))
+    assert kept == {EMPTY: b""}
+
+
+async def test_a_program_that_cannot_be_looked_at(deps: CCAgentDeps, farm: Farm) -> None:
+    """One that the computer does not find is shown as absent; any other error is a sentence."""
+    errors = {"not_found": ComputerFailed("not_found", "no"), "denied": ComputerFailed("access_denied", "no")}
+
+    async def call(
+        method: str, params: Mapping[str, Any], body: bytes | None = None, wait_s: float = 60.0
+    ) -> CallResult:
+        raise errors[params["command"]]
+
+    farm.call = call  # type: ignore[method-assign]
+    seen = await computer.observe_shell(deps, command="not_found now")
+    assert (seen.state, seen.program) == ({"not_found": ABSENT}, None)
+    assert await refusal("cc_shell", deps, command="denied") == "The computer does not give access to denied."
+
+
+async def test_a_result_names_the_path_that_the_computer_made_of_it(deps: CCAgentDeps, farm: Farm) -> None:
+    """Where the game reads a name otherwise than it was written, the model hears what it is called there."""
+    assert await use("cc_write", deps, path="a*b", content="x") == "Wrote 1 bytes to a*b (which the computer calls ab)"
+    assert await use("cc_move", deps, path="/ab/", to="c|d") == "Moved /ab/ to c|d (which the computer calls cd)"
+    assert await use("cc_delete", deps, path=" cd ") == "Deleted  cd  (which the computer calls cd)"
+    assert sorted(farm.files) == ["farm.lua"]
+
+
+# -- what is kept for an undo ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("tool", "args"),
+    [
+        ("cc_write", {"content": "new"}),
+        ("cc_edit", {"old": "two", "new": "zwei"}),
+        ("cc_move", {"to": "x"}),
+        ("cc_delete", {}),
+    ],
+)
+async def test_the_old_bytes_are_kept_under_the_hash_that_is_shown(
+    deps: CCAgentDeps, farm: Farm, kept: dict[str, bytes], tool: str, args: dict[str, str]
+) -> None:
+    """Whatever changes a file, its bytes are kept, by the very hash of `state`, before anybody is asked."""
+    before = farm.data("farm.lua")
+    observe = TOOL_REGISTRY[tool].observe
+    assert observe is not None
+    seen = await observe(deps, path="farm.lua", **args)
+    assert kept[seen.state["farm.lua"]] == before
+    assert farm.data("farm.lua") == before
+
+
+async def test_a_file_that_changes_while_it_is_looked_at_is_looked_at_again(
+    deps: CCAgentDeps, farm: Farm, kept: dict[str, bytes]
+) -> None:
+    """What is kept has the hash that is shown, although somebody wrote between the stat and the read."""
+    farm.meanwhile.append(lambda: farm.put("farm.lua", b"other"))
+    seen = await computer.observe_delete(deps, path="farm.lua")
+    assert seen.state == {"farm.lua": sha256_hex(b"other")}
+    assert kept == {sha256_hex(b"other"): b"other"}
+    assert farm.sent == ["fs_stat", "fs_read"] * 2
+
+
+async def test_a_directory_that_changes_while_it_is_looked_at_is_looked_at_again(
+    deps: CCAgentDeps, farm: Farm, kept: dict[str, bytes]
+) -> None:
+    """A file that goes or changes in the middle of it is noticed, and the whole is looked at anew."""
+    farm.files |= {"lib/a": "A", "lib/b": "B"}
+    farm.meanwhile.extend((lambda: farm.files.pop("lib/a"), lambda: farm.put("lib/b", b"BB")))
+    seen = await computer.observe_delete(deps, path="lib")
+    assert seen.note == "A directory with one entry of 2 bytes in it:\nb"
+    assert {sha256_hex(b"BB"), seen.state["lib"]} <= set(kept)
+
+
+async def test_what_never_stands_still_is_refused(deps: CCAgentDeps, farm: Farm) -> None:
+    """After three looks nothing is asked of anybody."""
+    numbers = iter(range(99))
+    farm.meanwhile.extend([lambda: farm.put("farm.lua", b"%d" % next(numbers))] * 99)
+    assert "farm.lua changes while it is looked at." in await refusal("cc_delete", deps, path="farm.lua")
+    assert farm.sent == ["fs_stat", "fs_read"] * 3
+
+
+async def test_a_directory_too_large_to_keep_is_refused(deps: CCAgentDeps, farm: Farm) -> None:
+    """More bytes, or more files, than are kept for an undo: do it in smaller parts."""
+    farm.files |= {"lib/a": "a" * MAX_WHOLE_BYTES, "lib/b": "b"}
+    assert await refusal("cc_delete", deps, path="lib") == (
+        "lib is too large to keep for undo: it has more than the 2097152 bytes that are kept for an undo. "
+        "Do it in smaller parts."
+    )
+    farm.files |= {f"many/{number}": str(number) for number in range(MAX_KEPT_FILES + 1)}
+    assert "it has 501 different files" in await refusal("cc_move", deps, path="many", to="x")
+
+
+async def test_by_hand_nothing_is_kept_and_nothing_is_too_large(deps: CCAgentDeps, farm: Farm) -> None:
+    """Without somebody who keeps, a stat is enough."""
+    farm.files |= {"lib/a": "a" * MAX_WHOLE_BYTES, "lib/b": "b"}
+    deps.keep = None
+    assert await use("cc_delete", deps, path="lib") == "Deleted lib"
+    assert farm.sent == ["fs_stat", "fs_delete"]
+    assert deps.after == {"lib": ABSENT}
+
+
+async def test_a_name_that_is_no_utf_8_is_kept_too(deps: CCAgentDeps, farm: Farm, kept: dict[str, bytes]) -> None:
+    """The files of a directory are read by the bytes of their names, whatever these are."""
+    farm.put(b"lib/gr\xfcn".decode("utf-8", "surrogateescape"), b"G")
+    farm.files["lib/日"] = "N"
+    seen = await computer.observe_delete(deps, path="lib")
+    assert {sha256_hex(b"G"), sha256_hex(b"N")} < set(kept)
+    assert seen.note.endswith("grün\n日") or seen.note.endswith("日\ngrün")
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [(b"", "The client on this computer is too old to tell what is in lib."), (b"a\0file\n", "cannot be read")],
+)
+async def test_a_directory_that_cannot_be_told_is_refused(
+    deps: CCAgentDeps, farm: Farm, body: bytes, words: str
+) -> None:
+    """An old client names no entries, a broken one nonsense: nothing is deleted that could not be put back."""
+    farm.answers["fs_stat"] = CallResult({"kind": "directory", "sha256": "a" * 64}, body)
+    assert words in await refusal("cc_delete", deps, path="lib")
+
+
+async def test_an_error_while_keeping_is_a_sentence(deps: CCAgentDeps, farm: Farm) -> None:
+    """A file that the computer does not give is told as every other error."""
+    farm.files["lib/a"] = "A"
+
+    async def call(
+        method: str, params: Mapping[str, Any], body: bytes | None = None, wait_s: float = 60.0
+    ) -> CallResult:
+        if method == "fs_read":
+            raise ComputerFailed("access_denied", "no")
+        return await StubComputer(farm.files).call(method, params, body, wait_s)
+
+    farm.call = call  # type: ignore[method-assign]
+    assert await refusal("cc_delete", deps, path="lib") == "The computer does not give access to lib."
+
+
+async def test_a_large_body_is_waited_for_longer(deps: CCAgentDeps, farm: Farm) -> None:
+    """The wait grows with what travels: reads may bring 2 MiB, a small write is over in a minute."""
+    await use("cc_write", deps, path="small", content="x")
+    await use("cc_write", deps, path="large", content="x" * 1_000_000)
+    waits = dict(zip(farm.sent, farm.waits, strict=True))
+    small = farm.waits[farm.sent.index("fs_write")]
+    assert waits["fs_read"] == 60 + MAX_WHOLE_BYTES / 20_000
+    assert (round(small), waits["fs_write"]) == (60, 110)
+
+
+async def test_a_program_gets_the_time_that_is_left(deps: CCAgentDeps, farm: Farm) -> None:
+    """The limit of a run is that of the dependencies where they name one, in whole seconds, at least one."""
+    for given, sent in ((None, 60), (12.9, 12), (0.2, 1)):
+        deps.timeout_s, deps.expected = given, {"a.lua": "0" * 64}
+        farm.answers["run_program"] = CallResult({"ended": "returned", "output": 0, "cut": 0})
+        await use("cc_run_program", deps, path="a.lua")
+        assert farm.frames[-1].params["timeout_s"] == sent
+        assert farm.waits[-1] == sent + 30
+
+
+async def test_a_half_failed_change_is_not_turned_into_text(deps: CCAgentDeps, farm: Farm) -> None:
+    """`outcome_unknown` passes through a tool as it is: it is no failure that the model is told of."""
+    deps.expected, deps.encoding = {"farm.lua": "0" * 64, "x": ABSENT}, "utf-8"
+    broken = ComputerFailed("outcome_unknown", "half way")
+
+    async def call(
+        method: str, params: Mapping[str, Any], body: bytes | None = None, wait_s: float = 60.0
+    ) -> CallResult:
+        raise broken
+
+    farm.call = call  # type: ignore[method-assign]
+    for tool, args in {
+        "cc_write": {"content": "x"},
+        "cc_edit": {"old": "a", "new": "b"},
+        "cc_move": {"to": "x"},
+        "cc_delete": {},
+    }.items():
+        with pytest.raises(ComputerFailed) as raised:
+            await use(tool, deps, path="farm.lua", **args)
+        assert raised.value is broken
+    assert deps.after == {}
+
+
+# -- stub mode ---------------------------------------------------------------------------
+
+
+async def test_stub_mode_has_every_tool() -> None:
+    """A dictionary is a computer: written, found, edited, moved, listed and deleted as on a real one."""
+    deps = CCAgentDeps(mode="stub")
+    assert await use("cc_mkdir", deps, path="lib") == "Made the directory lib"
+    assert await use("cc_list", deps, path="/") == "lib/"
+    assert await use("cc_write", deps, path="lib/a.lua", content="print('ü')\n") == "Wrote 12 bytes to lib/a.lua"
+    assert await use("cc_find", deps, pattern="**/*.lua", contains="ü") == "[1 match]\nlib/a.lua  12\n  1: print('ü')"
+    assert await use("cc_edit", deps, path="lib/a.lua", old="ü", new="o") == "Edited lib/a.lua: 2 bytes became 1"
+    assert await use("cc_move", deps, path="lib", to="old") == "Moved lib to old"
+    assert deps.file_cache == {"old/": "", "old/a.lua": "print('o')\n"}
+    assert await use("cc_read", deps, path="old/a.lua", max_lines=1) == "[lines 1-1 of 1]\nprint('o')\n"
+    assert await use("cc_delete", deps, path="old") == "Deleted old"
+    assert await use("cc_list", deps, path="/") == "(empty)"
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "body", "code"),
+    [
+        ("fs_read", {"path": "none"}, None, "not_found"),
+        ("fs_read", {"path": "d"}, None, "is_directory"),
+        ("fs_list", {"path": "none"}, None, "not_found"),
+        ("fs_list", {"path": "f"}, None, "not_a_directory"),
+        ("fs_write", {"path": "f", "if_hash": ABSENT}, b"x", "stale"),
+        ("fs_write", {"path": "d", "if_hash": sha256_hex(b"x\0file\0%s\n" % EMPTY.encode())}, b"", "is_directory"),
+        ("fs_edit", {"path": "f", "if_hash": sha256_hex(b"aa"), "old_size": 1}, b"ab", "several_matches"),
+        ("fs_edit", {"path": "f", "if_hash": sha256_hex(b"aa"), "old_size": 1}, b"xb", "no_match"),
+        ("fs_edit", {"path": "none", "if_hash": ABSENT, "old_size": 1}, b"xb", "not_found"),
+        ("fs_delete", {"path": "none", "if_hash": ABSENT}, None, "not_found"),
+        ("fs_move", {"path": "none", "if_hash": ABSENT, "to": "x", "if_to": ABSENT}, None, "not_found"),
+        ("fs_move", {"path": "f", "if_hash": sha256_hex(b"aa"), "to": "d", "if_to": ABSENT}, None, "exists"),
+        ("fs_mkdir", {"path": "d", "if_hash": ABSENT}, None, "exists"),
+        ("run_program", {"path": "f"}, b"[]", "unknown_method"),
+    ],
+)
+async def test_the_stub_computer_refuses_as_a_computer_does(
+    method: str, params: dict[str, Any], body: bytes | None, code: str
+) -> None:
+    """Each error of docs/protocol.md that a dictionary can have."""
+    files = {"f": "aa", "d/x": ""}
+    with pytest.raises(ComputerFailed) as failed:
+        await StubComputer(files).call(method, params, body)
+    assert failed.value.reason == code
+    assert files == {"f": "aa", "d/x": ""}
+
+
+async def test_the_stub_computer_cuts_what_it_finds() -> None:
+    """At most `max` entries and five lines of each, with the number of all."""
+    files = {"a": "x\n" * 9, "b": "x"}
+    found = await StubComputer(files).call("fs_find", {"path": "", "pattern": "**", "contains": "x", "max": 1})
+    assert found.data == {"count": 2, "cut": True}
+    (entry,) = json.loads(found.body)
+    assert [line["line"] for line in entry["lines"]] == [1, 2, 3, 4, 5]

@@ -1,0 +1,351 @@
+"""Following a task: over a broken pipe, a Ctrl-C, a restart, and hints that come, come late or do not come."""
+
+import io
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from orchestrator.cli.common import seconds
+from orchestrator.client import Hint, _server_sent
+from orchestrator.core.errors import InvalidRequest
+from orchestrator.progress import Progress
+from orchestrator.rendering import Screen, age, elapsed, fitted, table
+from tests.core.journal import Journal, call
+from tests.shell.commands import CLI, WITHIN_S, Served, environment, script, serving, talking, until
+from tests.shell.support import call as tool
+from tests.shell.support import final, says
+
+WRITE = tool("local_write", path="plan.txt", content="new\n")
+
+
+@pytest.fixture(scope="module")
+def talker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One server for the tests that only talk to it."""
+    home = tmp_path_factory.mktemp("home")
+    with talking(home, home / "data") as served:
+        yield served
+
+
+# -- leaving -----------------------------------------------------------------------------
+
+
+def test_a_reader_that_goes_away_ends_it_quietly(talker: Served) -> None:
+    """Where the output has no reader any more (`| head`), a command ends with 141 and complains of nothing."""
+    follower = talker.start("run", script(says(WRITE), final()))
+    task_id = until(follower, "[REVIEW]").split()[1]
+    reading, writing = os.pipe()
+    os.close(reading)
+    listing = subprocess.run(
+        [*CLI, "tasks", *talker.where],
+        env=environment(talker.home),
+        stdin=subprocess.DEVNULL,
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=WITHIN_S,
+        check=False,
+    )
+    os.close(writing)
+    assert (listing.returncode, listing.stderr) == (141, "")
+    assert follower.stdout is not None
+    follower.stdout.close()
+    talker.cli("cancel", task_id)
+    assert follower.wait(WITHIN_S) == 141
+    assert follower.stderr is not None
+    assert follower.stderr.read() == ""
+    follower.stderr.close()
+
+
+def test_ctrl_c_leaves_the_task_running_and_says_how_to_come_back(talker: Served) -> None:
+    """Ctrl-C ends `run` with 130: the task goes on, and both commands that are named do what they say."""
+    follower = talker.start("run", script(says(WRITE), final()))
+    task_id = until(follower, "[REVIEW]").split()[1]
+    follower.send_signal(2)
+    _, errors = follower.communicate(timeout=WITHIN_S)
+    assert follower.returncode == 130
+    assert "Traceback" not in errors
+    assert "You left; the task goes on." in errors
+    assert f"cc-orchestrator tasks watch {task_id} --url {talker.url}" in errors
+    assert f"cc-orchestrator cancel {task_id} --url {talker.url}" in errors
+    assert json.loads(talker.cli("tasks", "show", task_id, "--json").stdout)["status"] == "Paused"
+    watching = talker.start("tasks", "watch", task_id)
+    until(watching, "[REVIEW]")
+    assert talker.cli("cancel", task_id).stdout == f"task {task_id} is Canceled\n"
+    said, _ = watching.communicate(timeout=WITHIN_S)
+    assert watching.returncode == 1
+    assert "[FINAL] Success=False" in said
+
+
+def test_without_a_terminal_it_says_who_decides(talker: Served) -> None:
+    """A followed task that waits says once how it is decided; plain lines, not one escape."""
+    follower = talker.start("run", script(says(WRITE), final()))
+    text = until(follower, "It waits for a person: `cc-orchestrator review`")
+    talker.cli("cancel", text.split()[1])
+    rest, _ = follower.communicate(timeout=WITHIN_S)
+    assert "\x1b" not in text + rest
+    assert (text + rest).count("It waits for a person") == 1
+
+
+# -- a server that goes away -------------------------------------------------------------
+
+
+def test_a_restart_is_ridden_out(tmp_path: Path) -> None:
+    """A server that is killed and started again: the follower says so, misses nothing and repeats nothing."""
+    with talking(tmp_path, tmp_path / "data") as server:
+        follower = server.start("run", script(says(WRITE), final()))
+        before = until(follower, "It waits for a person")
+        server.process.kill()
+        server.process.wait()
+        before += until(follower, "The connection was lost: No orchestrator answers")
+        with talking(tmp_path, tmp_path / "data", server.port) as again:
+            before += until(follower, "The connection stands again.")
+            again.cli("cancel", before.split()[1])
+            after, errors = follower.communicate(timeout=WITHIN_S)
+    assert follower.returncode == 1, errors
+    assert (before + after).count("[TOOL]") == 1
+    assert "[FINAL] Success=False" in after
+
+
+def test_a_server_that_stays_away_is_an_exit_code(tmp_path: Path) -> None:
+    """SIGTERM ends the server though somebody follows; the follower looks for it, gives up, and exits with 3."""
+    with serving(tmp_path, tmp_path / "data") as server:
+        server.cli("token", "computer", "3")
+        follower = server.start("run", "fix it", "--computer", "3", "--reconnect", "1")
+        until(follower, "[TOOL] cc_write(")
+        server.process.terminate()
+        assert server.process.wait(WITHIN_S) == 0
+        said, errors = follower.communicate(timeout=WITHIN_S)
+    assert follower.returncode == 3, errors
+    assert "The connection was lost" in said
+    assert "No orchestrator answers at" in errors
+    assert "Traceback" not in errors
+
+
+def test_a_computer_that_is_away_is_named(talker: Served) -> None:
+    """While a call waits for its computer, a follower says which one is away."""
+    talker.cli("token", "computer", "barn")
+    follower = talker.start("run", script(says(tool("cc_list", path="/")), final()), "--computer", "barn")
+    text = until(follower, "[WAITING] Not connected: computer barn.")
+    follower.kill()
+    follower.communicate()
+    assert text.index("[TOOL] cc_list(") < text.index("[WAITING]")
+    talker.cli("cancel", text.split()[1])
+
+
+# -- the stream --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1, 3, 1000])
+def test_events_are_read_however_they_are_cut(size: int) -> None:
+    """LF and CR LF end lines, a comment is told as one, and no other line break of Unicode splits a line."""
+    events = (
+        ": hello\n\n",
+        'id: 1\nevent: a\ndata: "x\u2028\x85\x0b\u00e4"\n\n',
+        "event: b\r\ndata:1\r\ndata: 2\r\n\r\n",
+        "data: 3\n\nevent: c\n\n",
+    )
+    data = "".join(events).encode()
+    chunks = [data[at : at + size] for at in range(0, len(data), size)]
+    wanted = [(":", ""), ("a", '"x\u2028\x85\x0b\u00e4"'), ("b", "1\n2"), ("message", "3")]
+    assert list(_server_sent(chunks)) == wanted
+
+
+def test_hints_are_lines_of_json_too(talker: Served) -> None:
+    """`run --json` shows the parts of a reply as {"hint": …}; put together they are the item's explanation."""
+    said = says(tool("send_status", message="on my way"), explanation="I look around first, then I write it down.")
+    ran = talker.cli("run", script(said, final("all is well")), "--json")
+    lines = [json.loads(line) for line in ran.stdout.splitlines()]
+    hints = [one for one in lines if "hint" in one]
+    parts = [one["text"] for one in hints if one["hint"] == "explanation" and one["step"] == 1]
+    assert len(parts) > 1
+    assert "".join(parts) == said["explanation"]
+    assert [one["version"] for one in lines if "hint" not in one] == list(range(1, len(lines) - len(hints) + 1))
+
+
+# -- what a person sees ------------------------------------------------------------------
+
+
+def seen(*events: object, grows: bool = True) -> str:
+    """What a screen shows of items and hints."""
+    out = io.StringIO()
+    progress = Progress(Screen(out, grows=grows))
+    for event in events:
+        if isinstance(event, Hint):
+            progress.hint(event)
+        else:
+            progress.item(event)  # type: ignore[arg-type]
+    return out.getvalue()
+
+
+def explains(step: int, text: str) -> Hint:
+    """A part of an explanation."""
+    return Hint("explanation", {"step": step, "text": text})
+
+
+def prints(offset: int, text: str, call_id: str = "c1") -> Hint:
+    """A part of a program's output."""
+    return Hint("output", {"call_id": call_id, "offset": offset, "text": text})
+
+
+def proposed(explanation: str) -> Journal:
+    """A task up to its first proposed call."""
+    story = Journal()
+    story.submitted()
+    story.proposed([call("c1", "cc_run_program", path="a.lua")], "allow", explanation=explanation)
+    return story
+
+
+LOG = "[STEP 1]\n[EXPLANATION] I run it,\n    and look.\n[TOOL] cc_run_program({'path': 'a.lua'})\n"
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [(), ("I run it,\nand look.",), ("I run", " it,\n", "and look."), ("I run it",), ("I run it,\nand look. ",)],
+    ids=["no hint", "whole", "parts", "begun", "with a blank"],
+)
+def test_an_explanation_is_shown_once_however_it_came(parts: tuple[str, ...]) -> None:
+    """Whole, in parts, begun or not at all: the explanation stands there once, as if it had come with its item."""
+    submitted, asked, *rest = proposed("I run it,\nand look.").items
+    shown = seen(submitted, asked, *(explains(1, part) for part in parts), *rest)
+    assert shown.replace("look. \n", "look.\n") == LOG
+
+
+@pytest.mark.parametrize("hint", [explains(2, "of a step to come"), explains(0, "of a step that was")])
+def test_a_hint_of_another_step_is_left_out(hint: Hint) -> None:
+    """A hint that is not of the step that is being written shows nothing."""
+    submitted, asked, *rest = proposed("I run it,\nand look.").items
+    assert seen(submitted, asked, hint, *rest) == LOG
+
+
+def test_a_step_whose_hints_began_too_early_comes_with_its_items() -> None:
+    """When the first hints of a step overtake the items of the step before, none of its hints is shown."""
+    submitted, asked, *rest = proposed("I run it,\nand look.").items
+    assert seen(submitted, explains(2, "x"), asked, *rest, explains(2, "y")) == LOG
+
+
+def test_an_explanation_that_became_another_is_shown_whole() -> None:
+    """When the model began anew, what it said in the end is never left out, and the log's lines stay lines."""
+    submitted, asked, *rest = proposed("I run it,\nand look.").items
+    shown = seen(submitted, asked, explains(1, "First I th\x1b[2J"), *rest)
+    assert shown == "[STEP 1]\n[EXPLANATION] First I th\\u{1b}[2J …\n" + LOG.removeprefix("[STEP 1]\n")
+
+
+def ran(*hints: Hint, output: str, grows: bool = True) -> str:
+    """What is shown of a run whose output came before its result, after the log up to the call."""
+    story = proposed("I run it,\nand look.")
+    story.started("c1")
+    before = tuple(story.items)
+    story.finished("c1", text=f"Program a.lua executed successfully.\nOutput:\n{output}")
+    return seen(*before, *hints, *story.items[len(before) :], grows=grows).removeprefix(LOG)
+
+
+@pytest.mark.parametrize("grows", [True, False])
+def test_output_is_shown_once_as_it_comes(grows: bool) -> None:
+    """Output that came whole is not repeated by the result; on a pipe it comes in whole lines."""
+    shown = ran(prints(0, "one\nt"), prints(5, "wo\n\x1b[2J\n"), output="one\ntwo\n\x1b[2J", grows=grows)
+    assert shown.splitlines() == [
+        "[OUTPUT] cc_run_program on 3",
+        "    one",
+        "    two",
+        "    \\u{1b}[2J",
+        "[TOOL_RESULT] Program a.lua executed successfully. Its output is above.",
+    ]
+
+
+def test_output_that_went_on_is_finished_by_the_result() -> None:
+    """What the hints did not bring stands with the result, and only that."""
+    shown = ran(prints(0, "one\n"), output="one\ntwo\nthree")
+    assert shown.count("one") == 1
+    assert shown.endswith("Its output is above.\n    two\n    three\n")
+
+
+@pytest.mark.parametrize(
+    "hints",
+    [(prints(4, "two\n"),), (prints(0, "one\n"), prints(8, "three\n")), (prints(0, "other\n"),)],
+    ids=["begun late", "a gap", "other text"],
+)
+def test_output_with_gaps_is_shown_whole_by_the_result(hints: tuple[Hint, ...]) -> None:
+    """When a part was missed, the result has all of it: what a person relies on is never pieced together."""
+    assert ran(*hints, output="one\ntwo\nthree").endswith(
+        "[TOOL_RESULT] Program a.lua executed successfully.\n    Output:\n    one\n    two\n    three\n"
+    )
+
+
+def test_a_status_is_below_everything_and_leaves_nothing() -> None:
+    """Where the cursor moves, one status line stands below the log, says where the task is, and goes at the end."""
+    story = proposed("I run it.")
+    out = io.StringIO()
+    screen = Screen(out, grows=True, moves=True)
+    progress = Progress(screen)
+    for item in story.items:
+        progress.item(item)
+    assert "step 1 of 20" in out.getvalue().rpartition("\r\x1b[K")[2]
+    story.started("c1")
+    story.finished("c1")
+    story.asked()
+    story.replied()
+    story.ended("Completed", "final", message="done")
+    for item in story.items[4:]:
+        progress.item(item)
+    screen.close()
+    assert out.getvalue().endswith("[FINAL] Success=True, Message=done\n")
+    kept = [line.rpartition("\r\x1b[K")[2] for line in out.getvalue().split("\n")]
+    assert kept[0] == "[STEP 1]"
+    assert not [line for line in kept if "step 1 of 20" in line]
+
+
+def test_an_answer_that_is_being_written_is_seen_in_the_status_only() -> None:
+    """The message of a final reply shows its end below the log while it comes, cleaned; the log has it once, whole."""
+    story = Journal()
+    story.submitted()
+    story.asked()
+    out = io.StringIO()
+    progress = Progress(Screen(out, grows=True, moves=True))
+    for item in story.items:
+        progress.item(item)
+    progress.hint(Hint("message", {"step": 1, "text": "It \x1b[2Jruns"}))
+    assert progress.status().startswith("answering (step 1 of 20, 0:0")
+    assert progress.status().endswith("…It \\u{1b}[2Jruns")
+    story.replied()
+    story.ended("Completed", "final", message="It runs.")
+    for item in story.items[2:]:
+        progress.item(item)
+    shown = [line.rpartition("\r\x1b[K")[2] for line in out.getvalue().split("\n")]
+    assert shown == ["[STEP 1]", "[FINAL] Success=True, Message=It runs.", ""]
+
+
+# -- tables and spans --------------------------------------------------------------------
+
+
+def test_a_table_keeps_its_columns() -> None:
+    """Columns line up by the width on a terminal, wide letters too, and lines are cut where the terminal ends."""
+    assert table(("A", "B"), [("x", "1"), ("日本", "2")]) == ["A     B", "x     1", "日本  2"]
+    assert table(("A", "B"), [("x", "12345")], columns=5) == ["A  B", "x  1…"]
+    assert fitted("日本語", 5) == "日本…"
+
+
+@pytest.mark.parametrize(
+    ("text", "span"), [("90", 90), ("90s", 90), ("1.5", 1.5), ("10m", 600), ("1h30m", 5400), (" 2H ", 7200)]
+)
+def test_a_span_is_read_as_people_write_it(text: str, span: float) -> None:
+    """Seconds, minutes, hours, and together."""
+    assert seconds(text) == span
+
+
+@pytest.mark.parametrize("text", ["", " ", "soon", "10 m", "m", "-5", "1d", "1e3"])
+def test_what_is_no_span_is_refused(text: str) -> None:
+    """Anything else is a sentence with an example."""
+    with pytest.raises(InvalidRequest, match="is no span of time"):
+        seconds(text)
+
+
+def test_ages_and_times_are_short() -> None:
+    """How long ago, and how long, in the unit that fits."""
+    assert elapsed(65) == "1:05"
+    assert elapsed(3725) == "1:02:05"
+    assert age("nonsense") == ""
+    assert [age("2000-01-01T00:00:00+00:00").split()[1], age("2999-01-01T00:00:00+00:00")] == ["d", "0 s"]

@@ -1,0 +1,151 @@
+"""The figures of /metrics: what a real task leaves in them, and what they remember."""
+
+import re
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from prometheus_client import REGISTRY
+from prometheus_client.parser import text_string_to_metric_families
+
+from orchestrator import metrics
+from orchestrator.core import facts
+from orchestrator.core.facts import CallId, Fact, TaskId
+from orchestrator.core.items import Actor, AgentTaskItem, ItemId
+from orchestrator.core.wire import RunId
+from orchestrator.metrics import FIGURES, PREFIX, Metrics, Snapshot
+from tests.shell.support import Disk, Listening, Server, call, connected, final, running, says
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+EMPTY = Snapshot(computers_online=0, computers_known=0, tasks={}, requests_open=0)
+
+
+def figures(text: str) -> dict[str, float]:
+    """Each sample as ``name{tool,outcome}`` without the prefix, read by Prometheus' own parser."""
+    told = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            labels = ",".join(sample.labels[key] for key in sorted(sample.labels, reverse=True))
+            told[f"{sample.name.removeprefix(PREFIX)}{{{labels}}}"] = sample.value
+    return told
+
+
+async def scraped(server: Server) -> dict[str, float]:
+    """The figures as they stand."""
+    answer = await server.ask("GET", "/metrics")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    return figures(answer.text)
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[Server]:
+    """A server whose model writes and deletes one file."""
+    model = Listening(says(call("cc_write", path="a.lua", content="new\n")), "nonsense", final("written"))
+    async with running(tmp_path, model=model) as server:
+        yield server
+
+
+async def test_figures_tell_what_happened(server: Server) -> None:
+    """A task with one write, one reply that could not be read and one approval is counted as exactly that."""
+    async with connected(server, "3", Disk({"a.lua": b"old\n"})):
+        await server.computer("4")
+        task_id = await server.submit()
+        request = await server.paused(task_id)
+        before = await scraped(server)
+        assert (before["tasks{Paused}"], before["requests_open{}"]) == (1, 1)
+        assert (before["computers_online{}"], before["computers_known{}"]) == (1, 2)
+        await server.ask("POST", request["approval_url"])
+        await server.until(task_id, "task_ended")
+        after = await scraped(server)
+    wanted = {
+        "tasks{Paused}": 0,
+        "tasks{Running}": 0,
+        "tasks{Queued}": 0,
+        "requests_open{}": 0,
+        "tasks_ended_total{Completed}": 1,
+        "decisions_total{approve}": 1,
+        "calls_total{cc_write,ok}": 1,
+        "call_seconds_count{}": 1,
+        "model_replies_total{stop}": 3,
+        "model_seconds_count{}": 3,
+        "items_appended_total{task_submitted}": 1,
+        "items_appended_total{reply_refused}": 1,
+        "items_appended_total{task_ended}": 1,
+    }
+    assert {name: after.get(name) for name in wanted} == wanted
+
+
+async def test_figures_are_for_people(server: Server) -> None:
+    """Any person's token opens /metrics; none, or a computer's, does not."""
+    assert (await server.http.get("/metrics")).status_code == 401
+    assert (await server.ask("GET", "/metrics", token=await server.computer("3"))).status_code == 401
+    assert (await server.ask("GET", "/metrics", token=await server.person("rita", "reviewer"))).status_code == 200
+
+
+def test_every_figure_is_listed_and_none_is_global() -> None:
+    """FIGURES has exactly what is told, and the registry that all libraries share has nothing of ours."""
+    text = Metrics().render(EMPTY).decode()
+    told = set(re.findall(rf"^# TYPE {PREFIX}(\w+) ", text, flags=re.MULTILINE))
+    owed = {one.name + ("_total" if one.kind == "counter" else "") for one in FIGURES}
+    assert {name for name in told if not name.endswith("_created")} == owed
+    assert not [family.name for family in REGISTRY.collect() if family.name.startswith(PREFIX)]
+
+
+def item(fact: Fact, at_s: float = 0.0) -> AgentTaskItem:
+    """An item with this fact."""
+    return AgentTaskItem(
+        item_id=ItemId("i"),
+        task_id=TaskId("t-1"),
+        version=1,
+        at=NOW + timedelta(seconds=at_s),
+        actor=Actor(kind="system", id="x"),
+        role="system",
+        fact=fact,
+        prev_hash="0" * 64,
+        hash="0" * 64,
+    )
+
+
+STARTED = facts.ToolStarted(call_id=CallId("c1"), run_id=RunId("c1.1"), action_digest="d")
+
+
+def settled(state: str, *, ok: bool | None = None) -> facts.ToolSettled:
+    """What a settle says of the call."""
+    values = {"call_id": "c1", "run_id": "c1.1", "state": state, "ok": ok}
+    return facts.ToolSettled.model_validate(values)
+
+
+def test_a_call_whose_proposal_nobody_saw_counts_as_unknown() -> None:
+    """After a restart the tool of an open call is not known here; its outcome is counted all the same."""
+    node = Metrics()
+    node.observe([item(settled("interrupted"), 1.0)])
+    node.observe([item(STARTED, 2.0), item(settled("finished", ok=False), 5.5)])
+    told = figures(node.render(EMPTY).decode())
+    assert told["calls_total{unknown,interrupted}"] == 1
+    assert told["calls_total{unknown,failed}"] == 1
+    assert (told["call_seconds_count{}"], told["call_seconds_sum{}"]) == (1, 3.5)
+
+
+def test_tokens_are_added_up_by_direction() -> None:
+    """What the model's server counted is summed, and an ending that is none of ours is told as other."""
+    node = Metrics()
+    blob = facts.BlobRef(sha256="0" * 64, size=1)
+    usage = facts.Usage(input_tokens=100, output_tokens=7)
+    for reason in ("stop", "load"):
+        node.observe([item(facts.ModelReplied(raw=blob, done_reason=reason, usage=usage))])
+    told = figures(node.render(EMPTY).decode())
+    assert (told["model_tokens_total{in}"], told["model_tokens_total{out}"]) == (200, 14)
+    assert (told["model_replies_total{stop}"], told["model_replies_total{other}"]) == (1, 1)
+    assert told["model_seconds_count{}"] == 0
+
+
+def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of calls that never end only the newest are remembered."""
+    monkeypatch.setattr(metrics, "_REMEMBERED", 3)
+    node = Metrics()
+    for number in range(10):
+        started = STARTED.model_copy(update={"call_id": CallId(f"c{number}")})
+        node.observe([item(started)])
+    assert list(node._calls) == ["c7", "c8", "c9"]

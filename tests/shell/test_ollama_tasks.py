@@ -1,0 +1,75 @@
+"""Whole tasks with a model of an Ollama server that misbehaves: each goes on, or ends with a sentence."""
+
+import json
+from typing import Any
+
+import pytest
+
+from orchestrator.runner import execute_task_with_agent
+from orchestrator.tools.deps import CCAgentDeps
+from tests.shell.ollama_server import OllamaServer, Persona, breaks, floods, ollama, plays, refuses, says, stops
+from tests.shell.support import call, final
+from tests.shell.support import says as wants
+
+LOOK = wants(call("cc_read", path="hello.lua"))
+
+
+async def run(server: OllamaServer, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A task of the library form with the model `ollama:tiny:1b` of a server, found by OLLAMA_HOST."""
+    monkeypatch.setenv("OLLAMA_HOST", server.url)
+    return await execute_task_with_agent("look", CCAgentDeps(mode="stub"), model="ollama:tiny:1b", max_steps=8)
+
+
+async def test_a_task_is_played_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A read and a final over real HTTP: the second request carries the first reply and its result."""
+    async with ollama(plays(LOOK, final("It is a stub.", success=False))) as server:
+        result = await run(server, monkeypatch)
+    assert result.message == "It is a stub."
+    assert [one["role"] for one in server.asked[1]["messages"]] == ["system", "user", "assistant", "user"]
+    assert "Stub content for hello.lua" in server.asked[1]["messages"][3]["content"]
+
+
+@pytest.mark.parametrize(
+    ("persona", "told"),
+    [
+        (stops(json.dumps(LOOK)), "Your reply broke off before its end."),
+        (says(json.dumps(LOOK), "length"), "Your reply was cut off at the length limit."),
+        (floods, "Your reply broke off before its end."),
+        (says(""), "Your reply was empty."),
+    ],
+    ids=["no last line", "cut at the limit", "blanks for ever", "nothing said"],
+)
+async def test_a_reply_that_is_not_whole_is_refused_and_the_task_goes_on(
+    persona: Persona, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing of it runs, the model is told why, and its next reply ends the task."""
+    async with ollama(persona, says(json.dumps(final("Then not.", success=False)))) as server:
+        result = await run(server, monkeypatch)
+    assert result.message == "Then not."
+    assert told in server.asked[1]["messages"][-1]["content"]
+    assert len(server.asked) == 2
+
+
+async def test_a_model_that_only_ever_breaks_off_ends_the_task_honestly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three in a row are enough: the task fails and says so."""
+    async with ollama(stops("{")) as server:
+        result = await run(server, monkeypatch)
+    assert not result.success
+    assert "3 replies in a row could not be read." in result.message
+    assert len(server.asked) == 3
+
+
+async def test_a_reply_that_a_broken_connection_ate_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model is not blamed: the second request is the first one, and the task goes on."""
+    async with ollama(breaks("{"), says(json.dumps(final("Here again.", success=False)))) as server:
+        result = await run(server, monkeypatch)
+    assert result.message == "Here again."
+    assert server.asked[0] == server.asked[1]
+
+
+async def test_a_model_that_is_not_there_ends_the_task_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After its attempts the task fails, and its message is the command that helps."""
+    async with ollama(refuses(404, {"error": "model 'tiny:1b' not found"})) as server:
+        result = await run(server, monkeypatch)
+    assert not result.success
+    assert "Run `ollama pull tiny:1b`." in result.message

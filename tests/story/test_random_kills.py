@@ -1,0 +1,166 @@
+"""kill -9 at random moments, over tasks that append to a file: never twice, never lost, never stuck."""
+
+import asyncio
+import contextlib
+import json
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from websockets.exceptions import WebSocketException
+
+from tests.story.harness import Api, Computer, Server, check_laws, computer, decoded, ended, final, last_words, tool
+
+PROGRAM = b"local line = ... local file = fs.open('lines', 'a') file.write(line .. '\\n') file.close() print(line)\n"
+POLICY = """schema_version = 1
+[[rules]]
+id = "all"
+effect = "allow"
+tools = ["cc_run_program"]
+"""
+OPEN = ("Queued", "Running", "Paused")
+RUNS = 3
+"""Lines that each task appends."""
+AT_ONCE = 4
+"""Tasks that are under way at any time."""
+QUIET_S = 60.0
+"""What is open after the last kill has this long to end: dialing again takes up to 12 s."""
+
+
+@dataclass
+class Village:
+    """A server, its computers, and whoever gives them work and looks after them."""
+
+    server: Server
+    computers: list[Computer]
+    rng: random.Random
+    submitted: Iterator[int] = field(default_factory=lambda: iter(range(1_000_000)))
+    decided: Counter[str] = field(default_factory=Counter)
+
+    def lines(self, name: str) -> list[str]:
+        """The lines that were appended on a computer."""
+        (one,) = [pc for pc in self.computers if pc.name == name]
+        return (one.read("lines") or b"").decode().splitlines()
+
+    async def life(self, *, quiet: bool = False) -> None:
+        """Give work and review until the server dies; ``quiet``: no new work, until nothing is open."""
+        api = self.server.api()
+        reviewing = asyncio.create_task(self._review(api))
+        try:
+            with contextlib.suppress(httpx2.HTTPError):
+                left = await self._tasks(api, *OPEN)
+                await asyncio.gather(*(self._work(api, left, quiet=quiet) for _ in range(AT_ONCE)))
+        finally:
+            reviewing.cancel()
+            await asyncio.gather(reviewing, return_exceptions=True)
+
+    async def _work(self, api: Api, left: list[str], *, quiet: bool) -> None:
+        """See tasks to their end, those that an earlier life left open first."""
+        while left or not quiet:
+            await api.journal(left.pop() if left else await self._submit(api))
+
+    async def _submit(self, api: Api) -> str:
+        name = self.rng.choice(self.computers).name
+        words = [f"{name}-{next(self.submitted)}" for _ in range(RUNS)]
+        script = [tool("cc_run_program", path="append.lua", args=[word]) for word in words]
+        return await api.submit(*script, final(), computers=(name,))
+
+    async def _tasks(self, api: Api, *statuses: str) -> list[str]:
+        answers = [await api.ok("GET", "/v1/tasks", status=status, limit=1000) for status in statuses]
+        return [row["task_id"] for answer in answers for row in answer["tasks"]]
+
+    async def _review(self, api: Api) -> None:
+        """Looks at the computer, as a person would, where the outcome of a run is not known."""
+        with contextlib.suppress(OSError, WebSocketException):
+            async with api.reviewer() as socket:
+                async for frame in socket:
+                    message = decoded(frame)
+                    opened = [message["request"]] if "request" in message else message.get("requests", [])
+                    for request in opened:
+                        await socket.send(self._decide(request))
+
+    def _decide(self, request: dict[str, Any]) -> str:
+        (call,) = request["tool_calls"]
+        (line,) = call["args"]["args"]
+        action = "approve"
+        if request["reason"] == "outcome_unknown":
+            action = "mark_done" if line in self.lines(call["computer"]) else "retry"
+        self.decided[action] += 1
+        resume = {"action": action, "expected_digest": request["action_digest"]}
+        request_id = request["request_id"]
+        return json.dumps({"type": "decide", "ref": request_id, "request_id": request_id, "resume": resume})
+
+    async def check(self) -> int:
+        """Every task has ended well, and each of its lines is there once; how many tasks there were."""
+        api = self.server.api()
+        assert not await self._tasks(api, *OPEN), "a task is stuck"
+        finished = await self._tasks(api, "Completed", "Failed", "Canceled")
+        wanted: Counter[str] = Counter()
+        for task_id in finished:
+            items = await api.journal(task_id)
+            check_laws(items)
+            assert ended(items).status == "Completed", ended(items)
+            wanted.update(reply["tool_call"]["args"]["args"][0] for reply in _script(items) if "tool_call" in reply)
+        found = Counter(line for pc in self.computers for line in self.lines(pc.name))
+        assert found == wanted, f"lost: {wanted - found}, twice: {found - wanted}"
+        return len(finished)
+
+
+def _script(items: list[Any]) -> list[dict[str, Any]]:
+    script: list[dict[str, Any]] = json.loads(items[0].fact.prompt)
+    return script
+
+
+async def _kill(village: Village) -> None:
+    """Let it work for a moment, then kill the server, and now and then a computer with it."""
+    living = asyncio.create_task(village.life())
+    await asyncio.wait((living,), timeout=village.rng.uniform(0.0, 0.6))
+    victims = [pc for pc in village.computers if village.rng.random() < 0.2]
+    village.server.kill()
+    for pc in victims:
+        pc.kill()
+    await asyncio.wait_for(living, 20)
+    await village.server.close()
+    village.server.start()
+    for pc in victims:
+        pc.boot()
+
+
+async def _survive(tmp: Path, kills: int, seed: int) -> None:
+    home = tmp / "home"
+    home.mkdir()
+    (home / "policy.toml").write_text(POLICY, "utf-8")
+    server = Server(home)
+    server.start()
+    try:
+        async with computer(server, tmp) as one, computer(server, tmp) as other:
+            for pc in (one, other):
+                pc.write("append.lua", PROGRAM)
+                pc.boot()
+            village = Village(server, [one, other], random.Random(seed))
+            for _ in range(kills):
+                await _kill(village)
+            async with asyncio.timeout(QUIET_S):
+                await village.life(quiet=True)
+            assert await village.check() >= kills / 10, "hardly any work was done"
+    finally:
+        await server.close()
+        server.kill()
+
+
+@pytest.mark.parametrize(
+    ("kills", "seed"),
+    [(8, 1), pytest.param(200, 2, marks=[pytest.mark.deep, pytest.mark.timeout(600)])],
+)
+async def test_kill_9_at_random_moments(tmp_path: Path, kills: int, seed: int) -> None:
+    """Server killed again and again, computers now and then: each line is there once, and every task ends."""
+    try:
+        await _survive(tmp_path, kills, seed)
+    except BaseException as error:
+        error.add_note(last_words(tmp_path / "home" / "server.log"))
+        raise

@@ -1,0 +1,88 @@
+"""The bench still runs against the house as it is: every figure and ratio comes, whatever it is."""
+
+import json
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
+LIMIT_S = 55.0
+
+
+def bench(*arguments: str) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of the bench at its smallest; what it found wanting is no failure here."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "bench.command", "--tiny", *arguments],
+        env={**os.environ, "PYTHONPATH": str(SCRIPTS)},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def lines_of(name: str, directory: Path) -> list[dict[str, Any]]:
+    """The lines of one bench."""
+    code, output, complaints = bench("--json", "--only", name, "--dir", str(directory))
+    assert complaints == ""
+    told = json.loads(output)
+    lines: list[dict[str, Any]] = told["lines"]
+    assert code == (1 if any(line["holds"] is False for line in lines) else 0)
+    assert told["machine"]["python"]
+    assert all(line["value"] > 0 for line in lines if line["bench"] != "memory")
+    assert list(directory.iterdir()) == []
+    return lines
+
+
+def test_calls_yield_a_ratio_for_each_number_of_clients(tmp_path: Path) -> None:
+    """Both raw servers stand beside the house."""
+    lines = lines_of("calls", tmp_path)
+    assert [line["what"] for line in lines if line["judged"] == "ratio"] == ["a call, 1 client", "a call, 3 clients"]
+    assert all(line["ratio"] > 0 for line in lines)
+    assert {line["what_beside"] for line in lines} == {"websockets.serve", "the same, four frames"}
+
+
+def test_memory_is_told_for_each_computer(tmp_path: Path) -> None:
+    """One line, held against its bar; of twenty computers the figure itself means nothing."""
+    (line,) = lines_of("memory", tmp_path)
+    assert line["judged"] == "value"
+    assert isinstance(line["holds"], bool)
+    assert isinstance(line["beside"], float)
+
+
+def test_steps_yield_both_bars_and_the_peers_that_are_there(tmp_path: Path) -> None:
+    """Each length against the floor, the longest against the shortest, and whoever is installed."""
+    lines = lines_of("steps", tmp_path)
+    assert [line["what"] for line in lines if line["holds"] is not None] == [
+        "a step of 4",
+        "a step of 8",
+        "a step of 8",
+    ]
+    assert any("pydantic-ai" in line["what"] for line in lines)
+    assert any("LangGraph" in line["what"] for line in lines) == (find_spec("langchain") is not None)
+
+
+def test_appends_yield_a_ratio_for_one_task_and_for_many(tmp_path: Path) -> None:
+    """Appends a second against bare sqlite3, held against a least."""
+    judged = [line for line in lines_of("appends", tmp_path) if line["at_least"]]
+    assert [line["what"] for line in judged] == ["appends, 1 task", "appends, 100 tasks"]
+    assert all(line["holds"] == (line["ratio"] >= line["bar"]) for line in judged)
+
+
+def test_the_table_says_which_bars_hold(tmp_path: Path) -> None:
+    """People get the machine, a line for each figure with its bar, and the count at the end."""
+    _, output, _ = bench("--only", "memory", "--dir", str(tmp_path))
+    assert "processors" in output.splitlines()[0]
+    assert "<= 40 KB" in output
+    assert "of 1 bars do not hold" in output
+
+
+def test_an_unknown_bench_is_a_usage_error() -> None:
+    """The names are told."""
+    code, _, complaints = bench("--only", "weather")
+    assert code == 2
+    assert "memory" in complaints
