@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import logging
 import os
 import shlex
@@ -359,9 +360,12 @@ def _listen(settings: Settings) -> socket.socket:
         listener.bind((settings.host, settings.port))
     except OSError as error:
         listener.close()
+        if error.errno == errno.EADDRINUSE:
+            remedy = "Choose another with --port, or stop what listens there."
+        else:
+            remedy = "Choose an address of this host with --host, and a port above 1023 with --port."
         raise InvalidRequest(
-            f"Port {settings.port} of {settings.host} cannot be used: {error.strerror}.",
-            remedy="Choose another with --port, or stop what listens there.",
+            f"Port {settings.port} of {settings.host} cannot be used: {error.strerror or error}.", remedy=remedy
         ) from None
     listener.listen(1024)
     return listener

@@ -26,6 +26,7 @@ PATIENCE_S: Final = 90.0
 HINTS: Final = frozenset({"explanation", "message", "model_text", "output"})
 """The events of a task's stream that are no items of the journal."""
 _COMMENT = ":"
+_HUNG_UP = "it ended the connection"
 _SILENCE_S = 60.0
 """A stream that brings nothing for so long, not even a comment, is opened anew: its peer may be gone."""
 _LIVED_S = 5.0
@@ -62,8 +63,6 @@ class Hint:
 @dataclass(frozen=True)
 class Lost:
     """The connection ended before the task did; it is being opened again."""
-
-    why: str
 
 
 @dataclass(frozen=True)
@@ -108,6 +107,10 @@ class Client:
             response = self._http.request(method, path, json=body, params=query or None)
         return _checked(response.status_code, response.content)
 
+    def is_new(self, session_id: str) -> bool:
+        """Whether a session has no task yet. Raises ServerRefused, ServerUnreachable."""
+        return not self.request("GET", "/v1/tasks", session_id=session_id, limit=1)["tasks"]
+
     def events(self, task_id: str, after: int = 0) -> Iterator[AgentTaskItem]:
         """The task's items after a version, then each as it comes, until the task has ended."""
         for event in self._stream(task_id, after, read_timeout_s=None):
@@ -135,7 +138,7 @@ class Client:
             for event in self._until_lost(task_id, after):
                 if isinstance(event, ServerUnreachable):
                     if attempts.lost():
-                        yield Lost(event.message)
+                        yield Lost()
                     pause(attempts.delay(event))
                     break
                 if attempts.back():
@@ -164,7 +167,7 @@ class Client:
                 raise
             yield self._unreachable(error.message)
         else:
-            yield self._unreachable("it ended the connection")
+            yield self._unreachable(_HUNG_UP)
 
     def _stream(
         self, task_id: str, after: int, *, read_timeout_s: float | None
@@ -230,6 +233,8 @@ class Client:
     def _reachable(self) -> Iterator[None]:
         try:
             yield
+        except (httpx2.RemoteProtocolError, httpx2.ReadError):
+            raise self._unreachable(_HUNG_UP) from None
         except httpx2.TransportError as error:
             raise self._unreachable(error) from None
 

@@ -166,6 +166,8 @@ def _call(call: RequestedCallView) -> list[str]:
         lines.extend(_field(name, text))
     if call.observed.program is not None:
         lines.append(f"  program: {one_line(call.observed.program, limit=_WHOLE)}")
+    if call.observed.source is not None:
+        lines.extend(f"  │ {line}" for line in visible(call.observed.source).splitlines())
     for path, state in call.observed.state.items():
         kind = "directory " if path in call.observed.directories else ""
         lines.append(f"  found: {one_line(path, limit=_WHOLE) or '/'} {kind}{state}")

@@ -125,9 +125,8 @@ class Follower:
                 self.view.hint(event)
             case Lost():
                 self._lost = True
-                self.view.note(
-                    f"The connection was lost: {visible(event.why)} Trying again for {self.patience_s:.0f} s."
-                )
+                again = f" Trying again for {self.patience_s:.0f} s." if self.patience_s else ""
+                self.view.note(f"The server went away.{again}")
             case Back():
                 self._lost = False
                 self.view.note("The connection stands again.")
@@ -208,7 +207,8 @@ class Follower:
                 return False
         except Overtaken:
             self.screen.end_part()
-            self.view.note("That was decided elsewhere.")
+            answered = any(isinstance(one, AgentTaskItem) and _answers(one.fact, key) for one in self._held)
+            self.view.note(f"That was {'answered' if answered else 'decided'} elsewhere.")
         except InputEnded:
             self.screen.end_part()
             self._left.add(key)
@@ -254,11 +254,8 @@ class Follower:
 
     def _answer(self, task_id: str, question: dict[str, Any]) -> bool:
         question_id = question["question_id"]
-
-        def answered(fact: facts.Fact) -> bool:
-            return isinstance(fact, facts.QuestionAnswered) and fact.question_id == question_id
-
-        answer = self._typed("Your answer (empty: leave it): ", answered).strip()
+        prompt = "Your answer (empty: leave it): "
+        answer = self._typed(prompt, lambda fact: _answers(fact, question_id)).strip()
         if not answer:
             return False
         self.client.request("POST", f"/v1/tasks/{task_id}/answer", {"question_id": question_id, "answer": answer})
@@ -293,6 +290,11 @@ def _makes_needless(event: Event | BaseException, closes: Callable[[facts.Fact],
 def _closes(fact: facts.Fact, request_id: str) -> bool:
     """Whether a request is decided, or ended without it."""
     return isinstance(fact, facts.DecisionRecorded | facts.RequestEnded) and fact.request_id in (request_id, None)
+
+
+def _answers(fact: facts.Fact, question_id: str) -> bool:
+    """Whether a question is answered."""
+    return isinstance(fact, facts.QuestionAnswered) and fact.question_id == question_id
 
 
 def typed(prompt: str, screen: Screen, overtaken: Callable[[], bool] = lambda: False) -> str:

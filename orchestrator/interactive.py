@@ -48,6 +48,7 @@ def run_task_interactive(
     client = Client.of_environment(url=url, token=token, data_dir=directory)
     try:
         session = _Session(client, Screen.of(), list(computers), model, session_id or f"s-{secrets.token_hex(6)}")
+        session.resumed = bool(session_id)
         session.begin()
         _Prompt(_history(directory)).each(session.take, lambda: session.marker)
         session.end()
@@ -67,6 +68,8 @@ class _Session:
     session_id: str
     commands: dict[str, Callable[[list[str]], None]] = field(init=False)
     submitted: int = 0
+    resumed: bool = False
+    """Whether the person named the session."""
 
     def __post_init__(self) -> None:
         self.commands = {
@@ -88,10 +91,12 @@ class _Session:
         if not self.computers and len(online) == 1:
             self.computers = online
         self.screen.line(f"cc-orchestrator at {self.client.url}. /help says what can be typed; Ctrl-D leaves.")
+        if self.resumed and self.client.is_new(self.session_id):
+            self.screen.say(f"session {one_line(self.session_id)} is new: nothing earlier is told to the model")
         if not found:
-            self.screen.line("There are no computers yet: connect one with `cc-orchestrator pair`.")
+            self.screen.say("There are no computers yet: connect one with `cc-orchestrator pair`.")
         elif not self.computers:
-            self.screen.line("No computer is chosen: /computers lists them, /use NAME chooses.")
+            self.screen.say("No computer is chosen: /computers lists them, /use NAME chooses.")
 
     def end(self) -> None:
         """Say how to come back."""
@@ -112,7 +117,7 @@ class _Session:
                 self._task(text)
         except OrchestratorError as error:
             self.screen.close()
-            self.screen.line(f"That did not work: {one_line(str(error), limit=2000)}")
+            self.screen.say(f"That did not work: {one_line(str(error), limit=2000)}")
         return True
 
     def _command(self, words: list[str]) -> None:

@@ -154,15 +154,15 @@ class Progress:
         shown = self._outputs.pop(call_id, None)
         if shown is None:
             return line
+        said, marker, output = text.partition(_OUTPUT)
+        rest = _missing(shown, output) if marker else None
+        if rest:
+            self._heading(call_id, shown)
+            self._print(shown, rest)
         if shown.unfinished:
             self._print(shown, "\n")
         self.screen.end_part()
-        said, marker, output = text.partition(_OUTPUT)
-        printed = shown.text.rstrip()
-        if not (marker and shown.whole and printed and output.startswith(printed)):
-            return line
-        rest = output[len(printed) :].strip("\n")
-        return line.replace(text, f"{said} Its output is above." + (f"\n{rest}" if rest.strip() else ""))
+        return line if rest is None else line.replace(text, f"{said} Its output is above.")
 
     def _note_state(self, item: AgentTaskItem) -> None:
         match item.fact:
@@ -229,14 +229,18 @@ class Progress:
         shown = self._outputs.setdefault(call_id, _Shown())
         if not isinstance(offset, int) or not text or offset <= shown.offset:
             return
-        if self._printing != call_id:
-            self.screen.line(f"[OUTPUT] {one_line(self._tools.get(call_id, call_id))}")
-            self._printing, shown.fresh = call_id, True
+        self._heading(call_id, shown)
         missed = offset - shown.next_offset
         shown.whole = shown.whole and missed == 0
         shown.text += text
         shown.offset, shown.next_offset = offset, offset + len(text.encode("utf-8", "surrogatepass"))
         self._print(shown, f"[… {missed} bytes not shown …]\n{text}" if missed > 0 else text)
+
+    def _heading(self, call_id: str, shown: _Shown) -> None:
+        """Say whose output comes now, where something else stands last on the screen."""
+        if self._printing != call_id:
+            self.screen.line(f"[OUTPUT] {one_line(self._tools.get(call_id, call_id))}")
+            self._printing, shown.fresh = call_id, True
 
     def _print(self, shown: _Shown, text: str) -> None:
         if self.screen.grows:
@@ -252,7 +256,7 @@ class Progress:
 
     def note(self, text: str) -> None:
         """Say something that is not of the task's log."""
-        self.screen.line(text)
+        self.screen.say(text)
         self._printing = None
 
     def tick(self) -> None:
@@ -266,6 +270,15 @@ class Progress:
         step = f"step {self._asked} of {self._max_steps}" if self._asked else "not begun"
         answer = f" …{one_line(self._answer)}" if self._answer else ""
         return f"{self._doing} ({step}{tokens}, {elapsed(seconds)}){answer}"
+
+
+def _missing(shown: _Shown, output: str) -> str | None:
+    """What of a result's output was not shown yet; None: what was shown is not its beginning."""
+    if not shown.whole or not shown.text.strip():
+        return None
+    if output.startswith(shown.text):
+        return output[len(shown.text) :].rstrip("\n")
+    return "" if output.rstrip() == shown.text.rstrip() else None
 
 
 def _named(call: facts.ToolCall) -> str:

@@ -6,6 +6,7 @@ and where the cursor can move (not ``TERM=dumb``) one status line follows it.
 """
 
 import os
+import re
 import shutil
 import sys
 import unicodedata
@@ -16,6 +17,10 @@ from typing import Final, TextIO
 
 _ERASE: Final = "\r\x1b[K"
 _DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
+_UNIT: Final = re.compile(r"(?:[^\s`]|`[^`]*`|`)+")
+"""What a line is never broken in: a word, or a command in backticks."""
+_LEAST_WRAPPED: Final = 16
+"""Columns that a cell needs to be wrapped; a narrower one is cut."""
 _STYLES: Final[Mapping[str, str]] = {
     "[STEP": "\x1b[1m",
     "[TOOL]": "\x1b[36m",
@@ -49,14 +54,37 @@ def fitted(text: str, columns: int) -> str:
     return "".join(kept) + "…"
 
 
+def wrapped(text: str, columns: int) -> list[str]:
+    """One line of text as lines of so many columns, broken at blanks; a longer word or command stays whole."""
+    lines = [""]
+    for unit in _UNIT.findall(text):
+        longer = f"{lines[-1]} {unit}" if lines[-1] else unit
+        if lines[-1] and width(longer) > columns:
+            lines.append(unit)
+        else:
+            lines[-1] = longer
+    return lines
+
+
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, columns: int | None = None) -> list[str]:
-    """The rows under their heads, two blanks between columns; ``columns``: lines are cut there, None: never."""
+    """The rows under their heads, two blanks between columns; None for ``columns``: lines of any length.
+
+    Else the last cell goes on below itself, broken at blanks, and what is still too wide is cut.
+    """
     widths = [max(width(row[at]) for row in (head, *rows)) for at in range(len(head))]
     lines = []
+    indent = sum(widths[:-1]) + 2 * len(widths[:-1])
     for row in (head, *rows):
-        cells = [cell + " " * (wanted - width(cell)) for cell, wanted in zip(row, widths, strict=True)]
-        line = "  ".join(cells).rstrip()
-        lines.append(line if columns is None else fitted(line, columns))
+        before = "".join(
+            f"{cell}{' ' * (wanted - width(cell))}  " for cell, wanted in zip(row[:-1], widths[:-1], strict=True)
+        )
+        if columns is None:
+            lines.append(f"{before}{row[-1]}".rstrip())
+            continue
+        room = columns - indent
+        first, *more = wrapped(row[-1], room) if room >= _LEAST_WRAPPED else [row[-1]]
+        lines.append(fitted(f"{before}{first}".rstrip(), columns))
+        lines.extend(fitted(" " * indent + one, columns) for one in more)
     return lines
 
 
@@ -109,6 +137,11 @@ class Screen:
         """One line, or several."""
         self.end_part()
         self._write(self._taken_back() + self._styled(text) + "\n")
+
+    def say(self, text: str) -> None:
+        """A sentence of our own: on a terminal it is broken at blanks, and never within a command in backticks."""
+        columns = self.columns
+        self.line(text if columns is None else "\n".join(wrapped(text, columns)))
 
     def part(self, text: str) -> None:
         """More of a line that is not whole yet; only where text may grow."""

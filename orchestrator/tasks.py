@@ -232,7 +232,7 @@ class TaskService:
         """The task. Raises NotFound."""
         task = await self.store.load(task_id)
         if task is None:
-            raise NotFound(f"There is no task {task_id!r}.", remedy="List the tasks.")
+            raise NotFound(f"There is no task {task_id!r}.", remedy="`cc-orchestrator tasks` lists them.")
         return task
 
     async def for_request(self, request_id: RequestId) -> AgentTask:

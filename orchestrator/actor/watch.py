@@ -31,7 +31,17 @@ def left_s(task: AgentTask, now: datetime) -> float:
 
 def out_of_time(task: AgentTask) -> facts.LimitReached:
     """The limit that a task without time left has reached."""
-    return facts.LimitReached(limit="max_wall_s", detail=f"The limit of {task.max_wall_s:g} s was reached.")
+    return facts.LimitReached(
+        limit="max_wall_s", detail=f"The limit of {task.max_wall_s:g} s was reached{_waited(task)}."
+    )
+
+
+def _waited(task: AgentTask) -> str:
+    """What a task that ran out of time was at, where that is not plain."""
+    waiting = sorted({one.call.computer for one in task.calls if one.call.computer is not None})
+    if not waiting or task.open_runs:
+        return ""
+    return f" while it waited for computer {', '.join(waiting)}"
 
 
 def ended_by(reached: facts.LimitReached) -> tuple[facts.LimitReached, facts.TaskEnded]:

@@ -40,6 +40,8 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    # Boxes break words and commands where a terminal is narrow; plain help breaks lines at blanks.
+    rich_markup_mode=None,
     help="Lets a language model work on ComputerCraft computers, with a person in charge.",
     epilog="Exit codes: 0 success, 1 failed, canceled or unverified, 2 usage, 3 server unreachable or refusing, "
     "130 left by Ctrl-C.",

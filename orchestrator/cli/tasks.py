@@ -38,10 +38,12 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     ] = None,
     session: Annotated[str, typer.Option(help="Continue this session: the task knows its earlier results.")] = "",
     model: Annotated[str, typer.Option(help="Default: the server's.")] = "",
-    max_steps: Annotated[int | None, typer.Option(help="Replies of the model at most.")] = None,
+    max_steps: Annotated[int | None, typer.Option(min=1, max=1000, help="Replies of the model at most.")] = None,
     max_wall: Annotated[str, typer.Option(metavar="TIME", help="Working time at most, such as 90, 10m or 1h30m.")] = "",
-    max_tokens: Annotated[int | None, typer.Option(help="Tokens in and out at most.")] = None,
-    priority: Annotated[int, typer.Option(help="Higher goes first, -100 to 100.")] = 0,
+    max_tokens: Annotated[
+        int | None, typer.Option(min=0, max=100_000_000, help="Tokens in and out at most; 0: no limit.")
+    ] = None,
+    priority: Annotated[int, typer.Option(min=-100, max=100, help="Higher goes first.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print each item and hint as one line of JSON.")] = False,
     detach: Annotated[bool, typer.Option("--detach", help="Submit it and print its id; do not follow it.")] = False,
     reconnect: Reconnect = _RECONNECT_S,
@@ -49,10 +51,15 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     data_dir: DataDir = None,
 ) -> None:
     """Submit a task and follow it; Ctrl-C leaves it running."""
+    from orchestrator.core.visible import one_line
+
     if prompt is None:
         raise typer.Exit(_interactive(url, data_dir, computer or [], model, session))
+    wanted = sys.stdin.read() if prompt == "-" else prompt
+    if not wanted.strip():
+        raise InvalidRequest("The task is empty.", remedy='Say what to do: cc-orchestrator run "…"')
     body: dict[str, Any] = {
-        "prompt": sys.stdin.read() if prompt == "-" else prompt,
+        "prompt": wanted,
         "computers": computer or [],
         "model": model,
         "session_id": session,
@@ -62,6 +69,8 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each flag
         "max_tokens": max_tokens,
     }
     with client_of(url, data_dir) as client:
+        if session and client.is_new(session):
+            typer.echo(f"session {one_line(session)} is new: nothing earlier is told to the model", err=True)
         task = client.request("POST", "/v1/tasks", {name: value for name, value in body.items() if value is not None})
         if detach:
             print_json(task) if as_json else typer.echo(f"task {task['task_id']}")
@@ -196,7 +205,8 @@ def answer(
         question = client.request("GET", f"/v1/tasks/{task_id}")["question"]
         if question is None:
             raise InvalidRequest(
-                "The task asks nothing now.", remedy=f"Look with `cc-orchestrator tasks show {task_id}`."
+                "The task asks nothing now: its question was answered already, or it has ended.",
+                remedy=f"See `cc-orchestrator tasks show {task_id}`.",
             )
         body = {"question_id": question["question_id"], "answer": text}
         task = client.request("POST", f"/v1/tasks/{task_id}/answer", body)

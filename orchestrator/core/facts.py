@@ -71,6 +71,8 @@ class Observed(Value):
     """Unified diff of a write; None when the call changes no text."""
     program: str | None = None
     """The resolved program of a run; None for other calls."""
+    source: str | None = None
+    """The text of that program, as its hash in ``state`` binds it; None: it is the game's own, or too long to show."""
     encoding: Literal["utf-8", "latin-1"] = "utf-8"
     """How a write encodes its text: as the old bytes, whose hash is in ``state``, are encoded."""
     directories: tuple[str, ...] = ()

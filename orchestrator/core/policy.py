@@ -22,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from orchestrator.core.default_policy import DEFAULT_POLICY_TOML
 from orchestrator.core.errors import PolicyInvalid, UnsafePath
 from orchestrator.core.paths import can_match, canonical_path, path_matches
+from orchestrator.core.wording import said_of
 
 logger = logging.getLogger(__name__)
 
@@ -376,8 +377,8 @@ def _where(error: ValidationError, data: Mapping[str, Any]) -> str:
         rule = rules[loc[1]] if isinstance(rules, list) else {}
         name = rule.get("id") if isinstance(rule, dict) else None
         rest = ".".join(str(part) for part in loc[2:])
-        return f"rule {loc[1] + 1}{f' ({name})' if name else ''}: {rest + ': ' if rest else ''}{first['msg']}"
-    return f"{'.'.join(str(part) for part in loc) or 'the file'}: {first['msg']}"
+        return f"rule {loc[1] + 1}{f' ({name})' if name else ''}: {said_of(first, rest)}"
+    return said_of(first, ".".join(str(part) for part in loc) or "the file")
 
 
 _DEFAULT: Final = load_policy(DEFAULT_POLICY_TOML, source="the shipped policy")

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from orchestrator.core.errors import ReplyRefused
 from orchestrator.core.tool_args import TOOL_ARGS
+from orchestrator.core.wording import said_of
 
 __all__ = [
     "MAX_CALLS",
@@ -226,8 +227,7 @@ def _checked(request: ToolRequest, tools: Mapping[str, type[BaseModel]]) -> Tool
 def _first(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False)[0]
     where = ".".join(str(part)[:_SHOWN_CHARS] for part in first["loc"])
-    message = str(first["msg"]).removeprefix("Value error, ")
-    return f"{where}: {message}" if where else message
+    return said_of(first, where)
 
 
 def _kind_of(value: Any) -> str:

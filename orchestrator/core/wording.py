@@ -1,6 +1,7 @@
 """What pydantic found wrong, in words for the person who wrote the value."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from pydantic import ValidationError
 
@@ -31,6 +32,7 @@ _WORDS: Final = {
     "too_short": "must have at least {min_length} entries",
     "too_long": "must have at most {max_length} entries",
     "literal_error": "must be {expected}",
+    "enum": "must be {expected}",
 }
 """By the type of the error; a type that is not here keeps the words of pydantic."""
 
@@ -41,10 +43,13 @@ def plain(error: ValidationError, whole: str) -> str:
     ``whole`` names the value when the fault is not in one of its fields.
     """
     first = error.errors(include_url=False, include_input=False)[0]
-    where = ".".join(str(part) for part in first["loc"]) or whole
-    if first["type"] == "value_error":
-        return f"{where}: {str(first['msg']).removeprefix('Value error, ').rstrip('.')}"
-    words = _WORDS.get(first["type"])
+    return said_of(first, ".".join(str(part) for part in first["loc"]) or whole)
+
+
+def said_of(fault: Mapping[str, Any], where: str) -> str:
+    """One fault of pydantic's list, without the full stop; ``where`` names the value, empty: the sentence does."""
+    words = _WORDS.get(fault["type"])
     if words is None:
-        return f"{where}: {str(first['msg']).rstrip('.')}"
-    return f"{where} {words.format_map(first.get('ctx', {}))}"
+        sentence = str(fault["msg"]).removeprefix("Value error, ").rstrip(".")
+        return f"{where}: {sentence}" if where else sentence
+    return f"{where or 'It'} {words.format_map(fault.get('ctx', {}))}"

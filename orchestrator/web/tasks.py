@@ -9,9 +9,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from orchestrator.core.errors import InvalidRequest
-from orchestrator.core.task import TaskStatus
+from orchestrator.core.task import AgentTask, TaskStatus
 from orchestrator.core.wire import ComputerId
-from orchestrator.ports import TaskRow
+from orchestrator.ports import Computers, TaskRow
 from orchestrator.web.auth import must_have
 from orchestrator.web.base import Defaults, Room
 from orchestrator.web.events import EventStream, follow
@@ -25,6 +25,7 @@ _VERSION: Final = re.compile("[0-9]{1,12}")
 class TaskDoors(Room):
     """``/v1/tasks`` and ``/v1/stop``."""
 
+    computers: Computers
     defaults: Defaults
     check_model: Callable[[str], object]
     """Raises InvalidRequest for a model that cannot be used."""
@@ -39,7 +40,7 @@ class TaskDoors(Room):
             if name not in known:
                 raise InvalidRequest(
                     f"There is no computer {name[:64]!r}.",
-                    remedy="List them with GET /v1/computers, or add one with POST /v1/pairings.",
+                    remedy="`cc-orchestrator computers` lists them, `cc-orchestrator pair` connects one.",
                 )
         model = body.model or self.defaults.model
         await asyncio.to_thread(self.check_model, model)
@@ -69,18 +70,34 @@ class TaskDoors(Room):
             session_id=request.query_params.get("session_id"),
             limit=int(limit),
         )
-        reasons = {row.task_id: await self._reason(row) for row in rows}
+        reasons = {row.task_id: await self._row_reason(row) for row in rows}
         return JSONResponse({"tasks": [row_form(row, reasons[row.task_id]) for row in rows]})
 
-    async def _reason(self, row: TaskRow) -> str:
-        """What a paused task waits for; of others the status says enough."""
-        task = await self.service.store.load(row.task_id) if row.status is TaskStatus.PAUSED else None
-        return task.status_reason if task is not None else ""
+    async def _row_reason(self, row: TaskRow) -> str:
+        """What an open task waits for; of one that is over its status says enough."""
+        if row.status not in (TaskStatus.PAUSED, TaskStatus.RUNNING):
+            return ""
+        return await self._reason(await self.service.load(row.task_id))
+
+    async def _reason(self, task: AgentTask) -> str:
+        """Why the task stands where it does: a parked one waits for a computer that is away or another task's."""
+        if task.status is not TaskStatus.RUNNING:
+            return task.status_reason
+        for computer in sorted({one.call.computer for one in task.calls if one.call.computer is not None}):
+            info = self.computers.info(computer)
+            if info is None or not info.online:
+                return f"waiting for computer {computer}, which is not connected"
+            claimant = await self.service.store.claimant(computer)
+            if claimant not in (None, task.task_id):
+                return f"waiting for computer {computer}, on which {claimant} works"
+        return ""
 
     async def task(self, request: Request) -> Response:
         """``GET /v1/tasks/{id}``."""
         await self.who(request)
-        return JSONResponse(long_form(await self.service.load(task_id_of(request)), self.service.clock.now()))
+        task = await self.service.load(task_id_of(request))
+        form = long_form(task, self.service.clock.now())
+        return JSONResponse({**form, "status_reason": await self._reason(task)})
 
     async def events(self, request: Request) -> Response:
         """``GET /v1/tasks/{id}/events``: SSE."""

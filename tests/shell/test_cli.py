@@ -41,6 +41,31 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield served
 
 
+# -- usage -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("",), 'Say what to do: cc-orchestrator run "…"'),
+        ((" \n",), 'Say what to do: cc-orchestrator run "…"'),
+        (("-",), 'Say what to do: cc-orchestrator run "…"'),
+        (("x", "--max-steps", "0"), "--max-steps"),
+        (("x", "--max-steps", "1001"), "--max-steps"),
+        (("x", "--priority", "500"), "--priority"),
+        (("x", "--priority", "-101"), "--priority"),
+        (("x", "--max-tokens", "-1"), "--max-tokens"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_never_sent(tmp_path: Path, arguments: Sequence[str], words: str) -> None:
+    """An empty task and a limit out of its bounds are usage (2), also where no server could be asked."""
+    nowhere = {"CC_ORCHESTRATOR_TOKEN": "x", "CC_ORCHESTRATOR_URL": "http://127.0.0.1:1"}
+    assert cli(tmp_path, "run", "x", "--max-steps", "1000", "--priority", "-100", **nowhere).returncode == 3
+    done = cli(tmp_path, "run", *arguments, **nowhere)
+    assert done.returncode == 2
+    assert words in done.stderr
+
+
 # -- help and starting -------------------------------------------------------------------
 
 
@@ -76,6 +101,16 @@ def test_help_is_quick_and_loads_neither_models_nor_server(tmp_path: Path, argum
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before < 2.0
     for command in COMMANDS if not arguments else ():
         assert f" {command} " in done.stdout
+
+
+def test_help_on_a_narrow_terminal_breaks_no_word(tmp_path: Path) -> None:
+    """At 60 columns no word of the help is cut, and no box stands around what is meant to be copied."""
+    for command in ("run", "serve", "pair"):
+        shown = cli(tmp_path, command, "--help", COLUMNS="60").stdout
+        assert max(len(line) for line in shown.splitlines()) <= 60
+        assert not {"│", "╭"} & set(shown)
+        assert "…" not in shown
+        assert "127.0.0.1:8765" in shown or command == "serve"
 
 
 def test_every_setting_is_a_flag_with_its_meaning(tmp_path: Path) -> None:
@@ -251,6 +286,10 @@ def test_a_task_is_shown_and_listed(served: Served) -> None:
     refused(served.cli("tasks", "--status", "Nonsense"), "There is no status 'Nonsense'", "Completed", code=3)
     refused(served.cli("run"), "There is no prompt", "run -", code=2)
     refused(served.cli("run", "x", "--max-wall", "soon"), "'soon' is no span of time", "10m", code=2)
+    nothing = (
+        f"nothing now: its question was answered already, or it has ended. See `cc-orchestrator tasks show {task_id}`"
+    )
+    refused(served.cli("answer", task_id, "left"), nothing, code=2)
     refused(served.cli("stop"), "Say what to stop", "--all", code=2)
     elsewhere = cli(served.home, "tasks", "--url", "nonsense", "--data-dir", str(served.data))
     refused(elsewhere, "'nonsense' is no address of a server", "http://127.0.0.1:8765", code=2)
@@ -278,6 +317,16 @@ def test_a_followed_task_as_json_lines(served: Served) -> None:
     assert [items[0]["fact"]["kind"], items[-1]["fact"]["kind"]] == ["task_submitted", "task_ended"]
     detached = json.loads(served.cli("run", "x", "--detach", "--json").stdout)
     assert set(detached) == {"task_id", "status"}
+
+
+def test_a_session_that_is_new_is_said_to_be(served: Served) -> None:
+    """The first task of a named session knows nothing earlier, and `run` says so beside its output; later no more."""
+    start = ("run", "x", "--max-steps", "1", "--session", "castle", "--detach")
+    said = "session castle is new: nothing earlier is told to the model\n"
+    first, second = served.cli(*start), served.cli(*start)
+    assert (first.stderr, second.stderr) == (said, "")
+    assert first.stdout.startswith("task t-")
+    assert "is new" not in served.cli("run", "x", "--max-steps", "1", "--detach").stderr
 
 
 def test_people_are_added_listed_and_revoked(served: Served) -> None:

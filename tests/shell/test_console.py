@@ -122,11 +122,13 @@ def test_it_shows_all_that_a_decision_is_about() -> None:
 
 def test_it_shows_the_resolved_program_and_its_arguments() -> None:
     """A run shows the program that the computer resolved, its hash, and every argument in full."""
-    observed = Observed(state={"rom/x.lua": "a" * 64}, program="rom/x.lua", note="Only the 4 bytes are bound.")
+    source = "print('hi')\nprint('\x1b[2J')\n"
+    observed = Observed(state={"rom/x.lua": "a" * 64}, program="rom/x.lua", source=source, note="Only this is bound.")
     args = {"path": "x", "args": ["one", "two words"]}
     text = "\n".join(describe(request(shown("cc_run_program", args, observed))))
     for wanted in ('args: ["one", "two words"]', "program: rom/x.lua", f"found: rom/x.lua {'a' * 64}", "path: x"):
         assert wanted in text
+    assert "  │ print('hi')\n  │ print('\\u{1b}[2J')\n" in text
 
 
 def test_it_shows_content_where_there_is_no_diff() -> None:

@@ -13,7 +13,7 @@ from orchestrator.cli.common import seconds
 from orchestrator.client import Hint, _server_sent
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.progress import Progress
-from orchestrator.rendering import Screen, age, elapsed, fitted, table
+from orchestrator.rendering import Screen, age, elapsed, fitted, table, wrapped
 from tests.core.journal import Journal, call
 from tests.shell.commands import CLI, WITHIN_S, Served, environment, script, serving, talking, until
 from tests.shell.support import call as tool
@@ -100,12 +100,13 @@ def test_a_restart_is_ridden_out(tmp_path: Path) -> None:
         before = until(follower, "It waits for a person")
         server.process.kill()
         server.process.wait()
-        before += until(follower, "The connection was lost: No orchestrator answers")
+        before += until(follower, "The server went away.")
         with talking(tmp_path, tmp_path / "data", server.port) as again:
             before += until(follower, "The connection stands again.")
             again.cli("cancel", before.split()[1])
             after, errors = follower.communicate(timeout=WITHIN_S)
     assert follower.returncode == 1, errors
+    assert before.splitlines()[-2:] == ["The server went away. Trying again for 90 s.", "The connection stands again."]
     assert (before + after).count("[TOOL]") == 1
     assert "[FINAL] Success=False" in after
 
@@ -120,7 +121,7 @@ def test_a_server_that_stays_away_is_an_exit_code(tmp_path: Path) -> None:
         assert server.process.wait(WITHIN_S) == 0
         said, errors = follower.communicate(timeout=WITHIN_S)
     assert follower.returncode == 3, errors
-    assert "The connection was lost" in said
+    assert "The server went away. Trying again for 1 s." in said
     assert "No orchestrator answers at" in errors
     assert "Traceback" not in errors
 
@@ -256,11 +257,34 @@ def test_output_is_shown_once_as_it_comes(grows: bool) -> None:
     ]
 
 
-def test_output_that_went_on_is_finished_by_the_result() -> None:
-    """What the hints did not bring stands with the result, and only that."""
-    shown = ran(prints(0, "one\n"), output="one\ntwo\nthree")
-    assert shown.count("one") == 1
-    assert shown.endswith("Its output is above.\n    two\n    three\n")
+ABOVE = "[TOOL_RESULT] Program a.lua executed successfully. Its output is above.\n"
+
+
+@pytest.mark.parametrize("grows", [True, False])
+@pytest.mark.parametrize("part", ["one\n", "one\nt", "one\ntwo", "one"])
+def test_output_that_went_on_is_finished_before_its_result(part: str, grows: bool) -> None:
+    """What the hints did not bring is shown before the sentence that says it is above, and only that."""
+    shown = ran(prints(0, part), output="one\ntwo\n  three", grows=grows)
+    assert shown == f"[OUTPUT] cc_run_program on 3\n    one\n    two\n      three\n{ABOVE}"
+
+
+@pytest.mark.parametrize("grows", [True, False])
+def test_output_that_a_lost_connection_cut_is_finished_before_its_result(grows: bool) -> None:
+    """The rest that was never streamed stands below its call's name, after what was said of the connection."""
+    story = proposed("I run it.")
+    story.started("c1")
+    out = io.StringIO()
+    progress = Progress(Screen(out, grows=grows))
+    for item in story.items:
+        progress.item(item)
+    progress.hint(prints(0, "tick 1\n"))
+    progress.note("The connection stands again.")
+    story.finished("c1", text="Program a.lua executed successfully.\nOutput:\ntick 1\ntick 2\n")
+    progress.item(story.items[-1])
+    assert out.getvalue().endswith(
+        "[OUTPUT] cc_run_program on 3\n    tick 1\nThe connection stands again.\n"
+        f"[OUTPUT] cc_run_program on 3\n    tick 2\n{ABOVE}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -326,6 +350,21 @@ def test_a_table_keeps_its_columns() -> None:
     assert table(("A", "B"), [("x", "1"), ("日本", "2")]) == ["A     B", "x     1", "日本  2"]
     assert table(("A", "B"), [("x", "12345")], columns=5) == ["A  B", "x  1…"]
     assert fitted("日本語", 5) == "日本…"
+
+
+def test_the_last_column_goes_on_below_itself() -> None:
+    """Where a terminal is narrow, the last cell is broken at blanks, and never in a word that fits."""
+    shown = table(("TASK", "PROMPT"), [("t-1", "dig a tunnel to the quarry")], columns=24)
+    assert shown == ["TASK  PROMPT", "t-1   dig a tunnel to", "      the quarry"]
+    assert table(("TASK", "PROMPT"), [("t-1", "x" * 30)], columns=24)[1] == "t-1   " + "x" * 17 + "…"
+
+
+def test_a_sentence_is_broken_at_blanks_and_a_command_never() -> None:
+    """On a terminal a note is broken between words; a command in backticks stays in one piece, however long."""
+    note = "It waits: `cc-orchestrator review --url X` decides."
+    assert wrapped(note, 20) == ["It waits:", "`cc-orchestrator review --url X`", "decides."]
+    assert wrapped("", 20) == [""]
+    assert wrapped("one ` two", 5) == ["one `", "two"]
 
 
 @pytest.mark.parametrize(

@@ -109,6 +109,38 @@ def test_a_prompt_ends_when_somebody_else_decides(talker: Served) -> None:
         assert terminal.end() == 1, terminal.text
 
 
+def test_a_prompt_ends_when_somebody_else_answers(talker: Served) -> None:
+    """Answered elsewhere while the prompt stands open: it says that, and goes on without a key."""
+    with on_a_terminal(talker.home, "run", script(says(ASK), final()), *talker.where) as terminal:
+        terminal.expect("Your answer (empty: leave it): ")
+        assert talker.cli("answer", terminal.text.split()[1], "left").returncode == 0
+        terminal.expect("That was answered elsewhere.")
+        assert terminal.end() == 0, terminal.text
+    assert "decided elsewhere" not in terminal.text
+
+
+def test_a_narrow_terminal_breaks_sentences_at_blanks(talker: Served) -> None:
+    """At 40 columns a sentence of ours goes on in a new line, and its command stays in one piece."""
+    with on_a_terminal(talker.home, "run", script(says(WRITE), final()), *talker.where, COLUMNS="40") as terminal:
+        terminal.expect(PROMPT)
+        terminal.type("l\n")
+        terminal.expect("decides it.")
+        assert "Left open: nothing was decided.\n`cc-orchestrator review` decides it." in terminal.text
+        terminal.interrupt()
+        assert terminal.end() == 130, terminal.text
+    task_id = terminal.text.split()[1]
+    assert f"cc-orchestrator cancel {task_id} --url {talker.url} --data-dir {talker.data}\n" in terminal.text
+
+
+def test_a_session_by_a_new_name_is_said_to_be_new(talker: Served) -> None:
+    """The prompt of a session that nobody began says that nothing earlier is known."""
+    with on_a_terminal(talker.home, *session(talker, "--session", "tower"), TERM="xterm") as terminal:
+        terminal.expect("session tower is new: nothing earlier is told to the model")
+        terminal.expect("] >")
+        terminal.type("/quit\r")
+        assert terminal.end() == 0, terminal.text
+
+
 @pytest.mark.parametrize(("typed", "said"), [("l\n", "Left open: nothing was decided."), ("\x04", "The input ended: ")])
 def test_a_request_may_be_left_open(talker: Served, typed: str, said: str) -> None:
     """`l` and Ctrl-D decide nothing; the task is still followed, and Ctrl-C leaves it waiting."""

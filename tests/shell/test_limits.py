@@ -170,6 +170,8 @@ async def test_waiting_for_a_person_takes_no_time() -> None:
     bench.clock.advance(60)
     ended = await bench.act()
     assert (ended.status, ended.status_reason) == (TaskStatus.FAILED, "max_wall_s")
+    assert ended.ended is not None
+    assert ended.ended.message == "The limit of 60 s was reached while it waited for computer 3."
     assert bench.disk.done == []
 
 

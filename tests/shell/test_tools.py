@@ -410,13 +410,26 @@ async def test_observing_a_delete_says_what_would_go(
 
 
 async def test_a_run_binds_the_resolved_program(live: CCAgentDeps, channel: Channel) -> None:
-    """The reviewer sees the program as the computer resolves it, its hash, and what is not bound."""
+    """The reviewer sees the program as the computer resolves it, its text and hash, and what is not bound."""
     seen = await computer.observe_run(live, path="a")
     assert (seen.program, seen.state) == ("a.lua", {"a.lua": sha256_hex(b"old\n")})
     assert seen.note == "Only the 4 bytes of a.lua are bound; what it loads by require or dofile is not."
     assert channel.frames[0].params == {"command": "/a"}
+    assert seen.source == "old\n"
     by_word = await computer.observe_shell(live, command="a now")
-    assert (by_word.program, channel.frames[1].params) == ("a.lua", {"command": "a"})
+    assert (by_word.program, channel.frames[2].params) == ("a.lua", {"command": "a"})
+
+
+async def test_what_is_shown_of_a_program_is_what_is_bound(live: CCAgentDeps, channel: Channel) -> None:
+    """Changed between the look and the read, the text that is shown has the hash; a long one is only bound."""
+    channel.answers["fs_read"] = CallResult({"size": 4}, b"new\n")
+    seen = await computer.observe_run(live, path="a")
+    assert (seen.source, seen.state) == ("new\n", {"a.lua": sha256_hex(b"new\n")})
+    del channel.answers["fs_read"]
+    channel.disk.files["a.lua"] = b"-" * 70_000
+    seen = await computer.observe_run(live, path="a")
+    assert seen.source is None
+    assert "has more than 65536 bytes and is not shown" in seen.note
 
 
 async def test_a_program_that_is_not_there_is_told(live: CCAgentDeps, channel: Channel) -> None:

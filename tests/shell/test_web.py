@@ -729,6 +729,10 @@ async def test_a_task_waits_for_its_computer_and_goes_on_when_it_comes(server: S
     disk = Disk()
     task_id = await server.submit()
     await server.until(task_id, "calls_proposed")
+    shown = (await server.ask("GET", f"/v1/tasks/{task_id}")).json()
+    listed = (await server.ask("GET", "/v1/tasks")).json()["tasks"][0]
+    for told in (shown, listed):
+        assert told["status_reason"] == "waiting for computer 3, which is not connected"
     async with connected(server, "3", disk, token):
         request = await server.paused(task_id)
         await server.ask("POST", request["approval_url"])

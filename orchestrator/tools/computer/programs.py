@@ -7,10 +7,13 @@ from typing import Any, Final
 from orchestrator.core.errors import ComputerFailed, ToolFailed
 from orchestrator.core.facts import Observed
 from orchestrator.core.paths import canonical_path
-from orchestrator.tools.computer.asking import channel_of, sentence
+from orchestrator.core.wire import sha256_hex
+from orchestrator.tools.computer.asking import ask, channel_of, sentence
 from orchestrator.tools.deps import ABSENT, CCAgentDeps, call_cc_command
 from orchestrator.tools.text import capped, decode_text, wire_word
 
+MAX_SHOWN_BYTES: Final = 64 * 1024
+"""A longer program nobody reads at a prompt; its hash binds it all the same."""
 RUN_TIMEOUT_S: Final = 60
 """How long a program may run: long enough for a turtle's errand, short enough to wait for."""
 _ANSWER_GRACE_S: Final = 30.0
@@ -86,7 +89,16 @@ async def _observe_program(deps: CCAgentDeps, name: str) -> Observed:
         return Observed(state={canonical_path(name): ABSENT}, note=f"The computer finds no program {name} now.")
     program = str(stat["path"])
     note = f"Only the {stat.get('size', 0)} bytes of {program} are bound; what it loads by require or dofile is not."
-    return Observed(state={program: str(stat["sha256"])}, program=program, note=note)
+    sha256, source = str(stat["sha256"]), None
+    if program.startswith("rom/"):
+        note += " It is part of the game."
+    elif int(stat.get("size", 0)) > MAX_SHOWN_BYTES:
+        note += f" It has more than {MAX_SHOWN_BYTES} bytes and is not shown."
+    else:
+        found = await ask(deps, "fs_read", {"path": program}, name)
+        # What is shown is what is bound, also where the file was changed since the look before.
+        sha256, source = sha256_hex(found.body), decode_text(found.body)
+    return Observed(state={program: sha256}, program=program, source=source, note=note)
 
 
 async def _run(deps: CCAgentDeps, method: str, params: Mapping[str, Any], words: list[str], what: str) -> str:
