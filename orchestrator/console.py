@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.client import Client
@@ -31,6 +32,7 @@ _WHOLE = 10_000
 """Longer than any path: what a decision is about is never cut."""
 _IN_THE_DIFF = frozenset({"content", "old", "new"})
 """Arguments that the diff shows, where there is one."""
+_AT_ONCE = partial(print, flush=True)
 _LOOK_S = 0.25
 """How soon a prompt notices that it is no longer needed."""
 _RED, _GREEN, _BOLD, _PLAIN = "\x1b[31m", "\x1b[32m", "\x1b[1m", "\x1b[0m"
@@ -48,7 +50,8 @@ class Overtaken(Exception):
 class Console:
     """Where a person reads and types. ``ask`` None: nobody is there."""
 
-    say: Callable[[str], None] = print
+    say: Callable[[str], None] = _AT_ONCE
+    """At once, also into a pipe: whoever reads there waits for it."""
     ask: Callable[[str], str] | None = None
     color: bool = False
 

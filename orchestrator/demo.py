@@ -102,12 +102,12 @@ def _unless_it_closed() -> Iterator[None]:
 
 def _keep(client: Client, url: str, home: Path, console: Console) -> None:
     line = client.request("POST", "/v1/pairings", {})["line"]
-    console.say("To add a computer of your own world, type this on it within 15 minutes:")
-    console.say(f"  {line}")
-    console.say(f"The orchestrator stays up at {url} until you press Ctrl-C. To use it from another terminal:")
-    console.say(f"  export CC_ORCHESTRATOR_URL={url} CC_ORCHESTRATOR_TOKEN=$(cat '{home / 'admin.token'}')")
-    console.say(f'  cc-orchestrator run "{PROMPT}" --computer {COMPUTER}')
     with contextlib.suppress(KeyboardInterrupt):
+        console.say("To add a computer of your own world, type this on it within 15 minutes:")
+        console.say(f"  {line}")
+        console.say(f"The orchestrator stays up at {url} until you press Ctrl-C. To use it from another terminal:")
+        console.say(f"  export CC_ORCHESTRATOR_URL={url} CC_ORCHESTRATOR_TOKEN=$(cat '{home / 'admin.token'}')")
+        console.say(f'  cc-orchestrator run "{PROMPT}" --computer {COMPUTER}')
         while True:
             time.sleep(3600)
 

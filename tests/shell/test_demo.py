@@ -17,6 +17,7 @@ WITHIN_S = 40.0
 def environment(home: Path) -> dict[str, str]:
     """A newcomer's environment."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("CC_ORCHESTRATOR_", "XDG_"))}
+    kept.pop("PYTHONUNBUFFERED", None)  # or a line that waits in a buffer is not noticed
     return {**kept, "HOME": str(home), "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
 
 
