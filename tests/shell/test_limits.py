@@ -391,12 +391,14 @@ async def test_a_program_that_is_not_there_is_told_at_once() -> None:
 # -- claims ------------------------------------------------------------------------------
 
 
-async def test_a_step_that_only_looks_claims_all_its_computers() -> None:
+async def test_a_step_that_begins_by_looking_claims_all_its_computers() -> None:
     """Together or not at all: two tasks that each held one of two computers would wait for each other for ever."""
     computers = FakeComputers({FARM: Disk({"a.lua": b"1\n"}), MINE: Disk({"a.lua": b"2\n"})})
     computers.faults["fs_read"] = deque(["hang"])
-    reads = says(call("cc_read", path="a.lua", computer=FARM), call("cc_read", path="a.lua", computer=MINE))
-    bench = Bench(Listening(reads, final()), computers=computers)
+    both = says(
+        call("cc_read", path="a.lua", computer=FARM), call("cc_write", path="b.lua", content="x", computer=MINE)
+    )
+    bench = Bench(Listening(both, final()), policy=rules(), computers=computers)
     task_id = await bench.submit(FARM, MINE)
     acting = await bench.hanging()
     assert [await bench.store.claimant(computer) for computer in (FARM, MINE)] == [task_id, task_id]
