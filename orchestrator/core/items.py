@@ -7,7 +7,8 @@ appends it, because version, previous hash and the computer's number are known o
 import hashlib
 import json
 from datetime import datetime
-from typing import Any, Final, Literal, NewType
+from functools import lru_cache
+from typing import Any, Final, Literal, NamedTuple, NewType
 
 from pydantic import AwareDatetime, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -33,11 +34,16 @@ class Actor(Value):
 SYSTEM: Final = Actor(kind="system", id="orchestrator")
 
 
-class Draft(Value):
-    """A fact before it is sealed: who, when and what, with an id so that a retry is recognised."""
+class Draft(NamedTuple):
+    """A fact before it is sealed: who, when and what, with an id so that a retry is recognised.
+
+    It is made here and never read from anywhere, so there is nothing to validate but ``at``, which
+    sealing does.
+    """
 
     item_id: ItemId
-    at: AwareDatetime
+    at: datetime
+    """Aware, in any time zone."""
     actor: Actor
     fact: Fact
 
@@ -80,7 +86,7 @@ _ITEM: TypeAdapter[AgentTaskItem] = TypeAdapter(AgentTaskItem)
 def seal(draft: Draft, *, task_id: TaskId, version: int, prev_hash: str, number: int | None = None) -> AgentTaskItem:
     """The draft as the item of ``version``; ``number`` goes into a ``tool_started``.
 
-    Raises InvalidRequest for text that no decoder would take back: the journal must stay readable.
+    Raises InvalidRequest for what no decoder would take back: the journal must stay readable.
     """
     return seal_encoded(draft, task_id=task_id, version=version, prev_hash=prev_hash, number=number)[0]
 
@@ -90,38 +96,35 @@ def seal_encoded(
 ) -> tuple[AgentTaskItem, bytes]:
     """The sealed item and its bytes as the store keeps them, as :func:`seal` and :func:`encode_item` have them.
 
-    One dump serves hash and bytes: sealing is the most frequent thing that the house does.
+    One text serves hash and bytes, and is put together from its parts: sealing is the most frequent
+    thing that the house does. The parts stand in the order of their names, as in canonical JSON.
     """
-    fact = draft.fact
+    item_id, at, actor, fact = draft
     if number is not None:
         fact = fact.model_copy(update={"number": number})
     role = _ROLES.get(fact.kind, "system")
-    content = {
-        "actor": draft.actor.__dict__,
-        "at": _in_json(draft.at),
-        "fact": fact.__pydantic_serializer__.to_python(fact, mode="json"),
-        "item_id": draft.item_id,
-        "role": role,
-        "schema": SCHEMA_VERSION,
-        "task_id": task_id,
-        "version": version,
-    }
-    text = canonical_json(content)
-    _refuse_half_surrogates(text)
-    digest = hashlib.sha256(prev_hash.encode() + text).hexdigest()
+    told = canonical_text(fact.__pydantic_serializer__.to_python(fact, mode="json"))
+    text = (
+        f'"actor":{_actor_text(actor.kind, actor.id, actor.auth)},"at":"{_in_json(at)}","fact":{told},'
+        f'"item_id":{_quoted(item_id)},"role":"{role}","schema":{SCHEMA_VERSION},"task_id":{_quoted(task_id)},'
+        f'"version":{version}}}'
+    )
+    if "\\ud" in text:
+        _refuse_half_surrogates(f"{{{text}")
+    digest = hashlib.sha256(f"{prev_hash}{{{text}".encode()).hexdigest()
     item = _item(
-        item_id=draft.item_id,
+        item_id=item_id,
         task_id=task_id,
         version=version,
-        at=draft.at,
-        actor=draft.actor,
+        at=at,
+        actor=actor,
         role=role,
         schema_version=SCHEMA_VERSION,
         prev_hash=prev_hash,
         hash=digest,
         fact=fact,
     )
-    return item, _with_hashes(text, digest, prev_hash)
+    return item, f'{{"hash":"{digest}","prev_hash":"{prev_hash}",{text}'.encode()
 
 
 def _item(**values: Any) -> AgentTaskItem:
@@ -135,13 +138,19 @@ def _item(**values: Any) -> AgentTaskItem:
     return item
 
 
-def _with_hashes(text: bytes, digest: str, prev_hash: str) -> bytes:
-    return b'{"hash":"%b","prev_hash":"%b",%b' % (digest.encode(), prev_hash.encode(), text[1:])
+@lru_cache(maxsize=1024)
+def _actor_text(kind: str, name: str, auth: str) -> str:
+    return canonical_text({"kind": kind, "id": name, "auth": auth})
 
 
 def _in_json(at: datetime) -> str:
-    """A moment as pydantic writes it: RFC 3339, UTC as Z."""
-    return at.isoformat().replace("+00:00", "Z")
+    """A moment as pydantic writes it: RFC 3339, UTC as Z. Raises InvalidRequest for one without a time zone."""
+    text = at.isoformat()
+    if text.endswith("+00:00"):
+        return f"{text[:-6]}Z"
+    if at.tzinfo is None:
+        raise InvalidRequest("An item needs a time with a time zone.", remedy="Take the time from the clock.")
+    return text
 
 
 def item_hash(item: AgentTaskItem) -> str:
@@ -178,16 +187,21 @@ def verify_chain(items: list[AgentTaskItem]) -> int | None:
 
 
 _CANONICAL: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, check_circular=False)
+_quoted: Final = json.encoder.encode_basestring_ascii
+"""A text as JSON, as ``_CANONICAL`` writes it."""
 
 
 def canonical_json(value: Any) -> bytes:
     """JSON with sorted keys, no blanks and no escapes beyond need: what digests are taken over."""
-    return _CANONICAL.encode(value).encode()
+    return canonical_text(value).encode()
 
 
-def _refuse_half_surrogates(text: bytes) -> None:
-    if b"\\ud" not in text:
-        return
+def canonical_text(value: Any) -> str:
+    """:func:`canonical_json` as text, all of it ASCII."""
+    return _CANONICAL.encode(value)
+
+
+def _refuse_half_surrogates(text: str) -> None:
     try:
         json.dumps(json.loads(text), ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -198,7 +212,8 @@ def _refuse_half_surrogates(text: bytes) -> None:
 
 def encode_item(item: AgentTaskItem) -> bytes:
     """The item as the store keeps it."""
-    return _with_hashes(canonical_json(_content(item, written_only=False)), item.hash, item.prev_hash)
+    text = canonical_json(_content(item, written_only=False))
+    return b'{"hash":"%b","prev_hash":"%b",%b' % (item.hash.encode(), item.prev_hash.encode(), text[1:])
 
 
 def decode_item(data: bytes | str) -> AgentTaskItem:

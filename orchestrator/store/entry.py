@@ -69,7 +69,12 @@ def leased(entry: Entry, holder: str, now: int, lease_for: int) -> Entry:
 
 def renewed(entry: Entry, now: int) -> Entry:
     """The lease from now on for as long as it was asked for."""
-    return entry._replace(lease_until=now + entry.lease_for)
+    return entry._replace(lease_until=renewed_until(entry, now))
+
+
+def renewed_until(entry: Entry, now: int) -> int:
+    """How long the lease holds when it is renewed now."""
+    return now + entry.lease_for
 
 
 def given_back(entry: Entry, now: int, due: int | None = None, waiting_for: ComputerId | None = None) -> Entry:

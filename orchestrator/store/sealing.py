@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from orchestrator.core.errors import Conflict, InvalidRequest, LeaseLost, NotFound, OrchestratorError
-from orchestrator.core.facts import RequestId, ReviewRequested, TaskId, TaskSubmitted
+from orchestrator.core.facts import RequestId, TaskId, TaskSubmitted
 from orchestrator.core.items import AgentTaskItem, Draft, seal_encoded
 
 PROMPT_HEAD_CHARS = 200
@@ -52,7 +52,7 @@ def seal_drafts(
 
 def requests_of(drafts: Sequence[Draft]) -> list[RequestId]:
     """The requests that the drafts raise."""
-    return [draft.fact.request_id for draft in drafts if isinstance(draft.fact, ReviewRequested)]
+    return [draft.fact.request_id for draft in drafts if draft.fact.kind == "review_requested"]
 
 
 def no_task(task_id: TaskId) -> NotFound:

@@ -43,8 +43,8 @@ _ADD_TASK: Final = """INSERT INTO tasks (task_id, status, version, head_hash, us
     priority, created_at, updated_at, due) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 # Three updates where one would do: SQLite rewrites an index whenever a column of it is named, and
 # most appends change neither status nor queue.
-_SET_HEAD: Final = "UPDATE tasks SET version = ?, head_hash = ?, updated_at = ?, lease_until = ? WHERE task_id = ?"
-_SET_STATUS: Final = "UPDATE tasks SET status = ? WHERE task_id = ?"
+SET_HEAD: Final = "UPDATE tasks SET version = ?, head_hash = ?, updated_at = ?, lease_until = ? WHERE task_id = ?"
+SET_STATUS: Final = "UPDATE tasks SET status = ? WHERE task_id = ?"
 _SET_ENTRY: Final = """UPDATE tasks SET due = ?, holder = ?, token = ?, lease_until = ?, lease_for = ?,
     waiting_for = ?, woken = ? WHERE task_id = ?"""
 _RAISED: Final = "SELECT task_id FROM requests WHERE request_id = ?"
@@ -165,9 +165,9 @@ def append(wanted: Append, *, now: int) -> Script[list[AgentTaskItem]]:
     yield from _add(task_id, sealed, sealing.requests_of(drafts))
     entry = renewed(head.entry, now) if token is not None else head.entry
     last = items[-1]
-    yield _SET_HEAD, (last.version, last.hash, to_us(last.at), entry.lease_until, task_id)
+    yield SET_HEAD, (last.version, last.hash, to_us(last.at), entry.lease_until, task_id)
     if wanted.status.value != head.status:
-        yield _SET_STATUS, (wanted.status.value, task_id)
+        yield SET_STATUS, (wanted.status.value, task_id)
     after = scheduled(entry._replace(waiting_for=None) if claim else entry, wanted.schedule, token, now)
     if after != entry:
         yield from set_entry(task_id, after)

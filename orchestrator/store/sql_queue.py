@@ -101,7 +101,7 @@ def claim(lease: Lease, computers: Sequence[ComputerId]) -> Script[ComputerId | 
     return blocked
 
 
-def append(wanted: Append, *, now: int) -> Script[list[AgentTaskItem]]:
+def append(wanted: Append, now: int) -> Script[list[AgentTaskItem]]:
     """The port's ``append``."""
     items = yield from sql.append(wanted, now=now)
     if wanted.release and wanted.token is not None:

@@ -27,11 +27,15 @@ Trace = Callable[[str], None]
 
 _BUSY_TIMEOUT_S: Final = 5.0
 """A backup or a curious ``sqlite3`` holds the file for less."""
+_CACHED_STATEMENTS: Final = 256
+"""All texts there are; those for many rows are the dearest to prepare."""
 _PRAGMAS: Final = (
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",
     # Only here does a Mac's disk flush its own cache too; elsewhere it says nothing.
     "PRAGMA fullfsync = ON",
+    # What one statement may have to take back needs no file: it dies with the process anyway.
+    "PRAGMA temp_store = MEMORY",
 )
 _TABLES: Final = "SELECT name FROM sqlite_master WHERE type = 'table'"
 
@@ -87,7 +91,7 @@ class SqlitePersistenceManager:
         release: bool = False,
     ) -> list[AgentTaskItem]:
         wanted = sql.Append(task_id, version, drafts, status, schedule, token, number_for, blobs, claim, release)
-        return await self._writer.submit(lambda now: sql_queue.append(wanted, now=now), key=task_id)
+        return await self._writer.append(wanted)
 
     async def read(self, task_id: TaskId, after_version: int = 0) -> list[AgentTaskItem]:
         return await self._reader.submit(lambda _: sql.read(task_id, after_version))
@@ -179,7 +183,13 @@ class SqlitePersistenceManager:
 def _connect(path: Path, undo: ExitStack, trace: Trace | None) -> sqlite3.Connection:
     # Made here and used by one thread from then on; transactions are opened and ended by us.
     try:
-        connection = sqlite3.connect(path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(
+            path,
+            timeout=_BUSY_TIMEOUT_S,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=_CACHED_STATEMENTS,
+        )
     except sqlite3.Error as error:
         raise explained(error, path) from None
     undo.callback(connection.close)

@@ -1,10 +1,12 @@
 """A thread that owns one SQLite connection and commits many operations at a time.
 
 A commit costs a flush of the disk however much is in it. So while one commit waits for the
-disk, operations gather; the thread then runs all of them in the next transaction, each in a
-savepoint of its own, and answers after COMMIT. A refused operation takes back its own writes
-and nothing else; a failed COMMIT fails every operation of its batch, and callers try again by
-item id. The event loop only ever appends to a queue.
+disk, operations gather; the thread then runs all of them in the next transaction and answers
+after COMMIT: first the plain appends, together in a few statements, then each of the others in a
+savepoint of its own. A refused operation takes back its own writes and nothing else; where the
+appends cannot be written together each of them is run like the others. A failed COMMIT fails
+every operation of its batch, and callers try again by item id. The event loop only ever appends
+to a queue.
 """
 
 import asyncio
@@ -13,15 +15,19 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Final, TypeVar
 
 from orchestrator.core.errors import OrchestratorError, StoreBusy
+from orchestrator.core.items import AgentTaskItem
 from orchestrator.ports import Clock
+from orchestrator.store import sql_queue
 from orchestrator.store.entry import to_us
 from orchestrator.store.sealing import store_closed
-from orchestrator.store.sql import Script
+from orchestrator.store.sql import Append, Script
+from orchestrator.store.sql_append import append_many, is_plain
 
 T = TypeVar("T")
 
@@ -36,7 +42,11 @@ class _Operation:
     script: Callable[[int], Script[Any]]
     key: str | None
     future: asyncio.Future[Any]
-    urgent: bool
+    urgent: bool = False
+    plain: Append | None = None
+    """The append that ``script`` is, when it may be run together with others; None: it may not."""
+    done: bool = False
+    """It was run with others, and ``value`` is its answer once the transaction is kept."""
     value: Any = None
     error: Exception | None = None
 
@@ -55,14 +65,16 @@ class SqliteThread:
         self._max_batch = 1 if reading else MAX_BATCH
         self._path = path
         self._clock = clock
-        self._accepted: SimpleQueue[_Operation | None] = SimpleQueue()
-        """From the callers to the thread; None is the last."""
+        self._accepted: deque[_Operation] = deque()
+        """From the callers to the thread."""
+        self._bell: SimpleQueue[None] = SimpleQueue()
+        """Rung after something was accepted, for a thread that found nothing to do and waits."""
+        self._about_to_ring: asyncio.AbstractEventLoop | None = None
         self._accepting = threading.Lock()
         self._stopping = False
         # The thread's own: what it has taken from the queue and not yet run.
         self._waiting: deque[_Operation] = deque()
         self._urgent: list[_Operation] = []
-        self._last_taken = False
         # A daemon, because nobody can wait for what an interpreter that ends did not await.
         name = "store-reader" if reading else "store-writer"
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
@@ -78,18 +90,37 @@ class SqliteThread:
         An accepted operation is carried out, also when nobody waits for it any more.
         """
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._accept(_Operation(script, key, future, urgent))
+        return future
+
+    def append(self, wanted: Append) -> asyncio.Future[list[AgentTaskItem]]:
+        """Accept the port's ``append``, as :meth:`submit` accepts others; plain ones are run together."""
+        future: asyncio.Future[list[AgentTaskItem]] = asyncio.get_running_loop().create_future()
+        plain = wanted if is_plain(wanted) else None
+        self._accept(_Operation(partial(sql_queue.append, wanted), wanted.task_id, future, plain=plain))
+        return future
+
+    def _accept(self, operation: _Operation) -> None:
         with self._accepting:
             if self._stopping:
                 raise store_closed()
-            self._accepted.put(_Operation(script, key, future, urgent))
-        return future
+            self._accepted.append(operation)
+        loop = operation.future.get_loop()
+        if self._about_to_ring is not loop:
+            # After what this loop is about to run anyway: callers that go on together are to share
+            # a commit, and a thread that wakes at the first of them would only fight for the interpreter.
+            self._about_to_ring = loop
+            loop.call_soon(self._ring)
+
+    def _ring(self) -> None:
+        self._about_to_ring = None
+        self._bell.put(None)
 
     def stop(self) -> None:
         """Accept no more; what was accepted is still carried out."""
         with self._accepting:
-            if not self._stopping:
-                self._stopping = True
-                self._accepted.put(None)
+            self._stopping = True
+        self._bell.put(None)
 
     def join(self) -> None:
         """Wait, blocking, until a stopped thread has ended."""
@@ -119,32 +150,54 @@ class SqliteThread:
 
     def _take(self) -> None:
         """Take what was accepted meanwhile; with nothing at hand, wait for it."""
-        idle = not self._waiting
-        while not self._last_taken and (idle or not self._accepted.empty()):
-            operation = self._accepted.get()
-            idle = False
-            if operation is None:
-                self._last_taken = True
-            elif operation.urgent:
-                self._urgent.append(operation)
-            else:
-                self._waiting.append(operation)
+        while True:
+            # In this order: nothing is accepted any more once it is stopping.
+            stopping = self._stopping
+            while self._accepted:
+                operation = self._accepted.popleft()
+                if operation.urgent:
+                    self._urgent.append(operation)
+                else:
+                    self._waiting.append(operation)
+            if self._waiting or self._urgent or stopping:
+                return
+            self._bell.get()
 
     def _run_batch(self, batch: Sequence[_Operation]) -> None:
         try:
-            self._cursor.execute(self._begin)
-            now = to_us(self._clock.now())
-            if len(batch) == 1:
-                # Alone it needs no savepoint: the transaction is its own.
-                batch[0].value = drive(self._cursor, batch[0].script(now))
-            else:
-                for operation in batch:
+            now = self._begun()
+            appends = [operation for operation in batch if operation.plain is not None]
+            if appends and not self._run_together(appends, now):
+                now = self._begun()
+            for operation in batch:
+                if operation.done:
+                    continue
+                if len(batch) == 1:
+                    # Alone it needs no savepoint: the transaction is its own.
+                    operation.value = drive(self._cursor, operation.script(now))
+                else:
                     self._run(operation, now)
             self._cursor.execute("COMMIT")
         except Exception as error:  # noqa: BLE001 - the callers get it
             self._roll_back()
             for operation in batch:
                 operation.error = explained(error, self._path)
+
+    def _begun(self) -> int:
+        """The time of the transaction that is now open."""
+        self._cursor.execute(self._begin)
+        return to_us(self._clock.now())
+
+    def _run_together(self, appends: Sequence[_Operation], now: int) -> bool:
+        """Run what goes smoothly among ``appends``, before anything else; False: all was rolled back."""
+        try:
+            answers = drive(self._cursor, append_many([one.plain for one in appends if one.plain], now=now))
+        except Exception:  # noqa: BLE001 - each is run by itself, and whom it concerns gets the error then
+            self._roll_back()
+            return False
+        for operation, answer in zip(appends, answers, strict=True):
+            operation.value, operation.done = answer, answer is not None
+        return True
 
     def _run(self, operation: _Operation, now: int) -> None:
         self._cursor.execute("SAVEPOINT operation")

@@ -1,4 +1,4 @@
-"""The contracts of ``TaskPersistenceManager``, first part: S01 to S15, the journal."""
+"""The contracts of ``TaskPersistenceManager``, first part: S01 to S15 and S45, the journal."""
 
 import asyncio
 import hashlib
@@ -9,7 +9,7 @@ from orchestrator.core.items import item_hash, verify_chain
 from orchestrator.core.policy import Effect
 from orchestrator.core.task import TaskStatus
 from orchestrator.core.wire import ComputerId
-from orchestrator.ports import Store
+from orchestrator.ports import Store, Token
 from orchestrator.testing.checks import refused, taken
 from orchestrator.testing.clock import ManualClock
 from orchestrator.testing.drafts import COMPUTER, Author, append
@@ -239,6 +239,47 @@ async def s15_answers_are_copies(store: Store, clock: ManualClock) -> None:
     assert verify_chain(items) is None
     assert isinstance(items[-1].fact, CallsProposed)
     assert items[-1].fact.calls[0].args["path"] == "farm"
+
+
+async def s45_many_tasks_at_once(store: Store, clock: ManualClock) -> None:
+    """Of appends that come together each is answered or refused as if it came alone, and none fails another."""
+    author = Author(clock)
+    ids = [TaskId(f"t{number}") for number in range(9)]
+    for task_id in ids:
+        await store.create(task_id, [author.submitted()])
+    stored = await append(store, ids[0], 1, old := author.note())
+    await append(store, ids[1], 1, author.note())
+    await append(store, ids[2], 1, known := author.note())
+    twice = author.note()
+    again, good, stale, known_and_new, unleased, same_ids, half, unknown, more = await asyncio.gather(
+        append(store, ids[0], 2, old),
+        append(store, ids[1], 2, author.note(), author.note(), status=TaskStatus.RUNNING),
+        append(store, ids[3], 7, author.note()),
+        append(store, ids[2], 2, known, author.note()),
+        append(store, ids[4], 1, author.note(), token=Token(99)),
+        append(store, ids[5], 1, twice, twice),
+        append(store, ids[6], 1, author.note("\ud800")),
+        append(store, TaskId("nobody"), 1, author.note()),
+        append(store, ids[7], 1, author.note(), schedule="wake"),
+        return_exceptions=True,
+    )
+    assert again == stored
+    refusals = [stale, known_and_new, unleased, same_ids, half, unknown]
+    assert [type(refusal) for refusal in refusals] == [
+        Conflict,
+        Conflict,
+        LeaseLost,
+        InvalidRequest,
+        InvalidRequest,
+        NotFound,
+    ]
+    assert good == (await store.read(ids[1]))[2:]
+    assert more == (await store.read(ids[7]))[1:]
+    kept = [await store.read(task_id) for task_id in ids]
+    assert [len(items) for items in kept] == [2, 4, 2, 1, 1, 1, 1, 2, 1]
+    assert all(verify_chain(items) is None for items in kept)
+    running = await store.list_tasks(status=TaskStatus.RUNNING)
+    assert [row.task_id for row in running] == [ids[1]]
 
 
 async def _assert_untouched(store: Store, version: int) -> None:

@@ -163,7 +163,7 @@ async def s44_lists_of_a_session(store: Store, clock: ManualClock) -> None:
     for number, session_id in enumerate(("s-a", "s-b", "s-a", "s-a"), start=1):
         submitted = author.submitted()
         fact = submitted.fact.model_copy(update={"session_id": session_id})
-        await store.create(TaskId(f"t{number}"), [submitted.model_copy(update={"fact": fact})])
+        await store.create(TaskId(f"t{number}"), [submitted._replace(fact=fact)])
         clock.advance(1)
     await append(store, TaskId("t3"), 1, author.note(), status=TaskStatus.RUNNING)
     assert [row.task_id for row in await store.list_tasks(session_id="s-a")] == ["t4", "t3", "t1"]

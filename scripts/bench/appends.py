@@ -1,6 +1,12 @@
-"""Appends in a second through the port against bare ``sqlite3`` with the same durability."""
+"""Appends in a second through the port against the same items made by hand, with the same durability.
+
+What is judged is held against ``by hand`` of ``append_worker``: the bytes of each item made and
+chained, one row, one update of a head, commits shared as ours are. Beside it, unjudged, stands
+SQLite alone: rows whose bytes are there already, with shared commits, and with a commit each.
+"""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from functools import partial
 from typing import Final
 
@@ -10,33 +16,39 @@ BAR: Final = 0.5
 TASKS: Final = (1, 100)
 OFTEN: Final = 3
 """More and shorter turns than elsewhere: a disk is busy for seconds at a time, and for one side only."""
+ALONE_PART: Final = 4
+"""A commit each takes so long that a part of the appends has to tell."""
+FLOORS: Final = {"by_hand": "the same by hand", "rows": "bare rows", "alone": "bare rows, own commits"}
 
 
 def lines(asked: Asked) -> Iterator[Line]:
-    """Three lines for each number of tasks: how many a second, and the CPU of each, beside two floors."""
-    where = asked.directory / "appends"
-    with (
-        Worker("append_worker", kind="house", directory=where) as ours,
-        Worker("append_worker", kind="bare", directory=where) as bare,
-        Worker("append_worker", kind="sealed", directory=where) as sealed,
-    ):
+    """For each number of tasks: appends a second against the floor, and the CPU of each beside all floors."""
+    with ExitStack() as stack:
+        workers = {
+            kind: stack.enter_context(Worker("append_worker", kind=kind, directory=asked.directory / "appends"))
+            for kind in ("house", *FLOORS)
+        }
         for tasks in TASKS:
-            each = max(2, asked.scale.appends // OFTEN // (4 if tasks == 1 else tasks))
-            asks = (partial(worker.ask, tasks=tasks, each=each) for worker in (ours, bare, sealed))
-            mine, theirs, by_hand = in_turns(asked.scale.turns * OFTEN, *asks)
+            # One task shares its commits with nobody: there both are the same.
+            kinds = [kind for kind in workers if kind != "alone" or tasks > 1]
+            each = max(2, asked.scale.appends // OFTEN // (4 if tasks == 1 else 20))
+            parts = {kind: max(1, each // ALONE_PART) if kind == "alone" else each for kind in kinds}
+            asks = (partial(workers[kind].ask, tasks=tasks, each=parts[kind]) for kind in kinds)
+            told = dict(zip(kinds, in_turns(asked.scale.turns * OFTEN, *asks), strict=True))
+            mine = told.pop("house")
             who = f"{tasks} task{'s' if tasks > 1 else ''}"
             yield Line(
                 "appends",
                 f"appends, {who}",
                 "/s",
                 1e6 / middle(mine, "wall"),
-                beside=1e6 / middle(theirs, "wall"),
-                what_beside="bare sqlite3",
+                beside=1e6 / middle(told["by_hand"], "wall"),
+                what_beside=FLOORS["by_hand"],
                 judged="ratio",
                 bar=BAR,
                 at_least=True,
             )
-            for name, beside in (("bare sqlite3", theirs), ("JSON and hash by hand", by_hand)):
+            for kind, beside in told.items():
                 yield Line(
                     "appends",
                     f"an append, {who}",
@@ -44,5 +56,5 @@ def lines(asked: Asked) -> Iterator[Line]:
                     middle(mine, "cpu"),
                     wall=middle(mine, "wall"),
                     beside=middle(beside, "cpu"),
-                    what_beside=name,
+                    what_beside=FLOORS[kind],
                 )

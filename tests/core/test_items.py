@@ -155,6 +155,14 @@ def test_a_time_keeps_its_offset() -> None:
     assert (item.at, item_hash(item)) == (at, item.hash)
 
 
+def test_a_time_without_a_zone_is_refused() -> None:
+    """Nobody could say later when it was."""
+    naive = datetime(2030, 1, 1, 12, 30)  # noqa: DTZ001 - that is the point
+    draft = Draft(item_id=ItemId("i1"), at=naive, actor=person("alice"), fact=facts.CancelRequested())
+    with pytest.raises(InvalidRequest, match="time zone"):
+        seal(draft, task_id=TASK, version=1, prev_hash=GENESIS_HASH)
+
+
 JSON = st.recursive(
     st.none()
     | st.booleans()

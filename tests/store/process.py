@@ -55,10 +55,10 @@ async def fill(store: Store, path: str) -> None:
     before = await _everything(store, ids)
     room, most = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (_size(f"{path}-wal"), most))
-    for content in (b"x" * 5_000, b"x" * 5_000_000):
+    # Without a blob they are written together.
+    for size in (0, 5_000, 5_000_000):
         attempts = [
-            store.append(task_id, 1, drafts[task_id], status=TaskStatus.QUEUED, blobs=[content, os.urandom(999)])
-            for task_id in ids
+            store.append(task_id, 1, drafts[task_id], status=TaskStatus.QUEUED, blobs=_blobs(size)) for task_id in ids
         ]
         for answer in await asyncio.gather(*attempts, return_exceptions=True):
             assert isinstance(answer, OrchestratorError), answer
@@ -71,6 +71,11 @@ async def fill(store: Store, path: str) -> None:
 
 async def _everything(store: Store, ids: list[TaskId]) -> list[list[AgentTaskItem]]:
     return [await store.read(task_id) for task_id in ids]
+
+
+def _blobs(size: int) -> list[bytes]:
+    """One that is the same for all and one of its own; none of size 0."""
+    return [b"x" * size, os.urandom(999)] if size else []
 
 
 def _size(path: str) -> int:

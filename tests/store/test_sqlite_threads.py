@@ -1,11 +1,6 @@
 """Group commit, seen through the statements that each thread executes."""
 
 import asyncio
-import threading
-from collections.abc import AsyncIterator
-from pathlib import Path
-
-import pytest
 
 from orchestrator.core.errors import Conflict
 from orchestrator.core.facts import TaskId
@@ -14,64 +9,7 @@ from orchestrator.store import SqlitePersistenceManager
 from orchestrator.testing import ManualClock
 from orchestrator.testing.checks import refused, taken
 from orchestrator.testing.drafts import Author, append
-
-PATIENCE_S = 20
-
-
-class Gate:
-    """Records statements by thread, and stops the writer before its next transaction while it is shut."""
-
-    def __init__(self) -> None:
-        self.statements: list[tuple[str, str]] = []
-        self._may_pass = threading.Event()
-        self._may_pass.set()
-        self._stands = threading.Event()
-
-    def __call__(self, statement: str) -> None:
-        self.statements.append((threading.current_thread().name, statement))
-        if statement == "BEGIN IMMEDIATE" and not self._may_pass.is_set():
-            self._stands.set()
-            self._may_pass.wait(PATIENCE_S)
-
-    def shut(self) -> None:
-        self._stands.clear()
-        self._may_pass.clear()
-
-    async def writer_stands(self) -> None:
-        assert await asyncio.to_thread(self._stands.wait, PATIENCE_S)
-        self.statements.clear()
-
-    def open(self) -> None:
-        self._may_pass.set()
-
-    def commits(self) -> int:
-        return self.statements.count(("store-writer", "COMMIT"))
-
-
-@pytest.fixture
-def gate() -> Gate:
-    return Gate()
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-async def store(tmp_path: Path, gate: Gate, clock: ManualClock) -> AsyncIterator[SqlitePersistenceManager]:
-    store = SqlitePersistenceManager(tmp_path / "store.db", clock=clock, trace=gate)
-    yield store
-    gate.open()
-    await store.close()
-
-
-async def standing(store: SqlitePersistenceManager, gate: Gate) -> "asyncio.Task[None]":
-    """The writer inside its first transaction, with one operation that does nothing."""
-    gate.shut()
-    first = asyncio.create_task(store.wake(TaskId("nobody")))
-    await gate.writer_stands()
-    return first
+from tests.store.gate import Gate, standing
 
 
 async def test_the_loop_executes_nothing(store: SqlitePersistenceManager, gate: Gate, clock: ManualClock) -> None:

@@ -1,0 +1,136 @@
+"""Many appends as one transaction script: as few statements as one of them alone would take.
+
+What a statement costs is more than what a row does: a call into the database, and with a thread
+that executes it a hand-over of the interpreter besides. So the appends that gather while a commit
+waits for the disk read their heads together and write their rows together.
+
+Only what goes smoothly is done here: the task is there, the lease is the caller's, the version is
+the task's. Anything else is left to be run by itself, before anything is written: the refusals and
+the answer to a retry have one text, ``sql.append``. Item ids are not looked up either: one that
+is in the journal already breaks the uniqueness of the table, and whoever drives the script then
+rolls back and runs each append by itself.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from itertools import chain
+from typing import Final
+
+from orchestrator.core.errors import OrchestratorError
+from orchestrator.core.facts import TaskId
+from orchestrator.core.items import AgentTaskItem
+from orchestrator.store import sealing
+from orchestrator.store.entry import Entry, holds, renewed_until, scheduled, to_us
+from orchestrator.store.sql import ENTRY_COLUMNS, SET_HEAD, SET_STATUS, Append, Head, Script, set_entry
+
+_HEADS: Final = f"""SELECT task_id, version, head_hash, status, {ENTRY_COLUMNS} FROM tasks
+    WHERE task_id IN ({{}}) ORDER BY task_id /* FOR UPDATE */"""
+_ADD_ITEMS: Final = "INSERT INTO items (task_id, version, item_id, data) VALUES {}"
+# Both dialects give the columns of VALUES these names; what is compared or set needs a type in one.
+_SET_HEADS: Final = """UPDATE tasks SET version = news.column1, head_hash = news.column2, updated_at = news.column3,
+    lease_until = news.column4 FROM (VALUES {}) AS news WHERE tasks.task_id = news.column5"""
+_ITEM_ROW: Final = "(?, ?, ?, ?)"
+_HEAD_ROW: Final = "(CAST(? AS BIGINT), ?, CAST(? AS BIGINT), CAST(? AS BIGINT), ?)"
+_MOST_ROWS: Final = 128
+"""Of one statement: with five parameters each they stay below the 999 that an old SQLite takes."""
+
+_Cell = str | int
+
+
+def is_plain(wanted: Append) -> bool:
+    """Whether an append may go with others, before whatever else is in their transaction.
+
+    It changes nothing but its own task's row and items. It gives no lease back, because a renewal
+    that came with it must not find the lease gone.
+    """
+    if wanted.number_for is not None or wanted.blobs or wanted.claim or wanted.release:
+        return False
+    return wanted.schedule != "sleep" and not sealing.requests_of(wanted.drafts)
+
+
+def append_many(wanted: Sequence[Append], *, now: int) -> Script[list[list[AgentTaskItem] | None]]:
+    """What each of these plain appends, to a task of its own each, answers; None: run it by itself."""
+    heads = yield from _heads_of(sorted(one.task_id for one in wanted))
+    answers: list[list[AgentTaskItem] | None] = []
+    items: list[tuple[_Cell, ...]] = []
+    news: list[tuple[_Cell, ...]] = []
+    seldom: list[tuple[Append, str, Entry]] = []
+    for one in wanted:
+        task_id = one.task_id
+        head = heads.get(task_id)
+        sealed = None if head is None else _sealed(one, head)
+        if head is None or sealed is None:
+            answers.append(None)
+            continue
+        answers.append([item for item, _ in sealed])
+        for item, data in sealed:
+            items.append((task_id, item.version, item.item_id, data.decode("ascii")))
+        last, _ = sealed[-1]
+        lease_until = head.entry.lease_until if one.token is None else renewed_until(head.entry, now)
+        news.append((last.version, last.hash, to_us(last.at), lease_until, task_id))
+        if one.schedule != "keep" or one.status.value != head.status:
+            seldom.append((one, head.status, head.entry._replace(lease_until=lease_until)))
+    yield from _in_chunks(_ADD_ITEMS, _ITEM_ROW, items)
+    if len(news) == 1:
+        # A join with a table of one row costs more than the row.
+        yield SET_HEAD, news[0]
+    else:
+        yield from _in_chunks(_SET_HEADS, _HEAD_ROW, news)
+    for one, status, entry in seldom:
+        yield from _set_more(one, status, entry, now)
+    return answers
+
+
+def _heads_of(task_ids: Sequence[TaskId]) -> Script[dict[TaskId, Head]]:
+    """Version and queue entry of those that are there, locked in the order of their ids."""
+    heads: dict[TaskId, Head] = {}
+    for part in _chunks(len(task_ids)):
+        rows = yield _text(_HEADS, "?", part.stop - part.start), tuple(task_ids[part])
+        for task_id, version, head_hash, status, *entry in rows:
+            heads[task_id] = Head(version, head_hash, status, Entry._make(entry))
+    return heads
+
+
+def _sealed(wanted: Append, head: Head) -> list[sealing.Sealed] | None:
+    """The drafts as the task's next items; None: the append is to be refused, or was done before."""
+    version, drafts, token = wanted.version, wanted.drafts, wanted.token
+    if head.version != version or (token is not None and not holds(head.entry, token)):
+        return None
+    try:
+        sealing.check_drafts(drafts)
+        return sealing.seal_drafts(drafts, task_id=wanted.task_id, version=version, head_hash=head.head_hash)
+    except OrchestratorError:
+        return None
+
+
+def _set_more(wanted: Append, status: str, entry: Entry, now: int) -> Script[None]:
+    """What few appends change: the task's status, and its queue entry besides the renewed lease."""
+    if wanted.status.value != status:
+        yield SET_STATUS, (wanted.status.value, wanted.task_id)
+    after = scheduled(entry, wanted.schedule, wanted.token, now)
+    if after != entry:
+        yield from set_entry(wanted.task_id, after)
+
+
+def _in_chunks(statement: str, row: str, rows: Sequence[tuple[_Cell, ...]]) -> Script[None]:
+    """The statement for all rows, in parts."""
+    for part in _chunks(len(rows)):
+        yield _text(statement, row, part.stop - part.start), tuple(chain.from_iterable(rows[part]))
+
+
+def _chunks(count: int) -> list[slice]:
+    """Parts of ``count`` in sizes of powers of two: few texts, so that each is prepared once and kept."""
+    parts: list[slice] = []
+    start = 0
+    size = _MOST_ROWS
+    while start < count:
+        while size > count - start:
+            size //= 2
+        parts.append(slice(start, start + size))
+        start += size
+    return parts
+
+
+@cache
+def _text(statement: str, row: str, count: int) -> str:
+    return statement.format(", ".join([row] * count))
