@@ -33,6 +33,9 @@ logger = logging.getLogger(__name__)
 MAX_UNHEARD = 3
 """Answers missed from a connected computer before each next try is given a pause."""
 
+_NOTHING_NOW = (todo.Rest, todo.AwaitReview, todo.AwaitAnswer, todo.AwaitRuns)
+"""What leaves the actor nothing to do until something comes in; a union in the test would be made at each look."""
+
 
 @dataclass(frozen=True)
 class Wait:
@@ -95,7 +98,7 @@ class TaskActor:
         if task.phase in ACTIVE_PHASES and left_s(task, self._clock.now()) <= 0:
             await self._journal.intend(*ended_by(out_of_time(task)))
         effects = self._calls.begun() or next_effects(self._journal.task, self._calls.mine)
-        if isinstance(effects[0], todo.Rest | todo.AwaitReview | todo.AwaitAnswer | todo.AwaitRuns):
+        if isinstance(effects[0], _NOTHING_NOW):
             return Wait()
         away = [self._away(effect) for effect in effects]
         if None not in away:

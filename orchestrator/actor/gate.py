@@ -13,7 +13,6 @@ from orchestrator.core.policy import (
     BUILT_IN_CATALOG,
     RUNNERS,
     Effect,
-    FunctionCall,
     Policy,
     PolicyDecision,
     evaluate,
@@ -57,7 +56,7 @@ class Gate:
         context = self.world.context(call.computer)
         if program is not None:
             context = context.model_copy(update={"program": program})
-        verdict = evaluate(FunctionCall(tool=call.tool, args=call.args), policy=self.policy(), context=context)
+        verdict = evaluate(call, policy=self.policy(), context=context)
         if any(digest == call.call_digest for digest, _ in self.journal.task.rejections):
             return verdict.model_copy(update={"effect": Effect.DENY, "reason": _REJECTED})
         return verdict

@@ -133,13 +133,15 @@ def _replied(task: AgentTask, fact: facts.ModelReplied) -> AgentTask:
     return changed(task, reply=fact.raw, done_reason=fact.done_reason, steps=task.steps + 1, attempt=0, tokens=tokens)
 
 
+_BIRTHS: Final = {Effect.ALLOW: CallState.ALLOWED, Effect.ASK: CallState.PROPOSED, Effect.DENY: CallState.DENIED}
+
+
 def _proposed(task: AgentTask, fact: facts.CallsProposed) -> AgentTask:
-    births = {Effect.ALLOW: CallState.ALLOWED, Effect.ASK: CallState.PROPOSED, Effect.DENY: CallState.DENIED}
     calls = tuple(
         CallRecord(
             call=call,
             evaluation=verdict,
-            state=births[verdict.effect],
+            state=_BIRTHS[verdict.effect],
             ok=False if verdict.effect is Effect.DENY else None,
             result=f"Denied by policy: {verdict.reason}" if verdict.effect is Effect.DENY else None,
         )
@@ -249,9 +251,9 @@ def _request_ended(task: AgentTask, fact: facts.RequestEnded, actor_id: str) -> 
 
 def _started(task: AgentTask, fact: facts.ToolStarted) -> AgentTask:
     record = _record(task, fact.call_id)
-    return _update(
+    return _moved(
         task,
-        fact.call_id,
+        record,
         "start",
         runs=record.runs + 1,
         run_id=fact.run_id,
@@ -273,8 +275,8 @@ def _ended_run(
 ) -> AgentTask:
     """A run that ended, heard at once or at settling; what was approved and then changed is shown again."""
     if code == "stale" and record.request_id is not None:
-        return _update(task, fact.call_id, "stale", observed=None, action_digest=None)
-    return _update(task, fact.call_id, "succeed" if fact.ok else "fail", ok=fact.ok, result=fact.text)
+        return _moved(task, record, "stale", observed=None, action_digest=None)
+    return _moved(task, record, "succeed" if fact.ok else "fail", ok=fact.ok, result=fact.text)
 
 
 def _settled(task: AgentTask, fact: facts.ToolSettled) -> AgentTask:
@@ -302,13 +304,17 @@ def _answered(task: AgentTask, fact: facts.QuestionAnswered) -> AgentTask:
 
 
 def _update(task: AgentTask, call_id: CallId, event: CallEvent, **changes: Any) -> AgentTask:
-    """The task with one call moved by the table; an allowance that nobody gave goes back to ``allowed``."""
-    record = _record(task, call_id)
+    """The task with one call moved by the table."""
+    return _moved(task, _record(task, call_id), event, **changes)
+
+
+def _moved(task: AgentTask, record: CallRecord, event: CallEvent, **changes: Any) -> AgentTask:
+    """The task with this call of its own moved; an allowance that nobody gave goes back to ``allowed``."""
     state = move(record.state, event)
     if state is CallState.APPROVED and record.request_id is None:
         state = CallState.ALLOWED
     moved = changed(record, state=state, **changes)
-    return changed(task, calls=tuple(moved if one.call_id == call_id else one for one in task.calls))
+    return changed(task, calls=tuple(moved if one is record else one for one in task.calls))
 
 
 def _record(task: AgentTask, call_id: CallId) -> CallRecord:
@@ -321,9 +327,10 @@ def _record(task: AgentTask, call_id: CallId) -> CallRecord:
 def _as_calls_say(task: AgentTask) -> AgentTask:
     if task.request is not None:
         return changed(task, phase=Phase.REVIEWING)
-    if any(record.state is CallState.ASKING for record in task.calls):
+    states = {record.state for record in task.calls}
+    if CallState.ASKING in states:
         return changed(task, phase=Phase.ANSWERING)
-    if any(record.state in OPEN_STATES for record in task.calls):
+    if not states.isdisjoint(OPEN_STATES):
         return task
     results = tuple((record.call.tool, record.result or "") for record in task.calls)
     effects = [bool(record.ok) for record in task.calls if record.mutates]

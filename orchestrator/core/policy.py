@@ -195,15 +195,25 @@ class Policy(_Value):
         """A short hash of the content: the same rules have the same version everywhere."""
         return _digest(self.model_dump(mode="json"))[:16]
 
-    def digest_of(self, matched: "tuple[PolicyRule, ...]") -> str:
-        """sha256 over the content of some of its rules; the same few match again and again."""
-        ids = tuple(rule.id for rule in matched)
-        if ids not in self._digests:
-            self._digests[ids] = _digest([rule.model_dump(mode="json") for rule in matched])
-        return self._digests[ids]
+    def verdict(self, matched: "tuple[PolicyRule, ...]", least: RiskLevel) -> PolicyDecision:
+        """What some of its rules say of a call that has at least this risk; the same few match again and again."""
+        key = (matched, least)
+        if key not in self._verdicts:
+            self._verdicts[key] = _strictest(self, matched, least)
+        return self._verdicts[key]
+
+    def rules_on(self, tool: str) -> "tuple[PolicyRule, ...]":
+        """The rules that name a tool, or all tools, in their order; asked for the tools of a catalog, which are few."""
+        if tool not in self._rules_on:
+            self._rules_on[tool] = tuple(rule for rule in self.rules if rule.tools == ("*",) or tool in rule.tools)
+        return self._rules_on[tool]
 
     @cached_property
-    def _digests(self) -> dict[tuple[str, ...], str]:
+    def _verdicts(self) -> "dict[tuple[tuple[PolicyRule, ...], RiskLevel], PolicyDecision]":
+        return {}
+
+    @cached_property
+    def _rules_on(self) -> "dict[str, tuple[PolicyRule, ...]]":
         return {}
 
 
@@ -280,7 +290,7 @@ def default_policy() -> Policy:
 
 
 def evaluate(
-    call: FunctionCall,
+    call: AnyCall,
     *,
     policy: Policy | None = None,
     context: PolicyContext | None = None,
@@ -299,15 +309,13 @@ def evaluate(
         paths = _paths(call, spec)
     except UnsafePath as error:
         return _decision(policy, Effect.DENY, RiskLevel.HIGH, (), error.message)
-    matched = tuple(rule for rule in policy.rules if _matches(rule, call, paths, context))
+    matched = tuple(rule for rule in policy.rules_on(call.tool) if _matches(rule, paths, context))
     if not matched:
         if spec.governance.requires_hitl:
             reason = "No rule covers this call, and its governance asks for a person."
             return _decision(policy, Effect.ASK, spec.governance.risk, (), reason)
         return _decision(policy, Effect.DENY, spec.governance.risk, (), "No rule allows this call.")
-    strictest = max(matched, key=lambda rule: _STRICTNESS[rule.effect])
-    risk = max((spec.governance.risk, *(rule.risk for rule in matched if rule.risk)), key=_SEVERITY.__getitem__)
-    return _decision(policy, strictest.effect, risk, matched, strictest.reason or f"Rule {strictest.id}.")
+    return policy.verdict(matched, spec.governance.risk)
 
 
 def check_for_intervention(
@@ -329,16 +337,14 @@ def severity(risk: RiskLevel) -> int:
     return _SEVERITY[risk]
 
 
-def _paths(call: FunctionCall, spec: ToolSpec) -> tuple[str, ...]:
+def _paths(call: AnyCall, spec: ToolSpec) -> tuple[str, ...]:
     values = [call.args[name] for name in spec.path_args if name in call.args]
     if any(not isinstance(value, str) for value in values):
         raise UnsafePath(f"A path of {call.tool} is not text.")
     return tuple(canonical_path(value) for value in values)
 
 
-def _matches(rule: PolicyRule, call: FunctionCall, paths: tuple[str, ...], context: PolicyContext) -> bool:
-    if rule.tools != ("*",) and call.tool not in rule.tools:
-        return False
+def _matches(rule: PolicyRule, paths: tuple[str, ...], context: PolicyContext) -> bool:
     loose = rule.effect is not Effect.ALLOW
 
     def any_glob(globs: tuple[str, ...], values: tuple[str, ...]) -> bool:
@@ -352,6 +358,12 @@ def _matches(rule: PolicyRule, call: FunctionCall, paths: tuple[str, ...], conte
     )
 
 
+def _strictest(policy: Policy, matched: tuple[PolicyRule, ...], least: RiskLevel) -> PolicyDecision:
+    strictest = max(matched, key=lambda rule: _STRICTNESS[rule.effect])
+    risk = max((least, *(rule.risk for rule in matched if rule.risk)), key=_SEVERITY.__getitem__)
+    return _decision(policy, strictest.effect, risk, matched, strictest.reason or f"Rule {strictest.id}.")
+
+
 def _decision(
     policy: Policy, effect: Effect, risk: RiskLevel, matched: tuple[PolicyRule, ...], reason: str
 ) -> PolicyDecision:
@@ -361,7 +373,7 @@ def _decision(
         matched_rules=tuple(rule.id for rule in matched),
         reason=reason,
         policy_version=policy.version,
-        rules_digest=policy.digest_of(matched),
+        rules_digest=_digest([rule.model_dump(mode="json") for rule in matched]),
     )
 
 

@@ -69,7 +69,8 @@ class View:
     def _add(self, role: Role, content: str) -> None:
         message = (role, content)
         self.messages.append(message)
-        self._hash.update(json.dumps(message).encode() + b"\n")
+        # As ``json.dumps(message)`` has it, which makes an encoder each time; for a text alone it makes none.
+        self._hash.update(f'["{role}", {json.dumps(content)}]\n'.encode())
 
 
 def view(task: AgentTask, texts: Mapping[str, str], tools: Mapping[str, type[BaseModel]] = TOOL_ARGS) -> View:

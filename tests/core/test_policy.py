@@ -200,6 +200,19 @@ def test_P15_the_digest_of_the_rules_is_that_of_the_matched_ones() -> None:
     assert one.rules_digest == two.rules_digest != three.rules_digest
 
 
+def test_a_verdict_that_was_given_before_is_that_of_the_same_rules_and_tool() -> None:
+    """Verdicts are kept: neither two rules of one name nor two tools of different risk may share one."""
+    tools = ("cc_read", "cc_delete")
+    twins = policy(
+        rule("allow", "twin", paths=("own/**",)), rule("ask", "twin", paths=("farm/**",)), rule("allow", tools=tools)
+    )
+    for _ in range(2):
+        effects = [evaluate(write(path), policy=twins).effect for path in ("own/a", "farm/a")]
+        assert effects == [Effect.ALLOW, Effect.ASK]
+        risks = [evaluate(FunctionCall(tool=name), policy=twins).risk for name in tools]
+        assert risks == [BUILT_IN_CATALOG[name].governance.risk for name in tools]
+
+
 @pytest.mark.parametrize("effect", ["allow", "ask", "deny"])
 def test_P17_check_for_intervention_is_ask(effect: str, caplog: pytest.LogCaptureFixture) -> None:
     """Only what asks needs a person: a denied call never reaches one. Each look is logged under its seed's words."""
