@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import select
 import sys
 import threading
@@ -15,6 +16,7 @@ from orchestrator.client import Client
 from orchestrator.core import review
 from orchestrator.core.approval import CallDecision, HitlResponse, RequestedCallView, ResumeRequest
 from orchestrator.core.facts import RequestId
+from orchestrator.core.response import TOOL_ARGS
 from orchestrator.core.visible import one_line, visible
 
 if TYPE_CHECKING:
@@ -32,6 +34,12 @@ _WHOLE = 10_000
 """Longer than any path: what a decision is about is never cut."""
 _IN_THE_DIFF = frozenset({"content", "old", "new"})
 """Arguments that the diff shows, where there is one."""
+_GOAL_CHARS = 500
+_GOAL_AGAIN_CHARS = 60
+"""Of a task's goal, where it was shown before."""
+_JSON_ESCAPE = re.compile(r"\\(?:u00([01][0-9a-f])|(.))")
+_JSON_LETTERS = {"b": "8", "f": "c", "r": "d"}
+"""Escapes of JSON that have a letter of their own, and their code; a line break and a tab are \\n and \\t here too."""
 _AT_ONCE = partial(print, flush=True)
 _LOOK_S = 0.25
 """How soon a prompt notices that it is no longer needed."""
@@ -54,6 +62,8 @@ class Console:
     """At once, also into a pipe: whoever reads there waits for it."""
     ask: Callable[[str], str] | None = None
     color: bool = False
+    told: set[str] = field(default_factory=set)
+    """The tasks whose goal was shown."""
 
     @classmethod
     def of_terminal(cls) -> "Console":
@@ -63,8 +73,10 @@ class Console:
         return cls(ask=_typed if interactive else None, color=color)
 
     def show(self, request: HitlResponse) -> None:
-        """The whole request, every call in full."""
-        for line in describe(request):
+        """The whole request, every call in full; the goal of its task only the first time."""
+        lines = describe(request, again=request.task_id in self.told)
+        self.told.add(request.task_id)
+        for line in lines:
             self.say(self._colored(line) if self.color else line)
 
     def decide(self, request: HitlResponse) -> ResumeRequest | None:
@@ -145,12 +157,16 @@ def decision(request: HitlResponse, action: Any, reason: str = "") -> ResumeRequ
     )
 
 
-def describe(request: HitlResponse) -> list[str]:
-    """A request as lines of safe text: nothing is cut, nothing can move the cursor."""
+def describe(request: HitlResponse, *, again: bool = False) -> list[str]:
+    """A request as lines of safe text: nothing that would run is cut, nothing can move the cursor.
+
+    ``again``: another request of its task was shown before, so that of the goal only the beginning is.
+    """
+    goal = one_line(request.goal, limit=_GOAL_AGAIN_CHARS if again else _GOAL_CHARS)
     title = "A person has to look" if request.reason == "outcome_unknown" else "A person has to decide"
     lines = [
         f"── {title} ─ risk: {request.risk.value} ─ task {one_line(request.task_id)}",
-        f"  asked by {one_line(request.requester)}: {one_line(request.goal, limit=500)}",
+        f"  asked by {one_line(request.requester)}: {goal}",
     ]
     if request.explanation:
         lines.append(f"  the model says: {one_line(request.explanation, limit=1000)}")
@@ -162,11 +178,13 @@ def describe(request: HitlResponse) -> list[str]:
 def _call(call: RequestedCallView) -> list[str]:
     where = f" on computer {one_line(call.computer)}" if call.computer else " on this host"
     lines = [f"  {one_line(call.tool)}{where}"]
-    for name, value in call.args.items():
+    model = TOOL_ARGS.get(call.tool)
+    declared = [name for name in model.model_fields if name in call.args] if model else []
+    for name in dict.fromkeys((*declared, *call.args)):
+        value = call.args[name]
         if name in _IN_THE_DIFF and call.observed.diff:
             continue
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        lines.extend(_field(name, text))
+        lines.extend(_field(name, value if isinstance(value, str) else _as_json(value)))
     if call.observed.program is not None:
         lines.append(f"  program: {one_line(call.observed.program, limit=_WHOLE)}")
     if call.observed.source is not None:
@@ -181,6 +199,16 @@ def _call(call: RequestedCallView) -> list[str]:
     rules = ", ".join(call.evaluation.matched_rules) or "none"
     lines.append(f"  rule: {one_line(rules)} ({one_line(call.evaluation.reason)}) digest {call.action_digest[:16]}")
     return lines
+
+
+def _as_json(value: Any) -> str:
+    """A value as JSON, its control characters in the one form in which all are shown."""
+
+    def shown(found: re.Match[str]) -> str:
+        code = found[1] or _JSON_LETTERS.get(found[2])
+        return found[0] if code is None else f"\\u{{{int(code, 16):x}}}"
+
+    return _JSON_ESCAPE.sub(shown, json.dumps(value, ensure_ascii=False))
 
 
 def _field(name: str, text: str) -> list[str]:

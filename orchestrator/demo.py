@@ -1,7 +1,8 @@
 """The main job in one command: a server, a simulated computer, a task, and a person at the prompt."""
 
 import contextlib
-import os
+import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -10,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from orchestrator.client import Client, ServerRefused
-from orchestrator.console import Console, decision, describe
+from orchestrator.console import Console, decision
 from orchestrator.core import facts
 from orchestrator.core.approval import HitlResponse
-from orchestrator.core.errors import OrchestratorError
+from orchestrator.core.errors import InvalidRequest, OrchestratorError
 from orchestrator.core.transcript import Transcript
 from orchestrator.core.visible import block
 
@@ -30,13 +31,22 @@ class PartFailed(OrchestratorError):
     code = "part_failed"
 
 
-def run_demo(*, directory: Path | None, keep: bool, model: str, console: Console) -> int:
-    """Play the demo; the exit code: 0 only when the task succeeded."""
+def run_demo(*, directory: Path | None, keep: bool, model: str, console: Console, ollama_url: str = "") -> int:
+    """Play the demo; the exit code: 0 only when the task succeeded. Raises PartFailed, InvalidRequest."""
+    try:
+        return _run(directory, keep, model, ollama_url, console)
+    except PartFailed as error:
+        if directory is not None:
+            raise
+        raise PartFailed(error.message, remedy="With --dir its whole log is kept.") from None
+
+
+def _run(directory: Path | None, keep: bool, model: str, ollama_url: str, console: Console) -> int:
     with contextlib.ExitStack() as stack:
         home = directory or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cc-orchestrator-")))
-        home.mkdir(parents=True, exist_ok=True)
+        _make(home)
         console.say(f"Starting the orchestrator; its store, token and policy are in {home}")
-        url = stack.enter_context(_server(home, model))
+        url = stack.enter_context(_server(home, model, ollama_url))
         client = Client(url, (home / "admin.token").read_text("utf-8").strip())
         stack.callback(client.close)
         console.say(f"Starting simulated computer {COMPUTER}; its disk is {home / 'computers' / COMPUTER}")
@@ -47,6 +57,15 @@ def run_demo(*, directory: Path | None, keep: bool, model: str, console: Console
         if keep:
             _keep(client, url, home, console)
     return 0 if succeeded else 1
+
+
+def _make(home: Path) -> None:
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidRequest(
+            f"The directory {home} cannot be made: {error.strerror or error}.", remedy="Choose another with --dir."
+        ) from None
 
 
 def _play(client: Client, console: Console) -> bool:
@@ -69,12 +88,10 @@ def _play(client: Client, console: Console) -> bool:
 
 def _review(client: Client, console: Console, request_id: str) -> None:
     request = HitlResponse.model_validate(client.request("GET", f"/v1/requests/{request_id}"))
+    console.show(request)
     if console.ask is None:
-        for line in describe(request):
-            console.say(line)
         resume = decision(request, request.allowed_decisions[0])
     else:
-        console.show(request)
         while (chosen := console.decide(request)) is None:
             console.say("The demo has no other reviewer: approve or reject it.")
         resume = chosen
@@ -102,20 +119,34 @@ def _unless_it_closed() -> Iterator[None]:
 
 def _keep(client: Client, url: str, home: Path, console: Console) -> None:
     line = client.request("POST", "/v1/pairings", {})["line"]
+    token = shlex.quote(str((home / "admin.token").resolve()))
     with contextlib.suppress(KeyboardInterrupt):
         console.say("To add a computer of your own world, type this on it within 15 minutes:")
         console.say(f"  {line}")
-        console.say(f"The orchestrator stays up at {url} until you press Ctrl-C. To use it from another terminal:")
-        console.say(f"  export CC_ORCHESTRATOR_URL={url} CC_ORCHESTRATOR_TOKEN=$(cat '{home / 'admin.token'}')")
-        console.say(f'  cc-orchestrator run "{PROMPT}" --computer {COMPUTER}')
+        console.say(f"The orchestrator stays up at {url} until you press Ctrl-C.")
+        console.say("To use it from another terminal:")
+        console.say(f"  export CC_ORCHESTRATOR_URL={url} CC_ORCHESTRATOR_TOKEN=$(cat {token})")
+        console.say(f'  {_program()} run "{PROMPT}" --computer {COMPUTER}')
         while True:
             time.sleep(3600)
+    console.say("\nStopping the computer and the orchestrator.")
+
+
+def _program() -> str:
+    """The command line as it can be typed in another terminal, which may know nothing of this environment."""
+    if shutil.which("cc-orchestrator") is not None:
+        return "cc-orchestrator"
+    beside = Path(sys.executable).with_name("cc-orchestrator")
+    python = shlex.quote(sys.executable)
+    return shlex.quote(str(beside)) if beside.exists() else f"{python} -m orchestrator.cli"
 
 
 @contextlib.contextmanager
-def _server(home: Path, model: str) -> Iterator[str]:
+def _server(home: Path, model: str, ollama_url: str) -> Iterator[str]:
     command = [sys.executable, "-m", "orchestrator.cli", "serve", "--port", "0", "--data-dir", str(home)]
-    with _process([*command, "--model", model], home / "server.log") as process:
+    # An empty one would hide what the environment says.
+    where = ["--ollama-url", ollama_url] if ollama_url else []
+    with _process([*command, "--model", model, *where], home / "server.log") as process:
         yield _await_line(process, "listening on ", home / "server.log")
 
 
@@ -160,7 +191,8 @@ def _await_line(process: "subprocess.Popen[str]", start: str, log: Path) -> str:
     code = process.wait()
     tail = log.read_text("utf-8", "replace").strip().splitlines()[-5:] if log.exists() else []
     what = process.args[2] if isinstance(process.args, list) else "A part"
+    said = " ".join(line.removeprefix("cc-orchestrator: ") for line in tail) or "it said nothing."
     raise PartFailed(
-        f"{what} ended with code {code} before it was ready: {os.linesep.join(tail)}",
+        f"{what} ended with code {code} before it was ready: {said}",
         remedy=f"Look at {log}.",
     )

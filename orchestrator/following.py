@@ -53,6 +53,8 @@ class Follower:
     """Whether something may wait for a person."""
     _left: set[str] = field(default_factory=set)
     """What was asked or told once, and is not asked again."""
+    _told: set[str] = field(default_factory=set)
+    """The tasks whose goal was shown."""
     _mine: bool = False
     """Whether this person is known to decide for the task."""
     _lost: bool = False
@@ -243,7 +245,7 @@ class Follower:
         def ask(prompt: str) -> str:
             return self._typed(prompt, lambda fact: _closes(fact, request.request_id))
 
-        console = Console(say=screen.line, ask=ask, color=screen.color)
+        console = Console(say=screen.line, ask=ask, color=screen.color, told=self._told)
         console.show(request)
         resume = console.decide(request)
         if resume is None:

@@ -26,6 +26,8 @@ session, and knows how the earlier ones ended. Ctrl-C while one runs: leave it r
   /help           this
   /quit           leave, as Ctrl-D does; tasks that run go on"""
 
+_NO_COMPUTERS: Final = "There are no computers yet: connect one with `cc-orchestrator pair`."
+
 
 def run_task_interactive(
     *,
@@ -94,7 +96,7 @@ class _Session:
         if self.resumed and self.client.is_new(self.session_id):
             self.screen.say(f"session {one_line(self.session_id)} is new: nothing earlier is told to the model")
         if not found:
-            self.screen.say("There are no computers yet: connect one with `cc-orchestrator pair`.")
+            self.screen.say(_NO_COMPUTERS)
         elif not self.computers:
             self.screen.say("No computer is chosen: /computers lists them, /use NAME chooses.")
 
@@ -169,6 +171,9 @@ class _Session:
 
     def _list_computers(self) -> None:
         found = self.client.request("GET", "/v1/computers")["computers"]
+        if not found:
+            self.screen.say(_NO_COMPUTERS)
+            return
         rows = [
             (one_line(one["computer"]), "online" if one["online"] else "away", one_line(one.get("label") or "-"))
             for one in found
@@ -177,6 +182,9 @@ class _Session:
 
     def _list_tasks(self) -> None:
         found = self.client.request("GET", "/v1/tasks", limit=10)["tasks"]
+        if not found:
+            self.screen.line("There are no tasks.")
+            return
         rows = [
             (one["task_id"], one["status"], age(one["created_at"]), fitted(one_line(one["prompt"], limit=1000), 60))
             for one in found

@@ -19,7 +19,7 @@ from orchestrator.core import facts
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.core.transcript import Transcript
 from orchestrator.core.visible import block, one_line
-from orchestrator.rendering import Screen, elapsed
+from orchestrator.rendering import Screen, counted, elapsed
 
 _OUTPUT = "\nOutput:\n"
 """Between what became of a run and what it printed, in the text of its result."""
@@ -234,7 +234,7 @@ class Progress:
         shown.whole = shown.whole and missed == 0
         shown.text += text
         shown.offset, shown.next_offset = offset, offset + len(text.encode("utf-8", "surrogatepass"))
-        self._print(shown, f"[… {missed} bytes not shown …]\n{text}" if missed > 0 else text)
+        self._print(shown, f"[… {counted(missed, 'byte')} not shown …]\n{text}" if missed > 0 else text)
 
     def _heading(self, call_id: str, shown: _Shown) -> None:
         """Say whose output comes now, where something else stands last on the screen."""
@@ -266,7 +266,7 @@ class Progress:
     def status(self) -> str:
         """Phase, step, tokens and time, and the end of what is being answered."""
         seconds = self._lag_s + time.monotonic() - self._live_since
-        tokens = f", {self._tokens} tokens" if self._tokens else ""
+        tokens = f", {counted(self._tokens, 'token')}" if self._tokens else ""
         step = f"step {self._asked} of {self._max_steps}" if self._asked else "not begun"
         answer = f" …{one_line(self._answer)}" if self._answer else ""
         return f"{self._doing} ({step}{tokens}, {elapsed(seconds)}){answer}"

@@ -100,6 +100,11 @@ def age(then: str, now: datetime | None = None) -> str:
     return f"{max(0, int(seconds))} s"
 
 
+def counted(number: int, one: str) -> str:
+    """So many of something, such as ``1 step`` or ``2 steps``."""
+    return f"{number} {one}" if number == 1 else f"{number} {one}s"
+
+
 def elapsed(seconds: float) -> str:
     """A span as ``m:ss`` or ``h:mm:ss``."""
     minutes, rest = divmod(max(0, int(seconds)), 60)

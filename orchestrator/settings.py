@@ -6,14 +6,15 @@ Each field says what it means, and its unit where it has one; docs/settings.md i
 import difflib
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from orchestrator.core.errors import InvalidRequest
-from orchestrator.core.wording import plain
+from orchestrator.core.visible import one_line
+from orchestrator.core.wording import said_of
 
 ENV_PREFIX: Final = "CC_ORCHESTRATOR_"
 CONFIG_NAME: Final = "cc-orchestrator.toml"
@@ -22,7 +23,12 @@ LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 
 _ADDRESS: Final = re.compile(r"https?://(?:[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
 
+_OLLAMA: Final = re.compile(r"(?:https?://)?[\w.:%\[\]-]+(?:/[\w./%~-]*)?", re.ASCII)
+"""As OLLAMA_HOST may be written: the scheme and the port may be left out."""
 _DURATION: Final = re.compile("[0-9]{1,6}[smh]")
+_APPROVERS: Final = re.compile("requester|not_requester|role:(?:submitter|reviewer|admin)")
+_OF_CLIENTS: Final = ("url", "token")
+"""Variables that the other commands read, and `serve` does not."""
 
 
 def _setting(default: Any, meaning: str, unit: str = "", **bounds: Any) -> Any:
@@ -61,7 +67,11 @@ class Settings(BaseModel):
         allow_inf_nan=False,
     )
     max_tokens: int = _setting(
-        0, "Tokens in and out at most, for tasks that name none; 0: no limit.", "tokens", ge=0, le=100_000_000
+        0,
+        "What a model reads and writes at most, for tasks that name none; 0: no limit.",
+        "tokens",
+        ge=0,
+        le=100_000_000,
     )
     model: str = _setting("scripted:hello", "The model of tasks that name none.")
     ollama_url: str = _setting(
@@ -72,10 +82,26 @@ class Settings(BaseModel):
         8192, "Ollama: the window, prompt and reply together. Another value loads the model anew.", "tokens", ge=1024
     )
     num_predict: int = _setting(2048, "Ollama: a reply at most; less than `num_ctx`.", "tokens", ge=64)
-    temperature: float = _setting(0.2, "Ollama: how freely the model chooses its words.", ge=0, le=2)
+    temperature: float = _setting(
+        0.2, "Ollama: how freely the model chooses its words.", ge=0, le=2, allow_inf_nan=False
+    )
     seed: int = _setting(0, "Ollama: the same seed and the same messages give the same reply.", ge=0, le=2**31 - 1)
     keep_alive: str = _setting("10m", "Ollama: how long an idle model stays loaded, such as `90s`, `10m` or `2h`.")
     log_level: Literal["debug", "info", "warning", "error"] = _setting("info", "What the log tells, at least.")
+
+    @field_validator("approvers")
+    @classmethod
+    def _known_approvers(cls, value: str) -> str:
+        if not _APPROVERS.fullmatch(value):
+            raise ValueError("it must be requester, not_requester, role:submitter, role:reviewer or role:admin")
+        return value
+
+    @field_validator("ollama_url")
+    @classmethod
+    def _an_ollama(cls, value: str) -> str:
+        if value and not _OLLAMA.fullmatch(value):
+            raise ValueError("it must be an address such as http://127.0.0.1:11434")
+        return value
 
     @field_validator("keep_alive")
     @classmethod
@@ -120,48 +146,107 @@ def default_data_dir(environ: Mapping[str, str]) -> Path:
 
 
 def load_settings(flags: Mapping[str, Any], environ: Mapping[str, str]) -> Settings:
-    """The settings; a flag that is None was not given. Raises InvalidRequest naming what does not fit, and where."""
+    """The settings; a flag that is None was not given. Raises InvalidRequest naming what does not fit, and where.
+
+    Each source has to fit for itself: a wrong value is refused also where another source has a better one,
+    or it would bite on the day that the other one is taken away.
+    """
+    for unknown in unknown_variables(environ):
+        raise unknown
     from_flags = {name: value for name, value in flags.items() if value is not None}
     from_env = {name: text for name in Settings.model_fields if (text := environ.get(_variable(name)))}
     data_dir = Path(from_flags.get("data_dir") or from_env.get("data_dir") or default_data_dir(environ))
     path = data_dir / CONFIG_NAME
-    from_file = _config(path)
+    from_file, text = _config(path)
+    _fitting({**from_file, "data_dir": data_dir}, lambda name: f"{name} in {_line(text, name, ' of ')}{path}")
+    _fitting({"data_dir": data_dir, **from_env}, _variable)
+    _fitting({"data_dir": data_dir, **from_flags}, lambda name: f"--{name.replace('_', '-')}")
+    return Settings.model_validate({**from_file, **from_env, **from_flags, "data_dir": data_dir})
+
+
+def unknown_variables(environ: Mapping[str, str]) -> list[InvalidRequest]:
+    """What to say of each variable that begins as ours do and is none of them."""
+    known = [name.upper() for name in (*Settings.model_fields, *_OF_CLIENTS)]
+    ours = [name for name in sorted(environ) if environ[name] and name.upper().startswith(ENV_PREFIX)]
+    return [
+        InvalidRequest(
+            f"The variable {one_line(name)} is set, and there is no such setting.",
+            remedy=f"{_meant(name[len(ENV_PREFIX) :].upper(), known, ENV_PREFIX)}"
+            "Take it away, or see docs/settings.md for those that there are.",
+        )
+        for name in ours
+        if name.removeprefix(ENV_PREFIX) not in known
+    ]
+
+
+def _fitting(values: Mapping[str, Any], where: Callable[[str], str]) -> None:
+    """Raises InvalidRequest unless the values of one source fit; ``where`` says how a setting is called there."""
     try:
-        return Settings.model_validate({**from_file, **from_env, **from_flags, "data_dir": data_dir})
+        Settings.model_validate(values)
     except ValidationError as error:
-        name = str(error.errors(include_url=False)[0]["loc"][0])
-        source = f"--{name.replace('_', '-')}" if name in from_flags else _variable(name)
-        in_file = name not in from_flags and name not in from_env
-        raise InvalidRequest(
-            f"The setting {name} does not fit: {plain(error, 'it')}.",
-            remedy=f"Change {name} in {path}." if in_file else f"Change {source}.",
-        ) from None
+        first = error.errors(include_url=False, include_input=False)[0]
+        name = str(first["loc"][0])
+        what = said_of(first, "" if first["type"] == "value_error" else name)
+        raise InvalidRequest(f"The setting {name} does not fit: {what}.", remedy=f"Change {where(name)}.") from None
 
 
 def _variable(name: str) -> str:
     return ENV_PREFIX + name.upper()
 
 
-def _config(path: Path) -> dict[str, Any]:
-    """What the file says. Raises InvalidRequest for a broken file, an unknown key, and the directory it is in."""
+def _meant(name: str, known: Iterable[str], before: str = "") -> str:
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f"Did you mean {before}{near[0]}? " if near else ""
+
+
+def _config(path: Path) -> tuple[dict[str, Any], str]:
+    """What the file says, and its text. Raises InvalidRequest for a broken file, and for what is no setting in it."""
     try:
-        found = tomllib.loads(path.read_text("utf-8"))
+        # With the mark at its beginning that some editors of Windows write.
+        text = path.read_text("utf-8-sig")
+        found = tomllib.loads(text)
     except FileNotFoundError:
-        return {}
-    except (OSError, ValueError) as error:
+        return {}, ""
+    except NotADirectoryError:
+        raise InvalidRequest(
+            f"{path.parent} is no directory.", remedy=f"Choose one with --data-dir or {_variable('data_dir')}."
+        ) from None
+    except OSError as error:
+        raise InvalidRequest(
+            f"{path} cannot be read: {error.strerror or error}.",
+            remedy="Let this user read it, or choose another directory with --data-dir.",
+        ) from None
+    except ValueError as error:
         raise InvalidRequest(f"{path} cannot be read: {error}.", remedy="Mend it or take it away.") from None
+    for name, value in found.items():
+        _must_be_a_setting(name, value, _line(text, name), path)
+    return found, text
+
+
+def _must_be_a_setting(name: str, value: Any, line: str, path: Path) -> None:
+    where = f" in {line}" if line else ""
     known = set(Settings.model_fields) - {"data_dir"}
-    for name in found:
-        if name == "data_dir":
-            raise InvalidRequest(
-                f"{path} names a data_dir, and it is found there.",
-                remedy=f"Take the line out; use --data-dir or {ENV_PREFIX}DATA_DIR.",
-            )
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            meant = f"Did you mean {near[0]}? " if near else ""
-            raise InvalidRequest(
-                f"{path} has the key {name!r}, and there is no such setting.",
-                remedy=f"{meant}docs/settings.md lists them.",
-            )
-    return found
+    shown = one_line(name)
+    if name == "data_dir":
+        raise InvalidRequest(
+            f"{path} names a data_dir{where}, and it is found there.",
+            remedy=f"Take the line out; use --data-dir or {_variable('data_dir')}.",
+        )
+    if name in known:
+        return
+    if isinstance(value, dict):
+        raise InvalidRequest(
+            f"{path} has the table [{shown}]{where}, and settings stand in no table.",
+            remedy=f"Take the line [{shown}] out, so that each setting stands by itself, such as `port = 8765`.",
+        )
+    raise InvalidRequest(
+        f"{path} has the key '{shown}'{where}, and there is no such setting.",
+        remedy=f"{_meant(name, known)}docs/settings.md lists them.",
+    )
+
+
+def _line(text: str, name: str, after: str = "") -> str:
+    """Where a key or a table begins in a file, such as ``line 3``, and ``after``; empty when that cannot be told."""
+    key = rf"""["']?{re.escape(name)}["']?"""
+    found = re.search(rf"^[ \t]*(?:\[\[?[ \t]*{key}|{key}[ \t]*[=.])", text, re.MULTILINE)
+    return f"line {text.count(chr(10), 0, found.start()) + 1}{after}" if found else ""

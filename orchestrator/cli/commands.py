@@ -2,10 +2,11 @@
 
 import contextlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import typer
+from pydantic import ValidationError
 from typer.core import TyperGroup
 
 from orchestrator.cli.common import complain
@@ -13,6 +14,8 @@ from orchestrator.cli.places import computers, pair, people_app, token_app
 from orchestrator.cli.server import demo, serve
 from orchestrator.cli.tasks import answer, cancel, review, run, stop, tasks_app
 from orchestrator.core.errors import OrchestratorError
+from orchestrator.core.visible import one_line
+from orchestrator.core.wording import said_of
 
 
 class Commands(TyperGroup):
@@ -23,12 +26,30 @@ class Commands(TyperGroup):
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
+        except typer.BadParameter as error:
+            _in_our_words(error)
+            raise
         except OrchestratorError as error:
             complain(error)
             raise typer.Exit(3 if error.code in ("server_refused", "server_unreachable") else 2) from None
+        except KeyboardInterrupt:
+            if sys.stderr.isatty():
+                # The terminal shows ^C, and the shell's prompt would stand behind it.
+                typer.echo(err=True)
+            raise
         except BrokenPipeError:
             raise _ReaderGone from None
         return result
+
+
+def _in_our_words(error: typer.BadParameter) -> None:
+    """Put what the command line's library says of a value into the words of the settings."""
+    why = error.__cause__
+    if isinstance(why, ValidationError):
+        first = why.errors(include_url=False)[0]
+        # A choice names the value itself.
+        where = "" if first["type"] == "value_error" else f"'{one_line(str(first['input']))}'"
+        error.message = f"{said_of(first, where)}."
 
 
 class _ReaderGone(BaseException):
@@ -47,8 +68,16 @@ app = typer.Typer(
     "130 left by Ctrl-C.",
 )
 _COMMANDS: tuple[Callable[..., None], ...] = (serve, demo, run, review, answer, cancel, stop, computers, pair)
+_EXAMPLES: Mapping[str, str] = {
+    "serve": "serve --model ollama:qwen2.5-coder",
+    "run": 'run "fix my farm program" --computer 3 --max-wall 10m',
+    "answer": 'answer t-… "the left chest"',
+    "stop": "stop --all --reason dinner",
+    "pair": "pair farm",
+}
 for command in _COMMANDS:
-    app.command()(command)
+    example = _EXAMPLES.get(command.__name__)
+    app.command(epilog=f"Example: cc-orchestrator {example}" if example else None)(command)
 for name, group in (("tasks", tasks_app), ("people", people_app), ("token", token_app)):
     app.add_typer(group, name=name)
 

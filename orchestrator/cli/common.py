@@ -1,6 +1,7 @@
 """What the commands share: their options, the client, JSON, and complaints."""
 
 import json
+import os
 import re
 import shlex
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ import typer
 
 from orchestrator.core.errors import InvalidRequest, OrchestratorError
 from orchestrator.core.visible import one_line
-from orchestrator.settings import DEFAULT_URL, ENV_PREFIX
+from orchestrator.settings import DEFAULT_URL, ENV_PREFIX, unknown_variables
 
 if TYPE_CHECKING:
     from orchestrator.client import Client
@@ -28,6 +29,8 @@ Reconnect = Annotated[
     float, typer.Option("--reconnect", min=0, help="Seconds to look for a server that went away, such as to restart.")
 ]
 
+MAX_SPAN_S = 604_800
+"""A week: what the server takes as a limit of time."""
 _SPAN = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?")
 
 
@@ -36,11 +39,18 @@ def client_of(url: str | None, data_dir: Path | None) -> Iterator["Client"]:
     """The client of a command."""
     from orchestrator.client import Client
 
+    warn_of_variables()
     client = Client.of_environment(url=url, data_dir=data_dir)
     try:
         yield client
     finally:
         client.close()
+
+
+def warn_of_variables() -> None:
+    """Say which variables look like ours and mean nothing; they do a client no harm."""
+    for unknown in unknown_variables(os.environ):
+        complain(unknown)
 
 
 def reaching(url: str | None, data_dir: Path | None) -> str:
@@ -64,10 +74,20 @@ def complain(error: OrchestratorError) -> None:
     typer.echo(f"cc-orchestrator: {one_line(str(error), limit=2000)}", err=True)
 
 
+def quoted(text: str) -> str:
+    """What somebody typed, as a sentence quotes it: on one line, and safe to look at."""
+    return f"'{one_line(text)}'"
+
+
 def seconds(text: str) -> float:
-    """A span such as ``90``, ``90s``, ``10m`` or ``1h30m`` in seconds. Raises InvalidRequest."""
+    """A span such as ``90``, ``90s``, ``10m`` or ``1h30m`` in seconds, a week at most. Raises InvalidRequest."""
     found = _SPAN.fullmatch(text.strip().lower())
     if found is None or not text.strip():
-        raise InvalidRequest(f"{text!r} is no span of time.", remedy="Say it like 90, 10m or 1h30m.")
+        raise InvalidRequest(f"{quoted(text)} is no span of time.", remedy="Say it like 90, 10m or 1h30m.")
     hours, minutes, rest = found.groups()
-    return int(hours or 0) * 3600 + int(minutes or 0) * 60 + float(rest or 0)
+    span = int(hours or 0) * 3600 + int(minutes or 0) * 60 + float(rest or 0)
+    if span > MAX_SPAN_S:
+        raise InvalidRequest(
+            f"{quoted(text)} is longer than a week.", remedy=f"Say at most {MAX_SPAN_S} seconds, or 0 for no limit."
+        )
+    return span

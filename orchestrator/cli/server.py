@@ -16,7 +16,11 @@ from orchestrator.settings import Settings, load_settings
 
 
 def serve(**flags: Any) -> None:
-    """Start the orchestrator; prints `listening on URL` when it is ready."""
+    """Start the orchestrator.
+
+    It prints `listening on URL` when it is ready. Each option is also a variable, such as
+    CC_ORCHESTRATOR_PORT, and a key of cc-orchestrator.toml in the data directory.
+    """
     from orchestrator.app import Orchestrator, first_words
     from orchestrator.app import serve as serve_until_stopped
 
@@ -39,24 +43,40 @@ def serve(**flags: Any) -> None:
 
 def demo(
     keep: Annotated[bool, typer.Option("--keep", help="Leave the server up afterwards.")] = False,
-    directory: Annotated[Path | None, typer.Option("--dir", help="Keep store, token and disk here.")] = None,
-    model: Annotated[str, typer.Option(help="The model to play it with.")] = "scripted:hello",
+    directory: Annotated[
+        Path | None, typer.Option("--dir", help="Keep store, token, logs and disk here. Default: they are removed.")
+    ] = None,
+    model: Annotated[
+        str, typer.Option(help="The model to play it with, such as ollama:qwen2.5-coder.")
+    ] = "scripted:hello",
+    ollama_url: Annotated[str, typer.Option(help="Where Ollama listens. Default: as `serve --ollama-url`.")] = "",
 ) -> None:
-    """Play the main job: a server, a simulated computer, a task, an approval."""
+    """Play the main job on a simulated computer.
+
+    It starts a server and a computer, submits a task, and asks you to approve what it does.
+    """
     from orchestrator.console import Console
     from orchestrator.demo import run_demo
 
-    raise typer.Exit(run_demo(directory=directory, keep=keep, model=model, console=Console.of_terminal()))
+    code = run_demo(directory=directory, keep=keep, model=model, ollama_url=ollama_url, console=Console.of_terminal())
+    raise typer.Exit(code)
+
+
+_UNITS: Final = {"s": "seconds", "tokens": "tokens"}
 
 
 def _flag(name: str, field: FieldInfo) -> inspect.Parameter:
     """A setting as a flag: what it means, and its default, as the settings themselves say it."""
     wanted = [one for one in get_args(field.annotation) if one is not type(None)]
     plain = wanted[0] if type(None) in get_args(field.annotation) else field.annotation
+    unit = field.json_schema_extra.get("unit") if isinstance(field.json_schema_extra, dict) else None
+    counted = f" In {_UNITS[str(unit)]}." if unit else ""
     default = f" Default {field.default}." if field.default not in ("", None, False) and not field.is_required() else ""
     if name == "data_dir":
         default = " Default ~/.local/share/cc-orchestrator."
-    option = typer.Option(f"--{name.replace('_', '-')}", help=f"{field.description}{default}", show_default=False)
+    option = typer.Option(
+        f"--{name.replace('_', '-')}", help=f"{field.description}{counted}{default}", show_default=False
+    )
     annotation = Annotated[plain | None, option]  # type: ignore[valid-type]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 

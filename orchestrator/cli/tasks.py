@@ -17,6 +17,7 @@ from orchestrator.cli.common import (
     print_json,
     reaching,
     seconds,
+    warn_of_variables,
 )
 from orchestrator.core.errors import InvalidRequest
 
@@ -31,19 +32,30 @@ TaskId = Annotated[str, typer.Argument(metavar="TASK", help="The task's id, as `
 
 def run(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     prompt: Annotated[
-        str | None, typer.Argument(help="What to do; `-` reads it from standard input. None, on a terminal: a prompt.")
+        str | None,
+        typer.Argument(
+            metavar="PROMPT", help="What to do; `-` reads it from standard input. None, on a terminal: a prompt."
+        ),
     ] = None,
     computer: Annotated[
         list[str] | None, typer.Option("--computer", help="A computer to work on; may be repeated.")
     ] = None,
     session: Annotated[str, typer.Option(help="Continue this session: the task knows its earlier results.")] = "",
-    model: Annotated[str, typer.Option(help="Default: the server's.")] = "",
+    model: Annotated[str, typer.Option(help="Such as ollama:qwen2.5-coder. Default: the server's.")] = "",
     max_steps: Annotated[int | None, typer.Option(min=1, max=1000, help="Replies of the model at most.")] = None,
-    max_wall: Annotated[str, typer.Option(metavar="TIME", help="Working time at most, such as 90, 10m or 1h30m.")] = "",
+    max_wall: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME",
+            help="Working time at most, such as 90 (seconds), 10m or 1h30m; a week at most, 0: no limit.",
+        ),
+    ] = "",
     max_tokens: Annotated[
         int | None, typer.Option(min=0, max=100_000_000, help="Tokens in and out at most; 0: no limit.")
     ] = None,
-    priority: Annotated[int, typer.Option(min=-100, max=100, help="Higher goes first.")] = 0,
+    priority: Annotated[
+        int, typer.Option(min=-100, max=100, help="Of the tasks that wait, the higher goes first.")
+    ] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print each item and hint as one line of JSON.")] = False,
     detach: Annotated[bool, typer.Option("--detach", help="Submit it and print its id; do not follow it.")] = False,
     reconnect: Reconnect = _RECONNECT_S,
@@ -126,7 +138,10 @@ def watch(
     url: Url = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Follow a task from its beginning, as `run` does; Ctrl-C leaves it running."""
+    """Follow a task from its beginning.
+
+    It shows what `run` shows, and asks what `run` asks; Ctrl-C leaves the task running.
+    """
     with client_of(url, data_dir) as client:
         client.request("GET", f"/v1/tasks/{task_id}")
         _follow(client, task_id, as_json, reconnect, reaching(url, data_dir))
@@ -134,7 +149,10 @@ def watch(
 
 @tasks_app.command()
 def show(task_id: TaskId, as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:
-    """Print a task: its details, what happened so far, and its result."""
+    """Print a task.
+
+    Its details, what happened so far, and its result.
+    """
     from orchestrator.core.transcript import Transcript
     from orchestrator.core.visible import block
 
@@ -168,7 +186,7 @@ def cancel(
 
 def stop(
     task_id: Annotated[
-        str | None, typer.Argument(metavar="[TASK]", help="A task, as `cancel`.", callback=as_segment)
+        str | None, typer.Argument(metavar="TASK", help="A task, as `cancel`.", callback=as_segment)
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Stop every task that you may stop.")] = False,
     reason: Annotated[str, typer.Option(help="Why; it is kept with the tasks.")] = "",
@@ -195,7 +213,7 @@ def stop(
 
 def answer(
     task_id: TaskId,
-    text: Annotated[str, typer.Argument(help="The answer.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The answer.")],
     as_json: AsJson = False,
     url: Url = None,
     data_dir: DataDir = None,
@@ -231,13 +249,16 @@ def review(url: Url = None, data_dir: DataDir = None) -> None:
         except KeyboardInterrupt:
             code = 130
         if loop.undecided and console.ask is None:
-            typer.echo(f"There is no terminal: nothing was decided, {loop.undecided} still wait.", err=True)
+            typer.echo(f"There is no terminal: nothing was decided, {_still_waiting(loop.undecided)}.", err=True)
             code = 1
         elif code:
-            waiting = f"{loop.undecided} still wait" if loop.undecided else "nothing waits"
-            typer.echo(f"\nYou left: nothing more was decided; {waiting}.", err=True)
+            typer.echo(f"\nYou left: nothing more was decided; {_still_waiting(loop.undecided)}.", err=True)
             code = code if loop.undecided else 0
     raise typer.Exit(code)
+
+
+def _still_waiting(count: int) -> str:
+    return {0: "nothing waits", 1: "1 still waits"}.get(count, f"{count} still wait")
 
 
 def _interactive(url: str | None, data_dir: Path | None, computers: list[str], model: str, session: str) -> int:
@@ -248,6 +269,7 @@ def _interactive(url: str | None, data_dir: Path | None, computers: list[str], m
         )
     from orchestrator.interactive import run_task_interactive
 
+    warn_of_variables()
     return run_task_interactive(url=url, data_dir=data_dir, computers=computers, model=model, session_id=session)
 
 
@@ -282,11 +304,12 @@ def _follow(client: "Client", task_id: str, as_json: bool, patience_s: float, wh
 
 def _details(task: dict[str, Any]) -> list[str]:
     from orchestrator.core.visible import one_line
-    from orchestrator.rendering import elapsed
+    from orchestrator.rendering import counted, elapsed
 
-    limits = [f"{task['steps']} of {task['max_steps']} steps"]
+    limits = [f"{task['steps']} of {counted(task['max_steps'], 'step')}"]
     if task.get("tokens"):
-        limits.append(f"{task['tokens']} tokens" + (f" of {task['max_tokens']}" if task.get("max_tokens") else ""))
+        tokens = counted(task["tokens"], "token")
+        limits.append(tokens + (f" of {task['max_tokens']}" if task.get("max_tokens") else ""))
     if task.get("active_s"):
         most = f" of {elapsed(task['max_wall_s'])}" if task.get("max_wall_s") else ""
         limits.append(f"{elapsed(task['active_s'])}{most} of work")

@@ -3,6 +3,7 @@
 from typing import Any
 
 from orchestrator.core.errors import InvalidRequest
+from orchestrator.core.visible import one_line
 from orchestrator.model.options import OllamaOptions
 from orchestrator.model.scripted import SCRIPTS, ScriptedModel
 from orchestrator.ports import ChatModel
@@ -31,7 +32,8 @@ def _by_name(name: str, options: OllamaOptions | None) -> ChatModel:
     kind, _, rest = name.partition(":")
     if kind == "scripted":
         if rest not in SCRIPTS:
-            raise InvalidRequest(f"There is no script {rest!r}.", remedy=f"Scripts: {', '.join(sorted(SCRIPTS))}.")
+            known = ", ".join(f"scripted:{one}" for one in sorted(SCRIPTS))
+            raise InvalidRequest(f"There is no script '{one_line(rest)}'.", remedy=f"There are {known}.")
         return ScriptedModel(SCRIPTS[rest], name=name)
     if kind == "ollama":
         if not rest.strip():

@@ -38,30 +38,40 @@ def refused(status: int, body: Any, *, model: str, url: str, there: Sequence[str
     ``there``: the models that the server has, where that is known.
     """
     said, details = unwrapped(body)
+    named = f"'{one_line(model)}'"
     if details.get("type") == "exceed_context_size_error" or "exceeds the available context size" in said:
         return _too_long(details)
     if status == 404 and "not found" in said and "model" in said:
         known = f" Models there: {', '.join(there)}." if there else ""
         return ModelFailed(
-            f"Ollama at {url} has no model {model!r}.", remedy=f"Run `ollama pull {model}`.{known}", lasting=True
+            f"Ollama at {url} has no model {named}.",
+            remedy=f"Run `ollama pull {one_line(model)}`.{known}",
+            lasting=True,
         )
     if status == 401:
         return ModelFailed(
-            f"Ollama may not use {model!r}: nobody is signed in.", remedy="Run `ollama signin`.", lasting=True
+            f"Ollama may not use {named}: nobody is signed in.", remedy="Run `ollama signin`.", lasting=True
         )
     if status == 403:
         return ModelFailed(
-            f"Ollama may not use {model!r}: {said or 'forbidden'}.", remedy="Choose a local model.", lasting=True
+            f"Ollama may not use {named}: {said or 'forbidden'}.",
+            remedy="Choose a model of this host: `ollama list`.",
+            lasting=True,
         )
     if status == 503:
-        return ModelFailed(f"Ollama at {url} is busy: {said or 'no reason given'}.", remedy="Try again later.")
+        return ModelFailed(
+            f"Ollama at {url} is busy: {said or 'no reason given'}.", remedy="Try again when it has less to do."
+        )
     if "runner" in said and ("stopped" in said or "terminated" in said):
         return ModelFailed(
-            f"The model {model!r} stopped inside Ollama: {said}.",
+            f"The model {named} stopped inside Ollama: {said}.",
             remedy="Most often memory ran out: take a smaller model or a smaller num_ctx.",
         )
     if status == 200:
-        return ModelFailed(f"Ollama gave up in the middle of a reply: {said or 'no reason given'}.")
+        return ModelFailed(
+            f"Ollama at {url} gave up in the middle of a reply: {said or 'no reason given'}.",
+            remedy="Look at Ollama's log, then try again; if it goes on, take a smaller model or a smaller num_ctx.",
+        )
     return ModelFailed(
         f"Ollama at {url} answered {status}: {said or 'no reason given'}.",
         remedy="Look at Ollama's log; a proxy or another program may stand at this address.",

@@ -8,12 +8,13 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from orchestrator.core.errors import InvalidRequest
+from orchestrator.core.visible import one_line
 
 DEFAULT_PORT: Final = 11434
 _PORTS: Final = {"http": 80, "https": 443}
 _PLACE: Final = re.compile(r"[\w.:%\[\]-]*(/[\w./%~-]*)?", re.ASCII)
 """Host, port and path: nothing that a URL would read as a user, a query or a fragment."""
-_WHAT: Final = "Look at OLLAMA_HOST, for example OLLAMA_HOST=http://127.0.0.1:11434."
+_WHAT: Final = "Look at --ollama-url and OLLAMA_HOST; either is an address such as http://127.0.0.1:11434."
 
 
 def ollama_url(host: str | None) -> str:
@@ -23,15 +24,16 @@ def ollama_url(host: str | None) -> str:
     (``0.0.0.0``) is reached at loopback. Raises InvalidRequest when it is no address.
     """
     text = (host or "").strip().strip("\"'")
+    shown = f"'{one_line(text)}'"
     scheme, found, rest = text.partition("://")
     scheme, rest = (scheme.lower(), rest) if found else ("http", text)
     try:
         parts = urlsplit(f"{scheme}://{rest}")
         name, port = parts.hostname or "127.0.0.1", parts.port
     except ValueError as error:
-        raise InvalidRequest(f"{text!r} is no address of an Ollama server: {error}.", remedy=_WHAT) from None
+        raise InvalidRequest(f"{shown} is no address of an Ollama server: {error}.", remedy=_WHAT) from None
     if scheme not in _PORTS or not _PLACE.fullmatch(rest):
-        raise InvalidRequest(f"{text!r} is no address of an Ollama server.", remedy=_WHAT)
+        raise InvalidRequest(f"{shown} is no address of an Ollama server.", remedy=_WHAT)
     name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(name, name)
     port = port or (_PORTS[scheme] if found else DEFAULT_PORT)
     return f"{scheme}://{f'[{name}]' if ':' in name else name}:{port}{parts.path.rstrip('/')}"

@@ -46,6 +46,11 @@ _REMEDIES: Final = {
     404: "Look at the model's name.",
     429: "Wait, or look at the provider's limits.",
 }
+_OTHERWISE: Final = "Look at the network and at the provider's state, then try again."
+_NAMES: Final = (
+    "Say ollama:MODEL for a model of Ollama, scripted:hello for the demo's script, or PROVIDER:MODEL "
+    "as pydantic-ai names it, such as anthropic:claude-sonnet-4-5."
+)
 
 
 def named_model(name: str) -> "PydanticAIModel":
@@ -57,17 +62,25 @@ def named_model(name: str) -> "PydanticAIModel":
     except (UserError, ValueError) as error:
         key = _KEY.search(str(error))
         raise InvalidRequest(
-            f"The model {name!r} cannot be used: {one_line(str(error), limit=_SHOWN_CHARS)}",
-            remedy=f"Set {key.group()} where the server is started." if key else "",
+            f"The model '{one_line(name)}' cannot be used: {_why(error)}.",
+            remedy=f"Set {key.group()} where the server is started." if key else _NAMES,
         ) from error
+
+
+def _why(error: BaseException) -> str:
+    """What an error of the library says, on one line and without its full stop."""
+    return one_line(str(error), limit=_SHOWN_CHARS).rstrip(".") or type(error).__name__
 
 
 def _not_installed(name: str, error: ImportError) -> InvalidRequest:
     extra = _INSTALL.search(str(error))
     if extra is None:
-        return InvalidRequest(f"The model {name!r} cannot be used: {one_line(str(error), limit=_SHOWN_CHARS)}")
+        return InvalidRequest(
+            f"The model '{one_line(name)}' cannot be used: {_why(error)}.",
+            remedy="Install the package that it names where the server is started, and start again.",
+        )
     return InvalidRequest(
-        f"The model {name!r} cannot be used: the package of its provider is not installed.",
+        f"The model '{one_line(name)}' cannot be used: the package of its provider is not installed.",
         remedy=f'Run `pip install "{extra.group(1)}"` and start again.',
     )
 
@@ -102,8 +115,9 @@ class PydanticAIModel:
         """The model's reply as text, without what it thought. Raises ModelFailed."""
         view = [_message(one) for one in messages]
         settings = None if max_output_tokens is None else ModelSettings(max_tokens=max_output_tokens)
+        limit = asyncio.timeout(WHOLE_S)
         try:
-            async with asyncio.timeout(WHOLE_S):
+            async with limit:
                 if on_text is not None and _can_stream(self._model):
                     return await self._streamed(view, settings, on_text)
                 reply = _reply(await direct.model_request(self._model, view, model_settings=settings))
@@ -111,11 +125,11 @@ class PydanticAIModel:
             raise ModelFailed(
                 f"The model {self.name} could not be asked: its provider answered {error.status_code}: "
                 f"{one_line(str(error.body or error), limit=_SHOWN_CHARS)}.",
-                remedy=_REMEDIES.get(error.status_code, ""),
+                remedy=_REMEDIES.get(error.status_code, _OTHERWISE),
             ) from error
         except (AgentRunError, FallbackExceptionGroup, UserError, OSError) as error:
-            why = one_line(str(error), limit=_SHOWN_CHARS) or type(error).__name__
-            raise ModelFailed(f"The model {self.name} could not be asked: {why}") from error
+            why = f"it had not finished after {WHOLE_S:g} s" if limit.expired() else _why(error)
+            raise ModelFailed(f"The model {self.name} could not be asked: {why}.", remedy=_OTHERWISE) from error
         if on_text is not None and reply.text:
             on_text(reply.text)
         return reply

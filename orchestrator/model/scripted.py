@@ -79,7 +79,9 @@ class ScriptedModel:
         del max_output_tokens
         place = sum(message.role == "assistant" for message in messages)
         if place >= len(self._script):
-            raise ModelFailed(f"The script has {len(self._script)} replies and was asked for one more.")
+            raise ModelFailed(
+                f"The script ends before its reply {len(self._script) + 1}.", remedy="Give it more replies."
+            )
         reply = _as_reply(self._script[place], messages)
         if on_text is not None:
             step = self._part_chars or max(1, len(reply.text))

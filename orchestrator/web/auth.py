@@ -58,7 +58,7 @@ class TokenAuthorizer:
 
 def check_approvers(approvers: str) -> str:
     """The setting as it is. Raises InvalidRequest when it is none of the three forms."""
-    if approvers in ("requester", "not_requester") or approvers.removeprefix("role:") in ROLES:
+    if approvers in ("requester", "not_requester", *(f"role:{role}" for role in ROLES)):
         return approvers
     raise InvalidRequest(
         f"approvers cannot be {approvers!r}.", remedy=f"Use requester, not_requester, or role: with {', '.join(ROLES)}."

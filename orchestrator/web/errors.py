@@ -1,7 +1,8 @@
 """Every error of the doors in one form: what happened, and what to do next."""
 
 import logging
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -11,9 +12,23 @@ from orchestrator.core.errors import OrchestratorError
 
 logger = logging.getLogger(__name__)
 
+_NEXT: Final[Mapping[int, str]] = {
+    401: "Send a token that is good here: Authorization: Bearer TOKEN.",
+    403: "Ask a person who may, or an admin for the role.",
+    404: "Look at the id: `cc-orchestrator tasks` and GET /v1/tasks list the tasks.",
+    409: "Look at the task as it stands now, then decide anew: `cc-orchestrator tasks show TASK`.",
+    422: "Mend the request and send it again; docs/protocol.md lists the fields.",
+    429: "Wait a minute, then try again.",
+    502: "Look at the orchestrator's log, then try again.",
+    503: "Try again in a moment.",
+}
+"""What to do next where an error itself does not say, by its HTTP status."""
+_REPORT: Final = "Look at the orchestrator's log, and report it with what stands there."
+
 
 def error_form(error: OrchestratorError) -> dict[str, Any]:
-    return {"error": {"code": error.code, "message": error.message, "remedy": error.remedy}}
+    remedy = error.remedy or _NEXT.get(error.http_status, _REPORT)
+    return {"error": {"code": error.code, "message": error.message, "remedy": remedy}}
 
 
 async def explained(request: Request, error: OrchestratorError) -> Response:
@@ -41,5 +56,6 @@ async def nobody_there(request: Request, error: ClientDisconnect) -> Response:
 
 async def defect(request: Request, error: Exception) -> Response:
     logger.error("a defect at %s %s", request.method, request.url.path, exc_info=error)
-    content = {"code": "internal", "message": "The orchestrator met a defect; its log has the trace.", "remedy": ""}
+    message = "The orchestrator met a defect; its log has the trace."
+    content = {"code": "internal", "message": message, "remedy": _REPORT}
     return JSONResponse({"error": content}, status_code=500)

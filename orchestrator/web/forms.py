@@ -14,7 +14,9 @@ from orchestrator.tasks import final_result, hitl_response
 
 
 class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    """What is sent: numbers are numbers and text is text, nothing is read as the other."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class SubmitBody(_Body):

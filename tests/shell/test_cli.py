@@ -8,7 +8,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -55,6 +57,10 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         (("x", "--priority", "500"), "--priority"),
         (("x", "--priority", "-101"), "--priority"),
         (("x", "--max-tokens", "-1"), "--max-tokens"),
+        (("x", "--max-tokens", "many"), "--max-tokens': 'many' must be a whole number."),
+        (("x", "--max-wall", "604801"), "'604801' is longer than a week. Say at most 604800 seconds"),
+        (("x", "--max-wall", "169h"), "'169h' is longer than a week."),
+        (("x", "--max-wall", "\x1b[2J"), "'\\u{1b}[2J' is no span of time."),
     ],
 )
 def test_what_cannot_be_asked_for_is_never_sent(tmp_path: Path, arguments: Sequence[str], words: str) -> None:
@@ -64,6 +70,36 @@ def test_what_cannot_be_asked_for_is_never_sent(tmp_path: Path, arguments: Seque
     done = cli(tmp_path, "run", *arguments, **nowhere)
     assert done.returncode == 2
     assert words in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "sentence"),
+    [
+        (("--port", "abc"), "'--port': 'abc' must be a whole number."),
+        (("--temperature", "warm"), "'--temperature': 'warm' must be a number."),
+        (("--log-level", "loud"), "'--log-level': 'loud' is not one of 'debug', 'info', 'warning', 'error'."),
+    ],
+)
+def test_a_value_that_is_of_another_kind_is_said_in_our_words(
+    tmp_path: Path, option: Sequence[str], sentence: str
+) -> None:
+    """What cannot be read as a number or a choice is usage (2), in the words of the settings."""
+    done = cli(tmp_path, "serve", *option)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert "Input should" not in done.stderr
+    assert "Value error" not in done.stderr
+
+
+def test_a_variable_that_only_looks_like_ours_is_named(tmp_path: Path) -> None:
+    """`serve` does not start with a variable that means nothing; a client says so and goes on."""
+    wrong = {"CC_ORCHESTRATOR_PROT": "1", "CC_ORCHESTRATOR_TOKEN": "x", "CC_ORCHESTRATOR_URL": "http://127.0.0.1:1"}
+    said = "cc-orchestrator: The variable CC_ORCHESTRATOR_PROT is set, and there is no such setting. Did you mean "
+    done = cli(tmp_path, "serve", "--port", "0", **wrong)
+    assert (done.returncode, done.stderr.startswith(f"{said}CC_ORCHESTRATOR_PORT?"), done.stdout) == (2, True, "")
+    client = cli(tmp_path, "tasks", **wrong)
+    assert (client.returncode, client.stderr.startswith(said)) == (3, True)
+    assert "No orchestrator answers at http://127.0.0.1:1" in client.stderr
 
 
 # -- help and starting -------------------------------------------------------------------
@@ -78,7 +114,7 @@ HEAVY = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("arguments", [(), ("run",), ("serve",), ("tasks",), ("tasks", "watch"), ("pair",)])
+@pytest.mark.parametrize("arguments", [(), *((one,) for one in COMMANDS), ("tasks", "watch"), ("token", "revoke")])
 def test_help_is_quick_and_loads_neither_models_nor_server(tmp_path: Path, arguments: Sequence[str]) -> None:
     """`--help` of the program and its commands imports no server, socket, model or store, and costs little."""
     code = (
@@ -101,6 +137,8 @@ def test_help_is_quick_and_loads_neither_models_nor_server(tmp_path: Path, argum
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before < 2.0
     for command in COMMANDS if not arguments else ():
         assert f" {command} " in done.stdout
+    assert not [line for line in done.stdout.splitlines()[1:] if line.endswith("...")], "a summary is cut"
+    assert "[[" not in done.stdout
 
 
 def test_help_on_a_narrow_terminal_breaks_no_word(tmp_path: Path) -> None:
@@ -120,6 +158,7 @@ def test_every_setting_is_a_flag_with_its_meaning(tmp_path: Path) -> None:
     for name, setting in Settings.model_fields.items():
         assert f"--{name.replace('_', '-')} " in words
         assert str(setting.description).split(";")[0].rstrip(".") in words
+    assert "0: no limit. In seconds." in words
 
 
 def test_no_command_is_the_help_and_an_unknown_one_is_usage(tmp_path: Path) -> None:
@@ -367,6 +406,53 @@ def test_pair_prints_one_line_and_waits_for_the_computer(served: Served) -> None
     assert "Connected: computer barn." in errors
 
 
+def test_pair_says_what_becomes_of_the_computer_that_has_the_name(served: Served) -> None:
+    """A name that is taken is said to be before the line is printed, with what happens to its present holder."""
+    assert "Computer mill" not in served.cli("pair", "mill", "--no-wait").stderr
+    token = served.cli("token", "computer", "mill").stdout.strip()
+    away = served.cli("pair", "mill", "--no-wait")
+    assert "Computer mill is known already. The computer on which the line is typed takes that name; " in away.stderr
+    assert len(away.stdout.splitlines()) == 1
+    url = f"ws{served.url.removeprefix('http')}/computer"
+    with simulated(served, url, token) as told:
+        assert told.readline().startswith("computer ")
+        taken = served.cli("pair", "mill", "--json")
+    assert "Computer mill is connected now. The computer on which the line is typed takes that name; " in taken.stderr
+    assert "the present one is disconnected and needs a new line of its own." in taken.stderr
+    assert json.loads(taken.stdout)["computer"] == "mill"
+
+
+def test_ctrl_c_leaves_the_shell_a_line_of_its_own(served: Served) -> None:
+    """On a terminal, which shows ^C, the line is ended; the exit code is 130."""
+    with on_a_terminal(served.home, "pair", "--wait", *served.where) as terminal:
+        terminal.expect("the line stays good.\r\n")
+        terminal.interrupt()
+        assert terminal.end() == 130, terminal.text
+    assert terminal.text.endswith("good.\n\n")
+
+
+@contextmanager
+def simulated(served: Served, url: str, token: str) -> Iterator[IO[str]]:
+    """A simulated computer that runs, and what it says."""
+    disk = served.home / "disk"
+    disk.mkdir()
+    command = [sys.executable, "-m", "cc_client.simulator", "--url", url, "--token", token, "--disk", str(disk)]
+    process = subprocess.Popen(
+        [*command, "--id", "8"],
+        env=environment(served.home),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        yield process.stdout
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
 def test_review_without_a_terminal_decides_nothing(tmp_path: Path) -> None:
     """Without a terminal `review` shows what waits, says that nothing was decided, and ends with 1; else with 0."""
     with talking(tmp_path, tmp_path / "data") as server:
@@ -376,7 +462,7 @@ def test_review_without_a_terminal_decides_nothing(tmp_path: Path) -> None:
         done = server.cli("review")
         assert done.returncode == 1
         assert "local_write on this host" in done.stdout
-        assert "There is no terminal: nothing was decided, 1 still wait." in done.stderr
+        assert "There is no terminal: nothing was decided, 1 still waits." in done.stderr
         assert json.loads(server.cli("tasks", "show", task_id, "--json").stdout)["status"] == "Paused"
 
 
@@ -392,7 +478,7 @@ def test_leaving_a_review_says_what_still_waits(tmp_path: Path, typed: str, code
             else:
                 terminal.interrupt()
             assert terminal.end() == code, terminal.text
-        assert "You left: nothing more was decided; 1 still wait." in terminal.text
+        assert "You left: nothing more was decided; 1 still waits." in terminal.text
         assert json.loads(server.cli("tasks", "show", task_id, "--json").stdout)["status"] == "Paused"
 
 
@@ -475,9 +561,29 @@ def test_the_demo_without_a_terminal_and_again_on_the_same_directory(tmp_path: P
     assert [one["status"] for one in listed] == ["Completed", "Completed"]
 
 
+def test_the_demo_asks_the_ollama_that_is_named(tmp_path: Path) -> None:
+    """`demo --ollama-url` reaches its server: an address that is none is refused, one that nobody answers is named."""
+    directory = tmp_path / "kept"
+    done = cli(tmp_path, "demo", "--model", "ollama:x", "--ollama-url", "a b", "--dir", str(directory))
+    assert done.returncode == 2
+    assert "The setting ollama_url does not fit" in done.stderr
+    assert f"Look at {directory / 'server.log'}." in done.stderr
+    ended = cli(tmp_path, "demo", "--model", "ollama:x", "--ollama-url", "http://127.0.0.1:1", "--dir", str(directory))
+    assert ended.returncode == 1
+    assert "Ollama is not running at http://127.0.0.1:1." in ended.stdout
+
+
+def test_the_demo_in_a_directory_that_is_none_is_a_sentence(tmp_path: Path) -> None:
+    """`demo --dir` of a file is refused with what to do."""
+    (tmp_path / "file").write_text("x")
+    refused(cli(tmp_path, "demo", "--dir", str(tmp_path / "file")), "cannot be made", "--dir")
+
+
 def test_the_demo_that_fails_is_not_a_success(tmp_path: Path) -> None:
     """A demo with a model that cannot be used says so and does not exit with 0."""
     done = cli(tmp_path, "demo", "--model", "scripted:nothing")
     assert done.returncode == 2
-    assert "There is no script 'nothing'. Scripts: hello" in done.stderr
+    assert "There is no script 'nothing'. There are scripted:hello" in done.stderr
+    assert "With --dir its whole log is kept." in done.stderr
+    assert "/server.log" not in done.stderr, "it is gone with its directory"
     assert "Success=True" not in done.stdout

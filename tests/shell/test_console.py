@@ -140,6 +140,13 @@ def test_it_shows_content_where_there_is_no_diff() -> None:
         assert lines[at + 1 : at + 3] == ["  │ one", "  │ two"]
 
 
+def test_it_shows_the_arguments_in_the_order_of_their_tool() -> None:
+    """Where something is written comes before what, whatever order the journal keeps them in."""
+    args = {"content": "one\ntwo\n", "path": "a"}
+    lines = describe(request(shown(args=args, observed=Observed(state={}))))
+    assert lines.index("  path: a") < lines.index("  content:")
+
+
 def test_it_shows_every_call_of_the_request() -> None:
     """A request for several calls shows each in full."""
     lines = describe(request(shown(), shown("local_write", {"path": "plan.txt", "content": "x"}, call_id="c2")))
@@ -173,8 +180,7 @@ def test_an_unknown_outcome_has_another_title() -> None:
 def test_hostile_text_is_shown_as_escapes(hostile: HitlResponse) -> None:
     """Wherever text of the world stands, what moves the cursor, turns direction or hides is a visible escape (V2)."""
     text = "\n".join(describe(hostile))
-    json_escaped = ESCAPED.replace("\\u{1b}", "\\u001b").replace("\\u{d}", "\\r").replace("\\u{7}", "\\u0007")
-    assert ESCAPED in text or json_escaped in text
+    assert ESCAPED in text
     assert not [char for char in text if char in HOSTILE and not (char.isascii() and char.isprintable())]
 
 
@@ -198,6 +204,25 @@ def test_no_text_can_forge_a_line_of_the_view(forged: HitlResponse) -> None:
     assert len(lines) == 1
     assert lines[0].startswith("  rule: changing, boot-files (")
     assert not any("\n" in line for line in describe(forged))
+
+
+def test_what_looks_like_an_escape_stays_what_it_is() -> None:
+    """In a list of arguments a backslash of the text is told from the backslash of an escape."""
+    args = {"path": "x", "args": ["\\u001b", "\x00\x1b\b\f\r", "a\nb"]}
+    text = "\n".join(describe(request(shown("cc_run_program", args, Observed(state={})))))
+    assert r'args: ["\\u001b", "\u{0}\u{1b}\u{8}\u{c}\u{d}", "a\nb"]' in text
+
+
+def test_the_goal_of_a_task_is_told_once() -> None:
+    """A second request of one task names the goal by its beginning only; what would run is shown whole each time."""
+    seen, said, _ = console()
+    long = "fix my farm " * 20
+    for task_id in ("t-1", "t-1", "t-2"):
+        seen.show(request(goal=long, task_id=TaskId(task_id)))
+    asked_by = [line.removeprefix("  asked by alice: ") for line in said if "asked by" in line]
+    assert asked_by[0] == asked_by[2] == long
+    assert asked_by[1] == f"{long[:60]} [… {len(long) - 60} characters more]"
+    assert sum("│ +new" in line for line in said) == 3
 
 
 def test_nothing_that_would_run_is_cut() -> None:

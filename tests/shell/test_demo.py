@@ -18,7 +18,7 @@ def environment(home: Path) -> dict[str, str]:
     """A newcomer's environment."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("CC_ORCHESTRATOR_", "XDG_"))}
     kept.pop("PYTHONUNBUFFERED", None)  # or a line that waits in a buffer is not noticed
-    return {**kept, "HOME": str(home), "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
+    return {**kept, "HOME": str(home), "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
 
 
 def test_keep_prints_a_line_that_pairs_a_computer_of_the_game(tmp_path: Path) -> None:
@@ -40,6 +40,11 @@ def test_keep_prints_a_line_that_pairs_a_computer_of_the_game(tmp_path: Path) ->
         paired = httpx2.post(f"{url}/v1/pair", json={"code": code, "computer_id": 12}, trust_env=False)
         assert paired.status_code == 200
         assert paired.json()["computer"] == "12"
+        while "--computer 0" not in told:
+            line = process.stdout.readline()
+            assert line, told
+            told += line
+        assert "0         online" in _typed_elsewhere(told, tmp_path)
         process.send_signal(signal.SIGINT)
         assert process.wait(WITHIN_S) == 0
     finally:
@@ -47,6 +52,23 @@ def test_keep_prints_a_line_that_pairs_a_computer_of_the_game(tmp_path: Path) ->
         process.wait()
         if process.stdout is not None:
             process.stdout.close()
+
+
+def _typed_elsewhere(told: str, home: Path) -> str:
+    """What `computers` says in a shell that knows nothing of this environment, by the lines that were printed."""
+    (exports,) = re.findall(r"^  (export .*)$", told, re.MULTILINE)
+    (program,) = re.findall(r'^  (.*) run ".*" --computer 0$', told, re.MULTILINE)
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"{exports}\n{program} computers"],
+        env={"HOME": str(home), "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)},
+        cwd="/",
+        capture_output=True,
+        text=True,
+        timeout=WITHIN_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_a_model_that_asks_is_answered(tmp_path: Path) -> None:

@@ -245,7 +245,7 @@ async def test_an_edit_of_a_file_that_changed_is_stale(deps: CCAgentDeps, farm: 
         ),
         (b"a\nb\na\n", "a", "c", "occurs 2 times in f, at lines 1, 3. Give more of the lines around"),
         (b"x\n" * 9, "x", "y", "occurs 9 times in f, at lines 1, 2, 3, 4, 5 and more."),
-        (b"aaa", "aa", "b", "occurs 2 times in f, at lines 1, 1."),
+        (b"aaa", "aa", "b", "occurs 2 times in f, at line 1."),
         (b"a", "", "b", "The text to replace is empty. Name the text"),
         (b"a", "a", "a", "The old and the new text are the same."),
         (b"a\r\nb\r\n", "a\nb", "c", r"The lines of f end with \r\n. Write \r\n for each line end"),

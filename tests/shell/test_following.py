@@ -13,7 +13,7 @@ from orchestrator.cli.common import seconds
 from orchestrator.client import Hint, _server_sent
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.progress import Progress
-from orchestrator.rendering import Screen, age, elapsed, fitted, table, wrapped
+from orchestrator.rendering import Screen, age, counted, elapsed, fitted, table, wrapped
 from tests.core.journal import Journal, call
 from tests.shell.commands import CLI, WITHIN_S, Served, environment, script, serving, talking, until
 from tests.shell.support import call as tool
@@ -368,7 +368,8 @@ def test_a_sentence_is_broken_at_blanks_and_a_command_never() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "span"), [("90", 90), ("90s", 90), ("1.5", 1.5), ("10m", 600), ("1h30m", 5400), (" 2H ", 7200)]
+    ("text", "span"),
+    [("90", 90), ("90s", 90), ("1.5", 1.5), ("10m", 600), ("1h30m", 5400), (" 2H ", 7200), ("168h", 604_800), ("0", 0)],
 )
 def test_a_span_is_read_as_people_write_it(text: str, span: float) -> None:
     """Seconds, minutes, hours, and together."""
@@ -380,6 +381,11 @@ def test_what_is_no_span_is_refused(text: str) -> None:
     """Anything else is a sentence with an example."""
     with pytest.raises(InvalidRequest, match="is no span of time"):
         seconds(text)
+
+
+def test_one_of_a_kind_is_said_so() -> None:
+    """One is singular, none and more are plural."""
+    assert [counted(number, "step") for number in (0, 1, 2)] == ["0 steps", "1 step", "2 steps"]
 
 
 def test_ages_and_times_are_short() -> None:

@@ -53,6 +53,35 @@ def test_a_person_decides_and_answers_where_they_submitted(talker: Served) -> No
     assert terminal.text.count("[REVIEW]") == 1
 
 
+def test_the_goal_is_told_whole_once_and_then_by_its_beginning(talker: Served) -> None:
+    """Each further request of a task names what was asked for, and does not repeat all of it."""
+    again = call("local_write", path="plan.txt", content="newer\n")
+    with on_a_terminal(talker.home, "run", script(says(WRITE), says(again), final()), *talker.where) as terminal:
+        for _ in range(2):
+            terminal.expect(PROMPT)
+            terminal.type("a\n")
+        terminal.end()
+    first, second = [line for line in terminal.text.splitlines() if line.startswith("  asked by admin: ")]
+    assert len(first) > len(second) + 100
+    assert second.endswith(" characters more]")
+    assert first.startswith(second.partition(" [… ")[0])
+
+
+def test_a_session_where_there_is_nothing_yet_says_so(tmp_path: Path) -> None:
+    """Lists of nothing are sentences, with what to do."""
+    with (
+        talking(tmp_path, tmp_path / "data") as server,
+        on_a_terminal(tmp_path, "run", *server.where, TERM="xterm") as terminal,
+    ):
+        missing = "There are no computers yet: connect one with `cc-orchestrator pair`."
+        for typed, answer in (("", missing), ("/computers\r", missing), ("/tasks\r", "There are no tasks.")):
+            terminal.type(typed)
+            terminal.expect(answer)
+            terminal.expect("] >")
+        terminal.type("/quit\r")
+        assert terminal.end() == 0, terminal.text
+
+
 def test_an_explanation_grows_on_the_screen_and_stands_there_once(talker: Served) -> None:
     """On a terminal the explanation is seen while it is written, and its item does not repeat it."""
     words = "I look at all of it first, and then I tell what I found."

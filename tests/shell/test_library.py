@@ -521,7 +521,7 @@ async def test_a_model_by_name() -> None:
     assert second.function_name == "cc_run_program"
     result = await execute_task_with_agent(second.task, deps, model="scripted:hello", decisions=decided(second))
     assert result.success
-    with pytest.raises(InvalidRequest, match="Scripts: hello"):
+    with pytest.raises(InvalidRequest, match="There are scripted:hello"):
         await execute_task_with_agent("go", deps, model="scripted:nothing")
 
 

@@ -87,7 +87,7 @@ async def test_a_script_goes_by_the_replies_already_given() -> None:
 
 async def test_a_script_that_runs_out_says_so() -> None:
     """Past the end of its script the model fails with the length of the script."""
-    with pytest.raises(ModelFailed, match="The script has 1 replies and was asked for one more"):
+    with pytest.raises(ModelFailed, match="The script ends before its reply 2"):
         await ScriptedModel(["one"]).reply(after(1))
 
 
@@ -227,11 +227,18 @@ async def test_every_failure_of_a_model_is_one_error(error: Exception) -> None:
     with pytest.raises(ModelFailed, match="The model played could not be asked") as failed:
         await PydanticAIModel(function(error)).reply(VIEW)
     assert failed.value.__cause__ is error
+    assert failed.value.message.endswith(".")
+    assert failed.value.remedy
 
 
 @pytest.mark.parametrize(
     ("status", "remedy"),
-    [(401, "Look at the provider's API key."), (404, "Look at the model's name."), (429, "Wait, or look"), (500, "")],
+    [
+        (401, "Look at the provider's API key."),
+        (404, "Look at the model's name."),
+        (429, "Wait, or look"),
+        (500, "Look at"),
+    ],
 )
 async def test_what_a_provider_answered_is_told_with_what_helps(status: int, remedy: str) -> None:
     """Status and reason in one line, cut to what can be read, and what to look at."""
@@ -241,7 +248,6 @@ async def test_what_a_provider_answered_is_told_with_what_helps(status: int, rem
     assert failed.value.message.startswith(f"The model played could not be asked: its provider answered {status}: ")
     assert len(failed.value.message) < 450
     assert failed.value.remedy.startswith(remedy)
-    assert bool(failed.value.remedy) == bool(remedy)
 
 
 async def test_a_test_model_answers_too() -> None:
@@ -314,7 +320,7 @@ async def test_a_model_that_never_answers_is_given_up(monkeypatch: pytest.Monkey
         await asyncio.Event().wait()
         raise AssertionError
 
-    with pytest.raises(ModelFailed, match="could not be asked: TimeoutError"):
+    with pytest.raises(ModelFailed, match=r"could not be asked: it had not finished after 0\.05 s\. "):
         await PydanticAIModel(FunctionModel(hangs)).reply(VIEW)
 
 
@@ -338,7 +344,9 @@ def test_a_name_opens_a_model_of_pydantic_ai() -> None:
 @pytest.mark.parametrize("name", ["scripted:nothing", "scripted:"])
 def test_an_unknown_script_teaches(name: str) -> None:
     """A script that does not exist is refused with those that do."""
-    with pytest.raises(InvalidRequest, match=r"There is no script '\w*'\. Scripts: hello, question, tour\."):
+    with pytest.raises(
+        InvalidRequest, match=r"script '\w*'\. There are scripted:hello, scripted:question, scripted:tour\."
+    ):
         as_chat_model(name)
 
 
@@ -347,7 +355,8 @@ def test_a_name_that_cannot_be_used_says_why(name: str) -> None:
     """An unknown model is refused in a sentence that names it."""
     with pytest.raises(InvalidRequest, match="cannot be used: ") as refused:
         as_chat_model(name)
-    assert repr(name) in str(refused.value)
+    assert f"'{name}'" in refused.value.message
+    assert "ollama:MODEL" in refused.value.remedy
 
 
 def test_a_missing_package_comes_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -371,8 +380,14 @@ def test_a_missing_package_comes_with_the_command_that_installs_it(monkeypatch: 
             "The model 'some:model' cannot be used: Set the `SOME_API_KEY` environment variable or pass it via "
             "`Provider(api_key=...)`. Set SOME_API_KEY where the server is started.",
         ),
-        (UserError("No such\nmodel"), "The model 'some:model' cannot be used: No such\\nmodel"),
-        (ImportError("libfoo.so is missing"), "The model 'some:model' cannot be used: libfoo.so is missing"),
+        (
+            UserError("No such\nmodel"),
+            "The model 'some:model' cannot be used: No such\\nmodel. Say ollama:MODEL for a model of",
+        ),
+        (
+            ImportError("libfoo.so is missing"),
+            "The model 'some:model' cannot be used: libfoo.so is missing. Install the package that it names ",
+        ),
     ],
 )
 def test_what_a_provider_lacks_is_named(raised: Exception, sentence: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -384,7 +399,7 @@ def test_what_a_provider_lacks_is_named(raised: Exception, sentence: str, monkey
     monkeypatch.setattr(adapter, "infer_model", infer)
     with pytest.raises(InvalidRequest) as refused:
         as_chat_model("some:model")
-    assert str(refused.value) == sentence
+    assert str(refused.value).startswith(sentence)
 
 
 def test_naming_a_model_imports_only_what_it_needs() -> None:

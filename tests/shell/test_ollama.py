@@ -279,11 +279,12 @@ STOPPED = "model runner has unexpectedly stopped, this may be due to resource li
         ),
         (
             refuses(403, {"error": "cloud disabled"}),
-            "Ollama may not use 'tiny:1b': cloud disabled. Choose a local model.",
+            "Ollama may not use 'tiny:1b': cloud disabled. Choose a model of this host: `ollama list`.",
         ),
         (
             refuses(503, {"error": "server busy, please try again.  maximum pending requests exceeded"}),
-            "Ollama at {} is busy: server busy, please try again. maximum pending requests exceeded. Try again later.",
+            "Ollama at {} is busy: server busy, please try again. maximum pending requests exceeded. "
+            "Try again when it has less to do.",
         ),
         (
             refuses(500, {"error": STOPPED}),
@@ -311,7 +312,10 @@ STOPPED = "model runner has unexpectedly stopped, this may be due to resource li
             "{} redirects to http://elsewhere.example/api/chat, which is not followed. "
             "Say where Ollama itself listens: OLLAMA_HOST or --ollama-url.",
         ),
-        (gives_up("{", "an odd error"), "Ollama gave up in the middle of a reply: an odd error."),
+        (
+            gives_up("{", "an odd error"),
+            "Ollama at {} gave up in the middle of a reply: an odd error. Look at Ollama's log, then try again; ",
+        ),
         (gives_up("{", STOPPED), f"The model 'tiny:1b' stopped inside Ollama: {STOPPED}."),
         (gives_up("{", TOO_LONG["error"]), "The conversation does not fit the model's window: it has 12000 tokens"),
         (

@@ -62,51 +62,91 @@ def test_a_file_elsewhere_is_not_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence", "remedy"),
     [
-        ("prot = 1\n", "FILE has the key 'prot', and there is no such setting.", "Did you mean port? "),
-        ("xyzzy = 1\n", "FILE has the key 'xyzzy', and there is no such setting.", "docs/settings.md lists them."),
-        ("[serve]\nport = 1\n", "FILE has the key 'serve', and there is no such setting.", "docs/settings.md"),
-        ("data_dir = '/x'\n", "FILE names a data_dir, and it is found there.", "--data-dir"),
-        ('port = "many"\n', "The setting port does not fit: port must be a whole number.", "Change port in FILE."),
-        ("port = [1]\n", "The setting port does not fit: port must be a whole number.", "Change port in FILE."),
-        ("port = 70000\n", "The setting port does not fit: port must be at most 65535.", "Change port in FILE."),
-        ("workers = 0\n", "The setting workers does not fit: workers must be at least 1.", "Change workers in FILE."),
+        ("prot = 1\n", "FILE has the key 'prot' in line 1, and there is no such setting.", "Did you mean port? "),
+        (
+            "xyzzy = 1\n",
+            "FILE has the key 'xyzzy' in line 1, and there is no such setting.",
+            "docs/settings.md lists them.",
+        ),
+        ("#\n[serve]\nport = 1\n", "FILE has the table [serve] in line 2, and", "Take the line [serve] out"),
+        ("serve.port = 1\n", "FILE has the table [serve] in line 1, and", "Take the line [serve] out"),
+        ("data_dir = '/x'\n", "FILE names a data_dir in line 1, and it is found there.", "--data-dir"),
+        (
+            '# many\n\n "port" = "many"\n',
+            "The setting port does not fit: port must be a whole number.",
+            "Change port in line 3 of FILE.",
+        ),
+        (
+            "port = [1]\n",
+            "The setting port does not fit: port must be a whole number.",
+            "Change port in line 1 of FILE.",
+        ),
+        (
+            "port = 70000\n",
+            "The setting port does not fit: port must be at most 65535.",
+            "Change port in line 1 of FILE.",
+        ),
+        (
+            "workers = 0\n",
+            "The setting workers does not fit: workers must be at least 1.",
+            "Change workers in line 1 of FILE.",
+        ),
         (
             "insecure_bind = 7\n",
             "The setting insecure_bind does not fit: insecure_bind must be true or false.",
-            "in FILE.",
+            "in line 1 of FILE.",
         ),
-        ("store = 7\n", "The setting store does not fit: store must be text.", "Change store in FILE."),
-        ("policy = 7\n", "The setting policy does not fit: policy must be a path.", "Change policy in FILE."),
+        ("store = 7\n", "The setting store does not fit: store must be text.", "Change store in line 1 of FILE."),
+        ("policy = 7\n", "The setting policy does not fit: policy must be a path.", "Change policy in line 1 of FILE."),
         (
             "max_wall_s = nan\n",
-            "The setting max_wall_s does not fit: max_wall_s must be ",
-            "Change max_wall_s in FILE.",
+            "The setting max_wall_s does not fit: max_wall_s must be a finite number.",
+            "Change max_wall_s in line 1 of FILE.",
         ),
         (
             "max_wall_s = -1\n",
             "The setting max_wall_s does not fit: max_wall_s must be at least 0",
-            "Change max_wall_s in FILE.",
+            "Change max_wall_s in line 1 of FILE.",
         ),
         (
             "temperature = 3\n",
             "The setting temperature does not fit: temperature must be at most 2",
-            "Change temperature in FILE.",
+            "Change temperature in line 1 of FILE.",
         ),
-        ('log_level = "loud"\n', "The setting log_level does not fit: log_level must be 'debug', 'info', ", "in FILE."),
+        (
+            "temperature = nan\n",
+            "The setting temperature does not fit: temperature must be a finite number.",
+            "in line 1 of FILE.",
+        ),
+        (
+            'approvers = "reviewer"\n',
+            "The setting approvers does not fit: it must be requester, not_requester, ",
+            "in line 1 of FILE.",
+        ),
+        (
+            'ollama_url = "a b"\n',
+            "The setting ollama_url does not fit: it must be an address such as http://",
+            "in line 1 of FILE.",
+        ),
+        (
+            'log_level = "loud"\n',
+            "The setting log_level does not fit: log_level must be 'debug', 'info', ",
+            "in line 1 of FILE.",
+        ),
         (
             'keep_alive = "long"\n',
-            "The setting keep_alive does not fit: keep_alive: it must be a number and s, m or h",
-            "in FILE.",
+            "The setting keep_alive does not fit: it must be a number and s, m or h",
+            "in line 1 of FILE.",
         ),
         (
             'public_url = "game.example"\n',
-            "The setting public_url does not fit: public_url: it must be http://",
-            "in FILE.",
+            "The setting public_url does not fit: it must be http://",
+            "in line 1 of FILE.",
         ),
         (
             'public_url = "http://a/b"\n',
-            "The setting public_url does not fit: public_url: it must be http://",
-            "in FILE.",
+            "The setting public_url does not fit: it must be http://",
+            "in line 1 of FILE.",
         ),
         ("port = \n", "FILE cannot be read: ", "Mend it or take it away."),
         ("\xff", "FILE cannot be read: ", "Mend it or take it away."),
@@ -127,8 +167,9 @@ def test_a_file_that_does_not_fit_is_refused_by_name(tmp_path: Path, text: str, 
 def test_a_refusal_says_where_to_look(tmp_path: Path) -> None:
     """The remedy names the one place that the value came from: the flag, the variable or the file."""
     toml(tmp_path, "port = 'x'\n")
-    with pytest.raises(InvalidRequest, match=r"Change port in .*cc-orchestrator\.toml\.$"):
+    with pytest.raises(InvalidRequest, match=r"Change port in line 1 of .*cc-orchestrator\.toml\.$"):
         load(tmp_path)
+    toml(tmp_path, "")
     with pytest.raises(InvalidRequest, match=r"port must be a whole number\. Change CC_ORCHESTRATOR_PORT\.$"):
         load(tmp_path, port="eighty")
     with pytest.raises(InvalidRequest, match=r"max_steps must be at least 1\. Change --max-steps\.$"):
@@ -151,3 +192,51 @@ def test_every_setting_says_what_it_means() -> None:
 def test_a_variable_of_another_kind_is_left_alone(tmp_path: Path) -> None:
     """CC_ORCHESTRATOR_URL and _TOKEN are the clients' and mean nothing to `serve`."""
     assert load(tmp_path, url="http://x", token="t") == load(tmp_path)
+
+
+def test_a_wrong_value_is_refused_also_where_another_source_wins(tmp_path: Path) -> None:
+    """A flag hides neither what is wrong in the file nor what is wrong in the environment."""
+    toml(tmp_path, "workers = 3\nport = 'x'\n")
+    with pytest.raises(InvalidRequest, match=r"Change port in line 2 of .*cc-orchestrator\.toml\.$"):
+        load(tmp_path, {"port": 1}, port="2")
+    toml(tmp_path, "port = 3\n")
+    with pytest.raises(InvalidRequest, match=r"Change CC_ORCHESTRATOR_PORT\.$"):
+        load(tmp_path, {"port": 1}, port="x")
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("CC_ORCHESTRATOR_PROT", "Did you mean CC_ORCHESTRATOR_PORT? "),
+        ("cc_orchestrator_port", "Did you mean CC_ORCHESTRATOR_PORT? "),
+        ("CC_ORCHESTRATOR_XYZZY", "Take it away, or see docs/settings.md"),
+    ],
+)
+def test_a_variable_that_only_looks_like_ours_is_refused(tmp_path: Path, name: str, remedy: str) -> None:
+    """A variable with our prefix that names no setting is refused, with what was perhaps meant; an empty one is not."""
+    with pytest.raises(InvalidRequest) as refused:
+        load_settings({"data_dir": tmp_path}, {name: "1"})
+    assert refused.value.message == f"The variable {name} is set, and there is no such setting."
+    assert refused.value.remedy.startswith(remedy)
+    assert load_settings({"data_dir": tmp_path}, {name: ""}) == load(tmp_path)
+
+
+@pytest.mark.parametrize("inside", ["", "x"])
+def test_a_data_directory_that_is_a_file_is_said_to_be_none(tmp_path: Path, inside: str) -> None:
+    """Nobody is told to mend a file of settings that cannot be there."""
+    (tmp_path / "file").write_text("x")
+    directory = tmp_path / "file" / inside
+    with pytest.raises(InvalidRequest, match=rf"^{directory} is no directory\. Choose one with --data-dir or CC_"):
+        load(directory)
+
+
+def test_a_file_that_an_editor_marked_is_read(tmp_path: Path) -> None:
+    """A byte order mark before the first key, as some editors write it, is no part of the key."""
+    (tmp_path / CONFIG_NAME).write_text("port = 1001\n", "utf-8-sig")
+    assert load(tmp_path).port == 1001
+
+
+@pytest.mark.parametrize("url", ["", "gpu.example", "127.0.0.1:9", "http://[::1]:9/ollama", "0.0.0.0"])
+def test_ollama_is_named_as_its_own_variable_does(tmp_path: Path, url: str) -> None:
+    """Scheme and port of `ollama_url` may be left out, as in OLLAMA_HOST."""
+    assert load(tmp_path, {"ollama_url": url}).ollama_url == url

@@ -11,8 +11,10 @@ import pytest
 import pytest_asyncio
 from websockets.exceptions import InvalidStatus
 
-from orchestrator.core.errors import InvalidRequest
+from orchestrator.core.errors import InvalidRequest, OrchestratorError
 from orchestrator.core.wire import ComputerId, SettledCall
+from orchestrator.web.auth import check_approvers
+from orchestrator.web.errors import error_form
 from orchestrator.web.reading import MAX_REQUEST_BYTES
 from tests.shell.doors import WRITE, Writing
 from tests.shell.support import Disk, Listening, Server, call, connected, dialed, final, running, says
@@ -54,6 +56,7 @@ def refused(answer: httpx2.Response, status: int, code: str) -> dict[str, str]:
     assert set(error) == {"code", "message", "remedy"}
     assert error["code"] == code
     assert error["message"]
+    assert error["remedy"]
     return error
 
 
@@ -195,6 +198,12 @@ SUBMIT = {"prompt": "fix it", "computers": []}
         ("/v1/tasks", {**SUBMIT, "user_id": "eve"}, "user_id"),
         ("/v1/tasks", {**SUBMIT, "max_steps": 0}, "max_steps"),
         ("/v1/tasks", {**SUBMIT, "max_steps": 1001}, "max_steps"),
+        ("/v1/tasks", {**SUBMIT, "max_steps": "3"}, "max_steps must be a whole number"),
+        ("/v1/tasks", {**SUBMIT, "max_steps": True}, "max_steps must be a whole number"),
+        ("/v1/tasks", {**SUBMIT, "max_wall_s": "30"}, "max_wall_s must be a number"),
+        ("/v1/tasks", {**SUBMIT, "max_tokens": "500"}, "max_tokens must be a whole number"),
+        ("/v1/tasks", {**SUBMIT, "priority": "1"}, "priority must be a whole number"),
+        ("/v1/tasks", {**SUBMIT, "computers": "3"}, "computers must be a list"),
         ("/v1/tasks", {**SUBMIT, "max_wall_s": -1}, "max_wall_s must be at least 0"),
         ("/v1/tasks", {**SUBMIT, "max_wall_s": 604_801}, "max_wall_s must be at most 604800"),
         ("/v1/tasks", {**SUBMIT, "max_wall_s": "long"}, "max_wall_s must be a number"),
@@ -222,6 +231,7 @@ SUBMIT = {"prompt": "fix it", "computers": []}
         ("/v1/pairings", {"computer": "a b"}, "The name 'a b' does not fit"),
         ("/v1/pairings", {"label": "x" * 33}, "label must have at most 32 characters"),
         ("/v1/pair", {"computer_id": 3}, "code is missing"),
+        ("/v1/pair", {"code": "x", "computer_id": "3"}, "computer_id must be a whole number"),
     ],
 )
 @in_one_loop
@@ -233,6 +243,18 @@ async def test_a_body_that_does_not_fit_is_422_before_anything_is_looked_up(
     assert says_of in message
     assert "Value error" not in message
     assert "Input should" not in message
+
+
+def test_every_error_says_what_to_do_next() -> None:
+    """An error that brings no remedy of its own gets one by its status; one that does keeps it."""
+    kinds = [OrchestratorError]
+    for kind in kinds:
+        kinds.extend(kind.__subclasses__())
+    assert len(kinds) > 20
+    for status in {kind.http_status for kind in kinds}:
+        bare = type("Bare", (OrchestratorError,), {"http_status": status})
+        assert error_form(bare("It went wrong."))["error"]["remedy"].endswith("."), status
+        assert error_form(bare("It went wrong.", remedy="Do it."))["error"]["remedy"] == "Do it."
 
 
 @pytest.mark.parametrize("content", [b"{", b"\xff\xfe", b"null", b"prompt=x", b'"text"'])
@@ -695,11 +717,10 @@ async def test_who_may_decide_is_a_setting(tmp_path: Path, approvers: str, may: 
 
 
 @pytest.mark.parametrize("approvers", ["", "nobody", "role:god", "role:", "requester:x"])
-async def test_nonsense_for_approvers_starts_nothing(tmp_path: Path, approvers: str) -> None:
-    """A setting `approvers` that is none of the forms is refused before anything listens."""
+def test_nonsense_for_approvers_is_refused(approvers: str) -> None:
+    """What is none of the forms of `approvers` is refused: nobody could decide, or everybody."""
     with pytest.raises(InvalidRequest, match="approvers cannot be"):
-        async with running(tmp_path, approvers=approvers):
-            pass
+        check_approvers(approvers)
 
 
 # -- computers ---------------------------------------------------------------------------

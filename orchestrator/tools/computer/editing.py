@@ -33,10 +33,11 @@ def edited(data: bytes, old: str, new: str, shown: str) -> tuple[bytes, Encoding
     if not places:
         _refuse(f"The text to replace is not in {shown}.{_closest(decode_text(data), old)}", _COPY)
     if len(places) > 1:
-        numbers = ", ".join(str(data.count(b"\n", 0, place) + 1) for place in places[:5])
+        numbers = list(dict.fromkeys(data.count(b"\n", 0, place) + 1 for place in places[:5]))
         more = " and more" if len(places) > 5 else ""
+        lines = f"{'line' if len(numbers) == 1 else 'lines'} {', '.join(map(str, numbers))}{more}"
         _refuse(
-            f"The text to replace occurs {len(places)} times in {shown}, at lines {numbers}{more}.",
+            f"The text to replace occurs {len(places)} times in {shown}, at {lines}.",
             "Give more of the lines around the place that you mean, in old and in new.",
         )
     return data[: places[0]] + after + data[places[0] + len(before) :], encoding

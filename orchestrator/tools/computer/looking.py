@@ -34,7 +34,8 @@ async def cc_read(deps: CCAgentDeps, *, path: str, start_line: int | None = None
     lines = text_lines(text)
     start = start_line or 1
     if start > max(len(lines), 1):
-        raise ToolFailed(f"{path} has only {len(lines)} lines.", remedy="Give a lower start_line.")
+        count = "one line" if len(lines) == 1 else f"{len(lines)} lines"
+        raise ToolFailed(f"{path} has only {count}.", remedy="Give a lower start_line.")
     wanted = lines[start - 1 :] if max_lines is None else lines[start - 1 : start - 1 + max_lines]
     if not wanted:
         return "[the file is empty]"
