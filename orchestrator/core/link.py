@@ -259,9 +259,8 @@ class ComputerLink:
         """What a message means that needs no answer and cannot be wrong."""
         event: LinkEvent | None = None
         match message:
-            case wire.ChunkAck():
-                if self._outbox is not None and self._outbox.acknowledged(RunId(message.call_id)):
-                    event = Moved()
+            case wire.ChunkAck() if self._outbox is not None:
+                event = Moved() if self._outbox.acknowledged(RunId(message.call_id)) else None
             case wire.Output():
                 event = Output(RunId(message.call_id), message.body.offset, body)
             case wire.Hello():
