@@ -7,6 +7,7 @@ DEFAULT_POLICY_TOML: Final = """\
 # A tool that no rule covers is denied, or asks if it changes something.
 # Paths are globs on the canonical path from the root of the computer: * within a name,
 # ** across folders. Deny and ask ignore letter case, as the game does.
+# What else a rule can look at, how long a request waits and how to try this file: docs/policy.md.
 schema_version = 1
 unknown_tool = "deny"
 
@@ -59,4 +60,21 @@ tools = ["cc_write", "cc_edit", "cc_move", "cc_mkdir", "cc_delete", "cc_run_prog
 families = ["command"]
 risk = "critical"
 reason = "A command computer can change the whole world."
+
+# The file is refused when one of these comes out otherwise: write one for what must never change.
+[[examples]]
+call = { tool = "cc_read", args = { path = "farm.lua" } }
+expect = "allow"
+
+[[examples]]
+call = { tool = "cc_write", args = { path = "/x/../STARTUP.lua" } }
+expect = "ask"
+
+[[examples]]
+call = { tool = "cc_read", args = { path = ".cc-orchestrator/token" } }
+expect = "deny"
+
+[[examples]]
+call = { tool = "cc_shell", args = { command = "exec say hello" }, computer = "3", family = "command" }
+expect = "deny"
 """

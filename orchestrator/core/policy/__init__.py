@@ -1,0 +1,66 @@
+"""The gate's rules: a catalog of tools, rules on canonical arguments, one pure evaluation.
+
+The parts, from the ground up: ``verdicts`` (effects, risks, the verdict), ``catalog`` (the tools),
+``calls`` (what is judged), ``linear`` (regular expressions), ``command_line`` (which programs a
+line runs), ``rules`` and ``requests`` (what a file says), ``args``, ``programs`` and ``matching``
+(whether a rule matches), ``custom`` (plugins), ``document`` (the file), ``judging`` (the verdict),
+``loading``, ``evaluation`` and ``explaining`` (the doors). The theory of operation stands at the
+top of ``judging``.
+"""
+
+from orchestrator.core.policy.calls import AnyCall, FunctionCall, PolicyContext
+from orchestrator.core.policy.catalog import (
+    BUILT_IN_CATALOG,
+    RUNNERS,
+    Governance,
+    Recovery,
+    ToolCatalog,
+    ToolSpec,
+)
+from orchestrator.core.policy.custom import CustomJudge, CustomPolicy, CustomVerdict
+from orchestrator.core.policy.document import Example, ExampleCall, Policy
+from orchestrator.core.policy.evaluation import check_for_intervention, default_policy, evaluate
+from orchestrator.core.policy.explaining import CustomReport, Explanation, RuleReport, explain
+from orchestrator.core.policy.judging import PLAN_MODE
+from orchestrator.core.policy.loading import load_policy, parse_policy
+from orchestrator.core.policy.requests import Expiry, RequestRules
+from orchestrator.core.policy.rules import ArgRule, Family, PolicyRule
+from orchestrator.core.policy.verdicts import Effect, PolicyDecision, RiskLevel, severity, stricter
+
+__all__ = [
+    "BUILT_IN_CATALOG",
+    "PLAN_MODE",
+    "RUNNERS",
+    "AnyCall",
+    "ArgRule",
+    "CustomJudge",
+    "CustomPolicy",
+    "CustomReport",
+    "CustomVerdict",
+    "Effect",
+    "Example",
+    "ExampleCall",
+    "Expiry",
+    "Explanation",
+    "Family",
+    "FunctionCall",
+    "Governance",
+    "Policy",
+    "PolicyContext",
+    "PolicyDecision",
+    "PolicyRule",
+    "Recovery",
+    "RequestRules",
+    "RiskLevel",
+    "RuleReport",
+    "ToolCatalog",
+    "ToolSpec",
+    "check_for_intervention",
+    "default_policy",
+    "evaluate",
+    "explain",
+    "load_policy",
+    "parse_policy",
+    "severity",
+    "stricter",
+]

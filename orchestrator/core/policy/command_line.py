@@ -1,0 +1,178 @@
+r"""Which programs a command line would run, read as the shell of CC: Tweaked reads it.
+
+Facts (rom/programs/shell.lua, rom/startup.lua and the programs themselves, 1.113.1): words are
+split on blanks and tabs, ``"`` groups, an open quote ends with the line. The first word is looked
+up among the aliases; with a ``/`` or a ``\`` in it, it is a path from the shell's directory (from
+the root if it begins with one), otherwise a name in each directory of the shell's path. In both
+cases the file itself comes first, then the one with ``.lua``. ``shell``, ``bg`` and ``fg`` join
+their arguments and read them as a line again; ``monitor`` runs its second argument.
+
+What cannot be known from here: aliases that somebody made, what a program calls by itself, and a
+first line ``#!…``. The computer resolves the first word, and the gate judges what it said.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from orchestrator.core.errors import UnsafePath
+from orchestrator.core.paths import canonical_path, path_matches
+from orchestrator.core.policy.spelling import spellings
+
+ALIASES: Final[Mapping[str, str]] = {
+    "ls": "list",
+    "dir": "list",
+    "cp": "copy",
+    "mv": "move",
+    "rm": "delete",
+    "clr": "clear",
+    "rs": "redstone",
+    "sh": "shell",
+    "background": "bg",
+    "foreground": "fg",
+}
+"""Those that every computer starts with."""
+
+_READ_AGAIN: Final = frozenset({"shell", "bg", "fg"})
+_OPAQUE: Final = frozenset({"lua", "exec", "import", "multishell"})
+"""What they run stands in no argument that names a program."""
+_OPAQUE_WITH_RUN: Final = frozenset({"wget", "pastebin"})
+_MAX_READINGS: Final = 64
+"""Lines within lines; who nests deeper hides something."""
+_NOWHERE: Final = "\ue000"
+"""Stands for a directory that nobody knows; a private character, which no name in the game has."""
+
+
+@dataclass(frozen=True)
+class CommandLine:
+    """What a line would run."""
+
+    wrapped: tuple[str, ...] = ()
+    """The words that name programs inside of wrappers, as they stand there."""
+    plain: bool = False
+    """It is one program and nothing that runs another: a rule that allows may speak."""
+    unclear: bool = False
+    """It cannot be read for certain: a rule that asks or denies takes it for a match."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A file that a word may mean."""
+
+    path: str
+    anywhere: bool
+    """In any directory, since nobody knows which one is meant."""
+
+
+def split_words(line: str) -> list[str]:
+    """The words of a line, as the CC shell splits it."""
+    words: list[str] = []
+    for number, part in enumerate(line.split('"')):
+        if number % 2:
+            words.append(part)
+        else:
+            words.extend(word for word in part.replace("\t", " ").split(" ") if word)
+    return words
+
+
+def read_line(line: str, program: str | None = None) -> CommandLine:
+    """What a line would run; ``program``: what its first word was resolved to, None if nobody has looked."""
+    outside = "".join(line.split('"')[::2])
+    odd = {char for char in outside if char.isspace() and char not in " \t"}
+    found = read_words(split_words(line), program)
+    if not odd:
+        return found
+    # Another reader may split there, so both readings count.
+    as_blanks = line.translate({ord(char): " " for char in odd})
+    other = read_words(split_words(as_blanks), program)
+    first = split_words(as_blanks)[:1]
+    return CommandLine((*found.wrapped, *first, *other.wrapped), False, found.unclear or other.unclear)
+
+
+def read_words(words: Sequence[str], program: str | None = None) -> CommandLine:
+    """What a program with its arguments would run: the arguments are no line, but of a wrapper they are."""
+    if not words:
+        return CommandLine(unclear=True)
+    try:
+        inside = _inside(words, program)
+        return CommandLine(plain=True) if inside is None else CommandLine(_all_inside(inside))
+    except UnsafePath:
+        return CommandLine(unclear=True)
+
+
+def targets(word: str) -> tuple[Target, ...] | None:
+    """Every file that a word may mean, with and without ``.lua``; None: it cannot be told, so it may be any."""
+    found: list[Target] = []
+    for name in dict.fromkeys((word, ALIASES.get(word.casefold(), word))):
+        anywhere = name[:1] not in ("/", "\\")
+        try:
+            path = _from_nowhere(name) if anywhere else canonical_path(name)
+        except UnsafePath:
+            return None
+        if not path:
+            return None
+        found += [Target(one + end, anywhere) for one in spellings(path) for end in ("", ".lua")]
+    return tuple(found)
+
+
+def may_mean(glob: str, target: Target) -> bool:
+    """Whether a glob matches a target, in any directory where it may be; letter case does not count."""
+    if not target.anywhere:
+        return path_matches(glob, target.path, ignore_case=True)
+    segments, parts = glob.lstrip("/").split("/"), target.path.split("/")
+    while segments and parts:
+        segment, part = segments.pop(), parts.pop()
+        free = "**" in segment
+        if not path_matches("*" + segment.rpartition("**")[2] if free else segment, part, ignore_case=True):
+            return False
+        if free:
+            return True
+    return not parts
+
+
+def names_program(glob: str) -> bool:
+    """Whether a glob names a program, or all of them, rather than the programs of some directory."""
+    return not set("*?") & set(glob.rpartition("/")[2]) or (set(glob) <= {"*", "/"} and "**" in glob)
+
+
+# -- inside ------------------------------------------------------------------------------
+
+
+def _all_inside(inside: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
+    """Every word that names a program, wrappers in wrappers too. Raises UnsafePath."""
+    readings, seen = list(inside), set[tuple[str, ...]]()
+    while readings:
+        one = readings.pop()
+        if not one or one in seen:
+            continue
+        if len(seen) >= _MAX_READINGS:
+            raise UnsafePath("Too many lines stand in each other.")
+        seen.add(one)
+        readings.extend(_inside(one, None) or ())
+    return tuple(sorted({one[0] for one in seen}))
+
+
+def _inside(words: Sequence[str], program: str | None) -> tuple[tuple[str, ...], ...] | None:
+    """The programs with their arguments that a wrapper runs; None: it is no wrapper. Raises UnsafePath."""
+    names = {_base_name(words[0]), ALIASES.get(words[0].casefold(), ""), _base_name(program or "")}
+    args = words[1:]
+    if "monitor" in names:
+        return (tuple(args[1:]), tuple(split_words(" ".join(args[1:]))))
+    if names & _READ_AGAIN:
+        once = split_words(" ".join(args))
+        return (tuple(once), tuple(split_words(" ".join(once))))
+    if names & _OPAQUE or (names & _OPAQUE_WITH_RUN and args and args[0].casefold() == "run"):
+        return ()
+    return None
+
+
+def _base_name(word: str) -> str:
+    return _from_nowhere(word).rpartition("/")[2].casefold().removesuffix(".lua")
+
+
+def _from_nowhere(word: str) -> str:
+    """The part of a relative path that stands in it, whatever directory it is counted from. Raises UnsafePath."""
+    climbs = word.count("..")
+    path = canonical_path(f"{_NOWHERE}/" * climbs + word)
+    known = [part for part in path.split("/") if part != _NOWHERE]
+    return "/".join(known)

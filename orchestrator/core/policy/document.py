@@ -1,0 +1,120 @@
+"""A policy as its file says it: rules, what becomes of requests, and examples that prove it."""
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field
+
+from orchestrator.core.policy.calls import PolicyContext
+from orchestrator.core.policy.matching import ReadyRule, ready
+from orchestrator.core.policy.requests import RequestRules
+from orchestrator.core.policy.rules import Family, PolicyRule, content_of
+from orchestrator.core.policy.verdicts import Effect, PolicyDecision, RiskLevel, digest_of
+from orchestrator.core.values import Value
+
+
+class ExampleCall(Value):
+    """A call of an example, and what is known around it."""
+
+    tool: str
+    args: dict[str, Any] = Field(default_factory=dict)
+    computer: str | None = None
+    family: Family | None = None
+    label: str | None = None
+    program: str | None = None
+    roles: tuple[str, ...] | None = None
+    plan: bool = False
+    stated_risk: RiskLevel | None = None
+
+    @property
+    def context(self) -> PolicyContext:
+        """What is known around the call."""
+        return PolicyContext(**self.model_dump(exclude={"tool", "args"}))
+
+
+class Example(Value):
+    """A call and the effect that the policy has to have on it, or it is not loaded (hitl.md P10)."""
+
+    call: ExampleCall
+    expect: Effect
+
+
+class Policy(Value):
+    """A policy file, checked: rules and what to do with tools the catalog does not know."""
+
+    schema_version: Literal[1] = 1
+    unknown_tool: Literal["deny", "ask"] = "deny"
+    mode: Literal["normal", "plan"] = "normal"
+    """In ``plan`` every tool that changes something is denied (hitl.md P18)."""
+    custom: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+    """The plugins that judge every call as well, by the names of their entry points."""
+    requests: RequestRules = RequestRules()
+    rules: tuple[PolicyRule, ...]
+    examples: tuple[Example, ...] = ()
+
+    @cached_property
+    def version(self) -> str:
+        """A short hash of the content: the same rules have the same version everywhere."""
+        content = self.model_dump(mode="json", by_alias=True, exclude={"rules"})
+        added = Policy(rules=()).model_dump(mode="json", by_alias=True)
+        kept = {name: value for name, value in content.items() if name in _FIRST or value != added[name]}
+        return digest_of({**kept, "rules": [content_of(rule) for rule in self.rules]})[:16]
+
+    def digest_of(self, matched: tuple[PolicyRule, ...]) -> str:
+        """sha256 over the content of some of its rules; the same few match again and again."""
+        ids = tuple(rule.id for rule in matched)
+        if ids not in self._digests:
+            self._digests[ids] = digest_of([content_of(rule) for rule in matched])
+        return self._digests[ids]
+
+    def decision(self, effect: Effect, risk: RiskLevel, reason: str, matched: tuple[PolicyRule, ...]) -> PolicyDecision:
+        """A verdict of this policy; those that rules gave are made once, as they come again and again."""
+        key = (tuple([rule.id for rule in matched]), effect, risk, reason)
+        known = self._decisions.get(key)
+        if known is None:
+            known = PolicyDecision(
+                effect=effect,
+                risk=risk,
+                matched_rules=key[0],
+                reason=reason,
+                policy_version=self.version,
+                rules_digest=self.digest_of(matched),
+            )
+            if matched and len(self._decisions) < _MAX_DECISIONS:
+                self._decisions[key] = known
+        return known
+
+    def ready_rules(self, tool: str) -> tuple[ReadyRule, ...]:
+        """The rules that name a tool, in the order of the file."""
+        if tool not in self._by_tool:
+            self._by_tool[tool] = tuple(one for one in self._ready if one.rule.names(tool))
+        return self._by_tool[tool]
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy that is checked, and that remembers nothing of this one."""
+        del deep  # all of it is frozen
+        fields = {name: getattr(self, name) for name in type(self).model_fields}
+        return type(self).model_validate({**fields, **(update or {})})
+
+    @cached_property
+    def _digests(self) -> dict[tuple[str, ...], str]:
+        return {}
+
+    @cached_property
+    def _decisions(self) -> dict[tuple[tuple[str, ...], Effect, RiskLevel, str], PolicyDecision]:
+        return {}
+
+    @cached_property
+    def _ready(self) -> tuple[ReadyRule, ...]:
+        return tuple(ready(rule) for rule in self.rules)
+
+    @cached_property
+    def _by_tool(self) -> dict[str, tuple[ReadyRule, ...]]:
+        return {}
+
+
+_MAX_DECISIONS = 1024
+"""A plugin's reasons may have no end."""
+_FIRST = frozenset({"schema_version", "unknown_tool"})
+"""What stood in the first release's version; the rest counts where it is not the default."""

@@ -1,0 +1,49 @@
+"""The gate's one question, with the shipped policy where nobody brings another."""
+
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+from orchestrator.core.default_policy import DEFAULT_POLICY_TOML
+from orchestrator.core.policy.calls import AnyCall, FunctionCall, PolicyContext
+from orchestrator.core.policy.catalog import BUILT_IN_CATALOG, ToolCatalog
+from orchestrator.core.policy.custom import CustomPolicy
+from orchestrator.core.policy.document import Policy
+from orchestrator.core.policy.judging import judge
+from orchestrator.core.policy.loading import load_policy
+from orchestrator.core.policy.verdicts import Effect, PolicyDecision
+
+logger = logging.getLogger("orchestrator.core.policy")
+
+_DEFAULT: Final = load_policy(DEFAULT_POLICY_TOML, source="the shipped policy")
+NO_CONTEXT: Final = PolicyContext()
+
+
+def default_policy() -> Policy:
+    """The policy that is shipped: safe for a newcomer, without pestering."""
+    return _DEFAULT
+
+
+def evaluate(
+    call: AnyCall,
+    *,
+    policy: Policy | None = None,
+    context: PolicyContext | None = None,
+    catalog: ToolCatalog = BUILT_IN_CATALOG,
+    custom: Sequence[CustomPolicy] = (),
+) -> PolicyDecision:
+    """The verdict on a call: a pure function of call, context, catalog, plugins and policy (None: the shipped one)."""
+    return judge(call, policy=policy or _DEFAULT, context=context or NO_CONTEXT, catalog=catalog, custom=custom)
+
+
+def check_for_intervention(
+    tool_call: AnyCall,
+    *,
+    policy: Policy | None = None,
+    context: PolicyContext | None = None,
+    custom: Sequence[CustomPolicy] = (),
+) -> bool:
+    """Whether a person has to decide: ``evaluate(...).effect == "ask"``. A denied call needs nobody."""
+    call = FunctionCall(tool=tool_call.tool, args=dict(tool_call.args))
+    logger.info("HITL Check: Intercepted call to %s.%s", call.plugin_name, call.function_name)
+    return evaluate(call, policy=policy, context=context, custom=custom).effect is Effect.ASK

@@ -1,0 +1,138 @@
+"""The verdict on one call: every rule that matches, put together, the strictest wins.
+
+Theory. Silence never allows: a tool outside the catalog, an argument that cannot be made canonical
+and a call that no rule covers are denied, and a tool whose governance says ``requires_hitl`` asks
+even when no rule covers it. Rules are put together by the strictest effect and the highest risk,
+so their order means nothing and one more rule never loosens (hitl.md P3). A rule that asks or
+denies and of which it is not known yet whether it matches asks, where the call were allowed
+otherwise, and leaves the risk alone: the gate judges again when the computer has told what was
+missing. Plugins come last
+and only make it stricter. In plan mode every tool that changes something is denied, whatever else
+was said (P18).
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from orchestrator.core.errors import UnsafePath
+from orchestrator.core.paths import canonical_path
+from orchestrator.core.policy.calls import AnyCall, PolicyContext
+from orchestrator.core.policy.catalog import ToolCatalog, ToolSpec
+from orchestrator.core.policy.custom import CustomPolicy, Heard, hear
+from orchestrator.core.policy.document import Policy
+from orchestrator.core.policy.matching import MAYBE, NO, Subject
+from orchestrator.core.policy.rules import PolicyRule
+from orchestrator.core.policy.verdicts import Effect, PolicyDecision, RiskLevel, digest_of, severity, strictness
+
+PLAN_MODE: Final = "plan_mode"
+"""The reason of what plan mode denies."""
+
+
+class _Said(NamedTuple):
+    """What the rules said of a call."""
+
+    effect: Effect
+    risk: RiskLevel
+    reason: str
+    matched: tuple[PolicyRule, ...] = ()
+
+
+def judge(
+    call: AnyCall,
+    *,
+    policy: Policy,
+    context: PolicyContext,
+    catalog: ToolCatalog,
+    custom: Sequence[CustomPolicy] = (),
+) -> PolicyDecision:
+    """The verdict on a call: a pure function of what it is given, as far as the plugins are."""
+    heard = hear(custom, policy.custom, call, context) if custom or policy.custom else ()
+    return judge_heard(call, policy=policy, context=context, catalog=catalog, heard=heard)
+
+
+def judge_heard(
+    call: AnyCall, *, policy: Policy, context: PolicyContext, catalog: ToolCatalog, heard: Sequence[Heard]
+) -> PolicyDecision:
+    """The verdict on a call of which the plugins have said what they say."""
+    spec = catalog.get(call.tool)
+    said = _of_stranger(call, policy, catalog) if spec is None else _of_rules(call, spec, policy, context, heard)
+    if heard:
+        said = _with_custom(said, heard)
+    if (policy.mode == "plan" or context.plan) and (spec is None or spec.governance.mutates):
+        said = _Said(Effect.DENY, said.risk, PLAN_MODE, said.matched)
+    decision = policy.decision(said.effect, said.risk, said.reason, said.matched)
+    return _with_their_names(decision, heard) if heard else decision
+
+
+def subject_of(call: AnyCall, spec: ToolSpec, context: PolicyContext, heard: Sequence[Heard]) -> Subject:
+    """A call as the rules see it. Raises UnsafePath when one of its paths cannot be made canonical."""
+    said = (context.stated_risk, context.analysed_risk, *[one.verdict.risk for one in heard])
+    return Subject(call, spec, _paths(call, spec), context, _raised(spec.governance.risk, said))
+
+
+def _raised(risk: RiskLevel, others: Iterable[RiskLevel | None]) -> RiskLevel:
+    for other in others:
+        if other is not None and severity(other) > severity(risk):
+            risk = other
+    return risk
+
+
+def _of_stranger(call: AnyCall, policy: Policy, catalog: ToolCatalog) -> _Said:
+    names = ", ".join(sorted(catalog))
+    reason = f"There is no tool {call.tool!r}; the tools are: {names}."
+    return _Said(Effect(policy.unknown_tool), RiskLevel.UNKNOWN, reason)
+
+
+def _of_rules(call: AnyCall, spec: ToolSpec, policy: Policy, context: PolicyContext, heard: Sequence[Heard]) -> _Said:
+    try:
+        subject = subject_of(call, spec, context, heard)
+    except UnsafePath as error:
+        return _Said(Effect.DENY, RiskLevel.HIGH, error.message)
+    matched: list[PolicyRule] = []
+    possible: list[PolicyRule] = []
+    for one in policy.ready_rules(call.tool):
+        found = one.outcome(subject)
+        if found is not NO:
+            (possible if found is MAYBE else matched).append(one.rule)
+    if not matched:
+        return _uncovered(spec, subject.base_risk)
+    strictest = matched[0]
+    for rule in matched:
+        if strictness(rule.effect) > strictness(strictest.effect):
+            strictest = rule
+    reason = strictest.reason or f"Rule {strictest.id}."
+    risk = _raised(subject.base_risk, [rule.risk for rule in matched])
+    if strictest.effect is Effect.ALLOW and possible:
+        reason = f"Rule {possible[0].id} may apply; it is not known yet whether it does. {possible[0].reason}".strip()
+        return _Said(Effect.ASK, risk, reason, (*matched, *possible))
+    return _Said(strictest.effect, risk, reason, tuple(matched))
+
+
+def _uncovered(spec: ToolSpec, risk: RiskLevel) -> _Said:
+    if spec.governance.requires_hitl:
+        return _Said(Effect.ASK, risk, "No rule covers this call, and its governance asks for a person.")
+    return _Said(Effect.DENY, risk, "No rule allows this call.")
+
+
+def _with_custom(said: _Said, heard: Sequence[Heard]) -> _Said:
+    effects = (said.effect, *(one.verdict.effect for one in heard if one.verdict.effect is not None))
+    effect = max(effects, key=strictness)
+    risk = _raised(said.risk, [one.verdict.risk for one in heard])
+    reasons = [said.reason] if effect is said.effect else []
+    reasons += [one.verdict.reason or f"The plugin {one.id} says so." for one in heard]
+    return _Said(effect, risk, " ".join(reasons), said.matched)
+
+
+def _with_their_names(decision: PolicyDecision, heard: Sequence[Heard]) -> PolicyDecision:
+    # Bound is what was said, not in which words: words may tell a time, and would make every approval stale.
+    said = [(one.id, one.verdict.effect, one.verdict.risk) for one in heard]
+    names = (*decision.matched_rules, *(one.id for one in heard))
+    digest = digest_of([decision.rules_digest, *said])
+    return decision.model_copy(update={"matched_rules": names, "rules_digest": digest})
+
+
+def _paths(call: AnyCall, spec: ToolSpec) -> tuple[str, ...]:
+    values = [call.args[name] for name in spec.path_args if name in call.args]
+    if any(not isinstance(value, str) for value in values):
+        raise UnsafePath(f"A path of {call.tool} is not text.")
+    return tuple([canonical_path(value) for value in values])

@@ -1,0 +1,149 @@
+"""The catalog and the shipped policy: what must not drift."""
+
+from typing import Any
+
+import pytest
+
+from orchestrator.core.default_policy import DEFAULT_POLICY_TOML
+from orchestrator.core.policy import (
+    BUILT_IN_CATALOG,
+    Effect,
+    FunctionCall,
+    Governance,
+    PolicyContext,
+    RiskLevel,
+    ToolSpec,
+    default_policy,
+    evaluate,
+    load_policy,
+)
+from orchestrator.core.response import TOOL_ARGS
+from tests.core.policies import judge, policy, rule
+
+# -- the catalog --------------------------------------------------------------------------
+
+
+def test_the_catalog_and_the_arguments_know_the_same_tools() -> None:
+    """Each built-in tool has a spec and an args model, and its path arguments are arguments that it takes."""
+    assert set(BUILT_IN_CATALOG) == set(TOOL_ARGS)
+    for name, spec in BUILT_IN_CATALOG.items():
+        assert spec.name == name
+        assert set(spec.path_args) <= set(TOOL_ARGS[name].model_fields)
+        assert ("path" in TOOL_ARGS[name].model_fields) == ("path" in spec.path_args)
+
+
+def test_the_catalog_says_what_each_tool_is() -> None:
+    """Plugin, recovery class and id of every tool: what may be run again after a crash must not drift."""
+    table = {name: (spec.plugin, spec.recovery, spec.governance.mutates) for name, spec in BUILT_IN_CATALOG.items()}
+    assert table == {
+        "send_status": ("people", "pure", False),
+        "ask_user": ("people", "pure", False),
+        "cc_read": ("cc", "pure", False),
+        "cc_list": ("cc", "pure", False),
+        "cc_find": ("cc", "pure", False),
+        "cc_write": ("cc", "by_state", True),
+        "cc_edit": ("cc", "by_state", True),
+        "cc_move": ("cc", "by_state", True),
+        "cc_mkdir": ("cc", "by_state", True),
+        "cc_delete": ("cc", "by_state", True),
+        "cc_run_program": ("cc", "once", True),
+        "cc_shell": ("cc", "once", True),
+        "local_read": ("local", "pure", False),
+        "local_write": ("local", "by_state", True),
+        "local_patch": ("local", "by_state", True),
+    }
+    assert all(spec.governance.requires_hitl == spec.governance.mutates for spec in BUILT_IN_CATALOG.values())
+    assert BUILT_IN_CATALOG["cc_write"].tool_id == "cc-cc_write"
+
+
+def test_a_catalog_may_be_brought_along() -> None:
+    """A tool of one's own is judged by its own path arguments and governance."""
+    spec = ToolSpec(
+        name="cc_move",
+        plugin="cc",
+        recovery="by_state",
+        governance=Governance(requires_hitl=False, mutates=True, risk=RiskLevel.LOW),
+        path_args=("path", "to"),
+    )
+    move = FunctionCall(tool="cc_move", args={"path": "a", "to": "ROM/x"})
+    rules = policy(rule("deny", tools=("cc_move",), paths=("rom/**",)))
+    assert evaluate(move, policy=rules, catalog={"cc_move": spec}).effect is Effect.DENY
+    away = FunctionCall(tool="cc_move", args={"path": "a", "to": "b"})
+    assert evaluate(away, policy=rules, catalog={"cc_move": spec}).reason == "No rule allows this call."
+
+
+# -- the shipped policy -------------------------------------------------------------------
+
+COMMAND = PolicyContext(computer="3", family="command")
+
+
+@pytest.mark.parametrize(
+    ("tool", "args", "context", "effect", "risk"),
+    [
+        ("cc_read", {"path": "startup.lua"}, None, "allow", "low"),
+        ("cc_list", {"path": "/"}, None, "allow", "low"),
+        ("cc_find", {"pattern": "**/*.lua", "contains": "turtle."}, COMMAND, "allow", "low"),
+        ("local_read", {"path": "notes"}, None, "allow", "low"),
+        ("send_status", {"message": "hm"}, None, "allow", "low"),
+        ("ask_user", {"question": "which?"}, None, "allow", "low"),
+        ("cc_read", {"path": "rom/help"}, COMMAND, "allow", "low"),
+        ("cc_write", {"path": "farm"}, None, "ask", "medium"),
+        ("cc_edit", {"path": "farm"}, None, "ask", "medium"),
+        ("cc_move", {"path": "farm", "to": "old/farm"}, None, "ask", "medium"),
+        ("cc_mkdir", {"path": "lib"}, None, "ask", "low"),
+        ("cc_delete", {"path": "farm"}, None, "ask", "high"),
+        ("local_write", {"path": "notes"}, None, "ask", "medium"),
+        ("local_patch", {"path": "notes"}, None, "ask", "medium"),
+        ("cc_run_program", {"path": "farm"}, None, "ask", "medium"),
+        ("cc_shell", {"command": "ls"}, None, "ask", "high"),
+        ("cc_write", {"path": "/STARTUP.lua"}, None, "ask", "high"),
+        ("cc_write", {"path": "startup"}, None, "ask", "high"),
+        ("cc_write", {"path": "startup/10_farm.lua"}, None, "ask", "high"),
+        ("cc_write", {"path": "disk2/startup"}, None, "ask", "high"),
+        ("cc_write", {"path": "disk/startup.lua"}, None, "ask", "high"),
+        ("cc_delete", {"path": "disk/startup/a"}, None, "ask", "high"),
+        ("cc_write", {"path": "disk/startup/a"}, None, "ask", "high"),
+        ("cc_write", {"path": ".settings"}, None, "ask", "high"),
+        ("cc_edit", {"path": "/x/../Startup.lua"}, None, "ask", "high"),
+        ("cc_move", {"path": "startup.lua", "to": "old"}, None, "ask", "high"),
+        ("cc_move", {"path": "farm", "to": "disk/startup"}, None, "ask", "high"),
+        ("cc_mkdir", {"path": "startup"}, None, "ask", "high"),
+        ("cc_write", {"path": "startups.lua"}, None, "ask", "medium"),
+        ("cc_write", {"path": "rom/x"}, None, "deny", "medium"),
+        ("cc_delete", {"path": "/ROM"}, None, "deny", "high"),
+        ("cc_edit", {"path": "rom/startup.lua"}, None, "deny", "medium"),
+        ("cc_move", {"path": "farm", "to": "rom/farm"}, None, "deny", "medium"),
+        ("cc_move", {"path": "rom/x", "to": "x"}, None, "deny", "medium"),
+        ("cc_mkdir", {"path": "rom/x"}, None, "deny", "low"),
+        ("cc_read", {"path": ".cc-orchestrator/token"}, None, "deny", "critical"),
+        ("cc_list", {"path": ".CC-Orchestrator"}, None, "deny", "critical"),
+        ("cc_write", {"path": "disk3/.cc-orchestrator/x"}, None, "deny", "critical"),
+        ("cc_run_program", {"path": ".cc-orchestrator/x"}, None, "deny", "critical"),
+        ("cc_edit", {"path": ".cc-orchestrator/token"}, None, "deny", "critical"),
+        ("cc_move", {"path": ".cc-orchestrator", "to": "x"}, None, "deny", "critical"),
+        ("cc_move", {"path": "x", "to": "disk/.cc-orchestrator"}, None, "deny", "critical"),
+        ("cc_mkdir", {"path": "disk2/.cc-orchestrator/x"}, None, "deny", "critical"),
+        ("cc_write", {"path": "farm"}, COMMAND, "deny", "critical"),
+        ("cc_delete", {"path": "farm"}, COMMAND, "deny", "critical"),
+        ("cc_edit", {"path": "farm"}, COMMAND, "deny", "critical"),
+        ("cc_move", {"path": "farm", "to": "x"}, COMMAND, "deny", "critical"),
+        ("cc_mkdir", {"path": "lib"}, COMMAND, "deny", "critical"),
+        ("cc_run_program", {"path": "farm"}, COMMAND, "deny", "critical"),
+        ("cc_shell", {"command": "ls"}, COMMAND, "deny", "critical"),
+    ],
+)
+def test_the_shipped_policy(
+    tool: str, args: dict[str, Any], context: PolicyContext | None, effect: str, risk: str
+) -> None:
+    """Looking is free, changing and running ask, boot files are high risk, /rom and command computers are denied."""
+    judged = judge(tool, context, **args)
+    assert (judged.effect, judged.risk) == (effect, risk)
+    assert judged.reason
+
+
+def test_the_shipped_policy_is_the_text_that_serve_writes() -> None:
+    """The text loads to the policy in force, so that what a person edits is what was there before."""
+    assert load_policy(DEFAULT_POLICY_TOML) == default_policy()
+    assert load_policy(DEFAULT_POLICY_TOML).version == default_policy().version
+    named = {name for one in default_policy().rules for name in one.tools}
+    assert named == set(BUILT_IN_CATALOG)
