@@ -7,12 +7,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, NewType, Protocol
+from typing import Any, Final, Literal, NewType, Protocol
 
-from orchestrator.core.facts import BlobRef, RequestId, TaskId, Usage
+from orchestrator.core import audit
+from orchestrator.core.facts import BlobRef, DecisionAction, RequestId, TaskId, Usage
+from orchestrator.core.grants import GrantState
 from orchestrator.core.items import AgentTaskItem, Draft
+from orchestrator.core.system_facts import GrantId
 from orchestrator.core.task import AgentTask, TaskStatus
 from orchestrator.core.wire import ComputerId, RunId, SettledCall
+
+SYSTEM_STREAM: Final = audit.SYSTEM_STREAM
+"""The stream of what belongs to no task; no task may have its name for an id."""
 
 Token = NewType("Token", int)
 """The fencing token of a lease: rises each time a task changes hands."""
@@ -45,6 +51,16 @@ class TaskRow:
 
 
 @dataclass(frozen=True)
+class StreamHead:
+    """The last item of a task or of a stream that is no task, as its row knows it."""
+
+    stream: str
+    """A task's id, or a stream's name such as SYSTEM_STREAM."""
+    version: int
+    hash: str
+
+
+@dataclass(frozen=True)
 class Lease:
     """The right to act for one task until it is not renewed in time."""
 
@@ -66,6 +82,7 @@ class TaskPersistenceManager(Protocol):
         """A new task from its first drafts (``task_submitted`` first), due at once.
 
         Creating it again with the same item ids answers the stored items; with others: Conflict.
+        Grants are given and used as in ``append``. Raises InvalidRequest for the name of a stream.
         """
 
     async def append(
@@ -88,15 +105,28 @@ class TaskPersistenceManager(Protocol):
         somebody who holds no lease. ``number_for``: allot this computer's next number and put it
         into the (single) ``tool_started`` draft. ``claim``: claim these computers with it, and
         ``release``: give back all that the task has claimed; both for the holder of ``token`` only.
-        Durable when it returns.
+        The grants of a ``decision_recorded`` are kept with it, and the grant of a ``tool_started`` is
+        used once with it. Durable when it returns.
 
         Raises NotFound; Conflict (version moved on, nothing written) unless the drafts' item ids
-        are already there, which answers the stored items; LeaseLost (the token is not the lease's),
-        which is checked before the version; ComputerClaimed (another task has one, nothing written).
+        are already there, which answers the stored items and uses no grant again; LeaseLost (the
+        token is not the lease's), which is checked before the version; ComputerClaimed (another task
+        has one) and GrantVoid (a grant that is to be used does not exist, was revoked, is over or
+        used up), with nothing written.
+        """
+
+    async def record(self, drafts: Sequence[Draft], *, stream: str = SYSTEM_STREAM) -> list[AgentTaskItem]:
+        """The drafts sealed after whatever is in a stream that is no task; the first begins it.
+
+        Drafts whose item ids are all there already answer the stored items. Raises Conflict when
+        only some are, InvalidRequest for the id of a task.
         """
 
     async def read(self, task_id: TaskId, after_version: int = 0) -> list[AgentTaskItem]:
-        """The items after ``after_version``, oldest first; empty for an unknown task."""
+        """The items of a task or a stream after ``after_version``, oldest first; empty for an unknown one."""
+
+    async def heads(self) -> list[StreamHead]:
+        """The heads of all tasks and streams as they were at one moment, sorted by name."""
 
     async def load(self, task_id: TaskId) -> AgentTask | None:
         """The folded task, or None. Changing what it returns changes nothing."""
@@ -121,17 +151,29 @@ class TaskPersistenceManager(Protocol):
         With ``lease`` the transaction first checks that it still holds (raises LeaseLost).
         """
 
-    async def add_token(self, token: "TokenRow") -> None:
-        """Keep a token's hash. Raises Conflict when the hash is already there."""
+    async def add_token(self, token: "TokenRow", *, note: Draft | None = None) -> None:
+        """Keep a token's hash, with ``note`` in the system stream. Raises Conflict when the hash is already there."""
 
     async def find_token(self, token_hash: str) -> "TokenRow | None":
         """The token with this hash, revoked or not; None: there is none."""
 
-    async def revoke_tokens(self, kind: str, name: str) -> int:
-        """Revoke all tokens of a holder from now on; how many there were."""
+    async def revoke_tokens(self, kind: str, name: str, *, note: Draft | None = None) -> int:
+        """Revoke all tokens of a holder from now on; how many there were.
+
+        With any, ``note`` goes into the system stream; the ``count`` of a ``token_revoked`` is filled in.
+        """
 
     async def list_tokens(self) -> "list[TokenRow]":
         """All tokens, oldest first."""
+
+    async def list_grants(self, *, session_id: str | None = None) -> list[GrantState]:
+        """The grants of a session (None: of all), oldest first, with those that no longer stand."""
+
+    async def revoke_grant(self, grant_id: GrantId, *, note: Draft | None = None) -> bool:
+        """Revoke a grant from now on, with ``note`` in the system stream; False: it was revoked before.
+
+        Raises NotFound.
+        """
 
     async def close(self) -> None:
         """Finish what was accepted, then let go of the store. Safe to call twice."""
@@ -183,7 +225,7 @@ class Store(TaskPersistenceManager, TaskQueue, Protocol):
     """Both in one: every adapter keeps task and queue entry in one row."""
 
 
-TokenKind = Literal["person", "computer", "pairing"]
+TokenKind = Literal["person", "computer", "agent", "pairing"]
 """Whom a token is for; a pairing's is a code that becomes a computer's token, once."""
 
 
@@ -207,10 +249,13 @@ class TokenRow:
 class Identity:
     """Who is asking, as the authentication layer found out; never taken from a body."""
 
-    kind: Literal["person", "computer"]
+    kind: Literal["person", "computer", "agent"]
+    """An ``agent`` is a program that submits and watches; it never decides (hitl.md R3)."""
     name: str
     roles: tuple[str, ...] = ()
     auth: str = "token"
+    token_hash: str = ""
+    """Of the token that proved it; empty: no token did."""
 
 
 class RequestAuthorizer(Protocol):
@@ -219,8 +264,8 @@ class RequestAuthorizer(Protocol):
     async def authenticate(self, authorization: str | None) -> Identity:
         """The identity behind an ``Authorization`` header. Raises Unauthenticated."""
 
-    def may_decide(self, identity: Identity, task: AgentTask) -> bool:
-        """Whether this identity may decide requests of this task."""
+    def may_decide(self, identity: Identity, task: AgentTask, action: DecisionAction = "approve") -> bool:
+        """Whether this identity may say this to requests of this task."""
 
 
 # -- bus ---------------------------------------------------------------------------------
@@ -300,6 +345,8 @@ class ComputerInfo:
     host: str = ""
     family: str = "computer"
     computer_id: int | None = None
+    identity: str = ""
+    """A hash over its token and its id in the game: another one is another computer (hitl.md B6)."""
 
 
 class Computers(Protocol):

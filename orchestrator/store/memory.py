@@ -1,24 +1,25 @@
 """The store of tests and dry runs: plain dictionaries that end with the process.
 
 After its turn has come no method awaits anything, so each is one transaction: it checks and
-seals first, and changes the dictionaries only when nothing can be refused any more. Items are kept encoded, as on a
-disk: what a caller does to an answer changes nothing here.
+seals first, and changes the dictionaries only when nothing can be refused any more.
 """
 
 import asyncio
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from orchestrator.clock import SystemClock
 from orchestrator.core.errors import ComputerClaimed
 from orchestrator.core.facts import BlobRef, RequestId, TaskId
 from orchestrator.core.fold import fold
-from orchestrator.core.items import GENESIS_HASH, AgentTaskItem, Draft, ItemId, decode_item
+from orchestrator.core.grants import GrantState
+from orchestrator.core.items import AgentTaskItem, Draft
+from orchestrator.core.system_facts import GrantId
 from orchestrator.core.task import AgentTask, TaskStatus
 from orchestrator.core.wire import ComputerId
-from orchestrator.ports import Clock, Lease, Schedule, TaskRow, Token, TokenRow
+from orchestrator.ports import SYSTEM_STREAM, Clock, Lease, Schedule, StreamHead, TaskRow, Token, TokenRow
 from orchestrator.store import sealing
 from orchestrator.store.entry import (
     Entry,
@@ -34,17 +35,29 @@ from orchestrator.store.entry import (
     seconds_to_us,
     to_us,
 )
+from orchestrator.store.memory_journal import Grants, Journal, KeptGrant
 
 
 @dataclass
 class _Task:
     row: TaskRow
     priority: int
-    head_hash: str
+    journal: Journal
     entry: Entry
-    items: list[bytes] = field(default_factory=list)
-    places: dict[ItemId, int] = field(default_factory=dict)
-    """Item id to its index in ``items``."""
+
+
+@dataclass(frozen=True)
+class _Addition:
+    """What is about to be written and can no longer be refused."""
+
+    journal: Journal
+    sealed: list[sealing.Sealed]
+    requests: list[RequestId]
+    grants: dict[GrantId, KeptGrant]
+
+    @property
+    def items(self) -> list[AgentTaskItem]:
+        return [item for item, _ in self.sealed]
 
 
 @dataclass
@@ -59,6 +72,8 @@ class InMemoryPersistenceManager:
     def __init__(self, *, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
         self._tasks: dict[TaskId, _Task] = {}
+        self._streams: dict[TaskId, Journal] = {}
+        self._grants = Grants()
         self._requests: dict[RequestId, TaskId] = {}
         self._computers: dict[ComputerId, _Computer] = {}
         self._blobs: dict[str, bytes] = {}
@@ -72,13 +87,13 @@ class InMemoryPersistenceManager:
         fact = sealing.submitted(drafts)
         present = self._tasks.get(task_id)
         if present is not None:
-            stored = _already_there(task_id, present, drafts)
+            stored = present.journal.stored(drafts)
             if stored is None:
                 raise sealing.already_created(task_id)
             return stored
-        self._check_requests(drafts)
-        sealed = sealing.seal_drafts(drafts, task_id=task_id, version=0, head_hash=GENESIS_HASH)
-        items = [item for item, _ in sealed]
+        sealing.check_task_id(task_id, is_stream=task_id in self._streams)
+        addition = self._addition(Journal(task_id), drafts, now)
+        items = addition.items
         row = TaskRow(
             task_id=task_id,
             status=TaskStatus.QUEUED,
@@ -90,9 +105,9 @@ class InMemoryPersistenceManager:
             updated_at=items[0].at,
             computers=fact.computers,
         )
-        task = _Task(row, fact.priority, GENESIS_HASH, Entry(due=now))
+        task = _Task(row, fact.priority, addition.journal, Entry(due=now))
         self._tasks[task_id] = task
-        self._add(task, sealed, drafts, TaskStatus.QUEUED)
+        self._grow(task, addition, TaskStatus.QUEUED)
         return items
 
     async def append(
@@ -119,19 +134,18 @@ class InMemoryPersistenceManager:
         blocked = None if token is None else self._blocked(task_id, claim)
         if blocked is not None:
             raise ComputerClaimed(blocked)
-        stored = _already_there(task_id, task, drafts)
+        stored = task.journal.stored(drafts)
         if stored is not None:
             return stored
         if task.row.version != version:
             raise sealing.moved_on(task_id, task.row.version, version)
-        self._check_requests(drafts)
         number = None if number_for is None else self._computer(number_for).number + 1
-        sealed = sealing.seal_drafts(drafts, task_id=task_id, version=version, head_hash=task.head_hash, number=number)
+        addition = self._addition(task.journal, drafts, now, number)
         if number_for is not None and number is not None:
             self._computer(number_for).number = number
         for content in blobs:
             self._keep_blob(content)
-        self._add(task, sealed, drafts, status)
+        self._grow(task, addition, status)
         entry = renewed(task.entry, now) if token is not None else task.entry
         task.entry = scheduled(entry, schedule, token, now)
         if token is not None:
@@ -139,21 +153,39 @@ class InMemoryPersistenceManager:
                 self._computer(computer).task = task_id
             if release:
                 self._release(task_id, (), now)
-        return [item for item, _ in sealed]
+        return addition.items
+
+    async def record(self, drafts: Sequence[Draft], *, stream: str = SYSTEM_STREAM) -> list[AgentTaskItem]:
+        now = await self._turn()
+        sealing.check_drafts(drafts)
+        name = TaskId(stream)
+        if name in self._tasks:
+            raise sealing.a_task(stream)
+        journal = self._streams.get(name) or Journal(name)
+        stored = journal.stored(drafts)
+        if stored is not None:
+            return stored
+        addition = self._addition(journal, drafts, now)
+        self._record(addition)
+        return addition.items
 
     async def read(self, task_id: TaskId, after_version: int = 0) -> list[AgentTaskItem]:
         await self._turn()
         return self._items(task_id)[max(0, after_version) :]
 
+    async def heads(self) -> list[StreamHead]:
+        await self._turn()
+        journals = (*(task.journal for task in self._tasks.values()), *self._streams.values())
+        return sealing.by_stream(journal.head for journal in journals)
+
     async def load(self, task_id: TaskId) -> AgentTask | None:
         await self._turn()
-        items = self._items(task_id)
-        return fold(items) if items else None
+        return self._folded(task_id)
 
     async def load_by_request_id(self, request_id: RequestId) -> AgentTask | None:
         await self._turn()
         task_id = self._requests.get(request_id)
-        return None if task_id is None else fold(self._items(task_id))
+        return None if task_id is None else self._folded(task_id)
 
     async def list_tasks(
         self, *, status: TaskStatus | None = None, session_id: str | None = None, limit: int = 100
@@ -185,25 +217,40 @@ class InMemoryPersistenceManager:
         row.number = max(row.number + 1, at_least)
         return row.number
 
-    async def add_token(self, token: TokenRow) -> None:
+    async def add_token(self, token: TokenRow, *, note: Draft | None = None) -> None:
         now = await self._turn()
         if token.token_hash in self._tokens:
             raise sealing.token_exists()
+        self._record(self._noted(note, now))
         self._tokens[token.token_hash] = replace(token, created_at=token.created_at or from_us(now))
 
     async def find_token(self, token_hash: str) -> TokenRow | None:
         await self._turn()
         return self._tokens.get(token_hash)
 
-    async def revoke_tokens(self, kind: str, name: str) -> int:
-        await self._turn()
+    async def revoke_tokens(self, kind: str, name: str, *, note: Draft | None = None) -> int:
+        now = await self._turn()
         theirs = [row for row in self._tokens.values() if (row.kind, row.name) == (kind, name) and not row.revoked]
+        if theirs:
+            self._record(self._noted(sealing.counted(note, len(theirs)), now))
         self._tokens.update({row.token_hash: replace(row, revoked=True) for row in theirs})
         return len(theirs)
 
     async def list_tokens(self) -> list[TokenRow]:
         await self._turn()
         return sorted(self._tokens.values(), key=lambda row: (row.created_at, row.token_hash))
+
+    async def list_grants(self, *, session_id: str | None = None) -> list[GrantState]:
+        await self._turn()
+        return self._grants.states(session_id)
+
+    async def revoke_grant(self, grant_id: GrantId, *, note: Draft | None = None) -> bool:
+        now = await self._turn()
+        changed = self._grants.revoked(grant_id)
+        if changed:
+            self._record(self._noted(note, now))
+        self._grants.keep(changed)
+        return bool(changed)
 
     async def close(self) -> None:
         self._closed = True
@@ -300,7 +347,12 @@ class InMemoryPersistenceManager:
 
     def _items(self, task_id: TaskId) -> list[AgentTaskItem]:
         task = self._tasks.get(task_id)
-        return [] if task is None else [decode_item(data) for data in task.items]
+        journal = self._streams.get(task_id) if task is None else task.journal
+        return [] if journal is None else journal.read()
+
+    def _folded(self, task_id: TaskId) -> AgentTask | None:
+        task = self._tasks.get(task_id)
+        return None if task is None else fold(task.journal.read())
 
     def _computer(self, computer: ComputerId) -> _Computer:
         return self._computers.setdefault(computer, _Computer())
@@ -321,19 +373,37 @@ class InMemoryPersistenceManager:
         self._blobs.setdefault(sha256, bytes(content))
         return BlobRef(sha256=sha256, size=len(content))
 
-    def _check_requests(self, drafts: Sequence[Draft]) -> None:
-        for request_id in sealing.requests_of(drafts):
-            if request_id in self._requests:
+    def _addition(self, journal: Journal, drafts: Sequence[Draft], now: int, number: int | None = None) -> _Addition:
+        """The drafts as they may be added. Raises what a store refuses them for."""
+        sealed = journal.sealed(drafts, number)
+        requests = sealing.requests_of(drafts)
+        for place, request_id in enumerate(requests):
+            if request_id in self._requests or request_id in requests[:place]:
                 raise sealing.raised_before(request_id)
+        return _Addition(journal, sealed, requests, self._grants.planned(drafts, now))
 
-    def _add(self, task: _Task, sealed: Sequence[sealing.Sealed], drafts: Sequence[Draft], status: TaskStatus) -> None:
-        for item, data in sealed:
-            task.places[item.item_id] = len(task.items)
-            task.items.append(data)
-        for request_id in sealing.requests_of(drafts):
-            self._requests[request_id] = task.row.task_id
-        last, _ = sealed[-1]
-        task.head_hash = last.hash
+    def _noted(self, note: Draft | None, now: int) -> _Addition | None:
+        """A note as it may be added to the system stream; None: there is none to add."""
+        journal = self._streams.get(TaskId(SYSTEM_STREAM)) or Journal(TaskId(SYSTEM_STREAM))
+        if note is None or journal.stored([note]) is not None:
+            return None
+        return self._addition(journal, [note], now)
+
+    def _add(self, addition: _Addition) -> None:
+        addition.journal.add(addition.sealed)
+        self._requests.update(dict.fromkeys(addition.requests, addition.journal.name))
+        self._grants.keep(addition.grants)
+
+    def _record(self, addition: _Addition | None) -> None:
+        """Add to a stream, which begins with it."""
+        if addition is not None:
+            self._add(addition)
+            self._streams[addition.journal.name] = addition.journal
+
+    def _grow(self, task: _Task, addition: _Addition, status: TaskStatus) -> None:
+        """Add to a task."""
+        self._add(addition)
+        last, _ = addition.sealed[-1]
         task.row = replace(task.row, version=last.version, status=status, updated_at=last.at)
 
     def _wake_waiting(self, computer: ComputerId, now: int) -> int:
@@ -343,11 +413,3 @@ class InMemoryPersistenceManager:
                 parked += task.entry.holder is None
                 task.entry = awakened(task.entry, now)
         return parked
-
-
-def _already_there(task_id: TaskId, task: _Task, drafts: Sequence[Draft]) -> list[AgentTaskItem] | None:
-    """The stored items of these drafts; None: none is there. Raises Conflict when only some are."""
-    places = [task.places[draft.item_id] for draft in drafts if draft.item_id in task.places]
-    if places and len(places) < len(drafts):
-        raise sealing.partly_there(task_id)
-    return [decode_item(task.items[place]) for place in places] or None

@@ -64,5 +64,22 @@ _FIRST: Final = (
 
 _SESSIONS: Final = ("CREATE INDEX tasks_by_session ON tasks (session_id, created_at, task_id)",)
 
-MIGRATIONS: Final = (_FIRST, _SESSIONS)
+_SYSTEM: Final = (
+    # Streams that are no tasks; their items are in ``items``, with the stream's name for a task's id.
+    "CREATE TABLE streams (stream TEXT PRIMARY KEY, version BIGINT NOT NULL, head_hash TEXT NOT NULL)",
+    """CREATE TABLE grants (
+        grant_id TEXT PRIMARY KEY,
+        task_id TEXT NOT NULL,
+        session_id TEXT NOT NULL,
+        user_id TEXT NOT NULL,
+        data TEXT NOT NULL,
+        expires_at BIGINT,
+        max_uses BIGINT,
+        uses BIGINT NOT NULL DEFAULT 0,
+        revoked SMALLINT NOT NULL DEFAULT 0
+    )""",
+    "CREATE INDEX grants_by_session ON grants (session_id)",
+)
+
+MIGRATIONS: Final = (_FIRST, _SESSIONS, _SYSTEM)
 """One step per version, run in order and never changed once released; new steps go at the end."""

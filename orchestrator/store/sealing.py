@@ -1,10 +1,11 @@
 """What every store does with drafts before it writes them, and the sentences of its refusals."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from orchestrator.core.errors import Conflict, InvalidRequest, LeaseLost, NotFound, OrchestratorError
 from orchestrator.core.facts import RequestId, TaskId, TaskSubmitted
 from orchestrator.core.items import AgentTaskItem, Draft, seal_encoded
+from orchestrator.ports import SYSTEM_STREAM, StreamHead
 
 PROMPT_HEAD_CHARS = 200
 """What lists show of a prompt: a line or two, however long the prompt is."""
@@ -36,6 +37,12 @@ def submitted(drafts: Sequence[Draft]) -> TaskSubmitted:
     return fact
 
 
+def check_task_id(task_id: TaskId, *, is_stream: bool = False) -> None:
+    """Refuse a new task by the name of a stream. Raises InvalidRequest."""
+    if is_stream or task_id == SYSTEM_STREAM:
+        raise InvalidRequest(f"{task_id} is the name of a stream, not of a task.", remedy="Take a random task id.")
+
+
 def seal_drafts(
     drafts: Sequence[Draft], *, task_id: TaskId, version: int, head_hash: str, number: int | None = None
 ) -> list[Sealed]:
@@ -53,6 +60,34 @@ def seal_drafts(
 def requests_of(drafts: Sequence[Draft]) -> list[RequestId]:
     """The requests that the drafts raise."""
     return [draft.fact.request_id for draft in drafts if draft.fact.kind == "review_requested"]
+
+
+def only_items(drafts: Sequence[Draft]) -> bool:
+    """Whether the drafts write nothing but themselves: they raise no request, give no grant and use none."""
+    for draft in drafts:
+        fact = draft.fact
+        if fact.kind == "review_requested" or (fact.kind == "decision_recorded" and fact.grants):
+            return False
+        if fact.kind == "tool_started" and fact.grant_id is not None:
+            return False
+    return True
+
+
+def counted(note: Draft | None, count: int) -> Draft | None:
+    """The note of a revocation with the number that only the store knows; any other note as it is."""
+    if note is None or note.fact.kind != "token_revoked":
+        return note
+    return note._replace(fact=note.fact.model_copy(update={"count": count}))
+
+
+def by_stream(heads: Iterable[StreamHead]) -> list[StreamHead]:
+    """Sorted by name, as every store answers them: databases collate each in their own way."""
+    return sorted(heads, key=lambda head: head.stream)
+
+
+def a_task(stream: str) -> InvalidRequest:
+    """The refusal of a stream by the name of a task."""
+    return InvalidRequest(f"{stream} is a task, not a stream.", remedy="Append to it as to a task.")
 
 
 def no_task(task_id: TaskId) -> NotFound:
@@ -80,7 +115,7 @@ def moved_on(task_id: TaskId, present: int, expected: int) -> Conflict:
 def partly_there(task_id: TaskId) -> Conflict:
     """The refusal of drafts of which the journal has some but not all."""
     return Conflict(
-        f"Some of these items are already in task {task_id}, others are not.",
+        f"Some of these items are already in {task_id}, others are not.",
         remedy="Append again what was appended together, or take new item ids.",
     )
 

@@ -8,15 +8,16 @@ the semantics, and a driver may be a thread (SQLite) or a coroutine (a database 
 The text keeps to what both dialects read. Parameters are ``?`` (a server's driver numbers
 them). A trailing comment such as ``/* FOR UPDATE */`` is the row lock that a server takes and
 SQLite, with its one writer, does not need; the driver uncomments it. Locks go first to the
-task and then to computers; where that cannot be, a deadlock's victim is simply run again.
+task, then to computers, then to grants and last to a stream; where that cannot be, a deadlock's
+victim is simply run again.
 ``now`` is the database's clock where it has one, in microseconds since 1970.
 """
 
 import hashlib
 import json
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from itertools import chain
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 from orchestrator.core.errors import ComputerClaimed, NewerSchema
 from orchestrator.core.facts import BlobRef, RequestId, TaskId
@@ -25,14 +26,10 @@ from orchestrator.core.items import GENESIS_HASH, AgentTaskItem, Draft, decode_i
 from orchestrator.core.task import AgentTask, TaskStatus
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Schedule, TaskRow, Token
-from orchestrator.store import sealing
+from orchestrator.store import sealing, sql_grants
 from orchestrator.store.entry import Entry, from_us, holds, renewed, scheduled, to_us
 from orchestrator.store.schema import MIGRATIONS, READ_META, SCHEMA_KEY, SET_META
-
-T = TypeVar("T")
-Statement = tuple[str, tuple[str | int | bytes | None, ...]]
-Rows = list[tuple[Any, ...]]
-Script = Generator[Statement, Rows, T]
+from orchestrator.store.script import Script
 
 ENTRY_COLUMNS: Final = "due, holder, token, lease_until, lease_for, waiting_for, woken"
 
@@ -47,6 +44,7 @@ SET_HEAD: Final = "UPDATE tasks SET version = ?, head_hash = ?, updated_at = ?, 
 SET_STATUS: Final = "UPDATE tasks SET status = ? WHERE task_id = ?"
 _SET_ENTRY: Final = """UPDATE tasks SET due = ?, holder = ?, token = ?, lease_until = ?, lease_for = ?,
     waiting_for = ?, woken = ? WHERE task_id = ?"""
+_IS_STREAM: Final = "SELECT version FROM streams WHERE stream = ?"
 _RAISED: Final = "SELECT task_id FROM requests WHERE request_id = ?"
 _ADD_REQUEST: Final = "INSERT INTO requests (request_id, task_id) VALUES (?, ?)"
 _ADD_BLOB: Final = "INSERT INTO blobs (sha256, content) VALUES (?, ?) ON CONFLICT DO NOTHING"
@@ -111,10 +109,11 @@ def create(task_id: TaskId, drafts: Sequence[Draft], *, now: int) -> Script[list
     """The port's ``create``."""
     fact = sealing.submitted(drafts)
     if (yield from head_of(task_id)) is not None:
-        stored = yield from _already_there(task_id, drafts)
+        stored = yield from already_there(task_id, drafts)
         if stored is None:
             raise sealing.already_created(task_id)
         return stored
+    sealing.check_task_id(task_id, is_stream=bool((yield _IS_STREAM, (task_id,))))
     sealed = sealing.seal_drafts(drafts, task_id=task_id, version=0, head_hash=GENESIS_HASH)
     items = [item for item, _ in sealed]
     last = items[-1]
@@ -135,7 +134,7 @@ def create(task_id: TaskId, drafts: Sequence[Draft], *, now: int) -> Script[list
             now,
         ),
     )
-    yield from _add(task_id, sealed, sealing.requests_of(drafts))
+    yield from add(task_id, sealed, drafts, now=now)
     return items
 
 
@@ -150,7 +149,7 @@ def append(wanted: Append, *, now: int) -> Script[list[AgentTaskItem]]:
         raise sealing.lease_lost(task_id)
     claim = () if token is None else wanted.claim
     computers = yield from _computers_for(task_id, claim, wanted.number_for)
-    stored = yield from _already_there(task_id, drafts)
+    stored = yield from already_there(task_id, drafts)
     if stored is not None:
         return stored
     if head.version != wanted.version:
@@ -162,7 +161,7 @@ def append(wanted: Append, *, now: int) -> Script[list[AgentTaskItem]]:
         yield _SET_COMPUTER, (*columns, computer)
     for content in wanted.blobs:
         yield from put_blob(content)
-    yield from _add(task_id, sealed, sealing.requests_of(drafts))
+    yield from add(task_id, sealed, drafts, now=now)
     entry = renewed(head.entry, now) if token is not None else head.entry
     last = items[-1]
     yield SET_HEAD, (last.version, last.hash, to_us(last.at), entry.lease_until, task_id)
@@ -225,7 +224,7 @@ def read(task_id: TaskId, after_version: int = 0) -> Script[list[AgentTaskItem]]
 def load(task_id: TaskId) -> Script[AgentTask | None]:
     """The port's ``load``."""
     items = yield from read(task_id)
-    return fold(items) if items else None
+    return fold(items) if items and items[0].fact.kind == "task_submitted" else None
 
 
 def load_by_request_id(request_id: RequestId) -> Script[AgentTask | None]:
@@ -275,7 +274,7 @@ def _computers_for(
     return changed
 
 
-def _already_there(task_id: TaskId, drafts: Sequence[Draft]) -> Script[list[AgentTaskItem] | None]:
+def already_there(task_id: TaskId, drafts: Sequence[Draft]) -> Script[list[AgentTaskItem] | None]:
     """The stored items of these drafts; None: none is there. Raises Conflict when only some are."""
     # Not IN: SQLite makes a table of the list first, and with ORDER BY reads the whole task.
     union = " UNION ALL ".join([_STORED] * len(drafts))
@@ -285,11 +284,14 @@ def _already_there(task_id: TaskId, drafts: Sequence[Draft]) -> Script[list[Agen
     return [decode_item(data) for _, data in sorted(rows)] or None
 
 
-def _add(task_id: TaskId, sealed: Sequence[sealing.Sealed], requests: Sequence[RequestId]) -> Script[None]:
-    """The items in one statement: what a statement costs is more than what a row does."""
+def add(task_id: TaskId, sealed: Sequence[sealing.Sealed], drafts: Sequence[Draft], *, now: int) -> Script[None]:
+    """The items, in one statement: what one costs is more than what a row does; and what the drafts write beside."""
     rows = [(task_id, item.version, item.item_id, data.decode("ascii")) for item, data in sealed]
     yield _ADD_ITEMS.format(", ".join(["(?, ?, ?, ?)"] * len(rows))), tuple(chain.from_iterable(rows))
-    for request_id in requests:
+    if sealing.only_items(drafts):
+        return
+    for request_id in sealing.requests_of(drafts):
         if (yield _RAISED, (request_id,)):
             raise sealing.raised_before(request_id)
         yield _ADD_REQUEST, (request_id, task_id)
+    yield from sql_grants.give_and_use(drafts, now=now)

@@ -21,7 +21,8 @@ from orchestrator.core.facts import TaskId
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.store import sealing
 from orchestrator.store.entry import Entry, holds, renewed_until, scheduled, to_us
-from orchestrator.store.sql import ENTRY_COLUMNS, SET_HEAD, SET_STATUS, Append, Head, Script, set_entry
+from orchestrator.store.script import Script
+from orchestrator.store.sql import ENTRY_COLUMNS, SET_HEAD, SET_STATUS, Append, Head, set_entry
 
 _HEADS: Final = f"""SELECT task_id, version, head_hash, status, {ENTRY_COLUMNS} FROM tasks
     WHERE task_id IN ({{}}) ORDER BY task_id /* FOR UPDATE */"""
@@ -45,7 +46,7 @@ def is_plain(wanted: Append) -> bool:
     """
     if wanted.number_for is not None or wanted.blobs or wanted.claim or wanted.release:
         return False
-    return wanted.schedule != "sleep" and not sealing.requests_of(wanted.drafts)
+    return wanted.schedule != "sleep" and sealing.only_items(wanted.drafts)
 
 
 def append_many(wanted: Sequence[Append], *, now: int) -> Script[list[list[AgentTaskItem] | None]]:

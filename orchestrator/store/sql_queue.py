@@ -1,22 +1,22 @@
-"""The queue in SQL: leases, wakes, claims and tokens as transaction scripts (see ``sql``).
+"""The queue in SQL: leases, wakes and claims as transaction scripts (see ``sql``).
 
 A claim that is blocked, and a park, write ``waiting_for``; giving a computer back wakes by it.
 A holder whose claim was blocked and who parks only then is woken all the same: the release
 in between has left ``woken`` on its entry.
 """
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Final, get_args
+from typing import Final
 
 from orchestrator.core.facts import TaskId
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.core.wire import ComputerId
-from orchestrator.ports import Lease, Token, TokenKind, TokenRow
+from orchestrator.ports import Lease, Token
 from orchestrator.store import sealing, sql
 from orchestrator.store.entry import Entry, awakened, from_us, given_back, holds, leased, renewed, seconds_to_us, to_us
-from orchestrator.store.sql import ENTRY_COLUMNS, Append, Head, Script, head_of, know_computer, next_number, set_entry
+from orchestrator.store.script import Script
+from orchestrator.store.sql import ENTRY_COLUMNS, Append, Head, head_of, know_computer, next_number, set_entry
 
 _DUE: Final = f"""SELECT task_id, {ENTRY_COLUMNS} FROM tasks
     WHERE due <= ? AND (holder IS NULL OR lease_until <= ?)
@@ -29,13 +29,6 @@ _CLAIMANT: Final = "SELECT task FROM computers WHERE computer = ?"
 _LOCK_CLAIM: Final = f"{_CLAIMANT} /* FOR UPDATE */"
 _CLAIMED_BY: Final = "SELECT computer FROM computers WHERE task = ? ORDER BY computer /* FOR UPDATE */"
 _SET_CLAIM: Final = "UPDATE computers SET task = ? WHERE computer = ?"
-_TOKEN_KINDS: Final[Mapping[str, TokenKind]] = {kind: kind for kind in get_args(TokenKind)}
-_TOKEN_COLUMNS: Final = "token_hash, kind, name, roles, created_at, revoked"
-_ADD_TOKEN: Final = f"INSERT INTO tokens ({_TOKEN_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
-_FIND_TOKEN: Final = f"SELECT {_TOKEN_COLUMNS} FROM tokens WHERE token_hash = ?"
-_LIST_TOKENS: Final = f"SELECT {_TOKEN_COLUMNS} FROM tokens ORDER BY created_at, token_hash"
-_COUNT_TOKENS: Final = "SELECT COUNT(*) FROM tokens WHERE kind = ? AND name = ? AND revoked = 0"
-_REVOKE_TOKENS: Final = "UPDATE tokens SET revoked = 1 WHERE kind = ? AND name = ?"
 
 
 def lease(holder: str, lease_s: float, *, now: int) -> Script[Lease | None]:
@@ -139,34 +132,6 @@ def void_leases() -> Script[None]:
     yield _VOID_LEASES, ()
 
 
-def add_token(token: TokenRow, *, now: int) -> Script[None]:
-    """The port's ``add_token``; a token without a time of creation was created now."""
-    if (yield _FIND_TOKEN, (token.token_hash,)):
-        raise sealing.token_exists()
-    created_at = now if token.created_at is None else to_us(token.created_at)
-    roles = json.dumps(token.roles)
-    yield _ADD_TOKEN, (token.token_hash, token.kind, token.name, roles, created_at, int(token.revoked))
-
-
-def find_token(token_hash: str) -> Script[TokenRow | None]:
-    """The port's ``find_token``."""
-    rows = yield _FIND_TOKEN, (token_hash,)
-    return _token_row(*rows[0]) if rows else None
-
-
-def revoke_tokens(kind: str, name: str) -> Script[int]:
-    """The port's ``revoke_tokens``; those revoked before are not counted."""
-    rows = yield _COUNT_TOKENS, (kind, name)
-    yield _REVOKE_TOKENS, (kind, name)
-    return int(rows[0][0])
-
-
-def list_tokens() -> Script[list[TokenRow]]:
-    """The port's ``list_tokens``."""
-    rows = yield _LIST_TOKENS, ()
-    return [_token_row(*row) for row in rows]
-
-
 def _held(lease: Lease) -> Script[Head]:
     """The head of a task whose lease this is. Raises LeaseLost."""
     head = yield from head_of(lease.task_id)
@@ -193,14 +158,3 @@ def _wake_waiting(computer: ComputerId, now: int) -> Script[int]:
         parked += entry.holder is None
         yield from set_entry(TaskId(task_id), awakened(entry, now))
     return parked
-
-
-def _token_row(token_hash: str, kind: str, name: str, roles: str, created_at: int, revoked: int) -> TokenRow:
-    return TokenRow(
-        token_hash=token_hash,
-        kind=_TOKEN_KINDS[kind],
-        name=name,
-        roles=tuple(json.loads(roles)),
-        created_at=from_us(created_at),
-        revoked=bool(revoked),
-    )

@@ -15,11 +15,13 @@ from typing import Final
 
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.facts import BlobRef, RequestId, TaskId
+from orchestrator.core.grants import GrantState
 from orchestrator.core.items import AgentTaskItem, Draft
+from orchestrator.core.system_facts import GrantId
 from orchestrator.core.task import AgentTask, TaskStatus
 from orchestrator.core.wire import ComputerId
-from orchestrator.ports import Clock, Lease, Schedule, TaskRow, Token, TokenRow
-from orchestrator.store import sealing, sql, sql_queue
+from orchestrator.ports import SYSTEM_STREAM, Clock, Lease, Schedule, StreamHead, TaskRow, Token, TokenRow
+from orchestrator.store import sealing, sql, sql_grants, sql_queue, sql_system
 from orchestrator.store.file_lock import FileLock
 from orchestrator.store.sqlite_thread import SqliteThread, drive, explained
 
@@ -93,8 +95,14 @@ class SqlitePersistenceManager:
         wanted = sql.Append(task_id, version, drafts, status, schedule, token, number_for, blobs, claim, release)
         return await self._writer.append(wanted)
 
+    async def record(self, drafts: Sequence[Draft], *, stream: str = SYSTEM_STREAM) -> list[AgentTaskItem]:
+        return await self._writer.submit(lambda now: sql_system.record(drafts, stream, now=now))
+
     async def read(self, task_id: TaskId, after_version: int = 0) -> list[AgentTaskItem]:
         return await self._reader.submit(lambda _: sql.read(task_id, after_version))
+
+    async def heads(self) -> list[StreamHead]:
+        return await self._reader.submit(lambda _: sql_system.heads())
 
     async def load(self, task_id: TaskId) -> AgentTask | None:
         return await self._reader.submit(lambda _: sql.load(task_id))
@@ -119,17 +127,23 @@ class SqlitePersistenceManager:
             key=None if lease is None else lease.task_id,
         )
 
-    async def add_token(self, token: TokenRow) -> None:
-        await self._writer.submit(lambda now: sql_queue.add_token(token, now=now))
+    async def add_token(self, token: TokenRow, *, note: Draft | None = None) -> None:
+        await self._writer.submit(lambda now: sql_system.add_token(token, note, now=now))
 
     async def find_token(self, token_hash: str) -> TokenRow | None:
-        return await self._reader.submit(lambda _: sql_queue.find_token(token_hash))
+        return await self._reader.submit(lambda _: sql_system.find_token(token_hash))
 
-    async def revoke_tokens(self, kind: str, name: str) -> int:
-        return await self._writer.submit(lambda _: sql_queue.revoke_tokens(kind, name))
+    async def revoke_tokens(self, kind: str, name: str, *, note: Draft | None = None) -> int:
+        return await self._writer.submit(lambda now: sql_system.revoke_tokens(kind, name, note, now=now))
 
     async def list_tokens(self) -> list[TokenRow]:
-        return await self._reader.submit(lambda _: sql_queue.list_tokens())
+        return await self._reader.submit(lambda _: sql_system.list_tokens())
+
+    async def list_grants(self, *, session_id: str | None = None) -> list[GrantState]:
+        return await self._reader.submit(lambda _: sql_grants.list_grants(session_id))
+
+    async def revoke_grant(self, grant_id: GrantId, *, note: Draft | None = None) -> bool:
+        return await self._writer.submit(lambda now: sql_system.revoke_grant(grant_id, note, now=now))
 
     async def close(self) -> None:
         self._reader.stop()

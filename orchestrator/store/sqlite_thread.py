@@ -25,8 +25,9 @@ from orchestrator.core.items import AgentTaskItem
 from orchestrator.ports import Clock
 from orchestrator.store import sql_queue
 from orchestrator.store.entry import to_us
+from orchestrator.store.script import Script
 from orchestrator.store.sealing import store_closed
-from orchestrator.store.sql import Append, Script
+from orchestrator.store.sql import Append
 from orchestrator.store.sql_append import append_many, is_plain
 
 T = TypeVar("T")

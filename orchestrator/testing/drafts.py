@@ -1,12 +1,15 @@
 """Drafts for tests: a small task whose history is one that may really happen."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from itertools import count
 
 from orchestrator.core import facts
 from orchestrator.core.facts import BlobRef, CallId, Fact, RequestId, TaskId, ToolCall
+from orchestrator.core.grants import Grant
 from orchestrator.core.items import SYSTEM, AgentTaskItem, Draft, ItemId
 from orchestrator.core.policy import Effect, PolicyDecision, RiskLevel
+from orchestrator.core.system_facts import GrantId
 from orchestrator.core.task import TaskStatus
 from orchestrator.core.wire import ComputerId, RunId
 from orchestrator.ports import Clock, Schedule, Store, Token
@@ -77,9 +80,44 @@ class Author:
         )
         return self.draft(fact)
 
-    def started(self, computer: ComputerId = COMPUTER) -> Draft:
-        """The allowed call is about to run."""
-        fact = facts.ToolStarted(call_id=CallId("c1"), run_id=RunId("c1.1"), computer=computer, action_digest="e" * 64)
+    def grant(
+        self, name: str, *, session_id: str = "s1", lasts_s: float | None = None, max_uses: int | None = None
+    ) -> Grant:
+        """A standing approval to write into a directory; ``lasts_s``: seconds from now, None: with its task."""
+        now = self._clock.now()
+        return Grant(
+            grant_id=GrantId(name),
+            scope="task" if lasts_s is None else "session",
+            task_id="t1",
+            session_id=session_id,
+            user_id="alice",
+            granted_by="alice",
+            tool="cc_write",
+            computer=COMPUTER,
+            call_digest="d" * 64,
+            paths=("farm/*",),
+            args={"content": "print()"},
+            created_at=now,
+            expires_at=None if lasts_s is None else now + timedelta(seconds=lasts_s),
+            max_uses=max_uses,
+        )
+
+    def decided(self, *grants: Grant, request_id: str = "r1") -> Draft:
+        """A person approves the proposed call, and gives these standing approvals with it."""
+        decision = facts.Decision(call_id=CallId("c1"), action="approve", action_digest="e" * 64)
+        return self.draft(
+            facts.DecisionRecorded(request_id=RequestId(request_id), decisions=(decision,), grants=grants)
+        )
+
+    def started(self, computer: ComputerId = COMPUTER, *, grant_id: str | None = None) -> Draft:
+        """The allowed call is about to run; ``grant_id``: under this standing approval."""
+        fact = facts.ToolStarted(
+            call_id=CallId("c1"),
+            run_id=RunId("c1.1"),
+            computer=computer,
+            action_digest="e" * 64,
+            grant_id=None if grant_id is None else GrantId(grant_id),
+        )
         return self.draft(fact)
 
     def ended(self) -> Draft:

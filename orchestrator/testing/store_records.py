@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from orchestrator.core.errors import Conflict, LeaseLost, NotFound, OrchestratorError
 from orchestrator.core.facts import RequestId, TaskId
+from orchestrator.core.system_facts import GrantId
 from orchestrator.core.task import TaskStatus
 from orchestrator.ports import Store, TaskRow, TokenRow
 from orchestrator.testing.checks import refused, taken
@@ -153,6 +154,10 @@ async def s23_close(store: Store, clock: ManualClock) -> None:
         store.lease("node-1", 10),
         store.wake(T1),
         store.get_blob("0" * 64),
+        store.record([author.note()]),
+        store.heads(),
+        store.list_grants(),
+        store.revoke_grant(GrantId("g1")),
     ):
         assert (await refused(OrchestratorError, operation)).remedy
 

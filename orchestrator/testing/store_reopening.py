@@ -1,10 +1,12 @@
-"""The contracts of stores that outlive their process: S41 and S42."""
+"""The contracts of stores that outlive their process: S41, S42 and S58."""
 
+from orchestrator.core.errors import GrantVoid, InvalidRequest
 from orchestrator.core.facts import RequestId, TaskId
 from orchestrator.core.items import verify_chain
+from orchestrator.core.system_facts import GrantId, GrantRevoked, NodeStopped
 from orchestrator.core.task import TaskStatus
-from orchestrator.ports import TokenRow
-from orchestrator.testing.checks import OpenStore, taken
+from orchestrator.ports import SYSTEM_STREAM, TokenRow
+from orchestrator.testing.checks import OpenStore, refused, taken
 from orchestrator.testing.clock import ManualClock
 from orchestrator.testing.drafts import COMPUTER, Author, append
 
@@ -53,4 +55,32 @@ async def s42_everything_is_kept(open_store: OpenStore, clock: ManualClock) -> N
     assert await store.get_blob(ref.sha256) == b"large"
     assert await store.list_tokens() == [token]
     assert await store.next_due() == due
+    await store.close()
+
+
+async def s58_streams_and_grants_are_kept(open_store: OpenStore, clock: ManualClock) -> None:
+    """Streams go on where they were, and grants are as used, as revoked and as near their end as before."""
+    author = Author(clock)
+    store = open_store(clock)
+    items = await store.record([author.draft(NodeStopped())])
+    grants = [author.grant("g1", max_uses=2), author.grant("g2"), author.grant("g3", lasts_s=60)]
+    await store.create(T1, [author.submitted(), *author.proposed(), author.decided(*grants)])
+    await append(store, T1, 5, author.started(grant_id="g1"))
+    note = author.draft(GrantRevoked(grant_id=GrantId("g2")))
+    assert await store.revoke_grant(GrantId("g2"), note=note)
+    heads, listed = await store.heads(), await store.list_grants()
+    await store.close()
+    clock.advance(60)
+    store = open_store(clock)
+    assert await store.heads() == heads
+    assert await store.list_grants() == listed
+    items += [item for item in await store.read(TaskId(SYSTEM_STREAM)) if item.item_id == note.item_id]
+    items += await store.record([author.draft(NodeStopped())])
+    assert [item.version for item in items] == [1, 2, 3]
+    assert verify_chain(items) is None
+    await append(store, T1, 6, author.started(grant_id="g1"))
+    for spent in ("g1", "g2", "g3"):
+        await refused(GrantVoid, append(store, T1, 7, author.started(grant_id=spent)))
+    assert not await store.revoke_grant(GrantId("g2"))
+    await refused(InvalidRequest, store.create(TaskId(SYSTEM_STREAM), [author.submitted()]))
     await store.close()

@@ -3,11 +3,13 @@
 import asyncio
 import os
 import sys
+from itertools import count
 from pathlib import Path
 
-from orchestrator.core.errors import OrchestratorError
+from orchestrator.core.errors import GrantVoid, OrchestratorError
 from orchestrator.core.facts import TaskId
-from orchestrator.core.items import AgentTaskItem, verify_chain
+from orchestrator.core.items import AgentTaskItem, ItemId, verify_chain
+from orchestrator.core.system_facts import GrantId, GrantRevoked
 from orchestrator.core.task import TaskStatus
 from orchestrator.ports import Store
 from orchestrator.store import open_store
@@ -29,7 +31,10 @@ async def hold(_store: Store, _round: str) -> None:
 
 
 async def write(store: Store, round_name: str) -> None:
-    """Append to ten tasks as fast as it goes until killed, and tell of each item that was acknowledged."""
+    """Append to ten tasks as fast as it goes until killed, and tell of each item that was acknowledged.
+
+    Three more give standing approvals, use each other's, and revoke every second one of their own.
+    """
     author = Author(CLOCK)
 
     async def work(task_id: TaskId) -> None:
@@ -40,7 +45,29 @@ async def write(store: Store, round_name: str) -> None:
             version = item.version
             say(f"{task_id} {version} {item.hash}")
 
-    await asyncio.gather(*(work(TaskId(f"{round_name}-{number}")) for number in range(10)))
+    newest = ""
+
+    async def approve(task_id: TaskId) -> None:
+        nonlocal newest
+        await store.create(task_id, [author.submitted()])
+        version = 1
+        for number in count():
+            newest = mine = f"{task_id}-{number}"
+            drafts = [author.decided(author.grant(mine, max_uses=2))]
+            while drafts:
+                try:
+                    (item,) = await append(store, task_id, version, *drafts)
+                except GrantVoid:
+                    break
+                version = item.version
+                say(f"{task_id} {version} {item.hash}")
+                drafts = [author.started(grant_id=newest)]
+            if number % 2:
+                note = author.draft(GrantRevoked(grant_id=GrantId(mine)))
+                assert await store.revoke_grant(GrantId(mine), note=note._replace(item_id=ItemId(mine)))
+
+    writers = [work(TaskId(f"{round_name}-{number}")) for number in range(10)]
+    await asyncio.gather(*writers, *(approve(TaskId(f"{round_name}-{number}")) for number in range(10, 13)))
 
 
 async def fill(store: Store, path: str) -> None:

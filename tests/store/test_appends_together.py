@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from orchestrator.core import facts
-from orchestrator.core.errors import Conflict, InvalidRequest, LeaseLost, NotFound
+from orchestrator.core.errors import Conflict, GrantVoid, InvalidRequest, LeaseLost, NotFound
 from orchestrator.core.facts import CallId, TaskId, ToolCall
 from orchestrator.core.items import AgentTaskItem, Draft, verify_chain
 from orchestrator.core.policy import Effect
@@ -211,6 +211,7 @@ def random_load(author: Author, ids: list[TaskId], dice: random.Random) -> list[
     load: list[tuple[TaskId, Wanted]] = []
     before: dict[TaskId, list[Draft]] = {task_id: [] for task_id in ids}
     likely = dict.fromkeys(ids, 1)
+    given: dict[TaskId, int] = dict.fromkeys(ids, 0)
     for _ in range(600):
         task_id = dice.choice(ids)
         drafts = [author.note("x" * dice.randrange(900)) for _ in range(dice.choice((1, 1, 1, 2, 3)))]
@@ -218,7 +219,15 @@ def random_load(author: Author, ids: list[TaskId], dice: random.Random) -> list[
         version = likely[task_id] if fine else dice.randrange(1, 1 + likely[task_id])
         more: dict[str, Any] = {"status": dice.choice(STATUSES), "schedule": dice.choice(SCHEDULES)}
         if fine:
+            if dice.random() < 0.1:
+                given[task_id] += 1
+                drafts.append(author.decided(author.grant(f"{task_id}-{given[task_id]}")))
+            elif given[task_id] and dice.random() < 0.3:
+                drafts.append(author.started(grant_id=f"{task_id}-{dice.randint(1, given[task_id])}"))
             likely[task_id] += len(drafts)
+        elif dice.random() < 0.2:
+            version = likely[task_id]
+            drafts.append(author.started(grant_id="never-given"))
         elif before[task_id] and dice.random() < 0.5:
             drafts[-1] = dice.choice(before[task_id])
         elif dice.random() < 0.5:
@@ -251,14 +260,16 @@ async def test_a_random_load_fares_as_in_memory(tmp_path: Path, seed: int) -> No
         ]
         rows = [(row.task_id, row.status, row.version) for row in await store.list_tasks()]
         items = [await store.read(task_id) for task_id in ids]
+        grants = await store.list_grants()
         queue = [await store.lease("node-9", 5) for _ in range(len(ids) + 1)]
-        told.append([answers, rows, items, queue])
+        told.append([answers, rows, items, queue, grants])
         await store.close()
     for in_memory, in_sqlite in zip(*told, strict=True):
         assert in_sqlite == in_memory
     answers = told[0][0]
     refusals = {answer[0] for answer in answers if isinstance(answer, tuple)}
-    assert refusals == {Conflict, LeaseLost}
+    assert refusals == {Conflict, LeaseLost, GrantVoid}
+    assert sum(one.uses for one in told[0][4]) > 20
     assert sum(isinstance(answer, list) for answer in answers) > 200
 
 

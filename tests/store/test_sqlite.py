@@ -5,6 +5,7 @@ import os
 import sqlite3
 import stat
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
@@ -12,15 +13,19 @@ from pathlib import Path
 import pytest
 
 from orchestrator.core.errors import InvalidRequest, LeaseLost, NewerSchema, OrchestratorError, StoreBusy
-from orchestrator.core.facts import TaskId
-from orchestrator.core.items import verify_chain
+from orchestrator.core.facts import TaskId, ToolStarted
+from orchestrator.core.items import AgentTaskItem, ItemId, verify_chain
+from orchestrator.core.system_facts import GrantRevoked, TokenRevoked
+from orchestrator.core.task import TaskStatus
 from orchestrator.ports import Store
 from orchestrator.store import open_store
+from orchestrator.store.schema import MIGRATIONS
 from orchestrator.testing import ManualClock
 from orchestrator.testing.checks import refused, taken
-from orchestrator.testing.drafts import COMPUTER, Author
+from orchestrator.testing.drafts import COMPUTER, Author, append
 
 ROOT = Path(__file__).resolve().parents[2]
+GOLDEN = sorted((ROOT / "tests" / "golden" / "store").glob("*.sql"))
 T1 = TaskId("t1")
 
 
@@ -91,6 +96,7 @@ async def test_leases_of_the_former_process_are_void(tmp_path: Path) -> None:
 
 
 async def test_kill_9_loses_nothing_acknowledged(tmp_path: Path) -> None:
+    """Nor does it part a grant from its decision, a use from its start or a revocation from its note."""
     path = tmp_path / "store.db"
     acknowledged: dict[tuple[str, int], str] = {}
     for number in range(5):
@@ -110,12 +116,28 @@ async def test_kill_9_loses_nothing_acknowledged(tmp_path: Path) -> None:
 
 async def _assert_kept(store: Store, acknowledged: dict[tuple[str, int], str]) -> None:
     kept: dict[tuple[str, int], str] = {}
-    for row in await store.list_tasks():
-        items = await store.read(row.task_id)
+    everything: list[AgentTaskItem] = []
+    for head in await store.heads():
+        items = await store.read(TaskId(head.stream))
         assert verify_chain(items) is None
-        assert row.version == len(items)
+        assert (head.version, head.hash) == (len(items), items[-1].hash)
         kept.update({(item.task_id, item.version): item.hash for item in items})
+        everything += items
     assert acknowledged.items() <= kept.items()
+    await _assert_grants_match(store, everything)
+
+
+async def _assert_grants_match(store: Store, items: list[AgentTaskItem]) -> None:
+    """Each grant is there with its decision, used once for each start, and revoked with its note."""
+    grants = [grant for item in items if item.fact.kind == "decision_recorded" for grant in item.fact.grants]
+    starts = Counter(item.fact.grant_id for item in items if isinstance(item.fact, ToolStarted))
+    revoked = {item.fact.grant_id for item in items if isinstance(item.fact, GrantRevoked)}
+    listed = await store.list_grants()
+    assert grants, "some were given before the process was killed"
+    assert sorted(one.grant.grant_id for one in listed) == sorted(one.grant_id for one in grants)
+    assert {one.grant.grant_id: one.uses for one in listed if one.uses} == starts
+    assert all(one.grant.max_uses is None or one.uses <= one.grant.max_uses for one in listed)
+    assert {one.grant.grant_id for one in listed if one.revoked} == revoked
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit on the size of files")
@@ -165,6 +187,57 @@ async def test_a_store_of_a_newer_version_is_refused(tmp_path: Path) -> None:
         connection.execute("UPDATE meta SET value = '99'")
     with pytest.raises(NewerSchema, match="schema 99"):
         open_store(f"sqlite:///{path}", clock=ManualClock())
+
+
+@pytest.mark.parametrize("released", GOLDEN, ids=lambda path: path.stem)
+async def test_a_store_of_an_older_version_is_brought_forward(tmp_path: Path, released: Path) -> None:
+    """A file as an older release left it, told as SQL: all is there, goes on, and has the tables of today."""
+    path = tmp_path / "store.db"
+    made_by(released, path)
+    clock = ManualClock()
+    author = Author(clock)
+    async with opened(path, clock) as store:
+        rows = {row.task_id: row for row in await store.list_tasks()}
+        assert {task_id: (row.status, row.version) for task_id, row in rows.items()} == {
+            "t1": (TaskStatus.PAUSED, 5),
+            "t2": (TaskStatus.RUNNING, 5),
+        }
+        for task_id in rows:
+            assert verify_chain(await store.read(task_id)) is None
+        heads = await store.heads()
+        assert [(head.stream, head.version) for head in heads] == [("t1", 5), ("t2", 5)]
+        assert await store.list_grants() == []
+        decided = author.decided(author.grant("g1", max_uses=1))._replace(item_id=ItemId("decided"))
+        await append(store, T1, 5, decided)
+        started = author.started(grant_id="g1")._replace(item_id=ItemId("started"))
+        await append(store, T1, 6, started)
+        note = author.draft(TokenRevoked(holder_kind="person", name="alice", count=0))
+        assert await store.revoke_tokens("person", "alice", note=note) == 1
+    async with opened(path, clock) as store:
+        assert verify_chain(await store.read(T1)) is None
+        assert [head.version for head in await store.heads()] == [1, 7, 5]
+        assert [one.uses for one in await store.list_grants()] == [1]
+    assert tables_of(path) == tables_of(await empty(tmp_path / "new.db"))
+
+
+def made_by(released: Path, path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(released.read_text("utf-8"))
+
+
+async def empty(path: Path) -> Path:
+    """A store that this version made."""
+    async with opened(path):
+        return path
+
+
+def tables_of(path: Path) -> list[tuple[str, ...]]:
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute("SELECT name, sql FROM sqlite_master ORDER BY name").fetchall()
+
+
+def test_every_schema_before_todays_has_a_file_that_a_release_left() -> None:
+    assert {path.stem for path in GOLDEN} >= {f"schema_{number}" for number in range(2, len(MIGRATIONS))}
 
 
 async def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:

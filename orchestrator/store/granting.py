@@ -1,0 +1,71 @@
+"""What every store does with standing approvals: what drafts give and use, and when that is refused."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from orchestrator.core.errors import GrantVoid, InvalidRequest, NotFound
+from orchestrator.core.grants import Grant, GrantState
+from orchestrator.core.items import Draft
+from orchestrator.core.system_facts import GrantId
+
+
+class Standing(NamedTuple):
+    """Whether a grant still stands, as its row says."""
+
+    expires_at: int | None
+    """Microseconds since 1970 in UTC; None: with its task."""
+    max_uses: int | None
+    """None: as often as it matches."""
+    uses: int = 0
+    revoked: int = 0
+
+
+def given_in(drafts: Sequence[Draft]) -> list[Grant]:
+    """The grants that the drafts give."""
+    return [grant for draft in drafts if draft.fact.kind == "decision_recorded" for grant in draft.fact.grants]
+
+
+def used_in(drafts: Sequence[Draft]) -> list[GrantId]:
+    """The grants that the drafts use, each as often as it is used; in order, so that they are locked in one."""
+    starts = [draft.fact for draft in drafts if draft.fact.kind == "tool_started"]
+    return sorted(start.grant_id for start in starts if start.grant_id is not None)
+
+
+def check_usable(grant_id: GrantId, row: Standing, now: int) -> None:
+    """Refuse a use of what no longer stands, as :meth:`GrantState.usable` says it. Raises GrantVoid."""
+    if row.revoked:
+        raise void(grant_id, "was revoked")
+    if row.expires_at is not None and row.expires_at <= now:
+        raise void(grant_id, "is over")
+    if row.max_uses is not None and row.uses >= row.max_uses:
+        raise void(grant_id, "is used up")
+
+
+def void(grant_id: GrantId, what: str) -> GrantVoid:
+    """The refusal of a use, which says what became of the grant."""
+    return GrantVoid(f"The standing approval {grant_id} {what}.", remedy="Ask a person to decide on this call.")
+
+
+def encode_grant(grant: Grant) -> str:
+    """The grant as it is kept."""
+    return grant.model_dump_json()
+
+
+def decode_grant(data: str, uses: int, revoked: int) -> GrantState:
+    """A kept grant and what became of it."""
+    return GrantState(grant=Grant.model_validate_json(data), uses=uses, revoked=bool(revoked))
+
+
+def oldest_first(grants: list[GrantState]) -> list[GrantState]:
+    """In the order in which they were given."""
+    return sorted(grants, key=lambda one: (one.grant.created_at, one.grant.grant_id))
+
+
+def given_before(grant_id: GrantId) -> InvalidRequest:
+    """The refusal of a grant's id that is already taken."""
+    return InvalidRequest(f"Grant {grant_id} was given before.", remedy="Every grant needs a new random id.")
+
+
+def no_grant(grant_id: GrantId) -> NotFound:
+    """The refusal of a grant that was never given."""
+    return NotFound(f"There is no grant {grant_id}.", remedy="Look it up in the list of grants.")

@@ -1,0 +1,112 @@
+"""What belongs to no task, in SQL (see ``sql``): other streams, the heads of all, tokens and revocations.
+
+A stream's row is locked last, after the rows of whatever is noted in it.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Final, get_args
+
+from orchestrator.core.facts import TaskId
+from orchestrator.core.items import GENESIS_HASH, AgentTaskItem, Draft
+from orchestrator.core.system_facts import GrantId
+from orchestrator.ports import SYSTEM_STREAM, StreamHead, TokenKind, TokenRow
+from orchestrator.store import sealing, sql, sql_grants
+from orchestrator.store.entry import from_us, to_us
+from orchestrator.store.script import Script
+
+_STREAM: Final = "SELECT version, head_hash FROM streams WHERE stream = ? /* FOR UPDATE */"
+_KNOW_STREAM: Final = "INSERT INTO streams (stream, version, head_hash) VALUES (?, 0, ?) ON CONFLICT DO NOTHING"
+_SET_STREAM: Final = "UPDATE streams SET version = ?, head_hash = ? WHERE stream = ?"
+_HEADS: Final = """SELECT task_id, version, head_hash FROM tasks
+    UNION ALL SELECT stream, version, head_hash FROM streams"""
+_TOKEN_KINDS: Final[Mapping[str, TokenKind]] = {kind: kind for kind in get_args(TokenKind)}
+_TOKEN_COLUMNS: Final = "token_hash, kind, name, roles, created_at, revoked"
+_ADD_TOKEN: Final = f"INSERT INTO tokens ({_TOKEN_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
+_FIND_TOKEN: Final = f"SELECT {_TOKEN_COLUMNS} FROM tokens WHERE token_hash = ?"
+_LIST_TOKENS: Final = f"SELECT {_TOKEN_COLUMNS} FROM tokens ORDER BY created_at, token_hash"
+_COUNT_TOKENS: Final = "SELECT COUNT(*) FROM tokens WHERE kind = ? AND name = ? AND revoked = 0"
+_REVOKE_TOKENS: Final = "UPDATE tokens SET revoked = 1 WHERE kind = ? AND name = ?"
+
+
+def record(drafts: Sequence[Draft], stream: str, *, now: int) -> Script[list[AgentTaskItem]]:
+    """The port's ``record``."""
+    sealing.check_drafts(drafts)
+    name = TaskId(stream)
+    if (yield from sql.head_of(name)) is not None:
+        raise sealing.a_task(stream)
+    rows = yield _STREAM, (stream,)
+    if not rows:
+        yield _KNOW_STREAM, (stream, GENESIS_HASH)
+        rows = yield _STREAM, (stream,)
+    stored = yield from sql.already_there(name, drafts)
+    if stored is not None:
+        return stored
+    version, head_hash = rows[0]
+    sealed = sealing.seal_drafts(drafts, task_id=name, version=version, head_hash=head_hash)
+    yield from sql.add(name, sealed, drafts, now=now)
+    last, _ = sealed[-1]
+    yield _SET_STREAM, (last.version, last.hash, stream)
+    return [item for item, _ in sealed]
+
+
+def heads() -> Script[list[StreamHead]]:
+    """The port's ``heads``."""
+    rows = yield _HEADS, ()
+    return sealing.by_stream(StreamHead(*row) for row in rows)
+
+
+def add_token(token: TokenRow, note: Draft | None, *, now: int) -> Script[None]:
+    """The port's ``add_token``; a token without a time of creation was created now."""
+    if (yield _FIND_TOKEN, (token.token_hash,)):
+        raise sealing.token_exists()
+    created_at = now if token.created_at is None else to_us(token.created_at)
+    roles = json.dumps(token.roles)
+    yield _ADD_TOKEN, (token.token_hash, token.kind, token.name, roles, created_at, int(token.revoked))
+    yield from _noted(note, now)
+
+
+def find_token(token_hash: str) -> Script[TokenRow | None]:
+    """The port's ``find_token``."""
+    rows = yield _FIND_TOKEN, (token_hash,)
+    return _token_row(*rows[0]) if rows else None
+
+
+def revoke_tokens(kind: str, name: str, note: Draft | None, *, now: int) -> Script[int]:
+    """The port's ``revoke_tokens``; those revoked before are not counted."""
+    rows = yield _COUNT_TOKENS, (kind, name)
+    count = int(rows[0][0])
+    if count:
+        yield _REVOKE_TOKENS, (kind, name)
+        yield from _noted(sealing.counted(note, count), now)
+    return count
+
+
+def list_tokens() -> Script[list[TokenRow]]:
+    """The port's ``list_tokens``."""
+    rows = yield _LIST_TOKENS, ()
+    return [_token_row(*row) for row in rows]
+
+
+def revoke_grant(grant_id: GrantId, note: Draft | None, *, now: int) -> Script[bool]:
+    """The port's ``revoke_grant``."""
+    revoked = yield from sql_grants.revoke(grant_id)
+    if revoked:
+        yield from _noted(note, now)
+    return revoked
+
+
+def _noted(note: Draft | None, now: int) -> Script[None]:
+    if note is not None:
+        yield from record([note], SYSTEM_STREAM, now=now)
+
+
+def _token_row(token_hash: str, kind: str, name: str, roles: str, created_at: int, revoked: int) -> TokenRow:
+    return TokenRow(
+        token_hash=token_hash,
+        kind=_TOKEN_KINDS[kind],
+        name=name,
+        roles=tuple(json.loads(roles)),
+        created_at=from_us(created_at),
+        revoked=bool(revoked),
+    )
