@@ -1,22 +1,35 @@
-"""Text from the world made safe to look at: what would hide or move on a screen is shown as an escape."""
+"""Text from the world made safe to look at: what would hide or move on a screen is shown as an escape.
 
+Letters that look alike (a Cyrillic a, a Greek question mark) are out of reach: they are shown as they are.
+"""
+
+import re
 import unicodedata
 from typing import Final
 
 _KEPT: Final = frozenset("\n\t")
 _HIDDEN_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-_HIDDEN_LETTERS: Final = frozenset("\u115f\u1160\u3164\uffa0\u2800\u034f")
-"""Letters and marks that print as nothing: Hangul fillers, the Braille blank, the grapheme joiner."""
+_HIDDEN_LETTERS: Final = frozenset("\u115f\u1160\u3164\uffa0\u2800\u034f\u17b4\u17b5\U00016fe4\ufffc")
+"""Letters and marks that print as nothing: fillers, the Braille blank, the grapheme joiner, inherent vowels."""
+_VARIATIONS: Final = (("\u180b", "\u180f"), ("\ufe00", "\ufe0f"), ("\U000e0100", "\U000e01ef"))
+_MARKS: Final = frozenset({"Mn", "Me"})
+_MARKS_ON_ONE: Final = 4
+"""Marks on one letter: no script needs more, and more of them cover the lines above and below."""
+_ODD: Final = re.compile(r"[^\n\t -~]+")
+_ATOM: Final = re.compile(r"\\u\{[0-9a-f]{1,6}\}|\[redacted [0-9a-f]{8}\]")
+"""What :func:`cut` does not divide: an escape, and the marker of a secret."""
+_ATOM_CHARS: Final = 19
 
 
 def visible(text: str, *, limit: int | None = None) -> str:
     r"""``text`` with control, bidi and invisible characters as ``\u{…}`` escapes; newline and tab stay.
 
+    Odd blanks, marks without a letter and more than four marks on one are escapes too.
     ``limit``: at most that many characters of it, with the cut said; None: all.
     """
-    cut = text if limit is None or len(text) <= limit else text[:limit]
-    shown = "".join(_shown(char) for char in cut)
-    return shown if cut is text else f"{shown} [… {len(text) - len(cut)} characters more]"
+    kept = text if limit is None or len(text) <= limit else text[:limit]
+    shown = _ODD.sub(_shown, kept)
+    return shown if kept is text else f"{shown} [… {len(text) - len(kept)} characters more]"
 
 
 def one_line(text: str, *, limit: int = 200) -> str:
@@ -29,15 +42,51 @@ def block(text: str) -> str:
     return visible(text).replace("\n", "\n    ")
 
 
-def _shown(char: str) -> str:
-    if char in _KEPT:
-        return char
-    if unicodedata.category(char) in _HIDDEN_CATEGORIES or char in _HIDDEN_LETTERS or _is_variation(char):
-        return f"\\u{{{ord(char):x}}}"
-    if char.isspace() and char != " ":
-        return f"\\u{{{ord(char):x}}}"
-    return char
+def cut(shown: str, max_chars: int) -> tuple[str, bool]:
+    """Head and tail of a text that :func:`visible` made, and whether something was left out between.
+
+    At most ``max_chars`` characters of it stay; a line of its own says how many do not. Escapes and
+    markers of secrets stay whole. A text can forge that line: trust the second value.
+    """
+    if len(shown) <= max_chars:
+        return shown, False
+    head = _edge(shown, max_chars - max_chars // 2, after=False)
+    tail = _edge(shown, len(shown) - max_chars // 2, after=True)
+    while tail < len(shown) and unicodedata.category(shown[tail]) in _MARKS:
+        tail += 1
+    missing = f"[… {tail - head} of {len(shown)} characters are not shown here …]"
+    return f"{shown[:head]}\n{missing}\n{shown[tail:]}", True
 
 
-def _is_variation(char: str) -> bool:
-    return "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef"
+def _edge(shown: str, position: int, *, after: bool) -> int:
+    """The place to cut, moved before or after the escape or marker that it would divide."""
+    for atom in _ATOM.finditer(shown, max(0, position - _ATOM_CHARS), position + _ATOM_CHARS):
+        if atom.start() < position < atom.end():
+            return atom.end() if after else atom.start()
+    return position
+
+
+def _shown(run: re.Match[str]) -> str:
+    """A run of characters that are not plain ASCII."""
+    before = run.string[run.start() - 1 : run.start()]
+    # A mark at the beginning of a line would stand on a sign of ours.
+    marks = 0 if before and before not in _KEPT else _MARKS_ON_ONE
+    pieces = []
+    for char in run.group():
+        is_mark = unicodedata.category(char) in _MARKS
+        marks = marks + 1 if is_mark else 0
+        if _hides(char) or marks > _MARKS_ON_ONE:
+            pieces.append(f"\\u{{{ord(char):x}}}")
+            marks = _MARKS_ON_ONE
+        else:
+            pieces.append(char)
+    return "".join(pieces)
+
+
+def _hides(char: str) -> bool:
+    return (
+        unicodedata.category(char) in _HIDDEN_CATEGORIES
+        or char in _HIDDEN_LETTERS
+        or char.isspace()
+        or any(first <= char <= last for first, last in _VARIATIONS)
+    )

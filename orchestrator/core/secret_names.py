@@ -1,0 +1,309 @@
+"""Secrets that are known by the name they are given to: ``password = "hunter2"``, ``API_KEY=…``, ``"token": "…"``.
+
+Theory. A text is read as Lua reads it (strings, long brackets, words, signs), which fits JSON, INI and
+shell lines well enough. A value is a secret if its name ends in a word such as password or token. What
+stands inside of a string is read again by itself, so that JSON in Lua is found too. Each character is
+looked at a fixed number of times.
+
+What could be code stays visible even behind such a name: what hides from a reviewer must not run.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Final
+
+Span = tuple[int, int]
+
+_SECRET_WORDS: Final = frozenset({
+    "password", "passwords", "passwd", "passphrase", "passcode", "pass", "pwd", "pw", "secret", "secrets",
+    "token", "cookie", "authorization", "credential", "credentials", "privkey", "psk",
+})  # fmt: skip
+_SECRET_ENDS: Final = ("password", "passwd", "passphrase", "authtoken", "accesstoken", "apitoken", "bottoken")
+_KEYS: Final = (
+    "api",
+    "private",
+    "secret",
+    "access",
+    "signing",
+    "encryption",
+    "auth",
+    "shared",
+    "account",
+    "master",
+    "ssh",
+)
+_SECRET_KEYS: Final = tuple(f"{kind}key" for kind in _KEYS)
+_NO_SECRET_TOKENS: Final = frozenset({
+    "next", "current", "cur", "last", "prev", "previous", "peek", "start", "end", "eof", "page", "expected",
+    "lookahead", "lexer", "parser",
+})  # fmt: skip
+"""``next_token`` is a word of a parser or a page of a listing."""
+_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_NAME_CHARS: Final = 80
+"""Of a longer name only the end is looked at: that is where the word stands."""
+
+_MENTIONED: Final = re.compile(r"pass|pwd|pw\b|secret|token|cookie|authorization|credential|key|psk|pin\b", re.I)
+"""Without one of these there is no name to find, which is so in nearly every program."""
+_NAMES: Final = 15
+"""Names on the left of one assignment, less one; nobody writes more."""
+_DEPTH: Final = 4
+"""Strings in strings: JSON in a Lua string in a shell line is three."""
+
+_LEX: Final = re.compile(
+    r"""(?P<quote>(?<!\\)\\{0,7}["'`]) | \[(?P<level>={0,3})\[ | (?P<word>[^\W\d]\w*+(?:[.-]\w++)*)
+      | (?P<sign>==|~=|!=|=>|:=|\?=|\+=|\.\.|[=:,;(){}\n])""",
+    re.X,
+)
+_BARE: Final = re.compile(r"""(?P<gap>[ \t]*+)(?P<value>[^\s"'`,;&|<>()\[\]{}\\]{1,300}+)(?P<after>[ \t]*+\S{0,3})""")
+_BARE_REST: Final = re.compile(r"""[^\s"'`,;&|<>()\[\]{}\\]*+""")
+_SET_LINE: Final = re.compile(r"^[-+ \t]*set[ \t]++(?P<name>[\w.-]++)[ \t]++(?P<value>[^\n]*\S)", re.M)
+_CODE_WORDS: Final = re.compile(r"\b(?:local|function|then|return|end|elseif|def|class|import|const|let|var)\b")
+_SETTERS: Final = frozenset({
+    "set", "setenv", "put", "define", "store", "save", "setHeader", "addHeader", "set_header", "add_header",
+})  # fmt: skip
+_SENDERS: Final = frozenset({"rednet.send", "rednet.broadcast", "rednet.host"})
+_ASSIGNS: Final = frozenset({"=", ":", "=>", ":=", "?=", "+="})
+_COMPARES: Final = frozenset({"==", "~=", "!="})
+
+_RUNS: Final = re.compile(r"""(?<!\w)\w++\s*+(?:[({\["'`]|=(?!=*$))""")
+"""A name with a call, an index or an assignment behind it."""
+_PLAIN: Final = re.compile(
+    r"""\W* | [<{$%].* | x{3,} | \.{3} | your[ _-].* | (?:enter|type|please|wrong|invalid|incorrect)\b.* | .*[:?]\s*
+      | [a-z_]{2,}:[a-z_/]+ | nil | null | none | true | false | undefined | token\W* | (?:bearer|basic|token|digest)\ ?
+      | \S+(?:[ ]\S+){5,}""",
+    re.X | re.I | re.S,
+)
+"""Values that are no secret: signs alone, placeholders, prompts, sentences, names of items (``minecraft:cookie``)."""
+_SCHEME: Final = re.compile(r"(?:bearer|basic|token|digest) ", re.I)
+"""What stands before the secret in a header stays."""
+_COMMON: Final = frozenset({
+    "required", "optional", "string", "number", "text", "unknown", "wrong", "incorrect", "invalid", "changed",
+    "empty", "missing", "hidden", "input", "value", "line", "msg", "message", "args", "self", "false", "true",
+    "str", "int", "bool", "bytes", "float", "object", "any",
+})  # fmt: skip
+_CHAIN: Final = re.compile(r"[^\W\d]\w*(?:[.:][^\W\d]\w*)+")
+_GOES_ON: Final = re.compile(r"[ \t]*(?:\.\.|[+*/%^<>~=(\[{]|and\b|or\b|-(?![\w-]))")
+"""What makes of a word a part of an expression; flags and comments do not."""
+_NAME: Final = re.compile(r"[\w.-]{1,80}")
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether what has this name is a secret: its last word says so, in any spelling."""
+    words = [word.lower() for word in _WORD.findall(name[-_NAME_CHARS:])]
+    if not words or name == "PWD":
+        return False
+    last, both = words[-1], "".join(words[-2:])
+    if last == "token" and len(words) > 1 and words[-2] in _NO_SECRET_TOKENS:
+        return False
+    return last in _SECRET_WORDS or last.endswith(_SECRET_ENDS) or both.endswith(_SECRET_KEYS)
+
+
+def looks_random(value: str) -> bool:
+    """Whether a bare word looks made up for a lock: letters with digits, or signs that no program has there."""
+    mixed = any(char.isdigit() for char in value) and any(char.isalpha() for char in value)
+    return (mixed and len(value) >= 6) or any(char in "@!$" for char in value)
+
+
+def is_number(value: str) -> bool:
+    """Whether a value is a number of at least four digits."""
+    return len(value) >= 4 and value.isdecimal()
+
+
+def may_hide(value: str) -> bool:
+    """Whether a value in a text may be hidden: it is not plain and cannot be code."""
+    return not _PLAIN.fullmatch(value) and not _RUNS.search(value)
+
+
+def named_secrets(text: str) -> Iterator[Span]:
+    """Where in a text values stand that are secret by their name, in no order; they may overlap."""
+    yield from _read(text, 0, _DEPTH)
+
+
+def _read(text: str, base: int, depth: int) -> Iterator[Span]:
+    if not _MENTIONED.search(text):
+        return
+    for line in _SET_LINE.finditer(text):
+        if is_secret_name(line["name"]) and may_hide(line["value"]):
+            yield base + line.start("value"), base + line.end("value")
+    reader = _Reader(text)
+    inside = list(reader.read())
+    yield from ((base + start, base + end) for start, end in reader.found)
+    if depth:
+        for start, end in inside:
+            yield from _read(text[start:end], base + start, depth - 1)
+
+
+@dataclass
+class _Reader:
+    """Reads one text from left to right and notes in ``found`` which values are secret."""
+
+    text: str
+    found: list[Span] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    """The names read last: candidates for what stands left of an assignment."""
+    comma: bool = False
+    """Whether the last sign was a comma."""
+    waiting: list[str] = field(default_factory=list)
+    """The names whose values come now, and which of them is next."""
+    sign: str = ""
+    place: int = 0
+    opened: int = 0
+    """Brackets that are open on this line: inside of them ``a, b = 1`` is no assignment to two."""
+    joined: bool = False
+    """Whether the last sign was ``..``: the value goes on, on the next line too."""
+    read_to: int = 0
+    """What is left of here was taken as a value without quotes."""
+    setter: bool = False
+    sender: bool = False
+    last: Span | None = None
+    """The string read last on this line; with ``compared``: a comparison follows it."""
+    compared: bool = False
+    begun: bool = False
+    """Whether something stands left of here on the line."""
+
+    def __post_init__(self) -> None:
+        self.code = _CODE_WORDS.search(self.text) is not None
+        self.unclosed: set[str] = set()
+
+    def read(self) -> Iterator[Span]:
+        """Reads it all; yields what stands inside of each string."""
+        position = 0
+        while match := _LEX.search(self.text, position):
+            position = match.end()
+            if match["word"]:
+                self._word(match["word"], match.start())
+            elif match["sign"]:
+                self._sign(match["sign"], match.start(), match.end())
+            elif span := self._string(match):
+                position = span[1] + len(match.group())
+                self._value(*span)
+                yield span
+            self.begun = match["sign"] != "\n"
+            self.joined = match["sign"] == ".." or (self.joined and not self.begun)
+            position = max(position, self.read_to)
+
+    def _string(self, match: re.Match[str]) -> Span | None:
+        """What is between the quotes, to the end of the line where they are not closed; None: no string."""
+        start = match.end()
+        if match["quote"]:
+            inside = _inside(match["quote"]).match(self.text, start)
+            return (start, inside.end()) if inside else None
+        closing = f"]{match['level']}]"
+        end = -1 if closing in self.unclosed else self.text.find(closing, start)
+        if end < 0:
+            self.unclosed.add(closing)
+            return None
+        return start, end
+
+    def _word(self, word: str, start: int) -> None:
+        if self.compared and self.last and is_secret_name(word):
+            self._note(word, "==", *self.last)
+        if self.begun and start >= 3 and self.text.startswith(" --", start - 3) and is_secret_name(word):
+            self._flag(start + len(word))
+        many = self.comma and not self.opened
+        self.names = [*self.names[-_NAMES:], word] if many else [word]
+        self.waiting, self.comma, self.compared = [], False, False
+
+    def _value(self, start: int, end: int) -> None:
+        content = self.text[start:end] if end - start <= _NAME_CHARS else ""
+        if self.place < len(self.waiting):
+            self._note(self.waiting[self.place], self.sign, start, end)
+        elif self.setter and self.comma and self.names and is_secret_name(self.names[-1]):
+            self._note(self.names[-1], "=", start, end)
+        elif self.sender and self.comma and self.last and is_secret_name(content):
+            self._note(content, "=", *self.last)
+        self.setter = self.setter or content == "set"
+        self.names = [content] if _NAME.fullmatch(content) else []
+        self.last, self.comma = (start, end), False
+
+    def _sign(self, sign: str, start: int, end: int) -> None:
+        if sign in _ASSIGNS or sign in _COMPARES:
+            self.compared = sign in _COMPARES and not self.names[:-1] and self.last is not None
+            self.waiting = self.names if sign == "=" else self.names[-1:]
+            self.sign, self.place, self.names = sign, 0, []
+            if sign in _ASSIGNS and self.waiting and is_secret_name(self.waiting[0]):
+                self._bare(self.waiting[0], start, end)
+        elif sign == ",":
+            self.comma = True
+            self.place += 1
+        elif sign != ".." and not (sign == "\n" and self.joined):
+            self._bracket(sign)
+
+    def _bracket(self, sign: str) -> None:
+        if sign == "(" and self.names:
+            self.setter = self.names[-1].rpartition(".")[2] in _SETTERS
+            self.sender = self.names[-1] in _SENDERS
+        elif sign in ")\n":
+            self.setter = self.sender = False
+        self.opened = 0 if sign == "\n" else max(0, self.opened + (sign in "({") - (sign in ")}"))
+        self.names, self.waiting, self.comma, self.last = [], [], False, None
+
+    def _note(self, name: str, sign: str, start: int, end: int) -> None:
+        if scheme := _SCHEME.match(self.text, start, end):
+            start = scheme.end()
+        value = self.text[start:end]
+        if _fits(name, sign, value) and may_hide(value):
+            self.found.append((start, end))
+
+    def _bare(self, name: str, start: int, end: int) -> None:
+        """A value without quotes, as in INI files, shells and addresses; a number also in Lua."""
+        match = _BARE.match(self.text, end)
+        if match is None or _GOES_ON.match(match["after"]):
+            return
+        value, close = match["value"], not match["gap"]
+        if is_secret_name(value) or _CHAIN.fullmatch(value) or not may_hide(value):
+            return
+        tight = close and not self.text[start - 1 : start].isspace()
+        if is_number(value):
+            secret = not name.lower().endswith("token")
+        elif looks_random(value):
+            secret = True
+        elif self.sign != ":" and name.isupper():
+            secret = tight and len(value) >= 3
+        else:
+            secret = (tight or not close) and self._is_word_alone(value, match["after"])
+        if secret:
+            self._take(match.start("value"))
+
+    def _is_word_alone(self, value: str, after: str) -> bool:
+        """Whether a word is all that a line of settings gives to a name; in a program it is a variable."""
+        if self.code or not value.isalpha() or len(value) < 4 or value.lower() in _COMMON:
+            return False
+        return (self.sign == ":" or not after.startswith(" ")) and after.lstrip(" \t")[:1] in ("", *",;}#&\"'`")
+
+    def _flag(self, end: int) -> None:
+        """What follows ``--password`` in a command; in Lua that would be a comment."""
+        match = _BARE.match(self.text, end)
+        if match and match["gap"] and looks_random(match["value"]) and may_hide(match["value"]):
+            self._take(match.start("value"))
+
+    def _take(self, start: int) -> None:
+        rest = _BARE_REST.match(self.text, start)
+        self.read_to = rest.end() if rest else start
+        self.found.append((start, self.read_to))
+
+
+def _fits(name: str, sign: str, value: str) -> bool:
+    """Whether a quoted value is a secret under its name, where ``sign`` stands between them."""
+    last = (_WORD.findall(name[-_NAME_CHARS:]) or [""])[-1].lower()
+    if last == "pin":
+        return is_number(value)
+    if not is_secret_name(name) or value.lower() == last:
+        return False
+    if last == "token":
+        # In a parser a token is a word or a sign; only what looks made up is one to compare with.
+        return (len(value) >= 3 and not value.isupper()) if sign in _ASSIGNS else looks_random(value)
+    return True
+
+
+# A group is never possessive here: before 3.11.5 Python's engine then loses its place. Nothing follows these groups,
+# so there is nothing to go back for either.
+@cache
+def _inside(opening: str) -> re.Pattern[str]:
+    """What stands between quotes: a quote with more backslashes than the first does not close, nor a line end."""
+    quote, slashes = opening[-1], len(opening) - 1
+    if not slashes:
+        return re.compile(rf"(?:[^{quote}\\\n]|\\(?:z\s*|[\s\S]))*")
+    return re.compile(rf"(?:[^{quote}\\\n]|\\{{{slashes + 1},}}+{quote}|\\++(?!{quote}))*")

@@ -1,0 +1,86 @@
+"""Secrets that are known by their shape, whatever they are called: keys of well-known services, our own tokens."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from orchestrator.core.secret_names import Span, is_number, looks_random, may_hide
+
+_KEYS: Final = re.compile(
+    r"""(?<![A-Za-z0-9])(?:
+        cc[a-z]_[\w-]{43,}+                                 # ours: people, computers
+      | (?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}(?![A-Za-z0-9])  # AWS
+      | gh[opsur]_[A-Za-z0-9]{36,}+ | github_pat_\w{22,}+
+      | gl(?:pat|dt|rt|cbt|ptt|ft|imt|agent|soat)-[\w-]{20,}+
+      | xox[abeoprs]-[\w-]{10,}+ | xapp-[\w-]{10,}+         # Slack
+      | sk-(?:ant|proj|svcacct|admin|or)-[\w-]{16,}+        # Anthropic, OpenAI, OpenRouter
+      | sk-[A-Za-z0-9]{20,}+                                # OpenAI, before 2024
+      | gsk_[A-Za-z0-9]{20,}+ | xai-[A-Za-z0-9]{20,}+ | hf_[A-Za-z0-9]{30,}+
+      | AIza[\w-]{35,}+ | ya29\.[\w-]{20,}+ | GOCSPX-[\w-]{20,}+
+      | [rs]k_(?:live|test)_[A-Za-z0-9]{16,}+ | whsec_[A-Za-z0-9]{16,}+
+      | npm_[A-Za-z0-9]{36,}+ | pypi-[\w-]{50,}+ | SG\.[\w-]{16,64}\.[\w-]{16,}+ | dop_v1_[a-f0-9]{64}
+      | (?<!\w)(?<![\w-]-)eyJ[\w-]{10,}+\.[\w-]{10,}+\.[\w-]*+                # JWT
+      | [MNO][\w-]{23,27}\.[\w-]{6}\.[\w-]{27,}+            # Discord bots
+      | [0-9]{8,10}:AA[\w-]{33,}+                           # Telegram bots
+      | AGE-SECRET-KEY-1[A-Z0-9]{50,}+
+    )""",
+    re.X | re.A,
+)
+
+_PLACES: Final = (
+    # The address stays, so that a reviewer sees who would be told.
+    re.compile(r"discord(?:app)?\.com/api/(?:v[0-9]{1,2}/)?webhooks/[0-9]{5,20}/(?P<secret>[\w-]{8,}+)", re.I),
+    re.compile(r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[\w/-]{8,}+)", re.I),
+    re.compile(r"://[^\s/:@\"'`<>()\[\]{}]*+:(?P<secret>[^\s/@\"'`<>()\[\]{}]++)@"),
+    re.compile(r"\bbearer[ \t]++(?P<secret>[\w.~+/-]{16,}+=*+)", re.I),
+    re.compile(
+        r"""authorization\\{0,7}["']?\]?[ \t]*+[:=][ \t]*+\\{0,7}["']?"""
+        r"""(?:bearer|basic|token|digest)[ \t]++(?P<secret>[\w.~+/-]{3,}+=*+)""",
+        re.I,
+    ),
+    re.compile(r"/install[ \t]++(?P<secret>[0-9A-Z]{4}-?[0-9A-Z]{4})(?![\w-])", re.I),
+    re.compile(
+        r"""\bpair(?:ing)?(?:[ _-]code)?\\{0,7}["']?[ \t]*+(?:[:=]|is|code)?[ \t]*+\\{0,7}["']?"""
+        r"""(?P<secret>(?-i:[0-9A-HJKMNP-TV-Z]{4}-[0-9A-HJKMNP-TV-Z]{4}))(?![\w-])""",
+        re.I,
+    ),
+    re.compile(
+        r"""\bread[ \t]*+\([ \t]*+["'][^"'\n]["'][^)\n"']{0,40}\)[ \t]*+[=~]=[ \t]*+["'](?P<secret>[^"'\n]++)"""
+    ),
+    re.compile(
+        r"""-----BEGIN[ ](?:[A-Z0-9]{1,20}[ ]){0,4}PRIVATE[ ]KEY(?:[ ]BLOCK)?-----(?P<secret>
+            (?:[A-Za-z0-9+/=]|\\{1,7}[rn])+
+          | (?:\r?\n[-+]?[ \t]{0,40}+(?:
+                (?=\r?\n)
+              | Proc-Type:[ ]4,ENCRYPTED | DEK-Info:[ ][\w,-]+ | [A-Za-z0-9+/]{16,}+={0,2}(?=[ \t]{0,9}(?:\r?\n|\Z))
+              | (?=[a-z/+]*[A-Z0-9=])[A-Za-z0-9+/]{1,15}={0,2}(?=\r?\n[-+]?[ \t]{0,40}-----END)
+            ))+
+        )""",
+        re.X,
+    ),
+)
+"""Where a secret stands by what is around it."""
+
+_SAID: Final = re.compile(
+    r"""\b(?:password|passcode|passphrase|pin|token|api[ _-]?key|secret)[ \t]++(?:is|to|was)[ \t]++"""
+    r"""(?P<quote>["'`]?)(?P<secret>[^\s"'`,;()\[\]{}]++)""",
+    re.I,
+)
+"""As people write it: the password is hunter2."""
+_CODE: Final = re.compile(r"[0-9A-HJKMNP-TV-Z]{4}-[0-9A-HJKMNP-TV-Z]{4}")
+
+
+def shaped_secrets(text: str) -> Iterator[Span]:
+    """Where in a text secrets of a known shape stand, in no order; they may overlap."""
+    yield from (match.span() for match in _KEYS.finditer(text))
+    for pattern in _PLACES:
+        yield from (match.span("secret") for match in pattern.finditer(text) if may_hide(match["secret"]))
+    for match in _SAID.finditer(text):
+        value = match["secret"].rstrip(".!?:")
+        if may_hide(value) and (match["quote"] or looks_random(value) or is_number(value)):
+            yield match.start("secret"), match.start("secret") + len(value)
+
+
+def is_pairing_code(text: str) -> bool:
+    """Whether a text is nothing but a pairing code as it is printed."""
+    return _CODE.fullmatch(text) is not None

@@ -1,0 +1,407 @@
+"""Secrets leave what people are shown and come back into what they send; programs stay as they are."""
+
+import json
+import string
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import JsonValue
+
+from orchestrator.core.errors import InvalidRequest
+from orchestrator.core.redact import MARKER, redact, redact_text, restore
+
+SALT = "salt of this request"
+TAIL = "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8S9t0U1v2"
+
+NAMED = r"""
+local password = «hunter2»
+local password = "«hunter2»"
+local password = [[«hunter2»]]
+local password = [=[«hunter2»]=]
+local user, pass = "bob", "«hunter2»"
+local door = { user = "bob", pass = '«hunter2»' }
+{ password = "«hunter2»" },
+["password"] = "«hunter2»",
+config.door_password = "«hunter2»"
+config["apiKey"] = "«hunter2»"
+local password = «1234»
+local password = «123456» -- of the door
+local pin = "«1234»"
+password = "«hun»" .. "«ter2»"
+token: '«abc»'
+"token": "«abc»",
+'{"password":"«hunter2»"}'
+local body = "{\"password\": \"«hunter2»\"}"
+if password == "«hunter2»" then
+if input ~= "x" and password ~= "«hunter2»" then
+if "«hunter2»" == config.password then
+if token == "«abc123def»" then
+if read("*") == "«hunter2»" then
+if read("*", nil, nil) ~= '«hunter2»' then
+settings.set("x.token", "«abc»")
+shell.run("set", "door.password", "«hunter2»")
+shell.run("set door.password «hunter2»")
+set door.password «hunter2»
+os.setenv("API_KEY", "«abc»")
+rednet.send(5, { password = "«hunter2»" })
+rednet.send(5, "«hunter2»", "door_password")
+rednet.broadcast("«hunter2»", "password")
+modem.transmit(1, 1, "password:«hunter2»")
+API_KEY=«abcdef»
+export AWS_SECRET_ACCESS_KEY=«wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY»
+password=«letmein»
+password: «letmein»
+password = «hunter2»
+DB_PASSWD: «s3cretly»
+http.get("https://x.org/?token=«abc123»&page=1")
+http.post(url, "user=bob&password=«letmein»")
+deploy --password «hunter2» --now
+deploy --password=«hunter2» --now
+the door password is «1234», remember
+change the password to "«swordfish»".
+""".strip().splitlines()
+
+SHAPED = [
+    f"«ccp_{TAIL[:43]}»",
+    f"-- «ccc_{TAIL[:43]}»",
+    f'local t = "«cca_{TAIL[:43]}»"',
+    "wget run http://127.0.0.1:8765/install «ABCD-1234»",
+    "the pairing code «ABCD-1234», for 15 minutes",
+    "Authorization: Bearer «abc»",
+    "curl -H 'authorization: basic «Ym9iOng=»'",
+    '["Authorization"] = "Bearer «abc.def»",',
+    f"Bearer «{TAIL}»",
+    "https://bob:«hunter2»@example.org/x",
+    "«AKIAIOSFODNN7EXAMPLE»",
+    f"«ghp_{TAIL[:36]}»",
+    f"«github_pat_{TAIL[:30]}»",
+    f"«glpat-{TAIL[:20]}»",
+    "«xoxb-1234567890-abcdef»",
+    f"«sk-ant-api03-{TAIL}»",
+    f"«sk-proj-{TAIL}»",
+    f"«sk-{TAIL}»",
+    f"«AIza{TAIL[:35]}»",
+    "«eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl»",
+    "https://discord.com/api/webhooks/123456789012345678/«abcDEF_ghi-jkl»",
+    "https://hooks.slack.com/services/«T000/B000/XXXXyyyy»",
+    f"-----BEGIN RSA PRIVATE KEY-----«\n{TAIL}\n{TAIL}\nAb=»\n-----END RSA PRIVATE KEY-----",
+    f"-----BEGIN PRIVATE KEY-----«\n{TAIL}\n{TAIL}»",
+    f'"-----BEGIN PRIVATE KEY-----«\\n{TAIL}\\n{TAIL}\\n»-----END PRIVATE KEY-----"',
+]
+
+ORDINARY = r"""
+turtle.forward()
+while turtle.detect() do turtle.dig() end
+local tokens = {}
+function token()
+local function password() return read("*") end
+if password == input then
+password = read("*")
+local password = read("*")
+local pass = read("*") if pass == password then rs.setOutput("left", true) end
+local token = tokens[i]
+local token = next_token()
+local token = self.lexer.current
+local next_token = "identifier"
+if token == "end" then break end
+if token.type == "string" then
+if next_token ~= "(" then error("expected (") end
+token = nil
+token = token or "x"
+password = password2
+password = config.password
+local ok = check(password, "left")
+local secret = sha256(seed .. os.time())
+local secret = os.epoch("utc")
+local key = keys.enter
+local key = "left"
+local tokenCount = "many"
+local password_hash = "5e884898da28047151d0e56f8dc6292773603d0d6aabbd62a11ef721d1542d8"
+local sum = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+local sprite = "iVBORw0KGgoAAAANSUhEUgAAAAUAAAAFCAYAAACNbybl8/w38GIAXDIBKE0DHxgljNBAAO9TXL0Y4OHwAABJRU5ErkJg=="
+local image = paintutils.parseImage("0123456789abcdef")
+write("Password: ")
+write("Password: ") local pw = read("*")
+print("Enter password: ", "now")
+print("Wrong password: try again")
+term.write("Token: " .. token)
+local prompt = { password = "Enter your password" }
+local cookie = "minecraft:cookie"
+turtle.select(1) -- the cookie: "none" left
+local headers = { Authorization = "Bearer " .. self.token }
+headers["Authorization"] = "token " .. settings.get("gist.id")
+settings.get("door.password")
+settings.set("door.open", "yes")
+settings.define("door.password", { description = "What opens it", type = "string" })
+rednet.send(id, "open", "door")
+rednet.broadcast("hello", "chat")
+modem.transmit(15, 43, "Hello, world!")
+local x = password:sub(1, 3)
+for token in line:gmatch("%S+") do tokens[#tokens + 1] = token end
+local password = ""
+local password = "<your password>"
+local password = "${PASSWORD}"
+local url = "https://example.org:8080/a@b"
+local ws = http.websocket("ws://localhost:4000")
+local sk = "task-list-with-a-very-long-name-of-it"
+return { token = token, secret = secret, pass = pass }
+-- password is checked by the server
+--password check
+local a, b = token, "x"
+f(x.token, mode = "sleep")
+async def authenticate(self, authorization: str | None) -> Identity:
+-----BEGIN PUBLIC KEY-----
+peripheral.call("left", "getItemDetail", 1)
+file.write('password = "' .. x .. '"')
+PWD="home"
+secret: a note, and more text
+pin = "left"
+local pass, n = next(t), "x"
+user 1234-5678 called
+""".strip().splitlines()
+
+
+def without_signs(line: str) -> str:
+    """A line of the tables above as it stands in a program."""
+    return line.replace("«", "").replace("»", "")
+
+
+def as_marked(line: str) -> str:
+    """A line of the tables above with a marker where the signs are."""
+    pieces = line.replace("»", "«").split("«")
+    return "".join(("[redacted]" if index % 2 else piece) for index, piece in enumerate(pieces))
+
+
+def shown(text: str) -> str:
+    """A redacted text, markers without their number."""
+    return MARKER.sub("[redacted]", redact_text(text, salt=SALT))
+
+
+@pytest.mark.parametrize("line", NAMED + SHAPED)
+@pytest.mark.parametrize("before", ["", "+", "-", " ", "+    ", "x = 1\n"], ids=repr)
+def test_v4_a_secret_in_a_text_is_a_marker(line: str, before: str) -> None:
+    """By its name or its shape, on lines of a diff too, and it alone."""
+    assert shown(before + without_signs(line)) == before + as_marked(line)
+
+
+@pytest.mark.parametrize("line", ORDINARY)
+@pytest.mark.parametrize("before", ["", "+", "- ", "    "], ids=repr)
+def test_v4_an_ordinary_line_stays(line: str, before: str) -> None:
+    """Programs that speak of tokens and passwords and hold none are shown as they are."""
+    assert redact_text(before + line, salt=SALT) == before + line
+
+
+def test_v4_an_ordinary_program_stays() -> None:
+    """All those lines in one text."""
+    text = "\n".join(ORDINARY)
+    assert redact_text(text, salt=SALT) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'x = [[ password = "]] fs.delete("/") --"',
+        'x = [[ " ]] x="password = " os.reboot() y=" "',
+        'x = [[ " ]] x="password = " evil=1 y=" "',
+        'password = "]] f{} --"',
+        "-----BEGIN PRIVATE KEY-----\nos.execute(x)\n-----END PRIVATE KEY-----",
+        'password = "abc\\\npassword = " print(1) y="',
+        "set door.password f(x)",
+        f'password = "ghp_{TAIL[:36]}(1)"',
+    ],
+)
+def test_v1_what_could_be_code_stays_visible(text: str) -> None:
+    """Behind a name, in what only looks like a string or a key: what hides from a reviewer must not run."""
+    seen = MARKER.sub("", redact_text(text, salt=SALT))
+    for sign in "(){}=":
+        assert seen.count(sign) == text.count(sign)
+
+
+def test_v4_secrets_go_at_every_depth() -> None:
+    """Lists, objects, keys; by the name of the key for whatever text is below it; other values stay."""
+    value: JsonValue = {
+        "args": [{"content": 'local password = "hunter2"'}, ["--password", "hunter2", "door.token", "abc", "x"]],
+        "Api-Key": "abc",
+        "password": ["a", {"b": "c"}, 12, None, True, ""],
+        "header": {"name": "Authorization", "value": "x"},
+        "pair": {"key": "color", "value": "red"},
+        "code": "ABCD-1234",
+        "other": {"code": "E101"},
+        f"ghp_{TAIL[:36]}": 1.5,
+        "tokens": 12,
+    }
+    marked = json.loads(MARKER.sub("#", json.dumps(redact(value, salt=SALT))))
+    assert marked == {
+        "args": [{"content": 'local password = "#"'}, ["--password", "#", "door.token", "#", "x"]],
+        "Api-Key": "#",
+        "password": ["#", {"b": "#"}, 12, None, True, ""],
+        "header": {"name": "Authorization", "value": "#"},
+        "pair": {"key": "color", "value": "red"},
+        "code": "#",
+        "other": {"code": "E101"},
+        "#": 1.5,
+        "tokens": 12,
+    }
+
+
+def test_v4_the_marker_says_what_equals_what_and_no_more() -> None:
+    """The same secret has the same marker under one salt and another under another salt."""
+    one = redact_text('password = "hunter2" token = "hunter2" secret = "hunter3"', salt="a")
+    first, second, third = MARKER.findall(one)
+    assert first == second != third
+    assert MARKER.findall(redact_text('password = "hunter2"', salt="b")) != [first]
+
+
+def test_v4_two_secrets_under_one_marker_lose_no_entry() -> None:
+    """A key that looks like another's marker keeps its value."""
+    key = f"ghp_{TAIL[:36]}"
+    forged = redact_text(key, salt=SALT)
+    value: JsonValue = {forged: 1, key: 2}
+    view = redact(value, salt=SALT)
+    assert view == {forged: 1, forged + "*": 2}
+    with pytest.raises(InvalidRequest, match="could mean two things"):
+        restore(view, value, salt=SALT)
+
+
+def test_a8_an_edit_keeps_the_secrets() -> None:
+    """A reviewer changes a redacted view; what runs holds the secrets, wherever their markers stand now."""
+    original: JsonValue = {"content": 'password = "hunter2"\nprint("hi")', "path": "/door.lua", "n": [1, None]}
+    view = redact(original, salt=SALT)
+    assert isinstance(view, dict)
+    assert isinstance(view["content"], str)
+    edited: JsonValue = {**view, "content": "-- mine\n" + view["content"].replace("hi", "ho")}
+    assert restore(edited, original, salt=SALT) == {
+        "content": '-- mine\npassword = "hunter2"\nprint("ho")',
+        "path": "/door.lua",
+        "n": [1, None],
+    }
+
+
+def test_a8_an_edit_may_give_a_new_secret() -> None:
+    """What a person writes in a marker's place is what runs."""
+    assert restore('password = "new"', 'password = "hunter2"', salt=SALT) == 'password = "new"'
+
+
+@pytest.mark.parametrize("edited", ["[redacted 00000000]", ["x [redacted 00000000]"], {"[redacted 00000000]": 1}])
+def test_a8_a_marker_of_no_secret_is_refused(edited: JsonValue) -> None:
+    """It would otherwise run as it stands."""
+    with pytest.raises(InvalidRequest, match="is of no secret"):
+        restore(edited, 'password = "hunter2"', salt=SALT)
+
+
+@pytest.mark.parametrize("edited", ["[redacted 1a2b3c4]", "[redacted]", "[redacted 1A2B3C4D]", "[redacted"])
+def test_a8_a_damaged_marker_is_refused(edited: str) -> None:
+    """Unless the original itself had such words."""
+    with pytest.raises(InvalidRequest, match="is damaged"):
+        restore(edited, {"a": ['password = "hunter2"']}, salt=SALT)
+    assert restore(edited, {"a": [f"-- {edited}", 1]}, salt=SALT) == edited
+
+
+def test_a8_a_view_of_another_salt_is_refused() -> None:
+    """Markers hold for one request."""
+    original = 'password = "hunter2"'
+    with pytest.raises(InvalidRequest, match="is of no secret"):
+        restore(redact(original, salt="other"), original, salt=SALT)
+
+
+LINES = [without_signs(line) for line in NAMED + SHAPED] + ORDINARY
+FRAGMENTS = [*LINES, "password", "token", " = ", ":", '"', "'", "\\", "[[", "]]", "(", ")", ",", "..", "\n", " ", "==",
+             "[redacted 1a2b3c4d]", "[redacted", "--", "set ", "://a:", "@", "\U00020000", "\ud800", "Bearer ",
+             "-----BEGIN PRIVATE KEY-----", "x", "1", f"ghp_{TAIL[:36]}", "eyJ"]  # fmt: skip
+TEXTS = st.lists(st.sampled_from(FRAGMENTS), max_size=12).map("".join) | st.text(st.characters(), max_size=60)
+KEYS = TEXTS | st.sampled_from(["password", "name", "value", "key", "code", "args", "token"])
+VALUES = st.recursive(
+    TEXTS | st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=4),
+    max_leaves=8,
+)
+
+
+@given(VALUES)
+def test_v4_to_redact_again_changes_nothing(value: JsonValue) -> None:
+    """What is redacted has no secret left to find, and a marker is none."""
+    once = redact(value, salt=SALT)
+    assert redact(once, salt=SALT) == once
+
+
+@given(VALUES)
+def test_a8_a_view_that_nobody_changed_is_the_original(value: JsonValue) -> None:
+    """Every secret comes back to its place, byte for byte."""
+    assert restore(redact(value, salt=SALT), value, salt=SALT) == value
+
+
+@given(VALUES)
+def test_v4_only_texts_change(value: JsonValue) -> None:
+    """The shape of a value and all that is no text stay."""
+
+    def shape(part: JsonValue) -> object:
+        if isinstance(part, list):
+            return [shape(item) for item in part]
+        if isinstance(part, dict):
+            return [shape(item) for item in part.values()]
+        return "text" if isinstance(part, str) else (type(part), part)
+
+    assert shape(redact(value, salt=SALT)) == shape(value)
+
+
+@given(st.text(string.ascii_letters + string.digits + "-_!?@/+", min_size=4, max_size=40).filter(str.isalnum))
+def test_v4_a_password_of_any_letters_goes(secret: str) -> None:
+    """Whatever its letters are."""
+    text = json.dumps({"user": "bob", "database_password": "q" + secret})
+    assert "q" + secret not in redact_text(text, salt=SALT)
+
+
+def test_v4_strings_are_read_four_deep() -> None:
+    """A bound, so that quotes in quotes in quotes cost no more than their length; keys of services have none."""
+    four, five = (
+        "[=[ [[ 'x \"password = `hunter2`\" ' ]] ]=]",
+        "[===[ [==[ [=[ [[ x \"password = 'hunter2'\" ]] ]=] ]==] ]===]",
+    )
+    assert "hunter2" not in redact_text(four, salt=SALT)
+    assert "hunter2" in redact_text(five, salt=SALT)
+    assert "AKIA" not in redact_text(five.replace("hunter2", "AKIAIOSFODNN7EXAMPLE"), salt=SALT)
+
+
+def test_v4_two_hundred_levels_are_no_fault() -> None:
+    """As deep as a value from the wire can be."""
+    value: JsonValue = 'password = "hunter2"'
+    for _ in range(100):
+        value = [{"a": value}]
+    assert "hunter2" not in json.dumps(redact(value, salt=SALT))
+    assert restore(redact(value, salt=SALT), value, salt=SALT) == value
+
+
+MEGABYTE = 1_000_000
+NASTY = [
+    "a", "password=", "password=[[", '\\"password\\":', "eyJaaaaaaaaaa.", "-----BEGIN PRIVATE KEY-----\n", "[=[",
+    "password,", "\nset a.token x", "\\",
+]  # fmt: skip
+NASTIER = [
+    'password="', "password = '", "eyJ-", "://a:", "://", "Bearer ", "authorization:", "-----BEGIN PRIVATE KEY-----",
+    "pair ", "password is ", " --password ", "M-", "[redacted 12345678]", "token=a==", " ", "(\n\t", '"password"',
+    "password:", 'password=="', ":?", "a=", "a ", "sk-", "-", "\u0301", "password..\n", "1.", "{", "'", '"', "`", "x.",
+    "\r\n", "=", "ghp_", "-----BEGIN ", "eyJ--", "[redacted ",
+]  # fmt: skip
+
+
+def check_linear(text: str) -> None:
+    """Linear takes 1 to 3 s for a megabyte of this on a slow machine, quadratic takes minutes."""
+    began = time.process_time()
+    redact_text(text, salt=SALT)
+    assert time.process_time() - began < 20
+
+
+@pytest.mark.parametrize("nasty", NASTY, ids=repr)
+def test_v4_hostile_text_costs_linear_time(nasty: str) -> None:
+    """A megabyte of what begins a secret again and again."""
+    check_linear((nasty * (MEGABYTE // len(nasty)))[: MEGABYTE - 9] + " password")
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("nasty", NASTY + NASTIER, ids=repr)
+@pytest.mark.parametrize("begin", ["", 'password="', "token = "], ids=repr)
+def test_v4_hostile_text_behind_a_name_costs_linear_time(begin: str, nasty: str) -> None:
+    """The same as a value, and more of it."""
+    check_linear((begin + nasty * (MEGABYTE // len(nasty)))[: MEGABYTE - 9] + " password")
