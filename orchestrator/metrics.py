@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, Literal, TypeVar
 
@@ -18,6 +18,7 @@ _REMEMBERED: Final = 10_000
 """Calls and requests that were begun and have not ended; the oldest make room."""
 _CALL_BUCKETS_S: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 """From one tick of the game to the longest run that is usual."""
+_PEOPLE_BUCKETS_S: Final = (1, 5, 15, 60, 300, 900, 3600, 14_400, 86_400)
 _MODEL_BUCKETS_S: Final = (0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320)
 
 
@@ -30,11 +31,15 @@ class Snapshot:
     tasks: Mapping[str, int]
     """Tasks that have not ended, by status."""
     requests_open: int
+    oldest_request_s: float = 0.0
+    """How long the oldest of them has waited; 0: none waits."""
 
 
 @dataclass(frozen=True)
 class _Call:
     tool: str
+    rules: tuple[str, ...] = ()
+    """The rules by which it was judged."""
     started: datetime | None = None
 
 
@@ -54,9 +59,20 @@ FIGURES: Final = (
     Figure("computers_known", "gauge", "Computers that have a token."),
     Figure("tasks", "gauge", "Tasks that have not ended, by status; Queued ones wait for a worker.", ("status",)),
     Figure("requests_open", "gauge", "Requests that wait for a person's decision."),
+    Figure("oldest_request_seconds", "gauge", "Seconds that the oldest of them has waited; 0: none waits."),
     Figure("items_appended", "counter", "Items that this node appended to journals, by kind.", ("kind",)),
     Figure("tasks_ended", "counter", "Tasks that ended, by status.", ("status",)),
+    Figure("verdicts", "counter", "The policy's first verdicts on calls, by tool and effect.", ("tool", "effect")),
+    Figure("requests_raised", "counter", "Requests that were put to people, by reason.", ("reason",)),
+    Figure("requests_ended", "counter", "Requests that ended without a decision: expired, stale and so on.", ("end",)),
     Figure("decisions", "counter", "Decisions of people on single calls, by action.", ("action",)),
+    Figure(
+        "judged_calls",
+        "counter",
+        "The same by tool and by each rule that asked for a person; approvals of all are the approval rate.",
+        ("tool", "rule", "action"),
+    ),
+    Figure("decision_seconds", "histogram", "Seconds from a request to its decision.", buckets=_PEOPLE_BUCKETS_S),
     Figure("calls", "counter", "Calls of tools that ended, by tool and outcome.", ("tool", "outcome")),
     Figure("call_seconds", "histogram", "Seconds from a call's start to its outcome.", buckets=_CALL_BUCKETS_S),
     Figure("model_replies", "counter", "Replies of the model, by how they ended.", ("done_reason",)),
@@ -73,6 +89,7 @@ class Metrics:
         self._registry = CollectorRegistry()
         self._calls: OrderedDict[str, _Call] = OrderedDict()
         self._asked: OrderedDict[str, datetime] = OrderedDict()
+        self._raised: OrderedDict[str, datetime] = OrderedDict()
         self._counters: dict[str, Counter] = {}
         self._gauges: dict[str, Gauge] = {}
         self._histograms: dict[str, Histogram] = {}
@@ -97,18 +114,19 @@ class Metrics:
         self._gauges["computers_online"].set(now.computers_online)
         self._gauges["computers_known"].set(now.computers_known)
         self._gauges["requests_open"].set(now.requests_open)
+        self._gauges["oldest_request_seconds"].set(now.oldest_request_s)
         for status, count in now.tasks.items():
             self._gauges["tasks"].labels(status).set(count)
         return generate_latest(self._registry)
 
     def _count(self, item: AgentTaskItem) -> None:
         match item.fact:
-            case facts.CallsProposed(calls=calls):
-                for call in calls:
-                    _remember(self._calls, call.call_id, _Call(call.tool))
+            case facts.CallsProposed(calls=calls, evaluations=verdicts):
+                for call, verdict in zip(calls, verdicts, strict=True):
+                    _remember(self._calls, call.call_id, _Call(call.tool, verdict.matched_rules))
+                    self._counters["verdicts"].labels(call.tool, verdict.effect.value).inc()
             case facts.ToolStarted(call_id=call_id):
-                known = self._calls.get(call_id, _Call("unknown"))
-                _remember(self._calls, call_id, _Call(known.tool, item.at))
+                _remember(self._calls, call_id, replace(self._known(call_id), started=item.at))
             case facts.ToolFinished(call_id=call_id, ok=ok):
                 self._call_ended(call_id, "ok" if ok else "failed", item.at)
             case facts.ToolSettled(call_id=call_id, state=state, ok=ok):
@@ -118,19 +136,36 @@ class Metrics:
                 _remember(self._asked, item.task_id, item.at)
             case facts.ModelReplied(done_reason=done_reason, usage=usage):
                 self._replied(item, done_reason, usage)
-            case facts.DecisionRecorded(decisions=decisions):
-                for decision in decisions:
-                    self._counters["decisions"].labels(decision.action).inc()
+            case facts.ReviewRequested(request_id=request_id, reason=reason):
+                _remember(self._raised, request_id, item.at)
+                self._counters["requests_raised"].labels(reason).inc()
+            case facts.RequestEnded(end=end):
+                self._counters["requests_ended"].labels(end).inc()
+            case facts.DecisionRecorded():
+                self._decided(item.fact, item.at)
             case facts.TaskEnded(status=status):
                 self._counters["tasks_ended"].labels(status).inc()
 
+    def _known(self, call_id: str) -> _Call:
+        return self._calls.get(call_id, _Call("unknown"))
+
+    def _decided(self, fact: facts.DecisionRecorded, at: datetime) -> None:
+        for decision in fact.decisions:
+            self._counters["decisions"].labels(decision.action).inc()
+            call = self._known(decision.call_id)
+            for rule in call.rules or ("none",):
+                self._counters["judged_calls"].labels(call.tool, rule, decision.action).inc()
+        raised = self._raised.get(fact.request_id)
+        if raised is not None:
+            self._histograms["decision_seconds"].observe(max(0.0, (at - raised).total_seconds()))
+
     def _call_ended(self, call_id: str, outcome: str, at: datetime) -> None:
         # Kept when it has ended: a call that turned out void may run again under the same call id.
-        call = self._calls.get(call_id, _Call("unknown"))
+        call = self._known(call_id)
         self._counters["calls"].labels(call.tool, outcome).inc()
         if call.started is not None:
             self._histograms["call_seconds"].observe(max(0.0, (at - call.started).total_seconds()))
-            self._calls[call_id] = _Call(call.tool)
+            self._calls[call_id] = replace(call, started=None)
 
     def _replied(self, item: AgentTaskItem, done_reason: str, usage: facts.Usage) -> None:
         known = done_reason if done_reason in ("stop", "length", "aborted") else "other"

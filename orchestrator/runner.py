@@ -15,15 +15,16 @@ from typing import Any
 from orchestrator.actor import TaskActor
 from orchestrator.bus.local import LocalBus
 from orchestrator.clock import SystemClock
-from orchestrator.core.approval import CallDecision, ResumeRequest
+from orchestrator.core.approval import CallDecision, CallState, ResumeRequest
 from orchestrator.core.errors import HitlInterventionRequired, LeaseLost, NotPending, OrchestratorError
-from orchestrator.core.facts import CallId, TaskId
+from orchestrator.core.facts import CallId, DecisionAction, TaskId
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.core.policy import Policy, default_policy
 from orchestrator.core.response import FinalResult
-from orchestrator.core.task import AgentTask
+from orchestrator.core.task import AgentTask, Phase
 from orchestrator.core.transcript import Transcript
 from orchestrator.core.wire import ComputerId
+from orchestrator.law import PolicyInForce
 from orchestrator.model import as_chat_model
 from orchestrator.ports import ChatModel, Identity, Lease, Store
 from orchestrator.store.memory import InMemoryPersistenceManager
@@ -45,17 +46,19 @@ async def process_task(
     service: TaskService,
     world: World,
     model_for: Callable[[AgentTask], ChatModel],
-    policy: Callable[[], Policy] = default_policy,
 ) -> AgentTask:
     """Act for a leased task until it waits or is over. Raises LeaseLost when another actor has it."""
     task = await service.load(lease.task_id)
-    actor = TaskActor(lease=lease, service=service, world=world, model=model_for(task), policy=policy, task=task)
+    actor = TaskActor(lease=lease, service=service, world=world, model=model_for(task), task=task)
     renewing = asyncio.create_task(_renew(service.store, lease))
     acting = asyncio.create_task(actor.run())
     try:
         await asyncio.wait((renewing, acting), return_when=asyncio.FIRST_COMPLETED)
         if renewing.done() and not acting.done():
             await renewing
+        if acting.cancelled():
+            # Nobody canceled this wait: passed on as it is, it would end the worker.
+            raise OrchestratorError("What the task was at was canceled from within.")
         return await acting
     finally:
         for part in (renewing, acting):
@@ -76,7 +79,6 @@ class Workers:
     service: TaskService
     world: World
     model_for: Callable[[AgentTask], ChatModel]
-    policy: Callable[[], Policy]
     holder: str
     count: int = 4
     _due: asyncio.Event = field(default_factory=asyncio.Event)
@@ -106,7 +108,6 @@ class Workers:
                     service=self.service,
                     world=self.world,
                     model_for=self.model_for,
-                    policy=self.policy,
                 )
             except LeaseLost:
                 logger.warning("task %s is acted for elsewhere now", lease.task_id)
@@ -136,6 +137,9 @@ class Workers:
             logger.info("task %s: %s", lease.task_id, error)
 
 
+_FOR_PEOPLE = frozenset({Phase.REVIEWING, Phase.ANSWERING})
+"""Phases in which only a person, or much time, brings a task on."""
+
 # -- the library form --------------------------------------------------------------------
 
 
@@ -153,8 +157,8 @@ class _AnyoneDecides:
         del authorization
         return _CALLER
 
-    def may_decide(self, identity: Identity, task: AgentTask) -> bool:
-        del identity, task
+    def may_decide(self, identity: Identity, task: AgentTask, action: DecisionAction = "approve") -> bool:
+        del identity, task, action
         return True
 
 
@@ -177,17 +181,20 @@ async def execute_task_with_agent(
     calls of the step where a person has to decide: call again with ``exc.task`` and ``decisions``.
     """
     store = getattr(task, "store", None) or InMemoryPersistenceManager()
+    world = World(store=store, workspace=deps.workspace, library=deps)
+    in_force = policy or default_policy()
     service = TaskService(
         store=store,
         bus=LocalBus(),
         clock=SystemClock(),
         authorizer=_AnyoneDecides(),
         observer=_Log(task if isinstance(task, AgentTask) else None),
+        law=PolicyInForce(lambda: in_force, world.context),
     )
     task_id = await _submitted(service, task, deps, max_steps)
     if decisions:
         await _decide(service, task_id, decisions)
-    await _act(service, deps, as_chat_model(model), policy or default_policy())
+    await _act(service, world, as_chat_model(model), task_id)
     folded = await service.load(task_id)
     final = final_result(folded)
     if final is not None:
@@ -227,19 +234,19 @@ async def _submitted(service: TaskService, task: str | AgentTask, deps: CCAgentD
 
 async def _decide(service: TaskService, task_id: TaskId, decisions: Mapping[CallId, CallDecision]) -> None:
     task = await service.load(task_id)
-    answers = [one for one in decisions.values() if one.action == "respond"]
+    answers = [one for one in decisions.values() if one.action == "respond" and _asks(task, one.call_id)]
     for one in answers:
         record = task.call(one.call_id)
-        if record is None or record.question_id is None:
-            raise NotPending(f"Call {one.call_id!r} asks nothing now.")
-        task = await service.answer(task_id, record.question_id, one.answer or "", _CALLER)
+        question_id = record.question_id if record is not None else None
+        if question_id is not None:
+            task = await service.answer(task_id, question_id, one.answer or "", _CALLER)
     if len(answers) == len(decisions):
         return
     if task.request is None:
         raise NotPending("The task waits for no decision.")
     # The exception names all calls of the step: approving one that needed nobody changes nothing.
     harmless = {record.call_id for record in task.calls} - set(task.request.call_ids)
-    wanted = [one for one in decisions.values() if one.action != "respond"]
+    wanted = [one for one in decisions.values() if one not in answers]
     asked = [one for one in wanted if one.action != "approve" or one.call_id not in harmless]
     if not asked:
         raise NotPending("None of these calls waits for a decision.", remedy="Decide exc.task.pending_tool_calls.")
@@ -247,15 +254,19 @@ async def _decide(service: TaskService, task_id: TaskId, decisions: Mapping[Call
     await service.decide(task.request.request_id, resume, _CALLER)
 
 
-async def _act(service: TaskService, deps: CCAgentDeps, model: ChatModel, policy: Policy) -> None:
+def _asks(task: AgentTask, call_id: CallId) -> bool:
+    record = task.call(call_id)
+    return record is not None and record.state is CallState.ASKING
+
+
+async def _act(service: TaskService, world: World, model: ChatModel, task_id: TaskId) -> None:
     """Act until the one task of this journal waits for a person or is over."""
-    world = World(store=service.store, workspace=deps.workspace, library=deps)
     while True:
         lease = await service.store.lease("library", LEASE_S)
         if lease is not None:
-            await process_task(lease, service=service, world=world, model_for=lambda _: model, policy=lambda: policy)
+            await process_task(lease, service=service, world=world, model_for=lambda _: model)
             continue
         due = await service.store.next_due()
-        if due is None:
+        if due is None or (await service.load(task_id)).phase in _FOR_PEOPLE:
             return
         await asyncio.sleep(max(0.0, (due - service.clock.now()).total_seconds()))

@@ -9,24 +9,23 @@ import asyncio
 import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
 
 from orchestrator.core import facts
-from orchestrator.core.approval import (
-    DECISIONS,
-    HitlResponse,
-    RequestedCallView,
-    ResumeRequest,
-    request_digest,
-)
-from orchestrator.core.commands import Answer, Cancel, Command, Decide, decide
-from orchestrator.core.errors import Conflict, Forbidden, NotFound, TaskEnded
-from orchestrator.core.facts import CallId, Fact, OnReject, QuestionId, RequestId, TaskId
+from orchestrator.core.approval import HitlResponse, ResumeRequest
+from orchestrator.core.commands import Answer, Cancel, Command, Extend, Rejudge, Renew, Withdraw, decide
+from orchestrator.core.deciding import Decide, Law
+from orchestrator.core.errors import Conflict, Forbidden, InvalidDecision, NotFound, TaskEnded
+from orchestrator.core.facts import CallId, DecisionAction, Fact, OnReject, QuestionId, RequestId, TaskId
 from orchestrator.core.fold import fold, preview
-from orchestrator.core.items import Actor, AgentTaskItem, Draft, ItemId
-from orchestrator.core.policy import RiskLevel, severity
+from orchestrator.core.items import SYSTEM, Actor, AgentTaskItem, Draft, ItemId
 from orchestrator.core.response import FinalResult
+from orchestrator.core.showing import LIST_CHARS, hitl_response, texts_of
+from orchestrator.core.system_facts import GrantId, SystemFact
 from orchestrator.core.task import AgentTask, Phase, TaskStatus
 from orchestrator.core.wire import ComputerId
+from orchestrator.law import PolicyInForce
 from orchestrator.ports import Bus, Clock, Identity, RequestAuthorizer, Store, TaskRow
 
 EARLIER_TASKS = 5
@@ -34,6 +33,8 @@ EARLIER_TASKS = 5
 _EARLIER_CHARS = 1000
 _ALL = 100_000
 """More tasks than any node has open."""
+_SHOWN_AT_ONCE = 20_000
+"""Characters that are looked through for secrets on the event loop: a few milliseconds at the worst."""
 _POLL_S = 5.0
 """How long a watcher trusts the bus: a lost hint costs at most this much."""
 
@@ -49,8 +50,13 @@ def new_call_id() -> CallId:
 
 
 def new_request_id() -> RequestId:
-    """An unguessable id of 144 bits (hitl.md S6)."""
-    return RequestId(secrets.token_urlsafe(18))
+    """An unguessable id of 144 bits (hitl.md S6); it begins with a letter, or a command takes it for an option."""
+    return RequestId("r-" + secrets.token_urlsafe(18))
+
+
+def new_grant_id() -> GrantId:
+    """An unguessable id: whoever knows it can be asked what it allows."""
+    return GrantId("g-" + secrets.token_hex(8))
 
 
 def new_item_id() -> ItemId:
@@ -77,8 +83,11 @@ class TaskService:
         clock: Clock,
         authorizer: RequestAuthorizer,
         observer: Callable[[Sequence[AgentTaskItem]], None] | None = None,
+        law: Law | None = None,
     ) -> None:
         self.store = store
+        self.law: Law = law or PolicyInForce()
+        """The policy in force; None is the shipped one, which knows nothing of the computers."""
         self._observer = observer
         """Sees the items that this very service appended; None: nobody looks."""
         self.bus = bus
@@ -87,7 +96,7 @@ class TaskService:
 
     # -- commands ------------------------------------------------------------------------
 
-    async def submit(
+    async def submit(  # noqa: PLR0913 - what a task is made of
         self,
         prompt: str,
         *,
@@ -99,10 +108,12 @@ class TaskService:
         max_tokens: int = 0,
         priority: int = 0,
         session_id: str = "",
-        on_reject: OnReject = "cancel",
+        on_reject: OnReject | None = None,
+        read_only: bool = False,
     ) -> AgentTask:
         """A new task in the queue; one of a session is told how the session's earlier tasks ended.
 
+        ``on_reject`` None: what the policy says, else ``cancel``. ``read_only``: nothing may be changed.
         Raises Forbidden for a session of somebody else.
         """
         task_id = new_task_id()
@@ -119,34 +130,101 @@ class TaskService:
             priority=priority,
             earlier=earlier,
             tag=secrets.token_hex(4),
-            on_reject=on_reject,
+            on_reject=on_reject or self.law.rules.on_reject or "cancel",
+            roles=user.roles,
+            read_only=read_only,
         )
         items = await self.store.create(task_id, [self.draft(fact, person(user))])
         self.published(task_id, items)
         return fold(items)
 
     async def decide(self, request_id: RequestId, resume: ResumeRequest, by: Identity) -> Decided:
-        """A person's decision, carried out once. Raises NotFound, Forbidden, NotPending or InvalidDecision."""
+        """A person's decision, carried out once.
+
+        Raises NotFound, Forbidden, NotPending, RequestExpired, InvalidDecision or InvalidRequest; all of it
+        holds or nothing.
+        """
         task = await self.for_request(request_id)
-        self.must_decide(by, task)
-        command = Decide(request_id=request_id, resume=resume, by=by.name, new_call_id=new_call_id)
+        self._must_decide_all(by, task, resume)
+        _must_have_seen(by, task, resume)
+
+        def command() -> Decide:
+            return Decide(
+                request_id=request_id,
+                resume=resume,
+                by=by.name,
+                now=self.clock.now(),
+                law=self.law,
+                new_call_id=new_call_id,
+                new_grant_id=new_grant_id,
+            )
+
         after, changed = await self._command(task, command, person(by))
         return Decided(task=after, repeated=not changed)
+
+    async def extend(self, request_id: RequestId, expires_at: datetime, by: Identity) -> AgentTask:
+        """Give people more time for a request. Raises NotFound, Forbidden, NotPending, InvalidRequest."""
+        task = await self.for_request(request_id)
+        self.must_decide(by, task)
+
+        def command() -> Extend:
+            return Extend(request_id=request_id, expires_at=expires_at, now=self.clock.now())
+
+        return (await self._command(task, command, person(by)))[0]
+
+    async def withdraw(self, request_id: RequestId, by: Identity) -> AgentTask:
+        """Take a request back, as its requester or an admin. Raises NotFound, Forbidden, NotPending."""
+        task = await self.for_request(request_id)
+        self._must_own(by, task, "takes a request back")
+        return (await self._command(task, lambda: Withdraw(request_id=request_id, by=by.name), person(by)))[0]
+
+    async def renew(self, request_id: RequestId, by: Identity) -> AgentTask:
+        """Ask again for what nobody answered in time. Raises NotFound, Forbidden, NotPending."""
+        task = await self.for_request(request_id)
+        if by.name != task.user_id:
+            self.must_decide(by, task)
+        return (await self._command(task, lambda: Renew(request_id=request_id), person(by)))[0]
+
+    async def rejudge(self) -> int:
+        """Judge everything that waits for a decision by the policy as it is now; how many tasks that changed."""
+        changed = 0
+        for row in await self.store.list_tasks(status=TaskStatus.PAUSED, limit=_ALL):
+            task = await self.load(row.task_id)
+            _, did = await self._command(task, lambda: Rejudge(law=self.law, now=self.clock.now()), SYSTEM)
+            changed += did
+        return changed
+
+    async def noted(self, task: AgentTask, what: Literal["notified", "viewed"], by: Identity) -> None:
+        """Record that a request was put before somebody, or that somebody looked at the whole of it; once each.
+
+        A hint beside the decision: where the request was closed meanwhile nothing is recorded.
+        """
+        asked = task.request
+        while asked is not None and task.request is not None and task.request.request_id == asked.request_id:
+            if task.request.notified if what == "notified" else by.name in task.request.viewed_by:
+                return
+            fact = facts.ReviewNoted(what=what, request_id=asked.request_id)
+            try:
+                await self.append(task, [self.draft(fact, person(by))])
+            except Conflict:
+                # Such as the other note, which is made when a reviewer hears of the request.
+                task = await self.load(task.task_id)
+            else:
+                return
 
     async def answer(self, task_id: TaskId, question_id: QuestionId, answer: str, by: Identity) -> AgentTask:
         """A person's answer to a question; the first counts. Raises NotFound, Forbidden or NotPending."""
         task = await self.load(task_id)
         self.must_decide(by, task)
-        after, _ = await self._command(task, Answer(question_id=question_id, answer=answer), person(by))
-        return after
+        asked = Answer(question_id=question_id, answer=answer)
+        return (await self._command(task, lambda: asked, person(by)))[0]
 
     async def cancel(self, task_id: TaskId, by: Identity, reason: str = "") -> AgentTask:
         """Stop a task. Raises NotFound, Forbidden, or TaskEnded when it is over."""
         task = await self.load(task_id)
-        if by.name != task.user_id and "admin" not in by.roles:
-            raise Forbidden("Only the one who submitted a task, or an admin, cancels it.")
-        after, _ = await self._command(task, Cancel(reason=reason or f"canceled by {by.name}"), person(by))
-        return after
+        self._must_own(by, task, "cancels it")
+        wanted = Cancel(reason=reason or f"canceled by {by.name}")
+        return (await self._command(task, lambda: wanted, person(by)))[0]
 
     async def stop_all(self, by: Identity, reason: str = "") -> list[TaskId]:
         """Stop every task that is not over: all of them for an admin, else one's own; which were stopped."""
@@ -184,23 +262,49 @@ class TaskService:
             if task is not None and task.ended is not None
         )
 
-    def must_decide(self, identity: Identity, task: AgentTask) -> None:
-        """Raises Forbidden unless this identity may decide for the task."""
-        if not self.authorizer.may_decide(identity, task):
+    def must_decide(self, identity: Identity, task: AgentTask, action: DecisionAction = "approve") -> None:
+        """Raises Forbidden unless this identity may say this for the task."""
+        if not self.authorizer.may_decide(identity, task, action):
             raise Forbidden(
                 f"{identity.name} may not decide for this task.", remedy="Ask the one who submitted it, or an approver."
             )
 
-    async def _command(self, task: AgentTask, command: Command, actor: Actor) -> tuple[AgentTask, bool]:
-        """The task afterwards, and whether the command changed it (False: it had been carried out before)."""
+    def _must_decide_all(self, by: Identity, task: AgentTask, resume: ResumeRequest) -> None:
+        """Raises Forbidden naming the calls of which this identity may not say what it says."""
+        if resume.decisions is None:
+            self.must_decide(by, task, resume.action or "approve")
+            return
+        offenders = [one.call_id for one in resume.decisions if not self.authorizer.may_decide(by, task, one.action)]
+        if offenders:
+            raise Forbidden(
+                f"{by.name} may not decide this of {', '.join(offenders)}; nothing was decided.",
+                remedy="Ask the one who submitted it, or an approver.",
+                details={"offenders": offenders},
+            )
+
+    def _must_own(self, by: Identity, task: AgentTask, does: str) -> None:
+        if by.kind != "person" or (by.name != task.user_id and "admin" not in by.roles):
+            raise Forbidden(f"Only the one who submitted a task, or an admin, {does}.", remedy="Ask one of them.")
+
+    async def _command(self, task: AgentTask, command: Callable[[], Command], actor: Actor) -> tuple[AgentTask, bool]:
+        """The task afterwards, and whether the command changed it (False: it had been carried out before).
+
+        ``command`` is asked anew for each try: time goes on, and the policy may have changed.
+        """
         while True:
-            drafts = [self.draft(fact, actor) for fact in decide(task, command)]
+            drafts = [self.draft(fact, actor) for fact in decide(task, command())]
             if not drafts:
                 return task, False
             try:
                 return await self.append(task, drafts, wake=True), True
             except Conflict:
                 task = await self.load(task.task_id)
+
+    async def record(self, fact: SystemFact, actor: Actor = SYSTEM, *, content: bytes = b"") -> None:
+        """Write down what belongs to no task, in this node's own stream; ``content`` is kept by its hash, before it."""
+        if content:
+            await self.store.put_blob(content)
+        await self.store.record([self.draft(fact, actor)])
 
     # -- appending -----------------------------------------------------------------------
 
@@ -246,12 +350,16 @@ class TaskService:
         """The newest tasks first."""
         return await self.store.list_tasks(status=status, limit=limit)
 
-    async def pending(self) -> list[HitlResponse]:
-        """All requests that wait for a person, oldest first."""
+    async def pending(self, *, max_chars: int | None = None) -> list[HitlResponse]:
+        """All requests that wait for a person, oldest first; ``max_chars``: of one text, None: whole."""
+        shown = [await show(task, max_chars=max_chars) for task in await self.reviewing()]
+        return sorted(shown, key=lambda one: one.created_at)
+
+    async def reviewing(self) -> list[AgentTask]:
+        """The tasks that wait for a person's decision."""
         rows = await self.store.list_tasks(status=TaskStatus.PAUSED, limit=10_000)
         tasks = [await self.store.load(row.task_id) for row in rows]
-        shown = [hitl_response(task) for task in tasks if task is not None and task.request is not None]
-        return sorted(shown, key=lambda one: one.created_at)
+        return [task for task in tasks if task is not None and task.request is not None]
 
     async def watch(self, task_id: TaskId, after_version: int = 0) -> AsyncIterator[AgentTaskItem]:
         """The task's items after ``after_version``, then each as it comes, until the task has ended."""
@@ -302,7 +410,37 @@ async def _either(changed: asyncio.Event, seconds: float) -> None:
 
 def person(identity: Identity) -> Actor:
     """An identity as the cause of an item."""
-    return Actor(kind="person", id=identity.name, auth=identity.auth)
+    return Actor(kind="agent" if identity.kind == "agent" else "person", id=identity.name, auth=identity.auth)
+
+
+def _must_have_seen(by: Identity, task: AgentTask, resume: ResumeRequest) -> None:
+    """Raises InvalidDecision for an approval of what was cut in every view that this person had (hitl.md V3).
+
+    A digest shows that they have the whole, as having fetched it does; the caller of the library has it anyway.
+    """
+    request = task.request
+    if request is None or by.name in request.viewed_by or by.auth == "library" or resume.expected_digest:
+        return
+    decisions = {one.call_id: one for one in resume.decisions or ()}
+    for record in task.pending_tool_calls:
+        one = decisions.get(record.call_id)
+        action = resume.action if resume.decisions is None else one.action if one is not None else None
+        digest = one.expected_digest if one is not None else None
+        if action in ("approve", "edit") and not digest and any(len(text) > LIST_CHARS for text in texts_of(record)):
+            raise InvalidDecision(
+                "Something of it is cut where requests are listed, so it cannot be approved unseen.",
+                remedy=f"Fetch it whole, GET /v1/requests/{request.request_id}, then decide.",
+            )
+
+
+async def show(task: AgentTask, *, max_chars: int | None = None) -> HitlResponse:
+    """The open request of a paused task as people see it. Raises NotFound.
+
+    Away from the event loop where it is long: looking for secrets takes about a second for a hostile megabyte.
+    """
+    if sum(len(text) for record in task.pending_tool_calls for text in texts_of(record)) < _SHOWN_AT_ONCE:
+        return hitl_response(task, max_chars=max_chars)
+    return await asyncio.to_thread(hitl_response, task, max_chars=max_chars)
 
 
 def final_result(task: AgentTask) -> FinalResult | None:
@@ -314,44 +452,4 @@ def final_result(task: AgentTask) -> FinalResult | None:
     doubt = "Unverified, since the last change or run did not succeed: " if ended.verified is False else ""
     return FinalResult(
         explanation=ended.explanation, success=success, message=doubt + ended.message, details=ended.details
-    )
-
-
-def hitl_response(task: AgentTask) -> HitlResponse:
-    """The open request of a paused task as the doors give it out. Raises NotFound when there is none."""
-    request = task.request
-    if request is None or task.created_at is None:
-        raise NotFound("The task waits for no decision.")
-    calls = tuple(
-        RequestedCallView(
-            call_id=record.call_id,
-            index=record.call.index,
-            plugin_name=record.call.plugin_name,
-            tool=record.call.tool,
-            args=record.call.args,
-            computer=record.call.computer,
-            state=record.state,
-            observed=record.observed or facts.Observed(state={}),
-            evaluation=record.evaluation,
-            action_digest=record.action_digest or "",
-        )
-        for record in task.pending_tool_calls
-    )
-    return HitlResponse(
-        task_id=task.task_id,
-        session_id=task.session_id,
-        request_id=request.request_id,
-        approval_url=f"/v1/approve/{request.request_id}",
-        rejection_url=f"/v1/reject/{request.request_id}",
-        tool_calls=calls,
-        reason="outcome_unknown" if request.reason == "outcome_unknown" else "approval",
-        allowed_decisions=DECISIONS[request.reason],
-        risk=max((call.evaluation.risk for call in calls), key=severity, default=RiskLevel.UNKNOWN),
-        policy_version=request.policy_version,
-        action_digest=request_digest(tuple(call.action_digest for call in calls)),
-        requester=task.user_id,
-        goal=task.prompt,
-        explanation=task.explanation,
-        created_at=request.created_at,
-        expires_at=request.expires_at,
     )

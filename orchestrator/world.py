@@ -60,7 +60,14 @@ class World:
     def context(self, computer: ComputerId | None) -> PolicyContext:
         """What the policy may know of a call's computer."""
         info = self.computers.info(computer) if self.computers and computer else None
-        return PolicyContext(computer=computer, family=info.family if info else None)
+        return PolicyContext(
+            computer=computer, family=info.family if info else None, label=info.label if info else None
+        )
+
+    def identity(self, computer: ComputerId | None) -> str:
+        """Which computer goes by this name now; empty where that is not known, or on this host."""
+        info = self.computers.info(computer) if self.computers and computer else None
+        return info.identity if info is not None else ""
 
     async def observe(self, record: CallRecord) -> Observed:
         """What the call would touch, as it is now; the bytes that it would change are in the store then.

@@ -7,7 +7,6 @@ another day, carries on from the journal.
 import asyncio
 import logging
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -18,9 +17,9 @@ from orchestrator.actor.journal import TaskJournal, step_computers
 from orchestrator.actor.thinking import Thinking
 from orchestrator.actor.watch import Watch, ended_by, left_s, out_of_time
 from orchestrator.core import effects as todo
+from orchestrator.core.deadlines import next_deadline, overdue
 from orchestrator.core.effects import next_effects
 from orchestrator.core.errors import CallLost, CallVoid, ComputerAway, ComputerClaimed, Conflict
-from orchestrator.core.policy import Policy
 from orchestrator.core.task import ACTIVE_PHASES, AgentTask
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import ChatModel, Lease
@@ -55,14 +54,13 @@ class TaskActor:
         service: TaskService,
         world: World,
         model: ChatModel,
-        policy: Callable[[], Policy],
         task: AgentTask,
     ) -> None:
         self._store = service.store
         self._clock = service.clock
         self._world = world
         self._journal = TaskJournal(lease, service, task)
-        gate = Gate(self._journal, world, policy)
+        gate = Gate(self._journal, world, service.law)
         self._watch = Watch(service, lambda: self._journal.task)
         hints = Hints(service.bus, task.task_id)
         self._calls = Calls(self._journal, gate, world, self._watch, hints)
@@ -97,6 +95,10 @@ class TaskActor:
         task = self._journal.task
         if task.phase in ACTIVE_PHASES and left_s(task, self._clock.now()) <= 0:
             await self._journal.intend(*ended_by(out_of_time(task)))
+        passed = overdue(self._journal.task, self._clock.now())
+        if passed:
+            await self._journal.intend(*passed)
+            return None
         effects = self._calls.begun() or next_effects(self._journal.task, self._calls.mine)
         if isinstance(effects[0], _NOTHING_NOW):
             return Wait()
@@ -204,7 +206,7 @@ class TaskActor:
         """Give the lease back. Raises Conflict when something came in meanwhile: nothing is lost."""
         await self._release()
         task = self._journal.task
-        seconds = min(math.inf if wait.seconds is None else wait.seconds, self._left_s())
+        seconds = min(math.inf if wait.seconds is None else wait.seconds, self._left_s(), self._until_deadline_s())
         due = self._clock.now() + timedelta(seconds=max(0.0, seconds)) if seconds < math.inf else None
         await self._store.park(self._journal.lease, task.version, due=due, waiting_for=wait.computer)
         if wait.computer is not None and await self._came_back(wait.computer):
@@ -214,6 +216,11 @@ class TaskActor:
         """How long the task may sleep before its time is up, which must be noticed."""
         task = self._journal.task
         return left_s(task, self._clock.now()) if task.phase in ACTIVE_PHASES else math.inf
+
+    def _until_deadline_s(self) -> float:
+        """How long the task may sleep before a request expires, a person is reminded, or an approval is over."""
+        deadline = next_deadline(self._journal.task)
+        return math.inf if deadline is None else (deadline - self._clock.now()).total_seconds()
 
     async def _came_back(self, computer: ComputerId) -> bool:
         """Whether what was waited for came between the last look and the sleep."""

@@ -16,6 +16,7 @@ from orchestrator.core.errors import (
     CallVoid,
     ComputerAway,
     ComputerFailed,
+    GrantVoid,
     InvalidRequest,
     OrchestratorError,
     ToolFailed,
@@ -125,6 +126,10 @@ class Calls:
         self.mine.add(run_id)
         try:
             await self.journal.intend(_started(record, observed, digest))
+        except GrantVoid:
+            await self.gate.grant_is_over(record)
+            return None
+        else:
             return await self._carried_out(self.journal.record(record.call_id), observed, unprepared)
         finally:
             self.mine.discard(run_id)
@@ -218,4 +223,5 @@ def _started(record: CallRecord, observed: Observed, digest: str) -> facts.ToolS
         action_digest=digest,
         before=observed.state,
         directories=observed.directories,
+        grant_id=record.grant_id,
     )

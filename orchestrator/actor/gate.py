@@ -1,24 +1,18 @@
 """The gate as the actor walks through it: judged when a call is made, shown, and judged when it runs."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 
 from orchestrator.actor.journal import TaskJournal
 from orchestrator.core import effects as todo
 from orchestrator.core import facts
 from orchestrator.core.approval import OPEN_STATES, CallState, action_digest, call_digest
+from orchestrator.core.deadlines import overdue
+from orchestrator.core.deciding import Law
 from orchestrator.core.errors import ComputerFailed, InvalidRequest, ToolFailed
 from orchestrator.core.facts import Observed
-from orchestrator.core.policy import (
-    BUILT_IN_CATALOG,
-    RUNNERS,
-    Effect,
-    Policy,
-    PolicyDecision,
-    evaluate,
-    severity,
-    stricter,
-)
+from orchestrator.core.grants import GrantState, first_covering
+from orchestrator.core.policy import BUILT_IN_CATALOG, RUNNERS, Effect, PolicyDecision, severity, stricter
 from orchestrator.core.task import CallRecord
 from orchestrator.tasks import new_request_id
 from orchestrator.tools.deps import ABSENT
@@ -27,8 +21,10 @@ from orchestrator.world import World
 NOTHING = Observed(state={})
 """What a call is bound to that nobody had to look at first."""
 _TWICE = "The same call stands twice in one reply; the first one counts."
-_REJECTED = "A person rejected this very call before; it is not asked again."
 _CHANGED = "What would run is no longer what was decided; it is shown again."
+_ANOTHER = "Another computer goes by this name now; it is shown again."
+_UNSEEN = "The edited call touches something that was not shown yet; it is shown first."
+_GRANT_OVER = "The standing approval no longer holds; a person decides."
 
 
 @dataclass
@@ -37,82 +33,135 @@ class Gate:
 
     journal: TaskJournal
     world: World
-    policy: Callable[[], Policy]
+    law: Law
 
     def judge_all(self, calls: tuple[facts.ToolCall, ...]) -> tuple[PolicyDecision, ...]:
         """The verdicts on the calls of one reply."""
         seen: set[str] = set()
         verdicts: list[PolicyDecision] = []
         for call in calls:
-            verdict = self.judge(call)
+            verdict = self.law.judge(self.journal.task, call)
             if call.call_digest in seen and verdict.effect is not Effect.DENY:
                 verdict = verdict.model_copy(update={"effect": Effect.DENY, "reason": _TWICE})
             verdicts.append(verdict)
             seen.add(call.call_digest)
         return tuple(verdicts)
 
-    def judge(self, call: facts.ToolCall, program: str | None = None) -> PolicyDecision:
-        """The verdict on one call; ``program`` is what a run resolves to, once somebody has looked."""
-        context = self.world.context(call.computer)
-        if program is not None:
-            context = context.model_copy(update={"program": program})
-        verdict = evaluate(call, policy=self.policy(), context=context)
-        if any(digest == call.call_digest for digest, _ in self.journal.task.rejections):
-            return verdict.model_copy(update={"effect": Effect.DENY, "reason": _REJECTED})
-        return verdict
-
     async def request_review(self, effect: todo.Observe) -> None:
-        """Look at what the calls would touch and ask a person. Raises ComputerAway, CallLost, Conflict."""
+        """Look at what the calls would touch and ask a person, where no standing approval stands in for one.
+
+        Raises ComputerAway, CallLost, Conflict.
+        """
+        unknown = effect.reason == "outcome_unknown"
         shown: list[facts.RequestedCall] = []
         for call_id in effect.call_ids:
-            record = self.journal.record(call_id)
-            observed = await self._look(record, unknown=effect.reason == "outcome_unknown")
-            if observed is None:
+            one = await self._shown(self.journal.record(call_id), unknown=unknown)
+            if one is None:
                 return
-            if effect.reason == "approval" and self._will_never_be(record, observed):
-                await self._supersede(record, f"{observed.note} Write it first, or list the directory.")
-                return
-            verdict = stricter(record.evaluation, self.judge(record.call, observed.program))
-            if verdict.effect is Effect.DENY and effect.reason == "approval":
-                await self._supersede(record, verdict.reason)
-                return
-            digest = self._digest(record, observed, verdict)
-            shown.append(
-                facts.RequestedCall(call_id=call_id, observed=observed, evaluation=verdict, action_digest=digest)
-            )
-        requested = facts.ReviewRequested(
+            shown.append(one)
+        noted = () if unknown else (*_allowed_after_all(shown), *await self._under_grants(shown))
+        settled = {one.call_id for note in noted for one in note.calls}
+        asked = tuple(one for one in shown if one.call_id not in settled)
+        requests = (self._requested(asked, unknown=unknown),) if asked else ()
+        await self.journal.intend(*noted, *requests)
+
+    async def _shown(self, record: CallRecord, *, unknown: bool) -> facts.RequestedCall | None:
+        """A call as a person would see it; None: it cannot be, and what that means is recorded."""
+        observed = await self._look(record, unknown=unknown)
+        if observed is None:
+            return None
+        if not unknown and self._will_never_be(record, observed):
+            await self._supersede(record, f"{observed.note} Write it first, or list the directory.")
+            return None
+        verdict = self._after_looking(record, observed)
+        if verdict.effect is Effect.DENY and not unknown:
+            await self._supersede(record, verdict.reason)
+            return None
+        digest = self._digest(record, observed, verdict)
+        return facts.RequestedCall(call_id=record.call_id, observed=observed, evaluation=verdict, action_digest=digest)
+
+    def _after_looking(self, record: CallRecord, observed: Observed) -> PolicyDecision:
+        """The verdict by what was found: of a run it takes the place of the first, which could not know the program."""
+        verdict = self.law.judge(self.journal.task, record.call, observed.program)
+        return verdict if record.call.tool in RUNNERS else stricter(record.evaluation, verdict)
+
+    def _requested(self, shown: tuple[facts.RequestedCall, ...], *, unknown: bool) -> facts.ReviewRequested:
+        risk = max((one.evaluation.risk for one in shown), key=severity)
+        rules = self.law.rules
+        now = self.journal.service.clock.now()
+        # What nobody knows the outcome of does not become known by waiting.
+        lasts_s = 0.0 if unknown else float(rules.expires_s(risk))
+        remind_s = lasts_s - rules.remind_before_s if rules.remind_before_s else 0.0
+        return facts.ReviewRequested(
             request_id=new_request_id(),
-            reason="outcome_unknown" if effect.reason == "outcome_unknown" else "approval",
-            calls=tuple(shown),
-            risk=max((one.evaluation.risk for one in shown), key=severity),
-            policy_version=self.policy().version,
+            reason="outcome_unknown" if unknown else "approval",
+            calls=shown,
+            risk=risk,
+            policy_version=self.law.version,
+            expires_at=now + timedelta(seconds=lasts_s) if lasts_s else None,
+            remind_at=now + timedelta(seconds=remind_s) if remind_s > 0 else None,
+            on_timeout=rules.on_timeout,
         )
-        await self.journal.intend(requested)
+
+    async def _under_grants(self, shown: list[facts.RequestedCall]) -> tuple[facts.ReviewNoted, ...]:
+        """The calls for which a standing approval stands in, each with the grant that does."""
+        grants = await self._grants()
+        noted: list[facts.ReviewNoted] = []
+        for one in shown if grants else ():
+            call = self.journal.record(one.call_id).call
+            grant = first_covering(
+                grants,
+                self.journal.service.clock.now(),
+                tool=call.tool,
+                computer=call.computer,
+                args=call.args,
+                call_digest=call.call_digest,
+                state=one.observed.state,
+                identity=one.observed.identity,
+                verdict=one.evaluation,
+            )
+            if grant is not None:
+                noted.append(facts.ReviewNoted(what="grant_used", calls=(one,), grant_id=grant.grant_id))
+        return tuple(noted)
+
+    async def _grants(self) -> list[GrantState]:
+        task = self.journal.task
+        given = await self.journal.service.store.list_grants(session_id=task.session_id)
+        return [
+            one
+            for one in given
+            if one.grant.user_id == task.user_id and (one.grant.scope == "session" or one.grant.task_id == task.task_id)
+        ]
 
     async def pass_through(self, record: CallRecord) -> tuple[Observed, str] | None:
         """What a call must find and the digest it runs under; None: it may not run now, and that is recorded.
 
         The gate once more, on exactly what is about to be sent (hitl.md P16, B2).
         """
+        if record.state is CallState.APPROVED and self._is_another(record):
+            await self._stale(record, _ANOTHER, "computer_changed")
+            return None
         observed = await self._expected(record)
         if observed is None:
             return None
-        verdict = self.judge(record.call, observed.program)
+        verdict = self.law.judge(self.journal.task, record.call, observed.program)
         if verdict.effect is Effect.DENY:
             await self._supersede(record, verdict.reason)
             return None
-        digest = self._digest(record, observed, stricter(record.evaluation, verdict))
-        approved = record.state is CallState.APPROVED
-        if digest == record.action_digest if approved else verdict.effect is Effect.ALLOW:
+        verdict = stricter(record.evaluation, verdict)
+        digest = self._digest(record, observed, verdict)
+        if record.state is not CallState.APPROVED:
+            holds, why = verdict.effect is Effect.ALLOW, "policy"
+        elif record.action_digest is not None:
+            holds, why = digest == record.action_digest, "digest_mismatch"
+        else:
+            holds, why = self._as_edited(record, observed, verdict), "edited_target"
+        if holds and not self._is_over(record):
             return observed, digest
-        await self.journal.intend(
-            facts.RequestEnded(
-                request_id=record.request_id if approved else None,
-                end="stale",
-                call_ids=(record.call_id,),
-                reason=_CHANGED,
-            )
-        )
+        if holds:
+            await self.journal.intend(*overdue(self.journal.task, self.journal.service.clock.now()))
+            return None
+        await self._stale(record, _UNSEEN if why == "edited_target" else _CHANGED, why)
         return None
 
     def at_once(self, record: CallRecord) -> str | None:
@@ -123,6 +172,34 @@ class Gate:
         return action_digest(
             call=record.call.call_digest, user_id=user_id, observed=NOTHING, evaluation=record.evaluation
         )
+
+    async def grant_is_over(self, record: CallRecord) -> None:
+        """A call whose standing approval was revoked, spent or over before it started: a person is asked."""
+        await self._stale(record, _GRANT_OVER, "grant_void")
+
+    def _is_over(self, record: CallRecord) -> bool:
+        """Whether the approval ended while the computer was looked at: it does not run late (hitl.md B7)."""
+        until = record.valid_until if record.state is CallState.APPROVED else None
+        return until is not None and self.journal.service.clock.now() >= until
+
+    # -- looking -------------------------------------------------------------------------
+
+    def _is_another(self, record: CallRecord) -> bool:
+        """Whether the computer that was looked at is not the one that has this name now (hitl.md B6)."""
+        seen = record.observed.identity if record.observed is not None else ""
+        return bool(seen) and seen != self.world.identity(record.call.computer)
+
+    def _as_edited(self, record: CallRecord, observed: Observed, verdict: PolicyDecision) -> bool:
+        """Whether what an edit touches besides what was shown is new, and the policy says no more than it said then."""
+        shown = record.observed.state if record.observed is not None else {}
+        trampled = [path for path, found in observed.state.items() if found not in (ABSENT, shown.get(path))]
+        judged = record.evaluation
+        alike = (verdict.effect, verdict.risk, verdict.rules_digest) == (
+            judged.effect,
+            judged.risk,
+            judged.rules_digest,
+        )
+        return alike and (record.call.tool in RUNNERS or not trampled)
 
     def _will_never_be(self, record: CallRecord, observed: Observed) -> bool:
         """Whether a program is not there, and no call beside this one can still write it (S15)."""
@@ -144,14 +221,15 @@ class Gate:
                 await self._supersede(record, str(error))
                 return None
             observed = Observed(state={}, note=f"It could not be looked at: {error}")
+        found = {"identity": self.world.identity(record.call.computer)}
         if unknown:
-            note = f"{record.note} Whether it was done is not known. {observed.note}".strip()
-            observed = observed.model_copy(update={"note": note})
-        return observed
+            found["note"] = f"{record.note} Whether it was done is not known. {observed.note}".strip()
+        return observed.model_copy(update=found)
 
     async def _expected(self, record: CallRecord) -> Observed | None:
         """What the run must find: what was shown, or, where nobody had to be asked, what is there now."""
-        if record.observed is not None and not _absent_program(record, record.observed):
+        edited_away = record.state is CallState.APPROVED and record.action_digest is None
+        if record.observed is not None and not edited_away and not _absent_program(record, record.observed):
             return record.observed
         if not record.mutates:
             return NOTHING
@@ -164,11 +242,27 @@ class Gate:
         user_id = self.journal.task.user_id
         return action_digest(call=digest, user_id=user_id, observed=observed, evaluation=verdict)
 
+    async def _stale(self, record: CallRecord, reason: str, code: str) -> None:
+        ended = facts.RequestEnded(
+            request_id=record.request_id if record.state is CallState.APPROVED else None,
+            end="stale",
+            call_ids=(record.call_id,),
+            reason=reason,
+            code=code,
+        )
+        await self.journal.intend(ended)
+
     async def _supersede(self, record: CallRecord, reason: str) -> None:
         ended = facts.RequestEnded(
             request_id=record.request_id, end="superseded", call_ids=(record.call_id,), reason=reason
         )
         await self.journal.intend(ended)
+
+
+def _allowed_after_all(shown: list[facts.RequestedCall]) -> tuple[facts.ReviewNoted, ...]:
+    """The runs that a rule allows by the very program that they resolve to, which had to be looked at first."""
+    allowed = tuple(one for one in shown if one.evaluation.effect is Effect.ALLOW)
+    return (facts.ReviewNoted(what="released", calls=allowed),) if allowed else ()
 
 
 def _absent_program(record: CallRecord, observed: Observed) -> bool:

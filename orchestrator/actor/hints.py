@@ -21,7 +21,7 @@ class Hints:
     def output(self, call_id: CallId, offset: int, data: bytes) -> None:
         """What a program wrote, ``offset`` bytes into its output."""
         text = data.decode("utf-8", "replace")
-        self.publish({"kind": "output", "call_id": call_id, "offset": offset, "text": text})
+        self.publish({"kind": "output", "call_id": call_id, "offset": offset, "size": len(data), "text": text})
 
     def reply(self, step: int) -> "ReplyHints":
         """For the reply of one step."""

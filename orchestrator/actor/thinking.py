@@ -1,5 +1,6 @@
 """Asking the model, and turning its reply into calls or an end."""
 
+import asyncio
 import logging
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -65,7 +66,10 @@ class Thinking:
         task = self.journal.task
         try:
             reply = await self._generate(task)
-        except Exception as raised:  # noqa: BLE001 - a model is anybody's code: whatever it raises ends the task, honestly
+        except (Exception, asyncio.CancelledError) as raised:
+            # A model is anybody's code: whatever it raises ends the task, honestly.
+            if isinstance(raised, asyncio.CancelledError) and _is_canceled():
+                raise
             error = raised if isinstance(raised, ModelFailed) else _defect(self.model.name, raised)
             if task.attempt < MAX_ATTEMPTS and not error.lasting:
                 logger.warning("task %s: %s", task.task_id, error)
@@ -101,7 +105,7 @@ class Thinking:
         return facts.ModelAsked(
             attempt=attempt,
             prompt_version=PROMPT_VERSION,
-            policy_version=self.gate.policy().version,
+            policy_version=self.gate.law.version,
             view_digest=self._view.digest,
         )
 
@@ -139,7 +143,15 @@ class Thinking:
         except ReplyRefused as refused:
             return ((facts.ReplyRefused(reason=refused.message), SYSTEM),)
         verdicts = self.gate.judge_all(calls)
-        return ((facts.CallsProposed(explanation=reply.explanation, calls=calls, evaluations=verdicts), AGENT),)
+        rules = self.gate.law.rules
+        proposed = facts.CallsProposed(
+            explanation=reply.explanation,
+            calls=calls,
+            evaluations=verdicts,
+            siblings=rules.siblings,
+            partial=rules.partial,
+        )
+        return ((proposed, AGENT),)
 
     def _call(self, index: int, wanted: RequestedTool) -> facts.ToolCall:
         spec = BUILT_IN_CATALOG[wanted.tool]
@@ -179,7 +191,13 @@ class Thinking:
         await self.journal.intend(*ended_by(reached))
 
 
-def _defect(name: str, raised: Exception) -> ModelFailed:
+def _is_canceled() -> bool:
+    """Whether this very task was canceled; else a cancellation comes from within what it waits for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _defect(name: str, raised: BaseException) -> ModelFailed:
     return ModelFailed(f"The model {name} met a defect: {type(raised).__name__}: {raised}")
 
 

@@ -1,137 +1,63 @@
-"""What an approval is bound to, and the states of one tool call.
-
-Theory. A call is born ``allowed``, ``proposed`` (a person must see it) or ``denied_by_policy``.
-A proposed call is observed and becomes ``pending`` in a request; a decision is bound to the
-request's ``action_digest`` and consumed by the one run that it allows. A run ends ``executed``
-or ``failed``; a run that never happened (void) gives the approval back; a run that nobody can
-vouch for is ``outcome_unknown`` until a person says. States without a row are final.
-"""
+"""What an approval is bound to, how a request is shown, and what a person may say to it."""
 
 from collections.abc import Mapping
-from enum import StrEnum
+from contextlib import suppress
 from typing import Any, Final, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
-from orchestrator.core.errors import InvalidDecision
-from orchestrator.core.facts import CallId, DecisionAction, Observed, OnReject, RequestId, TaskId
+from orchestrator.core.call_states import CALL_TABLE, OPEN_STATES, CallEvent, CallState, move
+from orchestrator.core.errors import UnsafePath
+from orchestrator.core.facts import CallId, DecisionAction, Observed, OnReject, OnTimeout, RequestId, TaskId
+from orchestrator.core.grants import GrantSpec
 from orchestrator.core.items import canonical_json
-from orchestrator.core.policy import PolicyDecision, RiskLevel
+from orchestrator.core.paths import canonical_path
+from orchestrator.core.policy import BUILT_IN_CATALOG, PolicyDecision, RiskLevel
 from orchestrator.core.wire import sha256_hex
 
-
-class CallState(StrEnum):
-    """Where one tool call stands."""
-
-    PROPOSED = "proposed"
-    ALLOWED = "allowed"
-    PENDING = "pending"
-    APPROVED = "approved"
-    REJECTED = "rejected"
-    EXPIRED = "expired"
-    CANCELED = "canceled"
-    SUPERSEDED = "superseded"
-    STALE = "stale"
-    EXECUTING = "executing"
-    EXECUTED = "executed"
-    FAILED = "failed"
-    OUTCOME_UNKNOWN = "outcome_unknown"
-    DENIED = "denied_by_policy"
-    ASKING = "asking"
-    ANSWERED = "answered"
-
-
-CallEvent = Literal[
-    "review",
-    "approve",
-    "reject",
-    "stale",
-    "expired",
-    "superseded",
-    "canceled",
-    "start",
-    "succeed",
-    "fail",
-    "void",
-    "interrupted",
-    "unknown",
-    "check",
-    "mark_done",
-    "mark_failed",
-    "retry",
-    "ask",
-    "answer",
+__all__ = [
+    "CALL_TABLE",
+    "DECISIONS",
+    "OPEN_STATES",
+    "CallDecision",
+    "CallEvent",
+    "CallState",
+    "HitlResponse",
+    "RequestedCallView",
+    "ResumeRequest",
+    "SiblingView",
+    "action_digest",
+    "call_digest",
+    "move",
+    "request_digest",
 ]
 
-CALL_TABLE: Final[Mapping[CallState, Mapping[CallEvent, CallState]]] = {
-    CallState.PROPOSED: {
-        "review": CallState.PENDING,
-        "superseded": CallState.SUPERSEDED,
-        "canceled": CallState.CANCELED,
-    },
-    CallState.ALLOWED: {
-        "start": CallState.EXECUTING,
-        "succeed": CallState.EXECUTED,
-        "ask": CallState.ASKING,
-        "stale": CallState.STALE,
-        "superseded": CallState.SUPERSEDED,
-        "canceled": CallState.CANCELED,
-    },
-    CallState.PENDING: {
-        "approve": CallState.APPROVED,
-        "reject": CallState.REJECTED,
-        "stale": CallState.STALE,
-        "expired": CallState.EXPIRED,
-        "superseded": CallState.SUPERSEDED,
-        "canceled": CallState.CANCELED,
-    },
-    CallState.APPROVED: {
-        "start": CallState.EXECUTING,
-        "succeed": CallState.EXECUTED,
-        "ask": CallState.ASKING,
-        "stale": CallState.STALE,
-        "superseded": CallState.SUPERSEDED,
-        "canceled": CallState.CANCELED,
-    },
-    CallState.STALE: {
-        "review": CallState.PENDING,
-        "superseded": CallState.SUPERSEDED,
-        "canceled": CallState.CANCELED,
-    },
-    CallState.EXECUTING: {
-        "succeed": CallState.EXECUTED,
-        "fail": CallState.FAILED,
-        "stale": CallState.STALE,
-        "void": CallState.APPROVED,
-        "interrupted": CallState.APPROVED,
-        "unknown": CallState.OUTCOME_UNKNOWN,
-    },
-    CallState.OUTCOME_UNKNOWN: {
-        "review": CallState.OUTCOME_UNKNOWN,
-        "check": CallState.OUTCOME_UNKNOWN,
-        "mark_done": CallState.EXECUTED,
-        "mark_failed": CallState.FAILED,
-        "retry": CallState.SUPERSEDED,
-        "canceled": CallState.OUTCOME_UNKNOWN,
-    },
-    CallState.ASKING: {"answer": CallState.ANSWERED, "canceled": CallState.CANCELED},
-}
-"""``void`` and ``interrupted`` (a pure call) give the allowance back: the same digest may run under a new id."""
-
-OPEN_STATES: Final = frozenset(CALL_TABLE)
-"""States from which a call can still move."""
-
 DECISIONS: Final[Mapping[str, tuple[DecisionAction, ...]]] = {
-    "approval": ("approve", "reject"),
+    "approval": ("approve", "reject", "edit", "respond"),
     "outcome_unknown": ("check", "mark_done", "mark_failed", "retry"),
 }
 """Which verbs a request takes, by the reason it was raised for."""
 
 
 def call_digest(*, tool: str, tool_version: int, args: Mapping[str, Any], computer: str | None) -> str:
-    """Identifies a call: the same call has the same digest, whoever makes it and whenever (hitl.md B1)."""
-    content = {"tool": tool, "version": tool_version, "args": dict(args), "computer": computer}
+    """Identifies a call: the same call has the same digest, whoever makes it and whenever (hitl.md B1).
+
+    However a path on a computer is spelled: a call that was rejected is not made anew by ``./`` before it (D15).
+    """
+    content = {"tool": tool, "version": tool_version, "args": _one_spelling(tool, args), "computer": computer}
     return sha256_hex(canonical_json(content))
+
+
+def _one_spelling(tool: str, args: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments with the game's paths as it reads them; this host reads its own otherwise, so they stay."""
+    spec = BUILT_IN_CATALOG.get(tool)
+    spelled = dict(args)
+    for name in spec.path_args if spec is not None and spec.plugin == "cc" else ():
+        # What is no path of the game is denied, and never compared.
+        with suppress(UnsafePath):
+            if isinstance(spelled.get(name), str):
+                spelled[name] = canonical_path(spelled[name])
+    return spelled
 
 
 def action_digest(*, call: str, user_id: str, observed: Observed, evaluation: PolicyDecision) -> str:
@@ -140,7 +66,7 @@ def action_digest(*, call: str, user_id: str, observed: Observed, evaluation: Po
     The policy's version is recorded but not part of it: a neutral edit costs no review (hitl.md B1, P15).
     Nor is what follows from the call and the hashes, such as a file's encoding or that a place is a directory.
     """
-    content = {
+    content: dict[str, Any] = {
         "call": call,
         "user": user_id,
         "observed": observed.state,
@@ -148,6 +74,8 @@ def action_digest(*, call: str, user_id: str, observed: Observed, evaluation: Po
         "risk": evaluation.risk.value,
         "rules": evaluation.rules_digest,
     }
+    if observed.identity:
+        content["identity"] = observed.identity
     return sha256_hex(canonical_json(content))
 
 
@@ -159,14 +87,27 @@ class CallDecision(_Form):
     """What a person says of one call. ``expected_digest`` is what they saw; None binds to what was stored."""
 
     call_id: CallId
-    action: DecisionAction | Literal["respond"]
-    """``respond`` answers a call of ``ask_user``, in the library form."""
+    action: DecisionAction
+    args: dict[str, Any] | None = None
+    """With ``edit``: all arguments of what is to run instead, of the same tool on the same computer."""
     answer: str | None = Field(default=None, max_length=20_000)
-    """With ``respond``: what the person says."""
+    """With ``respond``: what the model is told in place of a result."""
     reason: str = Field(default="", max_length=2000)
     on_reject: OnReject | None = None
     """None: what the task says."""
-    expected_digest: str | None = None
+    expected_digest: str | None = Field(default=None, max_length=200)
+    remember: GrantSpec | None = None
+    """With ``approve`` and ``edit``: a standing approval given with it; None: this once."""
+
+    @model_validator(mode="after")
+    def _fits_its_action(self) -> "CallDecision":
+        if (self.args is not None) != (self.action == "edit"):
+            raise ValueError("edit takes args, and nothing else does")
+        if (self.answer is not None) != (self.action == "respond"):
+            raise ValueError("respond takes an answer, and nothing else does")
+        if self.remember is not None and self.action not in ("approve", "edit"):
+            raise ValueError("only what is approved can be remembered")
+        return self
 
 
 class ResumeRequest(_Form):
@@ -176,14 +117,16 @@ class ResumeRequest(_Form):
     decisions: tuple[CallDecision, ...] | None = Field(default=None, min_length=1)
     reason: str = Field(default="", max_length=2000)
     on_reject: OnReject | None = None
-    expected_digest: str | None = None
-    """With ``action``: the digest of the request as shown (see HitlResponse.action_digest)."""
+    expected_digest: str | None = Field(default=None, max_length=200)
+    """The digest of the whole request as shown (see HitlResponse.action_digest)."""
     idempotency_key: str = Field(default="", max_length=200)
 
     @model_validator(mode="after")
     def _one_form(self) -> "ResumeRequest":
         if (self.action is None) == (self.decisions is None):
             raise ValueError("give either action or decisions")
+        if self.action in ("edit", "respond"):
+            raise ValueError(f"{self.action} says something of one call: give it in decisions")
         return self
 
 
@@ -200,6 +143,22 @@ class RequestedCallView(_Form):
     observed: Observed
     evaluation: PolicyDecision
     action_digest: str
+    """Empty where something of it was cut: what nobody saw whole cannot be approved (hitl.md V3)."""
+    truncated: bool = False
+    original_args: dict[str, Any] | None = None
+    """What the model had asked for before a person edited it; None: nobody did."""
+    grant_paths: tuple[str, ...] = ()
+    """The paths that a standing approval would cover if it is not widened (hitl.md G2)."""
+
+
+class SiblingView(_Form):
+    """A call of the same step that nobody is asked about, and what came of it (hitl.md S4)."""
+
+    tool: str
+    args: dict[str, Any]
+    computer: str | None
+    state: CallState
+    result: str | None
 
 
 class HitlResponse(_Form):
@@ -219,22 +178,25 @@ class HitlResponse(_Form):
     action_digest: str
     """Over all calls of the request: what a decision on the whole may echo."""
     requester: str
+    requester_roles: tuple[str, ...] = ()
     goal: str
     """The task as its user wrote it: data, not instructions."""
     explanation: str
     """Written by the model."""
     created_at: AwareDatetime
     expires_at: AwareDatetime | None = None
+    """None: it does not expire."""
+    on_timeout: OnTimeout = "stay_paused"
+    """What becomes of the task when nobody answers in time; it never approves."""
+    on_reject: OnReject = "cancel"
+    """What a rejection does to the task where nobody says otherwise."""
+    context: tuple[SiblingView, ...] = ()
+    informational: tuple[str, ...] = ("goal", "explanation", "context")
+    """The fields whose text people and programs wrote: data for whoever reads it, never instructions (hitl.md V6)."""
+    redacted: bool = False
+    """Whether secrets were taken out of what is shown; what runs has them."""
 
 
 def request_digest(digests: tuple[str, ...]) -> str:
     """One digest over those of a request's calls, in their order."""
     return digests[0] if len(digests) == 1 else sha256_hex(canonical_json(list(digests)))
-
-
-def move(state: CallState, event: CallEvent) -> CallState:
-    """The next state by the table. Raises InvalidDecision when the event does not fit the state."""
-    target = CALL_TABLE.get(state, {}).get(event)
-    if target is None:
-        raise InvalidDecision(f"A call that is {state.value} cannot take {event!r}.")
-    return target

@@ -5,25 +5,17 @@ folds and decides again. Nobody but a person's command, an expiry, a cancel or a
 changes a pending request (hitl.md D25).
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import assert_never
 
 from orchestrator.core import facts
-from orchestrator.core.approval import DECISIONS, CallDecision, CallState, ResumeRequest, request_digest
-from orchestrator.core.errors import InvalidDecision, NotFound, NotPending, TaskEnded
-from orchestrator.core.facts import CallId, Fact, OnReject, QuestionId, RequestId
-from orchestrator.core.task import AgentTask, CallRecord, ClosedRequest, Phase
-
-
-@dataclass(frozen=True)
-class Decide:
-    """Decide a request, whole or in part; ``new_call_id`` names the calls that are retried."""
-
-    request_id: RequestId
-    resume: ResumeRequest
-    by: str
-    new_call_id: Callable[[], CallId]
+from orchestrator.core.approval import CallState, action_digest
+from orchestrator.core.deciding import Decide, Law, closed_request, decide_request, expired
+from orchestrator.core.errors import InvalidDecision, InvalidRequest, NotFound, NotPending, TaskEnded
+from orchestrator.core.facts import Fact, QuestionId, RequestEnd, RequestId
+from orchestrator.core.policy import Effect, PolicyDecision, stricter
+from orchestrator.core.task import AgentTask, CallRecord, OpenRequest, Phase
 
 
 @dataclass(frozen=True)
@@ -41,7 +33,39 @@ class Cancel:
     reason: str = ""
 
 
-Command = Decide | Answer | Cancel
+@dataclass(frozen=True)
+class Extend:
+    """Give people until ``expires_at`` for a request."""
+
+    request_id: RequestId
+    expires_at: datetime
+    now: datetime
+
+
+@dataclass(frozen=True)
+class Withdraw:
+    """Take a request back: its calls do not run, and the model is told so."""
+
+    request_id: RequestId
+    by: str
+
+
+@dataclass(frozen=True)
+class Renew:
+    """Ask again for what nobody answered in time."""
+
+    request_id: RequestId
+
+
+@dataclass(frozen=True)
+class Rejudge:
+    """Judge what waits for a decision by a policy that has changed (hitl.md P15)."""
+
+    law: Law
+    now: datetime
+
+
+Command = Decide | Answer | Cancel | Extend | Withdraw | Renew | Rejudge
 
 
 def decide(task: AgentTask, command: Command) -> tuple[Fact, ...]:
@@ -51,32 +75,20 @@ def decide(task: AgentTask, command: Command) -> tuple[Fact, ...]:
     """
     match command:
         case Decide():
-            return _decide(task, command)
+            return decide_request(task, command)
         case Answer():
             return _answer(task, command)
         case Cancel():
             return _cancel(task, command.reason, "canceled")
+        case Extend():
+            return _extend(task, command)
+        case Withdraw():
+            return _withdraw(task, command)
+        case Renew():
+            return _renew(task, command)
+        case Rejudge():
+            return _rejudge(task, command)
     assert_never(command)
-
-
-def _decide(task: AgentTask, command: Decide) -> tuple[Fact, ...]:
-    if _repeated(task, command):
-        return ()
-    request = task.request
-    if request is None or request.request_id != command.request_id:
-        raise NotPending(_why_closed(task, command.request_id), remedy="Look at the task for its present request.")
-    wanted = _per_call(task, command.resume)
-    decisions = tuple(_bound(task, one, command) for one in wanted)
-    recorded = facts.DecisionRecorded(
-        request_id=request.request_id, decisions=decisions, key=command.resume.idempotency_key
-    )
-    stops = [one for one in decisions if one.action == "reject" and one.on_reject == "cancel"]
-    if not stops:
-        return (recorded,)
-    decided = {one.call_id for one in decisions}
-    left = [record for record in task.calls if record.call_id not in decided]
-    reason = stops[0].reason or "rejected without a reason"
-    return (recorded, *_ending(task, left, f"A person rejected a call: {reason}", "rejected"))
 
 
 def _answer(task: AgentTask, command: Answer) -> tuple[Fact, ...]:
@@ -106,79 +118,102 @@ def _ending(task: AgentTask, left: list[CallRecord], message: str, status_reason
     return (closed, ended)
 
 
-def _per_call(task: AgentTask, resume: ResumeRequest) -> tuple[CallDecision, ...]:
-    if resume.action is None:
-        decisions = resume.decisions or ()
-        if len({one.call_id for one in decisions}) != len(decisions):
-            raise InvalidDecision("A call is decided twice in one request.", remedy="Decide each call once.")
-        return decisions
-    pending = task.pending_tool_calls
-    whole = request_digest(tuple(record.action_digest or "" for record in pending))
-    if resume.expected_digest is not None and resume.expected_digest != whole:
+def _extend(task: AgentTask, command: Extend) -> tuple[Fact, ...]:
+    request = _open(task, command.request_id)
+    if request.expires_at is None:
+        raise NotPending("The request does not expire.", remedy="Nothing has to be done.")
+    if command.now >= request.expires_at:
+        raise expired(request)
+    if command.expires_at <= request.expires_at:
+        raise InvalidRequest("The request expires later than that already.", remedy="Name a later time.")
+    return (facts.ReviewNoted(what="extended", request_id=command.request_id, expires_at=command.expires_at),)
+
+
+def _withdraw(task: AgentTask, command: Withdraw) -> tuple[Fact, ...]:
+    request = _open(task, command.request_id)
+    if request.reason == "outcome_unknown":
         raise InvalidDecision(
-            "The request is not the one you saw: its digest differs.", remedy="Look at it again and decide anew."
+            "Whether these calls were done is not known; that is not taken back.",
+            remedy="Check, mark done, mark failed or retry.",
         )
-    return tuple(
-        CallDecision(call_id=record.call_id, action=resume.action, reason=resume.reason, on_reject=resume.on_reject)
-        for record in pending
+    return (
+        facts.RequestEnded(
+            request_id=command.request_id,
+            end="canceled",
+            call_ids=request.call_ids,
+            reason=f"{command.by} took the request back before anybody decided.",
+            code="withdrawn",
+        ),
     )
 
 
-def _bound(task: AgentTask, wanted: CallDecision, command: Decide) -> facts.Decision:
+def _renew(task: AgentTask, command: Renew) -> tuple[Fact, ...]:
+    if task.phase is Phase.ENDED:
+        raise TaskEnded(f"The task is over: {task.status.value}.")
+    if task.lapsed != command.request_id:
+        raise closed_request(task, command.request_id)
+    return (facts.ReviewNoted(what="renewed", request_id=command.request_id),)
+
+
+def _rejudge(task: AgentTask, command: Rejudge) -> tuple[Fact, ...]:
+    """What a changed policy does to an open request: nothing where its verdicts on the calls are the same."""
     request = task.request
-    record = task.call(wanted.call_id)
-    if request is None or record is None or wanted.call_id not in request.call_ids:
-        raise InvalidDecision(f"The request does not wait for call {wanted.call_id!r}.")
-    verbs = DECISIONS[request.reason]
-    action = next((verb for verb in verbs if verb == wanted.action), None)
-    if action is None:
-        raise InvalidDecision(f"This request takes {', '.join(verbs)}, not {wanted.action}.")
-    if wanted.expected_digest is not None and wanted.expected_digest != record.action_digest:
-        raise InvalidDecision(
-            f"Call {wanted.call_id!r} is not the one you saw: its digest differs.",
-            remedy="Look at it again and decide anew.",
-        )
-    return facts.Decision(
-        call_id=wanted.call_id,
-        action=action,
-        action_digest=record.action_digest or "",
-        reason=wanted.reason,
-        on_reject=wanted.on_reject or task.on_reject,
-        retry_as=command.new_call_id() if action == "retry" else None,
+    if request is None or request.reason != "approval":
+        return ()
+    denied, changed, allowed = [], [], []
+    for record in task.pending_tool_calls:
+        program = record.observed.program if record.observed is not None else None
+        verdict = command.law.judge(task, record.call, program)
+        if verdict.effect is Effect.DENY:
+            denied.append((record, verdict.reason))
+        elif verdict.effect is Effect.ALLOW:
+            allowed.append(record)
+        elif _digest(task, record, stricter(record.evaluation, verdict)) != record.action_digest:
+            changed.append(record)
+    release = command.law.rules.release_on_relax
+    return (
+        *(
+            _policy_ended(request.request_id, "superseded", (one,), f"The policy denies it now: {why}")
+            for one, why in denied
+        ),
+        *((_policy_ended(request.request_id, "stale", tuple(changed), _JUDGED_ANEW),) if changed else ()),
+        *((_released(task, command, tuple(allowed)),) if allowed and release else ()),
     )
 
 
-def _repeated(task: AgentTask, command: Decide) -> bool:
-    """Whether this person made this very decision before, so that it is carried out already: hitl.md D6.
-
-    A decision on the whole is the same as the one that closed the request. Raises InvalidDecision
-    where the idempotency key came with another decision.
-    """
-    resume = command.resume
-    earlier = [closed for closed in task.closed if closed.request_id == command.request_id]
-    still_open = task.request is not None and task.request.request_id == command.request_id
-    whole = [] if still_open else earlier[-1:]
-    comparable = earlier if resume.decisions is not None else whole
-    if any(closed.actor_id == command.by and _same(task, resume, closed) for closed in comparable):
-        return True
-    key = resume.idempotency_key
-    if key and any(closed.actor_id == command.by and closed.key == key for closed in earlier):
-        raise InvalidDecision("This idempotency key came with another decision.", remedy="Take a new key for this one.")
-    return False
+_JUDGED_ANEW = "The policy judges it otherwise now; it is shown again."
 
 
-def _same(task: AgentTask, resume: ResumeRequest, closed: ClosedRequest) -> bool:
-    def meant(action: str | None, on_reject: OnReject | None) -> tuple[str | None, str | None]:
-        return action, (on_reject or task.on_reject) if action == "reject" else None
-
-    made = {one.call_id: meant(one.action, one.on_reject) for one in closed.decisions}
-    if resume.decisions is None:
-        return set(made.values()) == {meant(resume.action, resume.on_reject)}
-    return made == {one.call_id: meant(one.action, one.on_reject) for one in resume.decisions}
+def _digest(task: AgentTask, record: CallRecord, verdict: PolicyDecision) -> str:
+    observed = record.observed or facts.Observed(state={})
+    return action_digest(call=record.call.call_digest, user_id=task.user_id, observed=observed, evaluation=verdict)
 
 
-def _why_closed(task: AgentTask, request_id: RequestId) -> str:
-    for closed in reversed(task.closed):
-        if closed.request_id == request_id:
-            return f"The request is no longer open: it was {closed.how}."
-    return f"The request is no longer open: the task is {task.status.value}."
+def _policy_ended(request_id: RequestId, end: RequestEnd, records: tuple[CallRecord, ...], reason: str) -> Fact:
+    ids = tuple(record.call_id for record in records)
+    return facts.RequestEnded(request_id=request_id, end=end, call_ids=ids, reason=reason, code="policy")
+
+
+def _released(task: AgentTask, command: Rejudge, records: tuple[CallRecord, ...]) -> Fact:
+    """Calls that wait for a person although the policy allows them by now, and says that this is enough."""
+    valid_s = command.law.rules.approval_valid_s
+    return facts.ReviewNoted(
+        what="released",
+        request_id=task.request.request_id if task.request else None,
+        calls=tuple(
+            facts.RequestedCall(
+                call_id=record.call_id,
+                observed=record.observed or facts.Observed(state={}),
+                evaluation=record.evaluation,
+                action_digest=record.action_digest or "",
+            )
+            for record in records
+        ),
+        valid_until=command.now + timedelta(seconds=valid_s) if valid_s else None,
+    )
+
+
+def _open(task: AgentTask, request_id: RequestId) -> OpenRequest:
+    if task.request is None or task.request.request_id != request_id:
+        raise closed_request(task, request_id)
+    return task.request

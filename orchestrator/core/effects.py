@@ -2,9 +2,9 @@
 
 Theory. The first rule that applies decides; several effects of one kind may run at once.
 A started call without an outcome is *mine* while this very actor, in this life, owns its send
-or its wait; else it is an orphan and is settled, never run again. Reads that the policy allows
-run at once (``run_safe``); what changes something waits until every sibling is decided
-(``hold``), then runs one at a time in the order of the reply.
+or its wait; else it is an orphan and is settled, never run again. While a sibling waits for a
+person, allowed calls run or wait as the policy says: by default reads run and changes wait
+(hitl.md S3). What changes something runs one at a time in the order of the reply.
 """
 
 from collections.abc import Set
@@ -113,13 +113,18 @@ def _settle(orphans: list[CallRecord]) -> tuple[Effect, ...]:
 
 def _act(task: AgentTask, owned: tuple[RunId, ...]) -> tuple[Effect, ...]:
     ready = [record for record in task.calls if record.state in (CallState.ALLOWED, CallState.APPROVED)]
-    safe = tuple(RunTool(record.call_id) for record in ready if not record.mutates)
+    unseen = _in_state(task, CallState.PROPOSED, CallState.STALE)
+    undecided = task.request is not None or task.lapsed is not None or bool(unseen)
+    ahead = [record for record in ready if not undecided or _goes_ahead(task, record)]
+    safe = tuple(RunTool(record.call_id) for record in ahead if not record.mutates)
     if safe:
         return safe
     unknown = _in_state(task, CallState.OUTCOME_UNKNOWN)
-    unseen = _in_state(task, CallState.PROPOSED, CallState.STALE)
-    if task.request is not None:
-        return (AwaitReview(task.request.request_id),)
+    if undecided and ahead and not owned and not unknown:
+        return (RunTool(ahead[0].call_id),)
+    waiting = task.request.request_id if task.request is not None else task.lapsed
+    if waiting is not None:
+        return (AwaitReview(waiting),)
     question = next((record.question_id for record in task.calls if record.state is CallState.ASKING), None)
     if question is not None:
         return (AwaitAnswer(question),)
@@ -130,6 +135,15 @@ def _act(task: AgentTask, owned: tuple[RunId, ...]) -> tuple[Effect, ...]:
     if unseen:
         return (Observe(unseen, "approval"),)
     return (RunTool(ready[0].call_id),)
+
+
+def _goes_ahead(task: AgentTask, record: CallRecord) -> bool:
+    """Whether a call may run while a sibling still waits for a person, as the policy said for this step (S3, D5)."""
+    if record.state is CallState.APPROVED and (record.mutates or task.partial == "at_once"):
+        return task.partial == "at_once"
+    if task.siblings == "reads":
+        return not record.mutates
+    return task.siblings == "run_safe"
 
 
 def _in_state(task: AgentTask, *states: CallState) -> tuple[CallId, ...]:

@@ -13,11 +13,13 @@ and, where somebody can do something about it, what to do next (``remedy``).
     ├── Forbidden             the one who asks may not
     ├── NotFound              there is no such thing
     ├── NotPending            the request is no longer open for decisions
+    │   └── RequestExpired    it was, and nobody answered in time
     ├── InvalidDecision       a decision does not fit what it decides
     ├── TaskEnded             the task is over and takes no more commands
     ├── Conflict              somebody appended first: fold again
     ├── LeaseLost             another actor owns the task: stop at once
     ├── ComputerClaimed       another task works on the computer
+    ├── GrantVoid             a standing approval no longer holds
     ├── StoreBusy             another process holds the store
     ├── NewerSchema           the record was written by a newer version
     ├── ComputerAway          the computer is not connected
@@ -29,20 +31,24 @@ and, where somebody can do something about it, what to do next (``remedy``).
     └── HitlInterventionRequired   a person has to decide (library form)
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 
 class OrchestratorError(Exception):
-    """Something the orchestrator can explain: ``message`` says what, ``remedy`` what to do."""
+    """Something the orchestrator can explain: ``message`` says what, ``remedy`` what to do.
+
+    ``details`` is for programs, such as who decided before: plain JSON, empty where there is nothing.
+    """
 
     code: ClassVar[str] = "internal"
     http_status: ClassVar[int] = 500
 
-    def __init__(self, message: str, *, remedy: str = "") -> None:
+    def __init__(self, message: str, *, remedy: str = "", details: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.remedy = remedy
+        self.details: dict[str, Any] = dict(details or {})
 
     def __str__(self) -> str:
         return f"{self.message} {self.remedy}".strip()
@@ -107,6 +113,12 @@ class NotPending(OrchestratorError):
     http_status = 409
 
 
+class RequestExpired(NotPending):
+    """Nobody answered the request in time; nothing was decided, and nothing runs."""
+
+    code = "expired"
+
+
 class InvalidDecision(OrchestratorError):
     """A decision does not fit what it decides (wrong call, wrong verb, another digest)."""
 
@@ -144,6 +156,13 @@ class ComputerClaimed(OrchestratorError):
     def __init__(self, computer: str) -> None:
         super().__init__(f"Another task works on computer {computer} now.")
         self.computer = computer
+
+
+class GrantVoid(OrchestratorError):
+    """A standing approval was revoked, is spent or over: a person decides instead."""
+
+    code = "grant_void"
+    http_status = 409
 
 
 class StoreBusy(OrchestratorError):

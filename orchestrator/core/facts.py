@@ -7,9 +7,12 @@ each released schema.
 
 from typing import Annotated, Any, Literal, NewType
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, Field
 
+from orchestrator.core.grants import Grant
 from orchestrator.core.policy import BUILT_IN_CATALOG, PolicyDecision, RiskLevel
+from orchestrator.core.system_facts import GrantId, SystemFact
+from orchestrator.core.values import Value
 from orchestrator.core.wire import ComputerId, RunId
 
 TaskId = NewType("TaskId", str)
@@ -19,15 +22,14 @@ QuestionId = NewType("QuestionId", str)
 
 EndStatus = Literal["Completed", "Failed", "Canceled"]
 RequestEnd = Literal["expired", "superseded", "stale", "canceled"]
-DecisionAction = Literal["approve", "reject", "check", "mark_done", "mark_failed", "retry"]
+DecisionAction = Literal["approve", "reject", "edit", "respond", "check", "mark_done", "mark_failed", "retry"]
 OnReject = Literal["cancel", "continue"]
-Limit = Literal["max_steps", "max_wall_s", "max_tokens", "model_output", "model_failed"]
-
-
-class Value(BaseModel):
-    """A frozen value that knows every field it has."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+OnTimeout = Literal["continue", "cancel", "stay_paused"]
+Siblings = Literal["reads", "hold", "run_safe"]
+"""Which allowed calls run while others of their step wait for a person: the reads, none, or all."""
+Partial = Literal["at_end", "at_once"]
+"""When an approved change runs: once its whole step is decided, or at once."""
+Limit = Literal["max_steps", "max_wall_s", "max_tokens", "model_output", "model_failed", "rejections"]
 
 
 class BlobRef(Value):
@@ -79,6 +81,8 @@ class Observed(Value):
     """Those of ``state`` that are directories."""
     note: str = ""
     """What else a reviewer should know, such as that a file is not text."""
+    identity: str = ""
+    """Which computer it was: a hash over its token and its id in the game; empty for this host (hitl.md B6)."""
 
 
 class RequestedCall(Value):
@@ -126,6 +130,10 @@ class TaskSubmitted(Value):
     tag: str
     """Random word of this task: fences tool output in the prompt as data."""
     on_reject: OnReject = "cancel"
+    roles: tuple[str, ...] = ()
+    """The requester's roles when it came in: rules of the policy may ask for one."""
+    read_only: bool = False
+    """Every tool that changes something is denied (hitl.md P18)."""
 
 
 class ModelAsked(Value):
@@ -162,6 +170,9 @@ class CallsProposed(Value):
     explanation: str
     calls: tuple[ToolCall, ...]
     evaluations: tuple[PolicyDecision, ...]
+    siblings: Siblings = "reads"
+    """As the policy said then, as the one below."""
+    partial: Partial = "at_end"
 
 
 class ReviewRequested(Value):
@@ -175,6 +186,10 @@ class ReviewRequested(Value):
     policy_version: str
     expires_at: AwareDatetime | None = None
     """None: it does not expire."""
+    remind_at: AwareDatetime | None = None
+    """When people are reminded of it; None: never."""
+    on_timeout: OnTimeout = "stay_paused"
+    """What becomes of the task when nobody answers in time."""
 
 
 class Decision(Value):
@@ -187,6 +202,19 @@ class Decision(Value):
     on_reject: OnReject = "cancel"
     retry_as: CallId | None = None
     """The new call id of a ``retry``; None for other actions."""
+    args: dict[str, Any] | None = None
+    """With ``edit``, as the three below: what is to run instead; None for other actions."""
+    call_digest: str = ""
+    evaluation: PolicyDecision | None = None
+    """The policy's verdict on it."""
+    runs_digest: str = ""
+    """The digest under which it may run; empty: what it touches was not shown yet, so it is shown first."""
+    answer: str = ""
+    """With ``respond``: what the model is told instead of a result."""
+    grant_id: GrantId | None = None
+    """The standing approval by which a sibling of the call was approved with it; None: this very call was decided."""
+    said_digest: str = ""
+    """sha256 over what was sent: who says the same again decides nothing new. Empty in items of an early release."""
 
 
 class DecisionRecorded(Value):
@@ -197,6 +225,14 @@ class DecisionRecorded(Value):
     decisions: tuple[Decision, ...]
     key: str = ""
     """The idempotency key that came with it, if any."""
+    grants: tuple[Grant, ...] = ()
+    """The standing approvals that were given with it."""
+    self_approved: bool = False
+    """Whether the requester approved their own task's calls (hitl.md R2)."""
+    valid_until: AwareDatetime | None = None
+    """Until when what was approved may start; None: for as long as the task is open."""
+    policy_version: str = ""
+    """The policy in force then; empty in items of an early release."""
 
 
 class RequestEnded(Value):
@@ -209,6 +245,27 @@ class RequestEnded(Value):
     call_ids: tuple[CallId, ...]
     """The calls it ended for."""
     reason: str = ""
+    code: str = ""
+    """In a word, such as ``digest_mismatch``, ``policy`` or ``approval_expired``."""
+    then: OnTimeout = "continue"
+    """Of ``expired``: what becomes of the task."""
+
+
+class ReviewNoted(Value):
+    """Something that happened around a request and decides nothing, or was decided before."""
+
+    kind: Literal["review_noted"] = "review_noted"
+    what: Literal["notified", "viewed", "reminded", "extended", "renewed", "released", "grant_used"]
+    """``released``: the policy allows it by now and says that this is enough; ``renewed``: ask again."""
+    request_id: RequestId | None = None
+    """None: a standing approval stood in before anybody was asked."""
+    calls: tuple[RequestedCall, ...] = ()
+    """What is approved by it, bound as in a request; empty: it approves nothing."""
+    grant_id: GrantId | None = None
+    expires_at: AwareDatetime | None = None
+    """The new deadline of an extended request."""
+    valid_until: AwareDatetime | None = None
+    """As in ``decision_recorded``."""
 
 
 class ToolStarted(Value):
@@ -223,11 +280,13 @@ class ToolStarted(Value):
     """Allotted by the store when it seals the item; 0 where no computer is touched."""
     action_digest: str
     """Computed again from what is about to be sent."""
-    before: dict[str, str] = {}
+    before: dict[str, str] = Field(default_factory=dict)
     """Each touched path with its sha256 or ``absent``. Of what a tool changes, the store has the bytes by this
     very hash: of a file its bytes, of a directory the lines that its hash is taken over."""
     directories: tuple[str, ...] = ()
     """Those of ``before`` that are directories."""
+    grant_id: GrantId | None = None
+    """The standing approval under which it runs; None: a decision, or the policy."""
 
 
 class ToolFinished(Value):
@@ -239,7 +298,7 @@ class ToolFinished(Value):
     ok: bool
     code: str | None = None
     text: str
-    after: dict[str, str] = {}
+    after: dict[str, str] = Field(default_factory=dict)
     """Each changed path with its sha256 or ``absent`` afterwards, where it is known."""
 
 
@@ -257,7 +316,7 @@ class ToolSettled(Value):
     """Why it is void, interrupted or unknown; shown to the reviewer and, if it ends so, to the model."""
     code: str | None = None
     """Of a finished run that failed, the code as in ``tool_finished``; None otherwise."""
-    after: dict[str, str] = {}
+    after: dict[str, str] = Field(default_factory=dict)
     """As in ``tool_finished``."""
 
 
@@ -309,12 +368,12 @@ class TaskEnded(Value):
     status_reason: str
     message: str = ""
     explanation: str = ""
-    details: dict[str, Any] = {}
+    details: dict[str, Any] = Field(default_factory=dict)
     verified: bool | None = None
     """False: the model claims a success for which there is no evidence; None: nobody judged it."""
 
 
-Fact = Annotated[
+TaskFact = (
     TaskSubmitted
     | ModelAsked
     | ModelReplied
@@ -323,6 +382,7 @@ Fact = Annotated[
     | ReviewRequested
     | DecisionRecorded
     | RequestEnded
+    | ReviewNoted
     | ToolStarted
     | ToolFinished
     | ToolSettled
@@ -331,6 +391,8 @@ Fact = Annotated[
     | StatusSent
     | CancelRequested
     | LimitReached
-    | TaskEnded,
-    Field(discriminator="kind"),
-]
+    | TaskEnded
+)
+"""What an item of a task may carry; the others are items of a node's own stream."""
+
+Fact = Annotated[TaskFact | SystemFact, Field(discriminator="kind")]

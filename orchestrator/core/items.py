@@ -13,7 +13,8 @@ from typing import Any, Final, Literal, NamedTuple, NewType
 from pydantic import AwareDatetime, ConfigDict, Field, TypeAdapter, ValidationError
 
 from orchestrator.core.errors import InvalidRequest, NewerSchema
-from orchestrator.core.facts import Fact, TaskId, Value
+from orchestrator.core.facts import Fact, TaskId
+from orchestrator.core.values import Value
 
 SCHEMA_VERSION: Final = 1
 GENESIS_HASH: Final = "0" * 64

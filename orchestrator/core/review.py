@@ -7,11 +7,12 @@ snapshot. A decision carries a ``ref`` of the reviewer's choice, and is answered
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from orchestrator.core.approval import HitlResponse, ResumeRequest
 from orchestrator.core.errors import FrameRefused
 from orchestrator.core.facts import QuestionId, RequestId, TaskId
+from orchestrator.core.wording import plain
 
 MAX_REVIEW_FRAME_CHARS = 64 * 1024
 """A decision is small; what is larger is a mistake."""
@@ -57,6 +58,15 @@ class RequestClosed(_Message):
     how: str
 
 
+class RequestReminded(_Message):
+    """A request that expires soon and that nobody has decided."""
+
+    type: Literal["request_reminded"] = "request_reminded"
+    seq: int
+    request_id: RequestId
+    expires_at: AwareDatetime
+
+
 class QuestionOpened(_Message):
     """A new question."""
 
@@ -92,6 +102,8 @@ class Failed(_Message):
     code: str
     message: str
     remedy: str = ""
+    details: dict[str, Any] = Field(default_factory=dict)
+    """For programs, such as who decided before."""
 
 
 class DecideRequest(_Message):
@@ -114,7 +126,7 @@ class AnswerQuestion(_Message):
 
 
 ToReviewer = Annotated[
-    Snapshot | RequestOpened | RequestClosed | QuestionOpened | QuestionClosed | Done | Failed,
+    Snapshot | RequestOpened | RequestClosed | RequestReminded | QuestionOpened | QuestionClosed | Done | Failed,
     Field(discriminator="type"),
 ]
 FromReviewer = Annotated[DecideRequest | AnswerQuestion, Field(discriminator="type")]
@@ -140,6 +152,6 @@ def _decode(text: str, adapter: TypeAdapter[Any], limit: int | None) -> Any:
     try:
         return adapter.validate_json(text)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise FrameRefused(f"The frame cannot be read: {where + ': ' if where else ''}{first['msg']}.") from None
+        raise FrameRefused(
+            f"The frame cannot be read: {plain(error, 'the frame')}.", remedy="docs/protocol.md lists the messages."
+        ) from None

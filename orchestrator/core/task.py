@@ -16,9 +16,21 @@ from typing import Any, Final, TypeVar
 
 from orchestrator.core import facts
 from orchestrator.core.approval import CallState
-from orchestrator.core.facts import BlobRef, CallId, Observed, OnReject, QuestionId, RequestId, TaskId
+from orchestrator.core.facts import (
+    BlobRef,
+    CallId,
+    Observed,
+    OnReject,
+    OnTimeout,
+    Partial,
+    QuestionId,
+    RequestId,
+    Siblings,
+    TaskId,
+)
 from orchestrator.core.items import GENESIS_HASH
 from orchestrator.core.policy import BUILT_IN_CATALOG, PolicyDecision
+from orchestrator.core.system_facts import GrantId
 from orchestrator.core.wire import ComputerId, RunId
 
 
@@ -54,6 +66,7 @@ def _row(phase: Phase, **facts_of_phase: Phase) -> dict[str, Phase]:
 _WORK: Final[Mapping[str, Phase]] = dict.fromkeys(
     (
         "review_requested",
+        "review_noted",
         "request_ended",
         "tool_started",
         "tool_finished",
@@ -79,7 +92,7 @@ PHASE_TABLE: Final[Mapping[Phase, Mapping[str, Phase]]] = {
         decision_recorded=Phase.ACTING,
         question_answered=Phase.ACTING,
     ),
-    Phase.ANSWERING: _row(Phase.ANSWERING, **_WORK, question_answered=Phase.ACTING),
+    Phase.ANSWERING: _row(Phase.ANSWERING, **_WORK, question_answered=Phase.ACTING, limit_reached=Phase.ANSWERING),
     Phase.ENDED: {"tool_finished": Phase.ENDED, "tool_settled": Phase.ENDED},
 }
 """Phase to fact kind to phase; a missing key is a fact that cannot happen then.
@@ -99,6 +112,13 @@ _STATUS: Final[Mapping[Phase, TaskStatus]] = {
 }
 
 
+_REASONS: Final = {
+    "approval": "waiting for approval",
+    "question": "waiting for an answer",
+    "expired": "nobody answered in time",
+}
+
+
 @dataclass(frozen=True)
 class CallRecord:
     """One tool call of the present step and where it stands."""
@@ -110,7 +130,13 @@ class CallRecord:
     """The last request it was shown in; None: it never needed a person."""
     observed: Observed | None = None
     action_digest: str | None = None
-    """What the present approval is bound to."""
+    """What the present approval is bound to; None with an edit whose target is looked at before it runs."""
+    original: facts.ToolCall | None = None
+    """The call as the model made it, where a person edited it."""
+    grant_id: GrantId | None = None
+    """The standing approval that stands in for a decision."""
+    valid_until: datetime | None = None
+    """Until when the present approval may be used; None: without end."""
     runs: int = 0
     """How often it was started: the next run's id ends with one more."""
     run_id: RunId | None = None
@@ -151,6 +177,13 @@ class OpenRequest:
     created_at: datetime
     expires_at: datetime | None
     policy_version: str
+    remind_at: datetime | None = None
+    on_timeout: OnTimeout = "stay_paused"
+    reminded: bool = False
+    notified: bool = False
+    """Whether it was put before anybody."""
+    viewed_by: tuple[str, ...] = ()
+    """Who looked at it whole."""
 
 
 @dataclass(frozen=True)
@@ -163,6 +196,7 @@ class ClosedRequest:
     actor_id: str
     decisions: tuple[facts.Decision, ...] = ()
     key: str = ""
+    at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -198,6 +232,11 @@ class AgentTask:
     """The ended tasks of its session when it came in."""
     tag: str = ""
     on_reject: OnReject = "cancel"
+    roles: tuple[str, ...] = ()
+    read_only: bool = False
+    siblings: Siblings = "reads"
+    """How the present step waits, as the policy said when its calls were proposed; so the one below."""
+    partial: Partial = "at_end"
     created_at: datetime | None = None
     updated_at: datetime | None = None
     steps: int = 0
@@ -215,10 +254,14 @@ class AgentTask:
     explanation: str = ""
     calls: tuple[CallRecord, ...] = ()
     request: OpenRequest | None = None
+    lapsed: RequestId | None = None
+    """The request that nobody answered in time and that keeps the task waiting until somebody asks again."""
     closed: tuple[ClosedRequest, ...] = ()
     turns: tuple[Turn, ...] = ()
     rejections: tuple[tuple[str, str], ...] = ()
     """(call digest, reason) of what people rejected in this task."""
+    rejected_in_a_row: int = 0
+    """Decisions since the last approval that were rejections and nothing else."""
     evidence: bool | None = None
     """Whether the last change or run of the finished steps succeeded; None: there was none."""
     cancel_reason: str | None = None
@@ -237,7 +280,9 @@ class AgentTask:
         if self.ended is not None:
             return self.ended.status_reason
         reason = self.request.reason if self.request else "question" if self.phase is Phase.ANSWERING else ""
-        return {"approval": "waiting for approval", "question": "waiting for an answer"}.get(reason, reason)
+        if self.lapsed is not None:
+            reason = "expired"
+        return _REASONS.get(reason, reason)
 
     @property
     def pending_tool_calls(self) -> tuple[CallRecord, ...]:

@@ -1,12 +1,21 @@
 """The log of a task as people read it: ``[STEP n] [EXPLANATION] [TOOL] [TOOL_RESULT] [FINAL]``."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from orchestrator.core import facts
 from orchestrator.core.facts import CallId
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.core.response import TOOL_ARGS
+
+_TOLD: Final = {
+    "reminded": "It still waits for a person, and will expire soon",
+    "extended": "There is more time for it now",
+    "renewed": "It is asked again",
+    "released": "The policy allows it by now",
+    "grant_used": "A standing approval stands in",
+}
+"""What of the notes around a request is worth a line."""
 
 
 class Transcript:
@@ -35,13 +44,12 @@ class Transcript:
             case facts.ReviewRequested():
                 return [f"[REVIEW] {self._waiting(fact)}"]
             case facts.DecisionRecorded():
-                said = ", ".join(f"{one.action} {self._name(one.call_id)}" for one in fact.decisions)
-                self._retried(fact)
-                return [f"[DECISION] {item.actor.id}: {said}"]
-            case facts.RequestEnded() if fact.end in ("superseded", "expired"):
-                return [f"[TOOL_RESULT] This call did not run: {fact.reason}"]
-            case facts.RequestEnded() if fact.end == "stale":
-                return [f"[REVIEW] {fact.end}: {fact.reason}"]
+                return self._decided(fact, item.actor.id)
+            case facts.RequestEnded():
+                return self._request_ended(fact)
+            case facts.ReviewNoted() if fact.what in _TOLD:
+                names = ", ".join(self._name(one.call_id) for one in fact.calls)
+                return [f"[REVIEW] {_TOLD[fact.what]}{f': {names}' if names else '.'}"]
             case facts.ToolFinished():
                 return [f"[TOOL_RESULT] {fact.text}"]
             case facts.ToolSettled():
@@ -69,6 +77,28 @@ class Transcript:
             if verdict.effect == "deny":
                 lines.append(f"[TOOL_RESULT] Denied by policy: {verdict.reason}")
         return lines
+
+    def _decided(self, fact: facts.DecisionRecorded, who: str) -> list[str]:
+        said = ", ".join(f"{one.action} {self._name(one.call_id)}" for one in fact.decisions)
+        lines = [f"[DECISION] {who}: {said}"]
+        self._retried(fact)
+        for one in fact.decisions:
+            call = self._calls.get(one.call_id)
+            if one.args is not None and call is not None:
+                edited = self._calls[one.call_id] = call.model_copy(update={"args": one.args})
+                lines.append(f"[TOOL] {call.tool}({_as_declared(edited)})")
+            if one.action == "respond":
+                lines.append(f"[TOOL_RESULT] {who} answered in its place: {one.answer}")
+        return lines
+
+    def _request_ended(self, fact: facts.RequestEnded) -> list[str]:
+        if fact.end == "stale" or fact.code == "approval_expired":
+            return [f"[REVIEW] {fact.end}: {fact.reason}"]
+        if fact.end == "expired" and fact.then == "stay_paused":
+            return [f"[REVIEW] {fact.reason} The task waits until somebody asks again."]
+        if fact.end in ("superseded", "expired") or fact.code == "withdrawn":
+            return [f"[TOOL_RESULT] This call did not run: {fact.reason}"]
+        return []
 
     def _retried(self, fact: facts.DecisionRecorded) -> None:
         for one in fact.decisions:

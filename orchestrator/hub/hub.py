@@ -56,6 +56,8 @@ class Hub:
         self._greeter = greeter
         self._sessions: dict[ComputerId, Session] = {}
         self._known: dict[ComputerId, wire.Hello] = {}
+        self._fingerprints: dict[ComputerId, str] = {}
+        """A hash of the token with which each computer came last."""
         self._heard: dict[ComputerId, int] = {}
         """The highest ``journal_seq`` that each computer named; of a socket that hands frames over, at its end."""
         self._doubtful: dict[ComputerId, int] = {}
@@ -81,6 +83,7 @@ class Hub:
             host=wire.from_wire(hello.host),
             family=hello.family,
             computer_id=hello.computer_id,
+            identity=wire.sha256_hex(f"{self._fingerprints.get(computer, '')} {hello.computer_id}".encode())[:16],
         )
 
     def list_computers(self) -> list[ComputerInfo]:
@@ -172,8 +175,11 @@ class Hub:
 
     # -- the socket ----------------------------------------------------------------------
 
-    async def serve(self, computer: ComputerId, socket: Socket) -> None:
-        """Serve one connection whose token belongs to ``computer``, until it is over."""
+    async def serve(self, computer: ComputerId, socket: Socket, *, fingerprint: str = "") -> None:
+        """Serve one connection whose token belongs to ``computer``, until it is over.
+
+        ``fingerprint``: a hash of that token; empty: it is not known.
+        """
         session = Session(computer, socket, next(self._places), self._sweeper, self._tick)
         link, reason, listening = session.link, _HUNG_UP, False
         try:
@@ -183,6 +189,7 @@ class Hub:
                     break
                 event = _take(session, frame)
                 if isinstance(event, events.Greeted):
+                    self._fingerprints[computer] = fingerprint
                     await self._greet(session, event.hello)
                 elif isinstance(event, events.Ended):
                     reason = event.reason

@@ -19,6 +19,7 @@ from bench.measure import Spent
 from bench.worker import answer_all, options, own_directory, run
 from orchestrator.bus.local import LocalBus
 from orchestrator.clock import SystemClock
+from orchestrator.core.facts import DecisionAction
 from orchestrator.core.task import AgentTask, TaskStatus
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import ChatMessage, Identity, ModelReply, Store
@@ -69,9 +70,9 @@ class Anybody:
         del authorization
         return WHO
 
-    def may_decide(self, identity: Identity, task: AgentTask) -> bool:
+    def may_decide(self, identity: Identity, task: AgentTask, action: DecisionAction = "approve") -> bool:
         """Yes."""
-        del identity, task
+        del identity, task, action
         return True
 
 

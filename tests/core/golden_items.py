@@ -1,17 +1,19 @@
-"""Writes tests/golden/items: one sealed item of each fact kind. A file that exists is never touched again.
+"""Writes tests/golden/items: one sealed item of each fact kind, and of each that got fields since, one with them.
 
-Run ``python -m tests.core.golden_items`` after adding a kind. The files are for ever: an item of
-any released version must still decode, and its hash must still hold.
+Run ``python -m tests.core.golden_items`` after adding a kind or a field. A file that exists is never
+touched again: an item of any released version must still decode, and its hash must still hold.
 """
 
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, get_args
 
-from orchestrator.core import facts
+from orchestrator.core import facts, system_facts
 from orchestrator.core.facts import BlobRef, CallId, Fact, Observed, QuestionId, RequestId, TaskId, ToolCall
+from orchestrator.core.grants import Grant
 from orchestrator.core.items import SYSTEM, Actor, Draft, ItemId, encode_item, seal
 from orchestrator.core.policy import Effect, PolicyDecision, RiskLevel
+from orchestrator.core.system_facts import GrantId
 from orchestrator.core.wire import ComputerId, RunId
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "items"
@@ -40,6 +42,30 @@ _CALL = ToolCall(
 )
 _RUN = RunId("c0a1b2c3d4e5f6071.1")
 _REQUEST = RequestId("Zx3_golden-request-id0123")
+_OBSERVED = Observed(
+    state={"startup.lua": "e" * 64, "lib": "6" * 64},
+    source="print('hello')\n",
+    directories=("lib",),
+    identity="7" * 64,
+)
+_GRANT = Grant(
+    grant_id=GrantId("g-0123456789abcdef"),
+    scope="session",
+    task_id="t-golden",
+    session_id="s-1",
+    user_id="alice",
+    granted_by="alice",
+    tool="cc_run_program",
+    computer=ComputerId("3"),
+    call_digest="8" * 64,
+    paths=("farm/**",),
+    any_content=True,
+    args={"args": ["north"]},
+    files={"farm/dig.lua": "9" * 64},
+    created_at=_AT,
+    expires_at=_AT + timedelta(hours=8),
+    max_uses=5,
+)
 
 EXAMPLES: tuple[tuple[Actor, Fact], ...] = (
     (
@@ -164,18 +190,180 @@ EXAMPLES: tuple[tuple[Actor, Fact], ...] = (
             verified=False,
         ),
     ),
+    (
+        SYSTEM,
+        facts.ReviewNoted(
+            what="released",
+            request_id=_REQUEST,
+            calls=(
+                facts.RequestedCall(
+                    call_id=_CALL.call_id, observed=_OBSERVED, evaluation=_VERDICT, action_digest="f" * 64
+                ),
+            ),
+            grant_id=_GRANT.grant_id,
+            expires_at=_AT + timedelta(hours=1),
+            valid_until=_AT + timedelta(minutes=15),
+        ),
+    ),
+    (
+        SYSTEM,
+        system_facts.NodeStarted(version="0.2.0", policy_version="0123456789abcdef", settings={"port": "8766"}),
+    ),
+    (SYSTEM, system_facts.NodeStopped()),
+    (
+        SYSTEM,
+        system_facts.PolicyLoaded(
+            source="policy.toml", policy_version="0123456789abcdef", sha256="a" * 64, previous="fedcba9876543210"
+        ),
+    ),
+    (SYSTEM, system_facts.PolicyRefused(source="policy.toml", reason="Rule 3: the effect 'alow' is not known.")),
+    (_ALICE, system_facts.TokenIssued(holder_kind="person", name="bob", roles=("submitter", "reviewer"))),
+    (_ALICE, system_facts.TokenRevoked(holder_kind="person", name="bob", count=2)),
+    (_ALICE, system_facts.GrantRevoked(grant_id=_GRANT.grant_id)),
+    (
+        _ALICE,
+        system_facts.AttemptRefused(
+            door="POST /v1/approve",
+            code="not_pending",
+            status=409,
+            detail="The request is no longer open: it was rejected by bob.",
+            task_id="t-golden",
+            request_id=_REQUEST,
+            action="approve",
+            more=3,
+        ),
+    ),
+    (SYSTEM, system_facts.CheckpointMade(streams=12, sha256="b" * 64)),
 )
+
+GROWN: tuple[tuple[str, Actor, Fact], ...] = (
+    (
+        "2",
+        _ALICE,
+        facts.TaskSubmitted(
+            prompt="look what is there",
+            user_id="alice",
+            session_id="s-1",
+            model="qwen2.5-coder:7b",
+            max_steps=20,
+            max_wall_s=600.5,
+            max_tokens=100_000,
+            earlier=(
+                facts.EarlierTask(task_id=TaskId("t-0"), prompt="mend it", status="Completed", message="It runs."),
+            ),
+            tag="9f31ab02",
+            roles=("submitter", "reviewer"),
+            read_only=True,
+        ),
+    ),
+    (
+        "2",
+        _MODEL,
+        facts.CallsProposed(
+            explanation="I mend it.",
+            calls=(_CALL,),
+            evaluations=(_VERDICT,),
+            siblings="run_safe",
+            partial="at_once",
+        ),
+    ),
+    (
+        "2",
+        SYSTEM,
+        facts.ReviewRequested(
+            request_id=_REQUEST,
+            reason="approval",
+            calls=(
+                facts.RequestedCall(
+                    call_id=_CALL.call_id, observed=_OBSERVED, evaluation=_VERDICT, action_digest="f" * 64
+                ),
+            ),
+            risk=RiskLevel.HIGH,
+            policy_version="0123456789abcdef",
+            expires_at=_AT + timedelta(hours=1),
+            remind_at=_AT + timedelta(minutes=50),
+            on_timeout="cancel",
+        ),
+    ),
+    (
+        "2",
+        _ALICE,
+        facts.DecisionRecorded(
+            request_id=_REQUEST,
+            decisions=(
+                facts.Decision(
+                    call_id=_CALL.call_id,
+                    action="edit",
+                    action_digest="f" * 64,
+                    args={"path": "startup.lua", "content": "print('tea')\n"},
+                    call_digest="1" * 64,
+                    evaluation=_VERDICT,
+                    runs_digest="2" * 64,
+                    said_digest="3" * 64,
+                ),
+                facts.Decision(call_id=CallId("c4"), action="respond", action_digest="4" * 64, answer="It is day."),
+                facts.Decision(
+                    call_id=CallId("c5"), action="approve", action_digest="5" * 64, grant_id=_GRANT.grant_id
+                ),
+            ),
+            grants=(_GRANT,),
+            self_approved=True,
+            valid_until=_AT + timedelta(minutes=15),
+            policy_version="0123456789abcdef",
+        ),
+    ),
+    (
+        "2",
+        SYSTEM,
+        facts.RequestEnded(
+            request_id=None,
+            end="expired",
+            call_ids=(_CALL.call_id,),
+            reason="The approval was not used in time.",
+            code="approval_expired",
+            then="stay_paused",
+        ),
+    ),
+    (
+        "2",
+        SYSTEM,
+        facts.ToolStarted(
+            call_id=_CALL.call_id,
+            run_id=_RUN,
+            computer=ComputerId("3"),
+            number=42,
+            action_digest="f" * 64,
+            before={"shed": "6" * 64},
+            directories=("shed",),
+            grant_id=_GRANT.grant_id,
+        ),
+    ),
+    (
+        "2",
+        _COMPUTER,
+        facts.ToolSettled(
+            call_id=_CALL.call_id,
+            run_id=_RUN,
+            state="finished",
+            ok=False,
+            code="stale",
+            after={"startup.lua": "absent"},
+        ),
+    ),
+)
+"""Kinds with the fields that they got after their first file was written; the number tells the files apart."""
 
 
 def write_missing() -> list[str]:
     """Write the golden file of each kind that has none; the names of those written."""
     GOLDEN.mkdir(parents=True, exist_ok=True)
     written = []
-    for version, (actor, fact) in enumerate(EXAMPLES, start=1):
-        path = GOLDEN / f"{fact.kind}.json"
+    files = [*((fact.kind, actor, fact) for actor, fact in EXAMPLES), *((f"{f.kind}.{n}", a, f) for n, a, f in GROWN)]
+    for version, (name, actor, fact) in enumerate(files, start=1):
+        path = GOLDEN / f"{name}.json"
         if path.exists():
             continue
-        draft = Draft(item_id=ItemId(f"item-{fact.kind}"), at=_AT, actor=actor, fact=fact)
+        draft = Draft(item_id=ItemId(f"item-{name}"), at=_AT, actor=actor, fact=fact)
         prev_hash = f"{version:064x}"
         path.write_bytes(encode_item(seal(draft, task_id=TaskId("t-golden"), version=version, prev_hash=prev_hash)))
         written.append(path.name)

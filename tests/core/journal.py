@@ -1,6 +1,7 @@
 """Histories for the tests of the core: a journal in memory that seals and folds as a store does."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -8,7 +9,7 @@ from orchestrator.core import facts
 from orchestrator.core.facts import BlobRef, CallId, Fact, Observed, QuestionId, RequestId, TaskId, ToolCall
 from orchestrator.core.fold import fold
 from orchestrator.core.items import GENESIS_HASH, SYSTEM, Actor, AgentTaskItem, Draft, ItemId, seal
-from orchestrator.core.policy import Effect, PolicyDecision, RiskLevel
+from orchestrator.core.policy import Effect, PolicyDecision, RequestRules, RiskLevel
 from orchestrator.core.task import AgentTask, CallRecord
 from orchestrator.core.wire import ComputerId, RunId
 
@@ -66,6 +67,26 @@ def requested(call_id: str, effect: str = "ask") -> facts.RequestedCall:
     )
 
 
+def _as_it_was(task: AgentTask, call: ToolCall) -> PolicyDecision:
+    return verdict()
+
+
+@dataclass(frozen=True)
+class StubLaw:
+    """A policy in force that says what a test wants it to; without that it asks, as the requests of this file do."""
+
+    rules: RequestRules = field(default_factory=RequestRules)
+    says: Callable[[AgentTask, ToolCall], PolicyDecision] = _as_it_was
+    version: str = "v1"
+    asked: list[tuple[ToolCall, str | None]] = field(default_factory=list)
+    """The calls that it judged, each with the program that it was told of."""
+
+    def judge(self, task: AgentTask, call: ToolCall, program: str | None = None) -> PolicyDecision:
+        """Its verdict on a call."""
+        self.asked.append((call, program))
+        return self.says(task, call)
+
+
 class Journal:
     """One task's items and what they fold to; each step has a method, ``add`` takes any fact."""
 
@@ -111,14 +132,16 @@ class Journal:
         """The model replies."""
         return self.add(facts.ModelReplied(raw=BlobRef(sha256=sha256, size=2), done_reason=done_reason))
 
-    def proposed(self, calls: Sequence[ToolCall], *effects: str, explanation: str = "I look first.") -> AgentTask:
+    def proposed(
+        self, calls: Sequence[ToolCall], *effects: str, explanation: str = "I look first.", **rest: Any
+    ) -> AgentTask:
         """From asking to a proposal; ``effects`` is what the policy says of each call."""
         if self.task.version == 0:
             self.submitted()
         self.asked()
         self.replied()
         judged = tuple(verdict(effect) for effect in effects)
-        return self.add(facts.CallsProposed(explanation=explanation, calls=tuple(calls), evaluations=judged))
+        return self.add(facts.CallsProposed(explanation=explanation, calls=tuple(calls), evaluations=judged, **rest))
 
     def reviewed(self, *call_ids: str, request_id: str = REQUEST, reason: Any = "approval", **rest: Any) -> AgentTask:
         """A person is asked."""
@@ -133,17 +156,26 @@ class Journal:
             )
         )
 
-    def decided(self, *decisions: facts.Decision, by: str = "alice", key: str = "", of: str = REQUEST) -> AgentTask:
+    def decided(
+        self, *decisions: facts.Decision, by: str = "alice", key: str = "", of: str = REQUEST, **rest: Any
+    ) -> AgentTask:
         """A person decides."""
-        fact = facts.DecisionRecorded(request_id=RequestId(of), decisions=decisions, key=key)
+        fact = facts.DecisionRecorded(request_id=RequestId(of), decisions=decisions, key=key, **rest)
         return self.add(fact, by=person(by))
 
-    def request_ended(self, end: Any, *call_ids: str, of: str | None = REQUEST, reason: str = "so it is") -> AgentTask:
+    def request_ended(
+        self, end: Any, *call_ids: str, of: str | None = REQUEST, reason: str = "so it is", **rest: Any
+    ) -> AgentTask:
         """A request, or an allowance, ends without a decision."""
         ids = tuple(CallId(one) for one in call_ids)
-        return self.add(
-            facts.RequestEnded(request_id=None if of is None else RequestId(of), end=end, call_ids=ids, reason=reason)
-        )
+        request_id = None if of is None else RequestId(of)
+        return self.add(facts.RequestEnded(request_id=request_id, end=end, call_ids=ids, reason=reason, **rest))
+
+    def noted(self, what: Any, *call_ids: str, of: str | None = REQUEST, by: Actor = SYSTEM, **rest: Any) -> AgentTask:
+        """Something happens around a request."""
+        request_id = None if of is None else RequestId(of)
+        calls = tuple(requested(one) for one in call_ids)
+        return self.add(facts.ReviewNoted(what=what, request_id=request_id, calls=calls, **rest), by=by)
 
     def started(self, call_id: str) -> AgentTask:
         """The call's next run opens."""

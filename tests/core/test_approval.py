@@ -56,6 +56,23 @@ def test_B1_a_call_digest_is_canonical() -> None:
 
 
 @pytest.mark.parametrize(
+    ("tool", "path", "same"),
+    [
+        ("cc_write", "/x/..//a", True),
+        ("cc_write", "A", False),
+        ("cc_write", "../a", False),
+        ("cc_write", 5, False),
+        ("local_write", "./a", False),
+        ("a_tool_of_tomorrow", "./a", False),
+    ],
+)
+def test_D15_a_call_is_the_same_however_its_path_is_spelled(tool: str, path: Any, same: bool) -> None:
+    """The game reads the spellings of a path as one file, this host may not, and what is no path is like no other."""
+    spelled = call_digest(**{**CALL, "tool": tool, "args": {"path": path, "n": [1]}})
+    assert (spelled == call_digest(**{**CALL, "tool": tool})) is same
+
+
+@pytest.mark.parametrize(
     "change",
     [
         {"call": "d" * 64},
@@ -72,6 +89,13 @@ def test_B1_a_call_digest_is_canonical() -> None:
 def test_B1_an_action_digest_changes_with_everything_that_was_decided(change: dict[str, Any]) -> None:
     """The call, for whom, what was found, effect, risk and the content of the matched rules are in it."""
     assert action_digest(**{**ACTION, **change}) != action_digest(**ACTION)
+
+
+def test_B6_which_computer_it_was_is_in_the_digest() -> None:
+    """Another computer under the same name has another digest; without an identity it is as it always was."""
+    one, other = (SEEN.model_copy(update={"identity": name}) for name in ("one", "other"))
+    digests = {action_digest(**{**ACTION, "observed": seen}) for seen in (SEEN, one, other)}
+    assert len(digests) == 3
 
 
 def test_P15_the_version_of_the_policy_is_not_in_the_digest() -> None:
@@ -93,7 +117,7 @@ def test_the_digest_of_a_request() -> None:
 # -- the table of calls -------------------------------------------------------------------
 
 TABLE = {
-    "proposed": {"review": "pending", "superseded": "superseded", "canceled": "canceled"},
+    "proposed": {"review": "pending", "grant": "approved", "superseded": "superseded", "canceled": "canceled"},
     "allowed": {
         "start": "executing",
         "succeed": "executed",
@@ -104,6 +128,8 @@ TABLE = {
     },
     "pending": {
         "approve": "approved",
+        "edit": "approved",
+        "respond": "answered",
         "reject": "rejected",
         "stale": "stale",
         "expired": "expired",
@@ -115,10 +141,11 @@ TABLE = {
         "succeed": "executed",
         "ask": "asking",
         "stale": "stale",
+        "lapse": "stale",
         "superseded": "superseded",
         "canceled": "canceled",
     },
-    "stale": {"review": "pending", "superseded": "superseded", "canceled": "canceled"},
+    "stale": {"review": "pending", "grant": "approved", "superseded": "superseded", "canceled": "canceled"},
     "executing": {
         "succeed": "executed",
         "fail": "failed",
@@ -161,21 +188,21 @@ def test_open_states_are_those_with_a_row() -> None:
 
 
 def test_E1_only_an_allowance_leads_to_execution() -> None:
-    """Nothing but an allowed or approved call starts, and only a pending one can be approved."""
+    """Nothing but an allowed or approved call starts; people approve what is pending, a grant what waits unseen."""
     events = get_args(CallEvent)
     starting = {state for state in CallState for event in events if CALL_TABLE.get(state, {}).get(event) == "executing"}
     assert starting == {CallState.ALLOWED, CallState.APPROVED}
-    approving = {state for state, row in CALL_TABLE.items() if "approve" in row}
-    assert approving == {CallState.PENDING}
+    for verb, states in (("approve", {"pending"}), ("edit", {"pending"}), ("grant", {"proposed", "stale"})):
+        assert {state.value for state, row in CALL_TABLE.items() if verb in row} == states
 
 
 def test_E3_each_reason_has_its_verbs() -> None:
-    """An approval takes approve and reject; an unknown outcome takes check, mark done, mark failed and retry."""
+    """An approval is decided, an unknown outcome is told; no verb is for both, and none is left out."""
     assert DECISIONS == {
-        "approval": ("approve", "reject"),
+        "approval": ("approve", "reject", "edit", "respond"),
         "outcome_unknown": ("check", "mark_done", "mark_failed", "retry"),
     }
-    assert {verb for verbs in DECISIONS.values() for verb in verbs} == set(get_args(DecisionAction))
+    assert sorted(verb for verbs in DECISIONS.values() for verb in verbs) == sorted(get_args(DecisionAction))
 
 
 # -- the forms that people send -----------------------------------------------------------
@@ -200,7 +227,16 @@ def test_D2_a_body_has_one_of_two_forms() -> None:
         '{"action": "approve", "user": "bob"}',
         '{"action": "escalate"}',
         '{"action": "respond"}',
+        '{"action": "edit"}',
         '{"decisions": [{"call_id": "c1", "action": "respond", "answer": "' + "x" * 20001 + '"}]}',
+        '{"decisions": [{"call_id": "c1", "action": "respond"}]}',
+        '{"decisions": [{"call_id": "c1", "action": "approve", "answer": "yes"}]}',
+        '{"decisions": [{"call_id": "c1", "action": "edit"}]}',
+        '{"decisions": [{"call_id": "c1", "action": "approve", "args": {}}]}',
+        '{"decisions": [{"call_id": "c1", "action": "edit", "args": {}, "tool": "cc_delete"}]}',
+        '{"decisions": [{"call_id": "c1", "action": "edit", "args": {}, "computer": "4"}]}',
+        '{"decisions": [{"call_id": "c1", "action": "reject", "remember": {"scope": "call"}}]}',
+        '{"decisions": [{"call_id": "c1", "action": "approve", "remember": {"scope": "forever"}}]}',
         '{"action": "reject", "on_reject": "maybe"}',
         '{"decisions": []}',
         '{"decisions": [{"call_id": "c1"}]}',
@@ -236,7 +272,8 @@ def test_the_public_view_has_the_seven_fields_of_the_seeds() -> None:
     seven = {"task_id", "session_id", "request_id", "message", "approval_url", "rejection_url", "tool_calls"}
     assert seven <= set(shown.model_dump())
     assert shown.message == "Human intervention required."
-    assert shown.allowed_decisions == ("approve", "reject")
+    assert shown.allowed_decisions == ("approve", "reject", "edit", "respond")
+    assert shown.informational == ("goal", "explanation", "context")
     assert HitlResponse.model_validate_json(shown.model_dump_json()) == shown
 
 

@@ -1,68 +1,17 @@
 """What people may ask of a task: decided into facts, or refused with the reason."""
 
-from collections.abc import Callable
-from itertools import count
 from typing import Any
 
 import pytest
 
 from orchestrator.core import facts
-from orchestrator.core.approval import CallDecision, CallState, ResumeRequest, request_digest
-from orchestrator.core.commands import Answer, Cancel, Decide, decide
-from orchestrator.core.errors import InvalidDecision, NotFound, NotPending, OrchestratorError, TaskEnded
-from orchestrator.core.facts import CallId, Fact, QuestionId, RequestId
+from orchestrator.core.approval import CallDecision, CallState, request_digest
+from orchestrator.core.commands import Answer, Cancel, decide
+from orchestrator.core.errors import InvalidDecision, NotFound, NotPending, RequestExpired, TaskEnded
+from orchestrator.core.facts import CallId, QuestionId
 from orchestrator.core.task import Phase, TaskStatus
 from tests.core.journal import REQUEST, Journal, call, digest_of, person
-
-
-def paused(*effects: str, on_reject: Any = "cancel") -> Journal:
-    """A task whose calls c1, c2 … wait for a person; two of them unless ``effects`` says otherwise."""
-    story = Journal()
-    story.submitted(on_reject=on_reject)
-    judged = effects or ("ask", "ask")
-    calls = [call(f"c{n}", index=n, path=f"f{n}") for n in range(1, len(judged) + 1)]
-    story.proposed(calls, *judged)
-    story.reviewed(*(one.call_id for one, effect in zip(calls, judged, strict=True) if effect == "ask"))
-    return story
-
-
-def unknown() -> Journal:
-    """A task that waits for somebody to say what became of c1."""
-    story = Journal()
-    story.proposed([call("c1", path="f"), call("c2", index=1, path="g")], "allow", "allow")
-    story.started("c1")
-    story.settled("c1", "unknown")
-    story.reviewed("c1", reason="outcome_unknown")
-    return story
-
-
-def said(story: Journal, by: str = "alice", request: str = REQUEST, **body: Any) -> tuple[Fact, ...]:
-    """What the person's decision amounts to; nothing is appended."""
-    numbers = count(1)
-    fresh: Callable[[], CallId] = lambda: CallId(f"n{next(numbers)}")  # noqa: E731 - shortest here
-    resume = ResumeRequest.model_validate(body)
-    return decide(story.task, Decide(request_id=RequestId(request), resume=resume, by=by, new_call_id=fresh))
-
-
-def done(story: Journal, by: str = "alice", request: str = REQUEST, **body: Any) -> tuple[Fact, ...]:
-    """The same, appended: what is decided must fit the task."""
-    made = said(story, by, request, **body)
-    story.add(*made, by=person(by))
-    return made
-
-
-def refused(kind: type[OrchestratorError], words: str, story: Journal, **rest: Any) -> OrchestratorError:
-    """The refusal of a decision; the task is as it was."""
-    with pytest.raises(kind) as caught:
-        said(story, **rest)
-    assert words in caught.value.message
-    return caught.value
-
-
-def each(*pairs: tuple[str, str], **rest: Any) -> list[dict[str, Any]]:
-    """Decisions on single calls."""
-    return [{"call_id": call_id, "action": action, **rest} for call_id, action in pairs]
-
+from tests.core.persons import done, each, paused, refused, said, unknown
 
 # -- approve ------------------------------------------------------------------------------
 
@@ -95,8 +44,13 @@ def test_D5_single_calls_can_be_decided() -> None:
 def test_D3_a_batch_is_decided_whole_or_not_at_all() -> None:
     """One entry that does not fit refuses all of them, and names itself."""
     story = paused()
-    refused(InvalidDecision, "'c9'", story, decisions=each(("c1", "approve"), ("c9", "approve")))
-    refused(InvalidDecision, "twice", story, decisions=each(("c1", "approve"), ("c1", "reject")))
+    error = refused(InvalidDecision, "'c9'", story, decisions=each(("c1", "approve"), ("c9", "approve")))
+    assert error.message.startswith("Nothing was decided: c9: ")
+    assert error.details == {"offenders": ["c9"]}
+    error = refused(InvalidDecision, "twice", story, decisions=each(("c1", "approve"), ("c1", "reject")))
+    assert error.details == {"offenders": ["c1"]}
+    both = refused(InvalidDecision, "c8: ", story, decisions=each(("c9", "approve"), ("c1", "reject"), ("c8", "check")))
+    assert both.details == {"offenders": ["c9", "c8"]}
     half = [*each(("c1", "approve")), *each(("c2", "approve"), expected_digest="other")]
     refused(InvalidDecision, "'c2' is not the one you saw", story, decisions=half)
     assert story.record("c1").state is CallState.PENDING
@@ -122,6 +76,8 @@ def test_B1_a_decision_may_echo_the_digest_it_saw() -> None:
     assert said(story, action="approve")
     error = refused(InvalidDecision, "not the one you saw", story, action="approve", expected_digest=digest_of("c1"))
     assert "decide anew" in error.remedy
+    assert said(story, decisions=each(("c1", "approve")), expected_digest=whole)
+    refused(InvalidDecision, "not the one you saw", story, decisions=each(("c1", "approve")), expected_digest="other")
     wrong = each(("c1", "approve"), expected_digest=digest_of("c2"))
     assert "decide anew" in refused(InvalidDecision, "not the one you saw", story, decisions=wrong).remedy
 
@@ -189,20 +145,18 @@ def test_an_approval_never_cancels() -> None:
 @pytest.mark.parametrize("verb", ["check", "mark_done", "mark_failed", "retry"])
 def test_an_approval_request_takes_no_verb_for_unknown_outcomes(verb: str) -> None:
     """The refusal names the verbs that fit."""
-    refused(InvalidDecision, f"takes approve, reject, not {verb}", paused(), action=verb)
+    refused(InvalidDecision, f"takes approve, reject, edit, respond, not {verb}", paused(), action=verb)
 
 
-def test_D20_no_request_of_a_server_is_answered_by_respond() -> None:
-    """``respond`` is for questions of the library form; an approval is neither given nor refused by words."""
-    answers = each(("c1", "respond"), answer="approve")
-    refused(InvalidDecision, "takes approve, reject, not respond", paused(), decisions=answers)
-    refused(InvalidDecision, "not respond", unknown(), decisions=answers)
-
-
-@pytest.mark.parametrize("verb", ["approve", "reject"])
+@pytest.mark.parametrize("verb", ["approve", "reject", "edit", "respond"])
 def test_E3_an_unknown_outcome_takes_no_approval(verb: str) -> None:
-    """What may have happened is neither approved nor rejected."""
-    refused(InvalidDecision, f"takes check, mark_done, mark_failed, retry, not {verb}", unknown(), action=verb)
+    """What may have happened is neither approved nor rejected, edited nor answered."""
+    more: dict[str, dict[str, Any]] = {
+        "edit": {"args": {"path": "f", "content": "x"}},
+        "respond": {"answer": "done"},
+    }
+    words = f"takes check, mark_done, mark_failed, retry, not {verb}"
+    refused(InvalidDecision, words, unknown(), decisions=each(("c1", verb), **more.get(verb, {})))
 
 
 @pytest.mark.parametrize(
@@ -288,16 +242,29 @@ def test_D7_the_loser_of_a_race_is_told_who_won() -> None:
     error = refused(NotPending, "it was approved by alice", story, by="bob", action="reject")
     assert error.remedy
     assert (error.http_status, error.code) == (409, "not_pending")
+    assert error.details == {
+        "decided_by": "alice",
+        "how": "approved by alice",
+        "at": story.items[-1].at.isoformat(),
+        "status": "Running",
+    }
 
 
 @pytest.mark.parametrize(
-    ("end", "words"), [("expired", "it was expired"), ("superseded", "it was superseded"), ("stale", "it was stale")]
+    ("end", "kind", "code"),
+    [
+        ("expired", RequestExpired, "expired"),
+        ("superseded", NotPending, "not_pending"),
+        ("stale", NotPending, "not_pending"),
+    ],
 )
-def test_D9_a_request_that_ended_takes_no_decision(end: str, words: str) -> None:
-    """Expired, superseded or stale: refused, and not revived."""
+def test_D9_a_request_that_ended_takes_no_decision(end: str, kind: type[NotPending], code: str) -> None:
+    """Expired, superseded or stale: refused with its own code, and not revived."""
     story = paused()
     story.request_ended(end, "c1", "c2")
-    refused(NotPending, words, story, action="approve")
+    error = refused(kind, "it expired" if end == "expired" else f"it was {end}", story, action="approve")
+    assert (error.http_status, error.code, error.details["how"]) == (409, code, end)
+    assert ("a new request can be raised" in error.remedy) is (end == "expired")
 
 
 def test_S6_an_id_of_an_earlier_pause_never_acts_on_a_later_one() -> None:
@@ -314,7 +281,8 @@ def test_D10_a_request_of_an_ended_task_takes_no_decision() -> None:
     story = paused()
     story.add(*decide(story.task, Cancel("enough")), by=person("alice"))
     refused(NotPending, "it was canceled", story, action="approve")
-    refused(NotPending, "the task is Canceled", story, request="q9", action="approve")
+    error = refused(NotPending, "the task is Canceled", story, request="q9", action="approve")
+    assert error.details == {"status": "Canceled"}
 
 
 # -- answers ------------------------------------------------------------------------------

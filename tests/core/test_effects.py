@@ -204,3 +204,136 @@ def test_D11_an_ended_task_rests_once_its_runs_are_known(owned: bool) -> None:
         assert next_effects(story.task) == (Settle(ComputerId("3"), ids("w1")),)
     story.finished("w1")
     assert next_effects(story.task, mine("w1.1")) == (Rest(),)
+
+
+# -- how a step waits (hitl.md S3, D5) ----------------------------------------------------
+
+
+def step(siblings: str, partial: str = "at_end") -> Journal:
+    """A read and a write that the policy allows, beside two of each that wait for a person."""
+    story = Journal()
+    calls = [
+        *READS,
+        *WRITES,
+        call("r3", "cc_read", index=4, path="c"),
+        call("w3", index=5, path="c"),
+    ]
+    effects = ("allow", "ask", "allow", "ask", "ask", "ask")
+    story.proposed(calls, *effects, siblings=siblings, partial=partial)
+    return story
+
+
+@pytest.mark.parametrize(("siblings", "first"), [("reads", run("r1")), ("hold", ()), ("run_safe", run("r1"))])
+@pytest.mark.parametrize("partial", ["at_end", "at_once"])
+def test_S3_which_siblings_run_while_others_wait(siblings: str, first: tuple[Effect, ...], partial: str) -> None:
+    """By default the reads, none under hold, all under run_safe, whose changes come one by one after the reads."""
+    story = step(siblings, partial)
+    if first:
+        assert next_effects(story.task) == first
+        story.started("r1")
+        story.finished("r1")
+    if siblings == "run_safe":
+        assert next_effects(story.task) == run("w1")
+        story.started("w1")
+        assert next_effects(story.task, mine("w1.1")) == (AwaitRuns((RunId("w1.1"),)),)
+        story.finished("w1")
+    assert next_effects(story.task) == (Observe(ids("r2", "w2", "r3", "w3"), "approval"),)
+    story.reviewed("r2", "w2", "r3", "w3")
+    assert next_effects(story.task) == (AwaitReview(RequestId(REQUEST)),)
+
+
+@pytest.mark.parametrize(
+    ("siblings", "partial", "then"),
+    [
+        ("reads", "at_end", run("r3")),
+        ("reads", "at_once", run("r3")),
+        ("hold", "at_end", (AwaitReview(RequestId(REQUEST)),)),
+        ("hold", "at_once", run("r3")),
+        ("run_safe", "at_end", run("r3")),
+        ("run_safe", "at_once", run("r3")),
+    ],
+)
+def test_D5_what_is_approved_runs_at_once_or_at_the_end(siblings: str, partial: str, then: tuple[Effect, ...]) -> None:
+    """An approved read first; an approved change at once only where the policy says so; the rest after the last."""
+    story = step(siblings, partial)
+    story.reviewed("r2", "w2", "r3", "w3")
+    for one in ("r1", "w1") if siblings == "run_safe" else ("r1",) if siblings == "reads" else ():
+        story.started(one)
+        story.finished(one)
+    story.decided(decision("r3"), decision("w3"))
+    assert next_effects(story.task) == then
+    if then == run("r3"):
+        story.started("r3")
+        story.finished("r3")
+    wait = (AwaitReview(RequestId(REQUEST)),)
+    assert next_effects(story.task) == (run("w3") if partial == "at_once" else wait)
+    story.decided(decision("r2", "reject", on_reject="continue"), decision("w2"))
+    left = [one.call_id for one in story.task.calls if one.state in ("allowed", "approved")]
+    assert sorted(run_to_the_end(story)) == sorted(left)
+
+
+def run_to_the_end(story: Journal) -> list[str]:
+    """Every call that runs until the model is asked again, in turn."""
+    ran: list[str] = []
+    while (todo := next_effects(story.task)) != (AskModel(1),):
+        for effect in todo:
+            assert isinstance(effect, RunTool)
+            ran.append(effect.call_id)
+            story.started(effect.call_id)
+            story.finished(effect.call_id)
+    return ran
+
+
+def test_S4_an_executed_sibling_is_never_executed_again() -> None:
+    """After the decision only what has not run runs, and its result stands in the order of the calls (S5)."""
+    story = step("run_safe")
+    for one in ("r1", "w1"):
+        story.started(one)
+        story.finished(one, text=f"first {one}")
+    story.reviewed("r2", "w2", "r3", "w3")
+    everything = ("r2", "w2", "r3", "w3")
+    story.decided(*(decision(one) for one in everything))
+    assert sorted(run_to_the_end(story)) == sorted(everything)
+    texts = [text for _, text in story.task.turns[-1].results]
+    assert texts == ["first r1", "done", "first w1", "done", "done", "done"]
+
+
+def test_E3_an_unknown_outcome_holds_changes_in_every_mode() -> None:
+    """While somebody has to say what became of a change, no other is made, whatever may run beside a request."""
+    story = Journal()
+    third = call("w3", index=4, path="c")
+    story.proposed([READS[0], *WRITES, third], "allow", "allow", "allow", "ask", siblings="run_safe", partial="at_once")
+    story.started("w1")
+    story.settled("w1", "unknown")
+    assert next_effects(story.task) == run("r1")
+    story.started("r1")
+    story.finished("r1")
+    assert next_effects(story.task) == (Observe(ids("w1"), "outcome_unknown"),)
+    story.reviewed("w1", reason="outcome_unknown")
+    assert next_effects(story.task) == (AwaitReview(RequestId(REQUEST)),)
+    story.decided(decision("w1", "mark_done"))
+    assert next_effects(story.task) == run("w2")
+
+
+def test_G4_what_a_grant_stands_for_runs_as_what_was_approved() -> None:
+    """It was never shown; it waits for its siblings as an approved call does."""
+    story = Journal()
+    story.proposed(WRITES, "ask", "ask")
+    story.noted("grant_used", "w1", of=None, grant_id="g1")
+    assert next_effects(story.task) == (Observe(ids("w2"), "approval"),)
+    story.reviewed("w2")
+    assert next_effects(story.task) == (AwaitReview(RequestId(REQUEST)),)
+    story.decided(decision("w2"))
+    assert next_effects(story.task) == run("w1")
+
+
+def test_E6_one_failing_call_does_not_lose_its_siblings() -> None:
+    """The next runs, and the model is told of both."""
+    story = Journal()
+    story.proposed(WRITES, "allow", "allow")
+    story.started("w1")
+    story.finished("w1", ok=False, text="no space")
+    assert next_effects(story.task) == run("w2")
+    story.started("w2")
+    story.finished("w2", text="done")
+    assert [text for _, text in story.task.turns[-1].results] == ["no space", "done"]

@@ -15,6 +15,7 @@ from orchestrator.core.errors import (
     InvalidRequest,
     ModelFailed,
     NotFound,
+    NotPending,
     OrchestratorError,
 )
 from tests.core.journal import call
@@ -30,11 +31,13 @@ STATUS = {
     "Forbidden": ("forbidden", 403),
     "NotFound": ("not_found", 404),
     "NotPending": ("not_pending", 409),
+    "RequestExpired": ("expired", 409),
     "InvalidDecision": ("invalid_decision", 409),
     "TaskEnded": ("task_ended", 409),
     "Conflict": ("conflict", 409),
     "LeaseLost": ("lease_lost", 409),
     "ComputerClaimed": ("computer_claimed", 409),
+    "GrantVoid": ("grant_void", 409),
     "StoreBusy": ("store_busy", 503),
     "NewerSchema": ("newer_schema", 500),
     "ComputerAway": ("computer_away", 503),
@@ -60,9 +63,11 @@ def test_the_tree_in_the_docstring_is_the_tree_in_the_code() -> None:
     """Every class is drawn, under its parent."""
     drawn = re.findall(r"^    ([│ ]*)[├└]── (\w+)", errors.__doc__ or "", re.MULTILINE)
     assert {name for _, name in drawn} == set(CLASSES) - {"OrchestratorError"}
+    above = OrchestratorError
     for indent, name in drawn:
-        parent = InvalidRequest if indent else OrchestratorError
+        parent = above if indent else OrchestratorError
         assert CLASSES[name].__bases__ == (parent,)
+        above = above if indent else CLASSES[name]
 
 
 def test_an_error_says_what_happened_and_what_to_do() -> None:
@@ -75,6 +80,15 @@ def test_an_error_says_what_happened_and_what_to_do() -> None:
     )
     assert str(Conflict("Somebody was first.")) == "Somebody was first."
     assert isinstance(FrameRefused("x"), InvalidRequest)
+
+
+def test_D7_an_error_may_carry_details_for_programs() -> None:
+    """Who decided before, which calls offend: nothing where there is nothing, and a copy of what was given."""
+    given = {"decided_by": "bob"}
+    error = NotPending("It was approved by bob.", details=given)
+    given["decided_by"] = "mallory"
+    assert error.details == {"decided_by": "bob"}
+    assert NotPending("It is over.").details == {}
 
 
 def test_errors_of_a_computer_carry_what_came_with_them() -> None:

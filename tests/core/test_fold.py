@@ -9,11 +9,12 @@ from orchestrator.core import facts
 from orchestrator.core.approval import CallState
 from orchestrator.core.errors import InvalidDecision
 from orchestrator.core.facts import BlobRef, CallId, Fact, QuestionId, RequestId
-from orchestrator.core.fold import can_follow, evolve, fold, preview, rejection_text, sealed
+from orchestrator.core.fold import can_follow, evolve, fold, preview, sealed
+from orchestrator.core.fold_review import rejection_text
 from orchestrator.core.items import AgentTaskItem, Draft, ItemId, seal
 from orchestrator.core.task import PHASE_TABLE, AgentTask, CallRecord, Phase, TaskStatus, Turn
 from orchestrator.core.wire import RunId
-from tests.core.golden_items import KINDS
+from tests.core.golden_items import EXAMPLES, KINDS
 from tests.core.journal import (
     NOW,
     REQUEST,
@@ -99,14 +100,16 @@ def fact_of(kind: str, story: Journal) -> Fact:
         "cancel_requested": facts.CancelRequested(reason="enough"),
         "limit_reached": facts.LimitReached(limit="max_steps"),
         "task_ended": facts.TaskEnded(status="Failed", status_reason="r"),
+        "review_noted": facts.ReviewNoted(what="viewed", request_id=REQUEST_ID),
     }
-    return made[kind]
+    return made.get(kind) or next(fact for _, fact in EXAMPLES if fact.kind == kind)
 
 
 REQUEST_ID = RequestId(REQUEST)
 ANYTIME = {"cancel_requested": "same", "task_ended": "ended"}
 WORK = {
     "request_ended": "same",
+    "review_noted": "same",
     "tool_started": "same",
     "tool_finished": "same",
     "tool_settled": "same",
@@ -138,6 +141,7 @@ LEADS_TO: dict[str, dict[str, str]] = {
         "review_requested": "reviewing",
         "question_asked": "same",
         "question_answered": "acting",
+        "limit_reached": "same",
     },
     "ended": {"tool_finished": "same", "tool_settled": "same"},
 }
@@ -365,9 +369,9 @@ def test_D13_a_rejection_is_a_result_and_is_remembered() -> None:
 
 def test_D14_the_text_of_a_rejection() -> None:
     """A person said no, the call did not run, and the reason is quoted as data."""
-    assert rejection_text("rm is evil") == (
-        "A person rejected this call and it did not run. "
-        'Their reason, as data: "rm is evil" Do not make the same call again.'
+    assert rejection_text('rm is "evil"') == (
+        "A person rejected this call and it did not run. Their answer, as data: "
+        '{"status": "rejected", "by": "human", "reason": "rm is \\"evil\\""} Do not make the same call again.'
     )
     assert "They gave no reason." in rejection_text("")
 

@@ -1,12 +1,13 @@
 """Histories nobody would think of: whatever order of facts the tables allow, the promises of the core hold.
 
-Each step draws one fact that may follow, from the phase table and the state of the calls:
-decisions, rejections, staleness, orphans, voids, unknown outcomes, retries, cancels, questions,
-and outcomes that come late, twice or after the end. A ledger of its own, which knows only the
-facts, keeps who was allowed to run.
+Each step draws one fact that may follow, from the phase table and the state of the calls (decisions,
+edits, staleness, expiry, standing approvals, orphans, voids, unknown outcomes, retries, cancels,
+questions, and outcomes that come late, twice or after the end), or a command of a person, or lets
+time pass. A ledger of its own, which knows only the facts, keeps who was allowed to run.
 """
 
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from itertools import count
 from typing import Any
 
@@ -16,7 +17,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from orchestrator.core import facts
-from orchestrator.core.approval import DECISIONS, OPEN_STATES, CallState
+from orchestrator.core.approval import DECISIONS, OPEN_STATES, CallState, ResumeRequest, action_digest
+from orchestrator.core.commands import Answer, Cancel, Command, Extend, Rejudge, Renew, Withdraw, decide
+from orchestrator.core.deadlines import next_deadline, overdue
+from orchestrator.core.deciding import Decide
 from orchestrator.core.effects import (
     AskModel,
     AwaitAnswer,
@@ -30,91 +34,24 @@ from orchestrator.core.effects import (
     Settle,
     next_effects,
 )
-from orchestrator.core.errors import InvalidDecision
-from orchestrator.core.facts import CallId, Fact, QuestionId, RequestId
+from orchestrator.core.errors import InvalidDecision, OrchestratorError
+from orchestrator.core.facts import CallId, Fact, QuestionId, RequestId, ToolCall
 from orchestrator.core.fold import can_follow, evolve, fold, preview
-from orchestrator.core.items import SYSTEM, Draft, ItemId, decode_item, encode_item, verify_chain
-from orchestrator.core.policy import BUILT_IN_CATALOG
+from orchestrator.core.items import SYSTEM, Actor, Draft, ItemId, decode_item, encode_item, verify_chain
+from orchestrator.core.policy import BUILT_IN_CATALOG, PolicyDecision, RequestRules, RiskLevel
+from orchestrator.core.system_facts import GrantId
 from orchestrator.core.task import PHASE_TABLE, AgentTask, CallRecord, Phase
 from orchestrator.core.view import view
 from orchestrator.core.wire import RunId
 from tests.core.golden_items import EXAMPLES
-from tests.core.journal import NOW, Journal, call, digest_of, person, start_of, verdict
+from tests.core.journal import NOW, Journal, StubLaw, call, person, start_of, verdict
+from tests.core.ledger import Ledger
 
 TOOLS = ["cc_write", "cc_read", "ask_user", *BUILT_IN_CATALOG, "tool_of_tomorrow"]
 PAUSED = {Phase.REVIEWING, Phase.ANSWERING}
 OUTCOMES = {"tool_finished", "tool_settled"}
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 Candidate = Callable[[Draw], Fact]
-
-
-class Ledger:
-    """Who was allowed to run, from the facts alone: an allowance is given, spent by a run, given back by a void one."""
-
-    def __init__(self) -> None:
-        self.tools: dict[str, str] = {}
-        self.allowed: dict[str, str | None] = {}
-        """Call id to the digest that was approved; None: the policy allows."""
-        self.shown: dict[str, str] = {}
-        self.running: dict[str, tuple[str, str | None]] = {}
-        """Run id to its call and the allowance that it spends."""
-        self.run_ids: set[str] = set()
-        self.open_request: tuple[str, set[str]] | None = None
-
-    def note(self, fact: Fact) -> None:  # noqa: C901, PLR0912 - one case per kind
-        """One more fact. Fails when a call starts that nobody allowed."""
-        match fact:
-            case facts.CallsProposed():
-                for one, judged in zip(fact.calls, fact.evaluations, strict=True):
-                    self.tools[one.call_id] = one.tool
-                    if judged.effect == "allow":
-                        self.allowed[one.call_id] = None
-            case facts.ReviewRequested():
-                assert self.open_request is None, "a second request was opened"
-                self.open_request = (fact.request_id, {one.call_id for one in fact.calls})
-                self.shown.update({one.call_id: one.action_digest for one in fact.calls})
-            case facts.DecisionRecorded():
-                self._decided(fact)
-            case facts.RequestEnded():
-                for call_id in fact.call_ids:
-                    self.allowed.pop(call_id, None)
-                if fact.request_id is not None:
-                    self._close(fact.request_id, set(fact.call_ids))
-            case facts.QuestionAsked() | facts.StatusSent():
-                self.allowed.pop(fact.call_id)
-            case facts.ToolStarted():
-                assert fact.run_id not in self.run_ids, "a run id was used twice"
-                assert fact.call_id in self.allowed, "a call started without an allowance"
-                spent = self.allowed.pop(fact.call_id)
-                assert spent in (None, fact.action_digest), "a call started under another digest than was approved"
-                self.run_ids.add(fact.run_id)
-                self.running[fact.run_id] = (fact.call_id, spent)
-            case facts.ToolFinished():
-                self.running.pop(fact.run_id, None)
-            case facts.ToolSettled():
-                owner, spent = self.running.pop(fact.run_id, ("", None))
-                spec = BUILT_IN_CATALOG.get(self.tools.get(owner, ""))
-                again = fact.state == "interrupted" and spec is not None and spec.recovery == "pure"
-                if owner and (fact.state == "void" or again):
-                    self.allowed[owner] = spent
-            case facts.TaskEnded():
-                self.open_request = None
-            case _:
-                pass
-
-    def _decided(self, fact: facts.DecisionRecorded) -> None:
-        for one in fact.decisions:
-            if one.action == "approve":
-                assert one.action_digest == self.shown[one.call_id]
-                self.allowed[one.call_id] = one.action_digest
-            if one.retry_as is not None:
-                self.tools[one.retry_as] = self.tools[one.call_id]
-        self._close(fact.request_id, {one.call_id for one in fact.decisions})
-
-    def _close(self, request_id: str, call_ids: set[str]) -> None:
-        if self.open_request is not None and self.open_request[0] == request_id:
-            left = self.open_request[1] - call_ids
-            self.open_request = (request_id, left) if left else None
 
 
 class Histories(RuleBasedStateMachine):
@@ -136,12 +73,19 @@ class Histories(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def happens(self, data: st.DataObject) -> None:
-        """Any fact that may follow."""
+        """Any fact that may follow, what somebody says, or time alone."""
         task = self.story.task
         candidates = dict(self.candidates(task))
         assert all(kind in PHASE_TABLE[task.phase] for kind in candidates)
         own = data.draw(some_of([one.run_id for one in task.open_runs], least=0))
         self.sensible(next_effects(task, frozenset(own)), frozenset(own))
+        waited_for = task.request is not None or task.lapsed is not None
+        if data.draw(st.integers(0, 1 if waited_for else 19)) == 0:
+            self.somebody_says(data)
+            return
+        if data.draw(st.integers(0, 5 if next_deadline(task) else 19)) == 0:
+            self.time_passes(data)
+            return
         if not candidates:
             return
         weights = {**WEIGHTS, **(OPEN_RUNS if task.open_runs else {})}
@@ -149,17 +93,110 @@ class Histories(RuleBasedStateMachine):
         kind = data.draw(st.sampled_from([kind for kind in likely for _ in range(weights.get(kind, 12))]))
         fact = candidates[kind](data.draw)
         assert fact.kind == kind
-        self.before = task
-        assert can_follow(task, fact)
-        draft = Draft(item_id=ItemId("x"), at=NOW, actor=SYSTEM, fact=fact)
-        future = preview(task, [draft])
-        self.story.add(fact, by=person("alice"))
-        self.ledger.note(fact)
-        assert (future.phase, future.status, future.version) == (
-            self.story.task.phase,
-            self.story.task.status,
-            self.story.task.version,
+        self.append(fact, by=person("alice"))
+
+    def append(self, *made: Fact, by: Actor) -> None:
+        """What happened; each fact may follow on the one before, and a preview had told so."""
+        start = self.story.task
+        for fact in made:
+            self.before = self.story.task
+            assert can_follow(self.before, fact)
+            self.story.add(fact, by=by)
+            self.ledger.note(fact)
+        items = self.story.items[len(self.story.items) - len(made) :]
+        drafts = [Draft(item_id=ItemId("x"), at=item.at, actor=item.actor, fact=item.fact) for item in items]
+        after = self.story.task
+        assert preview(start, drafts).__dict__ | {"head_hash": after.head_hash} == after.__dict__
+
+    # -- people and time -----------------------------------------------------------------
+
+    def somebody_says(self, data: st.DataObject) -> None:
+        """A command is refused and changes nothing, or its facts follow; the same decision is made once (D6)."""
+        name = data.draw(st.sampled_from(["alice", "alice", "bob"]))
+        command = data.draw(st.sampled_from(self.commands(data.draw, name)))
+        before = self.story.task
+        try:
+            made = decide(before, command)
+        except OrchestratorError:
+            return
+        self.append(*made, by=person(name))
+        if isinstance(command, Decide):
+            assert decide(self.story.task, command) == ()
+
+    def commands(self, draw: Draw, name: str) -> list[Command]:
+        """One command of each kind, most of them about the open request, some about one that is over."""
+        task = self.story.task
+        known = [task.request.request_id] * 4 if task.request is not None else []
+        known += [closed.request_id for closed in task.closed[-2:]]
+        request_id = draw(st.sampled_from(known)) if known else RequestId("q0")
+        now = NOW + timedelta(seconds=task.version + draw(st.integers(0, 9)))
+        law = StubLaw(
+            rules=RequestRules(
+                max_rejections=draw(st.sampled_from([0, 2])),
+                approval_valid_s=draw(st.sampled_from([0, 9])),
+                release_on_relax=draw(st.booleans()),
+            ),
+            says=Moods(draw(st.sampled_from([("ask",), ("deny", "ask"), ("allow",), ("ask", "allow", "deny")]))),
         )
+        decision = Decide(
+            request_id=request_id,
+            resume=self.resume(draw, task),
+            by=name,
+            now=now,
+            law=law,
+            new_call_id=lambda: CallId(f"c{next(self.numbers)}"),
+            new_grant_id=lambda: GrantId(f"g{next(self.numbers)}"),
+        )
+        others: list[Command] = [
+            Extend(request_id=request_id, expires_at=now + timedelta(seconds=9), now=now),
+            Withdraw(request_id=request_id, by=name),
+            Renew(request_id=request_id),
+            *[Rejudge(law=law, now=now)] * 3,
+            Answer(question_id=QuestionId(f"u{draw(st.integers(1, 30))}"), answer="approve"),
+            *([Cancel()] if draw(st.integers(0, 29)) == 0 else []),
+        ]
+        return [decision] * 8 + others
+
+    def resume(self, draw: Draw, task: AgentTask) -> ResumeRequest:
+        """A decision on the whole, or on some of the calls, with or without a grant; now and then of a wrong verb."""
+        verbs = DECISIONS[task.request.reason] if task.request is not None else ("approve",)
+        on_reject = draw(st.sampled_from(["continue", "continue", "continue", "cancel"]))
+        plain = [verb for verb in verbs if verb not in ("edit", "respond")]
+        if not task.pending_tool_calls or draw(st.booleans()):
+            return ResumeRequest(action=draw(st.sampled_from(plain)), on_reject=on_reject)
+        each = [
+            {"call_id": one.call_id, "on_reject": on_reject, **self.form(draw, one, draw(st.sampled_from(verbs)))}
+            for one in draw(some_of(task.pending_tool_calls))
+        ]
+        return ResumeRequest.model_validate({"decisions": each})
+
+    def form(self, draw: Draw, one: CallRecord, verb: str) -> dict[str, Any]:
+        """What a verb needs beside it."""
+        if verb == "edit":
+            path = {"path": draw(st.sampled_from(["farm", "barn", "barn", "../x"]))}
+            return {"action": verb, "args": ARGS.get(one.call.tool, {}) or path}
+        if verb == "respond":
+            return {"action": verb, "answer": draw(st.sampled_from(["", "approve"]))}
+        known = one.call.tool in BUILT_IN_CATALOG
+        remember = {"scope": draw(st.sampled_from(["call", "task"]))} if known and draw(st.booleans()) else None
+        return {"action": verb, **({"remember": remember} if verb == "approve" else {})}
+
+    def time_passes(self, data: st.DataObject) -> None:
+        """What is due is due at its moment and not before; when all of it is recorded, time comes to rest."""
+        task = self.story.task
+        due = next_deadline(task)
+        if due is None:
+            assert overdue(task, NOW + timedelta(days=999)) == ()
+            return
+        assert overdue(task, due - timedelta(microseconds=1)) == ()
+        now = due + timedelta(seconds=data.draw(st.integers(0, 9)))
+        for _ in range(2 * len(task.calls) + 3):
+            made = overdue(self.story.task, now)
+            if not made:
+                break
+            self.append(*made, by=SYSTEM)
+        after = next_deadline(self.story.task)
+        assert after is None or after > now
 
     # -- what may follow -----------------------------------------------------------------
 
@@ -211,7 +248,13 @@ class Histories(RuleBasedStateMachine):
             )
             for index in range(len(effects))
         )
-        return facts.CallsProposed(explanation="", calls=calls, evaluations=tuple(verdict(one) for one in effects))
+        return facts.CallsProposed(
+            explanation="",
+            calls=calls,
+            evaluations=tuple(verdict(one) for one in effects),
+            siblings=draw(st.sampled_from(["reads", "hold", "run_safe"])),
+            partial=draw(st.sampled_from(["at_end", "at_once"])),
+        )
 
     def work(self, task: AgentTask) -> Iterator[tuple[str, Candidate]]:
         """What may happen to the calls of a step, and, once the task is over, only what became of its runs."""
@@ -250,8 +293,10 @@ class Histories(RuleBasedStateMachine):
             )
         if task.request is not None:
             yield "decision_recorded", lambda draw: self.decision(draw, task)
-        elif unseen or unknown:
+        elif task.lapsed is None and (unseen or unknown):
             yield "review_requested", lambda draw: self.review(draw, unseen, unknown)
+        if task.request is not None or task.lapsed is not None or unseen:
+            yield "review_noted", lambda draw: self.noted(draw, task, unseen)
         endable = of_states(
             task, CallState.PROPOSED, CallState.STALE, CallState.ALLOWED, CallState.APPROVED, CallState.PENDING
         )
@@ -262,22 +307,37 @@ class Histories(RuleBasedStateMachine):
         """A person is asked about some calls that nobody has seen, or about unknown outcomes."""
         reason = draw(st.sampled_from([*["approval"] * bool(unseen), *["outcome_unknown"] * bool(unknown)]))
         shown = draw(some_of(unseen if reason == "approval" else unknown))
-        number = next(self.numbers)
+        soon = NOW + timedelta(seconds=task_seconds(self.story.task) + 9)
+        expires_at = draw(st.sampled_from([None, soon])) if reason == "approval" else None
         return facts.ReviewRequested(
-            request_id=RequestId(f"q{number}"),
+            request_id=RequestId(f"q{next(self.numbers)}"),
             reason=reason,
-            calls=tuple(
-                facts.RequestedCall(
-                    call_id=one.call_id,
-                    observed=facts.Observed(state={"farm": str(number)}),
-                    evaluation=one.evaluation,
-                    action_digest=f"{digest_of(one.call_id)}-{number}",
-                )
-                for one in shown
-            ),
+            calls=tuple(self.looked_at(one) for one in shown),
             risk=verdict().risk,
             policy_version="v1",
+            expires_at=expires_at,
+            remind_at=draw(st.sampled_from([None, soon - timedelta(seconds=2)])) if expires_at else None,
+            on_timeout=draw(st.sampled_from(["stay_paused", "continue", "cancel"])),
         )
+
+    def looked_at(self, one: CallRecord) -> facts.RequestedCall:
+        """A call as it was found just now, bound as the gate binds it."""
+        observed = facts.Observed(state={"farm": str(next(self.numbers))})
+        digest = action_digest(call=one.call.call_digest, user_id="alice", observed=observed, evaluation=one.evaluation)
+        return facts.RequestedCall(
+            call_id=one.call_id, observed=observed, evaluation=one.evaluation, action_digest=digest
+        )
+
+    def noted(self, draw: Draw, task: AgentTask, unseen: list[CallRecord]) -> Fact:
+        """Something around the request; a grant that stands in for calls that nobody has seen yet; asked anew."""
+        if task.request is not None:
+            what = draw(st.sampled_from(["notified", "viewed", "reminded", "extended"]))
+            later = NOW + timedelta(seconds=task_seconds(task) + 20) if what == "extended" else None
+            return facts.ReviewNoted(what=what, request_id=task.request.request_id, expires_at=later)
+        if task.lapsed is not None:
+            return facts.ReviewNoted(what="renewed", request_id=task.lapsed)
+        covered = tuple(self.looked_at(one) for one in draw(some_of(unseen)))
+        return facts.ReviewNoted(what="grant_used", calls=covered, grant_id=GrantId("g"))
 
     def decision(self, draw: Draw, task: AgentTask) -> Fact:
         """A person decides some calls of the open request."""
@@ -298,7 +358,19 @@ class Histories(RuleBasedStateMachine):
             action_digest=record.action_digest or "",
             on_reject="continue",
             retry_as=CallId(f"c{next(self.numbers)}") if verb == "retry" else None,
+            **(self.edit(record) if verb == "edit" else {}),
         )
+
+    def edit(self, record: CallRecord) -> dict[str, Any]:
+        """What an edit brings along; every other one is bound to what was shown."""
+        number = next(self.numbers)
+        runs = f"runs-{number}" if number % 2 else ""
+        return {
+            "args": {"path": f"e{number}"},
+            "call_digest": f"edit-{number}",
+            "evaluation": verdict(),
+            "runs_digest": runs,
+        }
 
     def request_ended(self, draw: Draw, task: AgentTask, endable: list[CallRecord]) -> Fact:
         """Expiry of the whole request, or the end of one call's request or allowance, as the gate writes it."""
@@ -306,12 +378,20 @@ class Histories(RuleBasedStateMachine):
         pending = tuple(one.call_id for one in task.pending_tool_calls if one.state is CallState.PENDING)
         if task.request is not None and pending and draw(st.booleans()):
             end = draw(st.sampled_from(["expired", "superseded", "stale", "canceled"]))
-            return facts.RequestEnded(request_id=task.request.request_id, end=end, call_ids=pending, reason="r")
+            return facts.RequestEnded(
+                request_id=task.request.request_id, end=end, call_ids=pending, reason="r", then=draw(THEN)
+            )
         ends = ["superseded", "canceled"]
+        if record.state in (CallState.APPROVED, CallState.PENDING):
+            ends.append("expired")
         if record.state in (CallState.ALLOWED, CallState.APPROVED, CallState.PENDING):
             ends.append("stale")
         return facts.RequestEnded(
-            request_id=record.request_id, end=draw(st.sampled_from(ends)), call_ids=(record.call_id,), reason="r"
+            request_id=record.request_id,
+            end=draw(st.sampled_from(ends)),
+            call_ids=(record.call_id,),
+            reason="r",
+            then=draw(THEN),
         )
 
     def finished(self, draw: Draw, record: CallRecord) -> Fact:
@@ -354,12 +434,32 @@ class Histories(RuleBasedStateMachine):
         assert (task.status == "Paused") == (task.phase in PAUSED)
         assert (task.status == "Queued") == (task.phase in (Phase.NEW, Phase.QUEUED))
         assert (task.phase is Phase.ENDED) == (task.ended is not None)
-        assert (task.phase is Phase.REVIEWING) == (task.request is not None)
+        waited_for = task.request is not None or task.lapsed is not None
+        assert (task.phase is Phase.REVIEWING) == waited_for
         asking = bool(of_states(task, CallState.ASKING))
-        assert task.phase is Phase.ENDED or (task.phase is Phase.ANSWERING) == (asking and task.request is None)
+        assert task.phase is Phase.ENDED or (task.phase is Phase.ANSWERING) == (asking and not waited_for)
         assert bool(task.calls) == (task.phase in (Phase.ACTING, Phase.REVIEWING, Phase.ANSWERING)) or (
             task.phase is Phase.ENDED
         )
+
+    @invariant()
+    def a_step_goes_on_when_its_calls_are_over(self) -> None:
+        """As long as a step lasts, something of it is left to do."""
+        if self.story.task.phase in (Phase.ACTING, Phase.REVIEWING, Phase.ANSWERING):
+            assert of_states(self.story.task, *OPEN_STATES)
+
+    @invariant()
+    def no_request_is_lost(self) -> None:
+        """Every request that was ever raised is open, or it is said how it ended, or the task has."""
+        task = self.story.task
+        raised = {item.fact.request_id for item in self.story.items if isinstance(item.fact, facts.ReviewRequested)}
+        still = {task.request.request_id} if task.request is not None else set()
+        assert task.phase is Phase.ENDED or raised == still | {closed.request_id for closed in task.closed}
+        step_is_over = task.phase in (Phase.THINKING, Phase.ASKED, Phase.REPLIED)
+        assert task.lapsed == (None if step_is_over else self.ledger.lapsed)
+        if task.lapsed is not None:
+            assert task.request is None
+            assert task.lapsed in {closed.request_id for closed in task.closed if closed.how == "expired"}
 
     @invariant()
     def one_request_is_open_and_its_calls_wait(self) -> None:
@@ -447,9 +547,9 @@ class Histories(RuleBasedStateMachine):
                     assert one.call_ids
                     assert {record(task, call_id).state for call_id in one.call_ids} <= wanted
                     assert task.request is None
+                    assert task.lapsed is None
                 case AwaitReview():
-                    assert task.request is not None
-                    assert task.request.request_id == one.request_id
+                    assert one.request_id == (task.request.request_id if task.request is not None else task.lapsed)
                     assert not orphans
                 case AwaitAnswer():
                     assert one.question_id in {call.question_id for call in of_states(task, CallState.ASKING)}
@@ -468,17 +568,22 @@ class Histories(RuleBasedStateMachine):
             assert isinstance(one, Settle | RunTool | Observe | AwaitReview | AwaitAnswer | AwaitRuns) or not working
 
     def may_run(self, one: CallRecord, effects: tuple[Effect, ...]) -> None:
-        """Allowed or approved; and what changes something runs alone, after everybody decided everything."""
+        """Allowed or approved; what changes something runs alone; while somebody decides, only what the step says."""
         task = self.story.task
         assert one.state in (CallState.ALLOWED, CallState.APPROVED)
         assert one.call_id in self.ledger.allowed
         assert one.next_run_id not in self.ledger.run_ids
+        undecided = task.request is not None or task.lapsed is not None or bool(of_states(task, *UNSEEN))
+        approved = one.state is CallState.APPROVED
         if one.mutates:
             assert len(effects) == 1
-            assert task.request is None
             assert not task.open_runs
-            undecided = (CallState.ASKING, CallState.OUTCOME_UNKNOWN, CallState.PENDING, *UNSEEN)
-            assert not of_states(task, *undecided)
+            assert not of_states(task, CallState.OUTCOME_UNKNOWN)
+            assert undecided or not of_states(task, CallState.ASKING)
+            ahead = task.partial == "at_once" if approved else task.siblings == "run_safe"
+        else:
+            ahead = task.siblings != "hold" or (approved and task.partial == "at_once")
+        assert ahead or not undecided
 
     def teardown(self) -> None:
         """The whole history is a chain, comes back from bytes as it was, and the model can be shown all of it."""
@@ -494,7 +599,36 @@ class Histories(RuleBasedStateMachine):
             assert all(text for _, text in messages)
 
 
+class Moods:
+    """A policy that says one thing after another, and never the same of the risk."""
+
+    def __init__(self, effects: tuple[str, ...]) -> None:
+        self.effects = effects
+
+    def __call__(self, task: AgentTask, call: ToolCall) -> PolicyDecision:
+        number = sum(map(ord, call.call_id))
+        risk = RiskLevel.HIGH if number % 5 == 0 else verdict().risk
+        return verdict(self.effects[number % len(self.effects)], risk)
+
+
+def task_seconds(task: AgentTask) -> int:
+    """How many seconds after NOW the task's last item was."""
+    return task.version
+
+
+ARGS = {
+    "ask_user": {"question": "?"},
+    "send_status": {"message": "hm"},
+    "cc_shell": {"command": "dig"},
+    "cc_find": {"pattern": "*"},
+    "cc_write": {"path": "farm", "content": "x"},
+    "cc_move": {"path": "farm", "to": "barn"},
+}
+"""What an edit says of the tools that take more than a path."""
+THEN = st.sampled_from(["continue", "cancel", "stay_paused"])
 WEIGHTS = {
+    "review_noted": 4,
+    "decision_recorded": 6,
     "limit_reached": 1,
     "reply_refused": 1,
     "cancel_requested": 1,

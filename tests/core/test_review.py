@@ -46,10 +46,11 @@ TO_REVIEWER: list[Any] = [
     review.Snapshot(seq=1, requests=(REQUEST,), questions=(QUESTION,)),
     review.RequestOpened(seq=2, request=REQUEST),
     review.RequestClosed(seq=3, request_id=RequestId("q1"), how="approved by alice"),
+    review.RequestReminded(seq=3, request_id=RequestId("q1"), expires_at=NOW),
     review.QuestionOpened(seq=4, question=QUESTION),
     review.QuestionClosed(seq=5, question_id=QuestionId("u1")),
     review.Done(seq=6, ref="1", task_id=TASK, status="Running"),
-    review.Failed(seq=7, code="not_pending", message="no", remedy="look"),
+    review.Failed(seq=7, code="not_pending", message="no", remedy="look", details={"decided_by": "bob"}),
 ]
 FROM_REVIEWER: list[Any] = [
     review.DecideRequest(ref="1", request_id=RequestId("q1"), resume=ResumeRequest(action="approve")),

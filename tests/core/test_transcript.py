@@ -1,12 +1,13 @@
 """The log of a task, line by line as people read it."""
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from orchestrator.core import facts
 from orchestrator.core.facts import CallId
 from orchestrator.core.items import decode_item, encode_item
+from orchestrator.core.system_facts import SystemFact
 from orchestrator.core.transcript import Transcript
 from tests.core.golden_items import EXAMPLES
 from tests.core.journal import Journal, call, decision
@@ -133,14 +134,67 @@ def test_questions_and_status() -> None:
 
 
 def test_what_says_nothing_new_has_no_line() -> None:
-    """Submission, requests to the model, starts and cancels add no line; their effects do."""
+    """Submission, requests to the model, starts and cancels add no line, and what is of no task; effects do."""
     silent = {"task_submitted", "model_asked", "tool_started", "cancel_requested"}
+    silent |= {kind.model_fields["kind"].default for kind in get_args(SystemFact)}
     story = Journal()
     for _, fact in EXAMPLES:
         shown = Transcript().lines(story.sealed(fact))
         assert (shown == []) == (fact.kind in silent), fact.kind
     closed = facts.RequestEnded(request_id=None, end="canceled", call_ids=(), reason="enough")
     assert Transcript().lines(story.sealed(closed)) == []
+
+
+@pytest.mark.parametrize(
+    ("what", "line"),
+    [
+        ("notified", None),
+        ("viewed", None),
+        ("reminded", "[REVIEW] It still waits for a person, and will expire soon."),
+        ("extended", "[REVIEW] There is more time for it now."),
+        ("renewed", "[REVIEW] It is asked again."),
+    ],
+)
+def test_of_the_notes_around_a_request_those_are_told_that_matter(what: Any, line: str | None) -> None:
+    """That somebody was told or looked is for the audit; that time runs out, or something is approved, is for all."""
+    noted = Journal().sealed(facts.ReviewNoted(what=what))
+    assert Transcript().lines(noted) == ([] if line is None else [line])
+
+
+def test_an_edit_shows_what_runs_and_an_answer_what_was_said() -> None:
+    """The arguments that a person put in place of the model's, and the text in place of a result."""
+    story = Journal()
+    story.proposed([call("c1", path="a"), call("c2", path="b", index=1)], "ask", "ask")
+    story.reviewed("c1", "c2")
+    edited = decision("c1", "edit", args={"path": "a", "content": "x"}, call_digest="d", runs_digest="r")
+    story.decided(edited, decision("c2", "respond", answer="It is there."))
+    transcript = Transcript()
+    said = [line for item in story.items for line in transcript.lines(item)]
+    assert said[-3:] == [
+        "[DECISION] alice: edit cc_write, respond cc_write",
+        "[TOOL] cc_write({'path': 'a', 'content': 'x'})",
+        "[TOOL_RESULT] alice answered in its place: It is there.",
+    ]
+
+
+def test_a_call_that_nobody_decided_says_what_becomes_of_it() -> None:
+    """It waits for somebody to ask again, is shown again, or did not run, by how the request ended."""
+    ended = {"request_id": None, "call_ids": (), "reason": "So it is."}
+    said = [
+        Transcript().lines(Journal().sealed(facts.RequestEnded.model_validate({**ended, **how})))
+        for how in (
+            {"end": "expired", "then": "stay_paused"},
+            {"end": "expired", "then": "continue"},
+            {"end": "expired", "code": "approval_expired"},
+            {"end": "canceled", "code": "withdrawn"},
+        )
+    ]
+    assert said == [
+        ["[REVIEW] So it is. The task waits until somebody asks again."],
+        ["[TOOL_RESULT] This call did not run: So it is."],
+        ["[REVIEW] expired: So it is."],
+        ["[TOOL_RESULT] This call did not run: So it is."],
+    ]
 
 
 def test_a_transcript_can_go_on_in_the_middle() -> None:

@@ -7,6 +7,7 @@ from typing import Any, Final
 from orchestrator.core.errors import ComputerFailed, ToolFailed
 from orchestrator.core.facts import Observed
 from orchestrator.core.paths import canonical_path
+from orchestrator.core.policy.command_line import split_words
 from orchestrator.core.wire import sha256_hex
 from orchestrator.tools.computer.asking import ask, channel_of, sentence
 from orchestrator.tools.deps import ABSENT, CCAgentDeps, call_cc_command
@@ -57,12 +58,7 @@ def split_command(command: str) -> list[str]:
 
     Raises ToolFailed for an empty line.
     """
-    words: list[str] = []
-    for number, part in enumerate((command + " ").split('"')):
-        if number % 2:
-            words.append(part)
-        else:
-            words.extend(part.split())
+    words = split_words(command)
     if not words:
         raise ToolFailed("The command is empty.")
     return words

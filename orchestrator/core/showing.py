@@ -1,0 +1,129 @@
+"""A request as people see it: whole where it can be, without secrets, and never approved where it was cut.
+
+What is stored and what runs is never changed by it: a view is made anew each time it is asked for.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from orchestrator.core.approval import DECISIONS, HitlResponse, RequestedCallView, SiblingView, request_digest
+from orchestrator.core.errors import NotFound
+from orchestrator.core.facts import CallId, Observed
+from orchestrator.core.grants import own_paths
+from orchestrator.core.policy import RiskLevel, severity
+from orchestrator.core.redact import redact
+from orchestrator.core.task import AgentTask, CallRecord
+from orchestrator.core.visible import cut
+
+LIST_CHARS: Final = 16_384
+"""Of one text in a list or on the reviewers' socket: a screen shows less, and a hundred of them must travel."""
+_RESULT_CHARS: Final = 4_000
+"""Of a sibling's result, which is context and decides nothing."""
+
+
+class _Shown:
+    """One view in the making: notes whether something was taken out of it, or cut."""
+
+    def __init__(self, salt: str, max_chars: int | None) -> None:
+        self._salt = salt
+        self._max_chars = max_chars
+        self.redacted = False
+        self.cut_calls: set[CallId] = set()
+
+    def value(self, value: Any, of: CallId | None = None) -> Any:
+        """A value without its secrets and, at every depth, with its texts no longer than the view allows."""
+        clean = redact(value, salt=self._salt)
+        self.redacted = self.redacted or clean != value
+        return self._capped(clean, of)
+
+    def _capped(self, value: Any, of: CallId | None) -> Any:
+        if isinstance(value, dict):
+            return {name: self._capped(one, of) for name, one in value.items()}
+        if isinstance(value, (list, tuple)):
+            return type(value)(self._capped(one, of) for one in value)
+        if not isinstance(value, str) or self._max_chars is None:
+            return value
+        shown, was_cut = cut(value, self._max_chars)
+        if was_cut and of is not None:
+            self.cut_calls.add(of)
+        return shown
+
+
+def hitl_response(task: AgentTask, *, max_chars: int | None = None) -> HitlResponse:
+    """The open request of a paused task; ``max_chars``: of one text, None: whole.
+
+    Raises NotFound when there is none.
+    """
+    request = task.request
+    if request is None or task.created_at is None:
+        raise NotFound("The task waits for no decision.", remedy="Look at the task.")
+    shown = _Shown(task.tag, max_chars)
+    calls = tuple(_call(record, shown) for record in task.pending_tool_calls)
+    context = tuple(_sibling(record, shown) for record in task.calls if record.call_id not in request.call_ids)
+    digests = tuple(call.action_digest for call in calls)
+    goal, explanation = shown.value(task.prompt), shown.value(task.explanation)
+    return HitlResponse(
+        task_id=task.task_id,
+        session_id=task.session_id,
+        request_id=request.request_id,
+        approval_url=f"/v1/approve/{request.request_id}",
+        rejection_url=f"/v1/reject/{request.request_id}",
+        tool_calls=calls,
+        reason="outcome_unknown" if request.reason == "outcome_unknown" else "approval",
+        allowed_decisions=DECISIONS[request.reason],
+        risk=max((call.evaluation.risk for call in calls), key=severity, default=RiskLevel.UNKNOWN),
+        policy_version=request.policy_version,
+        action_digest=request_digest(digests) if all(digests) else "",
+        requester=task.user_id,
+        requester_roles=task.roles,
+        goal=goal,
+        explanation=explanation,
+        created_at=request.created_at,
+        expires_at=request.expires_at,
+        on_timeout=request.on_timeout,
+        on_reject=task.on_reject,
+        context=context,
+        redacted=shown.redacted,
+    )
+
+
+def _call(record: CallRecord, shown: _Shown) -> RequestedCallView:
+    call = record.call
+    args = shown.value(call.args, call.call_id)
+    observed = Observed.model_validate(
+        shown.value((record.observed or Observed(state={})).model_dump(mode="json"), call.call_id)
+    )
+    truncated = call.call_id in shown.cut_calls
+    return RequestedCallView(
+        call_id=call.call_id,
+        index=call.index,
+        plugin_name=call.plugin_name,
+        tool=call.tool,
+        args=args,
+        computer=call.computer,
+        state=record.state,
+        observed=observed,
+        evaluation=record.evaluation,
+        action_digest="" if truncated else record.action_digest or "",
+        truncated=truncated,
+        original_args=shown.value(record.original.args) if record.original is not None else None,
+        grant_paths=own_paths(call.tool, call.args),
+    )
+
+
+def _sibling(record: CallRecord, shown: _Shown) -> SiblingView:
+    result = None if record.result is None else cut(shown.value(record.result), _RESULT_CHARS)[0]
+    return SiblingView(
+        tool=record.call.tool,
+        args=shown.value(record.call.args),
+        computer=record.call.computer,
+        state=record.state,
+        result=result,
+    )
+
+
+def texts_of(record: CallRecord) -> Iterator[str]:
+    """The texts of a call that may be long."""
+    yield from (value for value in record.call.args.values() if isinstance(value, str))
+    if record.observed is not None:
+        yield from (text for text in (record.observed.diff, record.observed.source) if text is not None)

@@ -1,0 +1,54 @@
+"""The policy in force, asked about the calls of tasks: the one place where a verdict is made."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from orchestrator.core import facts
+from orchestrator.core.policy import (
+    CustomPolicy,
+    Effect,
+    Policy,
+    PolicyContext,
+    PolicyDecision,
+    RequestRules,
+    default_policy,
+    evaluate,
+)
+from orchestrator.core.task import AgentTask
+from orchestrator.core.wire import ComputerId
+
+_REJECTED = "A person rejected this very call before; it is not asked again."
+
+
+def _knows_nothing(computer: ComputerId | None) -> PolicyContext:
+    return PolicyContext(computer=computer)
+
+
+@dataclass
+class PolicyInForce:
+    """Judges by the policy that is in force when it is asked; whoever changes that swaps the whole of it."""
+
+    policy: Callable[[], Policy] = default_policy
+    context: Callable[[ComputerId | None], PolicyContext] = field(default=_knows_nothing)
+    """What is known of a computer."""
+    custom: Callable[[], Sequence[CustomPolicy]] = tuple
+    """The plugins that the policy names."""
+
+    @property
+    def version(self) -> str:
+        """The policy's version."""
+        return self.policy().version
+
+    @property
+    def rules(self) -> RequestRules:
+        """What it says of requests."""
+        return self.policy().requests
+
+    def judge(self, task: AgentTask, call: facts.ToolCall, program: str | None = None) -> PolicyDecision:
+        """Its verdict on a call of a task; ``program``: what a run resolves to, once somebody has looked."""
+        known = {"roles": task.roles, "plan": task.read_only, "program": program}
+        context = self.context(call.computer).model_copy(update=known)
+        verdict = evaluate(call, policy=self.policy(), context=context, custom=self.custom())
+        if any(digest == call.call_digest for digest, _ in task.rejections):
+            return verdict.model_copy(update={"effect": Effect.DENY, "reason": _REJECTED})
+        return verdict

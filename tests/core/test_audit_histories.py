@@ -1,0 +1,33 @@
+"""The audit over histories nobody would think of: what the task's own tables let happen is in order."""
+
+from typing import Any
+
+from hypothesis import settings
+
+from orchestrator.core import facts
+from orchestrator.core.audit import verify_stream
+from orchestrator.core.audit_check import check
+from orchestrator.core.audit_showing import audit_line, story_lines
+from orchestrator.core.audit_story import who_approved
+from orchestrator.core.task import CallRecord
+from tests.core.test_histories import Histories
+
+
+class AuditedHistories(Histories):
+    """The same histories, audited at their end."""
+
+    def decided(self, record: CallRecord, verb: Any) -> facts.Decision:
+        """As drawn, but for edits: their digests follow from true calls, which these histories do not have."""
+        return super().decided(record, "approve" if verb == "edit" else verb)
+
+    def teardown(self) -> None:
+        """No violation, no fault, and a line for everything."""
+        items = self.story.items
+        assert [one for one in check(items) if one.level == "violation"] == []
+        assert verify_stream(items) == []
+        assert all(audit_line(item.model_dump(mode="json")) for item in items)
+        assert all(story_lines(story.model_dump(mode="json")) for story in who_approved(items))
+
+
+TestAuditedHistories = AuditedHistories.TestCase
+TestAuditedHistories.settings = settings(max_examples=40, stateful_step_count=50, deadline=None)
