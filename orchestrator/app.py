@@ -10,20 +10,26 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from importlib import metadata
 
 import uvicorn
 
+from orchestrator.audit import Checkpoints
 from orchestrator.bus import open_bus
+from orchestrator.checkpoints import CheckpointKeeper
 from orchestrator.clock import SystemClock
 from orchestrator.core.default_policy import DEFAULT_POLICY_TOML
-from orchestrator.core.errors import InvalidRequest, ModelFailed, PolicyInvalid
-from orchestrator.core.policy import Policy, load_policy
+from orchestrator.core.errors import InvalidRequest, ModelFailed
+from orchestrator.core.items import SYSTEM
+from orchestrator.core.policy import Policy
+from orchestrator.core.system_facts import NodeStarted, TokenIssued
 from orchestrator.core.task import AgentTask, TaskStatus
 from orchestrator.core.wire import MAX_FRAME_BYTES, ComputerId, RunId
 from orchestrator.hub import Hub
+from orchestrator.law import PolicyInForce
 from orchestrator.metrics import Metrics, Snapshot
 from orchestrator.model import OllamaOptions, as_chat_model
+from orchestrator.policy_file import PolicyFile
 from orchestrator.ports import ChatMessage, ChatModel, Clock, ModelReply, Store
 from orchestrator.runner import Workers
 from orchestrator.settings import DEFAULT_URL, ENV_PREFIX, LOOPBACK, Settings
@@ -104,27 +110,38 @@ async def open_orchestrator(
     check_approvers(settings.approvers)
     models = _Models(model, lambda: _ollama(settings))
     first = _prepare(settings)
-    policy = read_policy(settings.policy_path)
+    policy = PolicyFile(settings.policy_path)
     store = wrap_store(open_store(settings.store_url, clock=clock))
     try:
-        token = await _admin_token(store, settings, clock)
         authorizer = TokenAuthorizer(store, approvers=settings.approvers)
         metrics = Metrics()
+        law = PolicyInForce(lambda: policy.policy, custom=lambda: policy.custom)
         service = TaskService(
-            store=store, bus=open_bus(settings.bus), clock=clock, authorizer=authorizer, observer=metrics.observe
+            store=store,
+            bus=open_bus(settings.bus),
+            clock=clock,
+            authorizer=authorizer,
+            observer=metrics.observe,
+            law=law,
         )
+        await service.record(_started(settings, policy.policy))
+        await service.record(policy.loaded, content=policy.content)
+        token = await _admin_token(service, settings)
         hub = Hub(JournalGreeter(service))
-        workspace = DirectoryWorkspace(settings.workspace)
+        world = World(store=store, computers=hub, workspace=DirectoryWorkspace(settings.workspace))
+        law.context = world.context
+        # What changed while nothing ran is judged before anybody can decide.
+        await service.rejudge()
         workers = Workers(
             service=service,
-            world=World(store=store, computers=hub, workspace=workspace),
+            world=world,
             model_for=models.of_task,
-            policy=lambda: policy,
             holder=f"pid-{os.getpid()}",
             count=settings.workers,
         )
         if model is None:
             await asyncio.to_thread(models.open, settings.model)
+        keeper = CheckpointKeeper(service, Checkpoints(settings.data_dir))
         doors = Doors(
             service=service,
             authorizer=authorizer,
@@ -133,8 +150,15 @@ async def open_orchestrator(
             check_model=models.open,
             metrics=lambda: _figures(metrics, service, hub),
             public_url=settings.public_url,
+            policy=policy,
+            context_of=world.context,
+            checkpoints=keeper.checkpoints,
         )
-        working = asyncio.create_task(workers.work())
+        background = [
+            asyncio.create_task(workers.work()),
+            asyncio.create_task(policy.watch(service.record, service.rejudge)),
+            asyncio.create_task(keeper.keep()),
+        ]
         try:
             if first:
                 logger.info("a new data directory: %s", settings.data_dir)
@@ -142,8 +166,10 @@ async def open_orchestrator(
         finally:
             await hub.close()
             await doors.close()
-            working.cancel()
-            await asyncio.gather(working, return_exceptions=True)
+            for part in background:
+                part.cancel()
+            await asyncio.gather(*background, return_exceptions=True)
+            await keeper.stopped()
     finally:
         await store.close()
 
@@ -195,11 +221,14 @@ async def _figures(metrics: Metrics, service: TaskService, hub: Hub) -> bytes:
     """The figures as they stand now."""
     waiting = (TaskStatus.QUEUED, TaskStatus.RUNNING, TaskStatus.PAUSED)
     tokens = await service.store.list_tokens()
+    since = [task.request.created_at for task in await service.reviewing() if task.request is not None]
+    oldest = (service.clock.now() - min(since)).total_seconds() if since else 0.0
     now = Snapshot(
         computers_online=sum(info.online for info in hub.list_computers()),
         computers_known=len({row.name for row in tokens if row.kind == "computer" and not row.revoked}),
         tasks={one.value: len(await service.list_tasks(status=one, limit=_COUNTED)) for one in waiting},
-        requests_open=len(await service.pending()),
+        requests_open=len(since),
+        oldest_request_s=oldest,
     )
     return metrics.render(now)
 
@@ -250,15 +279,22 @@ def _until_signal() -> asyncio.Event:
     return stop
 
 
-def read_policy(path: Path) -> Policy:
-    """The policy of a file. Raises PolicyInvalid: without a policy nothing starts."""
+def _version() -> str:
     try:
-        return load_policy(path.read_text("utf-8"), source=str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise PolicyInvalid(
-            f"The policy {path} cannot be read: {error}.",
-            remedy="Restore it; a new data directory gets the shipped one.",
-        ) from None
+        return metadata.version("cc-orchestrator")
+    except metadata.PackageNotFoundError:
+        # Run from a checkout that nobody installed.
+        return ""
+
+
+def _started(settings: Settings, policy: Policy) -> NodeStarted:
+    """The start of this node as it is recorded: what differs from the defaults."""
+    differs = {
+        name: str(value)
+        for name, field in Settings.model_fields.items()
+        if (value := getattr(settings, name)) != field.default and name != "data_dir"
+    }
+    return NodeStarted(version=_version(), policy_version=policy.version, settings=differs)
 
 
 def _prepare(settings: Settings) -> bool:
@@ -277,16 +313,19 @@ def _prepare(settings: Settings) -> bool:
     return first
 
 
-async def _admin_token(store: Store, settings: Settings, clock: Clock) -> str | None:
+async def _admin_token(service: TaskService, settings: Settings) -> str | None:
     """Make the admin's token unless its file still fits the store; None: it does."""
     path = settings.token_path
     if path.exists():
-        row = await store.find_token(token_hash(path.read_text("utf-8", "replace").strip()))
-        if row is not None and not row.revoked:
+        row = await service.store.find_token(token_hash(path.read_text("utf-8", "replace").strip()))
+        rows = await service.store.list_tokens()
+        others = any("admin" in one.roles and not one.revoked for one in rows)
+        # Who was revoked on purpose stays revoked, as long as somebody else can let people in.
+        if row is not None and (not row.revoked or others):
             return None
-    token = await issue_token(
-        store, kind="person", name=ADMIN, roles=("submitter", "reviewer", "admin"), at=clock.now()
-    )
+    roles = ("submitter", "reviewer", "admin")
+    note = service.draft(TokenIssued(holder_kind="person", name=ADMIN, roles=roles), SYSTEM)
+    token = await issue_token(service.store, kind="person", name=ADMIN, roles=roles, at=service.clock.now(), note=note)
     temporary = path.with_suffix(".new")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:

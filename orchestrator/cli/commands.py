@@ -9,8 +9,13 @@ import typer
 from pydantic import ValidationError
 from typer.core import TyperGroup
 
+from orchestrator.cli.audit import audit_app
 from orchestrator.cli.common import complain
-from orchestrator.cli.places import computers, pair, people_app, token_app
+from orchestrator.cli.grants import grants_app
+from orchestrator.cli.people import people_app, token_app
+from orchestrator.cli.places import computers, pair
+from orchestrator.cli.policy import policy_app
+from orchestrator.cli.requests import requests_app
 from orchestrator.cli.server import demo, serve
 from orchestrator.cli.tasks import answer, cancel, review, run, stop, tasks_app
 from orchestrator.core.errors import OrchestratorError
@@ -78,7 +83,16 @@ _EXAMPLES: Mapping[str, str] = {
 for command in _COMMANDS:
     example = _EXAMPLES.get(command.__name__)
     app.command(epilog=f"Example: cc-orchestrator {example}" if example else None)(command)
-for name, group in (("tasks", tasks_app), ("people", people_app), ("token", token_app)):
+_GROUPS: Mapping[str, typer.Typer] = {
+    "tasks": tasks_app,
+    "requests": requests_app,
+    "grants": grants_app,
+    "policy": policy_app,
+    "people": people_app,
+    "token": token_app,
+    "audit": audit_app,
+}
+for name, group in _GROUPS.items():
     app.add_typer(group, name=name)
 
 

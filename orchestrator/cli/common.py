@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
@@ -77,6 +78,11 @@ def complain(error: OrchestratorError) -> None:
 def quoted(text: str) -> str:
     """What somebody typed, as a sentence quotes it: on one line, and safe to look at."""
     return f"'{one_line(text)}'"
+
+
+def moment(text: str | None) -> str:
+    """A time of the server as a clock on the wall here shows it, to the minute; empty where there is none."""
+    return datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M") if text else ""
 
 
 def seconds(text: str) -> float:

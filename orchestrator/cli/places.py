@@ -1,30 +1,20 @@
-"""The commands about computers, people and their tokens."""
+"""The commands about computers: list them, connect one."""
 
 import sys
 import time
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 
 import typer
 
-from orchestrator.cli.common import AsJson, DataDir, Url, as_segment, client_of, print_json, quoted
-from orchestrator.core.errors import InvalidRequest
+from orchestrator.cli.common import AsJson, DataDir, Url, client_of, print_json
 from orchestrator.settings import LOOPBACK
 
 if TYPE_CHECKING:
     from orchestrator.client import Client
 
-people_app = typer.Typer(no_args_is_help=True, help="People: list them, add one, revoke one.")
-token_app = typer.Typer(no_args_is_help=True, help="Tokens, for computers that are not paired and for scripts.")
 _POLL_S = 0.5
-
-Roles = Annotated[
-    list[str] | None,
-    typer.Option("--role", help="submitter, reviewer or admin; may be repeated. Default: submitter."),
-]
-Person = Annotated[str, typer.Argument(metavar="NAME", help="The person, up to 64 letters, digits, - _ and .")]
 
 
 def computers(as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:
@@ -121,89 +111,3 @@ def _taken(name: str, *, online: bool) -> str:
 def _known(client: "Client") -> dict[str, bool]:
     """The computers that have a token, and whether each is connected."""
     return {one["computer"]: one["online"] for one in client.request("GET", "/v1/computers")["computers"]}
-
-
-@people_app.command("list")
-def people_list(as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:
-    """List the people and their roles."""
-    from orchestrator.core.visible import one_line
-    from orchestrator.rendering import Screen, table
-
-    with client_of(url, data_dir) as client:
-        found = [one for one in client.request("GET", "/v1/tokens")["tokens"] if one["kind"] == "person"]
-    if as_json:
-        print_json(found)
-        return
-    rows = [
-        (one_line(one["name"]), one_line(", ".join(one["roles"])) or "-", "revoked" if one["revoked"] else "good")
-        for one in found
-    ]
-    for line in table(("NAME", "ROLES", "TOKEN"), rows, columns=Screen.of().columns):
-        typer.echo(line)
-
-
-@people_app.command("add")
-def people_add(
-    name: Person, role: Roles = None, as_json: AsJson = False, url: Url = None, data_dir: DataDir = None
-) -> None:
-    """Add a person; prints their token, once."""
-    _add_token({"kind": "person", "name": name, "roles": role or ["submitter"]}, as_json, url, data_dir)
-
-
-@people_app.command("revoke")
-def people_revoke(name: Person, as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:
-    """Revoke all tokens of a person, at once."""
-    _revoke("person", name, as_json, url, data_dir)
-
-
-@token_app.command("computer")
-def token_computer(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What the computer is called here.")],
-    as_json: AsJson = False,
-    url: Url = None,
-    data_dir: DataDir = None,
-) -> None:
-    """Make a token for a computer; it is shown once."""
-    _add_token({"kind": "computer", "name": name}, as_json, url, data_dir)
-
-
-@token_app.command("person")
-def token_person(
-    name: Person, role: Roles = None, as_json: AsJson = False, url: Url = None, data_dir: DataDir = None
-) -> None:
-    """Make a token for a person, as `people add`."""
-    people_add(name, role, as_json, url, data_dir)
-
-
-@token_app.command("revoke")
-def token_revoke(
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="person or computer.")],
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose tokens, as `people list` or `computers` shows.")],
-    as_json: AsJson = False,
-    url: Url = None,
-    data_dir: DataDir = None,
-) -> None:
-    """Revoke all tokens of a person or a computer."""
-    _revoke(kind, name, as_json, url, data_dir)
-
-
-def _add_token(body: dict[str, Any], as_json: bool, url: str | None, data_dir: Path | None) -> None:
-    with client_of(url, data_dir) as client:
-        made = client.request("POST", "/v1/tokens", body)
-    if as_json:
-        print_json(made)
-    else:
-        typer.echo(made["token"])
-
-
-def _revoke(kind: str, name: str, as_json: bool, url: str | None, data_dir: Path | None) -> None:
-    with client_of(url, data_dir) as client:
-        answer = client.request("DELETE", f"/v1/tokens/{as_segment(kind)}/{as_segment(name)}")
-    if not answer["revoked"]:
-        raise InvalidRequest(
-            f"There is no token of {kind} {quoted(name)} to revoke.", remedy="The kinds are person and computer."
-        )
-    if as_json:
-        print_json(answer)
-    else:
-        typer.echo(f"revoked {answer['revoked']}")

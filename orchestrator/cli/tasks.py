@@ -1,9 +1,8 @@
 """The commands about tasks: run, look, watch, decide, answer, stop."""
 
-import asyncio
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -56,6 +55,13 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     priority: Annotated[
         int, typer.Option(min=-100, max=100, help="Of the tasks that wait, the higher goes first.")
     ] = 0,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="It may only look: whatever changes something is denied.")
+    ] = False,
+    on_reject: Annotated[
+        Literal["cancel", "continue"] | None,
+        typer.Option(help="What a rejection does to the task. Default: as the policy says, else cancel."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print each item and hint as one line of JSON.")] = False,
     detach: Annotated[bool, typer.Option("--detach", help="Submit it and print its id; do not follow it.")] = False,
     reconnect: Reconnect = _RECONNECT_S,
@@ -66,6 +72,9 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     from orchestrator.core.visible import one_line
 
     if prompt is None:
+        if read_only or on_reject is not None:
+            remedy = 'Say it: cc-orchestrator run "…" --read-only'
+            raise InvalidRequest("--read-only and --on-reject are for one task, and none is named.", remedy=remedy)
         raise typer.Exit(_interactive(url, data_dir, computer or [], model, session))
     wanted = sys.stdin.read() if prompt == "-" else prompt
     if not wanted.strip():
@@ -79,6 +88,8 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each flag
         "max_steps": max_steps,
         "max_wall_s": seconds(max_wall) if max_wall else None,
         "max_tokens": max_tokens,
+        "read_only": read_only or None,
+        "on_reject": on_reject,
     }
     with client_of(url, data_dir) as client:
         if session and client.is_new(session):
@@ -231,34 +242,40 @@ def answer(
     print_json(task) if as_json else typer.echo(f"task {task['task_id']} is {task['status']}")
 
 
-def review(url: Url = None, data_dir: DataDir = None) -> None:
+def review(
+    requests: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="REQUEST", help="With --approve or --reject: those that are meant."),
+    ] = None,
+    listing: Annotated[bool, typer.Option("--list", help="Only show what waits.")] = False,
+    approve: Annotated[bool, typer.Option("--approve", help="Approve the named requests.")] = False,
+    reject: Annotated[bool, typer.Option("--reject", help="Reject the named requests.")] = False,
+    reason: Annotated[str, typer.Option(help="Why; with --reject the model may be told.")] = "",
+    on_reject: Annotated[
+        Literal["cancel", "continue"] | None,
+        typer.Option(help="What a rejection does to the task. Default: as it was submitted."),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask whether to; it prints them all the same.")] = False,
+    as_json: AsJson = False,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
     """Decide what waits for a person, here in the terminal.
 
-    Without a terminal it shows what waits and decides nothing; it ends with 1 when something still waits.
+    Named requests are printed in full and decided at once; it ends with 1 when one of them was not carried out.
+    Without a terminal and without names it shows what waits and decides nothing, and ends with 1 if something does.
     """
-    from orchestrator.console import Console, InputEnded, ReviewLoop
+    from orchestrator.cli.reviewing import action_of, decide_named, list_waiting, review_all
 
+    action = action_of(requests, listing, approve, reject, as_json)
     with client_of(url, data_dir) as client:
-        console = Console.of_terminal()
-        loop = ReviewLoop(client, console)
-        code = 0
-        try:
-            asyncio.run(loop.run(until_empty=console.ask is None))
-        except InputEnded:
-            code = 1
-        except KeyboardInterrupt:
-            code = 130
-        if loop.undecided and console.ask is None:
-            typer.echo(f"There is no terminal: nothing was decided, {_still_waiting(loop.undecided)}.", err=True)
-            code = 1
-        elif code:
-            typer.echo(f"\nYou left: nothing more was decided; {_still_waiting(loop.undecided)}.", err=True)
-            code = code if loop.undecided else 0
-    raise typer.Exit(code)
-
-
-def _still_waiting(count: int) -> str:
-    return {0: "nothing waits", 1: "1 still waits"}.get(count, f"{count} still wait")
+        if listing:
+            list_waiting(client, as_json)
+        elif action is not None:
+            then = {"reason": reason, "on_reject": on_reject if reject else None, "sure": yes}
+            raise typer.Exit(decide_named(client, requests or [], action, as_json, then))
+        else:
+            raise typer.Exit(review_all(client))
 
 
 def _interactive(url: str | None, data_dir: Path | None, computers: list[str], model: str, session: str) -> int:

@@ -11,17 +11,24 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
+from orchestrator.audit import Checkpoints
 from orchestrator.core.errors import OrchestratorError, Unauthenticated
+from orchestrator.core.policy import PolicyContext
 from orchestrator.core.wire import COMPUTER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL, ComputerId
+from orchestrator.policy_file import PolicyFile
 from orchestrator.ports import Computers, Identity
 from orchestrator.tasks import TaskService
+from orchestrator.web.attempts import Attempts
+from orchestrator.web.audit import AuditDoors
 from orchestrator.web.auth import TokenAuthorizer
 from orchestrator.web.base import Defaults
 from orchestrator.web.decisions import DecisionDoors
 from orchestrator.web.errors import defect, error_form, explained, http_error, nobody_there
 from orchestrator.web.install import InstallDoors
+from orchestrator.web.openapi import openapi_door
 from orchestrator.web.pairing import Pairings
 from orchestrator.web.people import PeopleDoors
+from orchestrator.web.policies import PolicyDoors
 from orchestrator.web.reading import offered
 from orchestrator.web.reviewer import serve_reviewer
 from orchestrator.web.sockets import OpenSockets, StarletteSocket
@@ -31,11 +38,11 @@ from orchestrator.web.tasks import TaskDoors
 class ComputerDoor(Computers, Protocol):
     """The hub, as the socket route needs it."""
 
-    async def serve(self, computer: ComputerId, socket: StarletteSocket) -> None:
-        """Serve one connection until it is over."""
+    async def serve(self, computer: ComputerId, socket: StarletteSocket, *, fingerprint: str = "") -> None:
+        """Serve one connection until it is over; ``fingerprint`` tells apart who may have this name."""
 
 
-class Doors(TaskDoors, DecisionDoors, PeopleDoors, InstallDoors):
+class Doors(TaskDoors, DecisionDoors, PolicyDoors, AuditDoors, PeopleDoors, InstallDoors):
     """The handlers of one orchestrator."""
 
     def __init__(
@@ -48,6 +55,9 @@ class Doors(TaskDoors, DecisionDoors, PeopleDoors, InstallDoors):
         check_model: Callable[[str], object],
         metrics: Callable[[], Awaitable[bytes]],
         public_url: str = "",
+        policy: PolicyFile,
+        context_of: Callable[[ComputerId], PolicyContext],
+        checkpoints: Checkpoints | None = None,
     ) -> None:
         self.service = service
         self.authorizer = authorizer
@@ -56,24 +66,40 @@ class Doors(TaskDoors, DecisionDoors, PeopleDoors, InstallDoors):
         self.check_model = check_model
         self.render_metrics = metrics
         self.public_url = public_url
-        self.pairings = Pairings(service.store)
+        self.policy = policy
+        self.context_of = context_of
+        self.checkpoints = checkpoints
+        self.attempts = Attempts(service.record, service.clock)
+        self.pairings = Pairings(service)
         self.closing = asyncio.Event()
         self.sockets = OpenSockets()
 
     def app(self) -> Starlette:
         """The application."""
         errors: Mapping[Any, Any] = {
-            OrchestratorError: explained,
+            OrchestratorError: self.explained,
             HTTPException: http_error,
             ClientDisconnect: nobody_there,
             Exception: defect,
         }
-        return Starlette(routes=self._routes(), exception_handlers=errors)
+        app = Starlette(routes=self._routes(), exception_handlers=errors)
+        # A redirect would name the host that the request claims, and no door has two spellings.
+        app.router.redirect_slashes = False
+        return app
 
     async def close(self) -> None:
         """End every socket with 1001 and every stream, for a clean stop."""
         self.closing.set()
         await self.sockets.close_all()
+
+    async def explained(self, request: Request, error: OrchestratorError) -> Response:
+        """An error as an answer; a refusal is written down as well."""
+        await self.attempts.refused(request, getattr(request.state, "identity", None), error)
+        return await explained(request, error)
+
+    async def present(self, identity: Identity) -> Identity:
+        """The same identity as it is now. Raises Unauthenticated once its token was revoked."""
+        return await self.authorizer.present(identity)
 
     def _routes(self) -> list[BaseRoute]:
         get, post, delete = ["GET"], ["POST"], ["DELETE"]
@@ -89,13 +115,26 @@ class Doors(TaskDoors, DecisionDoors, PeopleDoors, InstallDoors):
             Route("/v1/stop", self.stop, methods=post),
             Route("/v1/requests", self.requests, methods=get),
             Route("/v1/requests/{request_id}", self.request, methods=get),
+            Route("/v1/requests/{request_id}/extend", self.extend, methods=post),
+            Route("/v1/requests/{request_id}/withdraw", self.withdraw, methods=post),
+            Route("/v1/requests/{request_id}/renew", self.renew, methods=post),
+            Route("/v1/decisions", self.decisions, methods=post),
             Route("/v1/resume/{request_id}", self.resume, methods=post),
             Route("/v1/approve/{request_id}", self.approve, methods=post),
             Route("/v1/reject/{request_id}", self.reject, methods=post),
+            Route("/v1/policy", self.show_policy, methods=get),
+            Route("/v1/policy/reload", self.reload_policy, methods=post),
+            Route("/v1/policy/dry-run", self.dry_run, methods=post),
+            Route("/v1/grants", self.grants, methods=get),
+            Route("/v1/grants/{grant_id}", self.revoke_grant, methods=delete),
+            Route("/v1/audit", self.audit, methods=get),
+            Route("/v1/audit/verify", self.audit_verify, methods=get),
+            Route("/v1/audit/check", self.audit_check, methods=get),
             Route("/v1/computers", self.list_computers, methods=get),
             Route("/v1/tokens", self.add_token, methods=post),
             Route("/v1/tokens", self.tokens, methods=get),
             Route("/v1/tokens/{kind}/{name}", self.revoke, methods=delete),
+            Route("/v1/openapi.json", openapi_door, methods=get),
             Route("/v1/pairings", self.make_pairing, methods=post),
             Route("/v1/pair", self.pair, methods=post),
             Route("/install", self.install, methods=get),
@@ -121,7 +160,7 @@ class Doors(TaskDoors, DecisionDoors, PeopleDoors, InstallDoors):
         if identity is not None:
             await websocket.accept(offered(websocket, COMPUTER_SUBPROTOCOL))
             with self.sockets.holding(identity, websocket) as socket:
-                await self.computers.serve(ComputerId(identity.name), socket)
+                await self.computers.serve(ComputerId(identity.name), socket, fingerprint=identity.token_hash)
 
     async def reviewer_socket(self, websocket: WebSocket) -> None:
         """``/reviewer``: 401 at the handshake without a person's token."""
@@ -129,7 +168,7 @@ class Doors(TaskDoors, DecisionDoors, PeopleDoors, InstallDoors):
         if identity is not None:
             await websocket.accept(offered(websocket, REVIEWER_SUBPROTOCOL))
             with self.sockets.holding(identity, websocket) as socket:
-                await serve_reviewer(self.service, identity, socket)
+                await serve_reviewer(self.service, identity, socket, attempts=self.attempts, present=self.present)
 
     async def _socket_identity(self, websocket: WebSocket, kind: str) -> Identity | None:
         try:
@@ -137,6 +176,7 @@ class Doors(TaskDoors, DecisionDoors, PeopleDoors, InstallDoors):
             if identity.kind != kind:
                 raise Unauthenticated(f"This door is for a {kind}; the token is a {identity.kind}'s.")
         except OrchestratorError as error:
+            await self.attempts.refused(websocket, None, error)
             await websocket.send_denial_response(JSONResponse(error_form(error), status_code=error.http_status))
             return None
         return identity

@@ -7,6 +7,8 @@ from datetime import datetime
 from typing import Final, Literal
 
 from orchestrator.core.errors import Forbidden, InvalidRequest, Unauthenticated
+from orchestrator.core.facts import DecisionAction
+from orchestrator.core.items import Draft
 from orchestrator.core.task import AgentTask
 from orchestrator.ports import Identity, Store, TokenRow
 
@@ -39,12 +41,24 @@ class TokenAuthorizer:
         row = await self.store.find_token(token_hash(token.strip()))
         if row is None or row.revoked or row.kind == "pairing":
             raise Unauthenticated("This token is not known or was revoked.", remedy="Ask an admin for a new one.")
-        return Identity(kind=row.kind, name=row.name, roles=row.roles)
+        return Identity(kind=row.kind, name=row.name, roles=row.roles, token_hash=row.token_hash)
 
-    def may_decide(self, identity: Identity, task: AgentTask) -> bool:
-        """Whether a person may decide requests of a task, by the setting ``approvers``."""
+    async def present(self, identity: Identity) -> Identity:
+        """Who somebody that came in by a token is now. Raises Unauthenticated when the token was revoked."""
+        row = await self.store.find_token(identity.token_hash)
+        if row is None or row.revoked:
+            raise Unauthenticated("Your token was revoked.", remedy="Ask an admin for a new one.")
+        return Identity(kind=identity.kind, name=row.name, roles=row.roles, token_hash=row.token_hash)
+
+    def may_decide(self, identity: Identity, task: AgentTask, action: DecisionAction = "approve") -> bool:
+        """Whether somebody may say this to a task's requests, by the setting ``approvers``.
+
+        Only people decide (hitl.md R3). Whoever submitted a task may always say no to it (R2).
+        """
         if identity.kind != "person":
             return False
+        if action == "reject" and identity.name == task.user_id:
+            return True
         match self.approvers.partition(":"):
             case ("requester", _, _):
                 return identity.name == task.user_id
@@ -66,15 +80,28 @@ def check_approvers(approvers: str) -> str:
 
 
 async def issue_token(
-    store: Store, *, kind: Literal["person", "computer"], name: str, roles: tuple[str, ...], at: datetime
+    store: Store,
+    *,
+    kind: Literal["person", "computer", "agent"],
+    name: str,
+    roles: tuple[str, ...],
+    at: datetime,
+    note: Draft | None = None,
 ) -> str:
-    """A new token for a person or a computer; only its hash is kept. Raises InvalidRequest."""
+    """A new token for a person, a computer or an agent; only its hash is kept. Raises InvalidRequest.
+
+    ``note`` is recorded in the same transaction; None: nobody is accountable, as in a test.
+    """
     check_name(name)
     odd = sorted(set(roles) - set(ROLES))
-    if odd or (kind == "computer") == bool(roles):
-        raise InvalidRequest("The roles do not fit.", remedy=f"People have some of {', '.join(ROLES)}; computers none.")
+    fits = {"person": bool(roles), "computer": not roles, "agent": set(roles) <= {"submitter"}}
+    if odd or not fits[kind]:
+        people = f"People have some of {', '.join(ROLES)}; computers none; an agent submitter or none."
+        raise InvalidRequest("The roles do not fit.", remedy=people)
     token = new_token(kind)
-    await store.add_token(TokenRow(token_hash=token_hash(token), kind=kind, name=name, roles=roles, created_at=at))
+    await store.add_token(
+        TokenRow(token_hash=token_hash(token), kind=kind, name=name, roles=roles, created_at=at), note=note
+    )
     return token
 
 
@@ -85,8 +112,8 @@ def check_name(name: str) -> None:
 
 
 def must_have(identity: Identity, *roles: str) -> None:
-    """Raises Forbidden unless the person has one of the roles; an admin has all."""
-    if identity.kind != "person" or not {*roles, "admin"} & set(identity.roles):
+    """Raises Forbidden unless the person, or the program, has one of the roles; an admin has all."""
+    if identity.kind not in ("person", "agent") or not {*roles, "admin"} & set(identity.roles):
         raise Forbidden(
             f"{identity.name} may not do this.", remedy=f"It takes the role {' or '.join(roles) or 'admin'}."
         )

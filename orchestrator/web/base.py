@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from starlette.requests import Request
 
-from orchestrator.core.errors import Unauthenticated
+from orchestrator.core.errors import Forbidden, Unauthenticated
 from orchestrator.ports import Identity
 from orchestrator.tasks import TaskService
 from orchestrator.web.auth import TokenAuthorizer
@@ -31,11 +31,15 @@ class Room:
     closing: asyncio.Event
     """Set when the orchestrator stops: what would go on for ever ends."""
 
-    async def who(self, request: Request) -> Identity:
-        """The person who is asking. Raises Unauthenticated."""
+    async def who(self, request: Request, *, agents: bool = False) -> Identity:
+        """The person who is asking, or with ``agents`` the program. Raises Unauthenticated, Forbidden."""
         identity = await self.authorizer.authenticate(request.headers.get("authorization"))
-        if identity.kind != "person":
-            raise Unauthenticated("This door is for people; the token is a computer's.")
+        # For whoever answers with an error: a refused attempt is recorded with its name.
+        request.state.identity = identity
+        if identity.kind == "agent" and not agents:
+            raise Forbidden("A program's token opens no door that decides.", remedy="A person has to do this.")
+        if identity.kind not in ("person", "agent"):
+            raise Unauthenticated("This door is for people; the token is a computer's.", remedy="Send a person's.")
         return identity
 
     async def computer_names(self) -> list[str]:

@@ -1,38 +1,88 @@
 """The doors to decisions: what waits for a person, and what the person says."""
 
 import asyncio
+from datetime import timedelta
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from orchestrator.core.approval import ResumeRequest
-from orchestrator.core.errors import NotPending
+from orchestrator.core.deciding import closed_request
+from orchestrator.core.errors import InvalidRequest, OrchestratorError
 from orchestrator.core.facts import RequestId, TaskId
+from orchestrator.core.showing import LIST_CHARS, hitl_response
 from orchestrator.core.task import AgentTask, Phase
 from orchestrator.ports import Identity
-from orchestrator.tasks import hitl_response
+from orchestrator.web.attempts import Attempts
 from orchestrator.web.base import Room
-from orchestrator.web.forms import QuickDecision, outcome_form, short_form
+from orchestrator.web.errors import error_form
+from orchestrator.web.forms import (
+    DecisionsBody,
+    EmptyBody,
+    ExtendBody,
+    QuickDecision,
+    outcome_form,
+    short_form,
+)
 from orchestrator.web.reading import actions, read_body, read_number, request_id_of
+from orchestrator.web.secrecy import without_secrets
 
 
 class DecisionDoors(Room):
-    """``/v1/requests``, ``/v1/resume``, ``/v1/approve`` and ``/v1/reject``."""
+    """``/v1/requests``, ``/v1/decisions``, ``/v1/resume``, ``/v1/approve`` and ``/v1/reject``."""
+
+    attempts: Attempts
 
     async def requests(self, request: Request) -> Response:
-        """``GET /v1/requests``: what waits for a person."""
-        await self.who(request)
-        pending = await self.service.pending()
+        """``GET /v1/requests``: what waits for a person, long texts cut."""
+        await self.who(request, agents=True)
+        pending = await self.service.pending(max_chars=LIST_CHARS)
         return JSONResponse({"requests": [one.model_dump(mode="json") for one in pending]})
 
     async def request(self, request: Request) -> Response:
-        """``GET /v1/requests/{id}``; 409 once it is closed."""
-        await self.who(request)
+        """``GET /v1/requests/{id}``: the whole of it; 409 once it is closed."""
+        identity = await self.who(request, agents=True)
         request_id = request_id_of(request)
         task = await self.service.for_request(request_id)
         if task.request is None or task.request.request_id != request_id:
-            raise NotPending("The request is no longer open.", remedy=f"Look at task {task.task_id}.")
+            raise closed_request(task, request_id)
+        if identity.kind == "person":
+            await self.service.noted(task, "viewed", identity)
         return JSONResponse(hitl_response(task).model_dump(mode="json"))
+
+    async def extend(self, request: Request) -> Response:
+        """``POST /v1/requests/{id}/extend``: more time."""
+        identity = await self.who(request)
+        body = await read_body(request, ExtendBody)
+        until = self.service.clock.now() + timedelta(seconds=body.seconds)
+        return JSONResponse(short_form(await self.service.extend(request_id_of(request), until, identity)))
+
+    async def withdraw(self, request: Request) -> Response:
+        """``POST /v1/requests/{id}/withdraw``: its calls do not run, and the model is told."""
+        identity = await self.who(request)
+        await read_body(request, EmptyBody)
+        return JSONResponse(short_form(await self.service.withdraw(request_id_of(request), identity)))
+
+    async def renew(self, request: Request) -> Response:
+        """``POST /v1/requests/{id}/renew``: ask again for what nobody answered in time."""
+        identity = await self.who(request)
+        await read_body(request, EmptyBody)
+        return JSONResponse(short_form(await self.service.renew(request_id_of(request), identity)))
+
+    async def decisions(self, request: Request) -> Response:
+        """``POST /v1/decisions``: several requests, each by itself; 200 with what became of each."""
+        identity = await self.who(request)
+        body = await read_body(request, DecisionsBody)
+        answers = []
+        for one in body.requests:
+            try:
+                decided = await self.service.decide(one.request_id, one.resume, identity)
+            except OrchestratorError as error:
+                await self.attempts.refused(request, identity, error, request_id=one.request_id)
+                answers.append({"request_id": one.request_id, "http_status": error.http_status, **error_form(error)})
+            else:
+                answers.append({"request_id": one.request_id, "http_status": 200, **short_form(decided.task)})
+        return JSONResponse({"decisions": answers})
 
     async def resume(self, request: Request) -> Response:
         """``POST /v1/resume/{request_id}``."""
@@ -59,13 +109,18 @@ class DecisionDoors(Room):
         key = request.headers.get("idempotency-key", "")[:200]
         if key and not resume.idempotency_key:
             resume = resume.model_copy(update={"idempotency_key": key})
+        if digest := request.headers.get("if-match", "").strip().strip('"'):
+            resume = _bound_to(resume, digest[:200])
         decided = await self.service.decide(request_id, resume, identity)
-        if not any(one == "approve" for one in actions(resume)) or (decided.repeated and not wait_s):
+        if not any(one in ("approve", "edit", "respond") for one in actions(resume)) or (
+            decided.repeated and not wait_s
+        ):
             return JSONResponse(short_form(decided.task))
         if not wait_s:
             return JSONResponse(short_form(decided.task), status_code=202)
         task = await self._settled(decided.task.task_id, wait_s, request_id)
-        return JSONResponse(outcome_form(task), status_code=200 if task.phase is Phase.ENDED or task.request else 202)
+        shown = await without_secrets(outcome_form(task))
+        return JSONResponse(shown, status_code=200 if task.phase is Phase.ENDED or task.request else 202)
 
     async def _settled(self, task_id: TaskId, wait_s: float, past: RequestId) -> AgentTask:
         """The task once it settled, or as it stands when the time is over or the orchestrator closes."""
@@ -77,3 +132,23 @@ class DecisionDoors(Room):
         finally:
             waiting.cancel()
             closing.cancel()
+
+
+def _bound_to(resume: ResumeRequest, digest: str) -> ResumeRequest:
+    """The decision bound to what ``If-Match`` says was seen, where its body does not say (hitl.md B1).
+
+    Raises InvalidRequest where it could be about any of several calls.
+    """
+    bound = {"expected_digest": digest}
+    if resume.decisions is None:
+        return resume if resume.expected_digest is not None else resume.model_copy(update=bound)
+    if len(resume.decisions) > 1:
+        raise InvalidRequest(
+            "If-Match names one digest, and there are several decisions.", remedy="Send expected_digest with each."
+        )
+    (one,) = resume.decisions
+    return (
+        resume
+        if one.expected_digest is not None
+        else resume.model_copy(update={"decisions": (one.model_copy(update=bound),)})
+    )

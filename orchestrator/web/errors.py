@@ -28,7 +28,8 @@ _REPORT: Final = "Look at the orchestrator's log, and report it with what stands
 
 def error_form(error: OrchestratorError) -> dict[str, Any]:
     remedy = error.remedy or _NEXT.get(error.http_status, _REPORT)
-    return {"error": {"code": error.code, "message": error.message, "remedy": remedy}}
+    details = {"details": error.details} if error.details else {}
+    return {"error": {"code": error.code, "message": error.message, "remedy": remedy, **details}}
 
 
 async def explained(request: Request, error: OrchestratorError) -> Response:

@@ -20,6 +20,7 @@ from starlette.types import Receive, Scope, Send
 from orchestrator.core.facts import TaskId
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.tasks import TaskService
+from orchestrator.web.secrecy import part_without_secrets, without_secrets
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +57,7 @@ class Feed:
         kind = payload.get("kind")
         if kind not in HINTS or self._over:
             return
-        data = json.dumps({key: value for key, value in payload.items() if key != "kind"})
+        data = json.dumps(part_without_secrets({key: value for key, value in payload.items() if key != "kind"}))
         self._put(_Event(f"event: {kind}\ndata: {data}\n\n".encode(), hint=True))
         while self._hints > MAX_HINTS or self._hint_bytes > MAX_HINT_BYTES:
             self._drop_oldest()
@@ -66,7 +67,9 @@ class Feed:
         while len(self._events) - self._hints >= _MAX_ITEMS:
             self._room.clear()
             await self._room.wait()
-        data = item.model_dump_json(by_alias=True)
+        form = item.model_dump(mode="json", by_alias=True)
+        form["fact"] = await without_secrets(form["fact"])
+        data = json.dumps(form, ensure_ascii=False)
         self._put(_Event(f"id: {item.version}\nevent: {item.fact.kind}\ndata: {data}\n\n".encode(), hint=False))
 
     def end(self) -> None:

@@ -1,16 +1,20 @@
 """What goes in and out of the doors: bodies as models, answers as plain JSON."""
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from orchestrator.core.approval import HitlResponse
-from orchestrator.core.facts import OnReject, QuestionId
-from orchestrator.core.task import AgentTask
+from orchestrator.core.approval import HitlResponse, ResumeRequest
+from orchestrator.core.call_states import CallState
+from orchestrator.core.facts import OnReject, QuestionId, RequestId
+from orchestrator.core.policy import Family
+from orchestrator.core.showing import LIST_CHARS, hitl_response
+from orchestrator.core.task import AgentTask, CallRecord
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Computers, TaskRow
-from orchestrator.tasks import final_result, hitl_response
+from orchestrator.tasks import final_result
 
 
 class _Body(BaseModel):
@@ -31,7 +35,10 @@ class SubmitBody(_Body):
     max_wall_s: float | None = Field(default=None, ge=0, le=604_800, allow_inf_nan=False)
     max_tokens: int | None = Field(default=None, ge=0, le=100_000_000)
     priority: int = Field(default=0, ge=-100, le=100)
-    on_reject: OnReject = "cancel"
+    on_reject: OnReject | None = None
+    """What a rejection without more means; None: what the policy says, else ``cancel``."""
+    read_only: bool = False
+    """Nothing may be changed: every tool that would is denied."""
 
 
 class CancelBody(_Body):
@@ -60,10 +67,48 @@ class QuickDecision(_Body):
     idempotency_key: str = Field(default="", max_length=200)
 
 
-class TokenBody(_Body):
-    """A token for a person or a computer."""
+class EmptyBody(_Body):
+    """Nothing more is to be said."""
 
-    kind: Literal["person", "computer"]
+
+class ExtendBody(_Body):
+    """How much time people have from now on."""
+
+    seconds: float = Field(gt=0, le=31_536_000, allow_inf_nan=False)
+
+
+class OneDecision(_Body):
+    """A decision on one of several requests."""
+
+    request_id: RequestId
+    resume: ResumeRequest
+
+
+class DecisionsBody(_Body):
+    """Decisions on several requests, each by itself."""
+
+    requests: tuple[OneDecision, ...] = Field(min_length=1, max_length=100)
+
+
+class DryRunBody(_Body):
+    """A call that does not run, and what is said to be known around it; what is left out is as it is."""
+
+    tool: str = Field(max_length=100)
+    args: dict[str, Any] = Field(default_factory=dict)
+    computer: str | None = Field(default=None, max_length=64)
+    family: Family | None = None
+    label: str | None = Field(default=None, max_length=200)
+    program: str | None = Field(default=None, max_length=1000)
+    roles: tuple[str, ...] | None = None
+    plan: bool | None = None
+    policy: str | None = Field(default=None, max_length=200_000)
+    """A policy to try instead of the one in force, as TOML."""
+
+
+class TokenBody(_Body):
+    """A token for a person, a computer or an agent."""
+
+    kind: Literal["person", "computer", "agent"]
     name: str
     roles: tuple[str, ...] = ()
 
@@ -102,7 +147,7 @@ def row_form(row: TaskRow, status_reason: str) -> dict[str, Any]:
     }
 
 
-def long_form(task: AgentTask, now: datetime) -> dict[str, Any]:
+def long_form(task: AgentTask, now: datetime, online: Callable[[str], bool] = lambda _: True) -> dict[str, Any]:
     question = next((one for one in task.calls if one.question_id and one.state == "asking"), None)
     return {
         **short_form(task),
@@ -121,14 +166,30 @@ def long_form(task: AgentTask, now: datetime) -> dict[str, Any]:
         "active_s": round(task.active_until(now), 3),
         "max_wall_s": task.max_wall_s,
         "priority": task.priority,
+        "read_only": task.read_only,
         "earlier": [one.model_dump(mode="json") for one in task.earlier],
         "created_at": task.created_at.isoformat() if task.created_at else None,
         "updated_at": task.updated_at.isoformat() if task.updated_at else None,
-        "request": hitl_response(task).model_dump(mode="json") if task.request else None,
+        "request": hitl_response(task, max_chars=LIST_CHARS).model_dump(mode="json") if task.request else None,
+        "lapsed_request": task.lapsed,
+        "calls": [call_form(record, online) for record in task.calls],
         "question": {"question_id": question.question_id, "question": question.call.args.get("question")}
         if question
         else None,
         "result": {**final_form(task), "verified": task.ended.verified} if task.ended else None,
+    }
+
+
+def call_form(record: CallRecord, online: Callable[[str], bool]) -> dict[str, Any]:
+    """Where one call of the present step stands; an approved one may wait for its computer (hitl.md B5)."""
+    computer = record.call.computer
+    waits = record.state is CallState.APPROVED and computer is not None and not online(computer)
+    return {
+        "call_id": record.call_id,
+        "tool": record.call.tool,
+        "computer": computer,
+        "state": "approved_waiting_target" if waits else record.state.value,
+        "valid_until": record.valid_until.isoformat() if record.valid_until else None,
     }
 
 

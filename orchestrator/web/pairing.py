@@ -14,7 +14,10 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from orchestrator.core.errors import OrchestratorError, Unauthenticated
-from orchestrator.ports import Store, TokenRow
+from orchestrator.core.items import Actor
+from orchestrator.core.system_facts import TokenIssued, TokenRevoked
+from orchestrator.ports import TokenRow
+from orchestrator.tasks import TaskService
 from orchestrator.web.auth import check_name, issue_token
 
 CODE_LIFE: Final = timedelta(minutes=15)
@@ -85,8 +88,9 @@ class _Tries:
 class Pairings:
     """Makes codes and turns each into a computer's token once."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, service: TaskService) -> None:
+        self._service = service
+        self._store = service.store
         self._tries = _Tries()
         self._naming = asyncio.Lock()
         """Two computers that pair at once are named one after the other."""
@@ -120,9 +124,12 @@ class Pairings:
         self._tries.give_back(peer, now)
         name, label = row.roles
         async with self._naming:
-            replaced = bool(name) and await self._store.revoke_tokens("computer", name) > 0
+            paired = Actor(kind="computer", id=name or str(computer_id), auth="pairing")
+            revoked = self._service.draft(TokenRevoked(holder_kind="computer", name=name, count=0), paired)
+            replaced = bool(name) and await self._store.revoke_tokens("computer", name, note=revoked) > 0
             computer = name or await self._free_name(computer_id)
-            token = await issue_token(self._store, kind="computer", name=computer, roles=(), at=at)
+            issued = self._service.draft(TokenIssued(holder_kind="computer", name=computer), paired)
+            token = await issue_token(self._store, kind="computer", name=computer, roles=(), at=at, note=issued)
         return Paired(computer, token, label, replaced)
 
     async def _use_up(self, row: TokenRow, at: datetime) -> bool:

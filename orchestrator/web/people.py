@@ -3,7 +3,9 @@
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from orchestrator.core.system_facts import TokenIssued, TokenRevoked
 from orchestrator.ports import Computers
+from orchestrator.tasks import person
 from orchestrator.web.auth import issue_token, must_have
 from orchestrator.web.base import Room
 from orchestrator.web.forms import TokenBody, computer_form
@@ -17,17 +19,24 @@ class PeopleDoors(Room):
 
     async def list_computers(self, request: Request) -> Response:
         """``GET /v1/computers``: all that have a token, connected or not."""
-        await self.who(request)
+        await self.who(request, agents=True)
         return JSONResponse(
             {"computers": [computer_form(self.computers, name) for name in await self.computer_names()]}
         )
 
     async def add_token(self, request: Request) -> Response:
         """``POST /v1/tokens``: shown once, kept as a hash."""
-        must_have(await self.who(request), "admin")
+        identity = await self.who(request)
+        must_have(identity, "admin")
         body = await read_body(request, TokenBody)
+        issued = TokenIssued(holder_kind=body.kind, name=body.name, roles=body.roles)
         token = await issue_token(
-            self.service.store, kind=body.kind, name=body.name, roles=body.roles, at=self.service.clock.now()
+            self.service.store,
+            kind=body.kind,
+            name=body.name,
+            roles=body.roles,
+            at=self.service.clock.now(),
+            note=self.service.draft(issued, person(identity)),
         )
         return JSONResponse({"kind": body.kind, "name": body.name, "token": token}, status_code=201)
 
@@ -35,13 +44,24 @@ class PeopleDoors(Room):
         """``GET /v1/tokens``: whom there are tokens for, never the tokens."""
         must_have(await self.who(request), "admin")
         rows = [row for row in await self.service.store.list_tokens() if row.kind != "pairing"]
-        shown = [{"kind": r.kind, "name": r.name, "roles": list(r.roles), "revoked": r.revoked} for r in rows]
+        shown = [
+            {
+                "kind": row.kind,
+                "name": row.name,
+                "roles": list(row.roles),
+                "created_at": row.created_at.isoformat() if row.created_at else None,
+                "revoked": row.revoked,
+            }
+            for row in rows
+        ]
         return JSONResponse({"tokens": shown})
 
     async def revoke(self, request: Request) -> Response:
         """``DELETE /v1/tokens/{kind}/{name}``: from now on."""
-        must_have(await self.who(request), "admin")
+        identity = await self.who(request)
+        must_have(identity, "admin")
         kind, name = request.path_params["kind"], request.path_params["name"]
-        count = await self.service.store.revoke_tokens(kind, name)
+        note = self.service.draft(TokenRevoked(holder_kind=kind, name=name, count=0), person(identity))
+        count = await self.service.store.revoke_tokens(kind, name, note=note)
         await self.sockets.hang_up(kind, name)
         return JSONResponse({"revoked": count})

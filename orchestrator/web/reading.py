@@ -1,6 +1,7 @@
 """Reading requests: bodies within their limit, numbers within their range, ids from the path."""
 
-from typing import TypeVar
+import re
+from typing import Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
@@ -13,6 +14,9 @@ from orchestrator.core.wording import plain
 
 MAX_REQUEST_BYTES = 1024 * 1024
 """A task's prompt or a decision is far smaller; what is larger is refused unread."""
+
+_WHOLE: Final = re.compile("[0-9]{1,15}")
+_NUMBER: Final = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,30})?(?:[eE][+-]?[0-9]{1,3})?")
 
 _T = TypeVar("_T", bound=BaseModel)
 
@@ -32,16 +36,16 @@ async def read_body(request: Request, model: type[_T]) -> _T:
 
 
 def read_number(request: Request, name: str, default: float, low: float, high: float) -> float:
+    """A number of the query, as JSON has them; a whole one where the default is an ``int``. Raises InvalidRequest."""
     text = request.query_params.get(name)
     if text is None:
         return default
-    try:
-        value = float(text)
-    except ValueError:
-        value = float("nan")
-    if not low <= value <= high:
-        raise InvalidRequest(f"{name} is a number from {low:g} to {high:g}, not {text[:40]!r}.")
-    return value
+    whole = isinstance(default, int)
+    readable = (_WHOLE if whole else _NUMBER).fullmatch(text)
+    if not readable or not low <= float(text) <= high:
+        kind = "whole number" if whole else "number"
+        raise InvalidRequest(f"{name} is a {kind} from {low:g} to {high:g}, not {text[:40]!r}.")
+    return float(text)
 
 
 def actions(resume: ResumeRequest) -> list[str]:

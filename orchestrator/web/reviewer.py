@@ -2,15 +2,21 @@
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
+from datetime import datetime
 from typing import Any, Protocol
 
 from orchestrator.core import review
 from orchestrator.core.approval import CallState, HitlResponse
 from orchestrator.core.errors import FrameRefused, OrchestratorError
 from orchestrator.core.facts import QuestionId, RequestId, TaskId
-from orchestrator.core.task import AgentTask, TaskStatus
+from orchestrator.core.redact import redact_text
+from orchestrator.core.showing import LIST_CHARS
+from orchestrator.core.task import AgentTask, OpenRequest, TaskStatus
 from orchestrator.ports import Identity
-from orchestrator.tasks import TaskService, hitl_response
+from orchestrator.tasks import TaskService, show
+from orchestrator.web.attempts import Attempts
+from orchestrator.web.errors import error_form
 
 logger = logging.getLogger(__name__)
 
@@ -28,9 +34,15 @@ class TextSocket(Protocol):
         """Close; closing twice is harmless."""
 
 
-async def serve_reviewer(service: TaskService, identity: Identity, socket: TextSocket) -> None:
-    """Serve one reviewer until the connection is over."""
-    session = _ReviewSession(service, identity, socket)
+Present = Callable[[Identity], Awaitable[Identity]]
+"""The identity as it is at this moment. Raises Unauthenticated once its token was revoked."""
+
+
+async def serve_reviewer(
+    service: TaskService, identity: Identity, socket: TextSocket, *, attempts: Attempts, present: Present
+) -> None:
+    """Serve one reviewer until the connection is over; ``present`` says who they are by now."""
+    session = _ReviewSession(service, identity, socket, attempts, present)
     unsubscribe = service.bus.subscribe("tasks", session.hint)
     telling = asyncio.create_task(session.tell())
     listening = asyncio.create_task(session.listen())
@@ -50,15 +62,21 @@ async def serve_reviewer(service: TaskService, identity: Identity, socket: TextS
 class _ReviewSession:
     """One reviewer's connection: what they were told, and what changed since."""
 
-    def __init__(self, service: TaskService, identity: Identity, socket: TextSocket) -> None:
+    def __init__(
+        self, service: TaskService, identity: Identity, socket: TextSocket, attempts: Attempts, present: Present
+    ) -> None:
         self._service = service
         self._identity = identity
         self._socket = socket
+        self._attempts = attempts
+        self._present = present
         self._seq = 0
         self._writing = asyncio.Lock()
         self._dirty: asyncio.Queue[TaskId] = asyncio.Queue()
         self._requests: dict[RequestId, TaskId] = {}
         self._shown: dict[RequestId, HitlResponse] = {}
+        self._reminded: set[tuple[RequestId, datetime]] = set()
+        """The deadlines of which this reviewer was reminded: an extended request has a new one."""
         self._questions: dict[QuestionId, TaskId] = {}
 
     def hint(self, payload: Any) -> None:
@@ -70,37 +88,58 @@ class _ReviewSession:
         rows = await self._service.list_tasks(status=TaskStatus.PAUSED, limit=10_000)
         requests: list[HitlResponse] = []
         questions: list[review.OpenQuestion] = []
+        shown: list[AgentTask] = []
         for row in rows:
             task = await self._service.load(row.task_id)
             if not self._concerns(task):
                 continue
             if task.request is not None:
-                requests.append(self._show(task))
+                requests.append(await self._show(task))
+                shown.append(task)
             questions.extend(self._ask(task))
         requests.sort(key=lambda one: one.created_at)
         await self._send(review.Snapshot, requests=tuple(requests), questions=tuple(questions))
+        for task in shown:
+            await self._service.noted(task, "notified", self._identity)
         while True:
             await self._changed(await self._service.load(await self._dirty.get()))
 
     async def listen(self) -> None:
         """Decisions and answers, until the connection is over."""
         while (frame := await self._socket.receive()) is not None:
-            ref: str | None = None
+            message: review.DecideRequest | review.AnswerQuestion | None = None
             try:
                 if isinstance(frame, bytes):
                     raise FrameRefused("The frame is binary.", remedy="Send text frames, one JSON object each.")
                 message = review.decode_from_reviewer(frame)
-                ref = message.ref
                 task = await self._carry_out(message)
             except OrchestratorError as error:
-                await self._send(review.Failed, ref=ref, code=error.code, message=error.message, remedy=error.remedy)
+                await self._refuse(message, error)
             else:
-                await self._send(review.Done, ref=ref, task_id=task.task_id, status=task.status.value)
+                await self._send(review.Done, ref=message.ref, task_id=task.task_id, status=task.status.value)
+
+    async def _refuse(
+        self, message: review.DecideRequest | review.AnswerQuestion | None, error: OrchestratorError
+    ) -> None:
+        # The ref is a word of the reviewer's own and says nothing in an audit.
+        request_id = message.request_id if isinstance(message, review.DecideRequest) else ""
+        await self._attempts.refused_at("/reviewer", self._identity, error, request_id=request_id)
+        told = error_form(error)["error"]
+        await self._send(
+            review.Failed,
+            ref=message.ref if message is not None else None,
+            code=told["code"],
+            message=told["message"],
+            remedy=told["remedy"],
+            details=error.details,
+        )
 
     async def _carry_out(self, message: review.DecideRequest | review.AnswerQuestion) -> AgentTask:
+        # Rights may have changed since this connection began (hitl.md R5).
+        identity = await self._present(self._identity)
         if isinstance(message, review.DecideRequest):
-            return (await self._service.decide(message.request_id, message.resume, self._identity)).task
-        return await self._service.answer(message.task_id, message.question_id, message.answer, self._identity)
+            return (await self._service.decide(message.request_id, message.resume, identity)).task
+        return await self._service.answer(message.task_id, message.question_id, message.answer, identity)
 
     async def _changed(self, task: AgentTask) -> None:
         if not self._concerns(task):
@@ -116,9 +155,11 @@ class _ReviewSession:
                 await self._send(review.RequestClosed, request_id=request_id, how=how)
         if task.request is not None:
             before = self._shown.get(task.request.request_id)
-            shown = self._show(task)
+            shown = await self._show(task)
             if shown != before:
                 await self._send(review.RequestOpened, request=shown)
+                await self._service.noted(task, "notified", self._identity)
+            await self._remind(task.request)
         await self._questions_changed(task)
 
     async def _questions_changed(self, task: AgentTask) -> None:
@@ -133,11 +174,19 @@ class _ReviewSession:
                 del self._questions[question_id]
                 await self._send(review.QuestionClosed, question_id=question_id)
 
+    async def _remind(self, request: OpenRequest) -> None:
+        if not request.reminded or request.expires_at is None:
+            return
+        deadline = (request.request_id, request.expires_at)
+        if deadline not in self._reminded:
+            self._reminded.add(deadline)
+            await self._send(review.RequestReminded, request_id=request.request_id, expires_at=request.expires_at)
+
     def _concerns(self, task: AgentTask) -> bool:
         return self._service.authorizer.may_decide(self._identity, task)
 
-    def _show(self, task: AgentTask) -> HitlResponse:
-        shown = hitl_response(task)
+    async def _show(self, task: AgentTask) -> HitlResponse:
+        shown = await show(task, max_chars=LIST_CHARS)
         self._requests[shown.request_id] = task.task_id
         self._shown[shown.request_id] = shown
         return shown
@@ -147,8 +196,8 @@ class _ReviewSession:
             review.OpenQuestion(
                 task_id=task.task_id,
                 question_id=record.question_id,
-                question=str(record.call.args.get("question", "")),
-                goal=task.prompt,
+                question=redact_text(str(record.call.args.get("question", "")), salt=task.tag),
+                goal=redact_text(task.prompt, salt=task.tag),
             )
             for record in task.calls
             if record.state is CallState.ASKING and record.question_id is not None and task.ended is None

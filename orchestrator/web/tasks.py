@@ -17,6 +17,7 @@ from orchestrator.web.base import Defaults, Room
 from orchestrator.web.events import EventStream, follow
 from orchestrator.web.forms import AnswerBody, CancelBody, StopBody, SubmitBody, long_form, row_form, short_form
 from orchestrator.web.reading import read_body, read_number, task_id_of
+from orchestrator.web.secrecy import without_secrets
 
 _VERSION: Final = re.compile("[0-9]{1,12}")
 """What a client may have seen last; anything else counts as nothing seen."""
@@ -32,7 +33,7 @@ class TaskDoors(Room):
 
     async def submit(self, request: Request) -> Response:
         """``POST /v1/tasks``."""
-        identity = await self.who(request)
+        identity = await self.who(request, agents=True)
         must_have(identity, "submitter")
         body = await read_body(request, SubmitBody)
         known = await self.computer_names()
@@ -55,12 +56,13 @@ class TaskDoors(Room):
             priority=body.priority,
             session_id=body.session_id,
             on_reject=body.on_reject,
+            read_only=body.read_only,
         )
         return JSONResponse(short_form(task), status_code=201)
 
     async def tasks(self, request: Request) -> Response:
         """``GET /v1/tasks?status=&session_id=&limit=``."""
-        await self.who(request)
+        await self.who(request, agents=True)
         status = request.query_params.get("status")
         if status is not None and status not in set(TaskStatus):
             raise InvalidRequest(f"There is no status {status[:40]!r}.", remedy=f"One of {', '.join(TaskStatus)}.")
@@ -71,7 +73,8 @@ class TaskDoors(Room):
             limit=int(limit),
         )
         reasons = {row.task_id: await self._row_reason(row) for row in rows}
-        return JSONResponse({"tasks": [row_form(row, reasons[row.task_id]) for row in rows]})
+        shown = await without_secrets([row_form(row, reasons[row.task_id]) for row in rows])
+        return JSONResponse({"tasks": shown})
 
     async def _row_reason(self, row: TaskRow) -> str:
         """What an open task waits for; of one that is over its status says enough."""
@@ -94,14 +97,18 @@ class TaskDoors(Room):
 
     async def task(self, request: Request) -> Response:
         """``GET /v1/tasks/{id}``."""
-        await self.who(request)
+        await self.who(request, agents=True)
         task = await self.service.load(task_id_of(request))
-        form = long_form(task, self.service.clock.now())
-        return JSONResponse({**form, "status_reason": await self._reason(task)})
+        form = await asyncio.to_thread(long_form, task, self.service.clock.now(), self._online)
+        return JSONResponse(await without_secrets({**form, "status_reason": await self._reason(task)}))
+
+    def _online(self, computer: str) -> bool:
+        info = self.computers.info(ComputerId(computer))
+        return info is not None and info.online
 
     async def events(self, request: Request) -> Response:
         """``GET /v1/tasks/{id}/events``: SSE."""
-        await self.who(request)
+        await self.who(request, agents=True)
         task = await self.service.load(task_id_of(request))
         last = request.headers.get("last-event-id", request.query_params.get("after", "0"))
         after = int(last) if _VERSION.fullmatch(last) else 0

@@ -1,0 +1,60 @@
+"""Signs the heads of all streams now and then, while the orchestrator runs and when it stops."""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from orchestrator.audit import Checkpoints, heads_of, make_checkpoint
+from orchestrator.core.audit import Anchor
+from orchestrator.core.errors import OrchestratorError
+from orchestrator.core.system_facts import NodeStopped
+from orchestrator.tasks import TaskService
+
+logger = logging.getLogger(__name__)
+
+EVERY_S: Final = 60.0
+"""What is cut off a journal within this time after it was written leaves no trace in a checkpoint."""
+
+
+@dataclass
+class CheckpointKeeper:
+    """Makes a checkpoint of a store whenever a task has changed since the last."""
+
+    service: TaskService
+    checkpoints: Checkpoints
+    _left: dict[str, Anchor] = field(default_factory=dict)
+    """The heads as the last checkpoint left them; empty: something came in beside it."""
+
+    async def keep(self) -> None:
+        """Make checkpoints until canceled."""
+        while True:
+            await asyncio.sleep(EVERY_S)
+            await self.make()
+
+    async def stopped(self) -> None:
+        """Record the end of the node and sign what it leaves behind."""
+        try:
+            await self.service.record(NodeStopped())
+        except OrchestratorError as error:
+            logger.error("the stop is not recorded: %s", error)  # noqa: TRY400 - it explains itself
+        await self.make()
+
+    async def make(self) -> None:
+        """Make one if there is something new; one that may not be made is an error of the log, not the end."""
+        try:
+            before = await heads_of(self.service.store)
+            if before == self._left:
+                return
+            made = await make_checkpoint(self.service.store, self.checkpoints, self.service.clock.now())
+            await self.service.record(made)
+            after = await heads_of(self.service.store)
+            # The note of the checkpoint is an item too, and alone is nothing new.
+            self._left = after if _items(after) == _items(before) + 1 else {}
+        except OrchestratorError as error:
+            logger.error("no checkpoint of the audit: %s", error)  # noqa: TRY400 - it explains itself
+
+
+def _items(heads: Mapping[str, Anchor]) -> int:
+    return sum(version for version, _ in heads.values())

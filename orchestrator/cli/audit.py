@@ -1,0 +1,215 @@
+"""The audit on the command line: show, verify, check and export."""
+
+import asyncio
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from orchestrator.cli.common import AsJson, DataDir, Url, client_of, print_json
+from orchestrator.core.errors import InvalidRequest, NotFound, StoreBusy
+from orchestrator.settings import ENV_PREFIX, load_settings
+
+if TYPE_CHECKING:
+    from orchestrator.client import Client
+
+audit_app = typer.Typer(no_args_is_help=True, help="What happened: show it, verify it, check it, export it.")
+_PAGE = 500
+
+Task = Annotated[str | None, typer.Argument(metavar="TASK", help="A task's id. Default: all that you may read.")]
+
+
+@audit_app.command("show")
+def show(  # noqa: PLR0913, PLR0917 - one parameter for each flag
+    task: Task = None,
+    request: Annotated[str | None, typer.Option(help="Only what concerns this request.")] = None,
+    sha256: Annotated[str | None, typer.Option(help="Who approved exactly these bytes, and what happened.")] = None,
+    file: Annotated[Path | None, typer.Option(help="As --sha256, of the bytes of this file.")] = None,
+    by: Annotated[str | None, typer.Option(help="Only what this person, computer or program did.")] = None,
+    kind: Annotated[str | None, typer.Option(help="Only this kind, such as decision_recorded.")] = None,
+    since: Annotated[str | None, typer.Option(help="Only since then: 2026-11-20 or 2026-11-20T18:00:00Z.")] = None,
+    system: Annotated[bool, typer.Option("--system", help="What belongs to no task.")] = False,
+    as_json: AsJson = False,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Show what happened, in the order in which it did; without secrets."""
+    from orchestrator.core.audit_showing import audit_line, story_lines
+
+    if file is not None:
+        sha256 = _sha256_of(file)
+    given = {"task": task, "request": request, "by": by, "kind": kind, "since": since, "sha256": sha256}
+    query = {name: value for name, value in given.items() if value} | ({"system": "1"} if system else {})
+    with client_of(url, data_dir) as client:
+        if sha256:
+            stories = client.request("GET", "/v1/audit", **query)["stories"]
+            lines = [line for story in stories for line in story_lines(story)]
+            found = stories
+        else:
+            found = sorted(_items(client, query), key=lambda item: (item["at"], item["task_id"], item["version"]))
+            lines = [audit_line(item) for item in found]
+    if as_json:
+        print_json(found)
+        return
+    for line in lines:
+        typer.echo(line)
+    if not lines:
+        typer.echo(f"No call has to do with the bytes {sha256}." if sha256 else "There is nothing.", err=True)
+
+
+@audit_app.command("verify")
+def verify(
+    expect: Annotated[str | None, typer.Option(help="The digest that an earlier `audit verify` printed.")] = None,
+    as_json: AsJson = False,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Verify that nothing was changed since it was written. Exits with 1 when something was.
+
+    Where no server holds the store of --data-dir it is read directly; else the server is asked.
+    """
+    found = offline_verify(data_dir) if url is None and not os.environ.get(f"{ENV_PREFIX}URL") else None
+    if found is None:
+        with client_of(url, data_dir) as client:
+            found = client.request("GET", "/v1/audit/verify")
+    differs = expect is not None and expect.strip().lower() != found["heads_sha256"]
+    if as_json:
+        print_json({**found, "expected": expect})
+    else:
+        _print_verification(found, expect if differs else None)
+    if found["faults"] or differs:
+        raise typer.Exit(1)
+
+
+@audit_app.command("check")
+def check(task: Task = None, as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:
+    """Report what ran unapproved, and what was approved and never ran. Exits with 1 at a violation."""
+    from orchestrator.core.visible import one_line
+
+    with client_of(url, data_dir) as client:
+        found = client.request("GET", "/v1/audit/check", **({"task": task} if task else {}))["findings"]
+    if as_json:
+        print_json(found)
+    else:
+        for one in found:
+            typer.echo(
+                one_line(f"{one['level']}  {one['stream']}#{one['version']}  {one['what']}: {one['detail']}", limit=600)
+            )
+        if not found:
+            typer.echo("Everything is in order.")
+    if any(one["level"] == "violation" for one in found):
+        raise typer.Exit(1)
+
+
+@audit_app.command("export")
+def export(
+    task: Task = None,
+    whole: Annotated[
+        bool, typer.Option("--whole/--redacted", help="With secrets, so that it can be verified; for admins only.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="The file to write, which must not exist. Default: the screen.")
+    ] = None,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Write the audit as JSON lines. The first says what it is and whether secrets were taken out."""
+    query = ({"task": task} if task else {}) | ({"whole": "1"} if whole else {})
+    with client_of(url, data_dir) as client:
+        head = {
+            "export": "cc-orchestrator audit",
+            "schema": 1,
+            "redacted": not whole,
+            "task": task,
+            "note": _NOTES[whole],
+        }
+        lines = (json.dumps(one) for one in (head, *_items(client, query)))
+        if out is None:
+            for line in lines:
+                typer.echo(line)
+            return
+        count = _write(out, lines)
+    typer.echo(f"{count - 1} items were written to {out}.", err=True)
+
+
+_NOTES = {
+    True: "Every item as it was written: each hash can be verified.",
+    False: "Secrets were taken out. An item with redacted: true is not what its hash was taken over.",
+}
+
+
+def offline_verify(data_dir: Path | None) -> dict[str, Any] | None:
+    """What a verification of the data directory's own store finds; None: a server has it, or there is none here."""
+    from orchestrator.audit import Checkpoints, Verification, verify_store
+    from orchestrator.clock import SystemClock
+    from orchestrator.store import open_store
+
+    settings = load_settings({"data_dir": data_dir}, os.environ)
+    if settings.store or not (settings.data_dir / "orchestrator.db").exists():
+        return None
+
+    async def verified() -> Verification:
+        store = open_store(settings.store_url, clock=SystemClock())
+        try:
+            return await verify_store(store, Checkpoints(settings.data_dir))
+        finally:
+            await store.close()
+
+    try:
+        found: dict[str, Any] = asyncio.run(verified()).model_dump(mode="json")
+    except StoreBusy:
+        return None
+    return found
+
+
+def _print_verification(found: dict[str, Any], expected: str | None) -> None:
+    from orchestrator.core.visible import one_line
+
+    for fault in found["faults"]:
+        typer.echo(one_line(f"{fault['what']}: {fault['detail']}", limit=600))
+    against = (
+        f"and with the checkpoint of {found['checkpoint_at']}"
+        if found["checkpoint_at"]
+        else "and there is no checkpoint"
+    )
+    typer.echo(f"{found['items']} items in {found['streams']} streams were compared with their chains, {against}.")
+    count = len(found["faults"])
+    typer.echo(
+        "Nothing was changed." if not count else f"{count} {'thing is' if count == 1 else 'things are'} not as written."
+    )
+    if expected is not None:
+        typer.echo(f"The heads are not those of {one_line(expected)}: items were added, or changed, since.")
+    typer.echo(f"heads sha256 {found['heads_sha256']}")
+
+
+def _items(client: "Client", query: dict[str, str]) -> Iterator[dict[str, Any]]:
+    """All items of a query, page by page."""
+    after: dict[str, str] = {}
+    while True:
+        page = client.request("GET", "/v1/audit", limit=_PAGE, **query, **after)
+        yield from page["items"]
+        if page["next"] is None:
+            return
+        after = {"after": page["next"]}
+
+
+def _sha256_of(file: Path) -> str:
+    try:
+        with file.open("rb") as opened:
+            return hashlib.file_digest(opened, "sha256").hexdigest()
+    except OSError as error:
+        raise NotFound(f"{file} cannot be read: {error.strerror}.", remedy="Name a file, or give --sha256.") from None
+
+
+def _write(path: Path, lines: Iterator[str]) -> int:
+    """Write the lines to a new file that only its owner can read; how many there were. Raises InvalidRequest."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            return sum(file.write(line + "\n") > 0 for line in lines)
+    except OSError as error:
+        raise InvalidRequest(f"{path} cannot be written: {error.strerror}.", remedy="Name a new file.") from None

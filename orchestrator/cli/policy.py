@@ -1,0 +1,307 @@
+"""The policy on the command line: check a file, ask what it says of a call, look at what is in force."""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, get_args
+
+import typer
+
+from orchestrator.cli.common import AsJson, DataDir, Url, client_of, complain, print_json, quoted
+from orchestrator.core.errors import InvalidRequest, OrchestratorError, PolicyInvalid
+from orchestrator.core.visible import one_line
+from orchestrator.settings import ENV_PREFIX, load_settings
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from orchestrator.policy_file import PolicyFile
+
+policy_app = typer.Typer(no_args_is_help=True, help="The policy: check a file, ask what it says of a call.")
+_FAMILIES = "computer, advanced, turtle, pocket or command"
+
+
+@policy_app.command("check", epilog="Example: cc-orchestrator policy check new-policy.toml")
+def check(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="Default: the file that `serve` would load.")
+    ] = None,
+    as_json: AsJson = False,
+    data_dir: DataDir = None,
+) -> None:
+    """Check a policy file; it needs no server.
+
+    Its plugins and its examples are checked, too. Exits with 1 where `serve` would refuse it, and says why.
+    """
+    from orchestrator.rendering import counted
+
+    loaded = _load(file or _path_of(data_dir))
+    policy = loaded.policy
+    if as_json:
+        print_json(
+            {
+                "file": str(loaded.path),
+                "policy_version": policy.version,
+                "mode": policy.mode,
+                "rules": len(policy.rules),
+                "examples": len(policy.examples),
+                "custom": list(policy.custom),
+            }
+        )
+        return
+    parts = [f"version {policy.version}", counted(len(policy.rules), "rule"), counted(len(policy.examples), "example")]
+    if policy.custom:
+        parts.append(f"{'plugin' if len(policy.custom) == 1 else 'plugins'} {one_line(' and '.join(policy.custom))}")
+    if policy.mode == "plan":
+        parts.append("plan mode, in which nothing may be changed")
+    typer.echo(f"{one_line(str(loaded.path), limit=1000)} is in order: {', '.join(parts)}.")
+
+
+@policy_app.command(
+    "explain", epilog="Example: cc-orchestrator policy explain cc_write path=startup.lua content=hi --computer farm"
+)
+def explain(  # noqa: PLR0913, PLR0917 - one parameter for each flag
+    tool: Annotated[str, typer.Argument(metavar="TOOL", help="Such as cc_write.")],
+    values: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="KEY=VALUE", help="Its arguments; what is not text is written as JSON."),
+    ] = None,
+    args: Annotated[str, typer.Option("--args", metavar="JSON", help="Its arguments as one JSON object.")] = "",
+    computer: Annotated[str | None, typer.Option(help="The computer that it is for.")] = None,
+    family: Annotated[str | None, typer.Option(help=f"What kind the computer is: {_FAMILIES}.")] = None,
+    label: Annotated[str | None, typer.Option(help="The computer's label.")] = None,
+    program: Annotated[str | None, typer.Option(help="The path of the program that it resolves to.")] = None,
+    role: Annotated[list[str] | None, typer.Option(help="A role of the requester; may be repeated.")] = None,
+    plan: Annotated[bool, typer.Option("--plan", help="The task is read-only.")] = False,
+    policy: Annotated[
+        Path | None, typer.Option(help="Ask this file, without a server. Default: the policy in force.")
+    ] = None,
+    as_json: AsJson = False,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Say what the policy says of a call, and why; nothing runs.
+
+    A rule is `matched`, `no`, or `possible` while something is not known yet; beside it stands the first
+    predicate that missed. The server knows its computers; where none answers, the data directory's file is asked.
+    """
+    given = _arguments(tool, values or (), args)
+    if (named := given.pop("computer", None)) is not None and computer is None:
+        # The gate takes it out of a call's arguments, too.
+        computer = str(named)
+    known = {
+        "computer": computer,
+        "family": _family(family),
+        "label": label,
+        "program": program,
+        "roles": role,
+        "plan": plan or None,
+    }
+    known = {name: value for name, value in known.items() if value is not None}
+    found = (
+        _of_file(policy, tool, given, known)
+        if policy is not None
+        else _of_server(tool, given, known, url=url, data_dir=data_dir)
+    )
+    if as_json:
+        print_json(found)
+    else:
+        _print_explanation(found)
+
+
+@policy_app.command("show", epilog="Example: cc-orchestrator policy show --json")
+def show(as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:
+    """Show the policy in force.
+
+    Where its file was changed and could not be loaded, an alert says why.
+    """
+    from orchestrator.rendering import Screen, table
+
+    with client_of(url, data_dir) as client:
+        found = client.request("GET", "/v1/policy")
+    if as_json:
+        print_json(found)
+        return
+    typer.echo(f"version  {one_line(found['policy_version'])}")
+    typer.echo(f"file     {one_line(found['source'], limit=1000)}")
+    typer.echo(f"mode     {one_line(found['mode'])}")
+    if found["alert"]:
+        typer.echo(f"alert    {one_line(found['alert'], limit=2000)}")
+    rows = [
+        (
+            str(number),
+            one_line(rule["id"]),
+            rule["effect"],
+            ", ".join(name for name in _NARROWING if rule.get(name)) or "-",
+            one_line(", ".join(rule["tools"]), limit=1000),
+        )
+        for number, rule in enumerate(found["policy"]["rules"], start=1)
+    ]
+    for line in table(("#", "RULE", "EFFECT", "LOOKS AT", "TOOLS"), rows, columns=Screen.of().columns):
+        typer.echo(line)
+
+
+@policy_app.command("reload", epilog="Example: cc-orchestrator policy reload")
+def reload(as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:
+    """Load the policy's file now; for admins.
+
+    A changed file is noticed within seconds anyway. Exits with 1 when the file cannot be loaded: the policy
+    before it stays in force.
+    """
+    with client_of(url, data_dir) as client:
+        found = client.request("POST", "/v1/policy/reload", {})
+    if as_json:
+        print_json(found)
+    elif not found["alert"]:
+        typer.echo(f"Policy {one_line(found['policy_version'])} is in force.")
+    if found["alert"]:
+        version = one_line(found["policy_version"])
+        complain(InvalidRequest(found["alert"], remedy=f"Policy {version} stays in force meanwhile."))
+        raise typer.Exit(1)
+
+
+_NARROWING = ("paths", "programs", "computers", "families", "labels", "args", "roles", "risks")
+"""What a rule may look at beside the tool."""
+
+
+# -- a file, without a server ------------------------------------------------------------
+
+
+def _path_of(data_dir: Path | None) -> Path:
+    """The file that `serve` would load."""
+    return load_settings({"data_dir": data_dir}, os.environ).policy_path
+
+
+def _load(path: Path) -> "PolicyFile":
+    """A policy file as `serve` loads it; exits with 1 where it refuses it."""
+    from orchestrator.policy_file import PolicyFile
+
+    try:
+        return PolicyFile(path)
+    except PolicyInvalid as error:
+        complain(error)
+        raise typer.Exit(1) from None
+
+
+def _of_file(path: Path, tool: str, given: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+    """What a file says of a call, in the form of the server's answer."""
+    from orchestrator.core.policy import FunctionCall, PolicyContext, explain
+
+    loaded = _load(path)
+    explained = explain(
+        FunctionCall(tool=tool, args=dict(given)),
+        policy=loaded.policy,
+        context=PolicyContext(**known),
+        custom=loaded.custom,
+    )
+    return {
+        **explained.decision.model_dump(mode="json"),
+        **explained.model_dump(mode="json", exclude={"decision"}),
+    }
+
+
+def _of_server(
+    tool: str, given: Mapping[str, Any], known: Mapping[str, Any], *, url: str | None, data_dir: Path | None
+) -> Any:
+    """What the policy in force says; where no server is named and none answers, the data directory's file."""
+    try:
+        with client_of(url, data_dir) as client:
+            return client.request("POST", "/v1/policy/dry-run", {"tool": tool, "args": given, **known})
+    except OrchestratorError as error:
+        if error.code == "server_refused" or url or os.environ.get(f"{ENV_PREFIX}URL"):
+            raise
+        path = _path_of(data_dir)
+        if not path.exists():
+            raise
+        typer.echo(one_line(f"{error.message} So {path} is asked.", limit=1000), err=True)
+        return _of_file(path, tool, given, known)
+
+
+# -- the call ----------------------------------------------------------------------------
+
+
+def _arguments(tool: str, values: Sequence[str], text: str) -> dict[str, Any]:
+    """The call's arguments as they were typed. Raises InvalidRequest."""
+    from orchestrator.core.tool_args import TOOL_ARGS
+
+    model = TOOL_ARGS.get(tool)
+    given = _object(text) if text else {}
+    for one in values:
+        name, equals, value = one.partition("=")
+        if not (name and equals):
+            raise InvalidRequest(f"{quoted(one)} is no KEY=VALUE.", remedy="Say it like path=startup.lua.")
+        given[name] = _value(model, name, value)
+    if model is None:
+        return given
+    odd = next((name for name in given if name not in model.model_fields), None)
+    if odd is not None:
+        remedy = f"It has: {', '.join(model.model_fields)}."
+        raise InvalidRequest(f"{tool} has no argument {quoted(odd)}.", remedy=remedy)
+    missing = [name for name, field in model.model_fields.items() if field.is_required() and name not in given]
+    if missing:
+        typer.echo(f"A call of {tool} also has {' and '.join(missing)}: rules may say more then.", err=True)
+    return given
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise InvalidRequest(f"--args is not JSON: {error}.", remedy=_AS_JSON) from None
+    if not isinstance(found, dict):
+        raise InvalidRequest("--args is no JSON object.", remedy=_AS_JSON)
+    return found
+
+
+_AS_JSON = """Say it like --args '{"path": "startup.lua"}'."""
+
+
+def _value(model: "type[BaseModel] | None", name: str, text: str) -> Any:
+    """A value as the tool takes it: as typed where that is text, else as JSON."""
+    field = model.model_fields.get(name) if model is not None else None
+    kind: Any = field.annotation if field is not None else str
+    if kind is str or (isinstance(kind, UnionType) and str in get_args(kind)):
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise InvalidRequest(
+            f"{name} is no text, and {quoted(text)} is not JSON.", remedy="""Say it like max_lines=5 or 'args=["a"]'."""
+        ) from None
+
+
+def _family(name: str | None) -> str | None:
+    from orchestrator.core.policy import Family
+
+    if name is not None and name not in get_args(Family):
+        raise InvalidRequest(f"There is no kind of computer {quoted(name)}.", remedy=f"Say {_FAMILIES}.")
+    return name
+
+
+# -- the answer --------------------------------------------------------------------------
+
+
+def _print_explanation(found: Mapping[str, Any]) -> None:
+    from orchestrator.rendering import Screen, table
+
+    typer.echo(f"verdict  {found['effect']}")
+    typer.echo(f"risk     {found['risk']}")
+    typer.echo(f"reason   {one_line(found['reason'], limit=2000)}")
+    typer.echo(f"policy   {one_line(found['policy_version'])}{', in plan mode' if found['plan'] else ''}")
+    rows = [
+        (str(rule["number"]), one_line(rule["id"]), rule["effect"], rule["outcome"], _missed(rule))
+        for rule in found["rules"]
+    ]
+    rows += [
+        ("-", one_line(one["id"]), one["verdict"]["effect"] or "-", "said", one_line(one["verdict"]["reason"]) or "-")
+        for one in found["custom"]
+    ]
+    for line in table(("#", "RULE", "EFFECT", "OUTCOME", "MISSED"), rows, columns=Screen.of().columns):
+        typer.echo(line)
+
+
+def _missed(rule: Mapping[str, Any]) -> str:
+    missed = str(rule["missed"] or "-")
+    return f"{missed}, not known yet" if rule["outcome"] == "possible" else missed

@@ -1,0 +1,343 @@
+"""What the doors answer, as models of the OpenAPI document; what a core model says already stands there.
+
+Nothing is built from these: the doors answer plain JSON, and the tests hold that against the document.
+"""
+
+from typing import Any, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from orchestrator.core.approval import HitlResponse
+from orchestrator.core.audit_check import Finding
+from orchestrator.core.audit_story import Story
+from orchestrator.core.facts import EarlierTask
+from orchestrator.core.grants import Grant
+from orchestrator.core.items import AgentTaskItem
+from orchestrator.core.policy import CustomReport, Policy, PolicyDecision, RuleReport
+from orchestrator.core.system_facts import GrantId
+from orchestrator.core.task import Phase, TaskStatus
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+
+class Problem(_Answer):
+    """What was wrong, and what to do next."""
+
+    code: str
+    """For programs: the table of docs/protocol.md lists them."""
+    message: str = Field(min_length=1)
+    """What happened, as a sentence."""
+    remedy: str = Field(min_length=1)
+    """What to do next."""
+    details: dict[str, Any] = {}
+    """For programs, such as who decided before; left out where there is nothing."""
+
+
+class Error(_Answer):
+    """The one form of every error."""
+
+    error: Problem
+
+
+class Health(_Answer):
+    """The orchestrator is up, and its store answers."""
+
+    status: Literal["ok"]
+
+
+class TaskShort(_Answer):
+    """A task and where it stands now."""
+
+    task_id: str
+    status: TaskStatus
+
+
+class TaskRowAnswer(TaskShort):
+    """A task in a list."""
+
+    status_reason: str
+    """What it waits for; empty where the status says enough."""
+    user_id: str
+    session_id: str
+    prompt: str
+    """The first 200 characters."""
+    computers: list[str]
+    created_at: AwareDatetime
+    updated_at: AwareDatetime
+
+
+class TaskList(_Answer):
+    """Tasks, the newest first."""
+
+    tasks: list[TaskRowAnswer]
+
+
+class CallAnswer(_Answer):
+    """A call of the present step and where it stands."""
+
+    call_id: str
+    tool: str
+    computer: str | None
+    """null: it touches no computer."""
+    state: str
+    """A state of the table in docs/design.md, or ``approved_waiting_target``: its computer is away."""
+    valid_until: AwareDatetime | None
+    """When the approval lapses; null: never, or there is none."""
+
+
+class QuestionAnswer(_Answer):
+    """A question that the task waits on."""
+
+    question_id: str
+    question: str | None
+    """Written by the model."""
+
+
+class Result(_Answer):
+    """How a task ended."""
+
+    kind: Literal["final"]
+    explanation: str
+    success: bool
+    """False too where the task ended well by the model's word and the journal does not bear it out."""
+    message: str
+    details: dict[str, Any]
+    verified: bool | None
+    """False: there is no evidence of the success that the model claims; null: nobody judged it."""
+
+
+class TaskLong(TaskShort):
+    """A task whole."""
+
+    status_reason: str
+    phase: Phase
+    version: int
+    """Of its last item."""
+    prompt: str
+    user_id: str
+    session_id: str
+    computers: list[str]
+    model: str
+    steps: int
+    max_steps: int
+    """0: no limit, as for the other two."""
+    tokens: int
+    max_tokens: int
+    active_s: float
+    """Seconds that count against ``max_wall_s``."""
+    max_wall_s: float
+    priority: int
+    read_only: bool
+    earlier: list[EarlierTask]
+    """How the earlier tasks of its session ended, oldest first."""
+    created_at: AwareDatetime | None
+    updated_at: AwareDatetime | None
+    request: HitlResponse | None
+    """What waits for a person, long texts cut."""
+    lapsed_request: str | None
+    """The request that nobody answered in time and that ``renew`` raises again."""
+    calls: list[CallAnswer]
+    question: QuestionAnswer | None
+    result: Result | None
+    """null: it has not ended."""
+
+
+class Stopped(_Answer):
+    """The tasks that were stopped."""
+
+    stopped: list[str]
+
+
+class Requests(_Answer):
+    """What waits for a person, oldest first, long texts cut."""
+
+    requests: list[HitlResponse]
+
+
+class TaskOver(TaskShort):
+    """A task that has ended after the decision."""
+
+    kind: Literal["final"]
+    explanation: str
+    success: bool
+    message: str
+    details: dict[str, Any]
+
+
+class NextRequest(HitlResponse):
+    """The request that the task waits for next, after the decision."""
+
+    status: TaskStatus
+
+
+class DecisionTaken(TaskShort):
+    """A decision that was carried out."""
+
+    request_id: str
+    http_status: Literal[200]
+
+
+class DecisionRefused(_Answer):
+    """A decision that was refused; nothing of it holds."""
+
+    request_id: str
+    http_status: int
+    """What it would have been answered with alone."""
+    error: Problem
+
+
+class DecidedList(_Answer):
+    """The answers in the order of the requests."""
+
+    decisions: list[DecisionTaken | DecisionRefused]
+
+
+class PolicyInForceAnswer(_Answer):
+    """The policy in force."""
+
+    policy_version: str
+    source: str
+    """The file that it came from."""
+    alert: str
+    """Why the file as it is now could not be loaded; empty: it is what is in force."""
+    mode: Literal["normal", "plan"]
+    policy: Policy
+
+
+class Reloaded(_Answer):
+    """The policy in force after the file was looked at."""
+
+    policy_version: str
+    alert: str
+
+
+class DryRun(PolicyDecision):
+    """The verdict on a call, and what each rule had to do with it."""
+
+    plan: bool
+    rules: tuple[RuleReport, ...]
+    custom: tuple[CustomReport, ...]
+
+
+class GrantAnswer(Grant):
+    """A standing approval and what became of it."""
+
+    uses: int
+    revoked: bool
+    usable: bool
+
+
+class Grants(_Answer):
+    """Standing approvals."""
+
+    grants: list[GrantAnswer]
+
+
+class GrantTakenBack(_Answer):
+    """Whether this request took the grant back; false: somebody had before."""
+
+    grant_id: GrantId
+    revoked: bool
+
+
+class Item(AgentTaskItem):
+    """One item of a journal, with the very fields that it was written with."""
+
+    redacted: bool = False
+    """Secrets were taken out of ``fact``, so that ``hash`` does not hold for what is shown."""
+
+
+class AuditItems(_Answer):
+    """Items by stream and version."""
+
+    items: list[Item]
+    next: str | None
+    """Send it as ``after``; null: there is no more."""
+    redacted: bool
+
+
+class AuditStories(_Answer):
+    """The calls that had to do with some bytes."""
+
+    stories: list[Story]
+    redacted: bool
+
+
+class Findings(_Answer):
+    """What is not in order; empty: all is."""
+
+    findings: list[Finding]
+
+
+class ComputerAnswer(_Answer):
+    """A computer that has a token; only one that said hello since this start has more than the first two."""
+
+    computer: str
+    online: bool
+    label: str | None = None
+    host: str = ""
+    family: str = ""
+    computer_id: int | None = None
+
+
+class ComputerList(_Answer):
+    """All computers that have a token."""
+
+    computers: list[ComputerAnswer]
+
+
+class TokenMade(_Answer):
+    """A new token: shown once, kept as a hash."""
+
+    kind: Literal["person", "computer", "agent"]
+    name: str
+    token: str
+
+
+class TokenAnswer(_Answer):
+    """Whom there is a token for."""
+
+    kind: str
+    name: str
+    roles: list[str]
+    created_at: AwareDatetime | None
+    """null: a release that did not write it down made it."""
+    revoked: bool
+
+
+class TokenList(_Answer):
+    """All tokens, oldest first."""
+
+    tokens: list[TokenAnswer]
+
+
+class TokensRevoked(_Answer):
+    """How many tokens were revoked."""
+
+    revoked: int
+
+
+class PairingMade(_Answer):
+    """A code for one computer."""
+
+    code: str
+    expires_at: AwareDatetime
+    computer: str | None
+    """null: the computer is named by its id."""
+    line: str
+    """What to type on the computer."""
+    url: str
+    """Where the computer reaches this server."""
+
+
+class PairedAnswer(_Answer):
+    """The computer's token, once."""
+
+    token: str
+    computer: str
+    label: str
+    """What it is labelled if it has no label; empty: nothing."""
+    url: str
+    """Of the socket to dial."""

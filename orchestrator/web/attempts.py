@@ -1,0 +1,77 @@
+"""Who was refused at the doors, written down: an audit that shows only what was let in shows half (hitl.md A1, D7).
+
+A token that is tried a thousand times a second must not fill a disk: attempts that are alike are
+written down once a minute, with how many more there were, and all together only so many a minute.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+
+from starlette.requests import HTTPConnection
+
+from orchestrator.core.errors import OrchestratorError
+from orchestrator.core.items import Actor
+from orchestrator.core.system_facts import AttemptRefused
+from orchestrator.ports import Clock, Identity
+from orchestrator.tasks import person
+
+RECORDED: Final = frozenset({401, 403, 409})
+WITHIN: Final = timedelta(minutes=1)
+MOST_A_MINUTE: Final = 120
+"""Different refusals that are written down within a minute; more than a class of people makes by mistake."""
+NOBODY: Final = Actor(kind="person", id="", auth="none")
+
+
+@dataclass
+class Attempts:
+    """The refusals of one node. ``record`` appends to the node's own stream."""
+
+    record: Callable[[AttemptRefused, Actor], Awaitable[object]]
+    clock: Clock
+    _begun: datetime | None = None
+    _counts: dict[tuple[str, ...], int] = field(default_factory=dict)
+
+    async def refused(
+        self, connection: HTTPConnection, identity: Identity | None, error: OrchestratorError, *, request_id: str = ""
+    ) -> None:
+        """Write a refusal down, if it is one that counts."""
+        door = f"{connection.scope.get('method', 'WEBSOCKET')} {connection.url.path}"
+        await self.refused_at(door, identity, error, request_id=request_id)
+
+    async def refused_at(
+        self, door: str, identity: Identity | None, error: OrchestratorError, *, request_id: str = ""
+    ) -> None:
+        """The same for a frame on a socket, whose door is said."""
+        if error.http_status not in RECORDED:
+            return
+        actor = NOBODY if identity is None else person(identity)
+        key = (actor.id, door, error.code, request_id)
+        now = self.clock.now()
+        if self._begun is None or now - self._begun >= WITHIN:
+            self._begun, self._counts = now, {}
+        count = self._counts[key] = self._counts.get(key, 0) + 1
+        # The first at once, then at 10, 100, 1,000: what goes on is seen, and is not written a thousand times.
+        if len(self._counts) > MOST_A_MINUTE or not _is_power_of_ten(count):
+            return
+        fact = AttemptRefused(
+            door=door[:200],
+            code=error.code,
+            status=error.http_status,
+            detail=error.message[:500],
+            request_id=request_id or _request_of(door),
+            more=count - 1,
+        )
+        await self.record(fact, actor)
+
+
+def _is_power_of_ten(count: int) -> bool:
+    return str(count).strip("0") == "1"
+
+
+def _request_of(door: str) -> str:
+    """The request that a path names, if it names one."""
+    parts = door.split("/")
+    named = ("resume", "approve", "reject", "requests")
+    return parts[3][:100] if len(parts) > 3 and parts[2] in named else ""

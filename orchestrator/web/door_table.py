@@ -1,0 +1,336 @@
+"""Every door as a table: what it is for, what it takes, and each status that it answers with.
+
+The OpenAPI document is drawn from it; a test holds it against the routes. Models are named here and
+nowhere built, so that this costs nothing before somebody asks for the document.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, get_args
+
+from pydantic import BaseModel
+
+from orchestrator.audit import Verification
+from orchestrator.core.approval import HitlResponse, ResumeRequest
+from orchestrator.core.facts import TaskFact
+from orchestrator.core.system_facts import SystemFact
+from orchestrator.core.task import TaskStatus
+from orchestrator.web import answers, forms
+
+Schema = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Param:
+    """A parameter beside the body."""
+
+    name: str
+    says: str
+    schema: Schema = field(default_factory=lambda: {"type": "string"})
+    where: str = "query"
+    strict: bool = True
+    """Whether another value is refused; else it counts as none."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one status comes with."""
+
+    says: str
+    models: tuple[type[BaseModel], ...] = ()
+    """One of these as JSON; empty: ``media`` says what comes."""
+    media: str = "application/json"
+
+
+@dataclass(frozen=True)
+class Door:
+    """One route with one method."""
+
+    method: str
+    path: str
+    name: str
+    """The operation's id."""
+    tag: str
+    says: str
+    answers: Mapping[int, Answer]
+    refusals: Mapping[int, str] = field(default_factory=dict)
+    """Status to why, beside those that follow from the rest: 401, 403, 404, 405, 422, 503."""
+    takes: tuple[Param, ...] = ()
+    body: type[BaseModel] | None = None
+    who: str = "person"
+    """``anybody``: no token; ``program``: an agent's token too; ``person``; or the role that it takes."""
+    stored: bool = True
+    """Whether it needs the store, which may be busy."""
+
+
+_STATUSES: Final = [one.value for one in TaskStatus]
+_KINDS: Final = [one.model_fields["kind"].default for one in (*get_args(TaskFact), *get_args(SystemFact))]
+_NOT_PENDING: Final = "`not_pending` with who decided and how, `expired`"
+_DECISION: Final = f"{_NOT_PENDING}, or `invalid_decision`; nothing was decided"
+_WAIT: Final = Param(
+    "wait_s",
+    "Seconds to wait for what comes of it: the end of the task, or its next request.",
+    {"type": "number", "minimum": 0, "maximum": 60, "default": 0},
+)
+_KEY: Final = Param(
+    "Idempotency-Key",
+    "As `idempotency_key` in the body, which wins; characters after the 200th are cut.",
+    {"type": "string"},
+    "header",
+    strict=False,
+)
+_MATCH: Final = Param(
+    "If-Match",
+    "As `expected_digest` in the body, which wins, with or without quotes; 422 with several decisions.",
+    {"type": "string"},
+    "header",
+    strict=False,
+)
+_DECIDED: Final = {
+    200: Answer(
+        "The task as it stands: after a decision that lets nothing run, or one that was made before. With `wait_s` "
+        "how it ended, or the request that it waits for next.",
+        (answers.TaskShort, answers.TaskOver, answers.NextRequest),
+    ),
+    202: Answer("It goes on; what was approved runs now.", (answers.TaskShort,)),
+}
+
+
+def _free(name: str, says: str, where: str = "query") -> Param:
+    return Param(name, says, where=where, strict=False)
+
+
+def _limit(default: int) -> Param:
+    return Param("limit", "How many at most.", {"type": "integer", "minimum": 1, "maximum": 1000, "default": default})
+
+
+def _ok(says: str, *models: type[BaseModel]) -> Mapping[int, Answer]:
+    return {200: Answer(says, models)}
+
+
+_TASKS: Final = (
+    Door(
+        "POST", "/v1/tasks", "submit", "tasks", "Submit a task.",
+        {201: Answer("It is in the queue.", (answers.TaskShort,))},
+        {403: "it takes the role submitter; or the session is somebody else's"},
+        body=forms.SubmitBody, who="submitter",
+    ),
+    Door(
+        "GET", "/v1/tasks", "tasks", "tasks", "List tasks, the newest first.",
+        _ok("The tasks.", answers.TaskList),
+        takes=(
+            Param("status", "Only those.", {"type": "string", "enum": _STATUSES}),
+            _free("session_id", "Only those of a session."),
+            _limit(100),
+        ),
+        who="program",
+    ),
+    Door(
+        "GET", "/v1/tasks/{task_id}", "task", "tasks", "Look at a task.",
+        _ok("The task whole.", answers.TaskLong), who="program",
+    ),
+    Door(
+        "GET", "/v1/tasks/{task_id}/events", "events", "tasks",
+        "Follow a task: each item of its journal, and hints of what is being written.",
+        {200: Answer("Server-sent events, until the task has ended.", media="text/event-stream")},
+        takes=(
+            _free("after", "The last version that is known; 0, or what is no version: from the beginning."),
+            _free("Last-Event-ID", "As `after`, which it wins over.", "header"),
+            _free("hints", "0: leave hints out."),
+        ),
+        who="program",
+    ),
+    Door(
+        "POST", "/v1/tasks/{task_id}/cancel", "cancel", "tasks", "Cancel a task, as its requester or an admin.",
+        _ok("It is canceled.", answers.TaskShort), {409: "`task_ended`"}, body=forms.CancelBody,
+    ),
+    Door(
+        "POST", "/v1/tasks/{task_id}/answer", "answer", "tasks", "Answer a question; the first answer counts.",
+        _ok("The answer is recorded.", answers.TaskShort), {409: "`not_pending`: it was answered"},
+        body=forms.AnswerBody,
+    ),
+    Door(
+        "POST", "/v1/stop", "stop", "tasks", "Cancel every task that is not over: one's own; as an admin, everybody's.",
+        _ok("What was stopped.", answers.Stopped), body=forms.StopBody,
+    ),
+)  # fmt: skip
+
+_DECISIONS: Final = (
+    Door(
+        "GET", "/v1/requests", "requests", "decisions", "List what waits for a person, oldest first, long texts cut.",
+        _ok("The requests.", answers.Requests), who="program",
+    ),
+    Door(
+        "GET", "/v1/requests/{request_id}", "request", "decisions", "Look at an open request, whole.",
+        _ok("The request.", HitlResponse), {409: _NOT_PENDING}, who="program",
+    ),
+    Door(
+        "POST", "/v1/requests/{request_id}/extend", "extend", "decisions", "Give people more time for a request.",
+        _ok("It expires later.", answers.TaskShort), {409: _NOT_PENDING}, body=forms.ExtendBody,
+    ),
+    Door(
+        "POST", "/v1/requests/{request_id}/withdraw", "withdraw", "decisions",
+        "Take a request back, as its requester or an admin: its calls do not run, and the model is told.",
+        _ok("It is closed.", answers.TaskShort), {409: f"{_NOT_PENDING}, or `invalid_decision`: an outcome is unknown"},
+        body=forms.EmptyBody,
+    ),
+    Door(
+        "POST", "/v1/requests/{request_id}/renew", "renew", "decisions",
+        "Ask again for what nobody answered in time; a new request follows.",
+        _ok("It is asked again.", answers.TaskShort), {409: f"{_NOT_PENDING}, or `task_ended`"}, body=forms.EmptyBody,
+    ),
+    Door(
+        "POST", "/v1/decisions", "decisions", "decisions", "Decide several requests, each by itself.",
+        _ok("What became of each, in their order.", answers.DecidedList), body=forms.DecisionsBody,
+    ),
+    Door(
+        "POST", "/v1/resume/{request_id}", "resume", "decisions", "Decide a request: one action for all, or each call.",
+        _DECIDED, {409: _DECISION}, takes=(_WAIT, _KEY, _MATCH), body=ResumeRequest,
+    ),
+    Door(
+        "POST", "/v1/approve/{request_id}", "approve", "decisions", "Approve every call of a request that still waits.",
+        _DECIDED, {409: _DECISION}, takes=(_WAIT, _KEY, _MATCH), body=forms.QuickDecision,
+    ),
+    Door(
+        "POST", "/v1/reject/{request_id}", "reject", "decisions", "Reject every call of a request that still waits.",
+        _DECIDED, {409: _DECISION}, takes=(_WAIT, _KEY, _MATCH), body=forms.QuickDecision,
+    ),
+)  # fmt: skip
+
+_POLICY: Final = (
+    Door(
+        "GET", "/v1/policy", "show_policy", "policy", "Look at the policy in force.",
+        _ok("The policy.", answers.PolicyInForceAnswer), who="program",
+    ),
+    Door(
+        "POST", "/v1/policy/reload", "reload_policy", "policy", "Look at the policy's file now.",
+        _ok("What is in force.", answers.Reloaded), body=forms.EmptyBody, who="admin",
+    ),
+    Door(
+        "POST", "/v1/policy/dry-run", "dry_run", "policy", "Ask what the policy says of a call; nothing runs.",
+        _ok("The verdict, and why.", answers.DryRun), {422: "`policy_invalid`: the policy that was sent"},
+        body=forms.DryRunBody, who="program",
+    ),
+    Door(
+        "GET", "/v1/grants", "grants", "policy",
+        "List the standing approvals that one gave or whose tasks they cover; reviewers and admins see all.",
+        _ok("The grants.", answers.Grants), takes=(_free("session_id", "Only those of a session."),), who="program",
+    ),
+    Door(
+        "DELETE", "/v1/grants/{grant_id}", "revoke_grant", "policy",
+        "Take a standing approval back; what is running is not stopped.",
+        _ok("It does not stand any more.", answers.GrantTakenBack),
+    ),
+)  # fmt: skip
+
+_ASKED_ABOUT: Final = (
+    _free("task", "Only this task."),
+    _free("request", "Only the task of this request, and what concerns the request."),
+    _free("system", "1 or true: only what belongs to no task; it takes the role reviewer."),
+)
+
+_NO_STREAM: Final = {404: "there is no such task"}
+
+_AUDIT: Final = (
+    Door(
+        "GET", "/v1/audit", "audit", "audit",
+        "Read the journals, stream by stream: one's own tasks; reviewers and admins all of them.",
+        _ok("Items; with `sha256` stories of calls.", answers.AuditItems, answers.AuditStories), _NO_STREAM,
+        takes=(
+            *_ASKED_ABOUT,
+            _free("by", "Only what this actor caused, by its id."),
+            Param("kind", "Only this kind of fact.", {"type": "string", "examples": _KINDS}, strict=False),
+            Param("since", "Only from this time on: a date or a time of ISO 8601; without an offset, of UTC."),
+            Param(
+                "sha256", "The calls that these bytes had to do with, instead of items.",
+                {"type": "string", "pattern": "^([0-9a-fA-F]{64})?$"},
+            ),
+            Param("after", "The last answer's `next`.", {"type": "string", "pattern": "^([0-9]{1,12}:.{1,200})?$"}),
+            _limit(200),
+            _free("whole", "1 or true: with the secrets; it takes the role admin."),
+        ),
+    ),
+    Door(
+        "GET", "/v1/audit/verify", "audit_verify", "audit",
+        "Verify every stream against its chain, its row and the last checkpoint.",
+        _ok("What was verified, and every fault.", Verification), who="reviewer",
+    ),
+    Door(
+        "GET", "/v1/audit/check", "audit_check", "audit",
+        "Find what ran and was not allowed, and what was allowed and never ran.",
+        _ok("The findings.", answers.Findings), _NO_STREAM, takes=_ASKED_ABOUT,
+    ),
+)  # fmt: skip
+
+_PEOPLE: Final = (
+    Door(
+        "GET", "/v1/computers", "list_computers", "people", "List the computers that have a token, connected or not.",
+        _ok("The computers, by name.", answers.ComputerList), who="program",
+    ),
+    Door(
+        "POST", "/v1/tokens", "add_token", "people", "Make a token for a person, a computer or an agent.",
+        {201: Answer("The token, shown once.", (answers.TokenMade,))}, body=forms.TokenBody, who="admin",
+    ),
+    Door(
+        "GET", "/v1/tokens", "tokens", "people", "List whom there are tokens for; never the tokens.",
+        _ok("The tokens.", answers.TokenList), who="admin",
+    ),
+    Door(
+        "DELETE", "/v1/tokens/{kind}/{name}", "revoke", "people",
+        "Revoke all tokens of a holder at once; their connections end.",
+        _ok("How many there were.", answers.TokensRevoked), who="admin",
+    ),
+    Door(
+        "POST", "/v1/pairings", "make_pairing", "people", "Make a code by which a computer in the game joins.",
+        {201: Answer("The code, and the line to type.", (answers.PairingMade,))}, body=forms.PairingBody, who="admin",
+    ),
+    Door(
+        "POST", "/v1/pair", "pair", "people", "Turn a code into the computer's token, once.",
+        _ok("The token.", answers.PairedAnswer),
+        {401: "the code is not known, was used or is too old", 429: "ten wrong codes within a minute from one address"},
+        body=forms.PairBody, who="anybody",
+    ),
+    Door(
+        "GET", "/install", "install", "people", "The installer for a computer in the game, in Lua.",
+        {200: Answer("A Lua program that knows this server's address.", media="text/plain")},
+        {422: "the Host header names no address"}, who="anybody", stored=False,
+    ),
+    Door(
+        "GET", "/client.lua", "client", "people", "The client for a computer in the game, in Lua.",
+        {200: Answer("A Lua program.", media="text/plain")}, who="anybody", stored=False,
+    ),
+)  # fmt: skip
+
+_HOUSE: Final = (
+    Door(
+        "GET", "/healthz", "healthz", "house", "Whether the orchestrator is up and its store answers.",
+        _ok("It is.", answers.Health), who="anybody",
+    ),
+    Door(
+        "GET", "/metrics", "metrics", "house", "Figures for Prometheus; docs/settings.md lists them.",
+        {200: Answer("The figures.", media="text/plain")},
+    ),
+    Door(
+        "GET", "/v1/openapi.json", "openapi", "house", "This document.",
+        {200: Answer("OpenAPI 3.1.")}, who="anybody", stored=False,
+    ),
+)  # fmt: skip
+
+_SOCKETS: Final = (
+    Door(
+        "GET", "/computer", "computer_socket", "sockets",
+        "The computers' channel, a WebSocket: docs/protocol.md, section 1.",
+        {101: Answer("The channel is open; subprotocol `cc-orchestrator.v1`.", media="")},
+        {401: "no computer's token"}, takes=(_free("n", "Drawn for each connection; read by nobody here."),),
+        who="computer",
+    ),
+    Door(
+        "GET", "/reviewer", "reviewer_socket", "sockets",
+        "The reviewers' channel, a WebSocket: docs/protocol.md, section 2.",
+        {101: Answer("The channel is open; subprotocol `cc-orchestrator.review.v1`.", media="")},
+        {401: "no person's token"},
+    ),
+)  # fmt: skip
+
+DOORS: Final = (*_TASKS, *_DECISIONS, *_POLICY, *_AUDIT, *_PEOPLE, *_HOUSE, *_SOCKETS)
+"""Every door."""

@@ -1,0 +1,279 @@
+"""The OpenAPI 3.1 document of the doors, drawn from their table and the models of what goes in and out.
+
+It is made when somebody first asks for it: an orchestrator that nobody asks pays nothing for it.
+The frames of the two sockets, for which OpenAPI has no place of its own, stand among its schemas and are
+named by ``x-messages``.
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+from starlette.requests import Request
+from starlette.responses import Response
+
+if TYPE_CHECKING:
+    from orchestrator.web.door_table import Answer, Door, Param
+
+_REF: Final = "#/components/schemas/"
+_WIRE: Final = "computer."
+"""Before the names of the computer channel's messages, of which some are those of other schemas too."""
+_JOURNAL: Final = "journal."
+"""Before the names of what items are made of: an old item lacks the fields that were added since."""
+_INFO: Final = """Lets a language model work on ComputerCraft computers, with a person approving what it does.
+
+Refusals come in this order: 401; 403 for a token of the wrong kind or role; 422; 404; 403 for the thing itself; 409.
+A body has at most 1048576 bytes, or it is 422. Bodies refuse what they do not know; answers may get new fields in later
+versions. GET decides nothing. docs/protocol.md says the rest."""
+_TAGS: Final = {
+    "tasks": "What the model is asked to do.",
+    "decisions": "What waits for a person, and what the person says.",
+    "policy": "What is allowed, asked and denied; standing approvals.",
+    "audit": "What happened, and whether it was in order.",
+    "people": "Who and which computer may come in.",
+    "house": "The orchestrator itself.",
+    "sockets": "The two channels, as WebSockets.",
+}
+_WHY: Final = {
+    401: "`unauthenticated`: no token, or none that is good here",
+    403: "`forbidden`",
+    404: "`not_found`",
+    405: "`method_not_allowed`: another method is meant",
+    409: "",
+    422: "`invalid_request`: the first thing that does not fit",
+    429: "`too_many_tries`",
+    503: "`store_busy`: another program keeps the store locked",
+}
+"""The code of each refusal, and what it means where the door itself does not say."""
+_NOTHING: Final = {"type": "null"}
+_SHARPER: Final[Mapping[str, Mapping[str, Any]]] = {
+    "ResumeRequest": {
+        "oneOf": [
+            {
+                "required": ["action"],
+                "properties": {
+                    "action": {"enum": ["approve", "reject", "check", "mark_done", "mark_failed", "retry"]},
+                    "decisions": _NOTHING,
+                },
+            },
+            {"required": ["decisions"], "properties": {"decisions": {"type": "array"}, "action": _NOTHING}},
+        ]
+    },
+    "CallDecision": {
+        "oneOf": [
+            {
+                "required": ["args"],
+                "properties": {"action": {"const": "edit"}, "args": {"type": "object"}, "answer": _NOTHING},
+            },
+            {
+                "required": ["answer"],
+                "properties": {
+                    "action": {"const": "respond"},
+                    "answer": {"type": "string"},
+                    "args": _NOTHING,
+                    "remember": _NOTHING,
+                },
+            },
+            {"properties": {"action": {"const": "approve"}, "args": _NOTHING, "answer": _NOTHING}},
+            {
+                "properties": {
+                    "action": {"enum": ["reject", "check", "mark_done", "mark_failed", "retry"]},
+                    "args": _NOTHING,
+                    "answer": _NOTHING,
+                    "remember": _NOTHING,
+                }
+            },
+        ]
+    },
+}
+"""What the validators of a model ask beyond the types of its fields."""
+_SEGMENT: Final = re.compile(r"{([a-z_]+)}")
+
+
+async def openapi_door(request: Request) -> Response:
+    """``GET /v1/openapi.json``: for anybody, since it says nothing of this very orchestrator."""
+    del request
+    return Response(await asyncio.to_thread(_encoded), media_type="application/json")
+
+
+@cache
+def _encoded() -> bytes:
+    return json.dumps(document(), ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def document() -> dict[str, Any]:
+    """The whole document; the same for the same version."""
+    from orchestrator.web.door_table import DOORS
+
+    schemas = _Schemas(DOORS)
+    paths: dict[str, dict[str, Any]] = {}
+    for door in DOORS:
+        paths.setdefault(door.path, {})[door.method.lower()] = _operation(door, schemas)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "cc-orchestrator",
+            "version": "1",
+            "description": _INFO,
+            "license": {"name": "MIT", "identifier": "MIT"},
+        },
+        "servers": [{"url": "/"}],
+        "tags": [{"name": name, "description": says} for name, says in _TAGS.items()],
+        "security": [{"bearer": []}],
+        "paths": paths,
+        "components": {
+            "schemas": schemas.definitions,
+            "responses": {str(status): _refusal(why) for status, why in _WHY.items() if why},
+            "securitySchemes": {
+                "bearer": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "A token, as `POST /v1/tokens` and the first start give it out.",
+                }
+            },
+        },
+    }
+
+
+def refusals_of(door: "Door") -> dict[int, str]:
+    """Each status that a door refuses with, and why."""
+    needs_token = door.who != "anybody"
+    if door.tag == "sockets":
+        return dict(door.refusals)
+    reads = door.body is not None or any(one.strict for one in door.takes)
+    implied = {
+        401: needs_token,
+        403: needs_token and door.who != "program",
+        404: "{" in door.path,
+        405: True,
+        422: reads,
+        503: door.stored,
+    }
+    found = {status: "" for status, applies in implied.items() if applies}
+    return dict(sorted({**found, **door.refusals}.items()))
+
+
+# -- one operation -----------------------------------------------------------------------
+
+
+def _operation(door: "Door", schemas: "_Schemas") -> dict[str, Any]:
+    path_params = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "pattern": "^[^/]+$"}}
+        for name in _SEGMENT.findall(door.path)
+    ]
+    made: dict[str, Any] = {
+        "operationId": door.name,
+        "tags": [door.tag],
+        "summary": door.says,
+        "parameters": [*path_params, *(_parameter(one) for one in door.takes)],
+        "responses": {
+            **{str(status): _answer(one, schemas) for status, one in door.answers.items()},
+            **{str(status): _refused(status, why) for status, why in refusals_of(door).items()},
+        },
+    }
+    if door.body is not None:
+        required = any(field.is_required() for field in door.body.model_fields.values())
+        content = {"application/json": {"schema": schemas.ref(door.body)}}
+        made["requestBody"] = {"required": required, "content": content}
+    if door.who == "anybody":
+        made["security"] = []
+    elif door.tag != "sockets":
+        made["x-role"] = door.who
+    return {**made, **schemas.messages(door)}
+
+
+def _parameter(one: "Param") -> dict[str, Any]:
+    return {"name": one.name, "in": one.where, "description": one.says, "schema": dict(one.schema)}
+
+
+def _answer(one: "Answer", schemas: "_Schemas") -> dict[str, Any]:
+    made: dict[str, Any] = {"description": one.says}
+    if one.models:
+        refs = [schemas.ref(model) for model in one.models]
+        made["content"] = {one.media: {"schema": refs[0] if len(refs) == 1 else {"anyOf": refs}}}
+    elif one.media:
+        made["content"] = {one.media: {"schema": {"type": "object" if one.media.endswith("json") else "string"}}}
+    if one.media == "text/event-stream":
+        made["content"][one.media]["x-event-data"] = {"$ref": f"{_REF}{_JOURNAL}Item"}
+    return made
+
+
+def _refused(status: int, why: str) -> dict[str, Any]:
+    if not why:
+        return {"$ref": f"#/components/responses/{status}"}
+    code = _WHY[status].split(":")[0]
+    return _refusal(why if not code or "`" in why else f"{code}: {why}")
+
+
+def _refusal(says: str) -> dict[str, Any]:
+    return {"description": f"{says}.", "content": {"application/json": {"schema": {"$ref": f"{_REF}Error"}}}}
+
+
+# -- schemas -----------------------------------------------------------------------------
+
+_Model = type[BaseModel]
+_Mode = Literal["validation", "serialization"]
+
+
+class _Schemas:
+    """The schemas of all models, by name, and where each model stands among them."""
+
+    def __init__(self, doors: Iterable["Door"]) -> None:
+        from orchestrator.core import review, wire
+        from orchestrator.web import answers
+
+        self._ways = {
+            "/reviewer": (_members(review.ToReviewer), _members(review.FromReviewer)),
+            "/computer": (_members(wire.ToComputer), _members(wire.FromComputer)),
+        }
+        to_reviewer, from_reviewer = self._ways["/reviewer"]
+        answered = {model for door in doors for one in door.answers.values() for model in one.models}
+        taken = {door.body for door in doors if door.body is not None}
+        journal: set[_Model] = {answers.AuditItems}
+        out: set[_Model] = {answers.Error, *answered, *to_reviewer}
+        into: set[_Model] = {*taken, *from_reviewer}
+        self.definitions: dict[str, Any] = {}
+        self._refs: dict[_Model, dict[str, Any]] = {}
+        self._add({**_in_mode(out - journal, "serialization"), **_in_mode(into, "validation")})
+        self._add(_in_mode(journal, "validation"), _JOURNAL)
+        self._add(_in_mode({one for way in self._ways["/computer"] for one in way}, "validation"), _WIRE)
+
+    def _add(self, models: Mapping[_Model, _Mode], prefix: str = "") -> None:
+        refs, whole = models_json_schema(list(models.items()), ref_template=f"{_REF}{prefix}{{model}}")
+        for name, one in whole["$defs"].items():
+            self.definitions[prefix + name] = {**_tidy(one), **_SHARPER.get(prefix + name, {})}
+        self._refs |= {model: dict(refs[model, mode]) for model, mode in models.items()}
+
+    def ref(self, model: _Model) -> dict[str, Any]:
+        """Where a model stands."""
+        return self._refs[model]
+
+    def messages(self, door: "Door") -> dict[str, Any]:
+        """What travels over a door that stays open; empty for any other."""
+        if door.path not in self._ways:
+            return {}
+        from_server, from_client = ([self.ref(one) for one in way] for way in self._ways[door.path])
+        return {"x-messages": {"from_server": from_server, "from_client": from_client}}
+
+
+def _in_mode(models: Iterable[_Model], mode: _Mode) -> dict[_Model, _Mode]:
+    return dict.fromkeys(sorted(models, key=lambda model: model.__name__), mode)
+
+
+def _members(union: Any) -> tuple[_Model, ...]:
+    members: tuple[_Model, ...] = get_args(get_args(union)[0])
+    return members
+
+
+def _tidy(schema: Any) -> Any:
+    """A schema without the titles that only repeat a name."""
+    if isinstance(schema, list):
+        return [_tidy(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {name: _tidy(one) for name, one in schema.items() if not (name == "title" and isinstance(one, str))}
