@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from orchestrator.client import Client, ServerRefused
-from orchestrator.console import Console, decision
+from orchestrator.console import ClientDesk, Console, decision
 from orchestrator.core import facts
 from orchestrator.core.approval import HitlResponse
 from orchestrator.core.errors import InvalidRequest, OrchestratorError
@@ -88,6 +88,7 @@ def _play(client: Client, console: Console) -> bool:
 
 def _review(client: Client, console: Console, request_id: str) -> None:
     request = HitlResponse.model_validate(client.request("GET", f"/v1/requests/{request_id}"))
+    console.desk = ClientDesk(client)
     console.show(request)
     if console.ask is None:
         resume = decision(request, request.allowed_decisions[0])

@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from orchestrator.client import PATIENCE_S, Back, Client, Event, Hint, Lost, ServerRefused, ServerUnreachable
-from orchestrator.console import Console, InputEnded, Overtaken, read_line
+from orchestrator.console import ClientDesk, Console, InputEnded, Overtaken, read_line
 from orchestrator.core import facts
 from orchestrator.core.approval import HitlResponse
 from orchestrator.core.errors import OrchestratorError
+from orchestrator.core.facts import CallId, RequestId
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.core.visible import one_line, visible
 from orchestrator.progress import View
@@ -55,6 +56,8 @@ class Follower:
     """What was asked or told once, and is not asked again."""
     _told: set[str] = field(default_factory=set)
     """The tasks whose goal was shown."""
+    _kept: dict[tuple[RequestId, CallId], dict[str, Any]] = field(default_factory=dict)
+    """Edited arguments that the server did not take: the next edit begins with them."""
     _mine: bool = False
     """Whether this person is known to decide for the task."""
     _lost: bool = False
@@ -245,7 +248,15 @@ class Follower:
         def ask(prompt: str) -> str:
             return self._typed(prompt, lambda fact: _closes(fact, request.request_id))
 
-        console = Console(say=screen.line, ask=ask, color=screen.color, told=self._told)
+        console = Console(
+            say=screen.line,
+            ask=ask,
+            color=screen.color,
+            told=self._told,
+            columns=screen.columns,
+            desk=ClientDesk(self.client),
+            kept=self._kept,
+        )
         console.show(request)
         resume = console.decide(request)
         if resume is None:

@@ -210,7 +210,7 @@ class Progress:
             case "model_text":
                 self._doing = "the model writes"
             case "output":
-                self._output(str(hint.data.get("call_id", "")), hint.data.get("offset"), text)
+                self._output(str(hint.data.get("call_id", "")), hint.data.get("offset"), hint.data.get("size"), text)
         self.tick()
 
     def _explain(self, text: str) -> None:
@@ -225,7 +225,7 @@ class Progress:
         self._doing = "the model explains"
         self.screen.part(block(text))
 
-    def _output(self, call_id: str, offset: Any, text: str) -> None:
+    def _output(self, call_id: str, offset: Any, size: Any, text: str) -> None:
         shown = self._outputs.setdefault(call_id, _Shown())
         if not isinstance(offset, int) or not text or offset <= shown.offset:
             return
@@ -233,7 +233,9 @@ class Progress:
         missed = offset - shown.next_offset
         shown.whole = shown.whole and missed == 0
         shown.text += text
-        shown.offset, shown.next_offset = offset, offset + len(text.encode("utf-8", "surrogatepass"))
+        # What is told has its secrets taken out; how much of the output it stands for is said beside it.
+        length = size if isinstance(size, int) else len(text.encode("utf-8", "surrogatepass"))
+        shown.offset, shown.next_offset = offset, offset + length
         self._print(shown, f"[… {counted(missed, 'byte')} not shown …]\n{text}" if missed > 0 else text)
 
     def _heading(self, call_id: str, shown: _Shown) -> None:

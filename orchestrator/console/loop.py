@@ -1,0 +1,298 @@
+"""Follows the reviewers' socket and takes one decision after the other at the console.
+
+Theory. One task reads what the server tells; a thread asks the person about one thing at a time, so
+that a prompt ends by itself when somebody else was first. What is told while a prompt stands open is
+said before the next one. What was refused and is still open is asked for again.
+"""
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from orchestrator.client import Client, ServerRefused
+from orchestrator.console.console import ClientDesk, Console
+from orchestrator.console.lines import Line
+from orchestrator.console.lines import field as text_field
+from orchestrator.console.outcomes import OVER, carried_out, closed_meanwhile, refused, said_of
+from orchestrator.console.rendering import time_left
+from orchestrator.console.terminal import Overtaken
+from orchestrator.core import review
+from orchestrator.core.approval import HitlResponse
+from orchestrator.core.facts import RequestId
+from orchestrator.core.visible import one_line
+
+if TYPE_CHECKING:
+    from websockets.asyncio.client import ClientConnection
+
+_NOTHING = "Nothing waits for you. New requests appear here; Ctrl-C leaves."
+
+Sent = review.DecideRequest | review.AnswerQuestion
+Asked = HitlResponse | review.OpenQuestion
+
+
+@dataclass
+class ReviewLoop:
+    """Follows the reviewers' socket and decides one request after the other at the console, which it takes over."""
+
+    client: Client
+    console: Console
+    waiting: dict[RequestId, HitlResponse] = field(default_factory=dict)
+    questions: dict[str, review.OpenQuestion] = field(default_factory=dict)
+    _open: dict[str, Asked] = field(default_factory=dict)
+    """All that was open when the server last told, what was left included."""
+    _notices: list[str] = field(default_factory=list)
+    _outcomes: dict[str, review.Done | review.Failed] = field(default_factory=dict)
+    _on_its_way: str = ""
+    """What was sent last."""
+    _at_prompt: Asked | None = None
+    _how: str = ""
+    """What became of what stands at the prompt, once it was closed."""
+    _rest: set[RequestId] = field(default_factory=set)
+    """Requests that were decided in part, until the server tells what is left of them."""
+    _left: bool = False
+    """Whether something was left since it was last shown again."""
+    _known: bool = False
+    """Whether the snapshot came."""
+    _gone: bool = False
+    """Whether the connection is over."""
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def undecided(self) -> int:
+        """How many requests and questions were open when the server last told, those that were left included."""
+        return len(self._open)
+
+    async def run(self, *, until_empty: bool = False) -> None:
+        """Review until the server hangs up; ``until_empty``: until nothing waits any more.
+
+        Raises ServerRefused, ServerUnreachable.
+        """
+        self.console.desk = self.console.desk or ClientDesk(self.client)
+        self.console.leave = "[n]ext"
+        self.console.overtaken = self._is_overtaken
+        async with self.client.reviewer() as socket:
+            reading = asyncio.create_task(self._read(socket))
+            try:
+                await self._work(socket, until_empty)
+                if reading.done():
+                    # It raises what ended the connection.
+                    await reading
+            finally:
+                reading.cancel()
+                await asyncio.gather(reading, return_exceptions=True)
+
+    # -- what is heard -------------------------------------------------------------------
+
+    async def _read(self, socket: "ClientConnection") -> None:
+        try:
+            async for frame in socket:
+                self._take(review.decode_to_reviewer(str(frame)))
+                self._news.set()
+        finally:
+            self._gone = True
+            self._news.set()
+
+    def _take(self, message: Any) -> None:
+        match message:
+            case review.Snapshot():
+                self._known = True
+                self.waiting = {one.request_id: one for one in message.requests}
+                self.questions = {one.question_id: one for one in message.questions}
+                self._open = dict(self.questions)
+                for one in message.requests:
+                    self._open[one.request_id] = one
+                if not self._open:
+                    self._notices.append(_NOTHING)
+            case review.RequestOpened():
+                self._rest.discard(message.request.request_id)
+                self._open[message.request.request_id] = message.request
+                if not _same(self._at_prompt, message.request):
+                    self.waiting[message.request.request_id] = message.request
+            case review.RequestClosed():
+                self._closed(message)
+            case review.RequestReminded():
+                left = time_left(message.expires_at, self.console.now())
+                self._notices.append(f"A request expires in {left}, and nobody has decided it.")
+            case review.QuestionOpened():
+                self._open[message.question.question_id] = message.question
+                self.questions[message.question.question_id] = message.question
+            case review.QuestionClosed():
+                self._open.pop(message.question_id, None)
+                self.questions.pop(message.question_id, None)
+            case review.Done() | review.Failed():
+                # A frame that could not be read has no name; only one is on its way at a time.
+                self._outcomes[message.ref or self._on_its_way] = message
+
+    def _closed(self, message: review.RequestClosed) -> None:
+        self._open.pop(message.request_id, None)
+        self._rest.discard(message.request_id)
+        if self.waiting.pop(message.request_id, None) is not None:
+            self._notices.append(f"A request was closed: {one_line(message.how)}.")
+        elif self._at_prompt is not None and _id_of(self._at_prompt) == message.request_id:
+            self._how = message.how
+
+    def _is_overtaken(self) -> bool:
+        """Whether what stands at the prompt is no longer open as it is shown there."""
+        asked = self._at_prompt
+        if asked is None or self._gone:
+            return self._gone or bool(self.waiting or self.questions)
+        now = self._open.get(_id_of(asked))
+        return now is None or (isinstance(asked, HitlResponse) and not _same(asked, now))
+
+    # -- what is asked -------------------------------------------------------------------
+
+    async def _work(self, socket: "ClientConnection", until_empty: bool) -> None:
+        while not self._gone:
+            self._tell_notices()
+            asked = self._next()
+            if asked is not None:
+                sent = await self._in_thread(asked)
+                if sent is not None:
+                    await self._carry_out(socket, asked, sent)
+            elif self._known and until_empty and not self._rest:
+                return
+            elif self._left and self.console.ask is not None:
+                self._left = not await self._in_thread(None)
+            else:
+                self._news.clear()
+                await self._news.wait()
+
+    def _tell_notices(self) -> None:
+        notices, self._notices = self._notices, []
+        for notice in notices:
+            self.console.tell(notice)
+
+    def _next(self) -> Asked | None:
+        """The oldest thing that waits, taken out of what does."""
+        if self.questions:
+            return self.questions.pop(next(iter(self.questions)))
+        return self.waiting.pop(next(iter(self.waiting))) if self.waiting else None
+
+    async def _in_thread(self, asked: Asked | None) -> Any:
+        """Ask in a thread, which ends by itself when the answer is not needed; None: there is none."""
+        import anyio
+
+        self._at_prompt, self._how = asked, ""
+        try:
+            return await anyio.to_thread.run_sync(self._ask, asked, abandon_on_cancel=True)
+        except Overtaken:
+            if asked is not None and not self._gone:
+                self._notices.append(self._overtaken_by(asked))
+            return None
+        finally:
+            self._at_prompt = None
+
+    def _overtaken_by(self, asked: Asked) -> str:
+        if self._how:
+            return closed_meanwhile(self._how)
+        if _id_of(asked) in self._open:
+            return "It has changed meanwhile; this is how it is now."
+        return "It needs no answer any more."
+
+    def _ask(self, asked: Asked | None) -> Sent | bool | None:
+        if asked is None:
+            return self._show_again()
+        return self._decide(asked) if isinstance(asked, HitlResponse) else self._answer(asked)
+
+    def _decide(self, request: HitlResponse) -> Sent | None:
+        self.console.show(request)
+        resume = self.console.decide(request)
+        if resume is None:
+            self._left = True
+            return None
+        return review.DecideRequest(ref=request.request_id[:100], request_id=request.request_id, resume=resume)
+
+    def _answer(self, question: review.OpenQuestion) -> Sent | None:
+        lines = text_field("the model asks", question.question)
+        self.console.write([Line(f"── A question ─ task {one_line(question.task_id)}", "title"), *lines])
+        if self.console.ask is None:
+            return None
+        answer = self.console.typed("Your answer (empty: leave it): ")
+        if not answer:
+            self._left = True
+            return None
+        return review.AnswerQuestion(
+            ref=question.question_id[:100],
+            task_id=question.task_id,
+            question_id=question.question_id,
+            answer=answer[:20_000],
+        )
+
+    def _show_again(self) -> bool:
+        """Whether what was left is shown again."""
+        count = len(self._open)
+        if count:
+            left = "1 is left open" if count == 1 else f"{count} are left open"
+            self.console.typed(f"{left}: Enter shows what was left again, Ctrl-C leaves > ")
+            for key, one in self._open.items():
+                if isinstance(one, HitlResponse):
+                    self.waiting.setdefault(RequestId(key), one)
+                else:
+                    self.questions.setdefault(key, one)
+        return True
+
+    # -- what is sent --------------------------------------------------------------------
+
+    async def _carry_out(self, socket: "ClientConnection", asked: Asked, sent: Sent) -> None:
+        outcome = await self._sent(socket, sent)
+        if outcome is None:
+            return
+        if isinstance(outcome, review.Done):
+            if not isinstance(asked, HitlResponse) or _same(self._open.get(asked.request_id), asked):
+                # Else what is left of it was opened anew already.
+                self._open.pop(_id_of(asked), None)
+                if isinstance(asked, HitlResponse) and _in_part(asked, sent):
+                    self._rest.add(asked.request_id)
+            said = said_of(sent.resume) if isinstance(sent, review.DecideRequest) else "answered by you"
+            self.console.tell(carried_out(said, outcome.task_id, outcome.status))
+            for key in [one for one in self.console.kept if one[0] == _id_of(asked)]:
+                del self.console.kept[key]
+            return
+        now = self.console.now()
+        self.console.tell(refused(outcome.code, outcome.message, outcome.remedy, outcome.details, now=now))
+        if isinstance(asked, HitlResponse) and outcome.code not in OVER:
+            present = self._open.get(asked.request_id)
+            again = present if isinstance(present, HitlResponse) else asked
+            self.waiting = {asked.request_id: again, **self.waiting}
+
+    async def _sent(self, socket: "ClientConnection", sent: Sent) -> review.Done | review.Failed | None:
+        """What the server made of it; None: the connection ended before it said so."""
+        frame = sent.model_dump_json()
+        if len(frame) > review.MAX_REVIEW_FRAME_CHARS and isinstance(sent, review.DecideRequest):
+            import anyio
+
+            return await anyio.to_thread.run_sync(self._posted, sent)
+        self._on_its_way = sent.ref
+        await socket.send(frame)
+        while sent.ref not in self._outcomes:
+            if self._gone:
+                return None
+            self._news.clear()
+            await self._news.wait()
+        return self._outcomes.pop(sent.ref)
+
+    def _posted(self, sent: review.DecideRequest) -> review.Done | review.Failed:
+        """A decision too large for the socket, such as an edited file, over the other door."""
+        body = sent.resume.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+        try:
+            answer = self.client.request("POST", f"/v1/resume/{sent.request_id}", body)
+        except ServerRefused as error:
+            return review.Failed(seq=0, code=error.reason, message=error.message, remedy=error.remedy)
+        return review.Done(seq=0, ref=sent.ref, task_id=answer["task_id"], status=answer["status"])
+
+
+def _in_part(asked: HitlResponse, sent: Sent) -> bool:
+    """Whether a decision left calls of its request undecided."""
+    decisions = sent.resume.decisions if isinstance(sent, review.DecideRequest) else None
+    return decisions is not None and len(decisions) < len(asked.tool_calls)
+
+
+def _id_of(asked: Asked) -> str:
+    return asked.request_id if isinstance(asked, HitlResponse) else asked.question_id
+
+
+def _same(one: Asked | None, other: Asked | None) -> bool:
+    """Whether they are one request with the same calls; its deadline may differ."""
+    if not isinstance(one, HitlResponse) or not isinstance(other, HitlResponse):
+        return False
+    return one.request_id == other.request_id and one.tool_calls == other.tool_calls

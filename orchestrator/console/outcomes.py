@@ -1,0 +1,62 @@
+"""What became of a decision, as a sentence to who made it."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from orchestrator.console.rendering import time_left
+from orchestrator.core.approval import ResumeRequest
+from orchestrator.core.visible import one_line
+
+_DONE: Final = {
+    "approve": "approved by you",
+    "edit": "edited and approved by you",
+    "reject": "rejected by you",
+    "respond": "answered by you in its place",
+    "check": "checked again",
+    "mark_done": "marked as done by you",
+    "mark_failed": "marked as failed by you",
+    "retry": "asked for anew by you",
+}
+OVER: Final = frozenset({"not_pending", "expired", "not_found", "task_ended"})
+"""The refusals after which there is nothing left to decide."""
+
+
+def said_of(resume: ResumeRequest) -> str:
+    """A decision in the past tense."""
+    actions = {one.action for one in resume.decisions or ()} or ({resume.action} if resume.action else set())
+    return _DONE.get(next(iter(actions)), "decided by you") if len(actions) == 1 else "decided by you"
+
+
+def carried_out(said: str, task_id: str, status: str) -> str:
+    """It was taken."""
+    return f"Carried out: {said}; task {one_line(task_id)} is {one_line(status)}."
+
+
+def closed_meanwhile(how: str) -> str:
+    """A request was closed while a person looked at it; ``how`` is such as ``rejected by bob``."""
+    if how == "expired":
+        return "Nobody answered it in time: it has expired."
+    return f"{'Decided elsewhere' if ' by ' in how else 'It was closed'}: {one_line(how)}."
+
+
+def refused(code: str, message: str, remedy: str, details: Mapping[str, Any], *, now: datetime | None = None) -> str:
+    """It was not taken, and why: in time or too late, and who was first."""
+    what_to_do = f" {one_line(remedy, limit=2000)}".rstrip()
+    if code == "expired":
+        return f"Too late: nobody answered it in time, and it has expired.{what_to_do}"
+    by, how = str(details.get("decided_by") or ""), str(details.get("how") or "")
+    if code == "not_pending" and how:
+        verb = how.removesuffix(f" by {by}")
+        first = f"{one_line(by)} {one_line(verb)} it" if by and verb != how else f"it was {one_line(how)}"
+        return f"Too late: {first}{_ago(details, now)}."
+    return f"Not carried out: {one_line(message, limit=4000)}{what_to_do}"
+
+
+def _ago(details: Mapping[str, Any], now: datetime | None) -> str:
+    try:
+        then = datetime.fromisoformat(str(details["at"]))
+        ago = time_left(now, then) if now is not None else "no time"
+    except (KeyError, ValueError, TypeError):
+        return ""
+    return "" if ago == "no time" else f" {ago} ago"
