@@ -1,19 +1,25 @@
-"""Draws the tables of the pages in docs/ from the code; ``--check`` fails when they differ."""
+"""Draws docs/openapi.json and the tables of the pages in docs/ from the code; ``--check`` fails when they differ."""
 
 import argparse
+import json
 import re
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from orchestrator.core import errors
 from orchestrator.core.approval import CALL_TABLE
 from orchestrator.core.link import LINK_TABLE
 from orchestrator.core.task import PHASE_TABLE
 from orchestrator.metrics import FIGURES, PREFIX
 from orchestrator.settings import ENV_PREFIX, Settings
+from orchestrator.web.door_table import DOORS, Answer, Door
+from orchestrator.web.openapi import document, refusals_of
+from orchestrator.web.pairing import TooManyTries
 
 DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
 
@@ -59,12 +65,91 @@ def metrics() -> str:
     return "\n".join(lines)
 
 
+# -- the doors ---------------------------------------------------------------------------
+
+EVERYWHERE: Final = frozenset({401, 405, 503})
+"""The refusals that the text tells once for all doors."""
+TOLD_FIELDS: Final = 8
+"""An answer with more fields than this is named instead."""
+
+
+def rest() -> str:
+    """A row for each door: what it is for and takes, whom it is open to, and what it answers."""
+    lines = ["| call | what for | takes | who | answers |", "| --- | --- | --- | --- | --- |"]
+    for door in DOORS:
+        if door.tag != "sockets":
+            cells = (f"`{door.method} {door.path}`", door.says, taken(door), door.who, answered(door))
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def taken(door: Door) -> str:
+    """The fields of the body and the parameters, those that may be left out with a question mark."""
+    fields = door.body.model_fields.items() if door.body is not None else ()
+    body = [f"`{name}`" if field.is_required() else f"`{name}`?" for name, field in fields]
+    query = [f"`?{one.name}=`" for one in door.takes if one.where == "query"]
+    headers = [f"header `{one.name}`" for one in door.takes if one.where == "header"]
+    return ", ".join((*body, *query, *headers))
+
+
+def answered(door: Door) -> str:
+    """Each status and what comes with it, then the refusals."""
+    good = [f"{status} {content(one)}".rstrip() for status, one in door.answers.items()]
+    bad = [str(status) for status in refusals_of(door) if status not in EVERYWHERE]
+    return "; ".join((*good, *((" ".join(bad),) if bad else ())))
+
+
+def content(answer: Answer) -> str:
+    """The fields of what is answered, or its name where they are many."""
+    if not answer.models:
+        return f"`{answer.media}`"
+    return " or ".join(fields_of(model) for model in answer.models)
+
+
+def fields_of(model: type[BaseModel]) -> str:
+    """The fields of a model, or its name among the schemas of the document."""
+    names = list(model.model_fields)
+    return f"`{{{', '.join(names)}}}`" if len(names) <= TOLD_FIELDS else f"`{model.__name__}`"
+
+
+ANSWERED: Final = (
+    errors.Unauthenticated, errors.Forbidden, errors.NotFound, errors.InvalidRequest, errors.PolicyInvalid,
+    errors.UnsafePath, errors.FrameRefused, errors.NotPending, errors.RequestExpired, errors.InvalidDecision,
+    errors.TaskEnded, TooManyTries, errors.StoreBusy, errors.NewerSchema,
+)  # fmt: skip
+"""What people are answered with; the others of the tree stay inside the house."""
+
+
+def refusals() -> str:
+    """A row for each code that a door or the reviewers' socket answers with."""
+    rows = [(one.code, one.http_status, str(one.__doc__).splitlines()[0]) for one in ANSWERED]
+    rows += [
+        ("method_not_allowed", 405, "The path is right, the method is not; `Allow` lists those that are."),
+        ("internal", 500, "The orchestrator met a defect, or its disk did; the log says which."),
+    ]
+    lines = ["| code | status | what it means |", "| --- | --- | --- |"]
+    return "\n".join(
+        [*lines, *(f"| `{code}` | {status} | {means} |" for code, status, means in sorted(rows, key=by_status))]
+    )
+
+
+def by_status(row: tuple[str, int, str]) -> int:
+    """What the codes are sorted by."""
+    return row[1]
+
+
+def openapi() -> str:
+    """The OpenAPI document, as it is kept beside the pages."""
+    return json.dumps(document(), indent=1, ensure_ascii=False) + "\n"
+
+
 PAGES: Final[Mapping[str, Mapping[str, Callable[[], str]]]] = {
     "design.md": {
         "phases": lambda: machine(PHASE_TABLE),
         "calls": lambda: machine(CALL_TABLE),
         "link": lambda: machine(LINK_TABLE),
     },
+    "protocol.md": {"rest": rest, "errors": refusals},
     "settings.md": {"settings": settings, "metrics": metrics},
 }
 """Each page and the tables in it."""
@@ -85,15 +170,20 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="change nothing; exit 1 when a page is out of date")
     arguments = parser.parse_args()
     stale = 0
-    for name, tables in PAGES.items():
-        page = (DOCS / name).read_text("utf-8")
-        new = drawn(page, tables)
+    for name, new in written().items():
+        path = DOCS / name
         if not arguments.check:
-            (DOCS / name).write_text(new, "utf-8")
-        elif page != new:
+            path.write_text(new, "utf-8")
+        elif not path.exists() or path.read_text("utf-8") != new:
             stale += 1
             sys.stderr.write(f"docs/{name} is out of date: run python scripts/docs.py\n")
     return 1 if stale else 0
+
+
+def written() -> dict[str, str]:
+    """Each page as it would be written."""
+    pages = {name: drawn((DOCS / name).read_text("utf-8"), tables) for name, tables in PAGES.items()}
+    return {**pages, "openapi.json": openapi()}
 
 
 if __name__ == "__main__":

@@ -29,15 +29,20 @@ ROOMS: dict[str, frozenset[str]] = {
     "bus": ADAPTERS,
     "model": ADAPTERS,
     "tools": ADAPTERS,
-    "tasks": ADAPTERS,
+    "law": frozenset({"core"}),
+    "tasks": ADAPTERS | {"law"},
     "hub": ADAPTERS,
     # what works with them; the library form in `runner` composes a run of its own: a model by name, a store in memory
     "world": ADAPTERS | {"tools"},
     "actor": ADAPTERS | {"tasks", "tools", "world"},
-    "runner": ADAPTERS | {"clock", "tasks", "tools", "world", "actor"} | {"model", "store", "bus"},
-    "web": ADAPTERS | {"tasks"},
+    "runner": ADAPTERS | {"clock", "law", "tasks", "tools", "world", "actor"} | {"model", "store", "bus"},
+    "audit": ADAPTERS,
+    "checkpoints": ADAPTERS | {"audit", "tasks"},
+    "web": ADAPTERS | {"tasks", "audit", "policy_file", "policy_plugins"},
     "testing": ADAPTERS,
     # what stands beside
+    "policy_plugins": frozenset({"core"}),
+    "policy_file": frozenset({"core", "policy_plugins"}),
     "settings": frozenset({"core"}),
     "metrics": frozenset({"core"}),
     "client": frozenset({"core", "settings"}),
@@ -50,7 +55,7 @@ ROOMS: dict[str, frozenset[str]] = {
     # what people start
     "app": EVERYTHING,
     "test_server": EVERYTHING,
-    "cli": SCREEN | {"console", "demo", "following", "interactive", "settings"},
+    "cli": SCREEN | {"console", "demo", "following", "interactive", "policy_file", "settings"},
     "tui": frozenset({"client", "settings"}),
     # the other side of the wire
     "cc_client": frozenset(),
@@ -59,6 +64,7 @@ ROOMS: dict[str, frozenset[str]] = {
 
 INSIDE_FUNCTIONS: dict[tuple[str, str], frozenset[str]] = {
     ("cli", "serve"): frozenset({"app"}),
+    ("cli", "offline_verify"): frozenset({"audit", "clock", "store"}),
 }
 """What only one function of a room may import besides."""
 

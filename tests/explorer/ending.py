@@ -1,6 +1,6 @@
 """How a schedule ends: quietly, with everything delivered and approved; and what must be true then."""
 
-from orchestrator.core.items import decode_item, verify_chain
+from orchestrator.core.items import verify_chain
 from orchestrator.core.task import AgentTask
 from tests.explorer.computer import Computer
 from tests.explorer.ledger import SWAP
@@ -100,7 +100,7 @@ class Ending:
         """What must be true of journals, claims and disks once all is over. Raises Violation."""
         setting, ledger = self._setting, self._setting.ledger
         for task_id, stored in setting.storage._tasks.items():
-            if verify_chain([decode_item(data) for data in stored.items]) is not None:
+            if verify_chain(stored.journal.read()) is not None:
                 ledger.wrong(f"the hash chain of {task_id} is broken")
         for name, row in setting.storage._computers.items():
             if row.task is not None:

@@ -14,12 +14,13 @@ from typing import Any
 from orchestrator.app import JournalGreeter
 from orchestrator.bus.local import LocalBus
 from orchestrator.core.errors import OrchestratorError
-from orchestrator.core.facts import TaskId
+from orchestrator.core.facts import DecisionAction, TaskId
 from orchestrator.core.items import AgentTaskItem, Draft
 from orchestrator.core.policy import default_policy
 from orchestrator.core.task import AgentTask
 from orchestrator.core.wire import ComputerId
 from orchestrator.hub import Hub
+from orchestrator.law import PolicyInForce
 from orchestrator.ports import ChatMessage, Identity, Lease, ModelReply
 from orchestrator.runner import Workers
 from orchestrator.store.memory import InMemoryPersistenceManager
@@ -99,8 +100,8 @@ class _Anyone:
         del authorization
         return PEOPLE[0]
 
-    def may_decide(self, identity: Identity, task: AgentTask) -> bool:
-        del identity, task
+    def may_decide(self, identity: Identity, task: AgentTask, action: DecisionAction = "approve") -> bool:
+        del identity, task, action
         return True
 
 
@@ -158,14 +159,16 @@ class Node:
         self._complain = complain
         self.loop = SteppedLoop(lambda: clock.seconds, complain)
         self.store = _Opened(storage, appended)
-        self.service = TaskService(store=self.store, bus=LocalBus(), clock=clock, authorizer=_Anyone())
+        law = PolicyInForce(lambda: POLICY)
+        self.service = TaskService(store=self.store, bus=LocalBus(), clock=clock, authorizer=_Anyone(), law=law)
         self.hub = Hub(JournalGreeter(self.service))
         models = {model: _Script(replies) for model, replies in scripts.items()}
+        world = World(store=self.store, computers=self.hub)
+        law.context = world.context
         workers = Workers(
             service=self.service,
-            world=World(store=self.store, computers=self.hub),
+            world=world,
             model_for=lambda task: models[task.model],
-            policy=lambda: POLICY,
             holder=name,
             count=2,
         )

@@ -46,6 +46,15 @@ def cli(home: Path, *arguments: str, typed: str = "", **more: str) -> "subproces
     return done
 
 
+def refused(done: "subprocess.CompletedProcess[str]", *words: str, code: int = 2) -> None:
+    """One sentence on stderr with these words, an exit code, and no `listening`."""
+    assert done.returncode == code, done.stderr
+    (line,) = [one for one in done.stderr.splitlines() if one.startswith("cc-orchestrator: ")]
+    for word in words:
+        assert word in line
+    assert "listening" not in done.stdout
+
+
 @dataclass
 class Served:
     """A server that listens."""

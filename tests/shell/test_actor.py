@@ -20,6 +20,7 @@ from orchestrator.core.items import SYSTEM, AgentTaskItem, Draft, verify_chain
 from orchestrator.core.policy import Policy, default_policy, load_policy
 from orchestrator.core.task import AgentTask, CallRecord, Phase, TaskStatus
 from orchestrator.core.wire import ComputerId, sha256_hex
+from orchestrator.law import PolicyInForce
 from orchestrator.ports import ChatMessage, ChatModel, Identity, ModelReply
 from orchestrator.runner import LEASE_S, process_task
 from orchestrator.store.memory import InMemoryPersistenceManager
@@ -46,8 +47,8 @@ class Anyone:
         del authorization
         return ALICE
 
-    def may_decide(self, identity: Identity, task: AgentTask) -> bool:
-        del identity, task
+    def may_decide(self, identity: Identity, task: AgentTask, action: DecisionAction = "approve") -> bool:
+        del identity, task, action
         return True
 
 
@@ -90,8 +91,9 @@ class Bench:
 
     def __post_init__(self) -> None:
         self.store = WatchedStore(self.clock)
-        self.service = TaskService(store=self.store, bus=LocalBus(), clock=self.clock, authorizer=Anyone())
         self.world = World(store=self.store, computers=self.computers, workspace=self.workspace)
+        law = PolicyInForce(lambda: self.policy, self.world.context)
+        self.service = TaskService(store=self.store, bus=LocalBus(), clock=self.clock, authorizer=Anyone(), law=law)
 
     @property
     def disk(self) -> Disk:
@@ -111,7 +113,6 @@ class Bench:
                 service=self.service,
                 world=self.world,
                 model_for=lambda _: self.model,
-                policy=lambda: self.policy,
             ),
             DEADLINE_S,
         )
@@ -251,7 +252,7 @@ async def test_a_paused_task_holds_nothing() -> None:
     task = await bench.act()
     assert (task.status, task.phase) == (TaskStatus.PAUSED, Phase.REVIEWING)
     assert await bench.store.claimant(FARM) is None
-    assert await bench.store.next_due() is None
+    assert await bench.idle()
     assert await bench.idle()
     await bench.service.cancel(task_id, ALICE)
 
@@ -383,7 +384,7 @@ async def test_killed_around_any_item_it_ends_done_once(where: str, kind: str) -
     getattr(bench.store, where)[kind] = killing()
     dead = 0
     for _ in range(6):
-        if await bench.store.next_due() is None:
+        if await bench.idle():
             task = await bench.service.load(task_id)
             if task.ended is not None:
                 break
@@ -820,7 +821,7 @@ async def test_a_program_that_the_policy_denies_once_it_is_resolved_does_not_run
     bench = Bench(model, policy=load_policy(_asking_with(deny)))
     await bench.submit()
     assert (await bench.act()).status is TaskStatus.COMPLETED
-    assert "This call did not run: Not that one." in model.told
+    assert "Denied by policy: Not that one." in model.told
     assert bench.disk.done == []
 
 
@@ -996,6 +997,22 @@ async def test_a_model_that_cannot_be_asked_is_asked_three_times() -> None:
     assert ended.ended is not None
     assert ended.ended.message == "no route"
     assert [one.attempt for one in await bench.happened(task_id, "model_asked")] == [1, 2, 3]
+
+
+async def test_a_model_whose_own_wait_was_canceled_has_failed() -> None:
+    """Its cancellation is not that of the actor: it is asked again, and then the task fails."""
+
+    class Canceled(Listening):
+        async def reply(self, *_: Any, **__: Any) -> ModelReply:
+            raise asyncio.CancelledError
+
+    bench = Bench(Canceled())
+    await bench.submit()
+    for seconds in (2, 4):
+        assert (await bench.act()).status is TaskStatus.RUNNING
+        bench.clock.advance(seconds)
+    ended = await bench.act()
+    assert (ended.status, ended.status_reason) == (TaskStatus.FAILED, "model_failed")
 
 
 async def test_what_the_model_was_sent_is_proved() -> None:

@@ -24,13 +24,14 @@ from tests.shell.commands import (
     environment,
     on_a_terminal,
     paused,
+    refused,
     serving,
     talking,
     until,
 )
 
 PROGRAM = b"print('Hello, world!')\n"
-PROMPT = "[l] leave it: "
+PROMPT = "[h]elp > "
 HOSTILE = "\x1b[2Jgood\u202egnp\x9b\u2028next\x85last"
 """Clears the screen, turns the direction, and breaks the line in ways that only some programs see."""
 
@@ -107,6 +108,11 @@ def test_a_variable_that_only_looks_like_ours_is_named(tmp_path: Path) -> None:
 
 COMMANDS = (
     "serve", "demo", "run", "tasks", "computers", "people", "review", "answer", "pair", "stop", "cancel", "token",
+    "audit", "requests", "grants", "policy",
+)  # fmt: skip
+BELOW = (
+    ("tasks", "watch"), ("token", "revoke"), ("people", "add"), ("requests", "extend"), ("grants", "list"),
+    ("policy", "check"), ("policy", "explain"),
 )  # fmt: skip
 HEAVY = (
     "pydantic_ai", "uvicorn", "starlette", "websockets", "httpx2", "sqlite3", "prompt_toolkit", "ollama",
@@ -114,7 +120,7 @@ HEAVY = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("arguments", [(), *((one,) for one in COMMANDS), ("tasks", "watch"), ("token", "revoke")])
+@pytest.mark.parametrize("arguments", [(), *((one,) for one in COMMANDS), *BELOW])
 def test_help_is_quick_and_loads_neither_models_nor_server(tmp_path: Path, arguments: Sequence[str]) -> None:
     """`--help` of the program and its commands imports no server, socket, model or store, and costs little."""
     code = (
@@ -202,15 +208,6 @@ def test_a_signal_stops_it_cleanly_and_it_starts_again(tmp_path: Path) -> None:
 
 
 # -- what refuses to start -----------------------------------------------------------------
-
-
-def refused(done: "subprocess.CompletedProcess[str]", *words: str, code: int = 2) -> None:
-    """One sentence on stderr with these words, an exit code, and no `listening`."""
-    assert done.returncode == code, done.stderr
-    (line,) = [one for one in done.stderr.splitlines() if one.startswith("cc-orchestrator: ")]
-    for word in words:
-        assert word in line
-    assert "listening" not in done.stdout
 
 
 def test_a_second_server_on_one_store_names_the_first(served: Served) -> None:
@@ -373,7 +370,8 @@ def test_people_are_added_listed_and_revoked(served: Served) -> None:
     token = served.cli("people", "add", "bob", "--role", "reviewer").stdout.strip()
     assert cli(served.home, "tasks", CC_ORCHESTRATOR_TOKEN=token, CC_ORCHESTRATOR_URL=served.url).returncode == 0
     listed = served.cli("people", "list").stdout
-    assert any(line.split() == ["bob", "reviewer", "good"] for line in listed.splitlines())
+    (line,) = [one.split() for one in listed.splitlines() if " bob " in one]
+    assert (line[:3], line[-1]) == (["person", "bob", "reviewer"], "good")
     assert token not in listed
     assert served.cli("people", "revoke", "bob").stdout == "revoked 1\n"
     refused(served.cli("people", "revoke", "bob"), "There is no token of person 'bob'")
@@ -512,11 +510,11 @@ def test_the_demo_with_a_person_at_the_terminal(tmp_path: Path) -> None:
         "[TOOL] cc_write({",
         "cc_write on computer 0",
         "  │ +print('Hello, world!')",
-        "Type one of a, r, l; nothing was decided.",
+        "Type one of a, e, r, p, g, d, x, n, h; nothing was decided.",
         "[TOOL_RESULT] Wrote 23 bytes to hello.lua",
         "[STEP 2]",
         "[TOOL] cc_run_program({'path': 'hello.lua'})",
-        f"found: hello.lua {sha256_hex(PROGRAM)}",
+        f"found: hello.lua {sha256_hex(PROGRAM)[:12]}",
         "[TOOL_RESULT] Program hello.lua executed successfully.\n    Output:\n    Hello, world!",
         "[FINAL] Success=True, Message=",
     ]
@@ -540,6 +538,8 @@ def test_the_demo_rejected_or_left(tmp_path: Path, typed: str, code: int) -> Non
         if code == 1:
             terminal.expect("Reason (may be empty): ")
             terminal.type("no\n")
+            terminal.expect("(empty: it stops) > ")
+            terminal.type("\n")
         assert terminal.end() == code, terminal.text
     assert "Traceback" not in terminal.text
     assert not (directory / "computers" / "0" / "hello.lua").exists()

@@ -1,11 +1,8 @@
-"""The console reviewer: what it shows, what it decides, and its loop over a real server."""
+"""The console reviewer: what it shows, and its loop over a real server."""
 
 import asyncio
-from collections import deque
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 from websockets.asyncio.server import ServerConnection, serve
@@ -13,87 +10,16 @@ from websockets.asyncio.server import ServerConnection, serve
 from orchestrator.client import Client, ServerRefused, ServerUnreachable
 from orchestrator.console import Console, ReviewLoop, describe
 from orchestrator.core import review
-from orchestrator.core.approval import DECISIONS, CallState, HitlResponse, RequestedCallView, request_digest
+from orchestrator.core.approval import DECISIONS, HitlResponse
 from orchestrator.core.errors import InvalidRequest
-from orchestrator.core.facts import CallId, Observed, RequestId, TaskId
-from orchestrator.core.patch import unified_diff
-from orchestrator.core.policy import Effect, PolicyDecision, RiskLevel
+from orchestrator.core.facts import Observed, TaskId
 from orchestrator.core.wire import sha256_hex
+from tests.shell.asked import OLD, console, request, shown
 from tests.shell.support import DEADLINE_S, Disk, Listening, Server, call, connected, final, running, says
 
-OLD = sha256_hex(b"old\n")
 HOSTILE = "\x1b[2J\x1b[1Agood\r\u202egnp\u200b\u2066\x07\x9b\u00ad\u3164\U000e0041"
 """Clears the screen, goes up a line, back to its start, turns the direction, hides."""
 ESCAPED = "\\u{1b}[2J\\u{1b}[1Agood\\u{d}\\u{202e}gnp\\u{200b}\\u{2066}\\u{7}\\u{9b}\\u{ad}\\u{3164}\\u{e0041}"
-
-
-def shown(
-    tool: str = "cc_write",
-    args: dict[str, Any] | None = None,
-    observed: Observed | None = None,
-    *,
-    call_id: str = "c1",
-    reason: str = "A change of files is shown to a person first.",
-) -> RequestedCallView:
-    """One call of a request."""
-    args = args or {"path": "/farm.lua", "content": "new\n"}
-    observed = observed or Observed(
-        state={"farm.lua": OLD}, diff=unified_diff("old\n", "new\n", "farm.lua"), note="A note."
-    )
-    verdict = PolicyDecision(
-        effect=Effect.ASK,
-        risk=RiskLevel.HIGH,
-        matched_rules=("changing", "boot-files"),
-        reason=reason,
-        policy_version="v1",
-        rules_digest="f" * 64,
-    )
-    return RequestedCallView(
-        call_id=CallId(call_id),
-        index=0,
-        plugin_name=tool.split("_", maxsplit=1)[0],
-        tool=tool,
-        args=args,
-        computer="3" if tool.startswith("cc_") else None,
-        state=CallState.PENDING,
-        observed=observed,
-        evaluation=verdict,
-        action_digest=sha256_hex(call_id.encode()),
-    )
-
-
-def request(*calls: RequestedCallView, **changes: Any) -> HitlResponse:
-    """A request as the doors give it out."""
-    calls = calls or (shown(),)
-    values: dict[str, Any] = {
-        "task_id": TaskId("t-1"),
-        "session_id": "s-1",
-        "request_id": RequestId("r" * 24),
-        "approval_url": "/v1/approve/r",
-        "rejection_url": "/v1/reject/r",
-        "tool_calls": calls,
-        "risk": RiskLevel.HIGH,
-        "policy_version": "v1",
-        "action_digest": request_digest(tuple(one.action_digest for one in calls)),
-        "requester": "alice",
-        "goal": "fix my farm",
-        "explanation": "I mend the loop.",
-        "created_at": datetime(2030, 1, 1, tzinfo=UTC),
-    }
-    return HitlResponse.model_validate({**values, **changes})
-
-
-def console(*answers: str) -> tuple[Console, list[str], list[str]]:
-    """A console whose person types these; what it said; what it asked."""
-    said: list[str] = []
-    asked: list[str] = []
-    typed = deque(answers)
-
-    def ask(prompt: str) -> str:
-        asked.append(prompt)
-        return typed.popleft()
-
-    return Console(say=said.append, ask=ask), said, asked
 
 
 # -- describe ----------------------------------------------------------------------------
@@ -107,15 +33,15 @@ def test_it_shows_all_that_a_decision_is_about() -> None:
         "risk: high",
         "task t-1",
         "asked by alice: fix my farm",
-        "the model says: I mend the loop.",
+        "written by the model: I mend the loop.",
         "cc_write on computer 3",
         "path: /farm.lua",
-        f"found: farm.lua {OLD}",
+        f"found: farm.lua {OLD[:12]}",
         "│ -old",
         "│ +new",
         "note: A note.",
         "rule: changing, boot-files (A change of files is shown to a person first.)",
-        f"digest {sha256_hex(b'c1')[:16]}",
+        f"risk: high, digest {sha256_hex(b'c1')[:12]}",
     ):
         assert wanted in text
 
@@ -126,7 +52,7 @@ def test_it_shows_the_resolved_program_and_its_arguments() -> None:
     observed = Observed(state={"rom/x.lua": "a" * 64}, program="rom/x.lua", source=source, note="Only this is bound.")
     args = {"path": "x", "args": ["one", "two words"]}
     text = "\n".join(describe(request(shown("cc_run_program", args, observed))))
-    for wanted in ('args: ["one", "two words"]', "program: rom/x.lua", f"found: rom/x.lua {'a' * 64}", "path: x"):
+    for wanted in ('args: ["one", "two words"]', "program: rom/x.lua", f"found: rom/x.lua {'a' * 12}", "path: x"):
         assert wanted in text
     assert "  │ print('hi')\n  │ print('\\u{1b}[2J')\n" in text
 
@@ -150,8 +76,8 @@ def test_it_shows_the_arguments_in_the_order_of_their_tool() -> None:
 def test_it_shows_every_call_of_the_request() -> None:
     """A request for several calls shows each in full."""
     lines = describe(request(shown(), shown("local_write", {"path": "plan.txt", "content": "x"}, call_id="c2")))
-    assert "  cc_write on computer 3" in lines
-    assert "  local_write on this host" in lines
+    assert "  [1/2] cc_write on computer 3" in lines
+    assert "  [2/2] local_write on this host" in lines
 
 
 def test_an_unknown_outcome_has_another_title() -> None:
@@ -250,60 +176,6 @@ def test_color_marks_the_diff_and_nothing_else() -> None:
     assert "\x1b" not in "".join(plain)
 
 
-# -- decide ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("typed", ["a", "A", " approve ", "approve"])
-def test_approve_binds_every_call_to_what_was_shown(typed: str) -> None:
-    """Approving decides each call with the digest that was on the screen."""
-    asked_about = request(shown(), shown(call_id="c2"))
-    here, _, asked = console(typed)
-    resume = here.decide(asked_about)
-    assert resume is not None
-    assert resume.decisions is not None
-    assert [(one.call_id, one.action, one.expected_digest) for one in resume.decisions] == [
-        ("c1", "approve", sha256_hex(b"c1")),
-        ("c2", "approve", sha256_hex(b"c2")),
-    ]
-    assert asked == ["[a] approve, [r] reject, [l] leave it: "]
-
-
-def test_reject_asks_for_a_reason() -> None:
-    """Rejecting asks why, once, and the reason goes along."""
-    here, _, asked = console("r", "not that file")
-    resume = here.decide(request())
-    assert resume is not None
-    assert resume.decisions is not None
-    assert [(one.action, one.reason) for one in resume.decisions] == [("reject", "not that file")]
-    assert len(asked) == 2
-
-
-@pytest.mark.parametrize("typo", ["", "y", "yes", "ok", "aa", "approve it", "1", "d", "mark_done", "\uff59", "\u0430"])
-def test_a_typo_decides_nothing(typo: str) -> None:
-    """Anything but a verb of this request, the empty line included, asks again and decides nothing."""
-    here, said, asked = console(typo, "l")
-    assert here.decide(request()) is None
-    assert said == ["Type one of a, r, l; nothing was decided."]
-    assert len(asked) == 2
-
-
-def test_an_unknown_outcome_takes_other_verbs() -> None:
-    """Of an unknown outcome a person says check, done, failed or retry; approve is a typo there."""
-    unknown = request(reason="outcome_unknown", allowed_decisions=DECISIONS["outcome_unknown"])
-    for typed, action in (("c", "check"), ("d", "mark_done"), ("f", "mark_failed"), ("t", "retry")):
-        here, said, _ = console("a", typed)
-        resume = here.decide(unknown)
-        assert resume is not None
-        assert resume.decisions is not None
-        assert [one.action for one in resume.decisions] == [action]
-        assert len(said) == 1
-
-
-def test_where_nobody_is_there_nothing_is_decided() -> None:
-    """Without a terminal the console decides nothing: silence never approves."""
-    assert Console(say=lambda _: None).decide(request()) is None
-
-
 # -- the loop over a real server ---------------------------------------------------------
 
 WRITE = call("cc_write", path="a.lua", content="new\n")
@@ -330,7 +202,7 @@ async def test_a_person_approves_at_the_prompt(tmp_path: Path) -> None:
         assert (await server.until(task_id, "task_ended"))["status"] == "Completed"
     assert "  │ -old" in said
     assert "  │ +new" in said
-    assert f"Carried out: task {task_id} is Running." in said
+    assert f"Carried out: approved by you; task {task_id} is Running." in said
     assert len(asked) == 2
     assert disk.files == {"a.lua": b"new\n"}
 
@@ -344,7 +216,7 @@ async def test_a_person_rejects_leaves_and_answers(tmp_path: Path) -> None:
         await server.paused(first)
         await reviewed(server, "l")
         assert (await server.ask("GET", f"/v1/tasks/{first}")).json()["status"] == "Paused"
-        await reviewed(server, "r", "no")
+        await reviewed(server, "r", "no", "")
         task = await server.until(first, "task_ended")
         assert (task["status"], task["status_reason"]) == ("Canceled", "rejected")
         second = await server.submit([])
@@ -383,7 +255,7 @@ async def test_a_decision_that_came_too_late_is_said(tmp_path: Path) -> None:
         await asyncio.wait_for(ReviewLoop(client, here).run(until_empty=True), DEADLINE_S)
         client.close()
         assert disk.done == []
-    assert said[-1].startswith("Not carried out: The request is no longer open: it was rejected by admin.")
+    assert said[-1].startswith("Too late: admin rejected it")
 
 
 async def test_a_wrong_token_and_a_dead_server_are_sentences(tmp_path: Path) -> None:

@@ -17,9 +17,12 @@ from cc_client.simulator.disk import Disk as SimulatedDisk
 from cc_client.simulator.handles import Handles
 from cc_client.simulator.host import file_functions
 from cc_client.simulator.machine import ROM
+from orchestrator.bus.local import LocalBus
 from orchestrator.clock import SystemClock
 from orchestrator.core.errors import InvalidRequest, Unauthenticated
 from orchestrator.store import open_store
+from orchestrator.tasks import TaskService
+from orchestrator.web.auth import TokenAuthorizer
 from orchestrator.web.pairing import CODE_LIFE, WRONG_CODES, Pairings, TooManyTries
 from tests.shell.support import DEADLINE_S, Server, dialed, running
 
@@ -380,7 +383,8 @@ async def pairings(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncItera
     """Pairings on each of the embedded stores."""
     url = f"sqlite:///{tmp_path / 'tokens.db'}" if request.param == "sqlite" else request.param
     store = open_store(url, clock=SystemClock())
-    yield Pairings(store)
+    authorizer = TokenAuthorizer(store)
+    yield Pairings(TaskService(store=store, bus=LocalBus(), clock=SystemClock(), authorizer=authorizer))
     await store.close()
 
 

@@ -13,7 +13,7 @@ from tests.shell.support import call, final, says
 
 WRITE = call("local_write", path="plan.txt", content="new\n")
 ASK = call("ask_user", question="left or right?")
-PROMPT = "[l] leave it: "
+PROMPT = "[h]elp > "
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def test_a_person_decides_and_answers_where_they_submitted(talker: Served) -> No
     with on_a_terminal(talker.home, "run", replies, *talker.where) as terminal:
         terminal.expect("  │ +new")
         terminal.expect(PROMPT)
-        terminal.type("x\n")
+        terminal.type("z\n")
         terminal.expect("nothing was decided")
         terminal.expect(PROMPT)
         terminal.type("a\n")
@@ -61,8 +61,8 @@ def test_the_goal_is_told_whole_once_and_then_by_its_beginning(talker: Served) -
             terminal.expect(PROMPT)
             terminal.type("a\n")
         terminal.end()
-    first, second = [line for line in terminal.text.splitlines() if line.startswith("  asked by admin: ")]
-    assert len(first) > len(second) + 100
+    first, second = [line for line in terminal.text.splitlines() if line.startswith("  asked by admin (")]
+    assert len(first) > len(second) + 50
     assert second.endswith(" characters more]")
     assert first.startswith(second.partition(" [… ")[0])
 
@@ -120,6 +120,8 @@ def test_what_was_typed_before_the_prompt_approves_nothing(talker: Served) -> No
         terminal.type("r\n")
         terminal.expect("Reason (may be empty): ")
         terminal.type("no\n")
+        terminal.expect("(empty: it stops) > ")
+        terminal.type("\n")
         assert terminal.end() == 1, terminal.text
     assert "[DECISION] admin: reject local_write" in terminal.text
 
@@ -132,6 +134,8 @@ def test_a_prompt_ends_when_somebody_else_decides(talker: Served) -> None:
             other.expect(PROMPT)
             other.type("r\n")
             other.expect("Reason (may be empty): ")
+            other.type("\n")
+            other.expect("(empty: it stops) > ")
             other.type("\n")
             other.expect("Carried out:")
         terminal.expect("That was decided elsewhere.")

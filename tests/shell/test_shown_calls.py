@@ -45,7 +45,7 @@ def shown(tool: str, args: dict[str, Any], observed: Observed) -> list[str]:
         explanation="",
         created_at=datetime(2026, 1, 1, tzinfo=UTC),
     )
-    return [line for line in describe(request)[2:] if not line.startswith("  rule:")]
+    return [line for line in describe(request)[2:] if not line.startswith(("  rule:", "  risk:"))]
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def shown(tool: str, args: dict[str, Any], observed: Observed) -> list[str]:
             [
                 "  cc_edit on computer 3",
                 "  path: /a.lua",
-                f"  found: a.lua {HASH}",
+                f"  found: a.lua {HASH[:12]}",
                 *(f"  │ {line}" for line in DIFF.splitlines()),
             ],
         ),
@@ -74,7 +74,7 @@ def shown(tool: str, args: dict[str, Any], observed: Observed) -> list[str]:
                 "  cc_move on computer 3",
                 "  path: lib",
                 "  to: disk/lib",
-                f"  found: lib directory {HASH}",
+                f"  found: lib directory {HASH[:12]}",
                 "  found: disk/lib absent",
                 "  note:",
                 "  │ A directory with 2 entries of 9 bytes in it:",

@@ -486,7 +486,7 @@ async def test_output_that_the_computer_cut_is_said_to_be(live: CCAgentDeps, cha
         ("  ls   -l  ", ["ls", "-l"]),
         ('say "two words" x', ["say", "two words", "x"]),
         ('say ""', ["say", ""]),
-        ('say "open end', ["say", "open end "]),
+        ('say "open end', ["say", "open end"]),
         ('a"b"c', ["a", "b", "c"]),
         ("a\tb", ["a", "b"]),
         ("say 'x y'", ["say", "'x", "y'"]),

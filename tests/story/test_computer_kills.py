@@ -91,7 +91,7 @@ class Witness:
     async def decide(self, request: dict[str, Any]) -> str:
         self.asked[request["reason"]] += 1
         if request["reason"] == "approval":
-            assert request["allowed_decisions"] == ["approve", "reject"]
+            assert request["allowed_decisions"] == ["approve", "reject", "edit", "respond"]
             return "approve"
         assert self.story.once, "a change by state is never unknown when nobody interferes"
         assert request["allowed_decisions"] == ["check", "mark_done", "mark_failed", "retry"]

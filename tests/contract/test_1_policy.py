@@ -1,0 +1,495 @@
+"""Policy and catalog: what decides whether a call is allowed, asks a person, or is denied."""
+
+import asyncio
+import itertools
+import json
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from orchestrator import FunctionCall, check_for_intervention, evaluate, load_policy
+from orchestrator.core.errors import PolicyInvalid
+from orchestrator.policy_plugins import GROUP
+from tests.contract.house import (
+    EVERYTHING,
+    LOOKING,
+    RUNNING,
+    WRITE,
+    House,
+    Opened,
+    Playing,
+    call,
+    policy,
+    rule,
+    says,
+)
+
+ALLOWED = rule("writing", "allow", ["cc_write", "cc_delete"])
+DENIED = rule("no-writing", "deny", ["cc_write"], reason="Not today.")
+
+
+async def finished(server: Opened, task_id: str, *, status: str = "Completed") -> dict[str, Any]:
+    """The task, over without anybody having been asked."""
+    task = await server.ended(task_id)
+    assert task["status"] == status, task
+    assert await server.items(task_id, "review_requested") == []
+    return task
+
+
+# -- what is not known -------------------------------------------------------------------
+
+
+async def test_p1_a_tool_outside_the_catalog_never_runs(house: House) -> None:
+    """P1: the model is told which tools there are; nobody is asked and nothing runs."""
+    model = Playing(says(call("cc_format_disk", path="a.lua")))
+    async with house.open(model, policy=policy(rule("all", "allow"))) as server:
+        task_id = await server.submit()
+        await finished(server, task_id)
+        assert await server.items(task_id, "calls_proposed", "tool_started") == []
+        assert "cc_format_disk" in model.told
+        for tool in ("cc_read", "cc_write", "cc_shell", "ask_user"):
+            assert tool in model.told
+        verdict = await server.dry_run("cc_format_disk", {"path": "a.lua"})
+        assert verdict["effect"] == "deny"
+        assert "cc_read" in verdict["reason"]
+
+
+@pytest.mark.parametrize("broken", ["missing", "unreadable", "invalid"])
+async def test_p2_without_a_whole_policy_nothing_starts(house: House, broken: str) -> None:
+    """P2: a policy that is missing, unreadable or invalid is never taken for a permissive one: nothing starts."""
+    async with house.open(policy=policy()):
+        pass
+    if broken == "missing":
+        house.policy_path.unlink()
+        # Only a directory that was never used gets the shipped one.
+        (house.directory / "orchestrator.db").touch()
+    elif broken == "unreadable":
+        house.policy_path.write_bytes(b"\xff\xfe\x00")
+    else:
+        house.policy_path.write_text("rules = 3", "utf-8")
+    with pytest.raises(PolicyInvalid) as refused:
+        async with house.open():
+            pass
+    assert str(house.policy_path) in refused.value.message
+
+
+# -- rules -------------------------------------------------------------------------------
+
+
+async def test_p3_the_strictest_rule_wins_in_any_order(house: House) -> None:
+    """P3: deny before ask before allow, however specific a rule is and wherever it stands."""
+    rules = (
+        rule("any", "deny"),
+        rule("this-file", "allow", ["cc_write"], paths=["a.lua"], computers=["3"]),
+        rule("asks", "ask", ["cc_write"], paths=["*.lua"]),
+    )
+    async with house.open(policy=policy()) as server:
+
+        async def effect(*chosen: dict[str, Any]) -> str:
+            told = await server.dry_run(
+                "cc_write", {"path": "a.lua", "content": ""}, computer="3", policy=policy(*chosen)
+            )
+            return str(told["effect"])
+
+        for order in itertools.permutations(rules):
+            assert await effect(*order) == "deny"
+        for order in itertools.permutations(rules[1:]):
+            assert await effect(*order) == "ask"
+        assert await effect(rules[1]) == "allow"
+
+
+HERE: dict[str, Any] = {
+    "computer": "3",
+    "family": "turtle",
+    "label": "farm-1",
+    "program": "tools/dig.lua",
+    "roles": ["submitter"],
+}
+
+
+CONSTRAINED: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"tools": ["cc_shell"]}, {"tool": "cc_list"}),
+    ({"computers": ["3"]}, {"computer": "4"}),
+    ({"labels": ["farm-*"]}, {"label": "mine"}),
+    ({"families": ["turtle"]}, {"family": "pocket"}),
+    ({"paths": ["src/**"]}, {"args": {"path": "other/a"}}),
+    ({"programs": ["tools/*"]}, {"program": "rom/programs/dig.lua", "args": {"command": "/rom/programs/dig.lua"}}),
+    ({"args": [{"pointer": "/command", "eq": "dig 3"}]}, {"args": {"command": "dig 4"}}),
+    ({"args": [{"pointer": "/command", "in": ["dig 3", "x"]}]}, {"args": {"command": "dig 4"}}),
+    ({"args": [{"pointer": "/command", "regex": "^dig [0-9]$"}]}, {"args": {"command": "dig 44"}}),
+    ({"args": [{"pointer": "/command", "over_length": 4}]}, {"args": {"command": "dig"}}),
+    ({"args": [{"pointer": "/max_lines", "over_number": 60}]}, {"args": {"path": "src/a", "max_lines": 60}}),
+    ({"roles": ["submitter"]}, {"roles": ["reviewer"]}),
+    ({"risks": ["high"]}, {"tool": "cc_run_program", "args": {"path": "tools/dig.lua"}}),
+]
+"""A predicate that matches the call of HERE, and what of the call to change so that it does not."""
+
+
+async def test_p4_a_rule_constrains_by(house: House) -> None:
+    """P4: by tool, computer, family, label, canonical path, resolved program, argument, role and risk."""
+    async with house.open(policy=policy()) as server:
+        for predicate, other in CONSTRAINED:
+            wanted: dict[str, Any] = {"tool": "cc_shell", "args": {"command": "dig 3"}, **HERE}
+            if "paths" in predicate:
+                wanted |= {"tool": "cc_delete", "args": {"path": "src/a"}}
+            elif "max_lines" in str(predicate):
+                wanted |= {"tool": "cc_read", "args": {"path": "src/a", "max_lines": 61}}
+            text = policy(rule("all", "allow"), {**rule("this", "deny"), **predicate})
+            matched = await server.dry_run(**{**wanted, "policy": text})
+            assert (matched["effect"], "this" in matched["matched_rules"]) == ("deny", True), matched
+            missed = await server.dry_run(**{**wanted, **other, "policy": text})
+            assert (missed["effect"], "this" in missed["matched_rules"]) == ("allow", False), missed
+        for tools, status in ((["*"], 200), (["*", "cc_read"], 422), (["cc_*"], 422)):
+            body = {"tool": "cc_read", "policy": policy(rule("one", "deny", tools))}
+            assert (await server.ask("POST", "/v1/policy/dry-run", body)).status_code == status
+
+
+SPELLINGS = ("secret/key", "/secret/key", "./secret//key", "a/../secret/key", "secret\\key", " secret/key ")
+
+
+async def test_p5_every_spelling_of_a_path_gets_the_same_verdict(house: House) -> None:
+    """P5: rules look at the canonical path, so no spelling gets around one; the file stays as it is."""
+    text = policy(rule("all", "allow"), rule("secret", "deny", paths=["secret/**"]))
+    model = Playing(
+        *(says(call("cc_write", path=path, content="x")) for path in SPELLINGS),
+        says(call("cc_write", path="open", content="x")),
+    )
+    async with house.open(model, policy=text, files={"secret/key": b"k"}) as server:
+        task_id = await server.submit()
+        await finished(server, task_id)
+        assert server.stub.disk.file("secret/key") == b"k"
+        judged = [one.evaluations[0] for one in await server.facts(task_id, "calls_proposed")]
+        assert [one.effect for one in judged] == ["deny"] * len(SPELLINGS) + ["allow"]
+        assert {one.matched_rules for one in judged[:-1]} == {("all", "secret")}
+
+
+async def test_p6_letter_case_counts_only_to_allow(house: House) -> None:
+    """P6: deny and ask match in any letter case, as the game's disk may; allow only as it is written."""
+    async with house.open(policy=policy()) as server:
+        for effect, other in (("deny", "deny"), ("ask", "ask"), ("allow", "ask")):
+            text = policy(rule("logs", effect, ["cc_write"], paths=["Logs/**"]))
+            for path, expected in (("Logs/a", effect), ("LOGS/a", other)):
+                told = await server.dry_run("cc_write", {"path": path, "content": ""}, policy=text)
+                assert told["effect"] == expected, (effect, path, told)
+
+
+async def test_p7_a_deny_finds_any_program_of_a_line_and_an_allow_needs_the_whole_of_it(house: House) -> None:
+    """P7: denied if any program in the line is; allowed only if the line is one program whose resolved path is."""
+    denies = policy(rule("all", "allow"), rule("no-wipe", "deny", ["cc_shell"], programs=["wipe.lua", "**/wipe.lua"]))
+    dig = rule("dig", "allow", ["cc_shell"], programs=["tools/dig.lua", "dig"])
+    allows = policy(dig, RUNNING | {"tools": ["cc_write"]})
+    async with house.open(policy=policy()) as server:
+
+        async def effect(command: str, program: str | None, text: str) -> str:
+            known = {"program": program} if program else {}
+            told = await server.dry_run("cc_shell", {"command": command}, computer="3", policy=text, **known)
+            return str(told["effect"])
+
+        for line in ("wipe", "WIPE now", "/wipe.lua", "bg wipe", "shell bg wipe all", "monitor left wipe", '"wipe"'):
+            assert await effect(line, None, denies) == "deny", line
+        assert await effect("anything", "wipe.lua", denies) == "deny"
+        assert await effect("dig wipe", "dig.lua", denies) == "allow"
+        assert await effect("dig 3", "tools/dig.lua", allows) == "allow"
+        # Nobody has looked yet, another file goes by the name, more than one program would run.
+        for line, program in (("dig 3", None), ("dig 3", "dig.lua"), ("bg dig 3", "tools/dig.lua")):
+            assert await effect(line, program, allows) != "allow", (line, program)
+
+
+async def test_p8_an_allow_never_reaches_through_a_wrapper(house: House) -> None:
+    """P8: what a wrapper runs is not allowed by the rule for its name, whatever was resolved."""
+    text = policy(rule("dig", "allow", ["cc_shell"], programs=["dig", "dig.lua", "**/dig.lua", "**"]))
+    wrappers = (
+        "shell dig|bg dig|fg dig|monitor left dig|lua dig|wget run http://x/dig|pastebin run dig|exec dig|import dig"
+    )
+    async with house.open(policy=policy()) as server:
+        plain = await server.dry_run("cc_shell", {"command": "dig"}, program="dig.lua", policy=text)
+        assert plain["effect"] == "allow"
+        for line in wrappers.split("|"):
+            resolved = f"rom/programs/{line.split()[0]}.lua"
+            for program in (resolved, "dig.lua"):
+                told = await server.dry_run("cc_shell", {"command": line}, program=program, policy=text)
+                assert told["effect"] == "ask", (line, program, told)
+
+
+MALFORMED: list[tuple[dict[str, Any], str]] = [
+    ({"paths": []}, "paths"),
+    ({"paths": ["../up"]}, "../up"),
+    ({"tool": "cc_write"}, "tool"),
+    ({"effect": "forbid"}, "effect"),
+    ({"families": ["toaster"]}, "families"),
+    ({"args": [{"pointer": "/content", "regex": "("}]}, "regex"),
+    ({"args": [{"pointer": "content", "eq": 1}]}, "pointer"),
+    ({"args": [{"pointer": "/contents", "eq": 1}]}, "contents"),
+    ({"risk": "huge"}, "risk"),
+]
+"""What makes a rule malformed, and a word of the reason."""
+
+
+async def test_p9_one_malformed_rule_refuses_the_whole_policy(house: House) -> None:
+    """P9: the refusal names file, rule and reason, at the start and at a reload; a deny never becomes "no match"."""
+    async with house.open(policy=policy(*EVERYTHING, DENIED)) as server:
+        for predicate, word in MALFORMED:
+            told = await server.change_policy(policy(LOOKING, {**rule("broken", "deny", ["cc_write"]), **predicate}))
+            for named in (str(house.policy_path), "rule 2", word):
+                assert named in told["alert"], (predicate, told)
+            assert (await server.dry_run("cc_write", {"path": "a", "content": ""}))["effect"] == "deny"
+    with pytest.raises(PolicyInvalid):
+        async with house.open():
+            pass
+
+
+async def test_p10_a_policy_whose_example_comes_out_otherwise_is_not_loaded(house: House) -> None:
+    """P10: the examples are tried when it is loaded, and the refusal says which one failed."""
+    write = {"tool": "cc_write", "args": {"path": "a", "content": ""}}
+    good = {"call": write, "expect": "ask"}
+    async with house.open(policy=policy(examples=[good])) as server:
+        before = (await server.ask("GET", "/v1/policy")).json()["policy_version"]
+        told = await server.change_policy(policy(examples=[good, {"call": write, "expect": "allow"}]))
+        assert told["policy_version"] == before
+        assert "example 2" in told["alert"]
+        assert "ask" in told["alert"]
+
+
+async def test_p11_the_verdict_is_a_function_of_what_it_is_given_and_stored_with_the_request(house: House) -> None:
+    """P11: effect, matched rules, risk, reason and version come out the same each time, and stand in the request."""
+    async with house.open(Playing(says(WRITE)), policy=policy(*EVERYTHING, rule("more", "ask", risk="high"))) as server:
+        task_id, request = await server.asked()
+        (proposed,) = await server.items(task_id, "calls_proposed")
+        told = [await server.dry_run("cc_write", WRITE["args"], computer="3") for _ in range(2)]
+        wanted = {"effect": "ask", "risk": "high", "matched_rules": ["changing", "more"], "reason": "It changes."}
+        shown = request["tool_calls"][0]["evaluation"]
+        stored = json.loads(proposed.fact.model_dump_json())["evaluations"][0]
+        for found in (*told, shown, stored):
+            assert {name: found[name] for name in wanted} == wanted
+            assert found["policy_version"] == request["policy_version"] == told[0]["policy_version"]
+        assert told[0] == told[1]
+
+
+# -- risk --------------------------------------------------------------------------------
+
+
+FAILING = """
+def judge(call, context):
+    raise RuntimeError("no sun")
+"""
+
+
+def install(directory: Path, name: str, source: str) -> None:
+    """A package as an installer leaves it, which offers one plugin of the policy."""
+    info = directory / f"{name}-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n", "utf-8")
+    (info / "entry_points.txt").write_text(f"[{GROUP}]\n{name} = {name}_rules:judge\n", "utf-8")
+    (directory / f"{name}_rules.py").write_text(source, "utf-8")
+
+
+async def test_p12_an_unknown_risk_is_at_least_high_and_an_analyser_that_fails_asks(
+    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P12: a rule on high risk takes unknown risk in; a plugin that raises makes it high, and a person is asked."""
+    install(tmp_path / "packages", "night", FAILING)
+    monkeypatch.syspath_prepend(str(tmp_path / "packages"))
+    by_risk = policy(rule("all", "allow"), rule("risky", "ask", risks=["high"]))
+    stated = {"tool": "cc_read", "args": {"path": "a"}, "stated_risk": "unknown"}
+    async with house.open(
+        Playing(says(call("cc_read", path="a.lua"))), policy=policy(rule("all", "allow"), custom=["night"])
+    ) as server:
+        await server.dry_run(
+            "cc_read", {"path": "a"}, policy=by_risk + policy_examples({"call": stated, "expect": "ask"})
+        )
+        task_id, request = await server.asked()
+        shown = request["tool_calls"][0]["evaluation"]
+        assert (shown["effect"], shown["risk"]) == ("ask", "high")
+        assert "night" in shown["reason"]
+        assert "custom:night" in shown["matched_rules"]
+        assert await server.items(task_id, "tool_started") == []
+
+
+def policy_examples(*examples: dict[str, Any]) -> str:
+    """The part of a policy that has its examples."""
+    whole = policy(examples=examples)
+    return whole[whole.index("[[examples]]") :]
+
+
+async def test_p13_what_the_model_says_of_the_risk_only_raises_it(house: House) -> None:
+    """P13: a stated risk lifts a call above a rule that allows by risk, and never brings one below a rule that asks."""
+    text = policy(rule("low", "allow", risks=["low"]), rule("high", "ask", ["cc_delete"], risks=["high"]))
+    read, delete = {"tool": "cc_read", "args": {"path": "a"}}, {"tool": "cc_delete", "args": {"path": "a"}}
+    said = [
+        {"call": read, "expect": "allow"},
+        {"call": {**read, "stated_risk": "critical"}, "expect": "deny"},
+        {"call": delete, "expect": "ask"},
+        {"call": {**delete, "stated_risk": "low"}, "expect": "ask"},
+    ]
+    explanation = "This is harmless and low risk; it was approved before."
+    async with house.open(Playing(says(WRITE, explanation=explanation)), policy=policy()) as server:
+        # A policy whose examples come out otherwise is refused with 422.
+        await server.dry_run("cc_read", {"path": "a"}, policy=text + policy_examples(*said))
+        _, request = await server.asked()
+        assert (request["explanation"], request["risk"]) == (explanation, "medium")
+
+
+# -- a policy that changes ---------------------------------------------------------------
+
+
+async def test_p14_a_new_policy_comes_into_force_whole_or_not_at_all(house: House) -> None:
+    """P14: every verdict around a reload is of one policy or the other; an invalid file keeps the old and alerts."""
+    old = policy(rule("old-read", "allow", ["cc_read"], reason="old"), rule("old-list", "allow", ["cc_list"]))
+    new = policy(rule("new-read", "deny", ["cc_read"], reason="new"), rule("new-list", "deny", ["cc_list"]))
+    async with house.open(policy=old) as server:
+        versions = {load_policy(text).version: name for name, text in (("old", old), ("new", new))}
+        asking = [asyncio.create_task(server.dry_run("cc_read", {"path": "a"})) for _ in range(20)]
+        changing = asyncio.create_task(server.change_policy(new))
+        asking += [asyncio.create_task(server.dry_run("cc_read", {"path": "a"})) for _ in range(20)]
+        for told in await asyncio.gather(*asking):
+            which = versions[told["policy_version"]]
+            assert (told["matched_rules"], told["reason"]) == ([f"{which}-read"], which)
+            assert [one["id"] for one in told["rules"]] == [f"{which}-read", f"{which}-list"]
+        assert versions[(await changing)["policy_version"]] == "new"
+        refused = await server.change_policy("rules = []\nunknown_tool = 'perhaps'\n")
+        assert versions[refused["policy_version"]] == "new"
+        shown = (await server.ask("GET", "/v1/policy")).json()
+        assert (versions[shown["policy_version"]], shown["alert"]) == ("new", refused["alert"])
+        assert refused["alert"]
+        noted = await server.system_items("policy_loaded", "policy_refused")
+        # The file is looked at each second as well, so one change may be noticed twice.
+        kinds = [kind for kind, _ in itertools.groupby(one.fact.kind for one in noted)]
+        assert kinds == ["policy_loaded", "policy_refused"]
+        assert [cast("Any", one.fact).policy_version for one in noted[:2]] == list(versions)
+
+
+async def test_p15_a_reload_that_denies_supersedes_what_waits(house: House) -> None:
+    """P15: a pending call that is denied now is superseded with the reason, and a decision comes too late."""
+    model = Playing(says(WRITE))
+    async with house.open(model, policy=policy()) as server:
+        task_id, request = await server.asked()
+        await server.change_policy(policy(*EVERYTHING, DENIED))
+        task = await server.ended(task_id)
+        assert (await server.decide(request, "approve")).status_code == 409
+        (closed,) = await server.facts(task_id, "request_ended")
+        assert (closed.end, closed.code) == ("superseded", "policy")
+        assert "Not today." in closed.reason
+        assert "Not today." in model.told
+        assert task["status"] == "Completed"
+        assert server.stub.disk.file("a.lua") == b"old\n"
+
+
+@pytest.mark.parametrize("release", [False, True])
+async def test_p15_a_reload_that_allows_runs_nothing_by_itself(house: House, release: bool) -> None:
+    """P15: a pending call that is allowed now stays pending, unless the policy says release_on_relax."""
+    relaxed = policy(LOOKING, rule("writing", "allow", ["cc_write"]), requests={"release_on_relax": release})
+    async with house.open(Playing(says(WRITE)), policy=policy()) as server:
+        task_id, request = await server.asked()
+        await server.change_policy(relaxed)
+        if not release:
+            task = await server.task(task_id)
+            assert (task["status"], task["request"]["request_id"]) == ("Paused", request["request_id"])
+            assert server.stub.disk.file("a.lua") == b"old\n"
+            assert (await server.decide(request, "approve")).status_code == 202
+        await server.ended(task_id)
+        assert server.stub.disk.file("a.lua") == b"new\n"
+        assert len(await server.items(task_id, "decision_recorded")) == (0 if release else 1)
+
+
+async def test_p15_a_neutral_edit_costs_no_review(house: House) -> None:
+    """P15: a rule that has nothing to do with the pending call changes the version and leaves the request untouched."""
+    async with house.open(Playing(says(WRITE)), policy=policy()) as server:
+        task_id, request = await server.asked()
+        version = await server.version(task_id)
+        told = await server.change_policy(policy(*EVERYTHING, rule("other", "deny", ["cc_move"], paths=["x"])))
+        assert told["policy_version"] != request["policy_version"]
+        assert await server.version(task_id) == version
+        decided = await server.decide(request, "approve", expected_digest=request["action_digest"])
+        assert decided.status_code == 202
+        await server.ended(task_id)
+        assert server.stub.disk.file("a.lua") == b"new\n"
+
+
+@pytest.mark.parametrize("stricter", ["deny", "ask"])
+async def test_p16_a_stricter_policy_at_execution_blocks_what_a_human_approved(house: House, stricter: str) -> None:
+    """P16: the gate is asked once more when it would run: a denial ends it, another ask is asked again."""
+    added = DENIED if stricter == "deny" else rule("careful", "ask", ["cc_write"], risk="critical")
+    model = Playing(says(WRITE))
+    async with house.open(model, policy=policy()) as server:
+        task_id, request = await server.asked()
+        await house.hang_up()
+        assert (await server.decide(request, "approve")).status_code == 202
+        assert (await server.change_policy(policy(*EVERYTHING, added)))["alert"] == ""
+        version = await server.version(task_id)
+        await house.dial()
+        if stricter == "ask":
+            again = await server.request(task_id, after=version)
+            assert again["request_id"] != request["request_id"]
+            assert again["risk"] == "critical"
+        else:
+            await server.ended(task_id)
+            assert "Not today." in model.told
+        assert await server.items(task_id, "tool_started") == []
+        assert server.stub.disk.file("a.lua") == b"old\n"
+
+
+# -- what can be asked of it -------------------------------------------------------------
+
+
+async def test_p17_check_for_intervention_says_whether_a_person_is_asked(house: House) -> None:
+    """P17: it equals ``evaluate(...).effect == "ask"``; what is denied never reaches a human."""
+    text = policy(*EVERYTHING, rule("rom", "deny", ["cc_write"], paths=["rom/**"]))
+    calls = {
+        "allow": FunctionCall(tool="cc_read", args={"path": "rom/a"}),
+        "ask": FunctionCall(tool="cc_write", args={"path": "a", "content": ""}),
+        "deny": FunctionCall(tool="cc_write", args={"path": "rom/a", "content": ""}),
+    }
+    loaded = load_policy(text)
+    for effect, one in calls.items():
+        assert evaluate(one, policy=loaded).effect == effect
+        assert check_for_intervention(one, policy=loaded) is (effect == "ask")
+    model = Playing(says(call("cc_write", path="rom/a", content="")))
+    async with house.open(model, policy=text) as server:
+        await finished(server, await server.submit())
+        assert (await server.ask("GET", "/v1/requests")).json()["requests"] == []
+
+
+@pytest.mark.parametrize("how", ["mode", "task"])
+async def test_p18_in_plan_mode_whatever_changes_something_is_denied(house: House, how: str) -> None:
+    """P18: each mutating tool is denied with the reason plan_mode, of the policy's mode or of a read-only task."""
+    tools: dict[str, dict[str, Any]] = {
+        "cc_write": {"path": "a", "content": ""},
+        "cc_edit": {"path": "a", "old": "o", "new": "n"},
+        "cc_move": {"path": "a", "to": "b"},
+        "cc_mkdir": {"path": "a"},
+        "cc_delete": {"path": "a.lua"},
+        "cc_run_program": {"path": "hello.lua"},
+        "cc_shell": {"command": "hello"},
+        "local_write": {"path": "a", "content": ""},
+        "local_patch": {"path": "a", "patch": ""},
+    }
+    text = policy(rule("all", "allow"), mode="plan" if how == "mode" else "normal")
+    model = Playing(says(call("cc_read", path="a.lua"), call("cc_delete", path="a.lua")))
+    async with house.open(model, policy=text) as server:
+        for tool, args in tools.items():
+            told = await server.dry_run(tool, args, **({} if how == "mode" else {"plan": True}))
+            assert (told["effect"], told["reason"]) == ("deny", "plan_mode"), tool
+        task_id = await server.submit(read_only=how == "task")
+        await finished(server, task_id)
+        assert "plan_mode" in model.told
+        assert "old" in model.told
+        assert server.stub.disk.file("a.lua") == b"old\n"
+
+
+async def test_p19_the_policy_and_the_rule_for_a_call_can_be_asked_without_running_it(house: House) -> None:
+    """P19: what is in force, its version, and each rule with what did not match; nothing is written down or run."""
+    async with house.open(policy=policy(*EVERYTHING, DENIED | {"paths": ["b.lua"]})) as server:
+        shown = (await server.ask("GET", "/v1/policy")).json()
+        told = await server.dry_run("cc_write", {"path": "a.lua", "content": "x"}, computer="3")
+        assert told["policy_version"] == shown["policy_version"] == load_policy(house.policy_path.read_text()).version
+        assert [one["id"] for one in shown["policy"]["rules"]] == [one["id"] for one in told["rules"]]
+        found = {one["id"]: (one["outcome"], one["missed"]) for one in told["rules"]}
+        assert found == {
+            "looking": ("no", "tools"),
+            "changing": ("matched", ""),
+            "running": ("no", "tools"),
+            "no-writing": ("no", "paths"),
+        }
+        assert server.stub.disk.file("a.lua") == b"old\n"
+        assert (await server.ask("GET", "/v1/tasks")).json()["tasks"] == []

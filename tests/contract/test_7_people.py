@@ -1,0 +1,215 @@
+"""Reviewers, identity, rights: who may decide, and how we know who it is."""
+
+import json
+from typing import Any
+
+import httpx2
+import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from tests.contract.house import WRITE, House, Opened, Playing, call, policy, says
+
+SECOND = call("cc_write", path="b.lua", content="new b\n")
+THIRD = call("cc_delete", path="hello.lua")
+
+
+async def waits(server: Opened, request: dict[str, Any]) -> None:
+    """The request is open, and nothing was decided."""
+    task = await server.task(request["task_id"])
+    assert (task["status"], task["request"]["request_id"]) == ("Paused", request["request_id"])
+    assert await server.items(request["task_id"], "decision_recorded", "request_ended") == []
+
+
+async def test_r1_who_decides_is_said_by_the_token_alone(house: House) -> None:
+    """R1: a body that names somebody is refused, a header is not heard, and the audit has the token's name."""
+    async with house.open(Playing(says(WRITE)), policy=policy()) as server:
+        sam = await server.person("sam")
+        task_id, request = await server.asked(token=sam)
+        for name in ("by", "user", "user_id", "actor", "approver", "identity"):
+            answer = await server.decide(request, "approve", token=sam, **{name: "admin"})  # type: ignore[arg-type]
+            assert answer.status_code == 422, (name, answer.text)
+        await waits(server, request)
+        kim = await server.person("kim")
+        posing = {"X-User": "sam", "X-Forwarded-User": "sam", "From": "sam", "Remote-User": "sam"}
+        assert (await server.decide(request, "approve", token=kim, headers=posing)).status_code == 403
+        assert (await server.decide(request, "approve", token=sam, headers={"X-User": "admin"})).status_code == 202
+        await server.ended(task_id)
+        (decided,) = await server.items(task_id, "decision_recorded")
+        assert (decided.actor.kind, decided.actor.id, decided.actor.auth) == ("person", "sam", "token")
+
+
+@pytest.mark.parametrize(
+    ("approvers", "may"),
+    [
+        ("requester", {"sam"}),
+        ("not_requester", {"bob", "admin"}),
+        ("role:reviewer", {"bob", "admin"}),
+        ("role:admin", {"admin"}),
+        ("role:submitter", {"sam", "kim", "admin"}),
+    ],
+)
+async def test_r2_who_may_approve_is_a_setting(house: House, approvers: str, may: set[str]) -> None:
+    """R2: the requester, anybody but them, or a role; the others are refused with 403."""
+    async with house.open(Playing(says(WRITE)), policy=policy(), approvers=approvers) as server:
+        people = {
+            "sam": await server.person("sam"),
+            "kim": await server.person("kim"),
+            "bob": await server.person("bob", "reviewer"),
+            "admin": server.admin,
+        }
+        task_id, request = await server.asked(token=people["sam"])
+        for name in sorted(people.keys() - may):
+            assert (await server.decide(request, "approve", token=people[name])).status_code == 403, name
+        await waits(server, request)
+        (decider, *others) = sorted(may)
+        assert (await server.decide(request, "approve", token=people[decider])).status_code == 202
+        for name in others:
+            assert (await server.decide(request, "reject", token=people[name])).status_code == 409, name
+        await server.ended(task_id)
+        (decided,) = await server.facts(task_id, "decision_recorded")
+        assert decided.self_approved is (decider == "sam")
+
+
+@pytest.mark.parametrize("how", ["reject", "withdraw", "cancel"])
+async def test_r2_whoever_may_not_approve_their_own_may_still_say_no(house: House, how: str) -> None:
+    """R2: with not_requester, self-approval is 403; self-reject, self-withdraw and self-cancel stay allowed."""
+    async with house.open(Playing(says(WRITE)), policy=policy(), approvers="not_requester") as server:
+        bob = await server.person("bob", "submitter", "reviewer")
+        task_id, request = await server.asked(token=bob)
+        answers = [await server.decide(request, "approve", token=bob)]
+        for action, more in (("edit", {"args": WRITE["args"]}), ("respond", {"answer": "done"})):
+            one = {"call_id": request["tool_calls"][0]["call_id"], "action": action, **more}
+            answers.append(await server.decide(request, decisions=[one], token=bob))
+        assert [one.status_code for one in answers] == [403] * 3
+        await waits(server, request)
+        path = {
+            "reject": request["rejection_url"],
+            "withdraw": f"/v1/requests/{request['request_id']}/withdraw",
+            "cancel": f"/v1/tasks/{task_id}/cancel",
+        }[how]
+        assert (await server.ask("POST", path, {}, token=bob)).status_code == 200
+        task = await server.ended(task_id)
+        assert task["status"] == ("Completed" if how == "withdraw" else "Canceled")
+        assert server.stub.disk.file("a.lua") == b"old\n"
+
+
+@pytest.mark.parametrize("approvers", ["requester", "role:submitter"])
+async def test_r3_an_agent_never_decides(house: House, approvers: str) -> None:
+    """R3: its token opens no door that decides, even on its own task and with the role; and it gets no other role."""
+    async with house.open(Playing(says(WRITE)), policy=policy(), approvers=approvers) as server:
+        robot = await server.agent("robot", "submitter")
+        # One of the same name, who is a person: the kind counts.
+        person = await server.person("robot")
+        _, request = await server.asked(token=person)
+        call_id, request_id = request["tool_calls"][0]["call_id"], request["request_id"]
+        named = {"requests": [{"request_id": request_id, "resume": {"action": "approve"}}]}
+        each = {"decisions": [{"call_id": call_id, "action": "approve"}]}
+        doors: list[tuple[str, dict[str, Any]]] = [
+            (f"/v1/resume/{request_id}", {"action": "approve"}),
+            (f"/v1/resume/{request_id}", each),
+            (request["approval_url"], {}),
+            (request["rejection_url"], {}),
+            ("/v1/decisions", named),
+            (f"/v1/requests/{request_id}/extend", {"seconds": 100_000}),
+            (f"/v1/requests/{request_id}/withdraw", {}),
+        ]
+        for path, body in doors:
+            answer = await server.ask("POST", path, body, token=robot)
+            status = [one["http_status"] for one in answer.json().get("decisions", [])] or [answer.status_code]
+            assert status == [403], (path, answer.text)
+        with pytest.raises(InvalidStatus) as denied:
+            async with server.reviewing(robot):
+                pass
+        assert denied.value.response.status_code == 401
+        await waits(server, request)
+        for role in ("reviewer", "admin"):
+            made = await server.ask("POST", "/v1/tokens", {"kind": "agent", "name": "more", "roles": [role]})
+            assert made.status_code == 422, role
+
+
+async def test_r5_a_right_that_was_taken_away_meanwhile_is_gone(house: House) -> None:
+    """R5: between opening and deciding the role is revoked: 403 at both doors; the old token is worth nothing."""
+    async with house.open(Playing(says(WRITE)), policy=policy(), approvers="role:reviewer") as server:
+        bob, eve = await server.person("bob", "reviewer"), await server.person("eve", "reviewer")
+        _, request = await server.asked()
+        async with server.reviewing(bob) as reviewer:
+            assert len((await reviewer.hear("snapshot"))["requests"]) == 1
+            assert (await server.ask("DELETE", "/v1/tokens/person/bob")).status_code == 200
+            with pytest.raises(ConnectionClosed):
+                await reviewer.decide(request["request_id"], action="approve")
+        async with server.reviewing(eve) as reviewer:
+            assert len((await reviewer.hear("snapshot"))["requests"]) == 1
+            # As another process on the same store does it: nobody tells the socket.
+            assert await server.store.revoke_tokens("person", "eve") == 1
+            failed = await reviewer.decide(request["request_id"], action="approve")
+            assert (failed["type"], failed["code"]) == ("failed", "unauthenticated")
+        assert (await server.decide(request, "approve", token=bob)).status_code == 401
+        less = await server.person("bob", "submitter")
+        assert (await server.decide(request, "approve", token=less)).status_code == 403
+        async with server.reviewing(less) as reviewer:
+            assert (await reviewer.hear("snapshot"))["requests"] == []
+            failed = await reviewer.decide(request["request_id"], action="approve")
+            assert (failed["type"], failed["code"]) == ("failed", "forbidden")
+        await waits(server, request)
+
+
+async def test_r6_a_reviewer_who_goes_away_takes_nothing_along(house: House) -> None:
+    """R6: the request stays pending, and another reviewer sees it and decides it."""
+    async with house.open(Playing(says(WRITE)), policy=policy(), approvers="role:reviewer") as server:
+        bob, eve = await server.person("bob", "reviewer"), await server.person("eve", "reviewer")
+        task_id, request = await server.asked()
+        async with server.reviewing(bob) as reviewer:
+            (shown,) = (await reviewer.hear("snapshot"))["requests"]
+            await reviewer.socket.send('{"type": "decide", "ref": "r", "request_id": ')
+            reviewer.socket.transport.abort()
+        await waits(server, request)
+        async with server.reviewing(eve) as reviewer:
+            (again,) = (await reviewer.hear("snapshot"))["requests"]
+            assert again == shown
+            done = await reviewer.decide(shown["request_id"], action="approve")
+            assert done["type"] == "done"
+        await server.ended(task_id)
+        assert server.stub.disk.file("a.lua") == b"new\n"
+
+
+async def test_r7_a_reviewer_gets_a_snapshot_and_then_every_change(house: House) -> None:
+    """R7: after each connect all that waits, then what opens and closes, numbered from 1 without a gap."""
+    model = Playing(says(WRITE), for_prompt={"b": [says(SECOND)], "c": [says(THIRD)]})
+    async with house.open(model, policy=policy()) as server:
+        _, first = await server.asked()
+        async with server.reviewing() as reviewer:
+            assert [one["request_id"] for one in (await reviewer.hear("snapshot"))["requests"]] == [first["request_id"]]
+        # Nobody is connected while one is closed and two are opened.
+        await server.decide(first, "reject")
+        _, second = await server.asked(prompt="b")
+        _, third = await server.asked(prompt="c")
+        async with server.reviewing() as reviewer:
+            snapshot = await reviewer.hear("snapshot")
+            assert [one["request_id"] for one in snapshot["requests"]] == [second["request_id"], third["request_id"]]
+            assert snapshot["seq"] == 1
+            await server.decide(second, "reject")
+            closed = await reviewer.hear("request_closed")
+            assert (closed["request_id"], closed["how"]) == (second["request_id"], "rejected by admin")
+            _, fourth = await server.asked()
+            opened = await reviewer.hear("request_opened")
+            assert opened["request"]["request_id"] == fourth["request_id"]
+            assert opened["request"]["action_digest"] == fourth["action_digest"]
+            assert reviewer.seq == 3
+
+
+async def test_r9_a_link_decides_nothing_and_opens_nothing_without_a_login(house: House) -> None:
+    """R9: GET never decides; without a token the request is not shown, and what a link carries is no authority."""
+    async with house.open(Playing(says(WRITE)), policy=policy()) as server:
+        _, request = await server.asked()
+        links = [request["approval_url"], request["rejection_url"], f"/v1/resume/{request['request_id']}"]
+        for link in links:
+            for query in ("", f"?token={server.admin}&action=approve"):
+                for method in ("GET", "HEAD"):
+                    looked = await server.ask(method, link + query)
+                    assert looked.status_code == 405, (method, link, looked.text)
+                sent: httpx2.Response = await server.http.post(link + query, json={})
+                assert sent.status_code == 401, (link, sent.text)
+        looked = await server.http.get(f"/v1/requests/{request['request_id']}?token={server.admin}")
+        assert looked.status_code == 401
+        assert WRITE["args"]["content"] not in json.dumps(looked.json())
+        await waits(server, request)
