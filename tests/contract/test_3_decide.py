@@ -291,11 +291,13 @@ async def test_d11_a_call_that_runs_while_its_task_is_canceled_keeps_its_outcome
     step = says(call("cc_run_program", path="slow.lua"))
     async with house.open(Playing(step), policy=policy(), files=files) as server:
         task_id, request = await server.asked()
-        await server.decide(request, "approve")
-        # The program has begun once it has told what it printed.
+        # The program has begun once it has told what it printed: a hint, which only those hear who listen before.
         headers = {"Authorization": f"Bearer {server.admin}"}
         async with server.http.stream("GET", f"/v1/tasks/{task_id}/events", headers=headers) as events:
-            async for line in events.aiter_lines():
+            told = events.aiter_lines()
+            assert await anext(told) == ": watching"
+            await server.decide(request, "approve")
+            async for line in told:
                 if line == "event: output":
                     break
         assert (await server.ask("POST", f"/v1/tasks/{task_id}/cancel")).status_code == 200
