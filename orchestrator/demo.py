@@ -3,6 +3,7 @@
 import contextlib
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -43,6 +44,7 @@ def run_demo(*, directory: Path | None, keep: bool, model: str, console: Console
 
 def _run(directory: Path | None, keep: bool, model: str, ollama_url: str, console: Console) -> int:
     with contextlib.ExitStack() as stack:
+        stack.enter_context(_left_in_order())
         home = directory or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cc-orchestrator-")))
         _make(home)
         console.say(f"Starting the orchestrator; its store, token and policy are in {home}")
@@ -57,6 +59,23 @@ def _run(directory: Path | None, keep: bool, model: str, ollama_url: str, consol
         if keep:
             _keep(client, url, home, console)
     return 0 if succeeded else 1
+
+
+@contextlib.contextmanager
+def _left_in_order() -> Iterator[None]:
+    """A closed terminal and a polite kill end the demo as Ctrl-C does: its server and its computer end with it."""
+
+    def leave(number: int, frame: object) -> None:
+        del number, frame
+        raise KeyboardInterrupt
+
+    numbers = [getattr(signal, name) for name in ("SIGHUP", "SIGTERM") if hasattr(signal, name)]
+    before = {number: signal.signal(number, leave) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _make(home: Path) -> None:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import httpx2
+import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 COMMAND = [sys.executable, "-m", "orchestrator.cli", "demo"]
@@ -86,3 +87,30 @@ def test_a_model_that_asks_is_answered(tmp_path: Path) -> None:
     assert "Nobody is here to answer." in done.stdout
     assert "[FINAL]" in done.stdout
     assert done.returncode == 1, "nothing was changed or run, so that it is no success of the demo"
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+def test_a_demo_whose_terminal_is_closed_leaves_no_server_behind(tmp_path: Path, number: signal.Signals) -> None:
+    """A closed window, or a polite kill, ends server and computer as Ctrl-C does."""
+    command = [*COMMAND, "--keep", "--dir", str(tmp_path / "demo")]
+    process = subprocess.Popen(
+        command, env=environment(tmp_path), cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        told = ""
+        while "until you press Ctrl-C" not in told:
+            line = process.stdout.readline()
+            assert line, told
+            told += line
+        found = re.search(r"http://127\.0\.0\.1:\d+", told)
+        assert found, told
+        process.send_signal(number)
+        process.wait(WITHIN_S)
+        with pytest.raises(httpx2.ConnectError):
+            httpx2.get(f"{found.group()}/healthz", trust_env=False)
+    finally:
+        process.kill()
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
