@@ -72,7 +72,9 @@ def verify(
 
     Where no server holds the store of --data-dir it is read directly; else the server is asked.
     """
-    found = offline_verify(data_dir) if url is None and not os.environ.get(f"{ENV_PREFIX}URL") else None
+    # A directory that is named is meant, whatever server the environment speaks of.
+    elsewhere = url is not None or (data_dir is None and os.environ.get(f"{ENV_PREFIX}URL"))
+    found = None if elsewhere else offline_verify(data_dir)
     if found is None:
         with client_of(url, data_dir) as client:
             found = client.request("GET", "/v1/audit/verify")

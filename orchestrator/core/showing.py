@@ -10,7 +10,7 @@ from orchestrator.core.approval import DECISIONS, HitlResponse, RequestedCallVie
 from orchestrator.core.errors import NotFound
 from orchestrator.core.facts import CallId, Observed
 from orchestrator.core.grants import own_paths
-from orchestrator.core.policy import RiskLevel, severity
+from orchestrator.core.policy import PolicyDecision, RiskLevel, severity
 from orchestrator.core.redact import redact
 from orchestrator.core.task import AgentTask, CallRecord
 from orchestrator.core.visible import cut
@@ -103,11 +103,11 @@ def _call(record: CallRecord, shown: _Shown) -> RequestedCallView:
         computer=call.computer,
         state=record.state,
         observed=observed,
-        evaluation=record.evaluation,
+        evaluation=PolicyDecision.model_validate(shown.value(record.evaluation.model_dump(mode="json"))),
         action_digest="" if truncated else record.action_digest or "",
         truncated=truncated,
         original_args=shown.value(record.original.args) if record.original is not None else None,
-        grant_paths=own_paths(call.tool, call.args),
+        grant_paths=tuple(shown.value(list(own_paths(call.tool, call.args)))),
     )
 
 

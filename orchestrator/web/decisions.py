@@ -135,20 +135,21 @@ class DecisionDoors(Room):
 
 
 def _bound_to(resume: ResumeRequest, digest: str) -> ResumeRequest:
-    """The decision bound to what ``If-Match`` says was seen, where its body does not say (hitl.md B1).
+    """The decision bound to what ``If-Match`` says was seen (hitl.md B1).
 
     Raises InvalidRequest where it could be about any of several calls.
     """
-    bound = {"expected_digest": digest}
     if resume.decisions is None:
-        return resume if resume.expected_digest is not None else resume.model_copy(update=bound)
+        return resume.model_copy(update=_both(resume.expected_digest, digest))
     if len(resume.decisions) > 1:
         raise InvalidRequest(
             "If-Match names one digest, and there are several decisions.", remedy="Send expected_digest with each."
         )
     (one,) = resume.decisions
-    return (
-        resume
-        if one.expected_digest is not None
-        else resume.model_copy(update={"decisions": (one.model_copy(update=bound),)})
-    )
+    bound = one.model_copy(update=_both(one.expected_digest, digest))
+    return resume.model_copy(update={"decisions": (bound,)})
+
+
+def _both(said: str | None, digest: str) -> dict[str, str]:
+    """What body and header say was seen: two that differ cannot both be it, and fit nothing."""
+    return {"expected_digest": digest if said in (None, digest) else f"{said} and {digest}"}

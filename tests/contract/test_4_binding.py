@@ -66,6 +66,10 @@ async def test_b1_another_digest_decides_nothing(house: House) -> None:
         seen = {"If-Match": f'"{other}"'}
         assert (await server.decide(request, "approve", headers=seen)).status_code == 409
         assert (await server.decide(request, decisions=[one], headers=seen)).status_code == 409
+        # What the header says is not made good by what the body says.
+        right = {"expected_digest": shown["action_digest"]}
+        assert (await server.decide(request, "approve", headers=seen, **right)).status_code == 409
+        assert (await server.decide(request, decisions=[{**one, **right}], headers=seen)).status_code == 409
         assert (await server.request(task_id))["request_id"] == request["request_id"]
         assert not await server.items(task_id, "decision_recorded")
         assert (await server.decide(request, "approve")).status_code == 202

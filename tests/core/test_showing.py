@@ -159,6 +159,7 @@ def test_V6_text_that_people_and_programs_wrote_is_marked_as_data() -> None:
         {"path": "farm", "content": LINE},
         {"path": "farm", "args": ["run", f"--password={SECRET.replace(' ', '')}", LINE]},
         {"path": "farm", "deep": {"er": [{"password": SECRET}]}},
+        {"path": "ghp_A1b2C3d4E5A1b2C3d4E5A1b2C3d4E5A1b2C3d4E5.txt", "content": ""},
     ],
 )
 def test_V4_secrets_are_taken_out_at_every_depth_and_the_call_keeps_them(args: dict[str, Any]) -> None:
@@ -170,6 +171,7 @@ def test_V4_secrets_are_taken_out_at_every_depth_and_the_call_keeps_them(args: d
     assert view.redacted
     assert SECRET not in text
     assert SECRET.replace(" ", "") not in text
+    assert "ghp_" not in text
     assert "[redacted " in text
     assert story.task is before
     assert story.record("c1").call.args == args

@@ -373,9 +373,9 @@ async def test_a3_audit_verify_asks_the_server_that_holds_the_store(tmp_path: Pa
         assert (await doors.cli("verify", by="alice")).returncode == 3
 
 
-def offline(home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+def offline(home: Path, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
     """A command where no server is."""
-    return cli(home, "audit", "verify", "--data-dir", str(home), *arguments)
+    return cli(home, "audit", "verify", "--data-dir", str(home), *arguments, **environment)
 
 
 def test_a3_audit_verify_needs_no_server(tmp_path: Path) -> None:
@@ -392,7 +392,8 @@ def test_a3_audit_verify_needs_no_server(tmp_path: Path) -> None:
     assert "and with the checkpoint of 2030-01-01T00:00:00Z." in good.stdout
     tamper(tmp_path, "UPDATE items SET data = replace(data, 'farm', 'barn') WHERE task_id = 't1' AND version = 5")
     tamper(tmp_path, "DELETE FROM items WHERE task_id = 't2'", "DELETE FROM tasks WHERE task_id = 't2'")
-    bad = offline(tmp_path)
+    # The directory that is named is meant, whatever server the environment speaks of.
+    bad = offline(tmp_path, CC_ORCHESTRATOR_URL="http://127.0.0.1:9")
     assert bad.returncode == 1
     assert bad.stdout.splitlines()[:2] == [
         "gone: The whole of t2 is gone; the checkpoint has 4 versions of it. It was deleted, or the store was restored "
