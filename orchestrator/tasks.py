@@ -16,12 +16,12 @@ from orchestrator.core import facts
 from orchestrator.core.approval import HitlResponse, ResumeRequest
 from orchestrator.core.commands import Answer, Cancel, Command, Extend, Rejudge, Renew, Withdraw, decide
 from orchestrator.core.deciding import Decide, Law
-from orchestrator.core.errors import Conflict, Forbidden, InvalidDecision, NotFound, TaskEnded
+from orchestrator.core.errors import Conflict, Forbidden, NotFound, TaskEnded
 from orchestrator.core.facts import CallId, DecisionAction, Fact, OnReject, QuestionId, RequestId, TaskId
 from orchestrator.core.fold import fold, preview
 from orchestrator.core.items import SYSTEM, Actor, AgentTaskItem, Draft, ItemId
 from orchestrator.core.response import FinalResult
-from orchestrator.core.showing import LIST_CHARS, hitl_response, texts_of
+from orchestrator.core.showing import hitl_response, must_have_seen, texts_of
 from orchestrator.core.system_facts import GrantId, SystemFact
 from orchestrator.core.task import AgentTask, Phase, TaskStatus
 from orchestrator.core.wire import ComputerId
@@ -146,7 +146,8 @@ class TaskService:
         """
         task = await self.for_request(request_id)
         self._must_decide_all(by, task, resume)
-        _must_have_seen(by, task, resume)
+        if by.auth != "library":  # whose caller has the whole of it
+            must_have_seen(by.name, task, resume)
 
         def command() -> Decide:
             return Decide(
@@ -411,26 +412,6 @@ async def _either(changed: asyncio.Event, seconds: float) -> None:
 def person(identity: Identity) -> Actor:
     """An identity as the cause of an item."""
     return Actor(kind="agent" if identity.kind == "agent" else "person", id=identity.name, auth=identity.auth)
-
-
-def _must_have_seen(by: Identity, task: AgentTask, resume: ResumeRequest) -> None:
-    """Raises InvalidDecision for an approval of what was cut in every view that this person had (hitl.md V3).
-
-    A digest shows that they have the whole, as having fetched it does; the caller of the library has it anyway.
-    """
-    request = task.request
-    if request is None or by.name in request.viewed_by or by.auth == "library" or resume.expected_digest:
-        return
-    decisions = {one.call_id: one for one in resume.decisions or ()}
-    for record in task.pending_tool_calls:
-        one = decisions.get(record.call_id)
-        action = resume.action if resume.decisions is None else one.action if one is not None else None
-        digest = one.expected_digest if one is not None else None
-        if action in ("approve", "edit") and not digest and any(len(text) > LIST_CHARS for text in texts_of(record)):
-            raise InvalidDecision(
-                "Something of it is cut where requests are listed, so it cannot be approved unseen.",
-                remedy=f"Fetch it whole, GET /v1/requests/{request.request_id}, then decide.",
-            )
 
 
 async def show(task: AgentTask, *, max_chars: int | None = None) -> HitlResponse:

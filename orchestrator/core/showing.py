@@ -6,8 +6,15 @@ What is stored and what runs is never changed by it: a view is made anew each ti
 from collections.abc import Iterator
 from typing import Any, Final
 
-from orchestrator.core.approval import DECISIONS, HitlResponse, RequestedCallView, SiblingView, request_digest
-from orchestrator.core.errors import NotFound
+from orchestrator.core.approval import (
+    DECISIONS,
+    HitlResponse,
+    RequestedCallView,
+    ResumeRequest,
+    SiblingView,
+    request_digest,
+)
+from orchestrator.core.errors import InvalidDecision, NotFound
 from orchestrator.core.facts import CallId, Observed
 from orchestrator.core.grants import own_paths
 from orchestrator.core.policy import PolicyDecision, RiskLevel, severity
@@ -120,6 +127,24 @@ def _sibling(record: CallRecord, shown: _Shown) -> SiblingView:
         state=record.state,
         result=result,
     )
+
+
+def must_have_seen(by: str, task: AgentTask, resume: ResumeRequest) -> None:
+    """Raises InvalidDecision for an approval of what was cut in every view that this person had (hitl.md V3).
+
+    A digest shows that they have the whole, as having fetched it does.
+    """
+    request = task.request
+    if request is None or by in request.viewed_by or resume.expected_digest:
+        return
+    said = {one.call_id: (one.action, one.expected_digest) for one in resume.decisions or ()}
+    for record in task.pending_tool_calls:
+        action, digest = said.get(record.call_id, (resume.action, None))
+        if action in ("approve", "edit") and not digest and any(len(text) > LIST_CHARS for text in texts_of(record)):
+            raise InvalidDecision(
+                "Something of it is cut where requests are listed, so it cannot be approved unseen.",
+                remedy=f"Fetch it whole, GET /v1/requests/{request.request_id}, then decide.",
+            )
 
 
 def texts_of(record: CallRecord) -> Iterator[str]:

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from orchestrator.core import facts
-from orchestrator.core.approval import CallState, HitlResponse, request_digest
-from orchestrator.core.errors import NotFound
+from orchestrator.core.approval import CallState, HitlResponse, ResumeRequest, request_digest
+from orchestrator.core.errors import InvalidDecision, NotFound
 from orchestrator.core.facts import Observed, RequestId
 from orchestrator.core.policy import RiskLevel
-from orchestrator.core.showing import hitl_response, texts_of
+from orchestrator.core.showing import LIST_CHARS, hitl_response, must_have_seen, texts_of
 from orchestrator.core.task import AgentTask
-from tests.core.journal import NOW, REQUEST, TASK, Journal, call, decision, requested, verdict
+from tests.core.journal import NOW, REQUEST, TASK, Journal, call, decision, person, requested, verdict
 from tests.core.persons import bound, done, each, paused, real, said, shown, unknown
 
 SECRET = "correct horse battery staple"
@@ -264,3 +264,19 @@ def test_the_texts_of_a_call_that_may_be_long() -> None:
     proposed = Journal()
     proposed.proposed([real("c1", path="p", content="c")], "ask")
     assert list(texts_of(proposed.record("c1"))) == ["p", "c"]
+
+
+def test_V3_what_is_cut_in_lists_is_approved_only_by_who_has_it_whole() -> None:
+    """A digest or having fetched it shows that; what lets nothing run needs neither, nor does what is short."""
+    story = shown(real("c1", path="a", content="x" * (LIST_CHARS + 1)), real("c2", index=1, path="b", content="y"))
+    approves = ResumeRequest(action="approve")
+    with pytest.raises(InvalidDecision, match="cannot be approved unseen"):
+        must_have_seen("alice", story.task, approves)
+    must_have_seen("alice", story.task, ResumeRequest(action="reject"))
+    must_have_seen("alice", story.task, ResumeRequest(action="approve", expected_digest="d"))
+    for one in ({"call_id": "c2", "action": "approve"}, {"call_id": "c1", "action": "approve", "expected_digest": "d"}):
+        must_have_seen("alice", story.task, ResumeRequest.model_validate({"decisions": [one]}))
+    viewed = facts.ReviewNoted(what="viewed", request_id=RequestId(REQUEST))
+    story.add(viewed, by=person("alice"))
+    must_have_seen("alice", story.task, approves)
+    must_have_seen("bob", Journal().task, approves)
