@@ -126,7 +126,8 @@ def docs(options: Options) -> Outcome:
 
 def pytest(options: Options) -> Outcome:
     """All tests, Lua specs included, in two halves side by side; one of them counts the branches of the core."""
-    which = ("-o", f"session_timeout={DEEP_LIMIT_S}") if options.deep else ("-m", "not deep")
+    anew = ("-o", f"session_timeout={DEEP_LIMIT_S}", "--hypothesis-profile=drawn_anew")
+    which = anew if options.deep else ("-m", "not deep")
     run = [sys.executable, "-m", "pytest", "--color=no", *which]
     counted = [sys.executable, "-m", "coverage", "run", *run[1:]]
     if options.pytest:

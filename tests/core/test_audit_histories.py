@@ -10,15 +10,23 @@ from orchestrator.core.audit_check import check
 from orchestrator.core.audit_showing import audit_line, story_lines
 from orchestrator.core.audit_story import who_approved
 from orchestrator.core.task import CallRecord
-from tests.core.test_histories import Histories
+from tests.core.test_histories import Draw, Histories
 
 
 class AuditedHistories(Histories):
-    """The same histories, audited at their end."""
+    """The same histories, audited at their end.
+
+    None of them has an edit, neither as a fact nor out of a command: the digest of an edited call's
+    run follows from a true call, which these histories do not have.
+    """
 
     def decided(self, record: CallRecord, verb: Any) -> facts.Decision:
-        """As drawn, but for edits: their digests follow from true calls, which these histories do not have."""
+        """As drawn, but for edits."""
         return super().decided(record, "approve" if verb == "edit" else verb)
+
+    def form(self, draw: Draw, one: CallRecord, verb: str) -> dict[str, Any]:
+        """As drawn, but for edits."""
+        return super().form(draw, one, "approve" if verb == "edit" else verb)
 
     def teardown(self) -> None:
         """No violation, no fault, and a line for everything."""
