@@ -14,10 +14,13 @@ settings.load_profile("repeatable")
 # Before any test imports the shipped suite, so that its assertions speak as those of a test do.
 pytest.register_assert_rewrite(
     "orchestrator.testing.checks",
+    "orchestrator.testing.store_grants",
     "orchestrator.testing.store_journal",
+    "orchestrator.testing.store_kept",
     "orchestrator.testing.store_queue",
     "orchestrator.testing.store_records",
     "orchestrator.testing.store_reopening",
+    "orchestrator.testing.store_system",
 )
 
 

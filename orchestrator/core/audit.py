@@ -4,12 +4,13 @@ Theory. Each item's hash is over its content and the hash before it, so nothing 
 changed, taken out, put in or moved without breaking it, except by whoever writes the whole rest
 anew, and a chain that is cut short is a chain still. Against both there is only what was noted
 elsewhere: the head that the task's row has, the heads of a signed checkpoint, and a digest over all
-heads that somebody wrote down (hitl.md A3).
+heads that somebody wrote down (hitl.md A3). The tables beside the items follow from them:
+:mod:`orchestrator.core.audit_kept` and :mod:`orchestrator.core.audit_tables`.
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, Literal
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal, NamedTuple
 
 from orchestrator.core.items import GENESIS_HASH, AgentTaskItem, canonical_json, hash_holds
 from orchestrator.core.values import Value
@@ -22,7 +23,7 @@ Anchor = tuple[int, str]
 
 FaultKind = Literal[
     "edited", "missing", "duplicate", "reordered", "foreign", "unchained", "cut", "rewritten", "unnoted", "gone",
-    "unreadable", "forged",
+    "unreadable", "forged", "recoded", "misfiled", "impossible", "row", "blob", "request", "grant", "token", "computer",
 ]  # fmt: skip
 
 
@@ -46,20 +47,130 @@ def verify_stream(
     ``stream`` empty: that of the first item. ``anchor``: what a checkpoint has of it, and it may have
     grown since. ``head``: what its row has, and it ends there. None: nobody noted it.
     """
-    name = stream or (str(items[0].task_id) if items else "")
-    own = [item for item in items if item.task_id == name]
-    faults = [_fault(name, one.version, "foreign", f"an item of {one.task_id}") for one in items if one.task_id != name]
-    faults += _misplaced(name, own)
-    by_version: dict[int, AgentTaskItem] = {}
-    for item in own:
-        by_version.setdefault(item.version, item)
-    faults += _gaps(name, by_version)
-    faults += _broken(name, by_version)
-    if head is not None:
-        faults += _off_head(name, by_version, head)
-    if anchor is not None:
-        faults += _off_anchor(name, by_version, anchor)
-    return faults
+    check = StreamCheck(stream or (str(items[0].task_id) if items else ""), anchor)
+    for item in items:
+        check.take(item, sound=hash_holds(item))
+    return check.end(head)
+
+
+class _Link(NamedTuple):
+    """An item next to a gap, as the chain knows it."""
+
+    hash: str
+    prev_hash: str
+    joined: bool
+    """Whether it was compared with the one before it, or cannot be."""
+
+
+class StreamCheck:
+    """The chain of one stream, item by item as the store gives them: what is kept of it does not grow with it.
+
+    But for the item ids, of which each may come once, and what stands around gaps. ``anchor`` as in
+    :func:`verify_stream`.
+    """
+
+    def __init__(self, stream: str, anchor: Anchor | None = None) -> None:
+        self.stream = stream
+        self.faults: list[Fault] = []
+        self._anchor = anchor
+        self._anchored = ""
+        """The hash of the item at the anchor's version; empty: it did not come, or cannot be read."""
+        self._last, self._hash = 0, GENESIS_HASH
+        """The highest version, and its hash; empty: it cannot be read."""
+        self._gaps: list[tuple[int, int]] = []
+        self._links: dict[int, _Link] = {}
+        self._ids: dict[str, int] = {}
+
+    def take(self, item: AgentTaskItem, *, sound: bool) -> None:
+        """The next item; ``sound``: it is what was sealed."""
+        if item.task_id != self.stream:
+            self.fault(item.version, "foreign", f"an item of {item.task_id}")
+            return
+        if not sound:
+            self.fault(item.version, "edited", "its content is not what was sealed")
+        self._named(item)
+        self._place(item.version, item.hash, item.prev_hash, joins=sound)
+
+    def skip(self, version: int, why: str) -> None:
+        """The next item, of which only its row's version can be read."""
+        self.fault(version, "unreadable", f"it cannot be read: {why.rstrip('.')}")
+        self._place(version, "", "", joins=False)
+
+    def end(self, head: Anchor | None) -> list[Fault]:
+        """All that is wrong with it; ``head`` as in :func:`verify_stream`."""
+        for first, last in self._gaps:
+            more = "it was taken out" if first == last else f"it and all up to version {last} were taken out"
+            self.fault(first, "missing", more)
+        for version, link in sorted(self._links.items()):
+            before = self._links.get(version - 1)
+            if not link.joined and (before is not None or version == 1):
+                self._join(version, link.prev_hash, GENESIS_HASH if before is None else before.hash)
+        if head is not None:
+            self._off_head(*head)
+        if self._anchor is not None:
+            self._off_anchor(*self._anchor)
+        return self.faults
+
+    def fault(self, version: int, what: FaultKind, why: str) -> None:
+        """One thing that is wrong, in words that follow a colon."""
+        self.faults.append(fault_of(self.stream, version, what, why))
+
+    def _named(self, item: AgentTaskItem) -> None:
+        earlier = self._ids.setdefault(item.item_id, item.version)
+        if earlier != item.version:
+            self.fault(item.version, "duplicate", f"it has the item id of version {earlier}")
+
+    def _place(self, version: int, digest: str, prev_hash: str, *, joins: bool) -> None:
+        """Where it stands in the order, and whether it follows from the one before."""
+        if version == self._last + 1:
+            if joins:
+                self._join(version, prev_hash, self._hash)
+        elif version > self._last:
+            self._links.setdefault(self._last, _Link(self._hash, "", joined=True))
+            self._gaps.append((self._last + 1, version - 1))
+            self._links[version] = _Link(digest, prev_hash, joined=not joins)
+        else:
+            if version < self._last:
+                self.fault(version, "reordered", f"it comes after version {self._last}")
+            if not self._fills(version):
+                self.fault(version, "duplicate", "its version comes twice")
+                return
+            self._links[version] = _Link(digest, prev_hash, joined=not joins)
+        if version > self._last:
+            self._last, self._hash = version, digest
+        if self._anchor is not None and version == self._anchor[0]:
+            self._anchored = digest
+
+    def _fills(self, version: int) -> bool:
+        """Whether it belongs into a gap, which is then smaller; False: its version was there."""
+        for place, (first, last) in enumerate(self._gaps):
+            if first <= version <= last:
+                rest = [(first, version - 1), (version + 1, last)]
+                self._gaps[place : place + 1] = [one for one in rest if one[0] <= one[1]]
+                return True
+        return False
+
+    def _join(self, version: int, prev_hash: str, expected: str) -> None:
+        if expected and prev_hash != expected:
+            what = "it is not the beginning" if version == 1 else f"it does not follow from version {version - 1}"
+            self.fault(version, "unchained", f"{what}: one of the two was put in its place")
+
+    def _off_head(self, version: int, digest: str) -> None:
+        last = self._last
+        if last < version:
+            self.fault(last + 1, "cut", f"the items end before it, and the row knows version {version}")
+        elif last > version:
+            self.fault(version + 1, "unnoted", f"the row knows nothing after version {version}")
+        elif self._hash not in {digest, ""}:
+            self.fault(version, "rewritten", "it is not the head that the row has")
+
+    def _off_anchor(self, version: int, digest: str) -> None:
+        last = self._last
+        if last < version:
+            why = f"the checkpoint has version {version}: it was cut, or the store was restored from an older backup"
+            self.fault(last + 1, "cut", why)
+        elif self._anchored not in {digest, ""}:
+            self.fault(version, "rewritten", "it is not the item that the checkpoint has")
 
 
 def verify_onward(items: Sequence[AgentTaskItem], anchor: Anchor) -> bool:
@@ -80,82 +191,11 @@ def heads_digest(heads: Mapping[str, Anchor]) -> str:
     return hashlib.sha256(canonical_json(listed)).hexdigest()
 
 
-# -- the chain ---------------------------------------------------------------------------
+# -- faults ------------------------------------------------------------------------------
 
 
-def _misplaced(stream: str, items: Iterable[AgentTaskItem]) -> list[Fault]:
-    """Items that come twice or out of their order."""
-    faults: list[Fault] = []
-    versions: set[int] = set()
-    ids: dict[str, int] = {}
-    last = 0
-    for item in items:
-        if item.version in versions:
-            faults.append(_fault(stream, item.version, "duplicate", "its version comes twice"))
-        elif item.item_id in ids:
-            earlier = ids[item.item_id]
-            faults.append(_fault(stream, item.version, "duplicate", f"it has the item id of version {earlier}"))
-        if item.version < last:
-            faults.append(_fault(stream, item.version, "reordered", f"it comes after version {last}"))
-        versions.add(item.version)
-        ids.setdefault(item.item_id, item.version)
-        last = max(last, item.version)
-    return faults
-
-
-def _gaps(stream: str, items: Mapping[int, AgentTaskItem]) -> list[Fault]:
-    faults: list[Fault] = []
-    before = 0
-    for version in sorted(items):
-        first, last = before + 1, version - 1
-        if last == first:
-            faults.append(_fault(stream, first, "missing", "it was taken out"))
-        elif last > first:
-            faults.append(_fault(stream, first, "missing", f"it and all up to version {last} were taken out"))
-        before = version
-    return faults
-
-
-def _broken(stream: str, items: Mapping[int, AgentTaskItem]) -> list[Fault]:
-    """Items that are not what was sealed, or that do not follow from the one before."""
-    faults: list[Fault] = []
-    for version, item in sorted(items.items()):
-        if not hash_holds(item):
-            faults.append(_fault(stream, version, "edited", "its content is not what was sealed"))
-            continue
-        before = items.get(version - 1)
-        expected = GENESIS_HASH if version == 1 else before.hash if before is not None else None
-        if expected is not None and item.prev_hash != expected:
-            what = "it is not the beginning" if version == 1 else f"it does not follow from version {version - 1}"
-            faults.append(_fault(stream, version, "unchained", f"{what}: one of the two was put in its place"))
-    return faults
-
-
-def _off_head(stream: str, items: Mapping[int, AgentTaskItem], head: Anchor) -> list[Fault]:
-    version, digest = head
-    last = max(items, default=0)
-    if last < version:
-        return [_fault(stream, last + 1, "cut", f"the items end before it, and the row knows version {version}")]
-    if last > version:
-        return [_fault(stream, version + 1, "unnoted", f"the row knows nothing after version {version}")]
-    if items and items[last].hash != digest:
-        return [_fault(stream, version, "rewritten", "it is not the head that the row has")]
-    return []
-
-
-def _off_anchor(stream: str, items: Mapping[int, AgentTaskItem], anchor: Anchor) -> list[Fault]:
-    version, digest = anchor
-    last = max(items, default=0)
-    if last < version:
-        why = f"the checkpoint has version {version}: it was cut, or the store was restored from an older backup"
-        return [_fault(stream, last + 1, "cut", why)]
-    present = items.get(version)
-    if present is not None and present.hash != digest:
-        return [_fault(stream, version, "rewritten", "it is not the item that the checkpoint has")]
-    return []
-
-
-def _fault(stream: str, version: int, what: FaultKind, why: str) -> Fault:
+def fault_of(stream: str, version: int, what: FaultKind, why: str) -> Fault:
+    """A fault that shows at one item; ``why`` follows a colon."""
     return Fault(stream=stream, version=version, what=what, detail=f"Version {version} of {stream}: {why}.")
 
 
@@ -168,6 +208,6 @@ def gone(stream: str, anchor: Anchor) -> Fault:
     return Fault(stream=stream, version=0, what="gone", detail=detail)
 
 
-def unreadable(stream: str, why: str) -> Fault:
-    """The fault of a stream with an item that no decoder takes."""
-    return Fault(stream=stream, version=0, what="unreadable", detail=f"{stream} cannot be read: {why}")
+def beside(stream: str, what: FaultKind, detail: str) -> Fault:
+    """A fault of what stands beside the items, said in a whole sentence."""
+    return Fault(stream=stream, version=0, what=what, detail=detail)

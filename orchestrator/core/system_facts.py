@@ -56,6 +56,8 @@ class TokenIssued(Value):
     holder_kind: str
     name: str
     roles: tuple[str, ...] = ()
+    fingerprint: str = ""
+    """sha256 over the hash that the store keeps of it, filled in by the store; empty in items of an early release."""
 
 
 class TokenRevoked(Value):

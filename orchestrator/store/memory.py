@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from orchestrator.clock import SystemClock
+from orchestrator.core.audit_tables import PROMPT_HEAD_CHARS
 from orchestrator.core.errors import ComputerClaimed
 from orchestrator.core.facts import BlobRef, RequestId, TaskId
 from orchestrator.core.fold import fold
@@ -35,15 +36,8 @@ from orchestrator.store.entry import (
     seconds_to_us,
     to_us,
 )
-from orchestrator.store.memory_journal import Grants, Journal, KeptGrant
-
-
-@dataclass
-class _Task:
-    row: TaskRow
-    priority: int
-    journal: Journal
-    entry: Entry
+from orchestrator.store.memory_journal import Journal, KeptGrant
+from orchestrator.store.memory_kept import Computer, MemoryTables, Task
 
 
 @dataclass(frozen=True)
@@ -60,24 +54,12 @@ class _Addition:
         return [item for item, _ in self.sealed]
 
 
-@dataclass
-class _Computer:
-    number: int = 0
-    task: TaskId | None = None
-
-
-class InMemoryPersistenceManager:
+class InMemoryPersistenceManager(MemoryTables):
     """The `Store` in this process's memory."""
 
     def __init__(self, *, clock: Clock | None = None) -> None:
+        super().__init__()
         self._clock = clock or SystemClock()
-        self._tasks: dict[TaskId, _Task] = {}
-        self._streams: dict[TaskId, Journal] = {}
-        self._grants = Grants()
-        self._requests: dict[RequestId, TaskId] = {}
-        self._computers: dict[ComputerId, _Computer] = {}
-        self._blobs: dict[str, bytes] = {}
-        self._tokens: dict[str, TokenRow] = {}
         self._closed = False
 
     # -- journal -------------------------------------------------------------------------
@@ -100,12 +82,12 @@ class InMemoryPersistenceManager:
             version=0,
             user_id=fact.user_id,
             session_id=fact.session_id,
-            prompt=fact.prompt[: sealing.PROMPT_HEAD_CHARS],
+            prompt=fact.prompt[:PROMPT_HEAD_CHARS],
             created_at=items[0].at,
             updated_at=items[0].at,
             computers=fact.computers,
         )
-        task = _Task(row, fact.priority, addition.journal, Entry(due=now))
+        task = Task(row, fact.priority, addition.journal, Entry(due=now))
         self._tasks[task_id] = task
         self._grow(task, addition, TaskStatus.QUEUED)
         return items
@@ -221,7 +203,7 @@ class InMemoryPersistenceManager:
         now = await self._turn()
         if token.token_hash in self._tokens:
             raise sealing.token_exists()
-        self._record(self._noted(note, now))
+        self._record(self._noted(sealing.fingerprinted(note, token.token_hash), now))
         self._tokens[token.token_hash] = replace(token, created_at=token.created_at or from_us(now))
 
     async def find_token(self, token_hash: str) -> TokenRow | None:
@@ -339,7 +321,7 @@ class InMemoryPersistenceManager:
         await asyncio.sleep(0)
         return to_us(self._clock.now())
 
-    def _held(self, lease: Lease) -> _Task:
+    def _held(self, lease: Lease) -> Task:
         task = self._tasks.get(lease.task_id)
         if task is None or not holds(task.entry, lease.token):
             raise sealing.lease_lost(lease.task_id)
@@ -354,8 +336,8 @@ class InMemoryPersistenceManager:
         task = self._tasks.get(task_id)
         return None if task is None else fold(task.journal.read())
 
-    def _computer(self, computer: ComputerId) -> _Computer:
-        return self._computers.setdefault(computer, _Computer())
+    def _computer(self, computer: ComputerId) -> Computer:
+        return self._computers.setdefault(computer, Computer())
 
     def _blocked(self, task_id: TaskId, computers: Sequence[ComputerId]) -> ComputerId | None:
         """The first of the computers that another task has claimed."""
@@ -400,7 +382,7 @@ class InMemoryPersistenceManager:
             self._add(addition)
             self._streams[addition.journal.name] = addition.journal
 
-    def _grow(self, task: _Task, addition: _Addition, status: TaskStatus) -> None:
+    def _grow(self, task: Task, addition: _Addition, status: TaskStatus) -> None:
         """Add to a task."""
         self._add(addition)
         last, _ = addition.sealed[-1]

@@ -11,7 +11,7 @@ from orchestrator.core.facts import TaskId
 from orchestrator.core.grants import GrantState
 from orchestrator.core.items import GENESIS_HASH, AgentTaskItem, Draft, ItemId, decode_item
 from orchestrator.core.system_facts import GrantId
-from orchestrator.ports import StreamHead
+from orchestrator.ports import KeptItem, KeptRow, StreamHead
 from orchestrator.store import granting, sealing
 from orchestrator.store.entry import to_us
 from orchestrator.store.granting import Standing
@@ -35,6 +35,12 @@ class Journal:
     def read(self) -> list[AgentTaskItem]:
         """All items, oldest first."""
         return [decode_item(data) for data in self.items]
+
+    def kept(self, after_version: int, limit: int) -> list[KeptItem]:
+        """The port's ``kept_items``."""
+        ids = {place: item_id for item_id, place in self.places.items()}
+        places = range(max(0, after_version), len(self.items))[:limit]
+        return [KeptItem(place + 1, ids[place], self.items[place]) for place in places]
 
     def stored(self, drafts: Sequence[Draft]) -> list[AgentTaskItem] | None:
         """The items of these drafts; None: none is there. Raises Conflict when only some are."""
@@ -98,6 +104,20 @@ class Grants:
         return granting.oldest_first(
             [granting.decode_grant(kept.data, kept.standing.uses, kept.standing.revoked) for kept in found]
         )
+
+    def rows(self) -> list[KeptRow]:
+        """The grants as the port's ``kept_rows`` has them."""
+        return [
+            {
+                "grant_id": grant_id,
+                "task_id": (grant := granting.decode_grant(kept.data, 0, 0).grant).task_id,
+                "session_id": kept.session_id,
+                "user_id": grant.user_id,
+                "data": kept.data,
+                **kept.standing._asdict(),
+            }
+            for grant_id, kept in self._kept.items()
+        ]
 
     def revoked(self, grant_id: GrantId) -> dict[GrantId, KeptGrant]:
         """A grant as it will be when it is revoked; empty: it was before. Raises NotFound."""

@@ -2,14 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 
+from orchestrator.core.audit_tables import token_fingerprint
 from orchestrator.core.errors import Conflict, InvalidRequest, LeaseLost, NotFound, OrchestratorError
 from orchestrator.core.facts import RequestId, TaskId, TaskSubmitted
 from orchestrator.core.items import AgentTaskItem, Draft, seal_encoded
 from orchestrator.ports import SYSTEM_STREAM, StreamHead
-
-PROMPT_HEAD_CHARS = 200
-"""What lists show of a prompt: a line or two, however long the prompt is."""
-
 
 Sealed = tuple[AgentTaskItem, bytes]
 """An item, and its bytes as they are kept."""
@@ -78,6 +75,13 @@ def counted(note: Draft | None, count: int) -> Draft | None:
     if note is None or note.fact.kind != "token_revoked":
         return note
     return note._replace(fact=note.fact.model_copy(update={"count": count}))
+
+
+def fingerprinted(note: Draft | None, token_hash: str) -> Draft | None:
+    """The note of a new token with what ties it to the token's row; any other note as it is."""
+    if note is None or note.fact.kind != "token_issued":
+        return note
+    return note._replace(fact=note.fact.model_copy(update={"fingerprint": token_fingerprint(token_hash)}))
 
 
 def by_stream(heads: Iterable[StreamHead]) -> list[StreamHead]:

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Final, NamedTuple
 
+from orchestrator.core.audit_tables import PROMPT_HEAD_CHARS
 from orchestrator.core.errors import ComputerClaimed, NewerSchema
 from orchestrator.core.facts import BlobRef, RequestId, TaskId
 from orchestrator.core.fold import fold
@@ -126,7 +127,7 @@ def create(task_id: TaskId, drafts: Sequence[Draft], *, now: int) -> Script[list
             last.hash,
             fact.user_id,
             fact.session_id,
-            fact.prompt[: sealing.PROMPT_HEAD_CHARS],
+            fact.prompt[:PROMPT_HEAD_CHARS],
             json.dumps(fact.computers),
             fact.priority,
             to_us(items[0].at),

@@ -63,7 +63,7 @@ def add_token(token: TokenRow, note: Draft | None, *, now: int) -> Script[None]:
     created_at = now if token.created_at is None else to_us(token.created_at)
     roles = json.dumps(token.roles)
     yield _ADD_TOKEN, (token.token_hash, token.kind, token.name, roles, created_at, int(token.revoked))
-    yield from _noted(note, now)
+    yield from _noted(sealing.fingerprinted(note, token.token_hash), now)
 
 
 def find_token(token_hash: str) -> Script[TokenRow | None]:

@@ -20,8 +20,21 @@ from orchestrator.core.items import AgentTaskItem, Draft
 from orchestrator.core.system_facts import GrantId
 from orchestrator.core.task import AgentTask, TaskStatus
 from orchestrator.core.wire import ComputerId
-from orchestrator.ports import SYSTEM_STREAM, Clock, Lease, Schedule, StreamHead, TaskRow, Token, TokenRow
-from orchestrator.store import sealing, sql, sql_grants, sql_queue, sql_system
+from orchestrator.ports import (
+    SYSTEM_STREAM,
+    Clock,
+    KeptBlob,
+    KeptItem,
+    KeptRow,
+    KeptTable,
+    Lease,
+    Schedule,
+    StreamHead,
+    TaskRow,
+    Token,
+    TokenRow,
+)
+from orchestrator.store import sealing, sql, sql_grants, sql_kept, sql_queue, sql_system
 from orchestrator.store.file_lock import FileLock
 from orchestrator.store.sqlite_thread import SqliteThread, drive, explained
 
@@ -144,6 +157,26 @@ class SqlitePersistenceManager:
 
     async def revoke_grant(self, grant_id: GrantId, *, note: Draft | None = None) -> bool:
         return await self._writer.submit(lambda now: sql_system.revoke_grant(grant_id, note, now=now))
+
+    # -- what is kept, for an audit ------------------------------------------------------
+
+    async def kept_items(self, stream: str, after_version: int = 0, limit: int = 500) -> list[KeptItem]:
+        return await self._reader.submit(lambda _: sql_kept.kept_items(stream, after_version, limit))
+
+    async def kept_rows(self, table: KeptTable, after: str | None = None, limit: int = 500) -> list[KeptRow]:
+        return await self._reader.submit(lambda _: sql_kept.kept_rows(table, after, limit))
+
+    async def kept_blobs(self, after: str | None = None, limit: int = 64) -> list[KeptBlob]:
+        return await self._reader.submit(lambda _: sql_kept.kept_blobs(after, limit))
+
+    async def kept_task(self, task_id: str) -> KeptRow | None:
+        return await self._reader.submit(lambda _: sql_kept.kept_task(task_id))
+
+    async def blob_sizes(self, names: Sequence[str]) -> dict[str, int]:
+        return await self._reader.submit(lambda _: sql_kept.blob_sizes(names))
+
+    async def raised_by(self, request_ids: Sequence[str]) -> dict[str, str]:
+        return await self._reader.submit(lambda _: sql_kept.raised_by(request_ids))
 
     async def close(self) -> None:
         self._reader.stop()

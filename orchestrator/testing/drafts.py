@@ -11,10 +11,12 @@ from orchestrator.core.items import SYSTEM, AgentTaskItem, Draft, ItemId
 from orchestrator.core.policy import Effect, PolicyDecision, RiskLevel
 from orchestrator.core.system_facts import GrantId
 from orchestrator.core.task import TaskStatus
-from orchestrator.core.wire import ComputerId, RunId
+from orchestrator.core.wire import ComputerId, RunId, sha256_hex
 from orchestrator.ports import Clock, Schedule, Store, Token
 
 COMPUTER = ComputerId("3")
+REPLY = b"{}"
+"""What the model replied, which an append with it keeps as a blob."""
 
 
 class Author:
@@ -56,7 +58,7 @@ class Author:
             computer=COMPUTER,
             call_digest="d" * 64,
         )
-        reply = facts.ModelReplied(raw=BlobRef(sha256="b" * 64, size=2), done_reason="stop")
+        reply = facts.ModelReplied(raw=BlobRef(sha256=sha256_hex(REPLY), size=len(REPLY)), done_reason="stop")
         return [
             self.draft(facts.ModelAsked(attempt=1, prompt_version="p1", policy_version="v1", view_digest="a" * 64)),
             self.draft(reply),

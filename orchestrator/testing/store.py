@@ -9,7 +9,15 @@ from types import ModuleType
 from typing import Any, Final
 
 from orchestrator.ports import Store
-from orchestrator.testing import store_grants, store_journal, store_queue, store_records, store_reopening, store_system
+from orchestrator.testing import (
+    store_grants,
+    store_journal,
+    store_kept,
+    store_queue,
+    store_records,
+    store_reopening,
+    store_system,
+)
 from orchestrator.testing.checks import OpenStore
 from orchestrator.testing.clock import ManualClock
 
@@ -25,7 +33,7 @@ def _numbered(modules: Iterable[ModuleType]) -> dict[str, Any]:
 
 
 STORE_CONTRACTS: Final[dict[str, StoreContract]] = _numbered(
-    (store_journal, store_records, store_queue, store_system, store_grants)
+    (store_journal, store_records, store_queue, store_system, store_grants, store_kept)
 )
 """Contracts of every store by their name, such as ``s04_wrong_version_writes_nothing``."""
 STORE_REOPENING_CONTRACTS: Final[dict[str, ReopeningContract]] = _numbered((store_reopening,))

@@ -13,9 +13,10 @@ from orchestrator.core.audit import (
     SYSTEM_STREAM,
     Anchor,
     Fault,
+    StreamCheck,
+    beside,
     gone,
     heads_digest,
-    unreadable,
     verify_onward,
     verify_stream,
 )
@@ -196,6 +197,44 @@ def test_a3_a_duplicate_shows() -> None:
     assert (len(STORED) + 1, "duplicate") in whats(verify_stream(read([*STORED, again])))
 
 
+def test_an_item_that_cannot_be_read_is_told_and_the_others_are_verified() -> None:
+    """Wherever it stands: nothing is held against the hash that nobody knows."""
+    items = read(STORED)
+    for lost in range(len(items)):
+        check = StreamCheck("t1", (lost + 1, items[lost].hash))
+        for index, item in enumerate(items):
+            if index == lost:
+                check.skip(item.version, "no item.")
+            else:
+                check.take(item, sound=True)
+        (fault,) = check.end(HEAD)
+        assert fault.detail == f"Version {lost + 1} of t1: it cannot be read: no item."
+
+
+@pytest.mark.parametrize("order", [(1, 4, 2, 3, 5), (2, 1, 3, 4, 5), (4, 5, 2, 3, 1), (5, 4, 3, 2, 1), (1, 5, 3, 4, 2)])
+def test_a3_a_chain_in_any_order_is_joined(order: tuple[int, ...]) -> None:
+    """What comes late fills its gap; what is not what was there shows as well."""
+    items = {item.version: item for item in read(STORED)[:5]}
+    faults = verify_stream([items[version] for version in order], stream="t1")
+    assert {fault.what for fault in faults} == {"reordered"}
+    value = changed(STORED[2], lambda value: value["actor"].update(id="mallory"), rehash=True)
+    items[3] = decode_item(value)
+    faults = verify_stream([items[version] for version in order], stream="t1")
+    assert {(4, "unchained")} <= set(whats(faults))
+    assert {fault.what for fault in faults} == {"reordered", "unchained"}
+
+
+def test_a3_another_beginning_that_comes_late_shows() -> None:
+    """As it does where it comes first."""
+    value = json.loads(STORED[0])
+    value["prev_hash"] = "1" * 64
+    value["hash"] = item_hash(decode_item(json.dumps(value)))
+    first = decode_item(json.dumps(value))
+    second = read(STORED)[1].model_copy(update={"prev_hash": first.hash})
+    second = second.model_copy(update={"hash": item_hash(second)})
+    assert (1, "unchained") in whats(verify_stream([second, first]))
+
+
 def test_a3_items_of_another_stream_show() -> None:
     """A stream under another task's name, and one item of another task in between."""
     assert {"foreign"} == {fault.what for fault in verify_stream(read(STORED), stream="t2")}
@@ -264,6 +303,7 @@ def test_the_digest_of_the_heads_is_the_same_in_any_order_and_tells_every_differ
 
 
 def test_what_concerns_a_whole_stream_is_a_sentence() -> None:
-    """A stream that is gone and one that cannot be read."""
+    """A stream that is gone, and what stands beside the items."""
     assert gone("t1", (7, "a" * 64)).detail.startswith("The whole of t1 is gone; the checkpoint has 7 versions of it.")
-    assert unreadable("t1", "no item.").detail == "t1 cannot be read: no item."
+    said = beside("t1", "row", "The row is another.")
+    assert (said.stream, said.version, said.what, said.detail) == ("t1", 0, "row", "The row is another.")

@@ -25,7 +25,7 @@ from orchestrator.audit import (
     verify_store,
 )
 from orchestrator.core.audit import SYSTEM_STREAM, Anchor, heads_digest
-from orchestrator.core.facts import Fact, TaskId
+from orchestrator.core.facts import CancelRequested, Fact, TaskId
 from orchestrator.core.items import (
     GENESIS_HASH,
     SYSTEM,
@@ -33,16 +33,18 @@ from orchestrator.core.items import (
     Draft,
     ItemId,
     decode_item,
+    encode_item,
     hash_holds,
     item_hash,
     seal,
 )
 from orchestrator.core.system_facts import AttemptRefused, GrantId, GrantRevoked, NodeStopped
 from orchestrator.core.task import TaskStatus
-from orchestrator.ports import Store, StreamHead
-from orchestrator.store import open_store
+from orchestrator.ports import KeptItem, Store, StreamHead
+from orchestrator.store import InMemoryPersistenceManager, open_store
+from orchestrator.tasks import new_item_id
 from orchestrator.testing import ManualClock
-from orchestrator.testing.drafts import Author
+from orchestrator.testing.drafts import REPLY, Author
 from tests.core.audited import BYTES, Trail, granted, made
 from tests.core.golden_items import GOLDEN
 from tests.core.journal import NOW
@@ -60,21 +62,26 @@ async def opened(directory: Path) -> AsyncIterator[Store]:
         await store.close()
 
 
+async def two_tasks(store: Store) -> None:
+    """Two tasks with five items each, as they may really be."""
+    author = Author(ManualClock())
+    for task_id in (T1, T2):
+        await store.create(task_id, [author.submitted()])
+        await store.append(task_id, 1, author.proposed(), status=TaskStatus.RUNNING, blobs=[REPLY])
+        await store.append(task_id, 4, [author.review(f"q-{task_id}")], status=TaskStatus.PAUSED)
+
+
 async def filled(directory: Path) -> None:
-    """Two tasks with five items each."""
+    """A store with two tasks."""
     async with opened(directory) as store:
-        author = Author(ManualClock())
-        for task_id in (T1, T2):
-            await store.create(task_id, [author.submitted()])
-            await store.append(task_id, 1, author.proposed(), status=TaskStatus.RUNNING)
-            await store.append(task_id, 4, [author.review(f"q-{task_id}")], status=TaskStatus.PAUSED)
+        await two_tasks(store)
 
 
 async def grown(directory: Path) -> None:
     """One item more in the first task."""
     async with opened(directory) as store:
-        note = Author(ManualClock()).note("later")._replace(item_id=ItemId("later"))
-        await store.append(T1, 5, [note], status=TaskStatus.RUNNING)
+        note = Author(ManualClock()).draft(CancelRequested(reason="later"))._replace(item_id=ItemId("later"))
+        await store.append(T1, 5, [note], status=TaskStatus.PAUSED)
 
 
 def tamper(directory: Path, *statements: str) -> None:
@@ -127,7 +134,7 @@ async def test_a3_an_honest_store_has_no_fault_and_one_digest(tmp_path: Path) ->
          ("t1", 3, "reordered")),
         ("UPDATE tasks SET version = 4 WHERE task_id = 't1'", ("t1", 5, "unnoted")),
         ("UPDATE tasks SET head_hash = '0' WHERE task_id = 't1'", ("t1", 5, "rewritten")),
-        ("UPDATE items SET data = 'x' WHERE task_id = 't1' AND version = 2", ("t1", 0, "unreadable")),
+        ("UPDATE items SET data = 'x' WHERE task_id = 't1' AND version = 2", ("t1", 2, "unreadable")),
     ],
 )  # fmt: skip
 async def test_a3_tampering_with_the_file_shows(tmp_path: Path, statement: str, expected: tuple[str, int, str]) -> None:
@@ -160,10 +167,9 @@ async def test_a3_a_stream_that_was_sealed_anew_shows_against_the_checkpoint(tmp
         for version, data in rows:
             value = json.loads(data.replace("fix my farm", "my farm fix")) | {"prev_hash": before}
             value["hash"] = before = item_hash(decode_item(json.dumps(value)))
-            database.execute(
-                "UPDATE items SET data = ? WHERE task_id = 't1' AND version = ?", (json.dumps(value), version)
-            )
-        database.execute("UPDATE tasks SET head_hash = ? WHERE task_id = 't1'", (before,))
+            again = encode_item(decode_item(json.dumps(value))).decode()
+            database.execute("UPDATE items SET data = ? WHERE task_id = 't1' AND version = ?", (again, version))
+        database.execute("UPDATE tasks SET head_hash = ?, prompt = 'my farm fix' WHERE task_id = 't1'", (before,))
     async with opened(tmp_path) as store:
         assert (await verify_store(store)).faults == ()
     assert await faults(tmp_path) == [("t1", 5, "rewritten")]
@@ -192,7 +198,7 @@ async def test_a3_a_whole_task_that_is_gone_shows(tmp_path: Path) -> None:
     await filled(tmp_path)
     await checkpointed(tmp_path)
     tamper(tmp_path, "DELETE FROM items WHERE task_id = 't2'", "DELETE FROM tasks WHERE task_id = 't2'")
-    assert await faults(tmp_path) == [("t2", 0, "gone")]
+    assert await faults(tmp_path) == [("t2", 0, "gone"), ("", 0, "request")]
     async with opened(tmp_path) as store:
         with pytest.raises(AuditBroken, match="t2 no longer holds version 5"):
             await make_checkpoint(store, Checkpoints(tmp_path), NOW)
@@ -332,14 +338,12 @@ def test_a_directory_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> Non
 
 @dataclass
 class Kept:
-    """Streams in memory, with their heads as they are unless a test lays others out."""
+    """Streams in memory, of items that no store has to have sealed."""
 
     streams: dict[str, list[AgentTaskItem]] = field(default_factory=dict)
-    rows: dict[str, Anchor] = field(default_factory=dict)
 
     async def heads(self) -> list[StreamHead]:
-        ends = {name: (items[-1].version, items[-1].hash) for name, items in self.streams.items()}
-        return [StreamHead(name, *head) for name, head in {**ends, **self.rows}.items()]
+        return [StreamHead(name, items[-1].version, items[-1].hash) for name, items in self.streams.items()]
 
     async def read(self, task_id: TaskId, after_version: int = 0) -> list[AgentTaskItem]:
         return self.streams.get(task_id, [])[after_version:]
@@ -353,20 +357,25 @@ class Kept:
         items.append(seal(draft, task_id=TaskId(stream), version=version, prev_hash=before))
 
 
-async def noted(store: Kept, checkpoints: Checkpoints) -> None:
+async def recorded(store: Store, fact: Fact, stream: str = SYSTEM_STREAM) -> None:
+    """One more item of a stream."""
+    await store.record([Draft(new_item_id(), NOW, SYSTEM, fact)], stream=stream)
+
+
+async def noted(store: Store, checkpoints: Checkpoints) -> None:
     """A checkpoint as a node makes one: the file, then its item."""
-    store.record(await make_checkpoint(store, checkpoints, NOW))
+    await recorded(store, await make_checkpoint(store, checkpoints, NOW))
 
 
-async def whats(store: Kept, checkpoints: Checkpoints) -> list[str]:
+async def whats(store: Store, checkpoints: Checkpoints) -> list[str]:
     """What a verification says."""
     return [fault.detail for fault in (await verify_store(store, checkpoints)).faults]
 
 
 async def test_a2_each_checkpoint_is_an_item_of_the_system_stream(tmp_path: Path) -> None:
     """Its sha256 is of the file as it lies there; a crash between the two leaves nothing to complain of."""
-    store, checkpoints = Kept(), Checkpoints(tmp_path)
-    store.record(NodeStopped())
+    store, checkpoints = InMemoryPersistenceManager(), Checkpoints(tmp_path)
+    await recorded(store, NodeStopped())
     await noted(store, checkpoints)
     await noted(store, checkpoints)
     assert await whats(store, checkpoints) == []
@@ -376,8 +385,8 @@ async def test_a2_each_checkpoint_is_an_item_of_the_system_stream(tmp_path: Path
 
 async def test_a3_a_checkpoint_that_was_taken_away_or_put_back_shows(tmp_path: Path) -> None:
     """The system stream says which one was made last."""
-    store, checkpoints = Kept(), Checkpoints(tmp_path)
-    store.record(NodeStopped())
+    store, checkpoints = InMemoryPersistenceManager(), Checkpoints(tmp_path)
+    await recorded(store, NodeStopped())
     await noted(store, checkpoints)
     old = checkpoints.path.read_bytes()
     await noted(store, checkpoints)
@@ -397,8 +406,8 @@ async def test_a3_a_checkpoint_that_was_taken_away_or_put_back_shows(tmp_path: P
 async def test_a_checkpoint_that_is_made_during_a_verification_is_no_fault(tmp_path: Path) -> None:
     """The file was read before it, the system stream after."""
 
-    class Busy(Kept):
-        made = False
+    class Busy(InMemoryPersistenceManager):
+        made = True
 
         async def heads(self) -> list[StreamHead]:
             if not self.made:
@@ -408,26 +417,33 @@ async def test_a_checkpoint_that_is_made_during_a_verification_is_no_fault(tmp_p
             return await super().heads()
 
     store, checkpoints = Busy(), Checkpoints(tmp_path)
-    store.record(NodeStopped())
-    await noted(Kept(store.streams), checkpoints)
+    await recorded(store, NodeStopped())
+    await noted(store, checkpoints)
+    store.made = False
     assert await whats(store, checkpoints) == []
 
 
-async def test_a_task_that_grows_during_a_verification_is_no_fault() -> None:
+async def test_a_stream_that_grows_during_a_verification_is_no_fault() -> None:
     """Items after the head are growth where the head has moved, and a fault where it has not."""
 
-    class Growing(Kept):
-        async def read(self, task_id: TaskId, after_version: int = 0) -> list[AgentTaskItem]:
-            self.record(NodeStopped(), stream=task_id)
-            return await super().read(task_id, after_version)
+    class Growing(InMemoryPersistenceManager):
+        async def kept_items(self, stream: str, after_version: int = 0, limit: int = 500) -> list[KeptItem]:
+            await recorded(self, NodeStopped(), stream)
+            return await super().kept_items(stream, after_version, limit)
 
     store = Growing()
-    store.record(NodeStopped(), stream="t1")
-    assert (await verify_store(store)).faults == ()
-    behind = Kept()
-    behind.record(NodeStopped(), stream="t1")
-    behind.rows["t1"] = (1, behind.streams["t1"][0].hash)
-    behind.record(NodeStopped(), stream="t1")
+    await recorded(store, NodeStopped(), "s1")
+    found = await verify_store(store)
+    assert (found.faults, found.items) == ((), 1)
+
+    class Behind(InMemoryPersistenceManager):
+        async def heads(self) -> list[StreamHead]:
+            (first, *_) = await self.read(TaskId("s1"))
+            return [StreamHead("s1", first.version, first.hash)]
+
+    behind = Behind()
+    await recorded(behind, NodeStopped(), "s1")
+    await recorded(behind, NodeStopped(), "s1")
     (fault,) = (await verify_store(behind)).faults
     assert (fault.version, fault.what) == (2, "unnoted")
 

@@ -1,0 +1,22 @@
+"""The audit over a store: every stream verified, every task checked, and the checkpoint outside of it."""
+
+from orchestrator.audit.checkpoint import AuditBroken, Checkpoint, Checkpoints, Journals, heads_of, make_checkpoint
+from orchestrator.audit.reading import Told, as_written, check_store, stories_of, streams_of
+from orchestrator.audit.verifying import Records, Verification, verify_store
+
+__all__ = [
+    "AuditBroken",
+    "Checkpoint",
+    "Checkpoints",
+    "Journals",
+    "Records",
+    "Told",
+    "Verification",
+    "as_written",
+    "check_store",
+    "heads_of",
+    "make_checkpoint",
+    "stories_of",
+    "streams_of",
+    "verify_store",
+]

@@ -1,0 +1,125 @@
+"""What the store in memory keeps, as it is kept: rows as the SQL stores have them, for an audit."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from orchestrator.core.facts import RequestId, TaskId
+from orchestrator.core.wire import ComputerId
+from orchestrator.ports import KeptBlob, KeptItem, KeptRow, KeptTable, TaskRow, TokenRow
+from orchestrator.store.entry import Entry, to_us
+from orchestrator.store.memory_journal import Grants, Journal
+
+
+@dataclass
+class Task:
+    """A task's row, its queue entry and its items."""
+
+    row: TaskRow
+    priority: int
+    journal: Journal
+    entry: Entry
+
+    @property
+    def kept(self) -> KeptRow:
+        """Its row as the port's ``kept_rows`` has it."""
+        row = self.row
+        return {
+            "task_id": row.task_id,
+            "status": row.status.value,
+            "version": row.version,
+            "head_hash": self.journal.head_hash,
+            "user_id": row.user_id,
+            "session_id": row.session_id,
+            "prompt": row.prompt,
+            "computers": json.dumps(row.computers),
+            "priority": self.priority,
+            "created_at": to_us(row.created_at),
+            "updated_at": to_us(row.updated_at),
+        }
+
+
+@dataclass
+class Computer:
+    """A computer's number and claim."""
+
+    number: int = 0
+    task: TaskId | None = None
+
+
+class MemoryTables:
+    """The dictionaries, and the port's ``KeptRecords`` over them."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[TaskId, Task] = {}
+        self._streams: dict[TaskId, Journal] = {}
+        self._grants = Grants()
+        self._requests: dict[RequestId, TaskId] = {}
+        self._computers: dict[ComputerId, Computer] = {}
+        self._blobs: dict[str, bytes] = {}
+        self._tokens: dict[str, TokenRow] = {}
+
+    async def _turn(self) -> int:
+        raise NotImplementedError
+
+    async def kept_items(self, stream: str, after_version: int = 0, limit: int = 500) -> list[KeptItem]:
+        await self._turn()
+        journal = self._journals().get(TaskId(stream))
+        return [] if journal is None else journal.kept(after_version, limit)
+
+    async def kept_rows(self, table: KeptTable, after: str | None = None, limit: int = 500) -> list[KeptRow]:
+        await self._turn()
+        rows = {str(next(iter(row.values()))): row for row in self._rows(table)}
+        names = sorted(name for name in rows if after is None or name > after)
+        return [rows[name] for name in names[:limit]]
+
+    async def kept_task(self, task_id: str) -> KeptRow | None:
+        await self._turn()
+        task = self._tasks.get(TaskId(task_id))
+        return None if task is None else task.kept
+
+    async def kept_blobs(self, after: str | None = None, limit: int = 64) -> list[KeptBlob]:
+        await self._turn()
+        names = sorted(name for name in self._blobs if after is None or name > after)[:limit]
+        contents = {name: self._blobs[name] for name in names}
+        return [KeptBlob(name, hashlib.sha256(one).hexdigest(), len(one)) for name, one in contents.items()]
+
+    async def blob_sizes(self, names: Sequence[str]) -> dict[str, int]:
+        await self._turn()
+        return {name: len(self._blobs[name]) for name in names if name in self._blobs}
+
+    async def raised_by(self, request_ids: Sequence[str]) -> dict[str, str]:
+        await self._turn()
+        return {name: self._requests[RequestId(name)] for name in request_ids if name in self._requests}
+
+    def _journals(self) -> dict[TaskId, Journal]:
+        return {**{task_id: task.journal for task_id, task in self._tasks.items()}, **self._streams}
+
+    def _rows(self, table: KeptTable) -> Iterable[KeptRow]:
+        match table:
+            case "tasks":
+                return [task.kept for task in self._tasks.values()]
+            case "grants":
+                return self._grants.rows()
+            case "tokens":
+                return [_token(row) for row in self._tokens.values()]
+            case "computers":
+                return [
+                    {"computer": name, "number": one.number, "task": one.task} for name, one in self._computers.items()
+                ]
+            case "requests":
+                return [{"request_id": name, "task_id": task_id} for name, task_id in self._requests.items()]
+            case "items":
+                return [{"task_id": name} for name, journal in self._journals().items() if journal.items]
+
+
+def _token(row: TokenRow) -> KeptRow:
+    return {
+        "token_hash": row.token_hash,
+        "kind": row.kind,
+        "name": row.name,
+        "roles": json.dumps(row.roles),
+        "created_at": None if row.created_at is None else to_us(row.created_at),
+        "revoked": int(row.revoked),
+    }
