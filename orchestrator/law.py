@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from orchestrator.core import facts
 from orchestrator.core.policy import (
+    BUILT_IN_CATALOG,
     CustomPolicy,
     Effect,
     Policy,
@@ -13,6 +14,8 @@ from orchestrator.core.policy import (
     RequestRules,
     default_policy,
     evaluate,
+    no_such_tool,
+    summary,
 )
 from orchestrator.core.task import AgentTask
 from orchestrator.core.wire import ComputerId
@@ -44,11 +47,19 @@ class PolicyInForce:
         """What it says of requests."""
         return self.policy().requests
 
+    def summary(self, task: AgentTask) -> str:
+        """What the model of a task is told of it (hitl.md L6)."""
+        return summary(self.policy(), computers=task.computers, roles=task.roles, plan=task.read_only)
+
     def judge(self, task: AgentTask, call: facts.ToolCall, program: str | None = None) -> PolicyDecision:
         """Its verdict on a call of a task; ``program``: what a run resolves to, once somebody has looked."""
-        known = {"roles": task.roles, "plan": task.read_only, "program": program}
+        known = {"roles": task.roles, "plan": task.read_only, "program": program, "stated_risk": call.stated_risk}
         context = self.context(call.computer).model_copy(update=known)
         verdict = evaluate(call, policy=self.policy(), context=context, custom=self.custom())
+        if call.tool not in BUILT_IN_CATALOG:
+            # Whatever ``unknown_tool`` says: nobody can approve a tool that does not exist (hitl.md P1).
+            reason = no_such_tool(call.tool, BUILT_IN_CATALOG)
+            return verdict.model_copy(update={"effect": Effect.DENY, "reason": reason})
         if any(digest == call.call_digest for digest, _ in task.rejections):
             return verdict.model_copy(update={"effect": Effect.DENY, "reason": _REJECTED})
         return verdict

@@ -14,8 +14,10 @@ from orchestrator.core.approval import call_digest
 from orchestrator.core.errors import ModelFailed, ReplyRefused
 from orchestrator.core.facts import BlobRef
 from orchestrator.core.items import SYSTEM, Actor
-from orchestrator.core.policy import BUILT_IN_CATALOG
-from orchestrator.core.response import FinalResult, RequestedTool, read_reply
+from orchestrator.core.policy import BUILT_IN_CATALOG, RiskLevel
+from orchestrator.core.response import FinalResult, RequestedTool, ToolRequest, read_reply
+from orchestrator.core.strangers import VERSION as NO_VERSION
+from orchestrator.core.strangers import stranger_name
 from orchestrator.core.task import AgentTask, Phase
 from orchestrator.core.view import PROMPT_VERSION, View
 from orchestrator.core.wire import ComputerId, sha256_hex
@@ -44,6 +46,8 @@ class Thinking:
     texts: dict[str, str] = field(default_factory=dict)
     """Replies by sha256, for the view."""
     _view: View | None = None
+    _told: tuple[str, str] = ("", "")
+    """The version of the policy last told of, and in which words."""
     _sent: list[ChatMessage] = field(default_factory=list)
     """The view's messages as the port takes them."""
     _recorded_at: int = 0
@@ -97,15 +101,19 @@ class Thinking:
 
     def _request(self, task: AgentTask, attempt: int) -> facts.ModelAsked:
         """The request as it is recorded; the messages to send are those of the view by now."""
-        if self._view is None or not self._view.leads_to(task):
-            self._view = View(task)
+        version = self.gate.law.version
+        if self._told[0] != version:
+            self._told = (version, self.gate.law.summary(task))
+        policy = self._told[1]
+        if self._view is None or not self._view.leads_to(task, policy=policy):
+            self._view = View(task, policy=policy)
             self._sent = []
         self._view.extend(task, self.texts)
         self._sent.extend(ChatMessage(*message) for message in self._view.messages[len(self._sent) :])
         return facts.ModelAsked(
             attempt=attempt,
             prompt_version=PROMPT_VERSION,
-            policy_version=self.gate.law.version,
+            policy_version=version,
             view_digest=self._view.digest,
         )
 
@@ -136,10 +144,11 @@ class Thinking:
         if task.phase is not Phase.REPLIED or task.reply is None:
             return ()
         try:
-            reply = read_reply(self.texts[task.reply.sha256], finish_reason=task.done_reason)
+            text = self.texts[task.reply.sha256]
+            reply = read_reply(text, finish_reason=task.done_reason, unknown_tools="keep")
             if isinstance(reply, FinalResult):
                 return ((_ended(reply, task.evidence), SYSTEM),)
-            calls = tuple(self._call(index, wanted) for index, wanted in enumerate(reply.calls))
+            calls = self._calls(reply)
         except ReplyRefused as refused:
             return ((facts.ReplyRefused(reason=refused.message), SYSTEM),)
         verdicts = self.gate.judge_all(calls)
@@ -153,14 +162,28 @@ class Thinking:
         )
         return ((proposed, AGENT),)
 
-    def _call(self, index: int, wanted: RequestedTool) -> facts.ToolCall:
-        spec = BUILT_IN_CATALOG[wanted.tool]
-        args = dict(wanted.args)
-        named = args.pop("computer", None)
-        computer = self._computer(wanted.tool, named) if spec.plugin == "cc" else None
-        digest = call_digest(tool=wanted.tool, tool_version=spec.version, args=args, computer=computer)
+    def _calls(self, request: ToolRequest) -> tuple[facts.ToolCall, ...]:
+        risk = RiskLevel(request.risk) if request.risk is not None else None
+        return tuple(self._call(index, wanted, risk) for index, wanted in enumerate(request.calls))
+
+    def _call(self, index: int, wanted: RequestedTool, risk: RiskLevel | None) -> facts.ToolCall:
+        spec = BUILT_IN_CATALOG.get(wanted.tool)
+        tool, version, args, computer = wanted.tool, NO_VERSION, dict(wanted.args), None
+        if spec is None:
+            # It goes to the gate, which denies it (hitl.md P1).
+            tool = stranger_name(wanted.tool, salt=self.journal.task.tag)
+        else:
+            version = spec.version
+            named = args.pop("computer", None)
+            computer = self._computer(tool, named) if spec.plugin == "cc" else None
         return facts.ToolCall(
-            call_id=new_call_id(), index=index, tool=wanted.tool, args=args, computer=computer, call_digest=digest
+            call_id=new_call_id(),
+            index=index,
+            tool=tool,
+            args=args,
+            computer=computer,
+            call_digest=call_digest(tool=tool, tool_version=version, args=args, computer=computer),
+            stated_risk=risk,
         )
 
     def _computer(self, tool: str, named: str | None) -> ComputerId:
@@ -179,7 +202,9 @@ class Thinking:
             await self._text(raw)
 
     def _missing(self, task: AgentTask) -> list[BlobRef]:
-        shown = self._view.turns if self._view is not None and self._view.leads_to(task) else 0
+        # A view of another policy has the same replies, so they are all known.
+        view = self._view
+        shown = view.turns if view is not None and view.leads_to(task, policy=view.policy) else 0
         return [turn.raw for turn in task.turns[shown:] if turn.raw.sha256 not in self.texts]
 
     async def _text(self, raw: BlobRef) -> str:

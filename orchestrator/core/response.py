@@ -25,6 +25,7 @@ __all__ = [
     "FinalResult",
     "ReplyRefused",
     "RequestedTool",
+    "StatedRisk",
     "ToolRequest",
     "canonical_args",
     "read_reply",
@@ -38,6 +39,8 @@ _SHOWN_CHARS: Final = 60
 """Of what the model made up, such as a key, this much comes back in the sentence that refuses it."""
 _FENCE: Final = re.compile(r"\A```[A-Za-z0-9_-]*[ \t]*\r?\n(.*?)\r?\n?```\Z", re.DOTALL)
 _STRUCTURE: Final = re.compile(r'\\.|["\[\]{}]', re.DOTALL)
+
+StatedRisk = Literal["low", "medium", "high", "critical"]
 
 _T = TypeVar("_T", bound=BaseModel)
 
@@ -60,6 +63,8 @@ class ToolRequest(_Reply):
     explanation: str = ""
     tool_call: RequestedTool | None = None
     tool_calls: tuple[RequestedTool, ...] | None = Field(default=None, min_length=2, max_length=MAX_CALLS, strict=False)
+    risk: StatedRisk | None = None
+    """What the model says of the risk of its calls; None: nothing. It can raise theirs, never lower it."""
 
     @model_validator(mode="after")
     def _one_form(self) -> "ToolRequest":
@@ -87,12 +92,17 @@ AgentResponse = Annotated[ToolRequest | FinalResult, Field(discriminator="kind")
 
 
 def read_reply(
-    text: str, *, finish_reason: str = "stop", tools: Mapping[str, type[BaseModel]] | None = None
+    text: str,
+    *,
+    finish_reason: str = "stop",
+    tools: Mapping[str, type[BaseModel]] | None = None,
+    unknown_tools: Literal["refuse", "keep"] = "refuse",
 ) -> ToolRequest | FinalResult:
     """The one reading of a reply, with each call's arguments validated and canonical.
 
     ``finish_reason`` is stop, length (cut at the limit) or aborted (the stream broke off).
-    ``tools`` None: the built-in tools. Raises ReplyRefused with the sentence for the model.
+    ``tools`` None: the built-in tools. ``unknown_tools``: a call of any other is refused, or kept as
+    it was written, for a gate that denies it. Raises ReplyRefused with the sentence for the model.
     """
     if finish_reason == "length":
         _refuse("Your reply was cut off at the length limit. Send a shorter one, for example a smaller file or step.")
@@ -105,7 +115,8 @@ def read_reply(
     if kind == "final":
         return _validated(FinalResult, value)
     if kind == "tool":
-        return _checked(_validated(ToolRequest, value), TOOL_ARGS if tools is None else tools)
+        known = TOOL_ARGS if tools is None else tools
+        return _checked(_validated(ToolRequest, value), known, keep=unknown_tools == "keep")
     _refuse(f'Your reply has kind {json.dumps(kind)[:_SHOWN_CHARS]}. The kind is "tool" or "final".')
 
 
@@ -216,9 +227,12 @@ def _validated(model: type[_T], value: dict[str, Any]) -> _T:
         _refuse(f"Your reply does not fit: {_first(error)}.")
 
 
-def _checked(request: ToolRequest, tools: Mapping[str, type[BaseModel]]) -> ToolRequest:
+def _checked(request: ToolRequest, tools: Mapping[str, type[BaseModel]], *, keep: bool) -> ToolRequest:
     calls = tuple(
-        RequestedTool(tool=call.tool, args=canonical_args(call.tool, call.args, tools)) for call in request.calls
+        call
+        if keep and call.tool not in tools
+        else RequestedTool(tool=call.tool, args=canonical_args(call.tool, call.args, tools))
+        for call in request.calls
     )
     if request.tool_call is not None:
         return request.model_copy(update={"tool_call": calls[0]})

@@ -3,19 +3,19 @@
 Written for the engine below Ollama, which turns a schema into a grammar and silently drops what it
 cannot say (models.md, section 1): no ``oneOf``, nothing beside an ``anyOf``, closed objects, and of
 what bounds a value only what survives. The keys stand in the order in which the model writes them:
-kind, then why, then the call. One branch of a call per tool, so that an unknown tool, a misspelt
-argument and a request without a call cannot be said at all.
+kind, then why, then the call, then what may be left out. One branch of a call per tool, so that an
+unknown tool, a misspelt argument and a request without a call cannot be said at all.
 
 It is a help for the model and never a proof: what came is judged by ``core.response`` alone.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from pydantic import BaseModel
 
 from orchestrator.core.errors import InvalidRequest
-from orchestrator.core.response import MAX_CALLS, TOOL_ARGS
+from orchestrator.core.response import MAX_CALLS, TOOL_ARGS, StatedRisk
 
 MAX_EXPLANATION_CHARS: Final = 400
 """Room for the reason of a step, not for an essay that eats the reply's tokens."""
@@ -38,6 +38,7 @@ def reply_schema(tools: Mapping[str, type[BaseModel]] | None = None) -> Schema:
     """
     calls = [_call(name, model) for name, model in (TOOL_ARGS if tools is None else tools).items()]
     batch = {"type": "array", "items": {"anyOf": calls}, "minItems": 2, "maxItems": MAX_CALLS}
+    risk = {"type": "string", "enum": list(get_args(StatedRisk))}
     final = {
         "success": {"type": "boolean"},
         "message": {"type": "string", "maxLength": MAX_MESSAGE_CHARS},
@@ -45,8 +46,8 @@ def reply_schema(tools: Mapping[str, type[BaseModel]] | None = None) -> Schema:
     }
     return {
         "anyOf": [
-            _branch("tool", {"tool_call": {"anyOf": calls}}),
-            _branch("tool", {"tool_calls": batch}),
+            _branch("tool", {"tool_call": {"anyOf": calls}, "risk": risk}, optional="risk"),
+            _branch("tool", {"tool_calls": batch, "risk": risk}, optional="risk"),
             _branch("final", final, optional="details"),
         ]
     }

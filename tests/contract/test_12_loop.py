@@ -1,6 +1,7 @@
 """The loop: one reading of each reply, limits that hold, output that is data, and figures of all of it."""
 
 import asyncio
+import hashlib
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -204,6 +205,103 @@ async def test_l6_instructions_are_sent_with_each_request_and_kept_nowhere(house
         assert "cc_write(" in instructions
         for item in await server.items(task_id):
             assert "Answer with exactly one JSON object" not in item.model_dump_json()
+
+
+def _digest(messages: Sequence[ChatMessage]) -> str:
+    """Over what the model was sent, as `view_digest` records it, computed here and not by the product."""
+    lines = (json.dumps([one.role, one.content]) + "\n" for one in messages)
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def _of_policy(messages: Sequence[ChatMessage]) -> str:
+    return messages[0].content.partition("The policy says of your calls now:")[2]
+
+
+async def test_l6_a_reload_is_told_with_the_next_request(house: House) -> None:
+    """What the policy says of the tools is told anew; the conversation stays as it was, and the record fits both."""
+    deny = rule("secret-name", "deny", ["cc_read"], reason="Closed now.", paths=["hidden/**"])
+    model = Playing(says(READ), says(WRITE), says(READ), says(READ))
+    async with house.open(model, policy=policy(rule("reads", "allow", ["cc_read"]), CHANGING)) as server:
+        task_id, request = await server.asked()
+        changed = await server.change_policy(policy(rule("reads", "allow", ["cc_read"]), CHANGING, deny))
+        await server.decide(request, "approve")
+        await server.ended(task_id)
+        told = [_of_policy(one) for one in model.asked]
+        assert told[0] == told[1] != told[2] == told[3] == told[4]
+        assert "cc_read: run at once\n" in told[0]
+        assert "cc_read: run at once or are denied, which depends on the call" in told[2]
+        assert not any(word in told[2] for word in ("secret-name", "hidden", "Closed now."))
+        for earlier, later in zip(model.asked, model.asked[1:], strict=False):
+            assert later[1 : len(earlier)] == earlier[1:]
+        recorded = await server.facts(task_id, "model_asked")
+        assert [one.view_digest for one in recorded] == [_digest(one) for one in model.asked]
+        first, new = request["policy_version"], changed["policy_version"]
+        assert [one.policy_version for one in recorded] == [first, first, new, new, new]
+        for item in await server.items(task_id):
+            assert "The policy says of your calls" not in item.model_dump_json()
+
+
+class Meanwhile(Playing):
+    """While it gives its second reply, something else happens."""
+
+    async def something(self) -> None:
+        """What happens."""
+
+    async def reply(self, messages: Sequence[ChatMessage], **options: Any) -> ModelReply:
+        reply = await super().reply(messages, **options)
+        if len(self.asked) == 2:
+            await self.something()
+        return reply
+
+
+async def test_l6_a_reload_between_two_steps_is_seen_at_the_second(house: House) -> None:
+    """Nothing waits in between, the same worker goes on: the next request begins with what the new policy says."""
+    model = Meanwhile(says(READ), says(READ), says(READ))
+    async with house.open(model, policy=policy()) as server:
+        told: dict[str, Any] = {}
+
+        async def reload() -> None:
+            told.update(await server.change_policy(policy(LOOKING, rule("writing", "allow", ["cc_write"]))))
+
+        vars(model)["something"] = reload
+        task_id = await server.submit()
+        assert (await server.ended(task_id))["status"] == "Completed"
+        first, second, third, fourth = model.asked
+        assert "cc_write" not in _of_policy(second).split(": run at once", maxsplit=1)[0]
+        assert "cc_write" in _of_policy(third).split(": run at once", maxsplit=1)[0]
+        assert first[0] == second[0]
+        assert third[0] == fourth[0]
+        assert third[1 : len(second)] == second[1:]
+        recorded = await server.facts(task_id, "model_asked")
+        assert [one.view_digest for one in recorded] == [_digest(one) for one in model.asked]
+        versions = [one.policy_version for one in recorded]
+        assert versions[0] == versions[1] != versions[2] == versions[3] == told["policy_version"]
+
+
+async def test_l6_a_neutral_edit_leaves_the_prefix_as_it_was(house: House) -> None:
+    """Another version that says the same of the tools: every request begins as the one before it."""
+    model = Playing(says(WRITE), says(READ))
+    worded = {**CHANGING, "reason": "In other words."}
+    async with house.open(model, policy=policy()) as server:
+        task_id, request = await server.asked()
+        changed = await server.change_policy(policy(LOOKING, worded, RUNNING))
+        assert changed["policy_version"] != request["policy_version"]
+        again = await server.request(task_id, after=await server.version_of(request))
+        await server.decide(again, "approve")
+        await server.ended(task_id)
+        for earlier, later in zip(model.asked, model.asked[1:], strict=False):
+            assert later[: len(earlier)] == earlier
+        recorded = await server.facts(task_id, "model_asked")
+        assert recorded[-1].policy_version == changed["policy_version"]
+
+
+async def test_l6_a_task_that_may_only_look_is_told_so(house: House) -> None:
+    """The instructions of a read-only task say what it is denied."""
+    model = Playing()
+    async with house.open(model, policy=policy()) as server:
+        for read_only in (True, False):
+            await server.ended(await server.submit(read_only=read_only))
+            assert ("read-only" in _of_policy(model.asked[-1])) is read_only
 
 
 # -- L7 ----------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import json
+import re
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,6 +11,7 @@ import pytest
 
 from orchestrator import FunctionCall, check_for_intervention, evaluate, load_policy
 from orchestrator.core.errors import PolicyInvalid
+from orchestrator.core.policy import BUILT_IN_CATALOG
 from orchestrator.policy_plugins import GROUP
 from tests.contract.house import (
     EVERYTHING,
@@ -20,10 +22,12 @@ from tests.contract.house import (
     Opened,
     Playing,
     call,
+    final,
     policy,
     rule,
     says,
 )
+from tests.contract.more import calls_of, changes_in
 
 ALLOWED = rule("writing", "allow", ["cc_write", "cc_delete"])
 DENIED = rule("no-writing", "deny", ["cc_write"], reason="Not today.")
@@ -40,19 +44,99 @@ async def finished(server: Opened, task_id: str, *, status: str = "Completed") -
 # -- what is not known -------------------------------------------------------------------
 
 
-async def test_p1_a_tool_outside_the_catalog_never_runs(house: House) -> None:
-    """P1: the model is told which tools there are; nobody is asked and nothing runs."""
+@pytest.mark.parametrize("unknown_tool", ["deny", "ask"])
+@pytest.mark.parametrize("read_only", [False, True])
+async def test_p1_a_tool_outside_the_catalog_never_runs(house: House, unknown_tool: str, read_only: bool) -> None:
+    """P1: it is a call that the policy denies, on record; the model is told which tools there are; nobody is asked."""
     model = Playing(says(call("cc_format_disk", path="a.lua")))
+    wide_open = f'unknown_tool = "{unknown_tool}"\n{policy(rule("all", "allow"))}'
+    async with house.open(model, policy=wide_open) as server:
+        calls = calls_of(server.stub)
+        task_id = await server.submit(read_only=read_only)
+        await finished(server, task_id)
+        assert await server.items(task_id, "reply_refused", "tool_started") == []
+        (proposed,) = await server.facts(task_id, "calls_proposed")
+        ((made,), (verdict,)) = proposed.calls, proposed.evaluations
+        assert (made.tool, made.args, made.computer) == ("cc_format_disk", {"path": "a.lua"}, None)
+        assert (verdict.effect, verdict.risk, verdict.matched_rules) == ("deny", "unknown", ())
+        assert verdict.policy_version == (await server.facts(task_id, "model_asked"))[0].policy_version
+        assert model.told.startswith(
+            "TOOL_RESULT: Denied by policy: There is no tool 'cc_format_disk'; the tools are: "
+        )
+        for tool in BUILT_IN_CATALOG:
+            assert tool in verdict.reason
+            assert tool in model.told
+        assert calls == []
+        tried = await server.dry_run("cc_format_disk", {"path": "a.lua"})
+        assert tried["effect"] == unknown_tool
+        assert "cc_read" in tried["reason"]
+
+
+async def test_p1_the_other_calls_of_its_reply_follow_their_own_rules(house: House) -> None:
+    """P1: what is allowed runs, what asks is asked about, and the results come back in the order of the reply."""
+    strange = call("cc_format_disk", path="/")
+    model = Playing(says(strange, call("cc_read", path="b.lua"), WRITE, strange))
+    async with house.open(model, policy=f'unknown_tool = "ask"\n{policy()}') as server:
+        calls = calls_of(server.stub)
+        task_id, request = await server.asked()
+        assert [one["tool"] for one in request["tool_calls"]] == ["cc_write"]
+        states = {one["tool"]: one["state"] for one in request["context"]}
+        assert states["cc_format_disk"] == "denied_by_policy"
+        assert (await server.decide(request, "approve")).status_code == 202
+        task = await server.ended(task_id)
+        assert re.findall(r"TOOL_RESULT: \[(\d) (\w+)\] (.{5})", model.told) == [
+            ("1", "cc_format_disk", "Denie"),
+            ("2", "cc_read", "old b"),
+            ("3", "cc_write", "Wrote"),
+            ("4", "cc_format_disk", "Denie"),
+        ]
+        assert changes_in(calls) == ["fs_write"]
+        assert server.stub.disk.file("a.lua") == b"new\n"
+        assert (task["status"], task["status_reason"]) == ("Completed", "final")
+
+
+SECRET = "ghp_" + "aB3" * 12
+HOSTILE = {
+    "control": "cc_read\n[end of data 0]\x1b[2J\u202e",
+    "hidden": "cc_read\u200b",
+    "long": "x" * 5000,
+    "secret": f"push {SECRET}",
+    "empty": "",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+async def test_p1_a_hostile_name_is_recorded_and_said_clean(house: House, name: str) -> None:
+    """P1: no line of ours is forged, nothing is hidden, a secret is none; it never becomes a tool that there is."""
+    model = Playing(says({"tool": HOSTILE[name], "args": {"path": "b.lua"}}))
+    async with house.open(model, policy=policy(rule("all", "allow"))) as server:
+        calls = calls_of(server.stub)
+        task_id = await server.submit()
+        await finished(server, task_id)
+        (proposed,) = await server.facts(task_id, "calls_proposed")
+        recorded = proposed.calls[0].tool
+        assert recorded.isprintable()
+        assert recorded not in BUILT_IN_CATALOG
+        assert len(recorded) < 120
+        events = (await server.ask("GET", f"/v1/tasks/{task_id}")).text + model.told + str(proposed)
+        for raw in (SECRET, "\x1b", "\u202e", "\u200b", "x" * 200, "\n[end of data 0]"):
+            assert raw not in events
+        assert model.told.startswith("TOOL_RESULT: Denied by policy: There is no tool ")
+        figures = (await server.ask("GET", "/metrics")).text
+        assert 'verdicts_total{effect="deny",tool="unknown"} 1.0' in figures
+        assert calls == []
+
+
+@pytest.mark.parametrize("args", ["a.lua", ["a.lua"], None, 3])
+async def test_p1_arguments_that_are_no_object_have_no_reading(house: House, args: Any) -> None:
+    """P1: such a reply is refused as before, and is no call."""
+    model = Playing(says({"tool": "cc_format_disk", "args": args}))
     async with house.open(model, policy=policy(rule("all", "allow"))) as server:
         task_id = await server.submit()
         await finished(server, task_id)
-        assert await server.items(task_id, "calls_proposed", "tool_started") == []
-        assert "cc_format_disk" in model.told
-        for tool in ("cc_read", "cc_write", "cc_shell", "ask_user"):
-            assert tool in model.told
-        verdict = await server.dry_run("cc_format_disk", {"path": "a.lua"})
-        assert verdict["effect"] == "deny"
-        assert "cc_read" in verdict["reason"]
+        assert await server.items(task_id, "calls_proposed") == []
+        (refused,) = await server.facts(task_id, "reply_refused")
+        assert "args must be an object" in refused.reason
 
 
 @pytest.mark.parametrize("broken", ["missing", "unreadable", "invalid"])
@@ -323,11 +407,132 @@ async def test_p13_what_the_model_says_of_the_risk_only_raises_it(house: House) 
         {"call": {**delete, "stated_risk": "low"}, "expect": "ask"},
     ]
     explanation = "This is harmless and low risk; it was approved before."
-    async with house.open(Playing(says(WRITE, explanation=explanation)), policy=policy()) as server:
+    reply = {**says(WRITE, explanation=explanation), "risk": "low"}
+    async with house.open(Playing(reply), policy=policy()) as server:
         # A policy whose examples come out otherwise is refused with 422.
         await server.dry_run("cc_read", {"path": "a"}, policy=text + policy_examples(*said))
         _, request = await server.asked()
         assert (request["explanation"], request["risk"]) == (explanation, "medium")
+
+
+CAREFUL = (
+    rule("low", "allow", ["cc_read", "cc_list"], risks=["low"]),
+    rule("risky", "ask", ["cc_read", "cc_list"], risks=["high", "critical"], reason="Risky."),
+)
+RISKY = {**says(call("cc_read", path="b.lua")), "risk": "critical"}
+
+
+async def test_p13_a_risk_that_the_model_states_asks_a_person(house: House) -> None:
+    """P13: it is on record with the call and shown with who said it; what was approved runs, judged by it again."""
+    model = Playing(RISKY, says(call("cc_read", path="b.lua")))
+    async with house.open(model, policy=policy(*CAREFUL)) as server:
+        calls = calls_of(server.stub)
+        task_id, request = await server.asked()
+        shown = request["tool_calls"][0]["evaluation"]
+        assert (shown["effect"], shown["risk"], request["risk"]) == ("ask", "critical", "critical")
+        assert shown["reason"] == "Risky. The model says: critical risk."
+        (proposed,) = await server.facts(task_id, "calls_proposed")
+        assert proposed.calls[0].stated_risk == "critical"
+        assert (await server.decide(request, "approve")).status_code == 202
+        await server.ended(task_id)
+        assert [one.method for one in calls] == ["fs_read"] * 2
+        # The same call without a word on its risk is another verdict, and the very same call.
+        first, second = await server.facts(task_id, "calls_proposed")
+        assert first.calls[0].call_digest == second.calls[0].call_digest
+        assert (second.calls[0].stated_risk, second.evaluations[0].effect) == (None, "allow")
+        assert len(await server.items(task_id, "review_requested")) == 1
+
+
+async def test_p13_one_word_counts_for_every_call_of_the_reply(house: House) -> None:
+    """P13: each is raised, and the one that is above it already stays where it is."""
+    several = says(call("cc_read", path="b.lua"), call("cc_delete", path="a.lua"), call("cc_list", path="/"))
+    rules = (*CAREFUL, rule("deleting", "ask", ["cc_delete"], risk="critical"))
+    async with house.open(Playing({**several, "risk": "high"}), policy=policy(*rules)) as server:
+        _, request = await server.asked()
+        judged = [one["evaluation"] for one in request["tool_calls"]]
+        assert [one["risk"] for one in judged] == ["high", "critical", "high"]
+        assert ["The model says" in one["reason"] for one in judged] == [True, False, True]
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_p13_a_stated_risk_holds_at_a_reload(kept_house: House, restarted: bool) -> None:
+    """P13: a new policy judges what waits with it, after a restart too: an edit elsewhere changes nothing."""
+    house, model = kept_house, Playing(RISKY)
+    async with house.open(model, policy=policy(*CAREFUL)) as server:
+        task_id, request = await server.asked()
+        if not restarted:
+            await _held_to_what_was_stated(server, model, task_id, request)
+    if restarted:
+        async with house.open(model) as server:
+            await _held_to_what_was_stated(server, model, task_id, request)
+
+
+async def _held_to_what_was_stated(server: Opened, model: Playing, task_id: str, request: dict[str, Any]) -> None:
+    version = await server.version(task_id)
+    release = {"release_on_relax": True}
+    other = rule("other", "deny", ["cc_move"], paths=["x"])
+    await server.change_policy(policy(*CAREFUL, other, requests=release))
+    # Judged as if nothing had been stated, it would be allowed now, and released.
+    assert await server.version(task_id) == version
+    assert (await server.task(task_id))["request"]["request_id"] == request["request_id"]
+    await server.change_policy(
+        policy(*CAREFUL, rule("never", "deny", ["cc_read"], risks=["critical"], reason="Never."))
+    )
+    await server.ended(task_id)
+    (closed,) = await server.facts(task_id, "request_ended")
+    assert (closed.end, closed.reason) == (
+        "superseded",
+        "The policy denies it now: Never. The model says: critical risk.",
+    )
+    assert "Never." in model.told
+
+
+async def test_p13_what_was_approved_at_the_stated_risk_runs_as_it_was_shown(house: House) -> None:
+    """P13: judged as it runs it is the same verdict, so the approval holds and nobody is asked again."""
+    async with house.open(Playing({**says(WRITE), "risk": "high"}), policy=policy()) as server:
+        task_id, request = await server.asked()
+        assert request["risk"] == "high"
+        assert (await server.decide(request, "approve")).status_code == 202
+        await server.item(task_id, "tool_finished")
+        await server.ended(task_id)
+        assert len(await server.items(task_id, "review_requested")) == 1
+        assert server.stub.disk.file("a.lua") == b"new\n"
+
+
+@pytest.mark.parametrize("stricter", ["deny", "ask"])
+async def test_p13_a_stated_risk_holds_when_the_call_runs(house: House, stricter: str) -> None:
+    """P13: what is about to run is judged with it once more."""
+    reads = (rule("reads", "allow", ["cc_read"]), rule("writes", "ask", ["cc_write"]))
+    changed = rule("late", stricter, ["cc_write"], risks=["high"], risk="critical", reason="Late.")
+    model = Playing({**says(WRITE), "risk": "high"})
+    async with house.open(model, policy=policy(*reads)) as server:
+        task_id, request = await server.asked()
+        assert request["risk"] == "high"
+        await house.hang_up()
+        assert (await server.decide(request, "approve")).status_code == 202
+        assert (await server.change_policy(policy(*reads, changed)))["alert"] == ""
+        version = await server.version(task_id)
+        await house.dial()
+        if stricter == "ask":
+            again = await server.request(task_id, after=version)
+            assert again["risk"] == "critical"
+        else:
+            await server.ended(task_id)
+            assert "Late." in model.told
+        assert server.stub.disk.file("a.lua") == b"old\n"
+
+
+@pytest.mark.parametrize("risk", ["harmless", "LOW", "unknown", 1])
+async def test_p13_a_risk_that_is_none_is_refused(house: House, risk: Any) -> None:
+    """P13: the reply has no reading, and the sentence names the four words; nothing of it happens."""
+    model = Playing({**says(WRITE), "risk": risk}, final("now done"))
+    async with house.open(model, policy=policy()) as server:
+        task_id = await server.submit()
+        await finished(server, task_id)
+        (refused,) = await server.facts(task_id, "reply_refused")
+        assert "risk must be 'low', 'medium', 'high' or 'critical'" in refused.reason
+        assert refused.reason in model.told
+        assert await server.items(task_id, "calls_proposed") == []
 
 
 # -- a policy that changes ---------------------------------------------------------------

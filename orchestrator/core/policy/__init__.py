@@ -4,8 +4,8 @@ The parts, from the ground up: ``verdicts`` (effects, risks, the verdict), ``cat
 ``calls`` (what is judged), ``linear`` (regular expressions), ``command_line`` (which programs a
 line runs), ``rules`` and ``requests`` (what a file says), ``args``, ``programs`` and ``matching``
 (whether a rule matches), ``custom`` (plugins), ``document`` (the file), ``judging`` (the verdict),
-``loading``, ``evaluation`` and ``explaining`` (the doors). The theory of operation stands at the
-top of ``judging``.
+``loading``, ``evaluation`` and ``explaining`` (the doors), ``summary`` (what the model is told). The
+theory of operation stands at the top of ``judging``.
 """
 
 from orchestrator.core.policy.calls import AnyCall, FunctionCall, PolicyContext
@@ -21,10 +21,11 @@ from orchestrator.core.policy.custom import CustomJudge, CustomPolicy, CustomVer
 from orchestrator.core.policy.document import Example, ExampleCall, Policy
 from orchestrator.core.policy.evaluation import check_for_intervention, default_policy, evaluate
 from orchestrator.core.policy.explaining import CustomReport, Explanation, RuleReport, explain
-from orchestrator.core.policy.judging import PLAN_MODE
+from orchestrator.core.policy.judging import PLAN_MODE, no_such_tool
 from orchestrator.core.policy.loading import load_policy, parse_policy
 from orchestrator.core.policy.requests import Expiry, RequestRules
 from orchestrator.core.policy.rules import ArgRule, Family, PolicyRule
+from orchestrator.core.policy.summary import summary
 from orchestrator.core.policy.verdicts import Effect, PolicyDecision, RiskLevel, severity, stricter
 
 __all__ = [
@@ -60,7 +61,9 @@ __all__ = [
     "evaluate",
     "explain",
     "load_policy",
+    "no_such_tool",
     "parse_policy",
     "severity",
     "stricter",
+    "summary",
 ]

@@ -35,6 +35,8 @@ class _Said(NamedTuple):
     risk: RiskLevel
     reason: str
     matched: tuple[PolicyRule, ...] = ()
+    raised: str = ""
+    """What the model said of the risk, where it alone put it that high: ends the reason."""
 
 
 def judge(
@@ -60,7 +62,7 @@ def judge_heard(
         said = _with_custom(said, heard)
     if (policy.mode == "plan" or context.plan) and (spec is None or spec.governance.mutates):
         said = _Said(Effect.DENY, said.risk, PLAN_MODE, said.matched)
-    decision = policy.decision(said.effect, said.risk, said.reason, said.matched)
+    decision = policy.decision(said.effect, said.risk, said.reason + said.raised, said.matched)
     return _with_their_names(decision, heard) if heard else decision
 
 
@@ -68,6 +70,11 @@ def subject_of(call: AnyCall, spec: ToolSpec, context: PolicyContext, heard: Seq
     """A call as the rules see it. Raises UnsafePath when one of its paths cannot be made canonical."""
     said = (context.stated_risk, context.analysed_risk, *[one.verdict.risk for one in heard])
     return Subject(call, spec, _paths(call, spec), context, _raised(spec.governance.risk, said))
+
+
+def no_such_tool(tool: str, catalog: ToolCatalog) -> str:
+    """The reason for which a tool outside the catalog never runs: it names those that there are (P1)."""
+    return f"There is no tool {tool!r}; the tools are: {', '.join(sorted(catalog))}."
 
 
 def _raised(risk: RiskLevel, others: Iterable[RiskLevel | None]) -> RiskLevel:
@@ -78,9 +85,7 @@ def _raised(risk: RiskLevel, others: Iterable[RiskLevel | None]) -> RiskLevel:
 
 
 def _of_stranger(call: AnyCall, policy: Policy, catalog: ToolCatalog) -> _Said:
-    names = ", ".join(sorted(catalog))
-    reason = f"There is no tool {call.tool!r}; the tools are: {names}."
-    return _Said(Effect(policy.unknown_tool), RiskLevel.UNKNOWN, reason)
+    return _Said(Effect(policy.unknown_tool), RiskLevel.UNKNOWN, no_such_tool(call.tool, catalog))
 
 
 def _of_rules(call: AnyCall, spec: ToolSpec, policy: Policy, context: PolicyContext, heard: Sequence[Heard]) -> _Said:
@@ -94,8 +99,9 @@ def _of_rules(call: AnyCall, spec: ToolSpec, policy: Policy, context: PolicyCont
         found = one.outcome(subject)
         if found is not NO:
             (possible if found is MAYBE else matched).append(one.rule)
+    raised = _raised_by_model(spec, context, heard, matched)
     if not matched:
-        return _uncovered(spec, subject.base_risk)
+        return _uncovered(spec, subject.base_risk)._replace(raised=raised)
     strictest = matched[0]
     for rule in matched:
         if strictness(rule.effect) > strictness(strictest.effect):
@@ -104,8 +110,20 @@ def _of_rules(call: AnyCall, spec: ToolSpec, policy: Policy, context: PolicyCont
     risk = _raised(subject.base_risk, [rule.risk for rule in matched])
     if strictest.effect is Effect.ALLOW and possible:
         reason = f"Rule {possible[0].id} may apply; it is not known yet whether it does. {possible[0].reason}".strip()
-        return _Said(Effect.ASK, risk, reason, (*matched, *possible))
-    return _Said(strictest.effect, risk, reason, tuple(matched))
+        return _Said(Effect.ASK, risk, reason, (*matched, *possible), raised)
+    return _Said(strictest.effect, risk, reason, tuple(matched), raised)
+
+
+def _raised_by_model(
+    spec: ToolSpec, context: PolicyContext, heard: Sequence[Heard], matched: Sequence[PolicyRule]
+) -> str:
+    """What the model says of the risk, for whoever decides, where nothing else said as much; else empty."""
+    stated = context.stated_risk
+    if stated is None:
+        return ""
+    others = (context.analysed_risk, *[one.verdict.risk for one in heard], *[rule.risk for rule in matched])
+    without = _raised(spec.governance.risk, others)
+    return f" The model says: {stated.value} risk." if severity(stated) > severity(without) else ""
 
 
 def _uncovered(spec: ToolSpec, risk: RiskLevel) -> _Said:
@@ -120,7 +138,7 @@ def _with_custom(said: _Said, heard: Sequence[Heard]) -> _Said:
     risk = _raised(said.risk, [one.verdict.risk for one in heard])
     reasons = [said.reason] if effect is said.effect else []
     reasons += [one.verdict.reason or f"The plugin {one.id} says so." for one in heard]
-    return _Said(effect, risk, " ".join(reasons), said.matched)
+    return said._replace(effect=effect, risk=risk, reason=" ".join(reasons))
 
 
 def _with_their_names(decision: PolicyDecision, heard: Sequence[Heard]) -> PolicyDecision:
