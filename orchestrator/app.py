@@ -31,6 +31,7 @@ from orchestrator.metrics import Metrics, Snapshot
 from orchestrator.model import OllamaOptions, as_chat_model
 from orchestrator.policy_file import PolicyFile
 from orchestrator.ports import ChatMessage, ChatModel, Clock, ModelReply, Store
+from orchestrator.program import program
 from orchestrator.runner import Workers
 from orchestrator.settings import DEFAULT_URL, ENV_PREFIX, LOOPBACK, Settings
 from orchestrator.store import open_store
@@ -203,12 +204,13 @@ async def serve(
 def first_words(settings: Settings, url: str) -> list[str]:
     """What the first start says to its user: where the token is, and what to type next."""
     here = "" if url == DEFAULT_URL else f"{ENV_PREFIX}URL={url} "
+    name = program()
     words = [
         f"The admin's token was written to {settings.token_path}. In another terminal:",
         f'  export {here}{ENV_PREFIX}TOKEN="$(cat {shlex.quote(str(settings.token_path))})"',
-        "  cc-orchestrator pair      # prints the line to type on a computer in the game",
-        '  cc-orchestrator run "Write a hello world program and run it" --computer NAME',
-        "  cc-orchestrator review    # shows what waits for you, and asks",
+        f"  {name} pair      # prints the line to type on a computer in the game",
+        f'  {name} run "Write a hello world program and run it" --computer NAME',
+        f"  {name} review    # shows what waits for you, and asks",
     ]
     if settings.host in ("0.0.0.0", "::") and not settings.public_url:
         words.append(

@@ -197,8 +197,7 @@ class Client:
             ) as socket:
                 message = review.decode_to_reviewer(str(socket.recv(timeout=20)))
         except InvalidStatus as error:
-            _checked(error.response.status_code, bytes(error.response.body or b""))
-            raise
+            raise _refusal(error) from None
         except (OSError, WebSocketException) as error:
             raise self._unreachable(error) from None
         if not isinstance(message, review.Snapshot):
@@ -211,8 +210,7 @@ class Client:
         try:
             connection = await connect(self._reviewer_url(), max_size=None, proxy=None, **self._offer())
         except InvalidStatus as error:
-            _checked(error.response.status_code, bytes(error.response.body or b""))
-            raise
+            raise _refusal(error) from None
         except (OSError, WebSocketException) as error:
             raise self._unreachable(error) from None
         async with connection:
@@ -235,7 +233,7 @@ class Client:
             yield
         except (httpx2.RemoteProtocolError, httpx2.ReadError):
             raise self._unreachable(_HUNG_UP) from None
-        except httpx2.TransportError as error:
+        except httpx2.RequestError as error:
             raise self._unreachable(error) from None
 
     def _unreachable(self, error: Exception | str) -> ServerUnreachable:
@@ -340,14 +338,41 @@ def _no_address(url: str, why: object) -> InvalidRequest:
     return InvalidRequest(f"{url!r} is no address of a server: {why}.", remedy="Give one like http://127.0.0.1:8765.")
 
 
-def _checked(status: int, content: bytes) -> Any:
+def _refusal(refused: InvalidStatus) -> ServerRefused:
+    """Why a handshake was refused."""
+    status = refused.response.status_code
     try:
-        value = json.loads(content or b"{}")
-    except ValueError:
-        value = {
-            "error": {"message": f"The server answered {status} without JSON.", "remedy": "Is it cc-orchestrator?"}
-        }
-    if status >= 400 or (isinstance(value, dict) and set(value) == {"error"}):
-        error = value.get("error") if isinstance(value, dict) else None
-        raise ServerRefused(status, error if isinstance(error, dict) else {})
+        _checked(status, bytes(refused.response.body or b""))
+    except ServerRefused as error:
+        return error
+    return _not_ours(f"The server answered {status} and opened no channel.", status)
+
+
+class _Answer(dict[str, Any]):
+    """An object of the server's answer: what it lacks is the server's fault, and told as a sentence."""
+
+    def __missing__(self, key: str) -> Any:
+        raise _not_ours(f"The server's answer lacks {key!r}.")
+
+
+def _checked(status: int, content: bytes) -> Any:
+    """The object of an answer. Raises ServerRefused for an error, and for what is no answer of ours."""
+    try:
+        value = json.loads(content or b"{}", object_hook=_Answer)
+    except (ValueError, RecursionError):
+        raise _not_ours(f"The server answered {status} without JSON.", status) from None
+    if not isinstance(value, dict):
+        raise _not_ours(f"The server answered {status} with JSON that is no object.", status)
+    if status >= 400 or set(value) == {"error"}:
+        error = value.get("error")
+        if not isinstance(error, dict):
+            raise _not_ours(f"The server answered {status} and does not say why.", status)
+        raise ServerRefused(status, error)
+    if status >= 300:
+        raise _not_ours(f"The server answered {status}, which leads elsewhere.", status)
     return value
+
+
+def _not_ours(message: str, status: int = 200) -> ServerRefused:
+    """Something else may listen there, or stand in between."""
+    return ServerRefused(status, {"message": message, "remedy": "Is it cc-orchestrator?"})

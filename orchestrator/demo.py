@@ -2,7 +2,6 @@
 
 import contextlib
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from orchestrator.core.approval import HitlResponse
 from orchestrator.core.errors import InvalidRequest, OrchestratorError
 from orchestrator.core.transcript import Transcript
 from orchestrator.core.visible import block
+from orchestrator.program import program
 
 PROMPT = "Write a hello world program and run it"
 COMPUTER = "0"
@@ -146,19 +146,10 @@ def _keep(client: Client, url: str, home: Path, console: Console) -> None:
         console.say(f"The orchestrator stays up at {url} until you press Ctrl-C.")
         console.say("To use it from another terminal:")
         console.say(f"  export CC_ORCHESTRATOR_URL={url} CC_ORCHESTRATOR_TOKEN=$(cat {token})")
-        console.say(f'  {_program()} run "{PROMPT}" --computer {COMPUTER}')
+        console.say(f'  {program()} run "{PROMPT}" --computer {COMPUTER}')
         while True:
             time.sleep(3600)
     console.say("\nStopping the computer and the orchestrator.")
-
-
-def _program() -> str:
-    """The command line as it can be typed in another terminal, which may know nothing of this environment."""
-    if shutil.which("cc-orchestrator") is not None:
-        return "cc-orchestrator"
-    beside = Path(sys.executable).with_name("cc-orchestrator")
-    python = shlex.quote(sys.executable)
-    return shlex.quote(str(beside)) if beside.exists() else f"{python} -m orchestrator.cli"
 
 
 @contextlib.contextmanager

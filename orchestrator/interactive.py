@@ -3,6 +3,7 @@
 import asyncio
 import os
 import secrets
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -14,6 +15,7 @@ from orchestrator.client import Client
 from orchestrator.core.errors import InvalidRequest, OrchestratorError
 from orchestrator.core.visible import one_line
 from orchestrator.following import Follower, typed
+from orchestrator.program import program, reaching
 from orchestrator.progress import Progress
 from orchestrator.rendering import Screen, age, fitted, table
 
@@ -37,11 +39,13 @@ def run_task_interactive(
     computers: Sequence[str] = (),
     model: str = "",
     session_id: str = "",
+    read_only: bool = False,
 ) -> int:
     """Ask for tasks in this terminal until the person leaves; the exit code: 0.
 
     None and empty values: what the environment says (``CC_ORCHESTRATOR_URL``, ``…_TOKEN``), the only
-    computer that is online, the server's model, a new session. Raises InvalidRequest without a
+    computer that is online, the server's model, a new session. ``read_only``: its tasks may only look, and
+    whatever changes something is denied. Raises InvalidRequest without a
     terminal or a token, ServerUnreachable and ServerRefused when the server cannot be used at all.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -49,8 +53,10 @@ def run_task_interactive(
     directory = Path(data_dir) if data_dir is not None else None
     client = Client.of_environment(url=url, token=token, data_dir=directory)
     try:
-        session = _Session(client, Screen.of(), list(computers), model, session_id or f"s-{secrets.token_hex(6)}")
-        session.resumed = bool(session_id)
+        session_id, resumed = session_id or f"s-{secrets.token_hex(6)}", bool(session_id)
+        where = reaching(url, directory)
+        session = _Session(client, Screen.of(), list(computers), model, session_id, where, read_only=read_only)
+        session.resumed = resumed
         session.begin()
         _Prompt(_history(directory)).each(session.take, lambda: session.marker)
         session.end()
@@ -68,10 +74,13 @@ class _Session:
     computers: list[str]
     model: str
     session_id: str
+    where: str = ""
+    """The options by which another command reaches the same server."""
     commands: dict[str, Callable[[list[str]], None]] = field(init=False)
     submitted: int = 0
     resumed: bool = False
     """Whether the person named the session."""
+    read_only: bool = False
 
     def __post_init__(self) -> None:
         self.commands = {
@@ -93,6 +102,8 @@ class _Session:
         if not self.computers and len(online) == 1:
             self.computers = online
         self.screen.line(f"cc-orchestrator at {self.client.url}. /help says what can be typed; Ctrl-D leaves.")
+        if self.read_only:
+            self.screen.say("Tasks may only look here: whatever changes something is denied.")
         if self.resumed and self.client.is_new(self.session_id):
             self.screen.say(f"session {one_line(self.session_id)} is new: nothing earlier is told to the model")
         if not found:
@@ -103,7 +114,9 @@ class _Session:
     def end(self) -> None:
         """Say how to come back."""
         if self.submitted:
-            self.screen.line(f"To go on with this session: cc-orchestrator run --session {one_line(self.session_id)}")
+            more = f"{self.where} --read-only" if self.read_only else self.where
+            words = f"{program()} run --session {shlex.quote(one_line(self.session_id))}{more}"
+            self.screen.line(f"To go on with this session: {words}")
 
     def take(self, text: str) -> bool:
         """Carry out one line; False: the person leaves."""
@@ -135,6 +148,8 @@ class _Session:
         body: dict[str, Any] = {"prompt": prompt, "computers": self.computers, "session_id": self.session_id}
         if self.model:
             body["model"] = self.model
+        if self.read_only:
+            body["read_only"] = True
         task_id = self.client.request("POST", "/v1/tasks", body)["task_id"]
         self.submitted += 1
         self.screen.line(f"task {task_id}")
@@ -164,7 +179,7 @@ class _Session:
             status = self.client.request("POST", f"/v1/tasks/{task_id}/cancel", {"reason": "canceled at the prompt"})
             self.screen.line(f"task {task_id} is {status['status']}")
         else:
-            self.screen.line(f"task {task_id} goes on: cc-orchestrator tasks watch {task_id}")
+            self.screen.line(f"task {task_id} goes on: {program()} tasks watch {task_id}{self.where}")
         return True
 
     # -- commands ------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from orchestrator.core import facts
 from orchestrator.core.items import AgentTaskItem
+from orchestrator.core.policy import BUILT_IN_CATALOG
 
 _Value = TypeVar("_Value")
 
@@ -123,8 +124,10 @@ class Metrics:
         match item.fact:
             case facts.CallsProposed(calls=calls, evaluations=verdicts):
                 for call, verdict in zip(calls, verdicts, strict=True):
-                    _remember(self._calls, call.call_id, _Call(call.tool, verdict.matched_rules))
-                    self._counters["verdicts"].labels(call.tool, verdict.effect.value).inc()
+                    # A tool that does not exist has any name that a model makes up: they all count as one.
+                    tool = call.tool if call.tool in BUILT_IN_CATALOG else "unknown"
+                    _remember(self._calls, call.call_id, _Call(tool, verdict.matched_rules))
+                    self._counters["verdicts"].labels(tool, verdict.effect.value).inc()
             case facts.ToolStarted(call_id=call_id):
                 _remember(self._calls, call_id, replace(self._known(call_id), started=item.at))
             case facts.ToolFinished(call_id=call_id, ok=ok):

@@ -54,7 +54,9 @@ class Settings(BaseModel):
     store: str = _setting("", "A store URL; empty: SQLite in the data directory.")
     bus: str = _setting("local:", "A bus URL.")
     policy: Path | None = _setting(None, "The policy file; not set: `policy.toml` in the data directory.")
-    approvers: str = _setting("requester", "Who decides: `requester`, `not_requester` or `role:NAME`.")
+    approvers: str = _setting(
+        "requester", "Who decides: `requester` (of a program's task, who reviews), `not_requester` or `role:NAME`."
+    )
     workers: int = _setting(4, "Tasks that are acted for at once.", ge=1, le=256)
     max_steps: int = _setting(20, "Replies of the model at most, for tasks that name none.", ge=1, le=1000)
     max_wall_s: float = _setting(

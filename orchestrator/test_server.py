@@ -17,6 +17,7 @@ from typing import Final
 from orchestrator.app import Orchestrator, serve
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.wire import Family
+from orchestrator.program import program
 from orchestrator.settings import Settings
 from orchestrator.testing.stub_computer import StubComputer
 from orchestrator.web.auth import issue_token
@@ -96,14 +97,15 @@ async def _all_welcome(stubs: Sequence[StubComputer]) -> None:
 
 def _words(url: str, orchestrator: Orchestrator, computers: int) -> list[str]:
     """What to do with it."""
+    name = program()
     return [
         f"listening on {url}",
         f"{computers} stub computers, named by their number, from 0 on",
         f"The model of tasks that name none is {orchestrator.settings.model}. In another terminal:",
         f"  export CC_ORCHESTRATOR_URL={url} CC_ORCHESTRATOR_TOKEN={orchestrator.admin_token}",
-        "  cc-orchestrator computers",
-        '  cc-orchestrator run "Write a hello world program and run it" --computer 0',
-        "  cc-orchestrator review",
+        f"  {name} computers",
+        f'  {name} run "Write a hello world program and run it" --computer 0',
+        f"  {name} review",
         '  curl -H "Authorization: Bearer $CC_ORCHESTRATOR_TOKEN" $CC_ORCHESTRATOR_URL/v1/tasks',
         "Ctrl-C ends it; nothing is kept.",
     ]

@@ -18,7 +18,7 @@ from orchestrator.cli.policy import policy_app
 from orchestrator.cli.requests import requests_app
 from orchestrator.cli.server import demo, serve
 from orchestrator.cli.tasks import answer, cancel, review, run, stop, tasks_app
-from orchestrator.core.errors import OrchestratorError
+from orchestrator.core.errors import InvalidRequest, OrchestratorError
 from orchestrator.core.visible import one_line
 from orchestrator.core.wording import said_of
 
@@ -37,6 +37,10 @@ class Commands(TyperGroup):
         except OrchestratorError as error:
             complain(error)
             raise typer.Exit(3 if error.code in ("server_refused", "server_unreachable") else 2) from None
+        except UnicodeError:
+            # Bytes that are no text come as halves of surrogates, which nothing takes; our own output takes all.
+            complain(InvalidRequest("What was typed or piped is no text in UTF-8.", remedy="Write it in UTF-8."))
+            raise typer.Exit(2) from None
         except KeyboardInterrupt:
             if sys.stderr.isatty():
                 # The terminal shows ^C, and the shell's prompt would stand behind it.

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -52,12 +51,6 @@ def warn_of_variables() -> None:
     """Say which variables look like ours and mean nothing; they do a client no harm."""
     for unknown in unknown_variables(os.environ):
         complain(unknown)
-
-
-def reaching(url: str | None, data_dir: Path | None) -> str:
-    """The options that another command needs to reach the same server."""
-    given = (("--url", url), ("--data-dir", data_dir))
-    return "".join(f" {name} {shlex.quote(str(value))}" for name, value in given if value is not None)
 
 
 def as_segment(value: str | None) -> str | None:

@@ -17,6 +17,7 @@ people_app = typer.Typer(no_args_is_help=True, help="People, and agents: list th
 token_app = typer.Typer(no_args_is_help=True, help="Tokens, for computers that are not paired and for scripts.")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Up to 64 letters, digits, - _ and .")]
+Yes = Annotated[bool, typer.Option("--yes", help="Also the last admin, or yourself, without asking.")]
 Agent = Annotated[bool, typer.Option("--agent", help="A program, which may submit tasks and never decides.")]
 
 
@@ -77,25 +78,19 @@ def people_add(
 def people_revoke(
     name: Name,
     agent: Agent = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Also the last admin, without asking.")] = False,
+    yes: Yes = False,
     as_json: AsJson = False,
     url: Url = None,
     data_dir: DataDir = None,
 ) -> None:
     """Revoke all tokens of a person or an agent, at once.
 
-    What they have open is closed. Before the last admin goes, it asks.
+    What they have open is closed. Before the last admin goes, or you yourself, it asks.
     """
     with client_of(url, data_dir) as client:
-        last = not agent and _is_last_admin(client, name)
-        if last and not yes and not _sure(name):
-            typer.echo("Nothing was revoked.", err=True)
-            raise typer.Exit(1)
-        _revoke(client, "agent" if agent else "person", name, as_json)
+        _revoke(client, "agent" if agent else "person", name, as_json, yes)
     if not as_json:
         typer.echo("It holds from now on; connections that were open are closed.", err=True)
-    if last:
-        typer.echo(f"There is no admin now. {_AFTER}", err=True)
 
 
 @token_app.command("computer")
@@ -130,16 +125,18 @@ def token_person(
 def token_revoke(
     kind: Annotated[str, typer.Argument(metavar="KIND", help="person, computer or agent.")],
     name: Annotated[str, typer.Argument(metavar="NAME", help="Whose tokens, as `people list` or `computers` shows.")],
+    yes: Yes = False,
     as_json: AsJson = False,
     url: Url = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Revoke all tokens of a person, a computer or an agent."""
+    """Revoke all tokens of a person, a computer or an agent; before the last admin's or your own, it asks."""
     with client_of(url, data_dir) as client:
-        _revoke(client, kind, name, as_json)
+        _revoke(client, kind, name, as_json, yes)
 
 
 _AFTER = "The next start of `serve` writes a new admin.token into its data directory."
+_AFTER_OWN = "The token that you use ends with it; another admin has to make you a new one."
 
 
 def _tokens(client: "Client") -> list[dict[str, Any]]:
@@ -152,28 +149,36 @@ def _add(client: "Client", body: dict[str, Any], as_json: bool) -> None:
     print_json(made) if as_json else typer.echo(made["token"])
 
 
-def _revoke(client: "Client", kind: str, name: str, as_json: bool) -> None:
+def _revoke(client: "Client", kind: str, name: str, as_json: bool, yes: bool) -> None:
+    """Revoke; ``yes``: also where that shuts the way in, without asking. Raises InvalidRequest, typer.Exit."""
+    found = _tokens(client) if kind == "person" else []
+    last = _is_last_admin(found, name)
+    own = any(one.get("yours") and one["name"] == name for one in found)
+    if (last or own) and not yes and not _sure(name, last):
+        typer.echo("Nothing was revoked.", err=True)
+        raise typer.Exit(1)
     answer = client.request("DELETE", f"/v1/tokens/{as_segment(kind)}/{as_segment(name)}")
     if not answer["revoked"]:
         raise InvalidRequest(
             f"There is no token of {kind} {quoted(name)} to revoke.", remedy="The kinds are person, computer and agent."
         )
     print_json(answer) if as_json else typer.echo(f"revoked {answer['revoked']}")
+    if last:
+        typer.echo(f"There is no admin now. {_AFTER}", err=True)
 
 
-def _is_last_admin(client: "Client", name: str) -> bool:
+def _is_last_admin(tokens: list[dict[str, Any]], name: str) -> bool:
     admins = {
-        one["name"]
-        for one in _tokens(client)
-        if one["kind"] == "person" and not one["revoked"] and "admin" in one["roles"]
+        one["name"] for one in tokens if one["kind"] == "person" and not one["revoked"] and "admin" in one["roles"]
     }
     return admins == {name}
 
 
-def _sure(name: str) -> bool:
-    """Whether somebody at the terminal wants the last admin gone. Raises InvalidRequest without a terminal."""
-    what = f"{quoted(name)} is the only admin."
+def _sure(name: str, last: bool) -> bool:
+    """Whether somebody at the terminal wants the way in shut. Raises InvalidRequest without a terminal."""
+    what = f"{quoted(name)} is the only admin." if last else f"{quoted(name)} is who you are here."
+    after = _AFTER if last else _AFTER_OWN
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise InvalidRequest(what, remedy=f"Say --yes to revoke it all the same. {_AFTER}")
-    typer.echo(f"{what} {_AFTER}\nRevoke it? [y/N] ", nl=False, err=True)
+        raise InvalidRequest(what, remedy=f"Say --yes to revoke it all the same. {after}")
+    typer.echo(f"{what} {after}\nRevoke it? [y/N] ", nl=False, err=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -11,6 +11,7 @@ import typer
 
 from orchestrator.cli.common import AsJson, DataDir, Url, client_of, complain, print_json, quoted
 from orchestrator.core.errors import InvalidRequest, OrchestratorError, PolicyInvalid
+from orchestrator.core.strict_json import doubled_key
 from orchestrator.core.visible import one_line
 from orchestrator.settings import ENV_PREFIX, load_settings
 
@@ -228,10 +229,14 @@ def _arguments(tool: str, values: Sequence[str], text: str) -> dict[str, Any]:
 
     model = TOOL_ARGS.get(tool)
     given = _object(text) if text else {}
+    said = set[str]()
     for one in values:
         name, equals, value = one.partition("=")
         if not (name and equals):
             raise InvalidRequest(f"{quoted(one)} is no KEY=VALUE.", remedy="Say it like path=startup.lua.")
+        if name in said:
+            raise InvalidRequest(f"{quoted(name)} is said twice.", remedy="Say it once.")
+        said.add(name)
         given[name] = _value(model, name, value)
     if model is None:
         return given
@@ -248,8 +253,12 @@ def _arguments(tool: str, values: Sequence[str], text: str) -> dict[str, Any]:
 def _object(text: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
+    except RecursionError:
+        raise InvalidRequest("--args is JSON that nobody can read.", remedy=_AS_JSON) from None
     except ValueError as error:
         raise InvalidRequest(f"--args is not JSON: {error}.", remedy=_AS_JSON) from None
+    if (key := doubled_key(text)) is not None:
+        raise InvalidRequest(f"--args has the key {quoted(key)} twice.", remedy="Say it once.")
     if not isinstance(found, dict):
         raise InvalidRequest("--args is no JSON object.", remedy=_AS_JSON)
     return found
@@ -266,7 +275,7 @@ def _value(model: "type[BaseModel] | None", name: str, text: str) -> Any:
         return text
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise InvalidRequest(
             f"{name} is no text, and {quoted(text)} is not JSON.", remedy="""Say it like max_lines=5 or 'args=["a"]'."""
         ) from None

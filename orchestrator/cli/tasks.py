@@ -14,11 +14,11 @@ from orchestrator.cli.common import (
     as_segment,
     client_of,
     print_json,
-    reaching,
     seconds,
     warn_of_variables,
 )
 from orchestrator.core.errors import InvalidRequest
+from orchestrator.program import reaching
 
 if TYPE_CHECKING:
     from orchestrator.client import Client
@@ -72,10 +72,10 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     from orchestrator.core.visible import one_line
 
     if prompt is None:
-        if read_only or on_reject is not None:
-            remedy = 'Say it: cc-orchestrator run "…" --read-only'
-            raise InvalidRequest("--read-only and --on-reject are for one task, and none is named.", remedy=remedy)
-        raise typer.Exit(_interactive(url, data_dir, computer or [], model, session))
+        if on_reject is not None:
+            remedy = 'Say it: cc-orchestrator run "…" --on-reject continue'
+            raise InvalidRequest("--on-reject is for one task, and none is named.", remedy=remedy)
+        raise typer.Exit(_interactive(url, data_dir, computer or [], model, session, read_only))
     wanted = sys.stdin.read() if prompt == "-" else prompt
     if not wanted.strip():
         raise InvalidRequest("The task is empty.", remedy='Say what to do: cc-orchestrator run "…"')
@@ -278,7 +278,9 @@ def review(
             raise typer.Exit(review_all(client))
 
 
-def _interactive(url: str | None, data_dir: Path | None, computers: list[str], model: str, session: str) -> int:
+def _interactive(
+    url: str | None, data_dir: Path | None, computers: list[str], model: str, session: str, read_only: bool
+) -> int:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise InvalidRequest(
             "There is no prompt, and no terminal to ask for one.",
@@ -287,12 +289,15 @@ def _interactive(url: str | None, data_dir: Path | None, computers: list[str], m
     from orchestrator.interactive import run_task_interactive
 
     warn_of_variables()
-    return run_task_interactive(url=url, data_dir=data_dir, computers=computers, model=model, session_id=session)
+    return run_task_interactive(
+        url=url, data_dir=data_dir, computers=computers, model=model, session_id=session, read_only=read_only
+    )
 
 
 def _follow(client: "Client", task_id: str, as_json: bool, patience_s: float, where: str) -> None:
     """Follow a task and exit as it ended."""
     from orchestrator.following import Follower
+    from orchestrator.program import program
     from orchestrator.progress import JsonLines, Progress, View
     from orchestrator.rendering import Screen
 
@@ -307,10 +312,11 @@ def _follow(client: "Client", task_id: str, as_json: bool, patience_s: float, wh
         ended = Follower(client, view, screen=asked, patience_s=patience_s).follow(task_id)
     except KeyboardInterrupt:
         screen.close()
+        name = program()
         for line in (
             "\nYou left; the task goes on.",
-            f"  watch it:  cc-orchestrator tasks watch {task_id}{where}",
-            f"  stop it:   cc-orchestrator cancel {task_id}{where}",
+            f"  watch it:  {name} tasks watch {task_id}{where}",
+            f"  stop it:   {name} cancel {task_id}{where}",
         ):
             typer.echo(line, err=True)
         raise typer.Exit(130) from None

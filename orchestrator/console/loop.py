@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from websockets.asyncio.client import ClientConnection
 
 _NOTHING = "Nothing waits for you. New requests appear here; Ctrl-C leaves."
+_OTHERS = "Waiting for other people: {}. Who decides is the setting `serve --approvers`; by default it is who asked."
 
 Sent = review.DecideRequest | review.AnswerQuestion
 Asked = HitlResponse | review.OpenQuestion
@@ -103,6 +104,8 @@ class ReviewLoop:
                     self._open[one.request_id] = one
                 if not self._open:
                     self._notices.append(_NOTHING)
+                    if message.others:
+                        self._notices.append(_OTHERS.format(message.others))
             case review.RequestOpened():
                 self._rest.discard(message.request.request_id)
                 self._open[message.request.request_id] = message.request

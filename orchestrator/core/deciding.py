@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from itertools import islice
+from typing import Any, Final, Protocol
 
 from orchestrator.core import facts
 from orchestrator.core.approval import (
@@ -42,7 +43,7 @@ from orchestrator.core.wire import sha256_hex
 
 
 class Law(Protocol):
-    """The policy in force, as a decision needs it."""
+    """The policy in force, as those need it who judge by it."""
 
     @property
     def version(self) -> str:
@@ -51,6 +52,9 @@ class Law(Protocol):
     @property
     def rules(self) -> RequestRules:
         """What it says of requests."""
+
+    def summary(self, task: AgentTask) -> str:
+        """What the model of a task is told of it."""
 
     def judge(self, task: AgentTask, call: ToolCall, program: str | None = None) -> PolicyDecision:
         """Its verdict on a call; ``program``: what a run resolves to, once somebody has looked."""
@@ -142,8 +146,7 @@ def closed_request(task: AgentTask, request_id: RequestId) -> NotPending:
 
 def _per_call(task: AgentTask, resume: ResumeRequest) -> tuple[CallDecision, ...]:
     pending = task.pending_tool_calls
-    whole = request_digest(tuple(record.action_digest or "" for record in pending))
-    if resume.expected_digest is not None and resume.expected_digest != whole:
+    if resume.expected_digest is not None and resume.expected_digest != _whole_digest(task):
         raise InvalidDecision(
             "The request is not the one you saw: its digest differs.", remedy="Look at it again and decide anew."
         )
@@ -161,6 +164,11 @@ def _per_call(task: AgentTask, resume: ResumeRequest) -> tuple[CallDecision, ...
         CallDecision(call_id=record.call_id, action=resume.action, reason=resume.reason, on_reject=resume.on_reject)
         for record in pending
     )
+
+
+def _whole_digest(task: AgentTask) -> str:
+    """The digest of the request as it stands: over the calls that still wait."""
+    return request_digest(tuple(record.action_digest or "" for record in task.pending_tool_calls))
 
 
 def _all_or_nothing(
@@ -186,10 +194,18 @@ def _all_or_nothing(
     return (*decisions, *released(task, decisions, grants)), tuple(grants)
 
 
+_NAMED: Final = 10
+"""Offenders that a sentence names; ``details`` has all of them."""
+_ID_CHARS: Final = 100
+"""What was sent as an id may be a megabyte."""
+
+
 def _offenders(refused: dict[CallId, OrchestratorError], count: int) -> OrchestratorError:
     first = next((one for one in refused.values() if isinstance(one, Forbidden)), next(iter(refused.values())))
     if count > 1:
-        said = " ".join(f"{call_id}: {error.message}" for call_id, error in refused.items())
+        said = " ".join(f"{call_id[:_ID_CHARS]}: {error.message}" for call_id, error in islice(refused.items(), _NAMED))
+        if len(refused) > _NAMED:
+            said += f" And {len(refused) - _NAMED} more."
         first = type(first)(
             f"Nothing was decided: {said}", remedy=first.remedy or "Decide again without them, or mend them."
         )
@@ -202,7 +218,8 @@ def _bound(task: AgentTask, wanted: CallDecision, command: Decide) -> facts.Deci
     record = task.call(wanted.call_id)
     if request is None or record is None or wanted.call_id not in request.call_ids:
         raise InvalidDecision(
-            f"The request does not wait for call {wanted.call_id!r}.", remedy="Decide the calls that it shows."
+            f"The request does not wait for call {wanted.call_id[:_ID_CHARS]!r}.",
+            remedy="Decide the calls that it shows.",
         )
     verbs = DECISIONS[request.reason]
     if wanted.action not in verbs:
@@ -235,9 +252,8 @@ def _edited(
     args = dict(wanted.args or {})
     named = args.pop("computer", call.computer)
     if named != call.computer:
-        raise InvalidRequest(
-            f"An edit keeps the computer, which is {call.computer}.", remedy="Reject it, and say where instead."
-        )
+        where = f"which is {call.computer}" if call.computer else "and this call has none"
+        raise InvalidRequest(f"An edit keeps the computer, {where}.", remedy="Reject it, and say where instead.")
     # What the reviewer was shown had its secrets taken out: where their marks still stand, they come back.
     restored = restore(args, call.args, salt=task.tag)
     try:
@@ -281,9 +297,10 @@ def _recorded(
         decisions=decisions,
         key=command.resume.idempotency_key,
         grants=grants,
-        self_approved=approves and command.by == task.user_id,
+        self_approved=approves and task.is_of(command.by),
         valid_until=command.now + timedelta(seconds=valid_s) if approves and valid_s else None,
         policy_version=command.law.version,
+        whole_digest=_whole_digest(task),
     )
 
 
@@ -309,27 +326,42 @@ def _repeated(task: AgentTask, command: Decide) -> bool:
     """Whether this person made this very decision before, so that it is carried out already: hitl.md D6.
 
     A decision on the whole is the same as the one that closed the request. Raises InvalidDecision
-    where the idempotency key came with another decision.
+    where the idempotency key came with another decision, or for another request of the task.
     """
     resume = command.resume
+    own = [closed for closed in task.closed if closed.actor_id == command.by]
+    keyed = [closed for closed in own if resume.idempotency_key and closed.key == resume.idempotency_key]
+    same = [closed for closed in _comparable(task, command) if _same(task, resume, closed)]
+    if keyed and not any(closed in same for closed in keyed):
+        raise InvalidDecision(
+            "This idempotency key was used for another decision.",
+            remedy="Take a new key for this one.",
+            details={"used_for": keyed[-1].request_id, "how": keyed[-1].how},
+        )
+    return any(closed in same for closed in own)
+
+
+def _comparable(task: AgentTask, command: Decide) -> list[ClosedRequest]:
+    """The decisions on this request which the command could repeat: on the whole of it, the one that closed it."""
     earlier = [closed for closed in task.closed if closed.request_id == command.request_id]
+    if command.resume.decisions is not None:
+        return earlier
     still_open = task.request is not None and task.request.request_id == command.request_id
-    whole = [] if still_open else earlier[-1:]
-    comparable = earlier if resume.decisions is not None else whole
-    if any(closed.actor_id == command.by and _same(task, resume, closed) for closed in comparable):
-        return True
-    key = resume.idempotency_key
-    if key and any(closed.actor_id == command.by and closed.key == key for closed in earlier):
-        raise InvalidDecision("This idempotency key came with another decision.", remedy="Take a new key for this one.")
-    return False
+    return [] if still_open else earlier[-1:]
 
 
 def _same(task: AgentTask, resume: ResumeRequest, closed: ClosedRequest) -> bool:
-    made = {one.call_id: one.said_digest or _said(task, one) for one in closed.decisions if one.grant_id is None}
+    """Whether a decision says what was said then, of what was seen then; the reason may be another."""
+    made = {one.call_id: one for one in closed.decisions if one.grant_id is None}
+    said = {call_id: one.said_digest or _said(task, one) for call_id, one in made.items()}
+    if closed.whole_digest and resume.expected_digest not in (None, closed.whole_digest):
+        return False
     if resume.decisions is None:
         whole = CallDecision.model_construct(action=resume.action, on_reject=resume.on_reject)
-        return set(made.values()) == {_said(task, whole)}
-    return made == {one.call_id: _said(task, one) for one in resume.decisions}
+        return set(said.values()) == {_said(task, whole)}
+    return said == {one.call_id: _said(task, one) for one in resume.decisions} and all(
+        one.expected_digest in (None, made[one.call_id].action_digest) for one in resume.decisions
+    )
 
 
 def _said(task: AgentTask, one: facts.Decision | CallDecision) -> str:

@@ -40,7 +40,10 @@ class BlobRef(Value):
 
 
 class ToolCall(Value):
-    """One call as the model asked for it, arguments validated and canonical."""
+    """One call as the model asked for it, arguments validated and canonical.
+
+    A tool outside the catalog has its name made safe to look at, and its arguments as they were written.
+    """
 
     call_id: CallId
     index: int
@@ -51,6 +54,8 @@ class ToolCall(Value):
     """None: the call touches no computer."""
     call_digest: str
     """sha256 of tool, tool version, canonical arguments and computer: identifies the call."""
+    stated_risk: RiskLevel | None = None
+    """What the model said of its own call, which can only raise its risk (hitl.md P13); None: nothing."""
 
     @property
     def plugin_name(self) -> str:
@@ -233,6 +238,8 @@ class DecisionRecorded(Value):
     """Until when what was approved may start; None: for as long as the task is open."""
     policy_version: str = ""
     """The policy in force then; empty in items of an early release."""
+    whole_digest: str = ""
+    """The digest of the request as it stood, over all calls that waited then; empty in items of an early release."""
 
 
 class RequestEnded(Value):

@@ -11,7 +11,7 @@ from orchestrator.core.call_records import call_record, move_call, told, update_
 from orchestrator.core.errors import InvalidDecision
 from orchestrator.core.facts import BlobRef
 from orchestrator.core.fold_review import decided, noted, request_ended, reviewing
-from orchestrator.core.items import AgentTaskItem, Draft
+from orchestrator.core.items import Actor, AgentTaskItem, Draft
 from orchestrator.core.policy import BUILT_IN_CATALOG, Effect
 from orchestrator.core.system_facts import SystemFact
 from orchestrator.core.task import PHASE_TABLE, AgentTask, CallRecord, Phase, Turn, changed
@@ -29,7 +29,7 @@ def fold(items: Iterable[AgentTaskItem], task: AgentTask | None = None) -> Agent
 def preview(task: AgentTask, drafts: Sequence[Draft]) -> AgentTask:
     """The task as it would be with these drafts appended; hashes are left out."""
     for draft in drafts:
-        task = _evolved(task, draft.fact, draft.at, draft.actor.id)
+        task = _evolved(task, draft.fact, draft.at, draft.actor)
     return task
 
 
@@ -51,10 +51,10 @@ def evolve(task: AgentTask, item: AgentTaskItem) -> AgentTask:
     """The task after one more item. Raises InvalidDecision when it cannot follow."""
     if item.version != task.version + 1:
         raise _impossible(task, item.fact, item.version)
-    return changed(_evolved(task, item.fact, item.at, item.actor.id), head_hash=item.hash)
+    return changed(_evolved(task, item.fact, item.at, item.actor), head_hash=item.hash)
 
 
-def _evolved(task: AgentTask, fact: facts.Fact, at: datetime, actor_id: str) -> AgentTask:
+def _evolved(task: AgentTask, fact: facts.Fact, at: datetime, actor: Actor) -> AgentTask:
     """The task after one more fact, but for the hash that only a sealed item has."""
     target = PHASE_TABLE[task.phase].get(fact.kind)
     version = task.version + 1
@@ -62,7 +62,7 @@ def _evolved(task: AgentTask, fact: facts.Fact, at: datetime, actor_id: str) -> 
         raise _impossible(task, fact, version)
     active_s = task.active_until(at)
     task = changed(task, version=version, phase=target, updated_at=at, active_s=active_s)
-    task = _apply(task, fact, at, actor_id)
+    task = _apply(task, fact, at, actor)
     return _as_calls_say(task) if target is Phase.ACTING else task
 
 
@@ -71,11 +71,11 @@ def _impossible(task: AgentTask, fact: facts.Fact, version: int) -> InvalidDecis
 
 
 def _apply(  # noqa: C901, PLR0911, PLR0912 - one case per kind
-    task: AgentTask, fact: facts.TaskFact, at: datetime, actor_id: str
+    task: AgentTask, fact: facts.TaskFact, at: datetime, actor: Actor
 ) -> AgentTask:
     match fact:
         case facts.TaskSubmitted():
-            return _submitted(task, fact, at)
+            return _submitted(task, fact, at, actor)
         case facts.ModelAsked():
             return changed(task, attempt=fact.attempt)
         case facts.ModelReplied():
@@ -88,11 +88,11 @@ def _apply(  # noqa: C901, PLR0911, PLR0912 - one case per kind
         case facts.ReviewRequested():
             return reviewing(task, fact, at)
         case facts.DecisionRecorded():
-            return decided(task, fact, actor_id)
+            return decided(task, fact, actor.id)
         case facts.RequestEnded():
-            return request_ended(task, fact, actor_id)
+            return request_ended(task, fact, actor.id)
         case facts.ReviewNoted():
-            return noted(task, fact, actor_id)
+            return noted(task, fact, actor.id)
         case facts.ToolStarted():
             return _started(task, fact)
         case facts.ToolFinished():
@@ -115,11 +115,12 @@ def _apply(  # noqa: C901, PLR0911, PLR0912 - one case per kind
     assert_never(fact)
 
 
-def _submitted(task: AgentTask, fact: facts.TaskSubmitted, at: datetime) -> AgentTask:
+def _submitted(task: AgentTask, fact: facts.TaskSubmitted, at: datetime, actor: Actor) -> AgentTask:
     return replace(
         task,
         prompt=fact.prompt,
         user_id=fact.user_id,
+        by_program=actor.kind == "agent",
         session_id=fact.session_id,
         computers=fact.computers,
         model=fact.model,
@@ -230,8 +231,9 @@ def _as_calls_say(task: AgentTask) -> AgentTask:
     if not over:
         return task
     results = tuple((record.call.tool, record.result or "") for record in task.calls)
-    # What a person gave instead of a result changed nothing.
-    effects = [bool(record.ok) for record in task.calls if record.mutates and record.state is not CallState.ANSWERED]
+    # What a person gave instead of a result changed nothing, and a tool that does not exist would not have.
+    changes = [one for one in task.calls if one.mutates and one.call.tool in BUILT_IN_CATALOG]
+    effects = [bool(record.ok) for record in changes if record.state is not CallState.ANSWERED]
     evidence = effects[-1] if effects else task.evidence
     turn = Turn(raw=task.reply or _NO_REPLY, results=results)
     return changed(

@@ -44,7 +44,7 @@ def decided(task: AgentTask, fact: facts.DecisionRecorded, actor_id: str) -> Age
         task = _decide_one(task, decision, fact.valid_until, actor_id)
     verbs = " and ".join(sorted({_PAST[decision.action] for decision in fact.decisions}))
     how = f"{verbs} by {actor_id}"
-    done = ClosedRequest(fact.request_id, how, actor_id, fact.decisions, fact.key, task.updated_at)
+    done = ClosedRequest(fact.request_id, how, actor_id, fact.decisions, fact.key, task.updated_at, fact.whole_digest)
     only_rejected = all(decision.action == "reject" for decision in fact.decisions)
     task = changed(
         task,

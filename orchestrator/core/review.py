@@ -12,6 +12,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, V
 from orchestrator.core.approval import HitlResponse, ResumeRequest
 from orchestrator.core.errors import FrameRefused
 from orchestrator.core.facts import QuestionId, RequestId, TaskId
+from orchestrator.core.strict_json import doubled_key
 from orchestrator.core.wording import plain
 
 MAX_REVIEW_FRAME_CHARS = 64 * 1024
@@ -39,6 +40,8 @@ class Snapshot(_Message):
     seq: int
     requests: tuple[HitlResponse, ...]
     questions: tuple[OpenQuestion, ...] = ()
+    others: int = 0
+    """Requests that wait for somebody else, as ``approvers`` has it; told to reviewers and admins only."""
 
 
 class RequestOpened(_Message):
@@ -138,6 +141,8 @@ _TO: TypeAdapter[Any] = TypeAdapter(ToReviewer)
 def decode_from_reviewer(text: str) -> DecideRequest | AnswerQuestion:
     """A frame of a reviewer. Raises FrameRefused with the reason."""
     message: DecideRequest | AnswerQuestion = _decode(text, _FROM, MAX_REVIEW_FRAME_CHARS)
+    if (key := doubled_key(text)) is not None:
+        raise FrameRefused(f"The frame has the key {key[:100]!r} twice.", remedy="Send each key once.")
     return message
 
 

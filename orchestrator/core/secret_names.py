@@ -149,6 +149,10 @@ class _Reader:
     """The names whose values come now, and which of them is next."""
     sign: str = ""
     place: int = 0
+    assigned: bool = False
+    """Whether the line has an ``=`` already: the next is one of a list, ``user=bob, password=…``, or a statement."""
+    listed: str = ""
+    """The name right before such a later ``=``: the first value may be its own, not that of the first name."""
     opened: int = 0
     """Brackets that are open on this line: inside of them ``a, b = 1`` is no assignment to two."""
     joined: bool = False
@@ -210,6 +214,8 @@ class _Reader:
         content = self.text[start:end] if end - start <= _NAME_CHARS else ""
         if self.place < len(self.waiting):
             self._note(self.waiting[self.place], self.sign, start, end)
+            if self.listed and not self.place:
+                self._note(self.listed, self.sign, start, end)
         elif self.setter and self.comma and self.names and is_secret_name(self.names[-1]):
             self._note(self.names[-1], "=", start, end)
         elif self.sender and self.comma and self.last and is_secret_name(content):
@@ -222,9 +228,12 @@ class _Reader:
         if sign in _ASSIGNS or sign in _COMPARES:
             self.compared = sign in _COMPARES and not self.names[:-1] and self.last is not None
             self.waiting = self.names if sign == "=" else self.names[-1:]
+            self.listed = self.waiting[-1] if sign == "=" and self.assigned and self.waiting[1:] else ""
+            self.assigned = self.assigned or sign == "="
             self.sign, self.place, self.names = sign, 0, []
-            if sign in _ASSIGNS and self.waiting and is_secret_name(self.waiting[0]):
-                self._bare(self.waiting[0], start, end)
+            secret = [name for name in (*self.waiting[:1], self.listed) if is_secret_name(name)]
+            if sign in _ASSIGNS and secret:
+                self._bare(secret[0], start, end)
         elif sign == ",":
             self.comma = True
             self.place += 1
@@ -238,7 +247,7 @@ class _Reader:
         elif sign in ")\n":
             self.setter = self.sender = False
         self.opened = 0 if sign == "\n" else max(0, self.opened + (sign in "({") - (sign in ")}"))
-        self.names, self.waiting, self.comma, self.last = [], [], False, None
+        self.names, self.waiting, self.comma, self.last, self.assigned = [], [], False, None, False
 
     def _note(self, name: str, sign: str, start: int, end: int) -> None:
         if scheme := _SCHEME.match(self.text, start, end):

@@ -197,6 +197,8 @@ class ClosedRequest:
     decisions: tuple[facts.Decision, ...] = ()
     key: str = ""
     at: datetime | None = None
+    whole_digest: str = ""
+    """The digest of the request as it stood when a person decided; empty: nobody did, or it was not recorded."""
 
 
 @dataclass(frozen=True)
@@ -220,6 +222,8 @@ class AgentTask:
     phase: Phase = Phase.NEW
     prompt: str = ""
     user_id: str = ""
+    by_program: bool = False
+    """Whether a program submitted it: a person of the same name is somebody else, and it decides nothing."""
     session_id: str = ""
     computers: tuple[ComputerId, ...] = ()
     model: str = ""
@@ -294,6 +298,10 @@ class AgentTask:
     def open_runs(self) -> tuple[CallRecord, ...]:
         """The calls that were started and have no outcome."""
         return tuple(record for record in self.calls if record.state is CallState.EXECUTING)
+
+    def is_of(self, name: str) -> bool:
+        """Whether the person of this name submitted it."""
+        return name == self.user_id and not self.by_program
 
     def active_until(self, now: datetime) -> float:
         """Seconds that count against ``max_wall_s`` up to ``now``."""

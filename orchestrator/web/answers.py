@@ -305,6 +305,8 @@ class TokenAnswer(_Answer):
     created_at: AwareDatetime | None
     """null: a release that did not write it down made it."""
     revoked: bool
+    yours: bool
+    """Whether it is the token that asks."""
 
 
 class TokenList(_Answer):

@@ -54,7 +54,7 @@ class AuditDoors(Room):
         return JSONResponse({"items": items, "next": after, "redacted": not whole})
 
     async def audit_verify(self, request: Request) -> Response:
-        """``GET /v1/audit/verify``: every stream against its chain, its row and the last checkpoint."""
+        """``GET /v1/audit/verify``: streams against chains and the last checkpoint, and the tables beside them."""
         must_have(await self.who(request), "reviewer")
         found = await verify_store(self.service.store, self.checkpoints)
         return JSONResponse(found.model_dump(mode="json"))

@@ -53,17 +53,20 @@ class TokenAuthorizer:
     def may_decide(self, identity: Identity, task: AgentTask, action: DecisionAction = "approve") -> bool:
         """Whether somebody may say this to a task's requests, by the setting ``approvers``.
 
-        Only people decide (hitl.md R3). Whoever submitted a task may always say no to it (R2).
+        Only people decide (hitl.md R3). Whoever submitted a task may always say no to it (R2). A program that
+        submitted one cannot decide: with ``requester`` those may who review, or nobody could.
         """
         if identity.kind != "person":
             return False
-        if action == "reject" and identity.name == task.user_id:
+        own = task.is_of(identity.name)
+        reviews = bool({"reviewer", "admin"} & set(identity.roles))
+        if action == "reject" and own:
             return True
         match self.approvers.partition(":"):
             case ("requester", _, _):
-                return identity.name == task.user_id
+                return reviews if task.by_program else own
             case ("not_requester", _, _):
-                return identity.name != task.user_id and bool({"reviewer", "admin"} & set(identity.roles))
+                return reviews and not own
             case ("role", _, role):
                 return role in identity.roles
             case _:

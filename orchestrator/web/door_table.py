@@ -74,8 +74,8 @@ _WAIT: Final = Param(
 )
 _KEY: Final = Param(
     "Idempotency-Key",
-    "As `idempotency_key` in the body, which wins; characters after the 200th are cut.",
-    {"type": "string"},
+    "As `idempotency_key` in the body, which wins; a longer one is 422.",
+    {"type": "string", "maxLength": 200},
     "header",
     strict=False,
 )

@@ -42,7 +42,8 @@ class PeopleDoors(Room):
 
     async def tokens(self, request: Request) -> Response:
         """``GET /v1/tokens``: whom there are tokens for, never the tokens."""
-        must_have(await self.who(request), "admin")
+        identity = await self.who(request)
+        must_have(identity, "admin")
         rows = [row for row in await self.service.store.list_tokens() if row.kind != "pairing"]
         shown = [
             {
@@ -51,6 +52,7 @@ class PeopleDoors(Room):
                 "roles": list(row.roles),
                 "created_at": row.created_at.isoformat() if row.created_at else None,
                 "revoked": row.revoked,
+                "yours": row.token_hash == identity.token_hash,
             }
             for row in rows
         ]

@@ -10,6 +10,7 @@ from starlette.websockets import WebSocket
 from orchestrator.core.approval import ResumeRequest
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.facts import RequestId, TaskId
+from orchestrator.core.strict_json import doubled_key
 from orchestrator.core.wording import plain
 
 MAX_REQUEST_BYTES = 1024 * 1024
@@ -27,12 +28,16 @@ async def read_body(request: Request, model: type[_T]) -> _T:
         raw += chunk
         if len(raw) > MAX_REQUEST_BYTES:
             raise InvalidRequest(f"The body has more than {MAX_REQUEST_BYTES} bytes.")
+    sent = bytes(raw) or b"{}"
     try:
-        return model.model_validate_json(bytes(raw) or b"{}")
+        body = model.model_validate_json(sent)
     except ValidationError as error:
         raise InvalidRequest(
             f"The request does not fit: {plain(error, 'the body')}.", remedy="docs/protocol.md lists the fields."
         ) from None
+    if (key := doubled_key(sent)) is not None:
+        raise InvalidRequest(f"The body has the key {key[:100]!r} twice.", remedy="Send each key once.")
+    return body
 
 
 def read_number(request: Request, name: str, default: float, low: float, high: float) -> float:

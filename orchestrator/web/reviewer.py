@@ -89,16 +89,19 @@ class _ReviewSession:
         requests: list[HitlResponse] = []
         questions: list[review.OpenQuestion] = []
         shown: list[AgentTask] = []
+        others = 0
         for row in rows:
             task = await self._service.load(row.task_id)
             if not self._concerns(task):
+                others += task.request is not None
                 continue
             if task.request is not None:
                 requests.append(await self._show(task))
                 shown.append(task)
             questions.extend(self._ask(task))
         requests.sort(key=lambda one: one.created_at)
-        await self._send(review.Snapshot, requests=tuple(requests), questions=tuple(questions))
+        told = others if {"reviewer", "admin"} & set(self._identity.roles) else 0
+        await self._send(review.Snapshot, requests=tuple(requests), questions=tuple(questions), others=told)
         for task in shown:
             await self._service.noted(task, "notified", self._identity)
         while True:

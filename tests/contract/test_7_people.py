@@ -70,6 +70,35 @@ async def test_r2_who_may_approve_is_a_setting(house: House, approvers: str, may
         assert decided.self_approved is (decider == "sam")
 
 
+@pytest.mark.parametrize(
+    ("approvers", "may"),
+    [("requester", {"bob", "admin"}), ("not_requester", {"bob", "admin"}), ("role:admin", {"admin"})],
+)
+async def test_r2_of_a_programs_task_people_decide(house: House, approvers: str, may: set[str]) -> None:
+    """R2, R3: no program decides: with `requester` those may who review; a namesake gains nothing by the name."""
+    async with house.open(Playing(says(WRITE)), policy=policy(), approvers=approvers) as server:
+        robot = await server.agent("robot")
+        people = {
+            "robot": await server.person("robot"),
+            "bob": await server.person("bob", "reviewer"),
+            "admin": server.admin,
+        }
+        task_id, request = await server.asked(token=robot)
+        for name in sorted(people.keys() - may):
+            for action in ("approve", "reject"):
+                assert (await server.decide(request, action, token=people[name])).status_code == 403, name
+        assert (await server.decide(request, "approve", token=robot)).status_code == 403
+        await waits(server, request)
+        decider = people[min(may)]
+        async with server.reviewing(decider) as reviewer:
+            (shown,) = (await reviewer.hear("snapshot"))["requests"]
+            assert shown["request_id"] == request["request_id"]
+        assert (await server.decide(request, "approve", token=decider)).status_code == 202
+        await server.ended(task_id)
+        (decided,) = await server.facts(task_id, "decision_recorded")
+        assert decided.self_approved is False
+
+
 @pytest.mark.parametrize("how", ["reject", "withdraw", "cancel"])
 async def test_r2_whoever_may_not_approve_their_own_may_still_say_no(house: House, how: str) -> None:
     """R2: with not_requester, self-approval is 403; self-reject, self-withdraw and self-cancel stay allowed."""

@@ -268,6 +268,29 @@ GROWN: tuple[tuple[str, Actor, Fact], ...] = (
         ),
     ),
     (
+        "3",
+        _MODEL,
+        facts.CallsProposed(
+            explanation="I mend it.",
+            calls=(
+                _CALL.model_copy(update={"stated_risk": RiskLevel.CRITICAL}),
+                ToolCall(
+                    call_id=CallId("c0a1b2c3d4e5f6072"),
+                    index=1,
+                    tool="cc_format\\u{202e} [redacted 01234567]",
+                    args={"path": "/"},
+                    call_digest="0" * 64,
+                ),
+            ),
+            evaluations=(
+                _VERDICT.model_copy(update={"risk": RiskLevel.CRITICAL}),
+                _VERDICT.model_copy(update={"effect": Effect.DENY, "risk": RiskLevel.UNKNOWN, "matched_rules": ()}),
+            ),
+            siblings="run_safe",
+            partial="at_once",
+        ),
+    ),
+    (
         "2",
         SYSTEM,
         facts.ReviewRequested(
@@ -310,6 +333,22 @@ GROWN: tuple[tuple[str, Actor, Fact], ...] = (
             self_approved=True,
             valid_until=_AT + timedelta(minutes=15),
             policy_version="0123456789abcdef",
+        ),
+    ),
+    (
+        "3",
+        _ALICE,
+        facts.DecisionRecorded(
+            request_id=_REQUEST,
+            decisions=(facts.Decision(call_id=_CALL.call_id, action="approve", action_digest="f" * 64),),
+            whole_digest="f" * 64,
+        ),
+    ),
+    (
+        "2",
+        _ALICE,
+        system_facts.TokenIssued(
+            holder_kind="person", name="bob", roles=("submitter", "reviewer"), fingerprint="3" * 64
         ),
     ),
     (

@@ -81,6 +81,10 @@ class StubLaw:
     asked: list[tuple[ToolCall, str | None]] = field(default_factory=list)
     """The calls that it judged, each with the program that it was told of."""
 
+    def summary(self, task: AgentTask) -> str:
+        """Its words for the model."""
+        return f"Policy {self.version} of {task.task_id}."
+
     def judge(self, task: AgentTask, call: ToolCall, program: str | None = None) -> PolicyDecision:
         """Its verdict on a call."""
         self.asked.append((call, program))
@@ -110,7 +114,8 @@ class Journal:
         return seal(draft, task_id=TASK, version=version, prev_hash=head)
 
     def submitted(self, **changes: Any) -> AgentTask:
-        """The task comes in."""
+        """The task comes in; ``by``: whom from."""
+        by = changes.pop("by", SYSTEM)
         fields: dict[str, Any] = {
             "prompt": "fix my farm",
             "user_id": "alice",
@@ -120,7 +125,7 @@ class Journal:
             "max_steps": 20,
             "tag": "maple",
         }
-        return self.add(facts.TaskSubmitted(**{**fields, **changes}))
+        return self.add(facts.TaskSubmitted(**{**fields, **changes}), by=by)
 
     def asked(self, attempt: int = 1) -> AgentTask:
         """The model is asked."""

@@ -211,7 +211,7 @@ def test_D6_a_repeat_with_another_decision_is_a_conflict() -> None:
     refused(NotPending, "rejected by alice", story, action="approve")
     refused(NotPending, "rejected by alice", story, action="reject")
     refused(NotPending, "rejected by alice", story, decisions=each(("c1", "reject"), on_reject="continue"))
-    error = refused(InvalidDecision, "came with another decision", story, action="approve", idempotency_key="k1")
+    error = refused(InvalidDecision, "was used for another decision", story, action="approve", idempotency_key="k1")
     assert "new key" in error.remedy
     refused(NotPending, "rejected by alice", story, by="bob", action="approve", idempotency_key="k1")
 

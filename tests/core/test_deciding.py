@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 
 from orchestrator.core import facts
-from orchestrator.core.approval import CallState, action_digest, call_digest
+from orchestrator.core.approval import CallState, action_digest, call_digest, request_digest
 from orchestrator.core.errors import Forbidden, InvalidDecision, InvalidRequest, NotPending, RequestExpired, UnsafePath
+from orchestrator.core.items import Actor
 from orchestrator.core.policy import Effect, RiskLevel
 from orchestrator.core.redact import redact
 from orchestrator.core.task import Phase, TaskStatus
-from tests.core.journal import NOW, Journal, StubLaw, call, decision, verdict
+from tests.core.journal import NOW, REQUEST, Journal, StubLaw, call, decision, digest_of, verdict
 from tests.core.persons import bound, done, each, judged_as, paused, real, recorded, refused, rules, said, shown
 
 WRITE = real("c1", path="farm", content="old")
@@ -233,6 +234,13 @@ def test_D18_an_edit_keeps_the_computer(computer: str | None) -> None:
     assert one.args == EDIT
 
 
+def test_D18_an_edit_gives_no_computer_to_a_call_that_has_none() -> None:
+    """A file of the workspace stays there."""
+    story = shown(call("c1", tool="local_write", path="farm", content="old", computer=None))
+    named = edit({**EDIT, "computer": "3"})
+    refused(InvalidRequest, "An edit keeps the computer, and this call has none.", story, decisions=named)
+
+
 def test_D18_a_tool_of_this_host_has_no_computer() -> None:
     """None may be named for it."""
     story = shown(real("c1", "local_write", computer=None, path="a", content="x"))
@@ -352,7 +360,66 @@ def test_D6_any_other_decision_is_a_conflict(other: Any) -> None:
     story = shown(WRITE)
     done(story, decisions=edit(), idempotency_key="k1")
     refused(NotPending, "edited and approved by alice", story, decisions=other)
-    refused(InvalidDecision, "came with another decision", story, decisions=other, idempotency_key="k1")
+    refused(InvalidDecision, "was used for another decision", story, decisions=other, idempotency_key="k1")
+
+
+def test_D6_a_key_is_for_one_decision_of_one_request() -> None:
+    """With what was decided under another key, with another request of the task: 409, and nothing is decided."""
+    story = paused("ask", "ask")
+    first, second = each(("c1", "approve")), each(("c2", "approve"))
+    done(story, decisions=first, idempotency_key="k1")
+    done(story, decisions=second, idempotency_key="k2")
+    error = refused(InvalidDecision, "was used for another", story, decisions=first, idempotency_key="k2")
+    assert error.details == {"used_for": REQUEST, "how": "approved by alice"}
+    assert said(story, decisions=first, idempotency_key="k1") == ()
+    assert said(story, decisions=first, idempotency_key="k3") == ()
+    for name in ("c1", "c2"):
+        story.started(name)
+        story.finished(name)
+    story.proposed([call("d1", path="g")], "ask")
+    story.reviewed("d1", request_id="q2")
+    refused(InvalidDecision, "was used for another", story, request="q2", action="approve", idempotency_key="k1")
+    assert said(story, request="q2", by="bob", action="approve", idempotency_key="k1")
+    assert said(story, request="q2", action="approve", idempotency_key="k3")
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("key", ["", "k1"])
+def test_D6_what_was_seen_belongs_to_a_decision(whole: bool, key: str) -> None:
+    """The same verb on something else that was seen is no repeat, of the request or of one call of it."""
+    story = paused("ask", "ask")
+    saw = {name: digest_of(name) for name in ("c1", "c2")}
+    both = request_digest((saw["c1"], saw["c2"]))
+    sent: dict[str, Any] = {"idempotency_key": key, "action": "approve"}
+    if not whole:
+        named = [{"call_id": name, "action": "approve", "expected_digest": saw[name]} for name in saw]
+        sent = {"idempotency_key": key, "decisions": named}
+    done(story, **sent, expected_digest=both)
+    assert said(story, **sent) == ()
+    assert said(story, **sent, expected_digest=both) == ()
+    kind, words = (InvalidDecision, "used for another") if key else (NotPending, "approved by alice")
+    refused(kind, words, story, **sent, expected_digest="f" * 64)
+    if not whole:
+        sent["decisions"][1]["expected_digest"] = saw["c1"]
+        refused(kind, words, story, **sent)
+
+
+def test_D6_what_an_early_release_did_not_record_is_not_compared() -> None:
+    """Its items do not say what the whole of the request was: the repeat is known by what was said."""
+    story = paused()
+    story.decided(decision("c1"), decision("c2"))
+    assert said(story, action="approve", expected_digest="f" * 64) == ()
+
+
+def test_R2_a_person_of_a_programs_name_approves_no_task_of_their_own() -> None:
+    """Whose task it is says the kind of the requester too."""
+    for by, own in ((Actor(kind="person", id="alice", auth="token"), True), (Actor(kind="agent", id="alice"), False)):
+        story = Journal()
+        story.submitted(by=by)
+        story.proposed([call("c1", path="f")], "ask")
+        story.reviewed("c1")
+        assert (story.task.by_program, story.task.is_of("alice")) == (not own, own)
+        assert recorded(story, action="approve").self_approved is own
 
 
 def test_D6_a_repeat_after_the_request_expired_is_still_the_same() -> None:
@@ -375,6 +442,15 @@ def test_D6_a_decision_of_an_early_release_is_recognised() -> None:
     refused(NotPending, "approved and rejected by alice", story, decisions=each(("c1", "approve")))
     both[1]["on_reject"] = "cancel"
     refused(NotPending, "approved and rejected by alice", story, decisions=both)
+
+
+def test_D3_a_refusal_of_many_is_short() -> None:
+    """Of a thousand decisions on calls that there are not ten are told; details have all."""
+    story = paused()
+    sent = [{"call_id": f"{number}" * 200, "action": "approve"} for number in range(1000)]
+    error = refused(InvalidDecision, "And 990 more.", story, decisions=sent)
+    assert len(error.message) < 4000
+    assert len(error.details["offenders"]) == 1000
 
 
 # -- three strikes ------------------------------------------------------------------------

@@ -687,6 +687,20 @@ def test_evidence_is_how_the_last_change_or_run_of_the_finished_steps_ended() ->
     assert seen == [None, None, True, False, False]
 
 
+def test_a_tool_that_does_not_exist_is_no_evidence() -> None:
+    """It would have changed nothing: what was done before it stays what was done."""
+    story = Journal()
+    story.submitted()
+    seen = []
+    for number, tool in enumerate(["cc_format", "cc_write", "cc_format"]):
+        story.proposed([call(f"c{number}", tool, path="a")], "allow" if tool == "cc_write" else "deny")
+        if tool == "cc_write":
+            story.started(f"c{number}")
+            story.finished(f"c{number}")
+        seen.append(story.task.evidence)
+    assert seen == [None, True, True]
+
+
 def test_time_that_counts_is_not_the_queue_and_not_a_person() -> None:
     """From the first request to the model on; what waits for a decision or an answer stands still."""
     story = Journal()

@@ -10,6 +10,7 @@ from orchestrator.core.policy import (
     CustomVerdict,
     Effect,
     FunctionCall,
+    Policy,
     PolicyContext,
     RiskLevel,
     check_for_intervention,
@@ -134,6 +135,36 @@ def test_p17_check_for_intervention_hears_plugins() -> None:
     """As ``evaluate`` does."""
     assert check_for_intervention(write(), policy=ALLOW, custom=[plugin(effect="ask")])
     assert not check_for_intervention(write(), policy=ALLOW, custom=[plugin(effect="deny")])
+
+
+RAISING = policy(rule("allow", risk="high", paths=("a",)), rule("ask", "b", risk="critical", paths=("b",)))
+ROOM = policy(rule("allow"), rule("ask", "away", families=("turtle",)))
+
+
+@pytest.mark.parametrize(
+    ("chosen", "path", "heard", "context", "words"),
+    [
+        (RAISING, "a", None, {"stated_risk": "critical"}, "Rule allow. The model says: critical risk."),
+        (RAISING, "a", None, {"stated_risk": "high"}, "Rule allow."),
+        (RAISING, "b", None, {"stated_risk": "critical"}, "Rule b."),
+        (RAISING, "c", None, {"stated_risk": "high"}, "for a person. The model says: high risk."),
+        (RAISING, "c", None, {"stated_risk": "medium"}, "for a person."),
+        (RAISING, "c", None, {"stated_risk": "high", "analysed_risk": "high"}, "for a person."),
+        (RAISING, "c", "high", {"stated_risk": "high"}, "Hm."),
+        (RAISING, "c", "high", {"stated_risk": "critical"}, "a person. Hm. The model says: critical risk."),
+        (ROOM, "c", None, {"stated_risk": "high"}, "whether it does. The model says: high risk."),
+    ],
+)
+def test_p13_who_decides_is_told_that_the_model_raised_the_risk(
+    chosen: Policy, path: str, heard: str | None, context: dict[str, str], words: str
+) -> None:
+    """The reason says so where the risk stands as high by the model's word alone, and not where it only agrees."""
+    custom = () if heard is None else (plugin(risk=heard, reason="Hm."),)
+    known = PolicyContext.model_validate({"computer": "3", **context})
+    assert evaluate(write(path), policy=chosen, context=known, custom=custom).reason.endswith(words)
+    if words.endswith("critical risk."):
+        denied = evaluate(write(path), policy=chosen, context=known, custom=[plugin(effect="deny", reason="Not now.")])
+        assert denied.reason == "Not now. The model says: critical risk."
 
 
 @pytest.mark.parametrize("name", ["stated_risk", "analysed_risk"])

@@ -54,6 +54,12 @@ export AWS_SECRET_ACCESS_KEY=«wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY»
 password=«letmein»
 password: «letmein»
 password = «hunter2»
+user=bob, password=«hunter2»
+user=bob, home=x, PASSWORD=«hunter2», lines=2
+user = bob, password = «hunter2»
+user="bob", password="«hunter2»"
+"user"="bob", "password"="«hunter2»"
+user='bob', password=«letmein»
 DB_PASSWD: «s3cretly»
 http.get("https://x.org/?token=«abc123»&page=1")
 http.post(url, "user=bob&password=«letmein»")

@@ -351,6 +351,44 @@ def test_tools_of_ones_own() -> None:
     assert "There is no tool 'cc_read'" in refusal(json.dumps(TOOL), tools={})
 
 
+def test_P1_an_unknown_tool_may_be_kept_for_a_gate_that_denies_it() -> None:
+    """Its arguments stay as they were written; those that are no object, and those of its siblings, are judged."""
+    batch = {"kind": "tool", "tool_calls": [{"tool": "rm", "args": {"b": 1, "a": None}}, {**READ}, {"tool": "x"}]}
+    reply = read_reply(json.dumps(batch), unknown_tools="keep")
+    assert isinstance(reply, ToolRequest)
+    assert reply.calls == (
+        RequestedTool(tool="rm", args={"b": 1, "a": None}),
+        RequestedTool(**READ),
+        RequestedTool(tool="x"),
+    )
+    assert "no tool 'rm'" in refusal(json.dumps(batch))
+    for args in ('"a"', "[1]", "null", "1"):
+        text = f'{{"kind": "tool", "tool_call": {{"tool": "rm", "args": {args}}}}}'
+        assert "tool_call.args must be an object" in refusal(text, unknown_tools="keep")
+    batch["tool_calls"] = [{"tool": "rm", "args": {}}, {"tool": "cc_read", "args": {}}]
+    assert "path is missing" in refusal(json.dumps(batch), unknown_tools="keep")
+
+
+@pytest.mark.parametrize("risk", ["low", "medium", "high", "critical"])
+def test_P13_a_request_may_state_its_risk(risk: str) -> None:
+    """One word beside one call or several; without it, and with null, nothing is stated."""
+    for calls in ({"tool_call": READ}, {"tool_calls": [READ, READ]}):
+        reply = read_reply(json.dumps({"kind": "tool", "risk": risk, **calls}))
+        silent = [read_reply(json.dumps({"kind": "tool", **more, **calls})) for more in ({}, {"risk": None})]
+        assert isinstance(reply, ToolRequest)
+        assert reply.risk == risk
+        assert [one.risk for one in silent if isinstance(one, ToolRequest)] == [None, None]
+
+
+@pytest.mark.parametrize("risk", ["High", "unknown", "none", "", 3, True, ["high"], {"high": 1}])
+def test_P13_any_other_risk_is_refused(risk: Any) -> None:
+    """The sentence names the four words; neither a final nor a single call has a risk of its own."""
+    sentence = "risk must be 'low', 'medium', 'high' or 'critical'"
+    assert sentence in refusal(json.dumps({"kind": "tool", "tool_call": READ, "risk": risk}))
+    assert "risk is not known" in refusal(json.dumps({**FINAL, "risk": "high"}))
+    assert "tool_call.risk is not known" in refusal(json.dumps({"kind": "tool", "tool_call": {**READ, "risk": "high"}}))
+
+
 @pytest.mark.parametrize("name", TOOL_ARGS)
 def test_every_tool_explains_itself_and_refuses_what_it_does_not_know(name: str) -> None:
     """Each args model has a sentence for the prompt and takes no unknown argument."""

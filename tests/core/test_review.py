@@ -95,6 +95,11 @@ ANSWER: dict[str, Any] = {"type": "answer", "ref": "1", "task_id": "t1", "questi
         (json.dumps({**DECIDE, "ref": "x" * 101}), "decide.ref"),
         (json.dumps({**DECIDE, "resume": {}}), "either action or decisions"),
         (json.dumps({**DECIDE, "resume": {"action": "yes"}}), "decide.resume.action"),
+        (
+            json.dumps({**DECIDE, "resume": 0}).replace(": 0}", ': {"action": "approve", "action": "reject"}}'),
+            "'action' twice",
+        ),
+        (json.dumps(DECIDE).replace('"ref":', '"\\u0072ef": "2", "ref":'), "'ref' twice"),
         (json.dumps({**ANSWER, "answer": "x" * 20_001}), "answer.answer"),
         (json.dumps({**ANSWER, "answer": None}), "answer.answer"),
         (json.dumps({**ANSWER, "answer": "x" * review.MAX_REVIEW_FRAME_CHARS}), "over 65536"),
@@ -102,7 +107,7 @@ ANSWER: dict[str, Any] = {"type": "answer", "ref": "1", "task_id": "t1", "questi
 )
 def test_what_a_reviewer_may_not_send_is_refused_with_the_reason(frame: str, words: str) -> None:
     """Garbage, unknown fields and verbs, and texts over their limits (R1: nobody names themself in a body)."""
-    with pytest.raises(FrameRefused, match=r"over|cannot be read") as refused:
+    with pytest.raises(FrameRefused, match=r"over|cannot be read|twice") as refused:
         review.decode_from_reviewer(frame)
     assert words in refused.value.message
 

@@ -51,8 +51,8 @@ def values(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
     """Values that a schema allows."""
     if "anyOf" in schema:
         return st.one_of([values(one) for one in schema["anyOf"]])
-    if "const" in schema:
-        return st.just(schema["const"])
+    if "const" in schema or "enum" in schema:
+        return st.sampled_from(schema.get("enum", [schema.get("const")]))
     match schema["type"]:
         case "object" if "properties" in schema:
             required = {key: values(one) for key, one in schema["properties"].items() if key in schema["required"]}
@@ -81,6 +81,7 @@ def test_whatever_the_schema_allows_can_be_read(reply: dict[str, Any]) -> None:
     if isinstance(read, ToolRequest):
         wanted = reply.get("tool_calls") or [reply["tool_call"]]
         assert [call.tool for call in read.calls] == [one["tool"] for one in wanted]
+        assert read.risk == reply.get("risk")
 
 
 def test_the_engine_keeps_every_word_of_it() -> None:
@@ -94,10 +95,11 @@ def test_the_engine_keeps_every_word_of_it() -> None:
 
 
 def test_the_branches_and_the_order_of_their_keys() -> None:
-    """One call, a batch of 2 to 4, a final; kind and reason come before what is done."""
+    """One call, a batch of 2 to 4, a final; kind and reason come before what is done, the risk may be left out."""
     one, batch, final = SCHEMA["anyOf"]
-    assert list(one["properties"]) == one["required"] == ["kind", "explanation", "tool_call"]
-    assert list(batch["properties"]) == batch["required"] == ["kind", "explanation", "tool_calls"]
+    assert list(one["properties"]) == [*one["required"], "risk"] == ["kind", "explanation", "tool_call", "risk"]
+    assert list(batch["properties"]) == [*batch["required"], "risk"] == ["kind", "explanation", "tool_calls", "risk"]
+    assert one["properties"]["risk"]["enum"] == ["low", "medium", "high", "critical"]
     assert list(final["properties"]) == ["kind", "explanation", "success", "message", "details"]
     assert final["required"] == ["kind", "explanation", "success", "message"]
     assert [branch["properties"]["kind"] for branch in (one, batch, final)] == [

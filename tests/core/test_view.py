@@ -139,7 +139,7 @@ def test_the_digest_is_over_all_messages() -> None:
     assert whole.digest == hashlib.sha256(lines.encode()).hexdigest()
     others = [view(fold(told.items[:1]), {}), view(told.task, {**REPLIES, "2" * 64: "Garbage"})]
     assert len({one.digest for one in [whole, *others]}) == 3
-    assert PROMPT_VERSION == "2"
+    assert PROMPT_VERSION == "3"
 
 
 def test_a_view_grows_with_its_task() -> None:
@@ -165,6 +165,26 @@ def test_a_view_knows_another_history() -> None:
     other.add(facts.ReplyRefused(reason="Your reply was empty."))
     assert not grown.leads_to(other.task)
     assert view(other.task, REPLIES).leads_to(other.task)
+
+
+def test_L6_what_the_policy_says_is_told_anew_and_kept_nowhere() -> None:
+    """It ends the instructions; with other words only they change, with the same words nothing does."""
+    told = story()
+    one, same, other = (view(told.task, REPLIES, policy=words) for words in ("Reads run.", "Reads run.", "All ask."))
+    assert one.messages[0][1].endswith("prefer single quotes.\nReads run.")
+    assert other.messages[0][1].endswith("prefer single quotes.\nAll ask.")
+    assert one.messages[1:] == other.messages[1:] == view(told.task, REPLIES).messages[1:]
+    assert (one.messages, one.digest) == (same.messages, same.digest)
+    assert one.digest != other.digest
+    assert one.leads_to(told.task, policy="Reads run.")
+    assert not one.leads_to(told.task, policy="All ask.")
+    assert not one.leads_to(told.task)
+
+
+def test_P13_the_model_is_told_that_it_may_state_a_risk() -> None:
+    told = Journal()
+    told.submitted()
+    assert '"risk": "low", "medium", "high" or "critical"' in view(told.task, {}).messages[0][1]
 
 
 def test_a_reply_that_is_missing_is_not_left_out() -> None:

@@ -4,8 +4,10 @@ import json
 import resource
 import signal
 import socket
+import socketserver
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -279,6 +281,70 @@ def test_where_nothing_listens_a_client_says_so(tmp_path: Path) -> None:
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
     done = cli(tmp_path, "review", CC_ORCHESTRATOR_TOKEN="x", CC_ORCHESTRATOR_URL=url)
     refused(done, f"No orchestrator answers at {url}", "cc-orchestrator serve", code=3)
+
+
+def _http(line: str, body: bytes = b"", *headers: str) -> bytes:
+    """One answer."""
+    return "\r\n".join((f"HTTP/1.1 {line}", *headers, f"Content-Length: {len(body)}", "", "")).encode() + body
+
+
+@contextmanager
+def saying(answer: bytes) -> Iterator[str]:
+    """The URL of something that answers every connection like this, and closes it."""
+
+    class Says(socketserver.StreamRequestHandler):
+        timeout = WITHIN_S
+
+        def handle(self) -> None:
+            while self.rfile.readline().strip():
+                pass
+            self.wfile.write(answer)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Says) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join(WITHIN_S)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (_http("502 Bad Gateway", b"<html>Bad Gateway</html>"), "answered 502 without JSON"),
+        (_http("200 OK", b"<html>hello</html>"), "answered 200 without JSON"),
+        (_http("200 OK", b"[" * 100_000), "answered 200 without JSON"),
+        (_http("200 OK", b"[]"), "answered 200 with JSON that is no object"),
+        (_http("500 Oh", b"null"), "answered 500 with JSON that is no object"),
+        (_http("200 OK", b'{"status": "ok"}'), "answer lacks 'tasks'"),
+        (_http("200 OK", b'{"tasks": [{"task_id": "t-1"}]}'), "answer lacks 'status'"),
+        (_http("403 Forbidden", b"{}"), "answered 403 and does not say why"),
+        (_http("302 Found", b"", "Location: /login"), "answered 302, which leads elsewhere"),
+        (_http("200 OK", b"abcd", "Content-Encoding: gzip"), "No orchestrator answers at"),
+        (_http("200 OK", b'{"tasks": []}')[:-4], "it ended the connection"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "it ended the connection"),
+        (b"", "it ended the connection"),
+    ],
+)
+def test_what_is_no_orchestrator_is_told_as_a_sentence(tmp_path: Path, answer: bytes, words: str) -> None:
+    """A proxy's page, another program, an answer that ends in the middle: exit code 3, and no trace."""
+    with saying(answer) as url:
+        refused(cli(tmp_path, "tasks", CC_ORCHESTRATOR_TOKEN="x", CC_ORCHESTRATOR_URL=url), words, code=3)
+
+
+def test_a_channel_that_does_not_open_is_told_as_a_sentence(tmp_path: Path) -> None:
+    """Something that answers the handshake with a page is no orchestrator either."""
+    with saying(_http("200 OK", b"{}")) as url:
+        done = cli(tmp_path, "review", CC_ORCHESTRATOR_TOKEN="x", CC_ORCHESTRATOR_URL=url)
+        refused(done, "answered 200 and opened no channel. Is it cc-orchestrator?", code=3)
+
+
+@pytest.mark.parametrize("arguments", [("run", "caf\udce9"), ("cancel", "\udce9"), ("tasks", "--status", "\udce9")])
+def test_what_is_no_text_is_told_as_a_sentence(served: Served, arguments: tuple[str, ...]) -> None:
+    """Bytes of another encoding, as an old terminal sends them, are no text: nothing is sent."""
+    refused(served.cli(*arguments), "What was typed or piped is no text in UTF-8.")
 
 
 def test_a_server_that_refuses_is_told_in_its_words(served: Served) -> None:

@@ -193,7 +193,6 @@ def test_a_rejection_means_what_the_task_was_started_with(talker: Served, then: 
 
 
 def test_what_is_said_of_one_task_needs_one(talker: Served) -> None:
-    """--read-only and --on-reject are never dropped in silence: without a task they are usage."""
-    refused(talker.cli("run", "--read-only"), "--read-only and --on-reject are for one task", "--read-only")
-    refused(talker.cli("run", "--on-reject", "continue"), "are for one task, and none is named.")
+    """--on-reject is never dropped in silence: without a task it is usage."""
+    refused(talker.cli("run", "--on-reject", "continue"), "--on-reject is for one task, and none is named.")
     assert talker.cli("run", "x", "--on-reject", "shrug").returncode == 2

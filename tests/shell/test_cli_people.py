@@ -107,6 +107,7 @@ def test_the_last_admin_is_not_revoked_by_mistake(tmp_path: Path) -> None:
     with serving(tmp_path, data) as server:
         first = (data / "admin.token").read_text()
         refused(server.cli("people", "revoke", "admin"), "'admin' is the only admin. Say --yes", "a new admin.token")
+        refused(server.cli("token", "revoke", "person", "admin"), "'admin' is the only admin. Say --yes")
         for answer in ("\r", "no\r"):
             with on_a_terminal(tmp_path, "people", "revoke", "admin", *server.where) as terminal:
                 terminal.expect(f"{ONLY}\r\nRevoke it? [y/N] ")
@@ -133,6 +134,20 @@ def test_the_last_admin_is_not_revoked_by_mistake(tmp_path: Path) -> None:
         done = server.cli("people", "revoke", "admin", "--yes")
         assert (done.returncode, done.stdout) == (0, "revoked 1\n")
         assert "There is no admin now." in done.stderr
+
+
+def test_ones_own_token_is_not_revoked_by_mistake(served: Served) -> None:
+    """Who would shut themselves out is told so first, by either command; others and other kinds are not asked."""
+    boss = served.cli("people", "add", "boss", "--role", "admin").stdout.strip()
+    served.cli("people", "add", "boss", "--agent")
+    served.cli("people", "add", "tim")
+    as_boss = as_who(served, boss)
+    for command in (("people", "revoke", "boss"), ("token", "revoke", "person", "boss")):
+        refused(cli(served.home, *command, **as_boss), "'boss' is who you are here. Say --yes", "another admin")
+    assert cli(served.home, "people", "revoke", "tim", **as_boss).stdout == "revoked 1\n"
+    assert cli(served.home, "people", "revoke", "boss", "--agent", **as_boss).stdout == "revoked 1\n"
+    assert cli(served.home, "token", "revoke", "person", "boss", "--yes", **as_boss).stdout == "revoked 1\n"
+    refused(cli(served.home, "tasks", **as_boss), "not known or was revoked", code=3)
 
 
 def test_the_tokens_group_knows_every_kind(served: Served) -> None:

@@ -178,6 +178,9 @@ def test_explain_takes_arguments_as_the_tool_does(tmp_path: Path) -> None:
         (("cc_read", "max_lines=few"), ("max_lines is no text, and 'few' is not JSON.",)),
         (("cc_read", "--args", "[]"), ("--args is no JSON object.",)),
         (("cc_read", "--args", "{"), ("--args is not JSON",)),
+        (("cc_read", "--args", "[" * 5000), ("--args is JSON that nobody can read.",)),
+        (("cc_read", "--args", '{"path": "a", "path": "b"}'), ("--args has the key 'path' twice.",)),
+        (("cc_read", "path=a", "path=b"), ("'path' is said twice.",)),
         (("cc_read", "path=a", "--family", "zombie"), ("There is no kind of computer 'zombie'. Say computer,",)),
     ],
 )

@@ -236,6 +236,16 @@ async def test_the_loop_says_when_nothing_waits(tmp_path: Path) -> None:
     assert said == ["Nothing waits for you. New requests appear here; Ctrl-C leaves."]
 
 
+async def test_a_reviewer_hears_that_others_are_waited_for(tmp_path: Path) -> None:
+    """Where who asked decides, a reviewer does not look in vain for what there is to review."""
+    async with running(tmp_path, model=Listening(says(WRITE))) as server, connected(server, "3", Disk()):
+        await server.paused(await server.submit())
+        for role, told in (("reviewer", True), ("submitter", False)):
+            token = await server.person(f"a-{role}", role)
+            said, _ = await reviewed(server, token=token)
+            assert any(line.startswith("Waiting for other people: 1.") for line in said) is told
+
+
 async def test_a_decision_that_came_too_late_is_said(tmp_path: Path) -> None:
     """Decided elsewhere while the prompt stood open: the person hears that it was not carried out, and why."""
     disk = Disk()

@@ -12,6 +12,7 @@ import pytest
 from orchestrator.cli.common import seconds
 from orchestrator.client import Hint, _server_sent
 from orchestrator.core.errors import InvalidRequest
+from orchestrator.program import program
 from orchestrator.progress import Progress
 from orchestrator.rendering import Screen, age, counted, elapsed, fitted, table, wrapped
 from tests.core.journal import Journal, call
@@ -69,8 +70,8 @@ def test_ctrl_c_leaves_the_task_running_and_says_how_to_come_back(talker: Served
     assert follower.returncode == 130
     assert "Traceback" not in errors
     assert "You left; the task goes on." in errors
-    assert f"cc-orchestrator tasks watch {task_id} --url {talker.url}" in errors
-    assert f"cc-orchestrator cancel {task_id} --url {talker.url}" in errors
+    assert f"{program()} tasks watch {task_id} --url {talker.url}" in errors
+    assert f"{program()} cancel {task_id} --url {talker.url}" in errors
     assert json.loads(talker.cli("tasks", "show", task_id, "--json").stdout)["status"] == "Paused"
     watching = talker.start("tasks", "watch", task_id)
     until(watching, "[REVIEW]")

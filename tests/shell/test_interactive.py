@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.program import program
 from tests.shell.commands import Served, Terminal, environment, on_a_terminal, script, talking
 from tests.shell.support import call, final, says
 
@@ -165,7 +166,7 @@ def test_a_narrow_terminal_breaks_sentences_at_blanks(talker: Served) -> None:
         terminal.interrupt()
         assert terminal.end() == 130, terminal.text
     task_id = terminal.text.split()[1]
-    assert f"cc-orchestrator cancel {task_id} --url {talker.url} --data-dir {talker.data}\n" in terminal.text
+    assert f"{program()} cancel {task_id} --url {talker.url} --data-dir {talker.data}\n" in terminal.text
 
 
 def test_a_session_by_a_new_name_is_said_to_be_new(talker: Served) -> None:
@@ -238,10 +239,29 @@ def test_a_session_of_two_tasks_and_its_commands(talker: Served) -> None:
         assert terminal.end() == 0, terminal.text
     newest, before = json.loads(talker.cli("tasks", "--json", "--limit", "2").stdout)
     assert newest["session_id"] == before["session_id"]
-    assert f"cc-orchestrator run --session {newest['session_id']}" in terminal.text
+    where = f"--url {talker.url} --data-dir {talker.data}"
+    assert f"{program()} run --session {newest['session_id']} {where}\n" in terminal.text
     history = talker.data / "history"
     assert "second is done" in history.read_text()
     assert history.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_session_may_only_look(talker: Served) -> None:
+    """`run --read-only` without a task: all of its tasks are denied what changes something, which is said before."""
+    with on_a_terminal(talker.home, *session(talker, "--read-only"), TERM="xterm") as terminal:
+        terminal.expect("Tasks may only look here: whatever changes something is denied.")
+        terminal.expect("] >")
+        terminal.type(script(says(WRITE), final("looked")) + "\r")
+        terminal.expect("Message=looked")
+        terminal.expect("] >")
+        terminal.type("/quit\r")
+        assert terminal.end() == 0, terminal.text
+    assert PROMPT not in terminal.text
+    (newest,) = json.loads(talker.cli("tasks", "--json", "--limit", "1").stdout)
+    assert json.loads(talker.cli("tasks", "show", newest["task_id"], "--json").stdout)["read_only"] is True
+    assert (
+        f"run --session {newest['session_id']} --url {talker.url} --data-dir {talker.data} --read-only" in terminal.text
+    )
 
 
 @pytest.mark.parametrize(("choice", "ends"), [("c\n", "Canceled"), ("l\n", "Paused"), ("", "Paused")])
@@ -261,7 +281,7 @@ def test_ctrl_c_in_a_session_asks_what_is_meant(talker: Served, choice: str, end
             terminal.type(choice)
         else:
             terminal.interrupt()
-        terminal.expect("is Canceled" if ends == "Canceled" else "goes on: cc-orchestrator tasks watch t-")
+        terminal.expect("is Canceled" if ends == "Canceled" else f"goes on: {program()} tasks watch t-")
         terminal.expect("] >")
         assert status(talker, terminal) == ends
         terminal.type("/quit\r")

@@ -345,12 +345,12 @@ async def test_a_path_that_climbs_is_denied() -> None:
     assert "Denied by policy: The path '../x' climbs above the root." in model.told
 
 
-async def test_an_unknown_tool_is_refused_and_the_tools_are_named() -> None:
-    """A tool that does not exist is refused with the list of those that do, and the model may try again."""
+async def test_an_unknown_tool_is_denied_and_the_tools_are_named() -> None:
+    """A tool that does not exist is denied with the list of those that do, and the model may try again."""
     model = Listening(says(call("cc_format", path="/")), final("ok"))
     result = await execute_task_with_agent("go", stub(), model=model)
     assert result.message == "ok"
-    assert model.told.startswith("Your reply could not be used. There is no tool 'cc_format'. The tools are: ask_user")
+    assert model.told.startswith("TOOL_RESULT: Denied by policy: There is no tool 'cc_format'; the tools are: ask_user")
 
 
 async def test_three_unreadable_replies_end_the_task() -> None:

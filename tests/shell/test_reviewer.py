@@ -330,6 +330,7 @@ async def test_a_decision_that_does_not_hold_is_failed_under_its_ref(server: Ser
         '{"type": "decide", "ref": "r"}',
         '{"type": "decide", "ref": "r", "request_id": "x", "resume": {}}',
         '{"type": "decide", "ref": "r", "request_id": "x", "resume": {"action": "approve"}, "by": "eve"}',
+        '{"type": "decide", "ref": "r", "request_id": "x", "resume": {"action": "approve", "action": "reject"}}',
         '{"type": "snapshot", "seq": 1, "requests": []}',
         b'{"type": "decide"}',
         "[" * 5000,

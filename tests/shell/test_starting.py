@@ -17,6 +17,7 @@ from websockets.exceptions import InvalidStatus
 
 from orchestrator import app
 from orchestrator.core.errors import InvalidRequest, PolicyInvalid
+from orchestrator.program import program
 from orchestrator.settings import Settings
 from tests.shell.doors import Writing, stream
 from tests.shell.support import DEADLINE_S, Disk, Server, connected, dialed, running
@@ -167,7 +168,7 @@ async def test_a_reply_that_does_not_fit_the_window_starts_nothing(tmp_path: Pat
 def test_the_first_words_say_where_to_go_on(tmp_path: Path) -> None:
     """The first start names the token's file, the URL and the next commands; one that nobody reaches, the setting."""
     words = "\n".join(app.first_words(Settings(data_dir=tmp_path), "http://127.0.0.1:9"))
-    for wanted in (str(tmp_path / "admin.token"), "CC_ORCHESTRATOR_URL=http://127.0.0.1:9 ", "cc-orchestrator pair"):
+    for wanted in (str(tmp_path / "admin.token"), "CC_ORCHESTRATOR_URL=http://127.0.0.1:9 ", f"{program()} pair"):
         assert wanted in words
     assert "--public-url" not in words
     everywhere = Settings(data_dir=tmp_path, host="0.0.0.0", insecure_bind=True)

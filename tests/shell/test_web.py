@@ -633,7 +633,7 @@ async def test_two_reviewers_race_and_one_wins(tmp_path: Path) -> None:
 
 
 async def test_an_idempotency_key_makes_a_repeat_harmless(tmp_path: Path) -> None:
-    """The same key by the same person is answered with the first outcome, even with another verb; never run twice."""
+    """The same decision with the same key by the same person is answered with the first outcome; never run twice."""
     disk = Disk()
     async with running(tmp_path, model=Writing(), approvers="role:reviewer") as server, connected(server, "3", disk):
         rita, rob = await server.person("rita", "reviewer"), await server.person("rob", "reviewer")
@@ -647,6 +647,57 @@ async def test_an_idempotency_key_makes_a_repeat_harmless(tmp_path: Path) -> Non
         assert (await server.ask("POST", path, by_body, token=rita)).status_code == 200
         refused(await server.ask("POST", path, {"action": "approve"}, token=rob, **key), 409, "not_pending")
         assert disk.done == ["fs_write a.lua"]
+
+
+async def test_an_idempotency_key_is_for_one_decision(tmp_path: Path) -> None:
+    """The key with another verb, other arguments or another digest is 409 and says why; one that is too long is 422."""
+    disk = Disk()
+    async with running(tmp_path, model=Writing()) as server, connected(server, "3", disk):
+        request = await pending(server)
+        path, key = f"/v1/resume/{request['request_id']}", {"Idempotency-Key": "k" * 200}
+        long = refused(
+            await server.ask("POST", path, {"action": "approve"}, **{"Idempotency-Key": "k" * 201}),
+            422,
+            "invalid_request",
+        )
+        assert "has 201 characters, over 200" in long["message"]
+        assert (await server.ask("GET", f"/v1/requests/{request['request_id']}")).json() == request
+        assert (await server.ask("POST", path, {"action": "approve"}, **key)).status_code == 202
+        await server.until(request["task_id"], "task_ended")
+        edit = {"call_id": request["tool_calls"][0]["call_id"], "action": "edit", "args": {"path": "b", "content": "x"}}
+        for other in (
+            {"action": "reject"},
+            {"decisions": [edit]},
+            {"action": "approve", "expected_digest": "0" * 64},
+        ):
+            error = refused(await server.ask("POST", path, other, **key), 409, "invalid_decision")
+            assert error["message"] == "This idempotency key was used for another decision."
+        seen = {"action": "approve", "expected_digest": request["action_digest"]}
+        assert (await server.ask("POST", path, seen, **key)).status_code == 200
+        assert disk.done == ["fs_write a.lua"]
+
+
+@pytest.mark.parametrize(
+    ("body", "name"),
+    [
+        ('{"action": "approve", "action": "reject"}', "action"),
+        ('{"action": "reject", "\\u0061ction": "approve"}', "action"),
+        (
+            '{"decisions": [{"call_id": "CALL", "action": "edit", "args": {"path": "a", "content": "", "path": "b"}}]}',
+            "path",
+        ),
+        ('{"decisions": [{"call_id": "CALL", "action": "approve", "call_id": "CALL"}]}', "call_id"),
+    ],
+)
+async def test_a_decision_that_says_a_thing_twice_is_422(server: Server, disk: Disk, body: str, name: str) -> None:
+    """Whichever of the two were taken, a reader in between may have taken the other: nothing is decided."""
+    request = await pending(server)
+    sent = body.replace("CALL", request["tool_calls"][0]["call_id"])
+    headers = {"Authorization": f"Bearer {server.admin}"}
+    answer = await server.http.post(f"/v1/resume/{request['request_id']}", content=sent, headers=headers)
+    assert refused(answer, 422, "invalid_request")["message"] == f"The body has the key '{name}' twice."
+    assert (await server.ask("GET", f"/v1/requests/{request['request_id']}")).json() == request
+    assert disk.done == []
 
 
 async def test_a_decision_after_the_cancel_is_409(server: Server, disk: Disk) -> None:

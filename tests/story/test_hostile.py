@@ -268,7 +268,6 @@ async def _ended(server: Server, pc: Computer, *script: Any) -> tuple[facts.Task
 @pytest.mark.parametrize(
     "reply",
     [
-        tool("cc_format_disk", path="/"),
         tool("cc_write", path="f"),
         tool("cc_write", path=1, content="x"),
         tool("cc_read", path="f", force=True),
@@ -286,7 +285,7 @@ async def _ended(server: Server, pc: Computer, *script: Any) -> tuple[facts.Task
 async def test_a_reply_without_a_single_reading_is_refused_and_told_why(
     server: Server, tmp_path: Path, reply: Any
 ) -> None:
-    """Unknown tools, wrong arguments, foreign computers and broken JSON touch nothing; the third in a row ends it."""
+    """Wrong arguments, foreign computers and broken JSON touch nothing; the third in a row ends it."""
     async with computer(server, tmp_path) as pc:
         end, items = await _ended(server, pc, reply, reply, reply)
         assert (end.status, end.status_reason) == ("Failed", "model_output")
@@ -301,6 +300,7 @@ async def test_a_reply_without_a_single_reading_is_refused_and_told_why(
 @pytest.mark.parametrize(
     "call",
     [
+        tool("cc_format_disk", path="/"),
         tool("cc_write", path="/rom/programs/ls.lua", content="x"),
         tool("cc_write", path="ROM/x", content="x"),
         tool("cc_delete", path="rom/"),

@@ -38,11 +38,14 @@ SCRIPTS = st.one_of(
 
 VERBS = st.sampled_from(
     [
-        *("approve", "approve", "reject", "reject on", "partly", "mixed", "edit", "edit elsewhere", "respond"),
-        *("remember", "remember", "wrong digest"),
+        *("approve", "approve", "reject", "reject on", "partly", "mixed", "edit", "edit elsewhere", "edit over"),
+        *("respond", "remember", "remember", "wrong digest"),
     ]
 )
+EDITS = st.sampled_from(["edit", "edit elsewhere", "edit over", "edit over"])
+REFUSALS = st.sampled_from(["reject on", "respond", "mixed", "reject on"])
 UNKNOWN_VERBS = st.sampled_from(["check", "mark_done", "mark_failed", "retry"])
+TWO_UNKNOWN_VERBS = st.permutations(["check", "mark_done", "mark_failed", "retry"]).map(lambda verbs: verbs[:2])
 _LASTS = {"expires_s": st.sampled_from([None, 50.0, 1_000.0]), "max_uses": st.sampled_from([None, 1, 2])}
 _WIDE = {"paths": st.sampled_from([None, ("*.lua",)]), "any_content": st.booleans()}
 GRANTS = st.one_of(
@@ -50,6 +53,9 @@ GRANTS = st.one_of(
     st.builds(GrantSpec, scope=st.sampled_from(["task", "session"]), **_WIDE, **_LASTS),
     st.builds(GrantSpec, scope=st.just("session"), paths=st.just(("*.lua",)), any_content=st.just(True), **_LASTS),
 )
+
+AROUND = st.sampled_from(["extend", "extend", "withdraw", "withdraw", "renew", "look", "look", "cancel"])
+"""What else may be said to a request, or to a task that has one."""
 
 KINDS = ("calls_proposed", "model_replied", "review_requested", "tool_started", "tool_finished", "tool_settled")
 _RUN = ("started", "finished")

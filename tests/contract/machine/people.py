@@ -53,6 +53,8 @@ class People:
         assert shown is not None or not sure, "a request that was closed took a decision"
         for one, _ in said.verbs.values():
             self.seen[one] += 1
+        if verb in ("edit elsewhere", "edit over") and any(args for _, args in said.verbs.values()):
+            self.seen[verb] += 1
         self.ledger.said.append(said)
         return said
 
@@ -87,8 +89,11 @@ class People:
         args, decisions = own_args(first.args), []
         grants: tuple[Given, ...] = ()
         match verb:
-            case "edit" | "edit elsewhere" if first.tool == "cc_write":
-                new = {"content": "of a person\n"} | ({"path": "d.lua"} if verb == "edit elsewhere" else {})
+            case "edit" | "edit elsewhere" | "edit over" if first.tool == "cc_write":
+                # One place is free, the other mostly holds a file that nobody was shown.
+                over = "b.lua" if args["path"] != "b.lua" else "a.lua"
+                place = {"edit": args["path"], "edit elsewhere": "d.lua", "edit over": over}[verb]
+                new = {"content": "of a person\n", "path": place}
                 decisions.append(CallDecision(call_id=first.call_id, action="edit", args={**first.args, **new}))
             case "respond":
                 decisions.append(CallDecision(call_id=first.call_id, action="respond", answer="It is so."))

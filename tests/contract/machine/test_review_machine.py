@@ -4,59 +4,33 @@ Nothing runs that was not allowed, or approved with the same digest; a call has 
 approval pays for one execution; no request is lost. What ran is what the computers themselves say.
 """
 
-import asyncio
-import json
-import tempfile
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import initialize, precondition, rule, run_state_machine_as_test
 
-from orchestrator.core import task as tasks
-from orchestrator.core.audit_check import Standing, standing_of
-from orchestrator.core.facts import RequestId, TaskId
 from orchestrator.core.grants import GrantSpec
-from orchestrator.core.items import AgentTaskItem
-from orchestrator.ports import SYSTEM_STREAM, Identity
+from orchestrator.ports import Identity
 from tests.contract.machine import drawn
 from tests.contract.machine.computers import FAULTS
-from tests.contract.machine.ledger import Ledger
-from tests.contract.machine.node import ALICE, BOB, CAROL, FARM, MINE, ROBOT, Killed, Node, store_url
-from tests.contract.machine.people import People
+from tests.contract.machine.node import ALICE, BOB, CAROL, FARM, MINE, ROBOT
+from tests.contract.machine.running import Running
 from tests.contract.machine.sheets import SHEETS
 
-_Found = TypeVar("_Found")
 MOST_TASKS = 3
-ROUNDS = 80
-"""In which all is decided at the end: the longest script has three steps of four calls, each asked about thrice."""
 PEOPLE = st.sampled_from([BOB, CAROL, BOB, CAROL, BOB, CAROL, ALICE, ROBOT])
 ANY = st.integers(0, 7)
 MEDDLING = st.lists(st.tuples(drawn.PLACES, drawn.MEDDLERS, st.sampled_from(SHEETS)), max_size=3)
 
 
-class ReviewMachine(RuleBasedStateMachine):
-    """One node, its people, its computers, and the ledger."""
+class ReviewMachine(Running):
+    """What people, computers and policies may do, in any order."""
 
-    on_disk: ClassVar[bool] = False
     seen: ClassVar[Counter[str]] = Counter()
-    """What happened in all runs: what never happens is not proved."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._loop = asyncio.new_event_loop()
-        self._directory = tempfile.TemporaryDirectory() if self.on_disk else None
-        self.node = Node(store_url(Path(self._directory.name) if self._directory else None))
-        self.ledger = Ledger()
-        self.people = People(self.node, self.ledger, self.seen)
-        self.tasks: list[TaskId] = []
-        self.journals: dict[TaskId, list[AgentTaskItem]] = {}
-        self.broken = False
-        """Whether a promise was broken: then nothing more is asked of this run."""
 
     # -- what the model and the people do ------------------------------------------------
 
@@ -116,19 +90,6 @@ class ReviewMachine(RuleBasedStateMachine):
             self._do(self.people.decide(CAROL, request_id, "remember", "check", spec))
         self._act_and_meddle(meddling, 3)
 
-    def _act_and_meddle(self, meddling: Any, turns: int) -> None:
-        for place, what, sheet in meddling:
-            self.node.meddlers[place] = self._meddler(what, sheet)
-        self._do(self._act(turns))
-        self.node.meddlers.clear()
-
-    def _meddler(self, what: str, sheet: Any) -> Callable[[], Awaitable[None]]:
-        async def meddler() -> None:
-            self.seen[f"meddled: {what}"] += 1
-            await self._meddle(what, sheet)
-
-        return meddler
-
     @rule(which=ANY, verbs=st.tuples(drawn.VERBS, drawn.VERBS), unknown=drawn.UNKNOWN_VERBS, spec=drawn.GRANTS)
     def race(self, which: int, verbs: tuple[str, str], unknown: str, spec: GrantSpec) -> None:
         """Two people say something in the same moment."""
@@ -136,12 +97,72 @@ class ReviewMachine(RuleBasedStateMachine):
         if request_id is not None:
             self._do(self.people.race(request_id, verbs, unknown, spec))
 
-    @rule(by=PEOPLE, which=ANY, how=st.sampled_from(["extend", "withdraw", "renew", "look", "cancel"]))
+    @rule(by=PEOPLE, which=ANY, how=drawn.AROUND)
     def around(self, by: Identity, which: int, how: str) -> None:
-        """More time, taken back, asked again, looked at; or the task is stopped."""
-        lapsed = [one for one in self.tasks if how == "renew" and self.ledger.accounts[one].lapsed]
-        task_id = (lapsed or self.tasks)[which % len(lapsed or self.tasks)]
+        """More time, taken back, asked again, looked at; or the task is stopped. Mostly by one who may."""
+        by = ALICE if how == "withdraw" and by is not ROBOT else by
+        wanted = {"renew": self._lapsed(), "extend": [one for one, _ in self._open_of_tasks()]}.get(how)
+        task_id = (wanted or self.tasks)[which % len(wanted or self.tasks)]
         self._do(self.people.around(by, task_id, self._some_request(which), how))
+
+    @rule(which=ANY, how=st.sampled_from(["withdraw", "extend", "cancel"]))
+    def ask_and_take_back(self, which: int, how: str) -> None:
+        """The actors go on until somebody is asked; then it is put off or taken back."""
+        self._do(self._act(3))
+        waiting = self._open_of_tasks()
+        if waiting:
+            task_id, request_id = waiting[which % len(waiting)]
+            self._do(self.people.around(CAROL if how == "extend" else ALICE, task_id, request_id, how))
+            self._do(self._act(2))
+
+    @rule(by=st.sampled_from([ALICE, BOB]), meddling=MEDDLING)
+    def nobody_answers_and_somebody_asks_again(self, by: Identity, meddling: Any) -> None:
+        """People are reminded, a deadline passes, and the request is asked for anew."""
+        self._do(self._act(3))
+        self.node.clock.advance(3_580)
+        self._do(self._act(2))
+        self.node.clock.advance(30)
+        self._act_and_meddle(meddling, 2)
+        for task_id in self._lapsed():
+            self._do(self.people.around(by, task_id, None, "renew"))
+        self._do(self._act(1))
+
+    @rule(
+        run=drawn.RUN,
+        fault=st.sampled_from(["reboot before", "reboot after"]),
+        verbs=drawn.TWO_UNKNOWN_VERBS,
+        meddling=MEDDLING,
+    )
+    def nobody_knows(self, run: Any, fault: str, verbs: Sequence[str], meddling: Any) -> None:
+        """A program runs, the computer restarts under it, and a person says what is to be thought of it; then again."""
+        if len(self.tasks) < MOST_TASKS:
+            self._do(self._submit([[run], [run]], "s2"))
+        for unknown in verbs:
+            self._do(self._act(4))
+            self.node.computers.faults.appendleft(fault)
+            self._all_decided(BOB, "approve", unknown)
+            self._act_and_meddle(meddling, 4)
+            self._all_decided(CAROL, "approve", unknown)
+        self._do(self._act(2))
+
+    @rule(script=st.lists(st.lists(drawn.CALLS, min_size=1, max_size=2), min_size=3, max_size=3), verb=drawn.REFUSALS)
+    def say_no_and_no_again(self, script: Any, verb: str) -> None:
+        """A person lets nothing through, or says something instead, until the model gives up or is given up."""
+        if len(self.tasks) < MOST_TASKS:
+            self._do(self._submit(script, "s1"))
+        for _ in range(3):
+            self._do(self._act(4))
+            self._all_decided(BOB, verb, "mark_done")
+        self._do(self._act(2))
+
+    @rule(write=drawn.WRITE, verb=drawn.EDITS, meddling=MEDDLING, spec=drawn.GRANTS)
+    def edit_and_act(self, write: Any, verb: str, meddling: Any, spec: GrantSpec) -> None:
+        """A person has something else written, here or in a place that nobody has looked at."""
+        if len(self.tasks) < MOST_TASKS:
+            self._do(self._submit([[write]], "s1"))
+        self._do(self._act(4))
+        self._all_decided(CAROL, verb, "check", spec)
+        self._act_and_meddle(meddling, 3)
 
     @rule(by=PEOPLE, which=ANY)
     def answer(self, by: Identity, which: int) -> None:
@@ -189,182 +210,6 @@ class ReviewMachine(RuleBasedStateMachine):
         """Somebody in the game changes a file."""
         self._player(computer, path)
 
-    # -- how -----------------------------------------------------------------------------
-
-    async def _submit(self, script: Any, session: str) -> None:
-        task = await self.node.service.submit(
-            json.dumps(script), user=ALICE, computers=(FARM, MINE), model="script", session_id=session
-        )
-        self.tasks.append(task.task_id)
-
-    async def _act(self, turns: int) -> None:
-        for _ in range(turns):
-            if await self.node.act() is None:
-                return
-
-    async def _meddle(self, what: str, sheet: Any) -> None:
-        match what:
-            case "kill":
-                raise Killed
-            case "drop":
-                await self.node.drop(FARM)
-            case "cancel":
-                await self.people.around(ALICE, self.tasks[0], None, "cancel")
-            case "take over":
-                await self.node.take_over()
-            case "reload":
-                await self.node.reload(sheet)
-            case "revoke":
-                await self.people.revoke()
-            case "approve":
-                for request_id in self._open_requests():
-                    await self.people.decide(
-                        BOB, request_id, "approve", "mark_done", GrantSpec(scope="call"), sure=False
-                    )
-            case "player":
-                self._player(FARM, "a.lua")
-            case _:
-                self.node.clock.advance(45 if what == "late" else 1_000)
-
-    def _player(self, computer: Any, path: str) -> None:
-        stamp = f"-- {self.node.clock.now():%H:%M:%S} old\n"
-        self.node.computers.all[computer].disk.put(path, stamp.encode())
-
-    async def _restart(self) -> None:
-        before = {request_id: task_id for task_id, request_id in self._open_of_tasks()}
-        await self.node.restart()
-        for request_id, task_id in before.items():
-            found = await self.node.store.load_by_request_id(request_id)
-            assert found is not None, f"request {request_id} was lost with a restart"
-            assert found.task_id == task_id, f"request {request_id} was lost with a restart"
-
-    # -- what always holds ---------------------------------------------------------------
-
-    def _do(self, coroutine: Coroutine[Any, Any, _Found]) -> _Found:
-        self.node.in_force, self.broken = {self.node.sheet}, True
-        found = self._loop.run_until_complete(coroutine)
-        self._loop.run_until_complete(self._check())
-        self.broken = False
-        return found
-
-    async def _check(self) -> None:
-        self.ledger.heard(self.node.computers.deeds)
-        changed: list[TaskId] = []
-        for task_id in self.tasks:
-            journal = self.journals.setdefault(task_id, [])
-            new = await self.node.raw.read(task_id, len(journal))
-            if new:
-                changed.append(task_id)
-                journal.extend(new)
-                self.seen.update(_words(new))
-                self.ledger.take(task_id, new, self.node.sheets_at[task_id])
-        self.ledger.weigh()
-        if changed:
-            standing = await self._standing()
-            for task_id in changed:
-                self.ledger.audit(self.journals[task_id], standing)
-            await self._no_request_is_lost()
-
-    async def _standing(self) -> Standing:
-        everything = [item for journal in self.journals.values() for item in journal]
-        return standing_of([*everything, *await self.node.raw.read(TaskId(SYSTEM_STREAM))])
-
-    async def _no_request_is_lost(self) -> None:
-        """What is listed is what waits, call by call."""
-        listed = {
-            one.request_id: {call.call_id for call in one.tool_calls} for one in await self.node.service.pending()
-        }
-        waiting = {
-            request_id: set(calls)
-            for account in self.ledger.accounts.values()
-            for request_id, calls in account.waiting.items()
-        }
-        assert listed == waiting
-
-    def _open_of_tasks(self) -> list[tuple[TaskId, RequestId]]:
-        return [
-            (task_id, RequestId(one))
-            for task_id in self.tasks
-            if task_id in self.ledger.accounts
-            for one in self.ledger.accounts[task_id].waiting
-        ]
-
-    def _open_requests(self) -> list[RequestId]:
-        return [request_id for _, request_id in self._open_of_tasks()]
-
-    def _some_request(self, which: int) -> RequestId | None:
-        """Mostly an open one; sometimes one that was closed."""
-        known = self._open_requests() * 3
-        for account in self.ledger.accounts.values():
-            known.extend(RequestId(one) for one in account.deadlines if one not in account.waiting)
-        return known[which % len(known)] if known else None
-
-    # -- the end -------------------------------------------------------------------------
-
-    def teardown(self) -> None:
-        """Everything is decided and delivered: each task ends."""
-        try:
-            if not self.broken:
-                self._finish()
-        finally:
-            self._loop.run_until_complete(self.node.close())
-            self._loop.close()
-            if self._directory is not None:
-                self._directory.cleanup()
-
-    def _finish(self) -> None:
-        self.node.meddlers.clear()
-        self.node.computers.faults.clear()
-        for computer in (FARM, MINE):
-            self._do(self.node.reconnect(computer))
-        for _ in range(ROUNDS):
-            if self._do(self._one_round()):
-                break
-        self._do(self._all_is_over())
-
-    async def _one_round(self) -> bool:
-        """All that is due is done, then all that waits is decided; whether everything has ended."""
-        while await self.node.act() is not None:
-            pass
-        await self._check()
-        left = [one for one in [await self.node.service.load(task_id) for task_id in self.tasks] if one.ended is None]
-        for task in left:
-            if task.request is not None:
-                verb = "mark_done" if task.request.reason == "outcome_unknown" else "approve"
-                await self.people.decide(
-                    BOB, task.request.request_id, verb, "mark_done", GrantSpec(scope="call"), sure=False
-                )
-            elif task.lapsed is not None:
-                await self.node.service.renew(task.lapsed, ALICE)
-            elif task.phase is tasks.Phase.ANSWERING:
-                await self.people.answer(BOB, task.task_id)
-            else:
-                due = await self.node.store.next_due()
-                assert due is not None, f"task {task.task_id} is {task.status.value} and nothing will bring it on"
-        self.node.clock.advance(2)
-        return not left
-
-    async def _all_is_over(self) -> None:
-        for task_id in self.tasks:
-            task = await self.node.service.load(task_id)
-            assert task.ended is not None, f"{task_id} never ended: {task.status.value} {task.status_reason}"
-            assert not task.open_runs, "a bracket was never closed"
-        for computer in (FARM, MINE):
-            assert await self.node.store.claimant(computer) is None, "a claim stayed behind"
-
-
-def _words(items: Sequence[AgentTaskItem]) -> list[str]:
-    """What happened, in words that the tests ask for."""
-    found = []
-    for item in items:
-        fact: Any = item.fact
-        more = {"request_ended": "end", "review_noted": "what", "tool_settled": "state", "task_ended": "status"}
-        name = more.get(fact.kind)
-        found.append(f"{fact.kind} {getattr(fact, name)}" if name else fact.kind)
-        if fact.kind == "request_ended" and fact.code:
-            found.append(fact.code)
-    return found
-
 
 class ReviewMachineOnDisk(ReviewMachine):
     """The same over SQLite, closed and opened again at each restart."""
@@ -380,9 +225,12 @@ EXPECTED = {
     *("tool_settled void", "tool_settled finished", "tool_settled interrupted", "question_answered"),
     *("task_ended Completed", "task_ended Canceled", "task_ended Failed", "digest_mismatch", "computer_changed"),
     *("mark_done", "mark_failed", "check", "retry", "grant_void", "refused: not_pending", "refused: forbidden"),
+    *("edit elsewhere", "edit over", "edited_target"),
     *("meddled: kill", "meddled: take over", "meddled: drop", "meddled: approve", "meddled: reload"),
 }
 """What the runs have to have met: what never happens is not proved."""
+MOST_MISSED = 5
+"""Of 47, in three hundred runs: none or one, as a rule; which of them it is, is chance."""
 
 
 def _run(machine: type[ReviewMachine], examples: int, *, steps: int = 30) -> Counter[str]:
@@ -400,8 +248,11 @@ def _run(machine: type[ReviewMachine], examples: int, *, steps: int = 30) -> Cou
 
 @pytest.mark.timeout(300)
 def test_no_interleaving_breaks_a_promise() -> None:
-    """Three hundred runs of thirty steps over the store in memory."""
-    _run(ReviewMachine, 300)
+    """Three hundred runs of thirty steps over the store in memory, which meet nearly everything that there is."""
+    seen = _run(ReviewMachine, 300)
+    missed = EXPECTED - set(seen)
+    assert len(missed) <= MOST_MISSED, sorted(missed)
+    assert "edited_target" in seen, "an edit led to a place with a file that nobody was shown"
 
 
 @pytest.mark.timeout(300)
@@ -412,8 +263,10 @@ def test_no_interleaving_breaks_a_promise_on_disk() -> None:
 
 @pytest.mark.deep
 @pytest.mark.timeout(3_600)
-@pytest.mark.parametrize(("machine", "examples"), [(ReviewMachine, 4_000), (ReviewMachineOnDisk, 400)])
-def test_thousands_of_interleavings_break_no_promise(machine: type[ReviewMachine], examples: int) -> None:
-    """Thousands of them, which meet everything that there is."""
+@pytest.mark.parametrize(
+    ("machine", "examples", "missed"), [(ReviewMachine, 4_000, 0), (ReviewMachineOnDisk, 400, MOST_MISSED)]
+)
+def test_thousands_of_interleavings_break_no_promise(machine: type[ReviewMachine], examples: int, missed: int) -> None:
+    """Thousands of them, which meet everything that there is, and hundreds on disk."""
     seen = _run(machine, examples)
-    assert set(seen) >= EXPECTED, sorted(EXPECTED - set(seen))
+    assert len(EXPECTED - set(seen)) <= missed, sorted(EXPECTED - set(seen))
