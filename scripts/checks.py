@@ -25,8 +25,10 @@ CHECK_LIMIT_S = 20 * 60
 DEEP_LIMIT_S = 12 * 60 * 60
 CLOSING = re.compile(r"^(?:=+ )?((?:\d+ \w+(?:, )?)+ in \d+\.\d+s(?: \(.*\))?)(?: =+)?$", re.MULTILINE)
 """pytest's last line, with its frame or (``-q``) without."""
-FIRST_HALF = ("tests/core", "tests/explorer", "tests/lua", "tests/store", "tests/story")
-"""Takes about as long as the rest; the core's branches are counted here."""
+COUNTED = ("tests/core",)
+"""These go through every branch of the core; the counting makes them take longer."""
+APART = (COUNTED, ("tests/explorer", "tests/lua", "tests/store", "tests/story"), ("tests/shell",))
+"""Runs of their own, beside one of all the other tests: most of them wait for a process, a socket or the disk."""
 
 
 @dataclass(frozen=True)
@@ -125,14 +127,16 @@ def docs(options: Options) -> Outcome:
 
 
 def pytest(options: Options) -> Outcome:
-    """All tests, Lua specs included, in two halves side by side; one of them counts the branches of the core."""
+    """All tests, Lua specs included, in a few runs side by side; one of them counts the branches of the core."""
     anew = ("-o", f"session_timeout={DEEP_LIMIT_S}", "--hypothesis-profile=drawn_anew")
     which = anew if options.deep else ("-m", "not deep")
     run = [sys.executable, "-m", "pytest", "--color=no", *which]
     counted = [sys.executable, "-m", "coverage", "run", *run[1:]]
     if options.pytest:
         return _closed(judged([*counted, *options.pytest], options))
-    commands = ([*counted, *FIRST_HALF], [*run, "tests", *(f"--ignore={path}" for path in FIRST_HALF)])
+    apart = [[*(counted if paths is COUNTED else run), *paths] for paths in APART]
+    others = [*run, "tests", *(f"--ignore={path}" for paths in APART for path in paths)]
+    commands = [*apart, others]
     with ThreadPoolExecutor() as pool:
         return _together([_closed(one) for one in pool.map(lambda command: judged(command, options), commands)])
 
@@ -143,18 +147,18 @@ def _closed(outcome: Outcome) -> Outcome:
     return replace(outcome, note=closing[-1]) if closing else outcome
 
 
-def _together(halves: Sequence[Outcome]) -> Outcome:
-    """Two runs of pytest as one: the counts of both, the time of the longer, and what either said."""
-    failed = any(one.status == "failed" for one in halves)
+def _together(runs: Sequence[Outcome]) -> Outcome:
+    """Several runs of pytest as one: the counts of all, the time of the longest, and what each said."""
+    failed = any(one.status == "failed" for one in runs)
     status: Literal["ok", "failed"] = "failed" if failed else "ok"
-    output = "\n".join(one.output for one in halves)
-    if not all(CLOSING.fullmatch(one.note) for one in halves):
-        return Outcome(status, note="; ".join(one.note for one in halves), output=output)
+    output = "\n".join(one.output for one in runs)
+    if not all(CLOSING.fullmatch(one.note) for one in runs):
+        return Outcome(status, note="; ".join(one.note for one in runs), output=output)
     counts: Counter[str] = Counter()
-    for one in halves:
+    for one in runs:
         for number, word in re.findall(r"(\d+) ([a-z]+)", one.note.partition(" in ")[0]):
             counts[word] += int(number)
-    seconds = max(float(one.note.partition(" in ")[2].partition("s")[0]) for one in halves)
+    seconds = max(float(one.note.partition(" in ")[2].partition("s")[0]) for one in runs)
     told = ", ".join(f"{number} {word}" for word, number in counts.items())
     return Outcome(status, note=f"{told} in {seconds:.2f}s", output=output)
 
@@ -212,9 +216,9 @@ def with_tool(tool: Path | tools.Missing, arguments: Sequence[str], options: Opt
 
 
 def lua_files() -> list[str]:
-    """The Lua that people write: not the bundle, which is made from it."""
+    """The Lua that people write: not the bundles, which are made from it."""
     every = (path for room in ("cc_client", "tests") for path in sorted((ROOT / room).rglob("*.lua")))
-    return [str(path.relative_to(ROOT)) for path in every if path != ROOT / "cc_client" / "client.lua"]
+    return [str(path.relative_to(ROOT)) for path in every if path.parent != ROOT / "cc_client"]
 
 
 if __name__ == "__main__":

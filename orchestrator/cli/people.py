@@ -130,7 +130,10 @@ def token_revoke(
     url: Url = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Revoke all tokens of a person, a computer or an agent; before the last admin's or your own, it asks."""
+    """Revoke all tokens of a person, a computer or an agent.
+
+    Before the last admin's go, or your own, it asks.
+    """
     with client_of(url, data_dir) as client:
         _revoke(client, kind, name, as_json, yes)
 
