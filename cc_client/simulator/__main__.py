@@ -6,60 +6,108 @@ import contextlib
 import os
 import signal
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
-from cc_client.simulator.clock import Clock
-from cc_client.simulator.computer import Faults, Identity, run_computer
+from cc_client.simulator.case import Case, Faults, Identity, log
+from cc_client.simulator.computer import Computer
+from cc_client.simulator.control import Control
 from cc_client.simulator.disk import Disk
+from cc_client.simulator.hardware import Hardware
 from cc_client.simulator.install import install
 from cc_client.simulator.machine import ROM
-
-DEFAULT_CAPACITY_BYTES: Final = 1_000_000
-"""What a computer has in the mod's own settings."""
-
-
-def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The command line. Exits with 2 when it is wrong."""
-    parser = argparse.ArgumentParser(
-        prog="python -m cc_client.simulator",
-        description="A simulated ComputerCraft computer that runs the real Lua client.",
-    )
-    parser.add_argument("--url", required=True, help="the orchestrator, such as ws://127.0.0.1:8765/computer")
-    parser.add_argument("--token", required=True, help="the computer's token")
-    parser.add_argument("--disk", required=True, type=Path, help="host directory that is the computer's /")
-    parser.add_argument("--id", type=int, default=0, help="os.getComputerID() (default 0)")
-    parser.add_argument("--label", help="os.getComputerLabel() (default none)")
-    parser.add_argument("--capacity", type=int, default=DEFAULT_CAPACITY_BYTES, help="bytes that fit on the disk")
-    faults = parser.add_argument_group("fault injection", "The process kills itself, as if the power went.")
-    faults.add_argument("--die-at-change", type=int, metavar="N", help="before the Nth change of a file")
-    faults.add_argument("--die-after-frame", type=int, metavar="N", help="after the Nth message was sent")
-    return parser.parse_args(argv)
+from cc_client.simulator.options import parse
+from cc_client.simulator.rules import Rules
+from cc_client.simulator.screen import Say, Screen
+from cc_client.simulator.wire import Wire
+from cc_client.simulator.world.reading import NoWorld, read_world
+from cc_client.simulator.world.world import World
 
 
-async def run(arguments: argparse.Namespace) -> None:
-    """Run the computer until it shuts down, or SIGTERM or SIGINT ends it."""
-    faults = Faults(arguments.die_at_change, arguments.die_after_frame)
-    identity = Identity(arguments.id, None if arguments.label is None else os.fsencode(arguments.label))
-    disk = Disk(arguments.disk, ROM, arguments.capacity, faults.before_change)
-    task = asyncio.ensure_future(run_computer(identity, disk, Clock(), faults))
+async def run(arguments: argparse.Namespace, start: str | None, world: World) -> None:
+    """Run the computer until it shuts down, or SIGTERM or SIGINT ends it, or who controls it goes away."""
+    computer = Computer(_case(arguments, start, world), stays=arguments.control)
+    work = [asyncio.ensure_future(computer.run())]
+    if arguments.control:
+        work.append(asyncio.ensure_future(Control(computer, _say).run()))
+    elif arguments.until_eof:
+        work.append(asyncio.ensure_future(_eof()))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, task.cancel)
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
+        # Not every system has them.
+        with contextlib.suppress(NotImplementedError):
+            loop.add_signal_handler(number, work[0].cancel)
+    done, running = await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
+    for task in running:
+        task.cancel()
+    await asyncio.gather(*running, return_exceptions=True)
+    for task in done:
+        if not task.cancelled():
+            task.result()
+
+
+async def _eof() -> None:
+    """Wait until standard input ends, whatever comes there."""
+    over, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    def read() -> None:
+        while os.read(0, 4096):
+            pass
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(over.set)
+
+    # A daemon: nobody waits for it where the computer ends first.
+    threading.Thread(target=read, daemon=True).start()
+    await over.wait()
+
+
+def _case(arguments: argparse.Namespace, start: str | None, world: World) -> Case:
+    faults = Faults(arguments.die_at_change, arguments.die_after_frame)
+    rules = Rules(arguments.http == "on", arguments.websockets == "on", arguments.http_rule == "deny-private")
+    case = Case(
+        identity=Identity(arguments.id, None if arguments.label is None else os.fsencode(arguments.label)),
+        disk=Disk(arguments.disk, ROM, arguments.capacity, faults.before_change, mounts=world.mounts),
+        hardware=Hardware(arguments.family, arguments.cc_version, start, rules),
+        faults=faults,
+        screen=_screen(arguments.screen, None if start else log),
+        wire=Wire(arguments.latency / 1000, arguments.jitter / 1000),
+        world=world,
+    )
+    for line in arguments.typed:
+        case.keyboard.type_line(line)
+    return case
+
+
+def _screen(where: str | None, keep: Say | None) -> Screen:
+    if where == "-":
+        return Screen(_say, keep)
+    return Screen(None, keep, None if where is None else Path(where).absolute())
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line.encode("ascii", "backslashreplace").decode() + "\n")
+    sys.stdout.flush()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit code 0 after a clean end, 1 when the disk cannot be used."""
+    """Exit code 0 after a clean end, 1 when the disk or the world cannot be used."""
     arguments = parse(argv)
     try:
-        install(arguments.disk.absolute(), arguments.url, arguments.token)
+        world = read_world(arguments.world, arguments.peripherals, turtle="turtle" in arguments.family)
+    except NoWorld as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    try:
+        if arguments.bare:
+            arguments.disk.mkdir(parents=True, exist_ok=True)
+            start = None
+        else:
+            start = install(arguments.disk.absolute(), arguments.url, arguments.token)
     except OSError as error:
         sys.stderr.write(f"Cannot use {arguments.disk} as a disk: {error}.\n")
         return 1
-    asyncio.run(run(arguments))
+    asyncio.run(run(arguments, start, world))
     return 0
 
 

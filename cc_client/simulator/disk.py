@@ -7,7 +7,7 @@ this package. Every change first calls ``before_change``, so that a test can end
 import os
 import shutil
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -16,6 +16,8 @@ from cc_client.simulator.paths import parent, sanitize
 
 MIN_ENTRY_BYTES: Final = 500
 """What the mod charges at least for a file or a directory."""
+FLOPPY_BYTES: Final = 125_000
+"""What fits on a floppy disk."""
 ROM: Final = b"rom"
 
 
@@ -49,7 +51,7 @@ class Attributes(NamedTuple):
     modified_ms: int
 
 
-@dataclass(frozen=True)
+@dataclass
 class Disk:
     """The files of one computer.
 
@@ -58,12 +60,16 @@ class Disk:
         rom: Host directory shown as ``/rom``.
         capacity_bytes: What fits, as the mod counts.
         before_change: Called before each change of the file system.
+        filled_bytes: Space that is taken by nothing that can be seen.
     """
 
     root: Path
     rom: Path
     capacity_bytes: int
     before_change: Callable[[], None] = lambda: None
+    filled_bytes: int = 0
+    mounts: Callable[[], Mapping[bytes, Path]] = dict
+    """The floppy disks in drives: where each is mounted, and its host directory."""
 
     def place(self, path: bytes) -> Place:
         """Where a path leads. Raises FsError for one that leaves the computer."""
@@ -72,6 +78,10 @@ class Disk:
             raise FsError(clean, "Invalid Path")
         if clean == ROM or clean.startswith(ROM + b"/"):
             return Place(clean, self.rom / os.fsdecode(clean[4:]), True)
+        first, _, rest = clean.partition(b"/")
+        floppy = self.mounts().get(first)
+        if floppy is not None:
+            return Place(clean, floppy / os.fsdecode(rest), False)
         return Place(clean, self.root / os.fsdecode(clean), False)
 
     def exists(self, path: bytes) -> bool:
@@ -87,15 +97,18 @@ class Disk:
         return self.place(path).read_only
 
     def drive(self, path: bytes) -> bytes | None:
-        """``hdd`` or ``rom``; None when nothing is there."""
+        """``hdd``, ``rom`` or where a floppy disk is mounted; None when nothing is there."""
         place = self.place(path)
         if not place.host.exists():
             return None
+        first = place.path.partition(b"/")[0]
+        if first in self.mounts():
+            return first
         return b"rom" if place.read_only else b"hdd"
 
     def is_drive_root(self, path: bytes) -> bool:
         """Whether the path is where a drive is mounted."""
-        return self.place(path).path in {b"", ROM}
+        return self.place(path).path in {b"", ROM, *self.mounts()}
 
     def list(self, path: bytes) -> list[bytes]:
         """The names in a directory, sorted. Raises FsError when it is none."""
@@ -104,7 +117,7 @@ class Disk:
             raise FsError(place.path, "Not a directory")
         names = {os.fsencode(each.name) for each in place.host.iterdir()}
         if not place.path:
-            names.add(ROM)
+            names |= {ROM, *self.mounts()}
         return sorted(names)
 
     def size(self, path: bytes) -> int:
@@ -122,9 +135,9 @@ class Disk:
         size = 0 if is_dir else found.st_size
         return Attributes(size, is_dir, place.read_only, int(found.st_ctime * 1000), int(found.st_mtime * 1000))
 
-    def used_bytes(self) -> int:
-        """What the files take, as the mod counts."""
-        used, pending = 0, [str(self.root)]
+    def used_bytes(self, root: Path | None = None) -> int:
+        """What the files take, as the mod counts: on a floppy disk, or on the computer itself."""
+        used, pending = (self.filled_bytes, [str(self.root)]) if root is None else (0, [str(root)])
         while pending:
             with os.scandir(pending.pop()) as entries:
                 for entry in entries:
@@ -137,7 +150,16 @@ class Disk:
 
     def free_bytes(self, path: bytes) -> int:
         """What still fits where the path is; 0 on the ROM."""
-        return 0 if self.place(path).read_only else max(0, self.capacity_bytes - self.used_bytes())
+        if self.place(path).read_only:
+            return 0
+        return max(0, self.capacity(path) - self.used_bytes(self._floppy(path)))
+
+    def capacity(self, path: bytes) -> int:
+        """What fits where the path is, when that is empty."""
+        return self.capacity_bytes if self._floppy(path) is None else FLOPPY_BYTES
+
+    def _floppy(self, path: bytes) -> Path | None:
+        return self.mounts().get(self.place(path).path.partition(b"/")[0])
 
     def make_dir(self, path: bytes) -> None:
         """Make a directory and those above it. Raises FsError for a file in the way or no space."""

@@ -22,6 +22,7 @@ class Handles:
 
     disk: Disk
     _open: dict[int, FileIO] = field(default_factory=dict)
+    _paths: dict[int, bytes] = field(default_factory=dict)
     _last: int = 0
 
     def open(self, path: bytes, mode: bytes) -> int:
@@ -40,6 +41,7 @@ class Handles:
             self._make_room(place.path, exists=place.host.exists())
         self._last += 1
         self._open[self._last] = FileIO(place.host, plain)
+        self._paths[self._last] = place.path
         return self._last
 
     def read(self, number: int, count: int) -> bytes | None:
@@ -64,7 +66,7 @@ class Handles:
         size = os.fstat(file.fileno()).st_size
         end = max(size, (size if "a" in file.mode else file.tell()) + len(data))
         growth = max(end, MIN_ENTRY_BYTES) - max(size, MIN_ENTRY_BYTES)
-        if growth > 0 and growth > self.disk.capacity_bytes - self.disk.used_bytes():
+        if growth > 0 and growth > self.disk.free_bytes(self._paths[number]):
             raise HandleError("Out of space")
         self.disk.before_change()
         file.write(data)

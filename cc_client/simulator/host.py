@@ -5,16 +5,17 @@ Nothing raises into Lua: an exception of Python would reach a program as an obje
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any
 
 from cc_client.simulator import paths
 from cc_client.simulator.disk import Disk, FsError
 from cc_client.simulator.handles import HandleError, Handles
+from cc_client.simulator.requests import Requests, Wanted
+from cc_client.simulator.rules import NetError
 from cc_client.simulator.sockets import SocketError, Sockets
+from cc_client.simulator.world.items import WorldError
 
 Answer = Callable[..., Any]
-
-_SCHEME: Final = re.compile(rb"^(\w+)://")
 
 
 def answering(function: Callable[..., Any]) -> Answer:
@@ -25,7 +26,7 @@ def answering(function: Callable[..., Any]) -> Answer:
             result = function(*arguments)
         except FsError as error:
             return (False, error.sentence)
-        except (HandleError, SocketError) as error:
+        except (HandleError, SocketError, WorldError) as error:
             return (False, str(error).encode())
         except Exception as error:  # noqa: BLE001 (whatever it is, a program must be able to read it)
             return (False, f"{type(error).__name__}: {error}".encode(errors="replace"))
@@ -48,7 +49,7 @@ def file_functions(disk: Disk, handles: Handles) -> dict[str, Answer]:
         "fs_getDrive": disk.drive,
         "fs_isDriveRoot": disk.is_drive_root,
         "fs_getFreeSpace": disk.free_bytes,
-        "fs_getCapacity": lambda path: None if disk.is_read_only(path) else disk.capacity_bytes,
+        "fs_getCapacity": lambda path: None if disk.is_read_only(path) else disk.capacity(path),
         "fs_attributes": lambda path: tuple(disk.attributes(path)),
         "fs_getName": lambda path: paths.name(paths.sanitize(path, wildcards=True)),
         "fs_getDir": lambda path: paths.parent(paths.sanitize(path, wildcards=True)),
@@ -87,19 +88,35 @@ def socket_functions(sockets: Sockets) -> dict[str, Answer]:
     """The functions behind ``http.websocketAsync`` and its handles."""
 
     def open_socket(url: bytes, headers: bytes, timeout_s: float) -> Any:
-        scheme = _SCHEME.match(url)
-        if scheme is None:
-            return (False, b"URL malformed")
-        if scheme[1] not in {b"ws", b"wss"}:
-            return (False, b"Invalid scheme '" + scheme[1] + b"'")
-        words = headers.decode("latin-1").split("\0") if headers else []
-        sockets.open(url, dict(zip(words[::2], words[1::2], strict=True)), timeout_s)
+        """True; False and a sentence that the function returns; None and one that it throws."""
+        try:
+            sockets.open(url, _headers(headers), timeout_s)
+        except NetError as error:
+            return (False, str(error).encode())
+        except SocketError as error:
+            return (None, str(error).encode())
         return (True,)
 
-    def refusing(url: bytes, headers: bytes, timeout_s: float) -> Any:
-        try:
-            return open_socket(url, headers, timeout_s)
-        except SocketError as error:
-            return (False, str(error).encode())
+    return {
+        "socket_open": open_socket,
+        "socket_open_now": sockets.is_open,
+        "socket_send": answering(sockets.send),
+        "socket_close": answering(sockets.close),
+    }
 
-    return {"socket_open": refusing, "socket_send": answering(sockets.send), "socket_close": answering(sockets.close)}
+
+def request_functions(requests: Requests) -> dict[str, Answer]:
+    """The functions behind ``http.request`` and ``http.checkURL``."""
+
+    def request(
+        url: bytes, method: bytes, headers: bytes, body: bytes | None, redirect: bool, binary: bool, timeout_s: float
+    ) -> Any:
+        given = _headers(headers)
+        return requests.request(Wanted(url, method.decode(), given, body, redirect, binary, timeout_s))
+
+    return {"http_on": lambda: requests.rules.http, "http_request": request, "http_check": requests.check}
+
+
+def _headers(text: bytes) -> dict[str, str]:
+    words = text.decode("latin-1").split("\0") if text else []
+    return dict(zip(words[::2], words[1::2], strict=True))

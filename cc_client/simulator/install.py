@@ -5,19 +5,27 @@ from pathlib import Path
 from typing import Final
 
 OWN: Final = ".cc-orchestrator"
-BUNDLE: Final = Path(__file__).resolve().parent.parent / "client.lua"
+BUILT: Final = Path(__file__).resolve().parent.parent
 
 
-def install(root: Path, url: str, token: str) -> None:
+def install(root: Path, url: str, token: str) -> str:
     """Write the client and its settings below ``root``; whole files, also when killed at it.
 
-    Raises OSError when the directory cannot be written.
+    Returns the path of the program to run in place of the shell. Raises OSError when the directory
+    cannot be written.
     """
     own = root / OWN
     own.mkdir(parents=True, exist_ok=True)
     settings = f"-- cc-orchestrator: the server's URL and this computer's token. Keep it secret.\n{url}\n{token}\n"
-    _replace(own / "client.lua", BUNDLE.read_bytes(), mode=0o644)
+    client = (BUILT / "client.lua").read_bytes()
+    # Without a pointer boot.lua takes the first slot that has a whole client.
+    for name in ("slot", "slot.new", "client.b.lua"):
+        (own / name).unlink(missing_ok=True)
+    _replace(own / "client.a.lua", client, mode=0o644)
+    for name in ("boot.lua", "cc.lua"):
+        _replace(own / name, (BUILT / name).read_bytes(), mode=0o644)
     _replace(own / "connection", settings.encode(), mode=0o600)
+    return f"/{OWN}/boot.lua"
 
 
 def _replace(path: Path, data: bytes, *, mode: int) -> None:

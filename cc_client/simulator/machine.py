@@ -8,7 +8,7 @@ from lupa.lua52 import LuaRuntime
 
 from cc_client.simulator.host import Answer
 
-BIOS: Final = Path(__file__).with_name("bios.lua")
+FIRMWARE: Final = Path(__file__).with_name("firmware")
 ROM: Final = Path(__file__).with_name("rom")
 
 
@@ -17,20 +17,46 @@ class LuaMachine:
 
     Args:
         functions: What Lua may ask of the host, by name.
+        world: The same, for functions that answer with tables.
     """
 
-    def __init__(self, functions: Mapping[str, Answer]) -> None:
-        lua = LuaRuntime(encoding=None, register_eval=False, unpack_returned_tuples=True)
+    def __init__(self, functions: Mapping[str, Answer], world: Mapping[str, Answer]) -> None:
+        lua = self._lua = LuaRuntime(encoding=None, register_eval=False, unpack_returned_tuples=True)
         table = lua.table()
         for name, function in functions.items():
             table[name.encode()] = function
-        load = lua.eval(b"function(text, host) return assert(load(text, '=bios', 't'))(host) end")
-        self._resume: Any = load(BIOS.read_bytes(), table)
+        for name, function in world.items():
+            table[name.encode()] = self._with_tables(function)
+        table[b"firmware"] = lambda part: (FIRMWARE / f"{part.decode()}.lua").read_bytes()
+        load = lua.eval(b"function(text, host) return assert(load(text, '=start', 't'))(host) end")
+        self._resume: Any = load((FIRMWARE / "start.lua").read_bytes(), table)
 
     def resume(self, *event: Any) -> str | None:
         """Hand over an event (none at boot). The reason when the computer cannot go on."""
-        answer = self._resume(*event)
+        answer = self._resume(*map(self._as_lua, event))
         alive, reason = answer if isinstance(answer, tuple) else (answer, None)
         if alive:
             return None
         return reason.decode(errors="replace") if isinstance(reason, bytes) else "the firmware ended"
+
+    def _with_tables(self, function: Answer) -> Answer:
+        def answer(*arguments: Any) -> Any:
+            result = function(*arguments)
+            return tuple(map(self._as_lua, result)) if isinstance(result, tuple) else self._as_lua(result)
+
+        return answer
+
+    def _as_lua(self, value: Any) -> Any:
+        """A value as Lua has it: dicts and lists become tables, texts bytes."""
+        if isinstance(value, str):
+            return value.encode("utf-8")
+        if isinstance(value, dict):
+            pairs = value.items()
+        elif isinstance(value, list):
+            pairs = dict(enumerate(value, 1)).items()
+        else:
+            return value
+        table = self._lua.table()
+        for key, item in pairs:
+            table[self._as_lua(key)] = self._as_lua(item)
+        return table

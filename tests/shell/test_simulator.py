@@ -280,7 +280,7 @@ async def test_heartbeats_are_answered_while_a_large_directory_is_hashed(tmp_pat
 
 
 async def test_a_full_disk_refuses_a_write_before_anything_is_touched(tmp_path: Path) -> None:
-    client = (ROOT / "cc_client" / "client.lua").stat().st_size
+    client = sum((ROOT / "cc_client" / name).stat().st_size for name in ("client.lua", "boot.lua", "cc.lua"))
     async with welcomed(tmp_path, f"--capacity={client + 40_000}") as session:
         result, _ = await session.call("fs_write", {"path": "f", "if_hash": "absent"}, b"x" * 40_000)
         assert result.code == "no_space_for_safe_write"
@@ -553,7 +553,7 @@ print("hidden words wrap here")
 term.redirect(before)
 print((view.getLine(1)) .. "|" .. (view.getLine(2)) .. "|")
 parallel.waitForAll(function() sleep(0.05) print("second") end, function() print("first") end)
-print(textutils.unserialize(textutils.serialize({ a = { 1, "x" } })).a[2], colors.red, colours.grey)
+print(textutils.unserialize(textutils.serialize({ a = { 1, "x" } })).a[2], colors.red, colours.grey, colours.gray)
 print(shell.run("none"), shell.resolveProgram("ls"), shell.execute("mkdir", "made"), fs.isDir("made"))
 local module = fs.open("module.lua", "w") module.write("return { n = ... }") module.close()
 print(require("module").n, select("#", unpack({ 1, 2 })), _HOST)
@@ -562,7 +562,7 @@ SCREEN_OUTPUT = b"""\
 words wrap|here      |
 first
 second
-x\t16384\t128
+x\t16384\t128\tnil
 No such program
 false\trom/programs/list.lua\ttrue\ttrue
 module\t2\tComputerCraft 1.116.1 (CC-Simulator)

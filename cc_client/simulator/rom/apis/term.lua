@@ -1,101 +1,117 @@
---- The terminal: what comes on the native one goes line by line to the simulator's log.
+--- The terminal: the computer's own screen, whose rows the host can see and whose lines it logs.
 -- @module term
 
-local log = ...
+local host = ...
 
-local WIDTH, HEIGHT = 51, 19
+local WIDTH, HEIGHT = host.screen_size()
+local IS_COLOUR = host.is_colour()
+--- Where a program runs in place of the shell nobody looks at the screen, and its lines are logged.
+local LOGS = host.start_program() ~= nil
 
-local function make_native()
-  local native = {}
-  local x, y, front, back, blink = 1, 1, colors.white, colors.black, false
-  --- What stands in each row, and what of it the log has.
-  local rows, logged = {}, {}
+--- The rows of the screen as text, and what of each the log has.
+local rows, logged = {}, {}
+local x, y, blink, changed = 1, 1, false, true
+local front, back = colors.white, colors.black
 
-  --- The cursor leaves a row: what is new there is logged. A row that was the one below has only moved.
-  local function flush()
-    local text = (rows[y] or ""):gsub("%s+$", "")
-    if text ~= logged[y] and text ~= "" and text ~= logged[y + 1] then
-      log(text)
-    end
-    logged[y] = text
+--- The cursor leaves a row: what is new there is logged. A row that was the one below has only moved.
+local function flush()
+  if not LOGS then
+    return
   end
+  local text = (rows[y] or ""):gsub("%s+$", "")
+  if text ~= logged[y] and text ~= "" and text ~= logged[y + 1] then
+    host.log(text)
+  end
+  logged[y] = text
+end
 
-  function native.write(value)
-    value = tostring(value)
+local function put(text)
+  local first = math.max(1, x)
+  local seen = text:sub(first - x + 1, math.max(0, WIDTH - x + 1))
+  if rows[y] or (y >= 1 and y <= HEIGHT) then
     local row = rows[y] or ""
-    row = row .. (" "):rep(x - 1 - #row)
-    rows[y] = row:sub(1, x - 1) .. value .. row:sub(x + #value)
-    x = x + #value
+    row = row .. (" "):rep(first - 1 - #row)
+    rows[y] = row:sub(1, first - 1) .. seen .. row:sub(first + #seen)
   end
-  function native.blit(value)
-    native.write(value)
+  x = x + #text
+  changed = true
+end
+
+local native = {}
+
+function native.write(value)
+  put(tostring(value))
+end
+function native.blit(text, fronts, backs)
+  if type(text) ~= "string" or type(fronts) ~= "string" or type(backs) ~= "string" then
+    error("bad argument #1 (string expected, got " .. type(text) .. ")", 2)
+  elseif #fronts ~= #text or #backs ~= #text then
+    error("Arguments must be the same length", 2)
   end
-  function native.setCursorPos(new_x, new_y)
-    if math.floor(new_y) ~= y then
-      flush()
-    end
-    x, y = math.floor(new_x), math.floor(new_y)
-  end
-  function native.getCursorPos()
-    return x, y
-  end
-  function native.getSize()
-    return WIDTH, HEIGHT
-  end
-  function native.getCursorBlink()
-    return blink
-  end
-  function native.setCursorBlink(value)
-    blink = value
-  end
-  function native.getTextColour()
-    return front
-  end
-  function native.setTextColour(colour)
-    front = colour
-  end
-  function native.getBackgroundColour()
-    return back
-  end
-  function native.setBackgroundColour(colour)
-    back = colour
-  end
-  function native.isColour()
-    return true
-  end
-  function native.getPaletteColour()
-    return 0, 0, 0
-  end
-  function native.setPaletteColour() end
-  function native.scroll(count)
+  put(text)
+end
+function native.setCursorPos(new_x, new_y)
+  if math.floor(new_y) ~= y then
     flush()
-    for row = 1, HEIGHT do
-      rows[row], logged[row] = rows[row + count], logged[row + count]
-    end
   end
-  function native.clear()
-    flush()
-    rows, logged = {}, {}
+  x, y, changed = math.floor(new_x), math.floor(new_y), true
+end
+function native.getCursorPos()
+  return x, y
+end
+function native.getSize()
+  return WIDTH, HEIGHT
+end
+function native.getCursorBlink()
+  return blink
+end
+function native.setCursorBlink(value)
+  blink, changed = value == true, true
+end
+function native.getTextColour()
+  return front
+end
+function native.setTextColour(colour)
+  front = colour
+end
+function native.getBackgroundColour()
+  return back
+end
+function native.setBackgroundColour(colour)
+  back = colour
+end
+function native.isColour()
+  return IS_COLOUR
+end
+function native.getPaletteColour()
+  return 0, 0, 0
+end
+function native.setPaletteColour() end
+function native.scroll(count)
+  flush()
+  local old_rows, old_logged = rows, logged
+  rows, logged, changed = {}, {}, true
+  for row = 1, HEIGHT do
+    rows[row], logged[row] = old_rows[row + count], old_logged[row + count]
   end
-  function native.clearLine()
-    rows[y] = nil
-  end
-  return native
+end
+function native.clear()
+  flush()
+  rows, logged, changed = {}, {}, true
+end
+function native.clearLine()
+  rows[y], changed = nil, true
 end
 
 --- Each name with `Colour` also as `Color`.
-local function both_spellings(terminal)
-  local twins = {}
-  for name, fn in pairs(terminal) do
-    twins[name:gsub("Colour", "Color")] = fn
-  end
-  for name, fn in pairs(twins) do
-    terminal[name] = fn
-  end
-  return terminal
+local twins = {}
+for name, fn in pairs(native) do
+  twins[name:gsub("Colour", "Color")] = fn
+end
+for name, fn in pairs(twins) do
+  native[name] = fn
 end
 
-local native = both_spellings(make_native())
 local current = native
 local term = {}
 
@@ -129,4 +145,16 @@ function term.redirect(target)
   return previous
 end
 
-return term
+--- Shows the host what is on the screen, if that has changed.
+local function show()
+  if changed then
+    local list = {}
+    for row = 1, HEIGHT do
+      list[row] = rows[row] or ""
+    end
+    host.show(table.concat(list, "\n"), x, y, blink)
+    changed = false
+  end
+end
+
+return term, show

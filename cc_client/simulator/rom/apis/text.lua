@@ -1,4 +1,4 @@
---- The globals that write text: `write`, `print`, `printError`, `read`.
+--- The globals that write text: `write`, `print`, `printError`.
 -- @module text
 
 local function new_line()
@@ -65,18 +65,4 @@ function printError(...)
   term.setTextColour(colors.red)
   print(...)
   term.setTextColour(before)
-end
-
---- Reads a line of key events.
-function read()
-  local line = ""
-  while true do
-    local event, value = os.pullEvent()
-    if event == "char" or event == "paste" then
-      line = line .. value
-    elseif event == "key" and value == 257 then
-      new_line()
-      return line
-    end
-  end
 end

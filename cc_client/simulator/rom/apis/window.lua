@@ -32,6 +32,7 @@ end
 local function place_cursor(self)
   if self.visible then
     self.parent.setCursorPos(self.left + self.x - 1, self.top + self.y - 1)
+    self.parent.setCursorBlink(self.blink)
   end
 end
 
@@ -99,7 +100,8 @@ local function placing(self, view)
     return self.blink
   end
   function view.setCursorBlink(blink)
-    self.blink = blink
+    self.blink = blink == true
+    place_cursor(self)
   end
   function view.getSize()
     return self.width, self.height
@@ -108,8 +110,11 @@ local function placing(self, view)
     return self.left, self.top
   end
   function view.setVisible(visible)
+    local shown = visible and not self.visible
     self.visible = visible
-    view.redraw()
+    if shown then
+      view.redraw()
+    end
   end
   function view.isVisible()
     return self.visible
@@ -149,7 +154,7 @@ local function colouring(self, view)
     self.back = colour
   end
   function view.isColour()
-    return true
+    return self.parent.isColour()
   end
   function view.getPaletteColour()
     return 0, 0, 0

@@ -1,0 +1,2 @@
+--- Ends the shell.
+shell.exit()

@@ -1,0 +1,2 @@
+--- Lists the programs that the shell finds.
+textutils.tabulate(shell.programs())
