@@ -2,7 +2,7 @@
 std = "lua52+cc"
 max_line_length = 120
 codes = true
-exclude_files = { "cc_client/client.lua", ".venv" }
+exclude_files = { "cc_client/*.lua", ".venv" }
 
 stds.cc = {
   read_globals = {
@@ -12,6 +12,7 @@ stds.cc = {
     "commands",
     "fs",
     "http",
+    "keys",
     "multishell",
     "parallel",
     "peripheral",
@@ -56,8 +57,8 @@ stds.cc = {
 files["cc_client/lua/guard.lua"] = { globals = { "coroutine" } }
 
 -- The firmware and the ROM make the globals.
-files["cc_client/simulator/bios.lua"] = { std = "lua52+cc_makes" }
-files["cc_client/simulator/rom/apis/text.lua"] = { std = "lua52+cc_makes" }
+files["cc_client/simulator/firmware"] = { std = "lua52+cc+cc_makes" }
+files["cc_client/simulator/rom"] = { std = "lua52+cc+cc_makes" }
 stds.cc_makes = {
   globals = {
     "_CC_DEFAULT_SETTINGS",
@@ -65,7 +66,9 @@ stds.cc_makes = {
     "_HOST",
     "colors",
     "colours",
+    "commands",
     "coroutine",
+    "disk",
     "dofile",
     "fs",
     "http",
@@ -75,6 +78,7 @@ stds.cc_makes = {
     "os",
     "parallel",
     "peripheral",
+    "pocket",
     "print",
     "printError",
     "read",
@@ -85,6 +89,7 @@ stds.cc_makes = {
     "sleep",
     "term",
     "textutils",
+    "turtle",
     "unpack",
     "window",
     "write",

@@ -1,3492 +1,245 @@
--- The cc-orchestrator client in one file. Made by scripts/bundle_client.py from cc_client/lua:
--- change those files, not this one.
-local preload, loaded = {}, {}
+-- The cc-orchestrator client 0.4.0 in one file, packed. Made by scripts/bundle_client.py from cc_client/lua:
+-- change those files, not this one. It expands to those files, line by line, without their comments.
+local packed=[=[
 
-local function require(name)
-  if loaded[name] == nil then
-    loaded[name] = preload[name]()
-  end
-  return loaded[name]
-end
 
-preload["about"] = function()
-local answers = require("answers")
-local disk = require("disk")
-local json = require("json")
-local params = require("params")
-local about = {}
-local function limit(value)
-  return type(value) == "number" and value < 1e13 and math.floor(value) or -1
-end
-local function capacity()
-  local _, bytes = disk.try(fs.getCapacity, "")
-  return limit(bytes)
-end
-local function peripherals()
-  local list = {}
-  local ok, names = disk.try(peripheral and peripheral.getNames or error)
-  for index, name in ipairs(ok and names or {}) do
-    local types = { disk.try(peripheral.getType, name) }
-    list[index] = { name = name, types = json.array(types[1] and { table.unpack(types, 2) } or {}) }
-  end
-  table.sort(list, function(left, right)
-    return left.name < right.name
-  end)
-  return list
-end
-local function facts()
-  local data = { free = limit(disk.free_bytes("")), capacity = capacity() }
-  data.uptime_s = math.floor(os.clock())
-  data.day, data.time = math.floor(os.day()), math.floor(os.time() * 60)
-  if turtle then
-    data.fuel = limit(turtle.getFuelLevel())
-  end
-  local label = (os.getComputerLabel())
-  data.label = label and label:sub(1, 64)
-  return data
-end
-function about.info(given, body, has_body, job)
-  params.check(given, {})
-  params.no_body(body, has_body)
-  return answers.after_start(function()
-    local list = peripherals()
-    return answers.done(facts(), (answers.list(#list, function(index)
-      return list[index]
-    end, job.pause)))
-  end)
-end
-return about
-end
 
-preload["answers"] = function()
-local disk = require("disk")
-local failure = require("failure")
-local files = require("files")
-local frame = require("frame")
-local json = require("json")
-local params = require("params")
-local paths = require("paths")
-local answers = {}
-function answers.done(data, body, hash)
-  return { ok = true, data = data, body = body, hash = hash }
-end
-function answers.after_start(act)
-  return { act = act }
-end
-function answers.stale(actual)
-  failure.raise("stale", "What is there is not what the call expects.", { actual = actual })
-end
-function answers.need(path, wanted)
-  local kind = files.kind(path)
-  if kind == "absent" then
-    failure.raise("not_found", "There is nothing at this path.")
-  elseif kind ~= wanted then
-    local code = kind == "directory" and "is_directory" or "not_a_directory"
-    failure.raise(code, "There is a " .. kind .. " at this path.")
-  end
-end
-function answers.read(path)
-  local bytes, message = disk.read(path)
-  if not bytes then
-    failure.raise_fs(message)
-  end
-  return bytes
-end
-function answers.check_size(size)
-  if size > frame.MAX_WHOLE_BYTES then
-    failure.raise("too_large", "More than a body carries.", { size = size })
-  end
-end
-function answers.program(word)
-  if not shell then
-    failure.raise("internal", "The client was not started by a shell.")
-  end
-  shell.setDir("")
-  local path = shell.resolveProgram(word)
-  if not path then
-    failure.raise("not_found", "There is no program of this name.")
-  end
-  path = paths.canonical(path)
-  params.check_path(path)
-  return path
-end
-local PAUSE_EVERY = 50
-function answers.list(count, value, pause, is_cut)
-  local parts, size = {}, 2
-  for index = 1, count do
-    local text = json.encode(value(index))
-    size = size + #text + 1
-    if is_cut and size > frame.MAX_WHOLE_BYTES then
-      break
-    end
-    answers.check_size(size)
-    parts[index] = text
-    if index % PAUSE_EVERY == 0 then
-      pause()
-    end
-  end
-  return "[" .. table.concat(parts, ",") .. "]", #parts
-end
-return answers
-end
+local answers=require("!2")!Bdisk!?!/!<family!>!1!@json!>!/!<param"8!1")"Ybout={}!1SLOTS=16"zfunction limit(value)
+return type!4=="number"and !5<1e13 !0math.floor!Oor-1
+end")capacity(#&_,bytes=#u.try(fs.getC!I,"""Q"e!P)!~"!peripherals"$lis#f!/ok,nam"3!U#0!0"JN!M or error)
+for index!g in ipairs(ok!_n!Q{})do"6$Ls={"4"%Type!n)"fknown,method"k!XM!@![
+!N!\%;!3"N
+table.sort(!9)
 
-preload["calls"] = function()
-local failure = require("failure")
-local frame = require("frame")
-local Journal = require("journal")
-local Loop = require("loop")
-local methods = require("methods")
-local sha256 = require("sha256")
-local Swap = require("swap")
-local Calls = {}
-Calls.__index = Calls
-local MAX_OPEN = 8
-local MAX_KEPT = 64
-local MAX_PENDING = 16
-local RETRY_JOURNAL_S = 2
-function Calls.new(journal, loop, log)
-  local self = { journal = journal, loop = loop, log = log, pending = {}, pending_count = 0, retained = {} }
-  return setmetatable(self, Calls)
-end
-local function answer(self, header, body, body_sha256)
-  if self.session then
-    self.session:send(header, body, body_sha256)
-  end
-end
-function Calls:refuse(call, code, message)
-  answer(self, { type = "call_refused", call_id = call.call_id, code = code, message = message })
-end
-local function send_output(self, id, offset, text)
-  if self.session then
-    local described = { offset = offset, total = offset + #text, sha256 = sha256.hex(text) }
-    self.session:send_frame({ type = "output", call_id = id }, text, described)
-  end
-end
-function Calls:has_large_result(id)
-  local kept, entry = self.retained[id], self.journal.state.calls[id]
-  local is_over = entry and (entry.state == "ok" or entry.state == "failed")
-  return is_over and kept and kept.body and #kept.body > frame.MAX_BODY_BYTES or false
-end
-function Calls:send_result(id)
-  local kept = self.retained[id]
-  if not kept then
-    local entry = self.journal.state.calls[id]
-    local ok = entry.state == "ok"
-    kept = { header = { ok = ok, code = entry.code, data = {} } }
-  end
-  local header = { type = "result", call_id = id }
-  for key, value in pairs(kept.header) do
-    header[key] = value
-  end
-  answer(self, header, kept.body, kept.body_sha256)
-end
-local function start(self, call)
-  local code, message
-  local ok, why = self.journal:commit(function(state)
-    local open, kept = Journal.count(state)
-    if call.doomed or call.number < state.fence then
-      code, message = "below_fence", "The fence is above this call's number."
-    elseif open >= MAX_OPEN or kept >= MAX_KEPT then
-      code, message = "busy", open .. " calls are open and " .. kept .. " outcomes are not acknowledged."
-    end
-    if code then
-      return false
-    end
-    state.calls[call.call_id] = { state = "open", number = call.number }
-    state.highest = math.max(state.highest, call.number)
-  end)
-  if ok then
-    return true
-  end
-  return false, code or "journal_failed", message or why
-end
-local function prepare(call)
-  local method = methods[call.method]
-  local ok, plan = pcall(function()
-    if not method then
-      failure.raise("unknown_method", "This client does not have this method.")
-    end
-    return method(call.params, call.body, call.has_body, call)
-  end)
-  if ok then
-    return plan
-  end
-  return {
-    act = function()
-      error(plan, 0)
-    end,
-  }
-end
-local function outcome_of(plan)
-  local ok, outcome = pcall(plan.act)
-  if ok then
-    return outcome
-  end
-  local why = failure.of(outcome)
-  return { ok = false, code = why.code, message = why.message, data = why.data or {} }
-end
-local function entry_of(outcome)
-  if outcome.unknown then
-    return { state = "unknown" }
-  elseif outcome.ok then
-    return { state = "ok", hash = outcome.hash }
-  end
-  return { state = "failed", code = outcome.code }
-end
-local function record(self, call, outcome)
-  while true do
-    local ok, message = self.journal:commit(function(state)
-      state.calls[call.call_id] = entry_of(outcome)
-    end)
-    if ok or self.journal.stopped then
-      return ok
-    end
-    self.log(message)
-    Loop.sleep(RETRY_JOURNAL_S)
-  end
-end
-local function retain(self, call, outcome)
-  local header = { ok = outcome.ok, code = outcome.code, data = outcome.data }
-  header.message = outcome.message and frame.short(outcome.message)
-  local hash = outcome.body and (outcome.body_sha256 or sha256.hex(outcome.body, Loop.pause))
-  self.retained[call.call_id] = { header = header, body = outcome.body, body_sha256 = hash }
-end
-local function forget_pending(self, call)
-  self.pending[call.call_id] = nil
-  self.pending_count = self.pending_count - 1
-end
-local function perform(self, call)
-  local body_sha256 = sha256.hex(call.body, Loop.pause)
-  if call.has_body and body_sha256 ~= call.body_sha256 then
-    forget_pending(self, call)
-    local sentence = "The body does not have the sha256 that the header names."
-    return self.session and self.session:complain("bad_frame", sentence, call.call_id)
-  end
-  local plan = prepare(call)
-  call.body = nil
-  local started, code, message = start(self, call)
-  forget_pending(self, call)
-  if not started then
-    if plan.swap then
-      plan.swap:remove()
-    end
-    return self:refuse(call, code, message)
-  end
-  answer(self, { type = "ack", call_id = call.call_id })
-  local outcome = outcome_of(plan)
-  retain(self, call, outcome)
-  if not record(self, call, outcome) then
-    return
-  end
-  if plan.swap and not outcome.unknown then
-    plan.swap:remove()
-  end
-  self:send_result(call.call_id)
-end
-local function answer_again(self, call, entry)
-  if entry.state == "open" then
-    answer(self, { type = "ack", call_id = call.call_id })
-  elseif entry.state == "ok" or entry.state == "failed" then
-    self:send_result(call.call_id)
-  else
-    self.session:complain("already_" .. entry.state, "This call was begun before a reboot.", call.call_id)
-  end
-end
-function Calls:knows(id)
-  return self.journal.state.calls[id] ~= nil or self.pending[id] ~= nil
-end
-function Calls:take(header, body)
-  local entry = self.journal.state.calls[header.call_id]
-  if entry then
-    return answer_again(self, header, entry)
-  elseif self.pending[header.call_id] then
-    return
-  elseif self.pending_count >= MAX_PENDING then
-    return self:refuse(header, "busy", MAX_PENDING .. " calls are being prepared.")
-  end
-  local call = {
-    call_id = header.call_id,
-    number = header.number,
-    method = header.method,
-    params = header.params or {},
-    body = body,
-    has_body = header.body ~= nil,
-    body_sha256 = header.body and header.body.sha256,
-    pause = Loop.pause,
-    next_event = Loop.next_event,
-    wake = function()
-      self.loop:wake()
-    end,
-    output = function(offset, text)
-      send_output(self, header.call_id, offset, text)
-    end,
-  }
-  self.pending[call.call_id] = call
-  self.pending_count = self.pending_count + 1
-  self.loop:spawn(perform, self, call)
-end
-function Calls:session_ended()
-  self.session = nil
-  for _, call in pairs(self.pending) do
-    call.doomed = true
-  end
-end
-function Calls:doom(id)
-  if self.pending[id] then
-    self.pending[id].doomed = true
-  end
-end
-local function settled_entry(self, id)
-  local entry = self.journal.state.calls[id]
-  if not entry then
-    return { call_id = id, state = "void" }
-  elseif entry.state == "open" then
-    return { call_id = id, state = "running" }
-  elseif entry.state == "interrupted" or entry.state == "unknown" then
-    return { call_id = id, state = entry.state }
-  end
-  if self.retained[id] and not self:has_large_result(id) then
-    self:send_result(id)
-  end
-  local ok = entry.state == "ok"
-  return { call_id = id, state = "finished", ok = ok, code = entry.code, sha256 = entry.hash }
-end
-function Calls:settle(ids)
-  local list = {}
-  for index, id in ipairs(ids) do
-    list[index] = settled_entry(self, id)
-  end
-  return list
-end
-function Calls:acknowledge(id, number)
-  local entry = self.journal.state.calls[id]
-  if entry and entry.state == "open" then
-    return nil, "This call is still running."
-  elseif not entry and number <= self.journal.state.highest then
-    return true
-  end
-  local ok, message = self.journal:commit(function(state)
-    state.calls[id] = nil
-    state.highest = math.max(state.highest, number)
-  end)
-  if not ok then
-    return nil, message
-  end
-  self.retained[id] = nil
-  local swap = entry and Swap.find(id)
-  if swap and entry.state == "unknown" then
-    swap:keep()
-  elseif swap then
-    swap:remove()
-  end
-  return true
-end
-return Calls
-end
+"Z!'[1]and{!Hunpack(!:,2)}!c$L[#^]={"7=!&,!e'~.array!W)#"!;"<}%c"U!|,%k(left,right&Beft."2<!9!,!f&cst&[ add_redstone",%k_,sid%g!E$B!.$nSides()%z_,coming%E!TAnalogInput"*(xgo!V!VOut!Wentry={!4=!&,i!z=to*`("M)or 0,o!`!="3!<}
+if!l.!a~=0(d!3!X!4then&6#!'+1]=!D$d!%$l$lslots$i!1=1,turtl$]!,#QItemDetai*D-K"Q0 $iitem$2!^,"')#>-_!R-^'G"#/{"W!&!~tostring!['B),count=-!!8!2(C#f#efact-(data={free!i#*!1_-s("")),.b=.k}
+!\.uptime_s=/Qos.clock())!Fday,!*!M!Kday()),!6!I()*60!bid!a2L!-host=o/{omputerID(),!E(),$9_HOST):sub(1,128%/&7%#!}uel#i%iFuelLevel#1!H_!H=!H!5&n!f!5!fselected!dS!4Slot'o!<()%~label=(#kL!6".!D!'"`!+#q64-N!M!{)Z5U.info(given,body,has_!*job)
+6+.check!G{}!8no!L(!Z"67~.after_start(/V464O/#+I"%d!K)),(!7!L(#0o1u0I2*$##X.pause))%0%5"1$7
+-*:3:3ilure:4!2!Bile9w!0!>r3V!>!0:o:o:o!@th!?th;.<f;0&n$h'0&oh$L{ok=true+*=!E=!J=!&-l!{&hac&&{act=act!Y!Ystale!Sual)
+$g.raise("!>","What is+zre!*not w!6the call expects.",{!n=!(})"=rs.need($E,wanted$gkind=%s.!,!D-C!:="absent1L"snot_found","T"ohing "qis%i.")
+else!w~="F4Q"Jcode="6directory?B"is_!2or"9a!4"Y!j"Ra ".#>..""W5V$6rea#q"d2Z,message4{!Eif%N!F $3_fs(!\"9*o!Q"Fr-w_size(!&"(!*>*..MAX_WHOLE_BYTES"9("too_larg'CMor2;an a (u carrie'1!x=!&}#z"Uprogram(word#Yshell"Ainternal&j client wa(`)ned by a!f%<
+!/setDir6U,"=!=resolveP"T!H"S(?no #< of&j8u"O"7-..canonical&?2H_!4!9&'!.<"PAUSE_EVERY=50
+$h1=:!,G/,0v,is_cut/.ts,%\{},2E7=1:n<9textBBen)JH'22)
+&B+#!K+1$J"05^'['[break#I(C(C"pD;"("&!0%#u?T#U('r$S"["..D4concat(#i",").."]",#!23}"V$o@-3g3g3J!>Jou(^3M!2!BLoop!?loop!<FW!?!2!Bsha256!A!1!@Swa!|swap4,Call4*!*.__&Y!/!E%iOPEN=8!2KEPT=64!EPENDINGNw!6RETRY_JOURNAL_S=2
+(I"6new(#r,#\,log#>elf={!?=!G=!L=log,pendFe{}!,_BL0,rCPned={}}&*setmeta&a("',"N4'EH&Y!Jheader7!!&_$s/^elf.sess!V("!3:send(!a!a/8"X:ref(g6&,3&1N"[{El="!G_!Sd",!/id=!).!.!e=!j=!)}QT$5nd_Hr"/id,offset,*h#`5ddescrib%(!T=![otal!.,Y,(U!(.hex(""}$M_*/(#Y"^#Sid}"\,"@$e$eA$3k_result(i9/ept,LU"E'7[id],!3'~;/te$hs!>!ais_overKv.o(LE!O=="ok"LY!5,kedUz!e/O"S!*.5Pand#!//kBODY/jor false#d$U#_#Y4K"K&/$*#v#vok=#g
+"/{)H=?wok(2!L(8L)}}?8!n!S&O#(&O3akey45S0S/$7!_Rt!+[key]=!K2w+h$o!++2
+,QAF!g"])>,*QZIwh$M:comJuFU$>!eopen"M=2>Og!FifAN.doomed&Q!0S]<%IfencM(,'"below_!@:s!L?1bove9<!r's !t."@e"\>=1u"="i!31v"4usy",![@*'% are!m)$@H$}." outco\[!B'}ac[Jledged"Jnd#cod#A)|)7(-.vSg()"";",#?=$@}!]highestQymax(!8,!SJh#}k"RGnA0"b)+ or7+_,'$1$Uwhy0G prepar1k7H=7>#S!.*h,plan=p!=NH+c!O?1un_K_!D&u&b@jdoe@kha&|!I?;#]!6"x.?3$F*=!+P~#>$Wn #*!y{
+Jb#4c$(!G,0!f,
+}X<'M_of!O*Ck,!;$2!>.Ku"P!K-h+R$Fof(!BMK&L=wh.T)R!2!-.h!2!*cC}8gn08_"1"m!-.%f"z)/!<"}+H!U#K)^k"O3!HO;!J(\#I!N!.}(` record/<%*)
+whiYzrueCUok$6/C/C+z+z$>'``Y3ooppN*&IC}!IlogKsAE.sleep(?8)_9#j5K#j4/4a%P$j'$!3!.}4"'F!>-%/u7`shh6!A"D&F8E(!24N$C;r!C,$!Xw
+8)0A#U?e"@?rV2buorget_B05k"@!9"?nil!@Bg!4q;p<form6|"x$*.d$'6F.s%R!c~=!Y%#0]#Y"HVW6R=6]!{0de !rXA%1q7."EJApLeA$compl(d"baA-","A,${)/?3+3i
+#N%E#,R?Ds=:|#r!;S`S($Bif"B.JOMf!0:removMq#eFDVqFHackF?d}2h2e3),=14#4/I!B-r:.#Pv<ot1v#h.RB[%zJw#t_ag#,0+)p[B=;6"I$O$O$O3WEsEsK|#8#8=2(q("al\ay_".."#9|a0Yebegun bef[=a reboot.")=FQ%>sFK*SEvd]~)]3M.E!:"$:takeNV)G("12D/>%p4U&E",&G%["q!z(S!P04C'Si"E+#"?C7!SC>bed/-G>NFiall={
+'n"o,
+BY!8!/,~;!7!/,]@!7!/<*,
+i#
+1J!I!-%v!G45!?+N!1.!D,Zw=2Q,
+next_event!8!1,
+wake@#9Cop:!;,',
+{*!IR_S"$6!N@u5l5l!*5m!4+1"rspawn(5h,1N)?+[_ended#\!6)u""!+SMp"EMqKS=G9"2!F+R)7)+!6!xW#ttled_*9W%+M,]2;+EAOPc,AZvoidBQ0iBY!`running!c==h:rupted0fCq"%"%!T}4,Tf43,EX&1l(8tTj"ZDxinishDzU!Ze!3sy(A&8(ids".kgn,id")<!KECx]=&|9G"*U"CQ$(idP8'Z'Z1z%.'-0m.S5(is still '3Sn(N&&U#"KQXQ@HLHLHL#EB]R}R}Rx;2Mu#eXKHV(X?Ih)#ih8.fwW-(<<*(9n<9kIE5u?D??$G!2i#
+kiCaptkiiQ!,iS!1!LWIDTH,HEIGHT=200,pF!<HEAD_k,TAIL!,=16384,!'!JFRESH!@4096jTVER=32>7last"+L"#\"(8)pfn["$S)-xcess&90,e5-!d,1!4"'I!P+1)},!,H7"0+fresh*z53lf.!7[#!-+1pz!4#0=!2fq.v!;>2*$A or"#>1024j`!6=$9!7,!f)"S!v[1]"2l#b#\h}!,#1$/!proom='&-!]8K"Q#l!D>0#A!@$c!,$b",-!P)
+!i=!1+&Uin(!P&X)
+'1!l!;+1)3.!9~="CO.tail"K!,&.!3"?!1&,!:>2*)i&*!A>)W#g:trimvm1M+(!G)Qail(\&b!=">)#',"f!1cu*>il,##h1]!8+)`"C3tch_up"8:Zy~jWow#H'G("\n"):rep(+/1"/y-!U)T1ow"Kolumn!-lin1ly,1,""C]x<!Q"?">
+!q=!j8ox>!jS6lanks=(" #-Ek.x-"$width))"L!dAV#4!+..!>&P*ye*{$}Htx<1!->=#9!8!0>#"G+14=5xld"q*(!}4{*@41"[^ ]")or!V+@*j=*)")%p+m#old)==ol]>!C!A+D(.]\$0x+%>%G"#,Dg""" +$""JS#dnew=%*#_ne(}!F,(,{)`"{&dnew!oew-Q%M=##
+',%e:y#:X.'G"cor(w,xe:!{('@>+=+=+2+1+1"T^.5marker(=ut>0#0"\n[...oN!:MS"/vlefUu ...]\n"#M&{7P1w).."*!p.S$)reCe4!RW6A0!^$fake!_976A6A6$!<6O{},0"S5w-}y&{vU)XDIGITCo=0,15h'!<[2^Cf("%x"):L:at"=lJ.-v_row(q!@g,bg=!u"_TextColour],!8Background!>'u!ykey~=fg..bg7I!=!<!7={0F0*,fg!4b!4}^R!u-# fl'I,)4Nbon"Oarow."!/"OJl x%G=one'k!(2sffir?1aCz1,x"Hk2V"r,,.-1+3!V>=!b3Bdrawn&>1,3mCver"N!=+1]
+!3#!'="$,m#-!)$?:b!a!6/>"B-x+1#)!*)
+"EJ,row!,13!S1).$1..!B!h12row=!n"1s{!U1]%1[2!(3]pFn#t0h,(7>Bw4vs(/top+-vQF%~#!-|zVER3<ow=&k!L%4"("($'8D36>Y:;6^%M102x+!W6_(q
+*lfg5f)<!1$u"t[#K"R6"%$Emm scrolld$"R5$l"3D~qX]=8+ow=stop%1!4+1
+$:KP$Mheight]=-Sg%)=y=$E!Q)C!ny]=y+_b14x",!C]or.\M@#6!/1g1gscree"Mk$,"k"k'P"f]8ux,g-,Z,n2*!7;uJf!77t,"N="Z,x=x,S^y,blink!.!,)4s#h|6rQ_0*j:@=9j%k;}+L%0x:7,-whole(RScZ"W\!;?=!0~=!)*N*<$j1e6$c!.!c4k cursor_!1s#/rmin"M4!J!4"Ut!VPos8ExEE(x![s![x,y$-!W=#p2U2c2`&<!Jy"SL"-+x&A)
 
-preload["capture"] = function()
-local Capture = {}
-Capture.__index = Capture
-local WIDTH, HEIGHT = 200, 50
-local HEAD_BYTES, TAIL_BYTES = 16384, 16384
-local FRESH_BYTES = 4096
-local MAX_OVER = 32
-local function last_bytes(list, limit)
-  local text = table.concat(list)
-  local excess = math.max(0, #text - limit)
-  return { text:sub(excess + 1) }, excess
-end
-local function add_fresh(self, text)
-  self.fresh[#self.fresh + 1] = text
-  self.fresh_bytes = self.fresh_bytes + #text
-  if self.fresh_bytes > 2 * FRESH_BYTES or #self.fresh > 1024 then
-    self.fresh = last_bytes(self.fresh, FRESH_BYTES)
-    self.fresh_bytes = #self.fresh[1]
-  end
-end
-local function add(self, text)
-  self.total = self.total + #text
-  add_fresh(self, text)
-  local room = HEAD_BYTES - self.head_bytes
-  if room > 0 then
-    self.head[#self.head + 1] = text:sub(1, room)
-    self.head_bytes = self.head_bytes + math.min(room, #text)
-    text = text:sub(room + 1)
-  end
-  if text ~= "" then
-    self.tail[#self.tail + 1] = text
-    self.tail_bytes = self.tail_bytes + #text
-    if self.tail_bytes > 2 * TAIL_BYTES or #self.tail > 4096 then
-      self:trim()
-    end
-  end
-end
-function Capture:trim()
-  local tail, excess = last_bytes(self.tail, TAIL_BYTES)
-  self.tail, self.tail_bytes, self.cut = tail, #tail[1], self.cut + excess
-end
-local function catch_up(self)
-  if self.y ~= self.row then
-    add(self, ("\n"):rep(math.max(1, self.y - self.row)))
-    self.row, self.column = self.y, 1
-  elseif self.x < self.column then
-    add(self, "\n")
-    self.column = 1
-  end
-  if self.x > self.column then
-    add(self, (" "):rep(math.min(self.x - self.column, WIDTH)))
-  end
-end
-function Capture:text()
-  if self.y > self.row then
-    add(self, ("\n"):rep(self.y - self.row))
-    self.row, self.column = self.y, 1
-  end
-  self:trim()
-  local marker = self.cut > 0 and "\n[... " .. self.cut .. " bytes left out ...]\n" or ""
-  return table.concat(self.head) .. marker .. self.tail[1], self.cut
-end
-function Capture:has_fresh()
-  return self.fresh_bytes > 0
-end
-function Capture:take_fresh()
-  local text = last_bytes(self.fresh, FRESH_BYTES)[1]
-  self.fresh, self.fresh_bytes = {}, 0
-  return self.total - #text, text
-end
-local DIGIT = {}
-for index = 0, 15 do
-  DIGIT[2 ^ index] = ("%x"):format(index)
-end
-local function blank_row(self)
-  local fg, bg = DIGIT[self.TextColour], DIGIT[self.BackgroundColour]
-  if self.blank_key ~= fg .. bg then
-    self.blank_key = fg .. bg
-    self.blank = { (" "):rep(WIDTH), fg:rep(WIDTH), bg:rep(WIDTH) }
-  end
-  return self.blank
-end
-local function flat(row)
-  for _, one in ipairs(row.over or {}) do
-    local x, text = one[1], one[2]
-    local first, last = math.max(1, x), math.min(WIDTH, x + #text - 1)
-    if last >= first then
-      local drawn = {}
-      for index = 1, 3 do
-        local over = one[index + 1]
-        over = #over == #text and over or over:rep(#text)
-        over = over:sub(first - x + 1, last - x + 1)
-        drawn[index] = row[index]:sub(1, first - 1) .. over .. row[index]:sub(last + 1)
-      end
-      row = drawn
-    end
-  end
-  return { row[1], row[2], row[3] }
-end
-local function draw(self, text, fg, bg)
-  local row = self.rows[self.top + self.y]
-  if not row.over or #row.over >= MAX_OVER then
-    row = flat(row)
-    row.over = {}
-    self.rows[self.top + self.y] = row
-  end
-  if #text > WIDTH then
-    text = text:sub(1, self.x < 1 and 1 - self.x + WIDTH or WIDTH)
-    fg, bg = fg:sub(1, #text), bg:sub(1, #text)
-  end
-  row.over[#row.over + 1] = { self.x, text, fg, bg }
-end
-local function scroll(self, count)
-  local rows = {}
-  if count == 1 then
-    rows, self.top = self.rows, self.top + 1
-    rows[self.top] = nil
-    rows[self.top + HEIGHT] = blank_row(self)
-    return
-  end
-  for y = 1, HEIGHT do
-    rows[y] = y + count >= 1 and self.rows[self.top + y + count] or blank_row(self)
-  end
-  self.rows, self.top = rows, 0
-end
-function Capture:screen()
-  local rows = {}
-  for y = 1, HEIGHT do
-    rows[y] = flat(self.rows[self.top + y])
-  end
-  local x = math.max(-WIDTH, math.min(2 * WIDTH, self.x))
-  return { width = WIDTH, height = HEIGHT, x = x, y = self.y, blink = self.blink, rows = rows }
-end
-local function put(self, text, fg, bg)
-  if text == "" then
-    return
-  end
-  catch_up(self)
-  add(self, text)
-  draw(self, text, fg, bg)
-  self.x = self.x + #text
-  self.column = self.x
-end
-local function whole(number)
-  number = math.floor(number)
-  return number ~= number and 1 or math.max(-1e6, math.min(1e6, number))
-end
-local function cursor_functions(self, terminal)
-  function terminal.getCursorPos()
-    return self.x, self.y
-  end
-  function terminal.setCursorPos(x, y)
-    self.x, self.y = whole(x), math.max(1, math.min(HEIGHT, whole(y)))
-  end
-  function terminal.scroll(rows)
-    rows = math.max(-HEIGHT, math.min(HEIGHT, whole(rows)))
-    self.row = self.row - rows
-    scroll(self, rows)
-  end
-  function terminal.getSize()
-    return WIDTH, HEIGHT
-  end
-  function terminal.getCursorBlink()
-    return self.blink
-  end
-  function terminal.setCursorBlink(blink)
-    self.blink = blink == true
-  end
-end
-local function writing_functions(self, terminal)
-  function terminal.write(text)
-    text = tostring(text)
-    put(self, text, DIGIT[self.TextColour], DIGIT[self.BackgroundColour])
-  end
-  function terminal.blit(text, fg, bg)
-    text, fg, bg = tostring(text), tostring(fg):lower(), tostring(bg):lower()
-    if #fg ~= #text or #bg ~= #text then
-      error("Arguments must be the same length", 2)
-    end
-    put(self, text, (fg:gsub("[^%x]", "0")), (bg:gsub("[^%x]", "f")))
-  end
-  function terminal.clear()
-    for y = 1, HEIGHT do
-      self.rows[self.top + y] = blank_row(self)
-    end
-  end
-  function terminal.clearLine()
-    self.rows[self.top + self.y] = blank_row(self)
-  end
-end
-local function colour_functions(self, terminal)
-  local function both_spellings(name, fn)
-    terminal[name] = fn
-    terminal[name:gsub("Colour", "Color")] = fn
-  end
-  for _, which in ipairs({ "TextColour", "BackgroundColour" }) do
-    both_spellings("get" .. which, function()
-      return self[which]
-    end)
-    both_spellings("set" .. which, function(colour)
-      if not (colour >= 1 and colour < 65536) then
-        error("Colour out of range", 2)
-      end
-      self[which] = 2 ^ math.floor(math.log(colour, 2) + 1e-9)
-    end)
-  end
-  both_spellings("isColour", function()
-    return true
-  end)
-  both_spellings("getPaletteColour", function()
-    return 0, 0, 0
-  end)
-  both_spellings("setPaletteColour", function() end)
-end
-function Capture.new()
-  local self = setmetatable({ head = {}, head_bytes = 0, tail = {}, tail_bytes = 0, cut = 0 }, Capture)
-  self.total, self.fresh, self.fresh_bytes = 0, {}, 0
-  self.x, self.y, self.row, self.column, self.blink = 1, 1, 1, 1, false
-  self.TextColour, self.BackgroundColour = 1, 32768
-  self.rows, self.top, self.terminal = {}, 0, {}
-  cursor_functions(self, self.terminal)
-  writing_functions(self, self.terminal)
-  colour_functions(self, self.terminal)
-  self.terminal.clear()
-  return self
-end
-return Capture
-end
+(D'r!l"#"#!_=:,0-!;
+,~","O"c}ze$2(}"8!_$uB(\!f(p!Z$t!Z!L#1)T!'cb(,ritfU&j&j.!Te(OM"^C!5*A;<;<;<$oal#;t(*V!-"G"_xfg):lot?!6b!643fg~8;or#b!.,-",@"Arguments must b|:ame length",2"L>#c(fgG*[^%x]","0")),(b!8f"({#]clea"n0Po6\y3&&L""arLine()7J7J!r-)%n'>'>ADoth_spellings("oDfn&'!R[!3]=fn!3$F&}",!*r")!J5N_,which?Q{"'q","'g"?e"U"get"..!l"`G*z[!>Z=)!`s!`$,LB!06~!/<65536)'s"iHgof range'e
+"L=2^2C!,3X!y,2)+1e-9"b$"vis$*#U,e)$/Palette!_!_0,08W$/!`!`"cp90"M,7G"M(="L4(",FIL\n0,K_!6[e0,YR0},"')J0r=?$d|*hor e(_Q,K#"3K%4T,O49HX]1,!%"7B""QM({,/fF72768=+!**ELe,{}
+7Y!M)
+26!G,>!F!0.c*Miji:#%(s"iY"iYes"i!"i!"VP"VP#;chang"TG#OEMPTY_DIRECTORY"1x"!["Z[1000a""^>lace"cu"^pis_m"H#!9"Acaca{_denie"Ab"ecdisk,"F*$Z"$*"h="8"Gy"82;!G'J+A"a!eask(f"hReadOnly,"j"jr+ronly"f"b*is !:-!:"g?\|o"rm"s'$:!8."gZshot"jhsnap!0!G"q2ZWhotxm~=!Eif_!0 ".7"m3!M"n$%"L)`hot$`#6_at_"i#>#&#Y"o"k\y"lt"kly"eY&b!8"kE"{"{need_some"m`#v"]"nO"nO"lw"H_!W(#)u"p7)~"_"_exists"\#M"^ "24"f)U"{by_,m(job#*m,$?,,t"B#)ylybmake!S"*c![(_!`!["u%=!5"u2"KE!v!&,"KP";Mepped,zT!L:!6&3!D"2""w=,|<">NL">Xe/Ne1Ned half way;"urwa"v*"Y~inbw#vold.."">e"Kn"";.|]"!7">Z"Y]#L!)}"N.9C1;.fs&0e#!U#!U{2f",",m"}hz"B@"k0!]bad("A^"t3oGZeDI#= $""A~"3z,L"L],tb).T"2r6#)Z"sI##1"FFh,"9b=.T"g.(["$""(_{:T!n'|!\(p)Loccurr%HsH=old"p^)`H"p}posit"1,,0,1"N)!@oE!p!8,!I"su!7(b"04["@a;or!d!B+1!D"qT!7"pO#0v"Rgdited#{$Zold"qe$'r8!@\o!F$F=$t49\=0"Xa"no_mp!"^Qr;(:"]%i$Q8!ru[T1!tseveral!yes!{!w m"z~once.",{"u!'}3M`Wc|$-$++!7!L!J+$G,&,&%C#,Y,%,%,""+,0or 7a!F>#,H"M'Of$H,I*KK/R"ay'2#02he$hnew,m,h#H6y##Rs=(K,V"O$'#;;&"T8?l!\!H-s""G-t-t-t"h-s!n-t&V@?le1\&X&X"#2By<T%3%3#U"o#W#K9|ABSENT},{$C0V"p<insid9H,=5"?!8WD.."/"#8]#!M+1)==!/!Nand#!c>!O%-%-"3h#6<%+*bto!0to"#6Y"OP#e(bto,Ag*{A@=can#+e.+ved into itK3*U&;&;?5"T)I3e={to="o!|&R&Q&;1O=*E)m"${">A')%]%]kdir#:y%^)h%Q%QFe~(}/KG.ofDvto%Vade/dBQ%X%(HeHe.9$s$3+,M|+/+E#;c%(
+"<" de#;m!/OwtatuP7!1!@updatQS!1O{ommand#Tf ASK,TOLD,LEFT="cc_or6htrator_ask",!7told!8left"#)qOG_LINES=15#(HN=8#P"wH!&"N8WWu;pan(m"F;minu1^\]s/60000'Q!A<".Qn"less#4[!C"-[!R20=V!9.."!,"9!"?!G/60/) h"Ketell_%W(%He">tYWs=
+{"C"s4"..fx!Sjz("version")"+, ser{A!Ot;b!@")#UOsiG!!Dconn#G$_Vd#8C"zz"Y[2]=`y!ID;%s cD%s."'.!v#GQ"),%aos.epoch("utc")-"&)"]C"("NoE@"+:#;"!fault")#<sIa yet)2!l3]#Gremedy0e!C#!(|(!J)Z!F!Fask$/%h.%|("Ctnes"8FD#&V&Vcx&S"4!.(#T!"7words[1])or*6"V#""/a "cn$INQphas happened$T."#"#"$5#%"B!>.by_hand(#o!ore"i?!k!^QY=#ZorfL"2#=i!ns a?Z#*":qui"7.p"m~to_s~O"+"+$9"u7"+!mVERBS={
+0O+s,{v=&O,#W=$_,
+["-$!"]=!+!7"|"]=!(O^"3HELP={
+{1R,,E,?BbwheB} i#Hd*C"},
+{"log:lhe"-&'|CWat&l!L)`,jJOD$!"p,-W&NslK!Y#9,!)!Z;Y#"i run"-nin\kl"^ake!Vaway, all"ji"'}
+o{verb,,7"^34q%C"^1%T[!R]=!SpcYX"fHpg!h$x!g*3inseroG%7,!^:l">.help,#"&o_"F","Y.-o"cc "k\[1]..":!12"M+.".")v close(nLR"}kpen[!0"a,!16MRM!0"xN-#[E!a,%w+{")t#"={!B=!H!C=!'}$t#MPEis_(q,^L)
+os.queueEvent(9]!p{k!W~N!]B})`"Aq#y#>$#"kp#0*7x-$oo many&ts wait5Atheir\a: end one with Ctrl-T-K%.t/W!4+1mp=)OOT**#$#$(c7 `cc %s`. Type!/)!`7K$o"))'`#5U#+\"@,)`"\p0Ris w#NErong7dwhy"/"0Z#e"lv(!'"vg!+[1]==ASK"5~(8!92],!*3],#mwk!A,4!@.n)"vk!s@B";#%_!s]"<&)(!B'd!1"k#n"E1EC$G!9#^:|%q"O)9#je"a"^rCu$:Cr#]H"K1+1!=!0#JX6DPDPE-s)NEWS="news""`QONNECT_WITHIN_MS=2BGD`NSWER!>s9CALOST_AFTER!<6!Y#AQ"`6t$SSING-i_*5,^!0_)d!5upgrad!1time"r|!0FEBETWEEN="\30"
+E;Fk"qM-wol"5dQ.item,#>&tem"|R!,@p_m=se,A10Z#Jnid!a"J*=!r+\~="leave#{Q!7"+t "f]#BV=Ix,&"id1S!o,ta!8!haskP$!@#e}
+#LN"J_"<@#I[#A "nd#C!_1I#H1tem*nid]
+!*">D"O2m2.4*oo%_"i4";.2K//hold04an#Ap9tAe:+no $$s 'W:M$ iAP"bad"#PNXJhopeJS(%zl}F'_!8}_sses#Nz==""xT"or#sOs"b)M[!G]PT!/#$#"ss!n$0say_"B#JI !1=GkGk".(%."Wm%y#<pa(V#%#gQ#'$g>?@83q$y`S8ws={E`!Sasked"&'(Iz%s. %s;!n#0`#SsfH4l#@,"a)%x$0ask_or_7\*t#/`#1b&@"P~$n"sA #S0
+,i""+ing"))2yU#O; !M97bK")}do!b"1.#5B)P3K"=$a.)en/:"Jask"%"3-}=~~:-~'b+x+xf$il:#2._!*/|~=$G"U&"U{.X/=}"_zYegin6\,/%"_A.U"N'3>"S%x[G3s %j!;!+isEzmost. WulH,`C"'W$*Uni<n".(a"Y{"Y;A(k$ydA_$!N()${{9~#g=1p#qtE}
+9k|J&."a|)r"1#4pCk!Rf#j*#]!.KEord:q0("^t%-%x+$+/H}6:"TK!9"*GGf"vOatR^," ""K/%8'Say#tQo do: cc,U "fix my farm#kd"'%F'j*8""!+"SG#7#7L#:Fd#."pR%s$kU&#q#q#i&N%,28$1#yF$Ci(W"k#z2+TEXT"#l#l!M"*[U!of_!DDY{!(#$%U5$''qGq!13Gt-"..#q:(-"m7$/#v#v!L_Ri7l:3|lisQgm.$"-X.+&cw)U,!2VQ$."!@"),!2!@An'Q"`$L%Lt\]%AQmUf#q&3"!Ws a$(KOU\_[=*6aWzepsT8"n [TASK]Tq!EU;!Ej?(,gaiTl"W,"w#~I#[];\W#!883"/for!W(("."{M3"5#W'\"8VQop"etops!A}.A!k("_jsx"zbs##8y -)^NJ)n%s"c8~rowA,!*"!,!7)g""FvQ{me`="R_{%l/,TK##d!b,{},{}
+!mV"row"g]!gdo#"/"Y4V"An#r!s["|],VU!*!6
+#&W#&R"l!\~!M$/xneDs)_>csd0,bKbK!g,{"A-M#Q%(%)#;"Z#-xYF"i[R!SY<#a$=W!>)#8#8#8#+ tog_`"'#|?s"k<x##&H!Pdo#zyRp"v|isl1:S*!91*"th#zsL%@u/E0P(W$t(:$t{is="tool"9K("%li, %s*Ow.d<!,U:}!t"b$!s!Jprompt})Z!a7,!a!R"0=B;e#%,["81#6$<j
+if!v".5"-"&F;/u.""sR%5%cSHOWNPe)vlloweB]"8@,/EtNf_1a$A!6Cvll#_<!K"}xD!0`'NOxP\,"#=4w,#8k!p
+P2#yy!1Eg#LG'f++#,OH*g"s!/"#/V"2d_M"1|OP"B%%&?9,!+#2=%#,!*7*!I7%id,_,_"cT2%Q}"v*n)"x"$4q"##Xj#(Sn,^`%',tQ.good"%N?\"'0X!u"F("A!aed.;[8Z%N[7ul=cWRaai"$"t5mad_$-a);"%Q#ol!l"3p"AJ#HL"1[![~=!U.#`q#-5#Ec$./de$./$@}$I7#<Y$I75Jst5J#;^#(rB'%47$Nz'I"~;g.,-W(&Z![d-=xtOA$E$)`#>}iB#$o+T!kN_%2#W#W&Pod==`[#-^#]#?r%nfp6C!C#a4S%O[#b>!td$RC$*7Og!w"[);"S"ra!4#xB"=p[Y$*6['S[*n[/o]1=st&*&*#^xe&0).jZ[#g("(&#B!)#4e`E1jK"va
+ST2;9Z"k;Y&`>}Sl==UvV?"Co#=WH(welcomed)
+d5=!:1S'%^(3,)"t"tZ*$xsk.dis"_^o)Vh~=!4 $D#X`"O$D(+=HyZ&!5L~($
+id,
+"!!"_"sAas lo"2b#d2N5 came:^>}Z!^)p.",
+(>
+(?"M4Ms=&36B$Y$V<LATE={!P"Ql8Emay#o@`1a$AR"r1"wit; [zJ' K1no#1#%Le"It!{be"#~!{!{!^l'!`"\arriv!b!b}(kqR($&Tc6:;Pq$2c35Z"?#t."
+or"#RW!0,-fbqrt`."hIh)ey)>H;2F"J,>s)K2Mick"Wnnow=mF#U#Uai"1/=now-n=$4Ll']?&'yO)!`>r"-P`=a1O!v$$dcdd3d.B"Is,Le&&)21>1{%T.ggO\in`_gk:V"1/t<gc"|+-4R#.ty@irbnowe>dx47Ux/$WnP}$O"D_".96"'W$cEoperaQy..."$|sults\N{pzL!Ozw!M[1]#]De,|S!I,2,!+.nKd^s>X!v2]Ka"("handl"@}#9!9,7)*7$R)"">!W$RQ$qW">8"B7"rb"#^@#'!f9Q!3#^i9F""Hg#av?Q"g$s'#?!<All)
+#m#zjad"3$S{$T/s#H&$*"`y#Z$s}$1$1$1w$1$1$1$1$1"nten"'*$2#,#'$<d!O_not=$K!t ;}!T"^why$7'!k"M;ized$Qp$wkS"]`$Xo!M#;uize~"Ua".""[bis3!rtyZ"g-"w""%e)3"lR$&temporary$ULJ"new""*v$m#-W!P!g$5_
+!O#h"Tr,"lK!P!PO,,"&!X$14,$;-#G$nT+_$n~%AFreeSpac%F$zLHm!T$}bin!<"V$}rhuC}00^i0^"|UeT0mark={
+__.kpI#>~#WRde"6b!2#j[d:)$`t$)L"p)#).#%r({$NR!U$fQ},"u)$;u"5of(cau#&}$t]!1LIg"=!B!~)A!;${"v$_'"|2B!|"{XCAYINGSi:#+rs&a";L_!,_for_safe"kwg;no such*u!M"vah4"~. "~."~>!D0T."|f"|r!}t"T~""$ex!H"D"y_h_&S$dnxENko"-q"KM!@#66$~Fay\+PM$EEj!NJ&!Ks;"i@'v!>2]$2o9G$d%%}!L$FX!P*0r3$w7"RR!4"RFpockePd"!4!C";@!E!6/yerm.#1"()!@advanc")M"O}#W-$rR#)x#)<"54
+#*Wz|"Y_T"|{
+"W-SNAPSHOT"4+2*1024!&!GENTRI"4S"5%~rIGGEST,!-!s5,3#)i(F#'l>0>0>a>39{>7)I=`hi>S>S"}$ql"C#*$.#"M#)~'H%&$NO!YisDir!X'P$q9#/C"Y8],$pK$pK$pK$pKA#$i&7E#a%'K$pG#%ftoo m0($UT#%h to"oa`L#l;#F1alk9frelativ"L1ies,op#4f.Y%2f%=]*$AKIfull,"Z$nwjoi"lF%2*,!7"?%2D#1[protU?!rqI#1v!8\>"{.skip #21#212S hold"Pm's k$#V9.RF:i"\x$y~(A"k(A(A$z[#!*nr$r:$H":=$yKo}!F>#Nmax$vE&}ar"zP"..!d.."#I'9${/#05en
+'1&:'.'l"1#!3
+\@$C!l&z!i$+=i0W(M""":x,!=%6ef#-%%6e$uf!B!f+UtreB`$9!'j"t#>{"p$!Smax=2&!l=!&$F*ER0"ULrs#P8D$*$%a'Z#G$!8K#.R*v!B+H$vo!Z
+$v4)$uc$?$@manifes%L"|8yb{Y#U#U"}5="k"DK(!<"0or"-"w;|<#e.."\0$E@%$*!3",!-n"#_|Gvuln"r3)|\ook'D%(!"rn,Y!_,X';%(L&d##*&c)!7#"F!B&K!B,B,B!I)A)e"/0#;B
+,E"u9$3"zV!B#;m#p#%N#&0(8s8#>1!j(w=)"#q!n"7!a":!P><$>$:is_cf#(_`~$-#:k(.#:}$9now#R~=#]R_w$$!9Q]$jq"-o"}w#w$HN!r!24&!T~=#!V"!d,G,G!`,F68=!m%7:/5#g~=h!:J$AY#b!;#c,p!<#fse.}S|1oigg&xm#nhok3r$kD2=,!K2>%g2@2@"V*2@d"fm%Mt %>$S%+{2."O2/.;M%W}W}3C$bp!_w""p[#!(#rK30{/=("%.0fdvs"%")g77Y\%Lyf-Z>75!,7539,$",#{y"*5m"'3<G?$`i$4Spl$(;G_"-0]";!W,!g+1'h",7"2\"2\(*#P<&(!3&Qpare#QZ#>;!@~=""8P3F!;)0#>MR,,"A"3h%2ve#POR;#R;!Q@m"e"?i+"a#WD#WD#WD%A|%/Sl glob!=!/#W|#W|OB%,gO-N\2"bF#'e5!3TEXOSO*BEFOR%4-=80#WvJ=,K_"~"#9A"xV$YStCv4-$qbwE!["!=\n"!e#D[!Icmtop>=!ycm"5!\!Od6)x"\=!B+1!/#D[!-#D\#D\"9pnes_qz#o%Aq#G`/I"N{},1#G]#!A<%d$/$)b$5"&$7$)Q%9"$z
+$6=%t%t"D#2rom$1!-!K<'MA+!:#z*(!v#DB'd"Ol#H#DBrom#wI"l-1,!6+"1-1)O9und[$L2D2:'y"Un&V&VT2!q/l!-&E searchJh&@3lM^4cM`%DJ%DJ/RkoS%!7Rt<Q"Z5fH"_%DY29(I%GWQ.#7#f%Ul#9_"X88vGI#LC508_!]S^bt8a#8[8f,882c6]#:ucontains5j~s"7"0{&1!\#O,>cH#'$qf"0#L{t#Pvt<#?*RL$[E$*ZGS"Gdir="h"@|"I;s}!VF+#5%b*(%(%.H$\C#SH&R-L&P#w%Q)%W%?$?6#PJ',=4\!Uf&),MUYvQ3"/Q9?oPc"K('>"h_"[[#!+%e-d%G/2$)E)s)s":Gtold=%[*%[*%[*#j1j#`*#S|#uE"3<#T-"?0"ARn8?.fs_&I#D~#D~,"&*",")Q?","max#E2%_<(#yGr(/#D"%]ur#9"~="~=<BiL0bHEADER"|<%?#=49152!Y1<=2097!@!?FRAM!?"/S+1+",#.CHECK"g;!5%;>er%ww%ww>Q{!n$K%!k!kr$"!_.flag!_!_boolean!`S#iK!c"Cand#%z'=24 #==h^[%w_.-]+$")${!"3obj+5"2"2xy1Q"Fwis_%uK!Y!|#0s!F;v!bNV54$la!P.L!n$=$o5OCOC1G%IN*v#x$6#y'o.$wu!B!B$#4!A!2<=*"
+""p!M%Dk'w!i!=&O"..("[0-9a-f]$K*64).."&a%e#g$&"<%N(=0!sSIst!s!s!s"^i!4<$:"1S.kI%m%m+n"=&%k$p^B!_.%I6$l%OM_SERVER={
+"F&={A-"!~",z4="!r",sil|I_s!E?",#D="!)?"},
+"JS="$+!^%G<!0#J_!/!V%$`%TTid",
+"YZ!X
+"h%$d!BLr"$b?"%$T"!'!/},
+$v\#V,>"A"m#x&_ack={"b!f#0hun!M"M'l!H!xd"%$"!x8g{"oF$&ok="1+",
+8/!.%&#\%(?$]!/"]#&$$?pOsn"X"+C&5!0#A?",%Irseq"5"'/?."A*%QT/i)p!>or-S%'R!-)~-R|)T%9-%pdan !n"ZAa!k."6kfields=)m[","Ug!HP5"A#I0#H_se\FH>ypeVw"Qe"2Q$:-<""Ei!~akr\al=!ILC-10,?F4+z%,4$:n"l!7#.j!lCv!@#/+$x["+#.:=:")]4_%Rx"oJJ%k*."#Km|$;"y@missing"95ro$~C"*l#m#g%W($wam[-!m7!$*#P%."@haZl"lt"_oshould%?4"P/?4=MESSAG="16"'4%ED""w"1d%Gi"h#!1<="#&12"YU$kW1,!P-3"cH.."m{"`%m2%6dSs%`T"$1#+H"$;?1"<{%%G#t]$f"..!^$fW,$]7P/!p$%("w%3Fy="Z"w*%o;,6b[>A8"o+~"q$j`"p!s"rR*uk..("DDQu(cr$gE%#8Bd"<!Vj!8$g0!1%4u$^)"<V&R"eU%LOnew$l'U#jS+1)^31Zw!j%$"E%#no%1!O"Ot%!%!%J0B(Z"Q."gu#*"UY~if#Ay.I"h1jJSON%x?protocol:"V#&["H3A%<x4630D!BK%:&id)%;q!4"ioif&%0"Gmat5Nt/*,$!#}+#-w$!/~=(0*c)$/+i#+^h$P)%MG%~W"V!m%C*yMG&PMCSLASH=(#yK"c()!<PECIAL"?{^/%*%*$",{"fork",!Y,"any"}">L^!B/!B!<!H!B!A!U!2#.!3?!3on!2}\Upecial_"~!Q+$+?"7hst=!>%:!B"?'!e"?(#P&>2de!l"?1!U#3L$m1&l!A2]![Hp{"R$j"S},&G&n tokens%NSX\cu!:$.:fzi{!5<=#!Vf{gV'4=$I$("*Y^!a#`V"C[#!)%)d!+$W."X$/W"4K]!Y0c%-K#Elaces,X.%PKc"(m"hv
+!>"lB$5"es|X!8='d>g!1('!0(V$|E"]%,u!U!U3#Az#fW}&m![!4(lach{{!v;k!R(V#gf#W#vxp~=+1 #3"D%F%%s!d!Z !s+=!r!r$['!!A'""GV)Rs=)r!B@+^/+@,))!kyZ$O$l%q1)W(~1,$)1$9&!X%r!\$*=+x%&Oxt%e4hTY)&*]$dW$![]UGuar'-!*%<a!/@WBUSY_M"G2l HOOKvowlTOO_LONG=#eMlong8)out yAwT8"3!L!*!|n"?a_create,!/M,me=corout<J!@!2!C!ex"'E!edebug=!5!.#JYt_hook=!6<U!+.sOGok%sB#EB!t%ra",##9H5$}mHd%|*!g+8own$b(%|)ownjmup&1z!0s!0!-id!/n|#lz!%!)G&"6!yregis%NF"N#rSJc_try_b&7^r=!]try().!K}"y!C=e7"'"@*#=%F$_K#f!;"\H%!G"I4k%8ktri$J="[$(%,0H!lg(Xed_wrap"\[,d$6xco%.9(J#(X!R"OX"g"Od"N^)K(co"Ob"Ob#:"OW"\m"OY"OY#m#m"N#o#>)L#,!G"+"++8"+nl#ndler"S.",!^!H"`&Y#Dt"[?v"$!9,"|GB.Inew(deadAr_$-a$fNle({!G=!-""N_at!80},!w)$dO"y9"yB
+'R='v%)%5S"{S(/w!S%#3.uDals=
+{"$,)5,&Z,%e,/D}$dAd$Owork$|+0Ydv!S#@co")b!U0@coY+!c!H0}$gs%U!%\;n"p.'/"=m%V"}n"=]%Ce&,#(L%)!v=now%A6&j#"Y!1"or%f]!^#U,:!),""8k.B$pE!N6W)$6*tet_&r%M{5}!2'"6.,_G.5n_G.&f%0j%&~"2!))
+"2"27a![[1],!,2!,3]
+"S!U4!J5]#/F'o0Agra"~,"_^&d
+&]%$>now+!hT+!7;@,&j)#P>re=%R$O+`$zb)$E;2r2r!c>=,f"N!/"D*3)3)1"aa%'lR%("oLvb,*:`*R#P/o#d'%p0.H6L^Q)&Co1"tR%J7x/#gmor"&T<"rQK@nA:&jA"9Z KINDS={key#z%cha#zSkey_up#z,l NAMES={
+[Xm]="emP["\t!1tab!/b!/back"q-
+[" !4!0'!0ap#moph!5,!5"kn!0-!0minus!0.!0periol!["/!rl$LH
+["="Tqual!P[!1leftBra"m("\\"\!Z]!4"D0!K`!7grav"^0!0zero!/1!/I*!.2#_w!;3!.hre!=4!0f$|I
+["5!/i!t6#%ix!.7!.even!08#2"W!09!0n0^TWKEYS={%4257,%/258,%,259l}&%of(&63F!n[!3%l5!.%Q:%w ',./;=%[%]\\`-]")Ci&v\[Ikeys[G!3"O&&CCy&vR['J"Gor"B"tEN,()=";*\
+!Y.semicolo#$_!4C!4>D"T"%:ke#$v#f"@upp"@Z&,Y){$1<(%_L$)#"\Hat=%?UUs*6$^bat,a!^#:%G"c@g!{[#!)";@"key"*}#PXat=at%q:%o%c%^!j!I"+s!f"B"B_up"E!XYf#t!(,taQu0"OU#|}$_%{1($d,fil$n]YT!/=&#[-x[!6]$i%{z!`$0!s[!."C+1%v_v$=O(Y!Q=!]"L)"H!0$.H!q!5%ah#Q-]#Q"</]q#$ken]!|!5$R-%I{&p]st.a"BA01O"0Qi"yi
+&Yu{}
+&HcR+!1''m"Ix192!7S={"a","b"#i, CRC)P*.=0,255)Puy!;^%=1,8!?lowO(%2
+!Kit32.rshif681)!=!O%04!Hbx'(^,0xEDB88320)vr$7CRC["AP2M#rc32+m"40xFFFF!%%P2+w&{O"Tand("_,5-1&aB,!z)#W!P#b8),#("'"zXn("%08%Vb"8no"'|&O6l STA%}{$1U7!&pJ$w|!-%~0!2$v{7G&Cl=U(id$D'$5>%0j"<|%E("Ys"|!A)"^P$\b!/#Ql-$!N(""Q #e]"Z`"H$39"G"iy%@+e$K=e&Q?"l["seq;%"t%yJseq),"boo$VN!5!/#eT170&Q!!k&Qk)!X%{s!Z%zo$}[!lg#_"{"[@8j&Q1!r!`$$Zid"oMdYL%|a"q{ds[#id"*i"^_t&#A"5M&#/"k'B%}m"o1"\x"oc&B#/6&$/#\E#L,&~"Gq$%6'Z(%S+) (%a!'S+)$#>7*/[!c]:>&$U&T0&(b%f&$6
+)F',E(]"lY&(6!V"kS!K~="-9f!0#`'!`&:@*B!d$t*/$^$^)~payload$@\e"/!'7'8#t:!M:g$r[^\n]+"j#wordG't%;%0.*%/$#]"-^"Pl"w=&B#_.d7>'b"IV$A"/+d"#`G+tsE!I#`he[!Y#6`QH*Dl+!?]&8!jjm-5"XI":!0-'!1,^!34*.ilot.h%J=/+"Y>#eWor "1e 10Ad\n0E59&skC!+,''%_p=8<%P$~Lt.0%g{!W-%e`,)(K#`#D, sumv-"\~"[h,,c%#X 1 (%x,<d+)\n(),?sum"a5~#B,K%*"])"^lart+&z"l)%h0$X~=!ADU%&~="W$cqN+N#.rn9Y&{E'6c#PROWN.."/&0[4Zl%7Vo$"9((eXHseq=0,*3!&,(s=0,&000,){=0,-#h%opy(Qwin-Y&iM3w"3@%o)-&s#f9win&iY"wdd"VS4d!^-%(nwinXbA(1w$6cPcP$B;b{},new$B"b"$DV^},!xX6st"#&l%+:"##As)%TYLL>"#7&(&^)&on1\!a'AC*f!?9@='$|e#rh.y>!3;8"gkestZ\#Z%LI#[6`'=Mv9[l"c""((dF$H:is_Ygign#DT$Io#:Q$D$D"`#+##!e$U.<$J2*!_25&:D($&t`#ahas_#gh(_@[+!.%o/$3#NU!J)/&;Z%>elq"D.9,"A#8=',Mhz on$6!er;!0one$lz"37%,,i&{&<yseq,7&!6+%]L!7Tqng4|=*Z00#L&$'f%</"J'&6-#@P!sThe38is"hu#B'Ev)g=="a8ebi'a"#[.#Aw#WD(P#WJ,G)$)$#[H%u3!g~=#M#M%*.!k$$hep*,H-g,B:<)O(/$=*decis#;%bo%q'Yta%t%!2bOl!L%nS2Mqeq="\'H&D8lf&D04a"shGz$uq,GF3VG;&MB?H3r$!!/or&nj&M1'L3&EC#Yg#,@4d&|O&|t7d"qf#T#T#TPL!&+1#2a!z!&#'Ch4"<W6VI"fV"5Q
 
-preload["changing"] = function()
-local answers = require("answers")
-local failure = require("failure")
-local files = require("files")
-local params = require("params")
-local paths = require("paths")
-local sha256 = require("sha256")
-local Swap = require("swap")
-local changing = {}
-local EMPTY_DIRECTORY = sha256.hex("")
-local PAUSE_EVERY = 1000
-local function check_place(path)
-  if paths.is_mount(path) then
-    failure.raise("access_denied", "This is a disk, not a file.")
-  end
-  files.check_above(path)
-end
-local function check_writable(path)
-  if files.ask(fs.isReadOnly, path) then
-    failure.raise("read_only", "This path is read-only.")
-  end
-end
-local function look(given, job)
-  check_place(given.path)
-  local shot = files.snapshot(given.path, job.pause)
-  if shot.hash ~= given.if_hash then
-    answers.stale(shot.hash)
-  end
-  check_writable(given.path)
-  return shot
-end
-local function look_at_file(given, job)
-  local shot = look(given, job)
-  if shot.kind == "directory" then
-    failure.raise("is_directory", "There is a directory at this path.")
-  end
-  return shot
-end
-local function need_something(shot)
-  if shot.kind == "absent" then
-    failure.raise("not_found", "There is nothing at this path.")
-  end
-end
-local function need_nothing(path)
-  check_place(path)
-  if files.kind(path) ~= "absent" then
-    failure.raise("exists", "There is something at this path already.")
-  end
-  check_writable(path)
-end
-local function by_swap(job, method, shot, change, data)
-  local swap = Swap.make(job.call_id, method, shot.path, change)
-  local after = change.after
-  return {
-    swap = swap,
-    act = function()
-      local stepped, unknown = swap:step(shot)
-      if stepped then
-        return answers.done(data, nil, after)
-      end
-      local sentence = "The change failed half way; what was there is kept in " .. swap.old .. "."
-      return { ok = false, code = "outcome_unknown", message = sentence, data = {}, unknown = unknown }
-    end,
-  }
-end
-function changing.fs_write(given, body, has_body, job)
-  params.check(given, { "path", "if_hash" })
-  if not has_body then
-    params.bad("The bytes to write must come as the body.")
-  end
-  local shot, hash = look_at_file(given, job), job.body_sha256
-  local data = { size = #body, sha256 = hash, before = shot.hash }
-  return by_swap(job, "fs_write", shot, { bytes = body, after = hash }, data)
-end
-local function occurrences(text, old, pause)
-  local first, count, position = nil, 0, 1
-  while true do
-    position = text:find(old, position, true)
-    if not position then
-      return first, count
-    end
-    first, count, position = first or position, count + 1, position + 1
-    if count % PAUSE_EVERY == 0 then
-      pause()
-    end
-  end
-end
-local function edited(text, body, old_size, pause)
-  local old = body:sub(1, old_size)
-  local first, count = occurrences(text, old, pause)
-  if count == 0 then
-    failure.raise("no_match", "The old bytes are not in the file.")
-  elseif count > 1 then
-    failure.raise("several_matches", "The old bytes are in the file more than once.", { count = count })
-  end
-  return text:sub(1, first - 1) .. body:sub(old_size + 1) .. text:sub(first + old_size)
-end
-function changing.fs_edit(given, body, has_body, job)
-  params.check(given, { "path", "if_hash", "old_size" })
-  if not has_body or given.old_size > #body then
-    params.bad("The body must be the old bytes, of which there are old_size, and then the new.")
-  end
-  local shot = look_at_file(given, job)
-  need_something(shot)
-  local bytes = edited(shot.bytes, body, given.old_size, job.pause)
-  local hash = sha256.hex(bytes, job.pause)
-  local data = { size = #bytes, sha256 = hash, before = shot.hash }
-  return by_swap(job, "fs_edit", shot, { bytes = bytes, after = hash }, data)
-end
-function changing.fs_delete(given, body, has_body, job)
-  params.check(given, { "path", "if_hash" })
-  params.no_body(body, has_body)
-  local shot = look(given, job)
-  need_something(shot)
-  return by_swap(job, "fs_delete", shot, { after = files.ABSENT }, { before = shot.hash })
-end
-local function is_inside(path, directory)
-  return (path:lower() .. "/"):sub(1, #directory + 1) == directory:lower() .. "/" and #path > #directory
-end
-function changing.fs_move(given, body, has_body, job)
-  params.check(given, { "path", "if_hash", "to", "if_to" })
-  params.no_body(body, has_body)
-  if is_inside(given.to, given.path) then
-    params.bad("A directory cannot be moved into itself.")
-  end
-  local shot = look(given, job)
-  need_something(shot)
-  need_nothing(given.to)
-  local change = { to = given.to, shot = shot, after = shot.hash, pause = job.pause }
-  return by_swap(job, "fs_move", shot, change, { before = shot.hash })
-end
-function changing.fs_mkdir(given, body, has_body, job)
-  params.check(given, { "path", "if_hash" })
-  params.no_body(body, has_body)
-  if given.if_hash ~= files.ABSENT then
-    params.bad("if_hash of a directory to be made must be absent.")
-  end
-  need_nothing(given.path)
-  local shot = files.snapshot(given.path, job.pause)
-  return by_swap(job, "fs_mkdir", shot, { after = EMPTY_DIRECTORY }, { before = files.ABSENT })
-end
-return changing
-end
 
-preload["disk"] = function()
-local disk = {}
-disk.OWN = ".cc-orchestrator"
-function disk.try(operation, ...)
-  local results = table.pack(pcall(operation, ...))
-  if results[1] then
-    return true, table.unpack(results, 2, results.n)
-  end
-  return nil, tostring(results[2])
-end
-local function close(handle)
-  return disk.try(handle.close)
-end
-function disk.read(path)
-  local ok, handle, message = disk.try(fs.open, path, "rb")
-  if not ok then
-    return nil, handle
-  elseif not handle then
-    return nil, message or "cannot open"
-  end
-  local read, bytes = disk.try(handle.readAll)
-  close(handle)
-  if not read then
-    return nil, bytes
-  end
-  return bytes or ""
-end
-function disk.write(path, bytes)
-  local ok, handle, message = disk.try(fs.open, path, "wb")
-  if not ok then
-    return nil, handle
-  elseif not handle then
-    return nil, message or "cannot open"
-  end
-  local written, why = disk.try(handle.write, bytes)
-  local closed, why_not = close(handle)
-  if not written or not closed then
-    return nil, why or why_not
-  end
-  local sized, size = disk.try(fs.getSize, path)
-  if not sized or size ~= #bytes then
-    return nil, "the file is shorter than what was written"
-  end
-  return true
-end
-function disk.free_bytes(path)
-  local ok, free = disk.try(fs.getFreeSpace, path)
-  if ok and type(free) == "number" then
-    return free
-  end
-  return ok and math.huge or 0
-end
-return disk
-end
+"?GmKDEPTH']Q!4NUMBER=1e13!KNULL7*},{__'X!"gA.null"}'DNrray_#^+!I!:"R7is_loosem5$t!O'H{#[g"l["/aC"b0"cK#]E!A"'>Cd8D={['"']='\\"',hq\\\\"Tdscapea}"N!gc_,o.D>"\\u%04xa;coSbSb$sx"$'"'%C7"2>'[%c"b127-\255]',"Y)..'"'!}!}Ay%zb#%#~%{"VB!6abs!4>'R"(]&j:"VD+@g#v7%j{/t!t"&q$CSv&PC
+2de_@6#P$.E'Mout,depth)
+out[#ou'Xh"["\X$.<$%H!5%Ho!V,"GX"C("sr]"/",Z!\]Sa"r"ZJ!(!hheV=g<#}8!R-Jjr"Zv%K"Zj"UUh-$MPno%+"%A"<[#!'#)keyW4mX#N{$`,"q>y!Odo!Q($u7u,&:W)..)>#9$EB%"#,Ek%""S}"pL'+`q$xin"LG"nZ!B==/z'5F##U'_B)Fes&taoo deep$d#G+%W#!#kxO#Ge#nT![+f!["sO!\$|F!X/g(0=fS[1&o<@G*f$w"@E"#!X"kf!Z$q<#%ZY'Q,$w2A'I9&wc{v&r!m^Dout$bF SHORT={b=wW,f="\.(="U|r="\r",t=w~,2c2a",{5/2i\7("RI"Jd#n{#;_"gP"TF aAq#t!P}#qVQRkip_&M'$tI"$%UO&K@\t\r\n]"!Ior'LT]M[i4l"#fUetqLvI%[$!Jif$c[!M`|!:%[P"Xcx=")="u"#nW200(%x%x)#9"Uj"cGe#]]l("a6}/AtGm$y#{3k6|%:Phex,16))"85$HVG72$H$T2#<+%7e%k'']\0-\31\1287\$r#<:#\#)"Ee#m0^#U$U4'P+&[S%~#7c){m!=!B)~8'"'N@$UQts)!S@9!X~*##$)A%\%Ks%pd""5#$"Tt(T"7"=1%^&4%^%0]?c"69digits=((%-?%d+%.?%d*[eE]?[+-]!."*yhP!jJi#aqY(@n(8'm#!\)k"X"X"'t#So!n4o!+"~`%-?0%d$\,,q^[%.eE]"%mror!a>15'u#2 $Ds=[(!"49kZ$+#2g>o>o"A&*^+i#Dk%qD&n&e>D$OW&~8X$NY5P'nr(70l'd/`!@=>**<#o6/K,w'wd)\4k#+"o.3,41X"+S#!#!,1,,0Ag.1"2(yd.7"^@n+%<}%s$Qn#kAR#r#r%b!@~.}3%"{:0IAS)He*AX%l2U.M"v"v"v"v":p+A0~"Y+%ABK#(;$"\wwic*G'ds'q#%GF"?g:5t#;",&4>,(~=:!C5m$F$F$F*~}(~'@+"%u]$"()()*V*V*V"W*X*X(C*[*[*[%B-@*M%1#i#iGW&;j"9`[{"9R#^GUb3GV#P$79W*t*t!Z"{"!Z(>)K!b[!b3(!`6G7@#B!s9{&lb%%+3WXrue"i{!E4!i!i4#`\Yd""eHse@_%1P;UBN!x"b[?!w[x"gkj&go.P"-;-;&Ns"2;.m)@1,%d=)/"0<&J""V&-F#n<*t"I^lk"}N"5$Q)
+]s!'"Lrok3+#lk#W%28^P'V5"N&R]a#;DJac_!B$M*P&b$!Wa~%HV&<?$]t$4D!2%HX#d`wh(BE"why";4Lin$P|!)";.!.#<,IRST_DELAY_S,LA!.=1,12&m/AL$S[S=35&/!~new(set.<s,F6z/{!==!F#!ms'r8!+.log,#[hs=0&dpd"y8_ms$Y#c]&Bh"Y#*4'+2t'Gldelay_o?ur&FM$M`';{"jE"Y"Y+!x*#gH"G%8>lf,#&Z)$e&'j-!(.$=H$eIde!I!-!E%iK,#!B!0%#>!A%#E"*`'^;"Ts"t&yy&G|%?O!0''o&N4%"e#v'`%NP"t''to"<[webs$>|s_off%NTt_permrNd"<u"zs'3$l$}6`eilingpN):,)U*2^~f(3'-o(B&^D!8+1,10)
+'f#][%e}0"<'lY"]*%=Xfra"o%1_ (!"m/ sepa",]s[*O(x5w?#0;aA&aA#<^url!Y..!v.."n="..%?9#/rrs={Authoriz$>~="Bear#4b!z&I'^Zs["Sec-WebS&J-P#/O"]'Fa,Bsub#/h+4*m!5+'give_up+'.=+-#09ed,ok,said2xhttp.(.Async,"-#%Ub!^&u>k}a(2*3":(($|,!jy#a#0}ok)SW%57%k>'Jr$XO.5=$Z6&q#+={$bB"m+}5$Y_$b^#9P%_.,$\}=$_S,
+}Y;%Z'JHn=3z1z"D1S."$0!0v~!-(%3,k'K=on:hello(16,,!L)V$t<(~!2%0$s,n.$x>&v?,o%o!<('}!P#%T,#+j"@F!Z$um':D,m,/h0,"5)'Gy$~@%U',"\$uJw)4f:%c~#"Xme$1"T/%cr2'#Y!?"T]url1burLJ
+if
+yD=")s_su$Aj"#X9url#X0 -o)Q-}==1
+%cn%d53]$f[AN"q9"Rss"'LX('U}_*4"*)!q!q$">+q+q#A"""#"#""f"'fC(,&receiv%g73%i4##"!$ch!~%hDason&`33P!-~=""+U ("..%;.")'.G"`$pN"$d|b"]o$1X side".."-)%hb"1v(,+'i:(~#FE%0,("&*)F$un"(02#L!d!J"_"_'<i3j%(E"wg!>7'%(0ow>4@3$(2(2"Ti(&:ut")qN$A${K(39&S%cK"4Ud$z6"'wait_(V@left_s#ya,\!5-%p)$vg%Q:&.h'Kh&|Q,"&)G/EM$-e$-e&cg$,j$[L$[Llook$-+"[Zry$RI&r8ll$Rj"T[#~O$P]#zx"Em(c8#|-y,#{r#{rll)&UW#F.fsT0#v2#v2#ut#ut#ut#|i#|i#I~$Bdm&;y"$(&v:'\]t#z;!A#z<$Liy"S!O"'[;{&<a#zNnt="*}%2M)%4%4";+#zE%4#z)#z)%4%4$9?)(GH'_%9$_)s=$*<&@Y!{#"RA&N%se'xE=%2&N5&MG"&($%!B(,W%f~:ta$L/&Bm$LU$"U&P""%2$H~,$OZ$-}$Mp"n|(@`&P7(a0$o(=&mV&mV$z$K}"K;"")$b&cK,!V$U=!y%[v"z(0D)N$l$$r)N$-8$mB#fn$mSor)o$$w$$w"]N(k$a0(U~m("[)$%@4X#eZi(N8YPoopYPoop
+#EQ#EQ#EQ
+!{SLICE&GAor_slnW"tgICE_%-{&$I8*'upw(HdY%{job$HS(M5}(*/*9 want"AHw=E#5z.!S92$R$-!9>#+:l!E%0$&1nt($-Mk&>^#,S&4#1_&=%bu_for#-/k,!8b1%e&n[#/|"F%X@$v~(|[&.Q"")"40&J&Ho"(H5dea(${f.%U[job'@\#8s#5(_$:#2"hI#\="'7$fl&'>D'yq*t#52 job={co=#>a+3}#!&A=%@%i!J_%9!!R0<"A!>"<^job'z`"@"<a&F$_N%i!f[#!*+1]=job"_9 _,!}";j!L!|!}!}#S##9+)$6&&g#Qd(%\)!V("O.i!b!A!b(;!seconds"@time"&-;)+!QY.!y:&60&3Z+7+js(x&N#nK%!C#OMA(_L(%D!c!c%e{!]K(,due.f,($($*l*lJ7!T%ER;w>=+xJzue[#due(c(cd$0C(B"Wr((\H&4#'uwllG*"hJ)&Z9!@6|)&[V"0'agnosisn5%%M)22#\)$UF!0(d6(d6oN(d6ink(dQ$C#(dQ&;7 'NqJW!1&;7s'/^&_#%40i"V9!*.VERSION="0.4.0foOLDEST={1,95)51UBPROTOCOL_SINCE!A7}&<HCT!n"pe%Qv"'lUt_least(ho%{`s""u major,minor=!A"6&)#*Craft"ta%.!(")
+!V"4O!6),!1!@#Tfot"/$S:jor>"M&U@!4==!5#{:!d>!6&Ln#Ecapabilitie)6*{"$.ks",%Yl"#3'",&U_of",%f}$&f$O5)2a"3H]=)20-T#R>)),Y"M])["OZ"Z-();$;Kibe%f))'])']')rid)*k
 
-preload["failure"] = function()
-local failure = {}
-local mark = {
-  __tostring = function(self)
-    return self.code .. ": " .. self.message
-  end,
-}
-function failure.raise(code, message, data)
-  error(setmetatable({ code = code, message = message, data = data }, mark), 0)
+)'x),
+)+H&Y)+!,
+,6)+M
+"ixm|he$6%)(,
+%J=%W'(P"|<ad_Y='imt%@,K[)F)
+'^['U!E%Ay'sCt~?"C"M&%Hb/"..!b#}yy$M-${y#'6"[l#'3r#'5%z[#?q$h`2]$Sk&b~!02]")ewss?://#Dx#,"~"Cxh&6@2Jent,aMURL&}:#o=, each ,Y$'q$(%{h;"K#w7!0'e$oW_1X"yq"l$="z4%FHj"k8('2Rdecide_hB(1L"fW"h,$#)#,L78!]$p4
+""clean!{!\!Ekeep_s(M^+D!S#m(`v0.%l$ $:#)4W&T<0f&`72$&?#)''8/s CC: Tweaked 1.95H8ew"t~i$-d!}$'a"Nuttp$Zfv.$d84~t!0her"dk#o|"%|"'v+j#`4!3%n&'I&n3,do:L$C$/U47%ctX"X(H!c"w<$LM"sU"c,<9:Mk&h^Q,(yt&b#'v#&"QB#-v_#&v({7({7,({+Nk
+|L='Y8G~p'W.v1"#6:,<(|0'^#"+a"Pv"^#2xv'g$i2Bc)>`$Gb)2f.lm+!4C7%d9J6_s=!`iD"%.due~|!G~u!JBmr!I&"kWrIz_)Mz&N]due#.Ex&Z$Cf#RtwG=="4~V"_>="}7n}[(#\,HQ"termQ`iz%*$:1.!4$f$&JB&^Qnt)#W<$b!A&c~%MJ!$r<j9([_&CRK!e(f6$@snc#$w#$wd.%Jg&q[p"2)1R#%cktidle'p)*(N2="/}#T##S3#=&L'&tU=="now*u!7&P,i%^~"&rCX'$n9rv'&%^^oc"7A*l%jJ/S%h"HS)<0#Ur#gW>ppullYqRaw20(S"@;**"$x"`$:S"^!=(KuW%r0&JL!e$9run_$VfA0!A"3n#.gub4'k?)x1bqui${~print"4H47'#w,@U$>#!kx[&#^"8(Bhad'In>w!Z67%+&j`97,9&vs'X(rK$?a('N"B!wbin.run(mode4^)C_m&\D--#DT$>Yoh;{}-t=<("%I#Mi+Pld=+a!p{5m&#S"@why%RE"l!why"!Q'$z)in$-lON%`tPARTS={
+O~&W}),!5$k1!5'/W!6(UD!5)Jd!3)L`s!9&zF_6:U2"^D6!?'R,&cJw!U!E(~n(~i'.%+?(}Ys(LNUX!2)en$Zonitor&F- DRAWS$-[ in(""s@bli(Uear 'p7(&7 'zQ 'viTVG8%aG3")$.4"&}"5'fk !,r 'fp!2r"-"-'nD"4$3m)9q8!3&,2(OI!1=2048,4$5)2Xzn&Ht.4(Qo$Xm'k#"}_5P'#{*\n%;i=&[snO~(RD{4{+%(Z!%{!zM+1]#-|$q"K
+if!E>)+_n#.m["/1)]=&IE;^'<("#:)g9)g9#&=2,#!X #$C$A;="")"#?/".8(1Hw#(y#uiHK&((t"|n%W+'(f{b%uw $`0(/h~#!!$`H%:v!:%$Z$@$<-(k%+c%}"?O!;)1{'r^"L~'qG!9"L~='qQ(CN!z's<%<qx*#E!#CQ'xh+o<&'xt#EJgo%.M,h5$s,'y3#?ag#Ui%0k"8e#E'z~+j#\~".7<*s%o0)YgJ/1.$.&en'/$2q!x1>ry-H1+";J&D#'Z"1/e$<5"gh!6(W"6:!H$*!6$-"OnS'>q$mC=$M%}Sca%MP"F#Sd"H#_kW$P(4%,M!i(p)?_!/(4R#AC!p"@q"e_n"U?0C$g~)fkq&.j_$!H&k#&Ba_4#3>"3s%'|2))5Zpy&RM$n#3I]#c.&Rh(6x(?"(Nc&f;#fk!X\n!Y#\h4/(=^1,!F#\S(Kocut#5$&VE=!@"8n%_&E2#N^$]$b9(5~#!w$\#^!"L200),#";"[&:8&s:9"6Zka6J(C-,pool=0'~N2D((DC(CZ'/='v!],!hrx)o:,dLZW{}(5orandom()}
+"T'"j#q$6)YIoo$:,n d]#]M#4e<6)!U"Uo##Oer(!b8)!e/4294967296%I!m)Vr%H]"<:%-X"<6"<sBo%?uIMEOUT_S=864%H!_FOUND%G:$iB'Sq&6r%>+&GE"=n&75:Lbad=!b%-_%#hth#9c"g-#=L'Yr"-5'U)#.T"'5"'qMbe)FQ)_}"/C%*NcN#Jth%}Y,{!n!)#Zc!-&o"*&y2'46%puted$u|%pF(#V%p9n%P?32%%&o=$l%$'Xw#8YT:"8C%/[==6%/[%*(+#t{!q!N'ZQ'ZJ&(&Urin&$d-case hex"~&'ZOd%/j#Fto&:"C"Cto'[PB=#*S_'A7Gos&:B(l?l*.<$|->!j"]${Q"^from 1 to2b'"egj")*&Oimeou`&"r"!9)-7,:)!Zmax!Tmax!N,M!J'k[!O'nS,%9I!Rw_!T!:",1024)$zword$x$s$s(O$h==""or(Z>+)%!-' of%(!^$t:%9S"9n,*ltern=#>"%_,!7%?t$N%I!!1run!,of!r!K!srun!3of""(`&W?p!L$f:!_)Q!)WA">;vB{"I1$;)%d{&"*MS$dbin=(@f"%?<1#ad!AOf%Lk!6)8?!eN<%'?!H(!U)%&K@2!I%:h#-C^'v#(-L#me&>Bt)So)DFve'&$R)r1
+4q(*m!Z"Ag&e@'xA$x#"5>T"o':g(%E"2'%\'shD"$|Ye()H9"R"[]"%?C#\|$s'yu+$$|^!H_`8|!t'Ws#"/5k$*<(7K(Foor$+W"2Q[''c8S"L&gIf,W,4"%t=)$L$9fZF<N:T-K=5<)\X%H_55q_rim#]Bn(#]>"^%s$n\*PsEa'^)y_#Gzcfeane<kthF[\",$}-#^W#G{"*:<>?|]'+e$oC^w!d"$;^/"$8!C=#9^o&,qrt=="..'x,rt&}U#F']~!D'q|!9=$-0!R"du!-."hR!2#-W.%.%.9g!rK]!+)B;%H"$]"~I$!D#oV!?':E)/"%O09%r['{$4:W)p=@K%-h&$4%-h4Hpa@_&})8Bmb)vJ%t[!6,""%t^!q!r'S:$Sv!c~=*#^
+!O!>SJ!9!M#c"3nt1uld make&1_"O`ft4."C0Ar'v&3Z&/#0r../"$|$|lea'ce%q@""$&OM|?is_own)I5''\$N{(X;%. ]PC$wQ4n"7^5#)%?$,n%w*~%d+%Jn'qD^&F[=$,$4^+[*)/?!*)tt#?!\)&a=!1Zu"D(HS*(+h<b*)c#D/##(!e!b'l".!H#J#C-|%m9)&NIawn,'Up%}*Dr^I'LO%(Ut!L!L$:g3*L1".6"1"r%@J!091(7bsTa&[D#k%yo$v&+.*)/&&$'Nu!i"iD%~%ef'>o$'!(UE%~:."3dr(eb"A59"l^%yD"lb!@"Zk!B!3"#:YRK!16cr;sgROGRAM=rZ#&c"BICODES={#au!F#8&"}(QAIW<A0<u+)o.*TJ*Rm*TL&ASi?)rr&Ee(;3such_!{*3."E*31;s)]{;t"@t#k:C;=)t="Wd!g"X)tLe"L%=4!r"Z$ya(h)_of?c?c&a?e?e'#Z(:T?^%=1")KD"EKllF}"m(T<"bl';%p>'A$jr=)>~."C>(Lz*8#(y,
+"k~"+B'c"Jg:",
+$["&f"Pod&lgkaU1#..n)),
+P8(2M!1,
+}"]C"X%&mrt#),~"k$H|~%$(y!L%?0%/v"..#ScM%d+: 5[(L{+X["9]'%v!1&_?a$=F%@[%mt'O#oY!h!6$oM!1.n"s="s=!M"!cu%nm*`c"./-`'H"k("sUNL,N@,Th}*#=*J"k%"k%%.Fs.announced(TI,!R)a"k.gz#|)Ng"#:"V<)$qH!>"O6)"#X!A!3#!:323u3/TERMINATE_&-)3!:$|}"kz)PKGRACE!5OUTPUT!PIjT!SBACK$bT#e\$wy"[latest*C:RIV'&=$t/
+$tC
+$t:e-Qst'o`(s`!1mouse_click!3!^!0drag!2"&t!4}"O6%&^*G&&YX*HJ$KM%4~
+exi']9#:^getR$"*Gp=(w>e"["p)=w{"r0"N}3v environm<O,*^#m:rg={[0]"xk0?!MMRenv$1_e(
+{!aarg,"I=$9,multi!@!,},
+#&_G}
+"UZo%Q3!((M/"/rom/modules/main/cc/)?.lua'B~_G"Z{de,Ge:/!r*m<#mxde$|*!N#RyHF(`@$-qnv."5,!-$%1&!H(env,@D6?env"Ujtitle"*up_!<"3L$;'[>i&i4<hnow#V!R"(b!M,!5C(Vq*`|!l=*oz)Kn"**%(v!U_ba#4$"e"a"Ts"T"T,!^"Bnsdw_ms(ru48run./o'y>!`"h9ay"qU previo(3}rm.rem;!G.)"J"!r=@P9l%>A,9u$QB=!*"`z"%b"/!3"$B!x!`-!%).%'|#u:#S.co,1!%;1"g,"8!1"`4b$)$Dc%s
+$S$j)"xu"e"xu"T#C!)"-@*/un.$v}%=)Q+&R7m_"Ka&W"sL*l"M/#Fm!D#Y!4s[!("xT"7!4)kwant#O,#Erme#Ens5ours=4Ie+eW"Mw "O(*1"gU!j#9y$2g$!4am&7F$5ream*G##(*]%AI'1)NB$P@n#>-(^)xo#>^!7,!2('H"=+8H'AW!L("O)O3'y] !|"E"4&,'!("l-now#=Gu)Wov!b-y"M~%pG$`$+%4c%Y7o$D(_in!w"Kt!Y=C'xp">"L+%#h(!Y,&h)%##&CT$R/W(2,(|&(9+"$3Gee(M,G+0\*|L0x#k!=6T$*do
+(b#o#!4"NS$<(V#v'9n+S!N"^$!,1(5,&I+)5Hte#q#m!D"!S"uwntil%;X%;B'Z+B",5%%G^/$)I!g)E%<"><"\"S3%9$x"[c="[]cw"k,0.05)%r%r%r%r)nd&B^!d&%iC_trace:G#rt%#<#w!\n%s+%[C%]:Up!c'[^']*%Az'%s\V(oG(r>^<own-1 $:p)jZF[1P"\e)mal_G#rT$$62,fT"k:l8*!ZPJo&OD%>e'v!3'3`?0%Oe"ZkR3)l<",-%(i%\vNG";%8=%G:Q%A.:N"3P"{=%Iz'Ka(9m"or"]2,!}1s#P"+iTe$aHX%I#6how=2M"R,9#=6"`;o+n=,EM_*+m$^_!L"J[.,*F%op%2#=%Taow$FeOabanU.&K9+"1D+eVl!p,T5#w-$J^O*r))&F#p`o#{x
+'\s!Adi(<e-!%zx"+rMs"$]Id')&m&("bj*\n]*&~L!]#d!awhy(a/ignor)a%..X)i{"f"[1!n.)lhVVidY!R>(.R+:HZ&=%ZH!L%bc"6H%]dt$Wn!6%i)"__b!.4yrunNl.ilI"R!8]&pc;\'i0%:*?+5."")B:(t"&3c"I*z%'Z0'sO#,m"`+
+N}#,&v4"@_8!5#ORt",R2!>!.Qt'f]ain#5-w#0#0why*Xq}F<,i"Bp+"L)F"r1-H,A9,DF=%_7"%),"Rg#7lK!>lY0*rh&)?^%Ef!?)"TJ#C],B.=!V!R!z!K#ZSX*006co45#B=6f)CJ$V)
+S%?y'F%k7.h6?&y,1'/9Zi-{"6tsLCE%C=C&%a#f%!.'M4A%VaSg!Z%4!/(<GP)yIh6=1a"Q$($q!n'X!1_"NS"RJdR)j5=0%gcR%:t:t3,!/>%/./)'yc.x0<.]JT.f=*i[!G"!S",*[(#vM#V0!,"U~"o!B"q"q"O0v."U_&e"0i:#h+&to"M3"M3h7h7#ho{.!D#??"S[g_{)&FO"4{'rS(Ww=UgN4]
+9$9/&F_"8~_,^oP&m,)JL"CI'Yb?u!d"1h)3t'Z,)3jx7<7"+W2`)3l"W"C!d"SFH-%Pt1),!5-)6k_au&l+gz+Pc#h0#e~(<#eI#e.)N^ )NY)NY)NT(]&k`"j)4,yl#Oy5t_s}
+;j5T6|{G!-!F$K|%=Bz<#ez1*2M#F#g~#ek"C!-c!*55#4)c!,!M!r-&3G"9f!8(_d*N?3;ed"zt="W..4w..(4V&D2|T*Nq|Q,}T+D9y#=|&7{_%ajob,+D,#f"y|y|!r#l7"*i_*|&l0)6l|7,"PTe?)@^*7=)2+"AI&$`/"UB$pW4I"VN*Oerun_#hO~Q#M%Je-M=0i0i+_"Ht(O}~h&$%b.z.z#uZ#Xu>#R#R#R#R",7+P]#M"LR"ly&u#2n2n"O:a&8"6R2K$5"!9h=#mh%"&&Aq':^-xt]+Kp#sv1e#q5+M$"0,"L&mea($i#3now+LzEO#tL}>y&B{",8st,2)}&O&OT<"(V+A)%f#r;"(7%C%B?@}%0UJ#_lk"kJ"+I%1i"<^"A0+M|*`T#sUhhown((7a}H#)mr1,-1 (N9"qM[1]*E!!?3!?f%ru!C`x$JD)f]n.tCc0`Ab$D)gsW#)*T(EW<Z)M%f=>w""&D:,"NoX=!t"bZ<L)7x(Vc*y9"6#1"zO#1of),
+"A"u>%=T'|l`[1J"Xhas"t'#?Lo#RA #B%ad()j/:"]"1>)g?","of?#{*"1&)n##(Ue&u#Mw)S4'>A)H,#6><Gows=!["{?$*2$*2)b$*7*\D=)c,fg!32],b!3#V1)SK=O*3Sen*3S!3*3S!/*3Xen*3X!.!,},a:]$+=/qn#~(HRGp"([,viewH$ANNOT=(1^):'s!\(U.=N(,BRESTAR!^!^![)[v i$7:b!>#DK*AbV"S"Pi_in_own_tab("T\":#+8](0"(%"MO$C&)Xd)^ROB#>O&CO_G.$"\
+#&(Hlrk:$y,%'=!9*w,!/!=u[#Zka"(%)}gt wind"+p!/Yo"F3#$A#G4"&8:B(P!J*3q#:=!~('N1,1#3k'?B"'/t(!`)$x#O="t8iew"^7s^!5.re)f~$l!6("I"x"fW #Bn"7$G&5$i#$9==!U#(P#M"F$uk$:V[0t%o!r%m#AgetL&fi#Z>%^!Y%\!C-1!:*;}/\"nGrow=1,*A|row]={"U(du(ZI.a"N*A+=.M"J*9R*A1
+4")Sq#v`+n!#%c#+"#u%u6nsfYO!4#u/#u/$i+{}
+$V;":P!1
+!:#]W=1"A+_BROKEN%Lv!sILENCE_S=45lZ$W@*,p#_Xls,#_4+[_%l!S#`5=!b#_}g$)Kbr#jg$#`'&|*/bar(B30,#&#.+*09(M(!/ove*.N$d@{$!'(MK!@in,%_%M!4%_'out"!P!D!4(&L;)*~l+Y"#8I$2]$!{%$#Pc%?!r&x-(N=#\1"&pU&;|~="$[d"&nv!9uj!:'$}*|D%XrpcR7&pk&z("z(Ss.2">9<+C7!<0!{},&|p#.=!M&{K+\~#p')AE*5!k$`\,(V%$3vf$U#9{!R$3vhy2Y&+(+c-&&6Z+\o+\j"nt(Z:ad"6'1:)O'h!O%*'-,0+a`)~1=!t+rm#e+9n(69&su*(+b#dx(6l&>'$Ie)+</+<*"J$d,1&e,ids)),%5=&(7&(7+*W/A(:4!/#f,5h+6,
+#n01L,
+!_#`"otid,$!?!4!0$!4!6#]r$!2!7,,-$!9#qmt$!:!7#^i$!=,6c#rN!B),
+%wo&!it,
+-A%kc
+%dS%dJ'7)s=ids,
+&>$Y_H.*;&U,27a-$uThy#bU)dZs$4`*M=>&/+7M
+(^D$\P)
+-V(MBDy(.\v]*ro']k+I[&vY.Y+-d%hU%|I+-N!6%\*+-y+-yif "[#e[%ib"Nbd0+,a+`/M;G#bn89*c<de'#o-D8]=!-+<r.$!\*nS!S>;82.t)V)!N>Cs#92al HANDLER#@n!79c#33I:#+DA$Me(of_order#>X$b_(L1!e*84HU'o'8b'b^(i9 #k%r+(MF$;$#/"Fa<}*od"A!>EE=/*e$uU%}I$II"- #$P(kz.')+~(?d,!I,H$B^")$!b#I(vJ#lR(kC$I,&\$uH&\?C%pr%3(ok#w]er"VM"qd+<#_p+V!(t0-?7[(wP'3'+7g6v'DW'B7$(+G^+y8}$#$#/X,(y\yp"g9N=#(yy(OF+Oo!|$xD$$"F!j+Q]#K+Bo"2"2&hVD.$/m!N!p+OJ!E+OK)bj+OF*?Y|,*C>d%!%!%k#[$!'$"YV%6p=#>go_o#>+`, $8!k$6!/"O_1^+^e%8/%;#Z#Z(F*^@c#gd&<"2'VW#,S+UU+Fz$I"4"d$)Os%:(&D|"}Q"As#?l&Rg+J$$Y+J&$O!S$X[)]~#Al(/#mhas((r+Jhe)jE)=e*a$ed:$i-$3$3`s|2%hY>\"l!s$K)D#+Jh'RG4Y"x.,)'_).0'U#1"\R5f5f&W(~!'_2&g*[dr"2L#z+T,e+e%%${0R3T'Un#G>Oc+Moe*##c=89j(Z{rgo8;,"?6+u"}#hQ.+)*!dy%.-Cm!rp$V^;}j&4F:h6Va$/36U(LpolD)5an}"u"u(at.Z:\8!)^-'FgL:(cO.)'b))(9'DEOM(2%l.j))5),:9CEARLY={'_z.1%>.,":1,"4f%=zHg%*ZSuis_binarHtHtZdZXif'Pr'oSS(u(N3'K1'Q%"##-G'`!y"PK(#,)`o#c&8V5\($!!v#.}!d#ccl'Gh<u'N|&>4%ra"yH"B"B!t:lD}ho'&']4]"("(-2!a#L'Y4+iFme)*c!L."+epZ->}*s"Q+e*+m($m4$m4Z='R(ed!I"tQH%//)&-)D>GH"N#K3!P*bJfo%C6!\"W%+nf,bi/eu2x"2)"2}mar}e<)"="=$/3h$R-band,bnot,bxor&h=d,&g&,&gwm7roYu&h!&jo!6&h<#u$$/[8I$tt#+4!LWORD=#qX!7INITIAL,R#oa$,y>E#r__bits(r&J$&1}(!:%1)*"-"5S(<al_const"h'"*1d,candil10,2&s5(5a64"i{pri1!9adivisor=2,f)!k^0.5#TI!V!'yB!B%!a~'t$if"$,$(&Oe(3\
+$*[!/]=#x"4(1/33~"~=8!l$o!`"s'M#v!+%f/
+$S"4))Mwspu+(7q$!m16$ma,b,c,&Xt&8h&Xu3)
+)cP+FY(a*256+b)!(c!((<3"me%`["47,&#w15,w2=!x-15],!1+Cks0=&p^)K(!]7),!018))w!03"UGs1!]2,1!]2,19!\2,10)#R"g6]+s0+!47]+s1)%)7"z-&Y&mpresd6,%=%Q%?&cC1]$/%(un!*3!*4$1e,f,g,h!S5!A6!*7!*8]&W%C$9e,6$7e,11!/25$qchoice!]&uqe,f),&u{not(e),g!Nt1=h+s1+!V+*?$x$d&Mte(a,2"Ia,13!/22)$l*rity"Ya,b"Ya,c"c,c))
+h,g,f,e,d,c,b=!-(d+t&(!7,a
+a=(t1&O!}&F%R*!/!4+a!g!32]+b![%v!W3]+c!W4]+d!W&.!W5]+e!W6]+f!W&R!W7]+g!W8]+h#A(bpad"n-&c^!@zeros=(55-!9%644Ji'%xil=!<*8(7ux=8"9'+UR+uC&/=(!c%pU!+&Cm!1/(#*"o@\128&uU\0&hG"a),](&xqQSbsorb+)"1A,{v.H1,@\-63)w+a+M"A5u%o?/_+63)%66(J';-"RD(h:&q]"@S(2~)}
+#E!_&qX&iI#N!(%64+1)!d!Q..&d%:B,)i#n('!s%78))X="djP"3r#L''y#m4&Yo4>POINTER$wy/!E"3gHEAD+jB=$a,-#+ 1\n","end\n"3EBEGINS,ENDS="-- $Qf!^L4",')v="^=ain")"TC...)\n'$,1BAD=8&2#4.&kr$Ua&kqG3lua&DW!jMr!k&](&\zAf!^is%uB"*O%hy%w,*g^$/)==!*!A-#$G)==!('n-F@"qa$tR"$\E""qO{}#ee"g"iC#E$8^&^D$W#l#H'?\)\|#wlse(+g;!T#p'T)~+u&!<-#'i)~=!(#He(f'!f(jw$,*&5n"\nrun ([ab]'!kd!'[%x-]+)\".TpoG?-)F'!Y"%%!3(sX,zT,b+:N'07ad$w4"N!7&uv#s~"2.bad[#!.)uJa"HK*G"6o!H&1"4f#xLse(&/+h#rt!=$z5)"$)C""G'+1$%Q',6d %s$>t.,#C$[!.$]!/(oa!/"aD46pl$3-,5+1)!9 *Pt!9&G6%!$?-\)@`)@L$%,(64U(wB..(>$<)nbad#h-"y_*&q_+"[dl'?="dM$Pl&nz"Cfl#+/"D%-"I4=,@.p$qTtrial.d)j&#?Vew)`)`0)R#bn*%a%q(mvnew)Z!*)V~=$5~!O&})"d4a#A4^"9!(dc(dK4*j`acts(TTM!#Egv?&7U)
+!S&{:!Vg!V$1c!W%w$g#'>g=({]'{Q'>K*/W%&W'>`'{["ig\,*c:"%H:%M")!=+1'T*0{at!d$I;"j}s=1})u[(cS$[Sve$JN1%e!#x(c#+e1/v)%:,Y!S-(Z7)!1 $M/e=)$o#<X(Y}#~&\1("26!>).O!H#tB"V[#8S%)F.&Sk)od%P#/=s#`!T(U#^'t&'t2%9d"xv"xv$G*#b&"A?wa%O|%'N"A9wa%O|MIN(Z`Y$,3&XKPARE,!'!?>@par$;a48R&wap%aW({E#wh(yd!w%9pD](|0,B2 stem="0#y*i"GU!8=!b=id,i/!c5V!.",/b!35h,,%Y!2ol&s8'*Ky$5I"e'."a"a!yto#7qon(=W!_i)QKcost=0((<"f~"(=F)?x!^GW"5Nst+&J-++#^J)U!Y%I!:ex%k%E},"2"%r)4b_!o+ER)'*!F.-Pv&fum=#C(iFs)*Ju!um=sum+!~)1x(:!&'umd6%0j)
+$$_makeDir,&`%^7)#ne*`\n--&==*z"@})W_"6>!U'%'#H(+u("-'8)!P#Pv)Yjet"e#N(t+J^p<%)]!2"!A)%=!7-"z,a+!h!J**?"M&*Kz#~}room*hb *N"+6b%y& by!)"^2"``"O!),)*N=)*\,,w*Z!.9{}$!@)UW,+F<a#W]"y>$PlR,sg+J(<k$L+_,aP(c+J9(d+-$(4)[1#RtK$f&+.p%6$,n-~,x&',!v/K8[*bo!'+,-#%,4"}"}to_#"'p!<$.dxA$C!(+!;%|8#c~=+7l#e!]#g#g#m0]\kes_,Ap$r"0,83py#nx!T&"6('(!+{<"i +E+E$?+5+c&o\);m+0`)%V0xGC)f+!T1'',%/e!])1:1:u9#^d)66#S@'1W"p6J(sh,!`'M"}"}!j&hC)B`n#n%2&f_)hWi,4P,'7g*M$f%s*S+h@py!m#0?'.$e"/@,b+6_&\4m'3J)MI'5l!A,.L#L46(#w#+X`+X[c'C)(%u]$;`)<<,!s"']+YR+b!+"1_&4j="7!B!.to(*.o $=B/G&3q2b&DU.B=!U,?Fpy=>H.y,u_?[{-*6%wS)@~#G"S8$mBD$m'la+@X!)"j"A,"I[+"49-(=ha.`")F${k4Y,+{L)4#;,/>%Kr;c#RZ!z#R[-E'r5e[y)rR$/n*r"_%?5"#nf,Yq)^G'F[*ucve_to).d+E%)9g30t(+r);HBqBg):+$3Iad){@+<):]#RXde'9N+a)ur#&">!n undo(8_"{,d?&,`""#nj#fz!told)or("n!>,6i$"x_in+gS(:a806d!=;0#&"&=#?"I(a)z6/|$@l 8\t"B33"X2n!p$/&'0V+f|Is)Nq$py-]Vr"1f*Rd &j*-]\!<,vl<I05)Ci04+k{+k{ d&fna#}Us#Hbn"I,x6(I9"=B)T6d"H!K=(331(Z+c%!\#R)"(6>$SoXE"3'!b)k@+f"m)D!tY]"9+s)lWb1,ZES,hp%>2t,*R{(K*:(jnew}=V*%P)p0#z*g2Q)3A#',k5!l!lO!,lE#`7z#a:>!6s()m=:.U=:"Ny'A"J3}ad&H'UZy};n"Q#U!!0={"".#~#s%)H")or.#Y%t:V%2r#?M4W&1d%8Y
+"X[#!)%m[/&!?%y$"#POt)&#;_'[@$ku"=r$7x!W~$7x$\Wn"^*~;q4U;yv+?7?7"-=@!-#i.-C,!J<s"oLL%6y>T>v!V,?&!9"Mn?+%L#=5B%>/1L"P'L;L^(8l!>',;!?"=7G#/P/#a$Ac":B;
+'ce3\)vSB;==B)6mPL"\i);`,~^9#8e:RG,1"!<;C5wI`$bl$8>[!Z)4#8N"s4k#yis_6T#v#vn/$,,e%(vlf_a.)n>hd!f#v!b#n3#V#0S$);T%=<-h%q9.''one=-JnhGt}$.1'*M!one&[A>8c-L4-Ki"J&""-*^$2|&~$ho%t!z-M^&y9&V^o*uK!['1each+egvisit5f5f4'4'iv4:4:"$id%$-$g?%2o%0:"U=##(7575"1Yd'L%wd%vZ#4o'a:p<$<*;w$M/try#0z,GS-*g'_}Eo5Y[7'bV!m'dN):"yI)#L!R:y%y*%xz#.#.#.fAne,'o"=:VPRorn)S{m*|T)z!V *,+ocr-g~-**-3J$W&i(m*}f"M+?^zOR$Qw]uF#!e#:,v-#92%>9X_UNACKNOWLEDGED%Y}$|GIAL+kn"Mt#5C{}
+!-v|!2&(#5j#5!({parti,CY-rY},!r@yI"qLn#1k&xr"^["Tz]8-BN#I(pu;l-=V.-=N."u-Cm-TE&q:=,!8},&Rxs}$z?#I"qW#I%&8ial#4D="\"\,)&&y."j!L"32#L7olUF!I.!d)-Nt~!J#sA%8_y+'w{"W"*bl(8}"!.."*_W"',x+"v8#Xk )/@~,_%!.&-D!A-U}!B*t)####r+/bf#a%"zQa,-1rs$w.%O:#+%(?!0",?*&R#Q$d+#--}!8<#I&!#6#6&6%Ow"h*i"o=*D(!-D4!6-[k*@+b.$e8#A={}
+!-->!2
+-?#Aes#AC-C&|o#<{"tn,;}"^%!3,$y(ko"6"$r-|1$L-_i+OJID*aV#z*!/#$H1,!/#<^-c&!P%{0!4"fVor#%,#%(!Eid}#KS-}I!y#<m"y#<r*ca#<r
+"L#)(D-&s$_=-5R$i+X+!_[!t++t#G,.&*"V.!7#A1#Bu_,m-2P.!4$8'"q!>"_dZ8!9'R[1(T.*}'!<*j{1p"2]Jh(U@1+NX"K_*hk&c%d!l!l!`$`<7J*}#(~s/%nl#y"<@+\#D?'^+Oz5=-V]$>n=(>-U6#DT&R$y#!-#Aatem
+&:"k#"a%#)!o!o{!B=!&}!v!v#$P"~D*qi%bO!{*yyid==id"@="@=#1A&6_'ZZ.+'%/[";',:!%tp**h('2%t|ne"w%06*{h)}+-O%#oi$MGne.+N>-`}+o^!7<#2,"<}=!a(&(p)!Z$9"J%X#+u$ET$5"E$i$i%3$#%~"<Z%&!{#sV.{"Gc$q+p!U)4n+*0808(]$&7'#$)P#u\)r"|-m"s"U"U"t%-Kc$[-)Q'#u%Cq"v!#|>!j"6#G{"{45"F<G"8w"?Is&Vr&VQ#`M"[n!?!0#`j"?f#`F{#<ady#\\(o^FETCH*{G+pG"[-*.j!9'A4-|H'Ih!.=30,36"@J L)!Z_S=5!8&?0&AE,'eoffer,working,hurryF-&B+(run_in,#r4,&B"!t!m&6W=!ZBS#_N"P=url%-dwq!http%M$/dB%rD0s#W)of(respons#/q4E'P}!?*xG!9#N\#qK%4/"@=$hLU2&G!'@C##,&I5+U['AG+\u)S.'@@{|*l3'@$*vJokdv$fU+G+'q;E!G$eY-kY$e^$eIurl$ep&$'8]$>t%h'8K!z!z!z'8f$9"!$eg(B`#=w&3^qwn"b/.W,&Wn=&S(b"du.lua?'HG()&WZ#p]=w'NO"5'"(+w$.#]!M+AGl,"it$]=+0qOB-cY"cH)!j"?S,2Gcan$(3*lz-DbBpt*7J"UO&0*"Z-t,\G"eW(!L)"B*']I-#(old"0x"B5s("MV"B8#]#6v!N(G]: vx*b+f+mI"S?!q"$;*}z#*-O5"$=#Y#Y~='<,5"{$,ey) i*k'"c<"T"^i"dY&4k,'Yn#on judge)fo%~G"gI#7(Ik"",";Jp%EH)C*[{!})C=)C&JA]`*tx"_M"bk#S!i+<ch5"`:"f''h!ial"oAunconfirm$joget(9b+}$*y+$yL"I0!*"A(+s4t#re"_g,<W'[y=e!d&Eye(*y6M!"=:+2'^Y2c'^*0"SZ7P%Sd/8F=n3"&{=-]=9X"[#-#`f'%/(3!X=:q"sdo
+"n=(Y+&hH1y6M0|$i%+*+.pe+*Rn,E|y%*n&y,NO%%}T+>Mi,Erwhe*c"!A.%P+D@(t&^aDa!tc)scbe9O,#xN-8"E%+;@!q#Hh&s'+
+%!'_<>y2*!J"O/%wxk(,IZ#Rr"(
+repeat&|yedJMer"UY=-e"UG}&,A+?2(n(t(!C+y(H"@ !R$E5G4N&Tw!5used,'B&*` *Z_+C~%I"I~=,k"Hl(i$6)m(Q
+@|Sq)Si>$])!#U,!d+2(0')|"('p]',M!9,!{"*k"G#@("xM=1c/|"~9"wC05"3r"uV"uV="q+,0
+"viu,#eX(%!#~f"xwO=#N+g!S.c!-e7=,&gzK%Xr!M!W3===!e#&y&T!W!QBT!L+x@#V,#D?,S"#B*#6'O_.o$ by .6<lua, so)&$R-"x%,gl:*&8+L(>8#"*$M,O6"7aid$_j,O't,OSiv#['Appre,-n!t!W!k"..$x&oY$Ey!c
+..(&_rd" I0B0Bor" If&pdl),$7om$ae"6"+*B@
+%bwv2&PlVALU!,(%k,*\=-:*,NX,8,,@(&-/&.0e~"v{&,Y==+;&!5-!6&*(WY'zR(WD&`!s/:k*!/ab*=^<2^53!~)*r'{S!B14g!C#atb|&38-bP&+B-$W+sver-|{-xr/?#=&3G%.8!_)...r:-b&"+$BC=]>((LM,]/1C][%k'&)5indAr&5@,I6$T4(!I/!4sBCF!9<!8(QI&2C(R6(8xeft<%l'$X=+y<"L<+NC&P2)FG%\.%C!6.x6rawle&0B(Xg&jo({<do(Wm(Wm,)PG",[Y"lA!g.i}y+vu):g!0!E]==*m}(]"e)wn"gjiec#lotg-(TO!>#z#z\0t\w(!G,~.:y"]!$6@%2'(2B#Sjpen[!;#XR"s'"[-Ru!m9Z]"'9L!s>(29)\!wa!p,(2? to$X=!|$(n"c(*E%Zi'[z=')$c=!N1*[0c(]."cM(`x!{(a$'d/'57)"gj"%>0g$1"D:re='"['..('s-)xQ..'!?]"'"R#N-,or'"[&N/:'..!4%E@"4D%n5.-U-X$o(_V,q*:3j"V#'M(_Z(55%q"j%9]%9}"&=*PB(e(_.e(`$(\=)K(aO.a.P#})Be/8!V5C)+6_is_&#t*>J /t*TC!k!Q"0<*>~nd(68"/x5Z)&P'/0D'*8$ABo(2o%mh*]jn5"f%={(^R0A0".1,,Ut#+Z!b-]2&\*=nk(fD"%~&>(j-#-A/(K."@out/(J*9=%LYP,#ce9l(?RNUL#>m$~!&B/'V(7v)hz(rn+s/key(wo*VE*.="h,k5(8}%u"L|&:7($5&:)*5c&9k&9k"Z$acknWn=$o9}(olo
+!G#P:#U&D#[!M@.#YoBQR#Jy&v,d;="80",!+s="443",ws!5ws!3}lqPBACK={!1$=u#q|["::1"3$!NFILE=$/kcraft-d!tom&$PFOLDER=+^j,Y<!GHPg&0=worl#;qSET="Se-F{"-%@*-c9s!9!|=Q(new'6Ss:Kzg):!qRU"nPu,N:!t'|9!h'&Or!],+wkru#e<r "$privYr:'!}$a-$`\!WMine#|#V#$UNEW#80!UH:a#%&,;tfHH#NYr)^`!bCODE="M&4y!],mF!^`%Vg,C<","53#iBSTALL="wgeR]{"z}/,vs'YTROUBL%-Ijioff={"HTTP"d<%"fJ8#{Z#o,SET,"[!_]#QP,Fd ="#J",$\},
+(7{{
+"(2d"7<"1"1
+"2
+"3
+($N_">
+"?*UO(9)d"@T"#dt!L#~.-Kn*2? {)}}"M'y"N"O.'Gs]"V''$S= "!L"',
+"por!4{!)}!E#in!Gallow!F"r.}a+."qe)f2*FP"4"\"G%Rj $`p>Or--yN`!c,+_=a,IXIP:!d'g"6 --public-pu#\://ADDRESS:#A)F%!,k!{
+,:z,I2a"y, $(!d#(S*Pi*Sre,+))OtWM#%you&5st"t"t$#0.0.0.0 --insecure-bind#5";#C)e!}Let"d through$7firewall,!f#U,mF#Z!m/3mach,Jn%3x&=runs$&#f%["0!HI-$(!j'I)"?;"B,-,doctor`"o>$'2,XA#Z%8c{
+"%{,sK-$R!U.$d$d"@f$d$-(oT8e(]is*YU,/~/A"|ls*1,#'Q"pBertific,"Hf*Ei(tb(,Java![s2puse'GPn(W(W*L*L7/*J9q_*g|-fji&\F)a5["$C#$=:,2l!]expir!`e,o'15-92!h)cl!hs&X<3G!a$VE_,2r={"{[_}","{(J_}",3r!Q#Rw!Q"Or 4>+0#*[^:!lmod"9!g},
+frozB=!?
+(K"2Q0,.VvLn+Xz2Z:"j*Jt%"(evoked'>\D(@',1Pairgp:)C)C-yt%vS5i(-0K+O%o!u*z*z"X"X,{c,x},&\#7b (%D),}+?TroxCZbetwee@Tss!V.p"8bad_"~"91Q"!e#:"(,c@#;exactly5"#C` '9@,2e'$o_many&},^Fh$0y-+C'dT,Nj"?E#A[%)q,s/&,m'!>Oit:'Yr-+_R"A$[h{,8P%_K: #M.","IE"di"+C,6:y-O(8m)*!n'??!o
+"2Uor`,<=!>'s302otUe-9
+*oL SAID*Y#<\$C=Ndis<m","=z+vedo%\b<J%K*"='-7n.$ost",";V,bD(;X,%L1,aN8B"_!Dl,cR2X!80Z,(=,"'("/&von"96!B2*malcl#6(|!Binvalid sche$6z!C!C/u!E$7I*X3fy3<!j".'Uh$j-B#jxu$,+|m".Z!D'S/Og!EiY&g4+F!Kz&b\(-6.t&Ww^\32-\126]+"''M""&c!#oe*P}"5Y$|)k5url)k4+)://([^/?#&WV!M!-Nx$sr)Z6ur-)=o(}&r*^i)&M[([%x:.]+)%]:?(%d*)pGh&w0!a&Y2:]*)![O4{'k"-=,
+!d!&&c9o+D1O,[#.]"*!":g!5":jtp&i~:/&TO!|'k$[_(Q$$c=(Q!aid+"O%Bys=%8#?n/HE'R@';Y^PC)mZs$m+])mJ!/&]8127%."#R|"rYB*)C7!Z"[!,+$1'}(Y(""),!2!?"g#pf&se"/YblLC-)R%sv.^B8l#&!2&p<#fw._k{(%l+)}"-?w"8Z*A<$sj"+z#ft)+&d+@BWj%j'eC'f< %q;(V2Nf$eu'fa!a1K+,"?I(^h,"ws'nJ"?EQ;,))aid,)%,Q]2r,Qa"d"d$9(MJ)!)
+"z'>"<}-8mall=!A,*e#M`(.@"Lx!U#*-G[#(#(-Gp*_+A@"I)#{@"$-*!>%D*(%d%d%d)")'W_s==401)hi!03&5("@h""P)|%!c4!c(3-!^tus!Y#ZY>O![^K@+'C2us'Ti!]."J$D&H(`&@8)%&-,w+%+$}M!6-#ifX$[!@,f#J!A"m";),<$I/!Y),L"y-Yand-x/Ot1=(px/)(rgce},b*s(r#y'ym'ym*'I"#K"Z
+]=]
+local function expand(packed)
+local far={5,6,7,8,9,10,12,15,nil,nil,20,30}
+local out,count,at={},0,1
+while at<=#packed do
+local sign=packed:byte(at)
+if sign>=32 or sign==10 then
+count=count+1
+out[count]=packed:sub(at,at)
+at=at+1
+else
+local first,second,third=packed:byte(at+1,at+3)
+local length,distance=sign-10,(first-33)*94+second-33
+at=at+3
+if sign<14 then
+length,distance=far[sign],distance*94+third-33
+at=at+1
+end
+for place=count+1,count+length do
+out[place]=out[place-distance]
 end
-function failure.of(caught)
-  if type(caught) == "table" and getmetatable(caught) == mark then
-    return caught
-  end
-  return setmetatable({ code = "internal", message = tostring(caught) }, mark)
+count=count+length
 end
-local SAYINGS = {
-  { "out of space", "no_space_for_safe_write" },
-  { "no such file", "not_found" },
-  { "access denied", "access_denied" },
-  { "read.only", "read_only" },
-  { "not a directory", "not_a_directory" },
-  { "not a file", "is_directory" },
-}
-function failure.raise_fs(sentence)
-  local lower = tostring(sentence):lower()
-  for _, saying in ipairs(SAYINGS) do
-    if lower:find(saying[1]) then
-      failure.raise(saying[2], sentence)
-    end
-  end
-  failure.raise("internal", sentence)
 end
-return failure
+return table.concat(out)
 end
-
-preload["files"] = function()
-local disk = require("disk")
-local failure = require("failure")
-local paths = require("paths")
-local sha256 = require("sha256")
-local files = {}
-files.ABSENT = "absent"
-local MAX_SNAPSHOT_BYTES = 2 * 1024 * 1024
-local MAX_SNAPSHOT_ENTRIES = 4000
-function files.ask(operation, ...)
-  local results = table.pack(disk.try(operation, ...))
-  if not results[1] then
-    failure.raise_fs(results[2])
-  end
-  return table.unpack(results, 2, results.n)
+local text,sources,at=expand(packed),{},1
+for name,size in ("about 2401 answers 1786 calls 7025 capture 6843 changing 4531 command 3279 desk 8194 disk 1471 failure 861 family 178 files 4269 finding 2633 frame 4172 glob 1508 guard 3046 input 1550 journal 5099 json 6110 link 3586 looking 1844 loop 1827 main 4660 methods 281 monitors 2374 nonce 413 params 2641 paths 1904 peripherals 1714 programs 6698 running 3909 screen 1250 session 6939 sha256 2419 slots 1849 status 711 swap 8142 transfers 3578 update 4438 values 2927 why 6136"):gmatch("(%S+) (%d+)") do
+sources[name]=text:sub(at,at+size-1)
+at=at+size
 end
-function files.kind(path)
-  if not files.ask(fs.exists, path) then
-    return "absent"
-  end
-  return files.ask(fs.isDir, path) and "directory" or "file"
+local loaded,env={},setmetatable({},{__index=_ENV})
+function env.require(name)
+if loaded[name]==nil then
+loaded[name]=assert(load(sources[name],"="..name..".lua","t",env))()
 end
-local function read(path)
-  local bytes, message = disk.read(path)
-  if not bytes then
-    failure.raise_fs(message)
-  end
-  return bytes
+return loaded[name]
 end
-local function check_size(bytes)
-  if bytes > MAX_SNAPSHOT_BYTES then
-    failure.raise("too_large", "There is too much below this path to hash it.")
-  end
-end
-local function walk(path, relative, entries, options)
-  for _, name in ipairs(files.ask(fs.list, path)) do
-    local full, below = paths.join(path, name), paths.join(relative, name)
-    if paths.is_protected(full) or paths.is_mount(full) then
-      if not options.skip then
-        failure.raise("access_denied", "This directory holds the client's own files or another disk.")
-      end
-    else
-      local kind = files.ask(fs.isDir, full) and "directory" or "file"
-      entries[#entries + 1] = { path = below, kind = kind }
-      if #entries > options.max then
-        failure.raise("too_large", "There are more than " .. options.max .. " files below this path.")
-      elseif kind == "directory" then
-        walk(full, below, entries, options)
-      end
-    end
-    options.pause()
-  end
-end
-function files.below(path, options)
-  local entries = {}
-  walk(path, "", entries, options)
-  table.sort(entries, function(left, right)
-    return left.path < right.path
-  end)
-  return entries
-end
-local function tree(path, pause, skip)
-  local entries = files.below(path, { pause = pause, max = MAX_SNAPSHOT_ENTRIES, skip = skip })
-  local size = 0
-  for _, entry in ipairs(entries) do
-    if entry.kind == "file" then
-      entry.bytes = read(paths.join(path, entry.path))
-      size = size + #entry.bytes
-      check_size(size)
-      pause()
-    end
-  end
-  return entries
-end
-local function manifest(entries, pause)
-  local lines = {}
-  for index, entry in ipairs(entries) do
-    local hash = entry.bytes and sha256.hex(entry.bytes, pause) or "-"
-    lines[index] = entry.path .. "\0" .. entry.kind .. "\0" .. hash .. "\n"
-    pause()
-  end
-  return table.concat(lines)
-end
-local function nothing() end
-local function look(path, pause, skip)
-  local kind = files.kind(path)
-  local shot = { path = path, kind = kind, skip = skip }
-  if kind == "file" then
-    shot.bytes = read(path)
-    shot.size = #shot.bytes
-    check_size(shot.size)
-  elseif kind == "directory" then
-    shot.entries = tree(path, pause, skip)
-    shot.size = 0
-  end
-  return shot
-end
-function files.snapshot(path, pause, skip)
-  local shot = look(path, pause, skip)
-  if shot.kind == "file" then
-    shot.hash = sha256.hex(shot.bytes, pause)
-  elseif shot.kind == "directory" then
-    shot.manifest = manifest(shot.entries, pause)
-    shot.hash = sha256.hex(shot.manifest, pause)
-  else
-    shot.hash = files.ABSENT
-  end
-  return shot
-end
-function files.is_same(shot)
-  local now = look(shot.path, nothing, shot.skip)
-  if now.kind ~= shot.kind or now.bytes ~= shot.bytes then
-    return false
-  end
-  local before, after = shot.entries or {}, now.entries or {}
-  if #before ~= #after then
-    return false
-  end
-  for index, entry in ipairs(before) do
-    local other = after[index]
-    if entry.path ~= other.path or entry.kind ~= other.kind or entry.bytes ~= other.bytes then
-      return false
-    end
-  end
-  return true
-end
-function files.check_above(path)
-  local above = paths.parent(path)
-  while above ~= "" do
-    if files.kind(above) == "file" then
-      failure.raise("not_a_directory", "A part of the path is a file, not a directory.")
-    end
-    above = paths.parent(above)
-  end
-end
-return files
-end
-
-preload["finding"] = function()
-local answers = require("answers")
-local failure = require("failure")
-local files = require("files")
-local frame = require("frame")
-local glob = require("glob")
-local params = require("params")
-local paths = require("paths")
-local finding = {}
-local MAX_ENTRIES = 20000
-local MAX_LINES = 5
-local MAX_TEXT_BYTES = 200
-local BEFORE_BYTES = 80
-local PAUSE_EVERY = 1000
-local function count_lines(bytes, start, number, target, pause)
-  while true do
-    local stop = bytes:find("\n", start, true)
-    if not stop or stop >= target then
-      return number, start, stop or #bytes + 1
-    end
-    start, number = stop + 1, number + 1
-    if number % PAUSE_EVERY == 0 then
-      pause()
-    end
-  end
-end
-local function lines_with(bytes, wanted, pause)
-  local found, start, number = {}, 1, 1
-  while #found < MAX_LINES do
-    local first, last = bytes:find(wanted, start, true)
-    if not first then
-      break
-    end
-    local stop
-    number, start, stop = count_lines(bytes, start, number, first, pause)
-    local from = last - start < MAX_TEXT_BYTES and start or math.max(start, first - BEFORE_BYTES)
-    local text = bytes:sub(from, math.min(stop - 1, from + MAX_TEXT_BYTES - 1))
-    found[#found + 1] = { line = number, text = text }
-    start, number = stop + 1, number + 1
-  end
-  return found[1] and found
-end
-local function search(full, wanted, pause)
-  local size = files.ask(fs.getSize, full)
-  if size > frame.MAX_WHOLE_BYTES then
-    failure.raise("too_large", "A file is too large to look into: " .. full, { size = size })
-  end
-  return lines_with(answers.read(full), wanted, pause)
-end
-local function select(given, matching, pause)
-  local list, count = {}, 0
-  for _, entry in ipairs(matching) do
-    local full, is_directory = paths.join(given.path, entry.path), entry.kind == "directory"
-    local lines
-    if given.contains then
-      lines = not is_directory and search(full, given.contains, pause)
-      pause()
-    end
-    if lines or not given.contains then
-      count = count + 1
-      if count <= given.max then
-        list[count] = { path = full, dir = is_directory, lines = lines }
-        list[count].size = is_directory and 0 or files.ask(fs.getSize, full)
-      end
-    end
-  end
-  return list, count
-end
-local function find(given, pause)
-  answers.need(given.path, "directory")
-  local matches, matching = glob(given.pattern), {}
-  for index, entry in ipairs(files.below(given.path, { pause = pause, max = MAX_ENTRIES, skip = true })) do
-    if matches(entry.path) then
-      matching[#matching + 1] = entry
-    end
-    if index % PAUSE_EVERY == 0 then
-      pause()
-    end
-  end
-  local list, count = select(given, matching, pause)
-  local body, told = answers.list(#list, function(index)
-    return list[index]
-  end, pause, true)
-  return answers.done({ count = count, cut = told < count }, body)
-end
-function finding.fs_find(given, body, has_body, job)
-  params.check(given, { "path", "pattern", "contains?", "max" })
-  params.no_body(body, has_body)
-  return answers.after_start(function()
-    return find(given, job.pause)
-  end)
-end
-return finding
-end
-
-preload["frame"] = function()
-local json = require("json")
-local frame = {}
-frame.MAX_HEADER_BYTES = 4096
-frame.MAX_BODY_BYTES = 49152
-frame.MAX_WHOLE_BYTES = 2097152
-frame.MAX_FRAME_BYTES = frame.MAX_HEADER_BYTES + 1 + frame.MAX_BODY_BYTES
-local CHECKS = {}
-function CHECKS.counter(value)
-  return type(value) == "number" and value >= 0
-end
-function CHECKS.text(value)
-  return type(value) == "string"
-end
-function CHECKS.call_id(value)
-  return type(value) == "string" and #value <= 24 and value:find("^[%w_.-]+$") ~= nil
-end
-function CHECKS.object(value)
-  return type(value) == "table" and not json.is_array(value)
-end
-function CHECKS.call_ids(value)
-  if not json.is_array(value) then
-    return false
-  end
-  for _, id in ipairs(value) do
-    if not CHECKS.call_id(id) then
-      return false
-    end
-  end
-  return true
-end
-local function describes_body(value)
-  return CHECKS.object(value)
-    and CHECKS.counter(value.offset)
-    and CHECKS.counter(value.total)
-    and value.total <= frame.MAX_WHOLE_BYTES
-    and type(value.sha256) == "string"
-    and value.sha256:find("^" .. ("[0-9a-f]"):rep(64) .. "$") ~= nil
-end
-function CHECKS.body(value)
-  return describes_body(value) and value.offset == 0
-end
-function CHECKS.part(value)
-  return describes_body(value) and value.offset > 0 and value.offset < value.total
-end
-local FROM_SERVER = {
-  welcome = { number = "counter", computer = "text", silence_s = "counter?" },
-  refused = { code = "text", message = "text", remedy = "text?" },
-  call = {
-    call_id = "call_id",
-    task = "text",
-    number = "counter",
-    method = "text",
-    params = "object?",
-    body = "body?",
-  },
-  settle = { number = "counter", call_ids = "call_ids" },
-  result_ack = { call_id = "call_id", number = "counter" },
-  chunk = { call_id = "call_id", body = "part" },
-  chunk_ack = { call_id = "call_id", offset = "counter" },
-  ping = { n = "counter" },
-  error = { code = "text", message = "text", call_id = "call_id?", journal_seq = "counter?" },
-}
-local function fault(header)
-  if not CHECKS.object(header) or type(header.type) ~= "string" then
-    return "The header is not an object with a type."
-  end
-  local fields = FROM_SERVER[header.type]
-  if not fields then
-    return "A server does not send this type of message."
-  end
-  for name, check in pairs(fields) do
-    local optional = check:sub(-1) == "?"
-    local value = header[name]
-    if value == nil and not optional or value ~= nil and not CHECKS[check:gsub("%?", "")](value) then
-      return "The field " .. name .. " of " .. header.type .. " is missing or wrong."
-    end
-  end
-  for name in pairs(header) do
-    if name ~= "type" and not fields[name] then
-      return "A " .. header.type .. " has a field that it should not have."
-    end
-  end
-end
-local MAX_MESSAGE_BYTES = 160
-function frame.short(message)
-  message = tostring(message)
-  return #message <= MAX_MESSAGE_BYTES and message or message:sub(1, MAX_MESSAGE_BYTES - 3) .. "..."
-end
-function frame.encode(header, bytes, described)
-  if bytes and #bytes > frame.MAX_BODY_BYTES then
-    return nil, "The body has " .. #bytes .. " bytes, over " .. frame.MAX_BODY_BYTES .. "."
-  end
-  header.body = described
-  local line = json.encode(header)
-  if #line > frame.MAX_HEADER_BYTES then
-    return nil, "The header has " .. #line .. " bytes, over " .. frame.MAX_HEADER_BYTES .. "."
-  end
-  return line .. "\n" .. (bytes or "")
-end
-local function part_bytes(described)
-  return described and math.min(described.total - described.offset, frame.MAX_BODY_BYTES) or 0
-end
-function frame.decode(message)
-  local newline = message:sub(1, frame.MAX_HEADER_BYTES + 1):find("\n", 1, true)
-  if not newline then
-    return nil, "The frame has no header line within " .. frame.MAX_HEADER_BYTES .. " bytes."
-  end
-  local header, what = json.decode(message:sub(1, newline - 1))
-  if header == nil then
-    return nil, "The header is not JSON of this protocol: " .. what .. "."
-  end
-  what = fault(header)
-  local call_id = type(header) == "table" and CHECKS.call_id(header.call_id) and header.call_id or nil
-  if what then
-    return nil, what, call_id
-  end
-  local body = message:sub(newline + 1)
-  if #body ~= part_bytes(header.body) then
-    return nil, "The body has not the length that the header names.", call_id
-  end
-  return header, body
-end
-return frame
-end
-
-preload["glob"] = function()
-local SLASH = ("/"):byte()
-local SPECIAL = {
-  { "^/%*%*$", { "fork", SLASH, "any" } },
-  { "^%*%*/", { "fork", "any", SLASH } },
-  { "^%*%*", { "any" } },
-  { "^%*", { "name" } },
-  { "^%?", { "one" } },
-}
-local function special_at(pattern, position)
-  local rest = pattern:sub(position)
-  for _, special in ipairs(SPECIAL) do
-    local _, last = rest:find(special[1])
-    if last then
-      return special[2], last
-    end
-  end
-  return { pattern:byte(position) }, 1
-end
-local function tokens_of(pattern)
-  local tokens, position = {}, 1
-  while position <= #pattern do
-    local found, length = special_at(pattern, position)
-    for _, token in ipairs(found) do
-      tokens[#tokens + 1] = token
-    end
-    position = position + length
-  end
-  return tokens
-end
-local function add(tokens, places, index)
-  if places[index] then
-    return
-  end
-  places[index] = true
-  local token = tokens[index]
-  if token == "name" or token == "any" or token == "fork" then
-    add(tokens, places, index + 1)
-  end
-  if token == "fork" then
-    add(tokens, places, index + 3)
-  end
-end
-local function after_byte(tokens, places, byte)
-  local reached = {}
-  for index in pairs(places) do
-    local token = tokens[index]
-    if token == "any" or token == "name" and byte ~= SLASH then
-      add(tokens, reached, index)
-    elseif token == byte or token == "one" and byte ~= SLASH then
-      add(tokens, reached, index + 1)
-    end
-  end
-  return reached
-end
-return function(pattern)
-  local tokens = tokens_of((pattern:gsub("^/+", "")))
-  return function(path)
-    local places = {}
-    add(tokens, places, 1)
-    for position = 1, #path do
-      places = after_byte(tokens, places, path:byte(position))
-      if next(places) == nil then
-        return false
-      end
-    end
-    return places[#tokens + 1] == true
-  end
-end
-end
-
-preload["guard"] = function()
-local Guard = {}
-Guard.__index = Guard
-local MAX_BUSY_MS = 4000
-local HOOK_EVERY = 10000
-local TOO_LONG = "Too long without yielding"
-Guard.TOO_LONG = TOO_LONG
-local native_create, native_resume = coroutine.create, coroutine.resume
-local native_xpcall, native_debug = xpcall, debug
-local set_hook = debug and debug.sethook
-local function program_debug()
-  if not native_debug then
-    return nil
-  end
-  local own = {}
-  for name, value in pairs(native_debug) do
-    own[name] = value
-  end
-  own.getupvalue, own.setupvalue, own.upvalueid, own.upvaluejoin, own.getregistry = nil, nil, nil, nil, nil
-  own.sethook = function() end
-  own.gethook = function() end
-  return own
-end
-local function check(self)
-  if self.tripped then
-    error(TOO_LONG, 3)
-  end
-end
-local function guarded_wrap(self)
-  return function(body)
-    local co = self.create(body)
-    return function(...)
-      check(self)
-      local results = table.pack(native_resume(co, ...))
-      if not results[1] then
-        error(results[2], 0)
-      end
-      return table.unpack(results, 2, results.n)
-    end
-  end
-end
-local function guarded_resume(self)
-  return function(...)
-    check(self)
-    return native_resume(...)
-  end
-end
-local function guarded_xpcall(self)
-  return function(body, handler, ...)
-    return native_xpcall(body, function(...)
-      if self.tripped then
-        return (...)
-      end
-      return handler(...)
-    end, ...)
-  end
-end
-function Guard.new(deadline_ms)
-  local self = setmetatable({ deadline_ms = deadline_ms, stop_at_ms = 0 }, Guard)
-  self.epoch = os.epoch
-  self.create = function(body)
-    check(self)
-    return self:watch(native_create(body))
-  end
-  self.globals =
-    { self.create, guarded_wrap(self), guarded_resume(self), guarded_xpcall(self), program_debug() }
-  return self
-end
-function Guard.works()
-  return set_hook ~= nil
-end
-function Guard:watch(co)
-  if not set_hook then
-    return co
-  end
-  local function hook()
-    if not self.running then
-      return
-    elseif not self.tripped then
-      local now = self.epoch("utc")
-      if now < self.stop_at_ms then
-        return
-      end
-      self.tripped = now >= self.deadline_ms and "deadline" or "busy"
-    end
-    set_hook(co, hook, "", 1)
-    error(TOO_LONG, 2)
-  end
-  set_hook(co, hook, "", HOOK_EVERY)
-  return co
-end
-local function get_globals()
-  return { coroutine.create, coroutine.wrap, coroutine.resume, _G.xpcall, _G.debug }
-end
-local function put_globals(globals)
-  coroutine.create, coroutine.wrap, coroutine.resume = globals[1], globals[2], globals[3]
-  _G.xpcall, _G.debug = globals[4], globals[5]
-end
-function Guard:resume(co, grace_ms, ...)
-  local now = self.epoch("utc")
-  self.stop_at_ms = math.max(now + grace_ms, math.min(now + MAX_BUSY_MS, self.deadline_ms))
-  local before = get_globals()
-  put_globals(self.globals)
-  self.running = true
-  local results = table.pack(native_resume(co, ...))
-  self.running = false
-  self.globals = get_globals()
-  put_globals(before)
-  return table.unpack(results, 1, results.n)
-end
-function Guard:text(value, grace_ms)
-  if type(value) == "string" then
-    return value
-  end
-  self.tripped = nil
-  local ok, text = self:resume(self.create(tostring), grace_ms, value)
-  return ok and type(text) == "string" and text or "a " .. type(value)
-end
-return Guard
-end
-
-preload["journal"] = function()
-local disk = require("disk")
-local Journal = {}
-Journal.__index = Journal
-local SLOT_BYTES = 8192
-local SLOTS = { "a", "b" }
-local CRC = {}
-for byte = 0, 255 do
-  local value = byte
-  for _ = 1, 8 do
-    local low = value % 2
-    value = bit32.rshift(value, 1)
-    value = low == 1 and bit32.bxor(value, 0xEDB88320) or value
-  end
-  CRC[byte] = value
-end
-local function crc32(text)
-  local value = 0xFFFFFFFF
-  for index = 1, #text do
-    local slot = bit32.band(bit32.bxor(value, text:byte(index)), 0xFF)
-    value = bit32.bxor(bit32.rshift(value, 8), CRC[slot])
-  end
-  return ("%08x"):format(bit32.bnot(value))
-end
-local STATES = { open = true, ok = true, failed = true, interrupted = true, unknown = true }
-local function entry_line(id, entry)
-  local detail = entry.number and ("%.0f"):format(entry.number) or entry.hash or entry.code or "-"
-  return ("call %s %s %s"):format(id, entry.state, detail)
-end
-local function write_state(state)
-  local lines = { "seq " .. ("%.0f"):format(state.seq), "boot " .. state.boot }
-  lines[#lines + 1] = "fence " .. ("%.0f"):format(state.fence)
-  lines[#lines + 1] = "highest " .. ("%.0f"):format(state.highest)
-  if state.found_seq then
-    lines[#lines + 1] = "found " .. ("%.0f"):format(state.found_seq)
-  end
-  local ids = {}
-  for id in pairs(state.calls) do
-    ids[#ids + 1] = id
-  end
-  table.sort(ids)
-  for _, id in ipairs(ids) do
-    lines[#lines + 1] = entry_line(id, state.calls[id])
-  end
-  return table.concat(lines, "\n") .. "\n"
-end
-local function read_entry(line)
-  local id, state, detail = line:match("^call (%S+) (%a+) (%S+)$")
-  if not STATES[state] then
-    return nil
-  end
-  local entry = { state = state }
-  if state == "open" then
-    entry.number = tonumber(detail)
-  elseif state == "ok" then
-    entry.hash = detail ~= "-" and detail or nil
-  elseif state == "failed" then
-    entry.code = detail
-  end
-  return id, entry
-end
-local function read_state(payload)
-  local state = { calls = {} }
-  for line in payload:gmatch("[^\n]+") do
-    local word, rest = line:match("^(%a+) (.*)$")
-    if word == "call" then
-      local id, entry = read_entry(line)
-      if not id then
-        return nil
-      end
-      state.calls[id] = entry
-    elseif word == "boot" then
-      state.boot = rest
-    elseif word then
-      state[word == "found" and "found_seq" or word] = tonumber(rest)
-    end
-  end
-  return state.seq and state.boot and state.fence and state.highest and state
-end
-local function write_slot(state)
-  local payload = write_state(state)
-  local text = ("cc-orchestrator journal 1 %s %d\n%s"):format(crc32(payload), #payload, payload)
-  if #text >= SLOT_BYTES then
-    return nil
-  end
-  return text .. (" "):rep(SLOT_BYTES - #text - 1) .. "\n"
-end
-local function read_slot(bytes)
-  local sum, length, start = bytes:match("^cc%-orchestrator journal 1 (%x+) (%d+)\n()")
-  if not sum or #bytes ~= SLOT_BYTES then
-    return nil
-  end
-  local payload = bytes:sub(start, start + tonumber(length) - 1)
-  if #payload ~= tonumber(length) or crc32(payload) ~= sum then
-    return nil
-  end
-  return read_state(payload)
-end
-local function slot_path(slot)
-  return disk.OWN .. "/journal." .. slot
-end
-local function fresh(boot)
-  return { seq = 0, boot = boot, fence = 0, highest = 0, found_seq = 0, calls = {} }
-end
-local function copy(state)
-  local twin = { calls = {} }
-  for key, value in pairs(state) do
-    if key ~= "calls" then
-      twin[key] = value
-    end
-  end
-  for id, entry in pairs(state.calls) do
-    twin.calls[id] = entry
-  end
-  return twin
-end
-function Journal.open(boot)
-  local self = setmetatable({ boot = boot, known = {}, newest = "b", found = false }, Journal)
-  local best
-  for _, slot in ipairs(SLOTS) do
-    self.known[slot] = disk.read(slot_path(slot)) or false
-    local state = self.known[slot] and read_slot(self.known[slot])
-    if state and (not best or state.seq > best.seq) then
-      best, self.newest, self.found = state, slot, true
-    end
-  end
-  self.state = best or fresh(boot)
-  return self
-end
-function Journal:is_foreign()
-  for _, slot in ipairs(SLOTS) do
-    local bytes = disk.read(slot_path(slot)) or false
-    local state = bytes and bytes ~= self.known[slot] and read_slot(bytes)
-    if state and state.boot ~= self.boot then
-      return true
-    end
-  end
-  return false
-end
-function Journal:commit(change)
-  if self.stopped or self:is_foreign() then
-    self.stopped = true
-    return nil, "Another client works on this computer; this one has stopped."
-  end
-  local state = copy(self.state)
-  state.seq, state.boot = state.seq + 1, self.boot
-  if change(state) == false then
-    return nil, "nothing to write"
-  end
-  local bytes = write_slot(state)
-  if not bytes then
-    return nil, "The journal is full."
-  end
-  local slot = self.newest == "a" and "b" or "a"
-  local written, message = disk.write(slot_path(slot), bytes)
-  self.known[slot] = disk.read(slot_path(slot)) or false
-  if not written or self.known[slot] ~= bytes then
-    return nil, "The journal cannot be written: " .. tostring(message)
-  end
-  self.newest, self.state = slot, state
-  return true
-end
-function Journal:begin(decisions)
-  local both = self.known.a and self.known.b
-  for _ = 1, both and 1 or 2 do
-    local seq = self.state.seq
-    local ok, message = self:commit(function(state)
-      state.found_seq = math.min(state.found_seq or seq, seq)
-      for id, entry in pairs(state.calls) do
-        if entry.state == "open" then
-          state.calls[id] = decisions[id] or { state = "interrupted" }
-        end
-      end
-    end)
-    if not ok then
-      return nil, message
-    end
-  end
-  return true
-end
-function Journal.count(state)
-  local open, kept = 0, 0
-  for _, entry in pairs(state.calls) do
-    if entry.state == "open" then
-      open = open + 1
-    else
-      kept = kept + 1
-    end
-  end
-  return open, kept
-end
-return Journal
-end
-
-preload["json"] = function()
-local json = {}
-json.MAX_DEPTH = 16
-json.MAX_NUMBER = 1e13
-local array_mark = { __name = "json.array" }
-function json.array(list)
-  return setmetatable(list, array_mark)
-end
-function json.is_array(value)
-  return type(value) == "table" and getmetatable(value) == array_mark
-end
-local NAMED = { ['"'] = '\\"', ["\\"] = "\\\\" }
-local function escape(char)
-  return NAMED[char] or string.format("\\u%04x", char:byte())
-end
-local function write_string(text)
-  return '"' .. text:gsub('[%c"\\\127-\255]', escape) .. '"'
-end
-local function write_number(number)
-  if number ~= math.floor(number) or math.abs(number) > json.MAX_NUMBER then
-    error("json: not an integer within range: " .. tostring(number), 0)
-  end
-  return string.format("%.0f", number)
-end
-local write_value
-local function write_list(list, out, depth)
-  out[#out + 1] = "["
-  for index = 1, #list do
-    if index > 1 then
-      out[#out + 1] = ","
-    end
-    write_value(list[index], out, depth)
-  end
-  out[#out + 1] = "]"
-end
-local function write_object(object, out, depth)
-  local keys = {}
-  for key in pairs(object) do
-    if type(key) ~= "string" then
-      error("json: an object has a key that is no string", 0)
-    end
-    keys[#keys + 1] = key
-  end
-  table.sort(keys)
-  out[#out + 1] = "{"
-  for index, key in ipairs(keys) do
-    out[#out + 1] = (index > 1 and "," or "") .. write_string(key) .. ":"
-    write_value(object[key], out, depth)
-  end
-  out[#out + 1] = "}"
-end
-function write_value(value, out, depth)
-  local kind = type(value)
-  if depth == json.MAX_DEPTH and kind == "table" then
-    error("json: nested too deep", 0)
-  end
-  if kind == "string" then
-    out[#out + 1] = write_string(value)
-  elseif kind == "number" then
-    out[#out + 1] = write_number(value)
-  elseif kind == "boolean" then
-    out[#out + 1] = tostring(value)
-  elseif kind == "table" and (json.is_array(value) or value[1] ~= nil) then
-    write_list(value, out, depth + 1)
-  elseif kind == "table" then
-    write_object(value, out, depth + 1)
-  else
-    error("json: cannot write a " .. kind, 0)
-  end
-end
-function json.encode(value)
-  local out = {}
-  write_value(value, out, 0)
-  return table.concat(out)
-end
-local SHORT = { b = "\b", f = "\f", n = "\n", r = "\r", t = "\t", ['"'] = '"', ["\\"] = "\\", ["/"] = "/" }
-local function fail(what, position)
-  error({ json_error = what .. " at byte " .. position }, 0)
-end
-local function skip_blanks(text, position)
-  return text:find("[^ \t\r\n]", position) or #text + 1
-end
-local function read_escape(text, position)
-  local letter = text:sub(position, position)
-  if SHORT[letter] then
-    return SHORT[letter], position + 1
-  end
-  local hex = letter == "u" and text:match("^00(%x%x)", position + 1)
-  if not hex then
-    fail("an escape that is not one byte", position)
-  end
-  return string.char(tonumber(hex, 16)), position + 5
-end
-local function read_string(text, position)
-  local parts = {}
-  while true do
-    local stop = text:find('["\\\0-\31\128-\255]', position)
-    if not stop then
-      fail("a string without an end", position)
-    end
-    parts[#parts + 1] = text:sub(position, stop - 1)
-    local char = text:sub(stop, stop)
-    if char == '"' then
-      return table.concat(parts), stop + 1
-    elseif char ~= "\\" then
-      fail("a byte that must be escaped", stop)
-    end
-    parts[#parts + 1], position = read_escape(text, stop + 1)
-  end
-end
-local function read_number(text, position)
-  local digits = text:match("^%-?%d+", position)
-  local after = position + #digits
-  if digits:find("^%-?0%d") or text:find("^[%.eE]", after) or #digits > 15 then
-    fail("a number that is no plain integer", position)
-  end
-  local number = tonumber(digits)
-  if math.abs(number) > json.MAX_NUMBER then
-    fail("a number out of range", position)
-  end
-  return number, after
-end
-local read_value
-local function read_list(text, position, depth)
-  local list = json.array({})
-  position = skip_blanks(text, position)
-  if text:sub(position, position) == "]" then
-    return list, position + 1
-  end
-  while true do
-    list[#list + 1], position = read_value(text, position, depth)
-    position = skip_blanks(text, position)
-    local char = text:sub(position, position)
-    if char == "]" then
-      return list, position + 1
-    elseif char ~= "," then
-      fail("a list without comma or end", position)
-    end
-    position = position + 1
-  end
-end
-local function read_member(text, position, object, depth)
-  position = skip_blanks(text, position)
-  if text:sub(position, position) ~= '"' then
-    fail("an object without a key", position)
-  end
-  local key, value
-  key, position = read_string(text, position + 1)
-  position = skip_blanks(text, position)
-  if text:sub(position, position) ~= ":" or object[key] ~= nil then
-    fail("a key without a value, or twice", position)
-  end
-  value, position = read_value(text, position + 1, depth)
-  object[key] = value
-  return skip_blanks(text, position)
-end
-local function read_object(text, position, depth)
-  local object = {}
-  position = skip_blanks(text, position)
-  if text:sub(position, position) == "}" then
-    return object, position + 1
-  end
-  while true do
-    position = read_member(text, position, object, depth)
-    local char = text:sub(position, position)
-    if char == "}" then
-      return object, position + 1
-    elseif char ~= "," then
-      fail("an object without comma or end", position)
-    end
-    position = position + 1
-  end
-end
-function read_value(text, position, depth)
-  position = skip_blanks(text, position)
-  local char = text:sub(position, position)
-  if depth == json.MAX_DEPTH and char:find("[%[{]") then
-    fail("nesting too deep", position)
-  elseif char == '"' then
-    return read_string(text, position + 1)
-  elseif char == "{" then
-    return read_object(text, position + 1, depth + 1)
-  elseif char == "[" then
-    return read_list(text, position + 1, depth + 1)
-  elseif text:find("^%-?%d", position) then
-    return read_number(text, position)
-  elseif text:sub(position, position + 3) == "true" then
-    return true, position + 4
-  elseif text:sub(position, position + 4) == "false" then
-    return false, position + 5
-  end
-  return fail("no value", position)
-end
-local function read_whole(text)
-  local value, position = read_value(text, 1, 0)
-  if skip_blanks(text, position) <= #text then
-    fail("something after the end", position)
-  end
-  return value
-end
-function json.decode(text)
-  local ok, value = pcall(read_whole, text)
-  if ok then
-    return value
-  elseif type(value) == "table" and value.json_error then
-    return nil, value.json_error
-  end
-  return nil, tostring(value)
-end
-return json
-end
-
-preload["link"] = function()
-local nonce = require("nonce")
-local Session = require("session")
-local Link = {}
-Link.__index = Link
-local FIRST_DELAY_S, LAST_DELAY_S = 1, 12
-local DIAL_WITHIN_S = 35
-function Link.new(settings, parts)
-  local self = { settings = settings, parts = parts, log = parts.log, failures = 0 }
-  self.dial_at_ms = os.epoch("utc")
-  return setmetatable(self, Link)
-end
-local function later(self, delay_s)
-  self.url, self.handle, self.session = nil, nil, nil
-  self.dial_at_ms = os.epoch("utc") + delay_s * 1000
-end
-local function after_failure(self, why)
-  if why:find("Domain not permitted", 1, true) then
-    self.log(
-      "The Minecraft server forbids this address; allow it in [[http.rules]] of computercraft-server.toml."
-    )
-  end
-  local ceiling = math.min(LAST_DELAY_S, FIRST_DELAY_S * 2 ^ self.failures)
-  self.failures = math.min(self.failures + 1, 10)
-  local delay_s = ceiling * nonce.fraction()
-  self.log(("%s; next try in %.1f s"):format(why, delay_s))
-  later(self, delay_s)
-end
-local function dial(self)
-  local separator = self.settings.url:find("?", 1, true) and "&" or "?"
-  local url = self.settings.url .. separator .. "n=" .. nonce.name()
-  local headers = { Authorization = "Bearer " .. self.settings.token }
-  headers["Sec-WebSocket-Protocol"] = self.parts.subprotocol
-  self.url, self.dial_at_ms = url, nil
-  self.give_up_ms = os.epoch("utc") + DIAL_WITHIN_S * 1000
-  local called, ok, why = pcall(http.websocketAsync, url, headers)
-  if not called or ok == false then
-    after_failure(self, "cannot dial: " .. tostring(called and why or ok))
-  end
-end
-local function opened(self, handle)
-  self.handle = handle
-  local socket = {
-    send = function(bytes)
-      handle.send(bytes, true)
-    end,
-    close = handle.close,
-  }
-  local parts = self.parts
-  self.session = Session.new(socket, parts.computer, parts.calls, parts.journal, self.log)
-  self.session:hello()
-end
-local function after_session(self)
-  local session = self.session
-  if session.refused then
-    return later(self, LAST_DELAY_S)
-  elseif session.welcomed then
-    self.failures = 0
-  end
-  after_failure(self, "not connected")
-end
-function Link:event(event)
-  local name, url = event[1], event[2]
-  if self.url == nil or url ~= self.url then
-    if
-      name == "websocket_success"
-      and type(url) == "string"
-      and url:find(self.settings.url, 1, true) == 1
-    then
-      pcall(event[3].close)
-    end
-    return false
-  elseif name == "websocket_success" and not self.session then
-    opened(self, event[3])
-  elseif name == "websocket_failure" then
-    after_failure(self, "cannot connect: " .. tostring(event[3]))
-  elseif name == "websocket_message" and self.session then
-    self.session:receive(event[3], event[4])
-  elseif name == "websocket_closed" and self.session then
-    self.session:finish("closed by the other side")
-  else
-    return false
-  end
-  if self.session and self.session.over then
-    after_session(self)
-  end
-  return true
-end
-function Link:tick()
-  local now = os.epoch("utc")
-  if self.session then
-    self.session:tick()
-    if self.session.over then
-      after_session(self)
-    end
-  elseif self.dial_at_ms then
-    if now >= self.dial_at_ms then
-      dial(self)
-    end
-  elseif now > self.give_up_ms then
-    after_failure(self, "no answer")
-  end
-end
-function Link:close()
-  if self.session then
-    self.session:finish("this client has stopped")
-  end
-end
-function Link:wait_s()
-  local left_s = self.dial_at_ms and (self.dial_at_ms - os.epoch("utc")) / 1000 or 1
-  return math.max(0, math.min(1, left_s))
-end
-return Link
-end
-
-preload["looking"] = function()
-local answers = require("answers")
-local files = require("files")
-local params = require("params")
-local paths = require("paths")
-local sha256 = require("sha256")
-local looking = {}
-local function entry(path, name)
-  local full = paths.join(path, name)
-  local is_directory = files.ask(fs.isDir, full)
-  return { name = name, dir = is_directory, size = is_directory and 0 or files.ask(fs.getSize, full) }
-end
-function looking.fs_list(given, body, has_body, job)
-  params.check(given, { "path" })
-  params.no_body(body, has_body)
-  return answers.after_start(function()
-    answers.need(given.path, "directory")
-    local names = files.ask(fs.list, given.path)
-    table.sort(names)
-    local list = answers.list(#names, function(index)
-      return entry(given.path, names[index])
-    end, job.pause)
-    return answers.done({ count = #names }, list)
-  end)
-end
-function looking.fs_read(given, body, has_body, job)
-  params.check(given, { "path" })
-  params.no_body(body, has_body)
-  return answers.after_start(function()
-    answers.need(given.path, "file")
-    answers.check_size(files.ask(fs.getSize, given.path))
-    local bytes = answers.read(given.path)
-    answers.check_size(#bytes)
-    local hash = sha256.hex(bytes, job.pause)
-    local outcome = answers.done({ size = #bytes, sha256 = hash }, bytes)
-    outcome.body_sha256 = hash
-    return outcome
-  end)
-end
-local function stat(path, pause)
-  local shot = files.snapshot(path, pause, true)
-  local data = { kind = shot.kind, path = path, size = shot.size or 0, sha256 = shot.hash }
-  data.read_only = files.ask(fs.isReadOnly, path)
-  answers.check_size(#(shot.manifest or ""))
-  local outcome = answers.done(data, shot.manifest)
-  outcome.body_sha256 = shot.manifest and shot.hash
-  return outcome
-end
-function looking.fs_stat(given, body, has_body, job)
-  params.check(given, { given.command ~= nil and "command" or "path" })
-  params.no_body(body, has_body)
-  return answers.after_start(function()
-    return stat(given.path or answers.program(given.command), job.pause)
-  end)
-end
-return looking
-end
-
-preload["loop"] = function()
-local Loop = {}
-Loop.__index = Loop
-local native_create, native_resume = coroutine.create, coroutine.resume
-Loop.SLICE = "cc_orchestrator_slice"
-local SLICE_LOST_MS = 2000
-function Loop.new(log)
-  return setmetatable({ jobs = {}, log = log }, Loop)
-end
-local function want_slice(self)
-  local now = os.epoch("utc")
-  if not self.slice_at_ms or now - self.slice_at_ms > SLICE_LOST_MS then
-    self.slice_at_ms = now
-    os.queueEvent(Loop.SLICE)
-  end
-end
-local function resume(self, job, ...)
-  job.waits_for = nil
-  local ok, waits_for, value = native_resume(job.co, ...)
-  if not ok then
-    self.log("internal error: " .. tostring(waits_for))
-  end
-  if coroutine.status(job.co) == "dead" then
-    self.jobs[job] = nil
-    return
-  end
-  job.waits_for, job.at_ms = waits_for, value
-  if waits_for == "slice" then
-    want_slice(self)
-  end
-end
-function Loop:spawn(body, ...)
-  local job = { co = native_create(body) }
-  self.jobs[job] = true
-  resume(self, job, ...)
-end
-local function resume_waiting(self, kind, ...)
-  local waiting = {}
-  for job in pairs(self.jobs) do
-    if job.waits_for == kind then
-      waiting[#waiting + 1] = job
-    end
-  end
-  for _, job in ipairs(waiting) do
-    if job.waits_for == kind then
-      resume(self, job, ...)
-    end
-  end
-end
-function Loop.pause()
-  coroutine.yield("slice")
-end
-function Loop.next_event()
-  return coroutine.yield("event")
-end
-function Loop.sleep(seconds)
-  coroutine.yield("time", os.epoch("utc") + seconds * 1000)
-end
-function Loop:event(event)
-  if event[1] == Loop.SLICE then
-    self.slice_at_ms = nil
-    resume_waiting(self, "slice")
-  else
-    resume_waiting(self, "event", event)
-  end
-end
-function Loop:wake()
-  resume_waiting(self, "event", nil)
-end
-function Loop:tick()
-  local now, due = os.epoch("utc"), {}
-  for job in pairs(self.jobs) do
-    if job.waits_for == "slice" then
-      want_slice(self)
-    elseif job.waits_for == "time" and now >= job.at_ms then
-      due[#due + 1] = job
-    end
-  end
-  for _, job in ipairs(due) do
-    resume(self, job)
-  end
-  self:wake()
-end
-return Loop
-end
-
-preload["main"] = function()
-local Calls = require("calls")
-local disk = require("disk")
-local Guard = require("guard")
-local Journal = require("journal")
-local Link = require("link")
-local Loop = require("loop")
-local methods = require("methods")
-local nonce = require("nonce")
-local screen = require("screen")
-local Swap = require("swap")
-local main = {}
-main.VERSION = "0.2.0"
-local OLDEST = { 1, 95 }
-local SUBPROTOCOL_SINCE = { 1, 97 }
-local CONNECTION = disk.OWN .. "/connection"
-local function at_least(host, version)
-  local major, minor = host:match("ComputerCraft (%d+)%.(%d+)")
-  major, minor = tonumber(major), tonumber(minor)
-  return not major or major > version[1] or major == version[1] and minor >= version[2]
-end
-local function family()
-  if turtle then
-    return "turtle"
-  elseif pocket then
-    return "pocket"
-  elseif commands then
-    return "command"
-  end
-  return term.isColour() and "advanced" or "computer"
-end
-local function capabilities()
-  local list = { "chunks" }
-  for name in pairs(methods) do
-    list[#list + 1] = name
-  end
-  if Guard.works() then
-    list[#list + 1] = "guard"
-  end
-  table.sort(list)
-  return list
-end
-local function describe(host)
-  local label = (os.getComputerLabel())
-  return {
-    id = os.getComputerID(),
-    label = label and label:sub(1, 64),
-    host = host:sub(1, 128),
-    family = family(),
-    boot = nonce.name(),
-    client = main.VERSION,
-    capabilities = capabilities(),
-  }
-end
-local function read_settings()
-  local text, why = disk.read(CONNECTION)
-  if not text then
-    return nil, "Cannot read /" .. CONNECTION .. ": " .. why
-  end
-  local lines = {}
-  for line in text:gmatch("[^\r\n]+") do
-    lines[#lines + 1] = line
-  end
-  if not lines[2] or not lines[3] or not lines[2]:find("^wss?://") then
-    return nil, "/" .. CONNECTION .. " must hold a comment, the URL and the token, each on a line."
-  end
-  return { url = lines[2], token = lines[3] }
-end
-local function open_journal(boot)
-  local journal = Journal.open(boot)
-  local ok, why = journal:begin(Swap.decide_all(journal.state.calls))
-  if not ok then
-    return nil, why
-  end
-  if journal.found then
-    Swap.clean(journal.state.calls)
-  end
-  return journal
-end
-local function prepare(log)
-  local host = tostring(_HOST)
-  if not at_least(host, OLDEST) then
-    return nil, "cc-orchestrator needs CC: Tweaked 1.95 or newer; this is " .. host .. "."
-  elseif not http or not http.websocketAsync then
-    return nil, "cc-orchestrator needs the http API with WebSockets; the server has it turned off."
-  end
-  local settings, why = read_settings()
-  if not settings then
-    return nil, why
-  end
-  local computer = describe(host)
-  local journal
-  journal, why = open_journal(computer.boot)
-  if not journal then
-    return nil, why
-  end
-  local loop = Loop.new(log)
-  local parts = { computer = computer, calls = Calls.new(journal, loop, log), journal = journal, log = log }
-  parts.subprotocol = at_least(host, SUBPROTOCOL_SINCE) and "cc-orchestrator.v1" or nil
-  return loop, Link.new(settings, parts), journal
-end
-local function tick(clock, link, loop)
-  link:tick()
-  loop:tick()
-  local wait_s = link:wait_s()
-  clock.due_ms = os.epoch("utc") + wait_s * 1000
-  clock.timer = os.startTimer(wait_s)
-end
-local function is_due(clock, event)
-  return event[1] == "timer" and event[2] == clock.timer or os.epoch("utc") >= clock.due_ms
-end
-local function serve(loop, link, journal)
-  local clock = {}
-  tick(clock, link, loop)
-  while not journal.stopped do
-    local event = table.pack(os.pullEventRaw())
-    if event[1] == "term_resize" then
-      screen.resize()
-    end
-    if not link:event(event) then
-      loop:event(event)
-    end
-    if is_due(clock, event) then
-      tick(clock, link, loop)
-    end
-  end
-  link:close()
-  return "Another client works on this computer; this one has stopped."
-end
-local function run_client(log)
-  local loop, link, journal = prepare(log)
-  if not loop then
-    return link
-  end
-  return serve(loop, link, journal)
-end
-local function run_beside_shell(log)
-  parallel.waitForAny(function()
-    printError(run_client(log))
-    while true do
-      os.pullEventRaw()
-    end
-  end, function()
-    shell.run("shell")
-  end)
-end
-function main.run(...)
-  local beside_shell = (...) == "--beside-shell"
-  local log = function(text)
-    if not beside_shell then
-      print(text)
-    end
-  end
-  screen.open()
-  if beside_shell then
-    run_beside_shell(log)
-  else
-    printError(run_client(log))
-  end
-  screen.close()
-end
-return main
-end
-
-preload["methods"] = function()
-local methods = {}
-for _, name in ipairs({ "looking", "finding", "changing", "running", "about" }) do
-  for method, prepare in pairs(require(name)) do
-    methods[method] = prepare
-  end
-end
-return methods
-end
-
-preload["nonce"] = function()
-local sha256 = require("sha256")
-local nonce = {}
-local drawn, pool = 0, ""
-local function draw()
-  drawn = drawn + 1
-  local parts = { pool, drawn, os.epoch("utc"), os.clock(), os.getComputerID(), tostring({}), math.random() }
-  pool = sha256.hex(table.concat(parts, " "))
-  return pool
-end
-function nonce.name()
-  return draw():sub(1, 16)
-end
-function nonce.fraction()
-  return tonumber(draw():sub(1, 8), 16) / 4294967296
-end
-return nonce
-end
-
-preload["params"] = function()
-local failure = require("failure")
-local files = require("files")
-local json = require("json")
-local paths = require("paths")
-local params = {}
-local MAX_TIMEOUT_S = 86400
-local MAX_FOUND = 1000
-function params.bad(what)
-  failure.raise("bad_params", what)
-end
-local bad = params.bad
-local CHECKS = {}
-function CHECKS.path(value)
-  if type(value) ~= "string" then
-    bad("A path must be a string.")
-  end
-  local ok, sentence, becomes = paths.check(value)
-  if not ok then
-    failure.raise("bad_path", sentence, { becomes = becomes and becomes:sub(1, paths.MAX_BYTES) })
-  elseif paths.is_protected(value) then
-    failure.raise("access_denied", "This is the client's own directory.")
-  end
-end
-CHECKS.to = CHECKS.path
-function CHECKS.if_hash(value)
-  local is_hash = type(value) == "string" and #value == 64 and value:find("^[0-9a-f]+$")
-  if not is_hash and value ~= files.ABSENT then
-    bad("if_hash must be a sha256 in lower-case hex, or absent.")
-  end
-end
-function CHECKS.if_to(value)
-  if value ~= files.ABSENT then
-    bad("if_to must be absent.")
-  end
-end
-local function number_check(name, most)
-  return function(value)
-    if type(value) ~= "number" or value < 1 or value > most then
-      bad(name .. " must be from 1 to " .. most .. ".")
-    end
-  end
-end
-CHECKS.timeout_s = number_check("timeout_s", MAX_TIMEOUT_S)
-CHECKS.max = number_check("max", MAX_FOUND)
-CHECKS.old_size = number_check("old_size", 2097152)
-local function word_check(name)
-  return function(value)
-    if type(value) ~= "string" or value == "" or #value > paths.MAX_BYTES then
-      bad(name .. " must be a string of 1 to " .. paths.MAX_BYTES .. " bytes.")
-    end
-  end
-end
-CHECKS.command, CHECKS.pattern = word_check("command"), word_check("pattern")
-CHECKS.contains, CHECKS.run = word_check("contains"), word_check("run")
-function params.check(given, names)
-  local known = {}
-  for _, name in ipairs(names) do
-    local plain = name:gsub("%?$", "")
-    known[plain] = true
-    if given[plain] ~= nil or plain == name then
-      CHECKS[plain](given[plain])
-    end
-  end
-  for name in pairs(given) do
-    if not known[name] then
-      bad("There is a parameter that this method does not have.")
-    end
-  end
-end
-function params.check_path(path)
-  CHECKS.path(path)
-end
-function params.no_body(body, has_body)
-  if has_body or body ~= "" then
-    bad("This method takes no body.")
-  end
-end
-function params.words(body, has_body)
-  local list, what = json.decode(has_body and body or "[]")
-  if not json.is_array(list) then
-    bad("The body must be a JSON list: " .. (what or "it is something else") .. ".")
-  end
-  for _, word in ipairs(list) do
-    if type(word) ~= "string" then
-      bad("The body must be a list of strings.")
-    end
-  end
-  return list
-end
-return params
-end
-
-preload["paths"] = function()
-local disk = require("disk")
-local paths = {}
-paths.MAX_BYTES = 500
-local MAX_PART_BYTES = 255
-local function trim(text)
-  return (text:gsub("^%s+", ""):gsub("%s+$", ""))
-end
-function paths.canonical(path)
-  local parts = {}
-  local cleaned = path:gsub("\\", "/"):gsub('[\0-\31"*:<>?|]', "")
-  for part in cleaned:gmatch("[^/]+") do
-    part = trim(part)
-    if part == ".." and #parts > 0 and parts[#parts] ~= ".." then
-      parts[#parts] = nil
-    elseif part ~= "" and part ~= "." and not part:find("^%.%.%.+$") then
-      parts[#parts + 1] = #part >= MAX_PART_BYTES and trim(part:sub(1, MAX_PART_BYTES)) or part
-    end
-  end
-  return table.concat(parts, "/")
-end
-function paths.check(path)
-  if #path > paths.MAX_BYTES then
-    return false, "The path has " .. #path .. " bytes, over " .. paths.MAX_BYTES .. "."
-  end
-  local becomes = paths.canonical(path)
-  local ok, combined = disk.try(fs.combine, "", path)
-  if becomes == path and ok and combined ~= path then
-    becomes = combined
-  end
-  if becomes ~= path then
-    return false, "ComputerCraft would make another path of this one.", becomes
-  elseif path == ".." or path:sub(1, 3) == "../" then
-    return false, "The path leads out of the computer."
-  end
-  return true
-end
-local function is_own(part)
-  local plain = part:lower():gsub("[%. ]+$", "")
-  return plain == disk.OWN or plain:find("^%.?cc%-or%w*~%d+") ~= nil
-end
-function paths.is_protected(path)
-  local first, second = path:match("^([^/]*)/?([^/]*)")
-  return is_own(first) or is_own(second)
-end
-function paths.is_mount(path)
-  return path == "" or not path:find("/", 1, true) and paths.mount(path) == path
-end
-function paths.mount(path)
-  local first = path:match("^[^/]+")
-  if not first then
-    return ""
-  end
-  local own, here = disk.try(fs.getDrive, "")
-  local found, there = disk.try(fs.getDrive, first)
-  if own and found and there ~= nil and there ~= here then
-    return first
-  end
-  return ""
-end
-function paths.parent(path)
-  return path:match("^(.*)/[^/]*$") or ""
-end
-function paths.join(left, right)
-  return left == "" and right or left .. "/" .. right
-end
-return paths
-end
-
-preload["programs"] = function()
-local Capture = require("capture")
-local Guard = require("guard")
-local paths = require("paths")
-local programs = {}
-local TERMINATE_TRIES = 3
-local TERMINATE_EVERY_MS = 250
-local GRACE_MS = 250
-local OUTPUT_EVERY_MS = 500
-local MAX_TRACEBACK_BYTES = 8192
-local running = {}
-local PRIVATE = {
-  char = true,
-  key = true,
-  key_up = true,
-  paste = true,
-  terminate = true,
-  mouse_click = true,
-  mouse_up = true,
-  mouse_drag = true,
-  mouse_scroll = true,
-}
-local function program_shell(path)
-  if not shell then
-    return nil
-  end
-  local own = {
-    exit = function() end,
-    getRunningProgram = function()
-      return path
-    end,
-  }
-  return setmetatable(own, { __index = shell })
-end
-local function environment(path, arguments)
-  local arg = { [0] = path, table.unpack(arguments) }
-  local env = setmetatable(
-    { arg = arg, shell = program_shell(path), multishell = multishell },
-    { __index = _G }
-  )
-  local loader = loadfile("/rom/modules/main/cc/require.lua", nil, _G)
-  local made, make = pcall(loader or error)
-  if made and type(make) == "table" and make.make then
-    env.require, env.package = make.make(env, paths.parent(path))
-  end
-  return env
-end
-local function now_ms(run)
-  return run.guard.epoch("utc")
-end
-local function resume(run, ...)
-  local previous = term.redirect(run.terminal)
-  local results = table.pack(run.guard:resume(run.co, GRACE_MS, ...))
-  run.terminal = term.current()
-  term.redirect(previous)
-  if coroutine.status(run.co) == "dead" then
-    run.results = results
-    return false
-  end
-  run.filter = results[2]
-  return true
-end
-local function start_timer(run, seconds)
-  local timer = os.startTimer(seconds)
-  run.timers[timer] = true
-  return timer
-end
-local function wants(run, event)
-  local name = event[1]
-  local is_ours = PRIVATE[name] or name == "timer" and run.timers[event[2]]
-  return not is_ours and (run.filter == nil or run.filter == name)
-end
-local function stream(run)
-  local now = now_ms(run)
-  if not run.capture:has_fresh() then
-    return
-  elseif now >= run.output_at_ms then
-    run.output_at_ms, run.output_timed = now + OUTPUT_EVERY_MS, false
-    run.output(run.capture:take_fresh())
-  elseif not run.output_timed then
-    run.output_timed = true
-    start_timer(run, (run.output_at_ms - now) / 1000)
-  end
-end
-local function feed(run, next_event, ...)
-  local going = resume(run, ...)
-  while going do
-    stream(run)
-    local event = next_event()
-    if run.stopping or now_ms(run) >= run.deadline_ms then
-      return
-    elseif event and wants(run, event) then
-      going = resume(run, table.unpack(event, 1, event.n))
-    end
-  end
-end
-local function terminate(run, next_event)
-  local going = resume(run, "terminate")
-  local until_ms = math.min(now_ms(run) + TERMINATE_EVERY_MS, run.guard.deadline_ms)
-  local timer = start_timer(run, TERMINATE_EVERY_MS / 1000)
-  while going and now_ms(run) < until_ms do
-    local event = next_event()
-    if event and event[1] == "timer" and event[2] == timer then
-      timer = start_timer(run, 0.05)
-    elseif event and wants(run, event) then
-      going = resume(run, table.unpack(event, 1, event.n))
-    end
-  end
-  return not going
-end
-local function trim_traceback(text)
-  local own = text:find("\n%s+%[C%]: in function '[^']*xpcall'%s*$")
-  return text:sub(1, own and own - 1 or #text):sub(1, MAX_TRACEBACK_BYTES)
-end
-local function ending(run)
-  local alive, ok, value = table.unpack(run.results, 1, 3)
-  if not alive then
-    ok, value = false, ok
-  end
-  local tripped = run.guard.tripped
-  if ok and not tripped then
-    return "returned", ""
-  elseif ok then
-    value = Guard.TOO_LONG
-  end
-  local traceback = trim_traceback(run.guard:text(value, GRACE_MS))
-  return tripped == "deadline" and "timed_out" or "error", traceback
-end
-local function finish(run, next_event)
-  if run.results then
-    return ending(run)
-  end
-  local how = run.stopping and "terminated" or "timed_out"
-  run.guard.deadline_ms = now_ms(run) + TERMINATE_TRIES * TERMINATE_EVERY_MS
-  for _ = 1, TERMINATE_TRIES do
-    if terminate(run, next_event) then
-      local _, traceback = ending(run)
-      return how, traceback
-    end
-  end
-  return "abandoned", ""
-end
-local function sentence(run, ended, traceback, timeout_s)
-  local why = run.stopping and "The program was told to end"
-    or "The program did not end within " .. timeout_s .. " s"
-  if ended == "error" then
-    return traceback:match("^[^\n]*")
-  elseif ended == "abandoned" then
-    return why .. ", ignored terminate and was left."
-  elseif ended ~= "returned" then
-    return why .. "."
-  end
-end
-function programs.announced(id, body)
-  running[id] = {}
-  local ok, result = pcall(body)
-  running[id] = nil
-  if not ok then
-    error(result, 0)
-  end
-  return result
-end
-function programs.run(program, next_event)
-  local run = program.id and running[program.id] or {}
-  if run.stopping then
-    return { ended = "terminated", output = "", cut = 0, traceback = "", message = "It was not begun." }
-  end
-  local main, why =
-    load(program.bytes, "@/" .. program.path, "t", environment(program.path, program.arguments))
-  if not main then
-    return { ended = "error", output = "", cut = 0, traceback = why, message = why }
-  end
-  run.deadline_ms = os.epoch("utc") + program.timeout_s * 1000
-  run.guard, run.capture, run.timers = Guard.new(run.deadline_ms), Capture.new(), {}
-  run.terminal, run.output, run.output_at_ms = run.capture.terminal, program.output or function() end, 0
-  run.co = run.guard.create(xpcall)
-  start_timer(run, program.timeout_s)
-  feed(run, next_event, main, debug.traceback, table.unpack(program.arguments))
-  local ended, traceback = finish(run, next_event)
-  local output, cut = run.capture:text()
-  local message = sentence(run, ended, traceback, program.timeout_s)
-  return { ended = ended, output = output, cut = cut, traceback = traceback, message = message }
-end
-function programs.stop(id)
-  local run = running[id]
-  if run then
-    run.stopping = true
-  end
-  return run ~= nil
-end
-function programs.screen(id)
-  local run = running[id]
-  return run and run.capture and run.capture:screen()
-end
-return programs
-end
-
-preload["running"] = function()
-local answers = require("answers")
-local failure = require("failure")
-local files = require("files")
-local params = require("params")
-local programs = require("programs")
-local screen = require("screen")
-local sha256 = require("sha256")
-local running = {}
-local CODES = {
-  error = "program_error",
-  timed_out = "timed_out",
-  terminated = "terminated",
-  abandoned = "abandoned",
-}
-local function run(given, arguments, job)
-  answers.need(given.path, "file")
-  local bytes = answers.read(given.path)
-  local hash = sha256.hex(bytes, job.pause)
-  if hash ~= given.if_hash then
-    answers.stale(hash)
-  end
-  local program = { path = given.path, bytes = bytes, arguments = arguments, timeout_s = given.timeout_s }
-  program.id, program.output = job.call_id, job.output
-  local result = programs.run(program, job.next_event)
-  local data = { ended = result.ended, path = given.path, sha256 = hash }
-  data.output, data.cut = #result.output, result.cut
-  local ok = result.ended == "returned"
-  local body = result.output .. result.traceback
-  return { ok = ok, code = CODES[result.ended], message = result.message, data = data, body = body }
-end
-local function to_run(job, act)
-  return answers.after_start(function()
-    return programs.announced(job.call_id, act)
-  end)
-end
-local function check_run(given)
-  params.check(given, { "path", "if_hash", "timeout_s" })
-  if given.if_hash == files.ABSENT then
-    params.bad("A program that is absent cannot run.")
-  end
-end
-function running.run_program(given, body, has_body, job)
-  check_run(given)
-  local arguments = params.words(body, has_body)
-  return to_run(job, function()
-    return run(given, arguments, job)
-  end)
-end
-function running.shell(given, body, has_body, job)
-  check_run(given)
-  local list = params.words(body, has_body)
-  if #list == 0 then
-    params.bad("The body must name a program first.")
-  end
-  return to_run(job, function()
-    local path = answers.program(list[1])
-    if path ~= given.path then
-      local actual = files.snapshot(path, job.pause).hash
-      failure.raise("stale", "The word means another program now.", { actual = actual, path = path })
-    end
-    return run(given, { table.unpack(list, 2) }, job)
-  end)
-end
-function running.terminate(given, body, has_body, job)
-  params.check(given, { "run" })
-  params.no_body(body, has_body)
-  return answers.after_start(function()
-    local found = programs.stop(given.run)
-    job.wake()
-    return answers.done({ state = found and "stopping" or "not_running" })
-  end)
-end
-local function shown(rows)
-  for index = #rows, 1, -1 do
-    if rows[index][1]:find("[^ ]") or rows[index][3]:find("[^f]") then
-      return index
-    end
-  end
-  return 0
-end
-function running.screen(given, body, has_body, job)
-  params.check(given, { "run?" })
-  params.no_body(body, has_body)
-  return answers.after_start(function()
-    local seen
-    if given.run then
-      seen = programs.screen(given.run)
-    else
-      seen = screen.read()
-    end
-    if not seen then
-      local why = given.run and "This program does not run here." or "This computer's screen cannot be read."
-      failure.raise("not_running", why)
-    end
-    local rows = seen.rows
-    local list = answers.list(shown(rows), function(index)
-      return { text = rows[index][1], fg = rows[index][2], bg = rows[index][3] }
-    end, job.pause)
-    local data = { width = seen.width, height = seen.height, x = seen.x, y = seen.y, blink = seen.blink }
-    return answers.done(data, list)
-  end)
-end
-return running
-end
-
-preload["screen"] = function()
-local screen = {}
-local parent, view
-function screen.open()
-  if not window or not window.create then
-    return
-  end
-  parent = term.current()
-  local width, height = parent.getSize()
-  view = window.create(parent, 1, 1, width, height, true)
-  term.redirect(view)
-end
-function screen.resize()
-  if view and view.reposition then
-    view.reposition(1, 1, parent.getSize())
-  end
-end
-function screen.close()
-  if view and term.current() == view then
-    term.redirect(parent)
-  end
-  view = nil
-end
-function screen.read()
-  if not view or not view.getLine then
-    return nil
-  end
-  local width, height = view.getSize()
-  local x, y = view.getCursorPos()
-  local rows = {}
-  for row = 1, height do
-    rows[row] = { view.getLine(row) }
-  end
-  return { width = width, height = height, x = x, y = y, blink = view.getCursorBlink(), rows = rows }
-end
-return screen
-end
-
-preload["session"] = function()
-local frame = require("frame")
-local json = require("json")
-local sha256 = require("sha256")
-local transfers = require("transfers")
-local Session = {}
-Session.__index = Session
-Session.PROTOCOL = 1
-local MAX_BROKEN = 16
-local SILENCE_S = 45
-function Session.new(link, computer, calls, journal, log)
-  local self = { link = link, computer = computer, calls = calls, journal = journal, log = log }
-  self.broken, self.silence_s, self.heard_ms = 0, SILENCE_S, os.epoch("utc")
-  self.welcomed, self.over, self.refused = false, false, false
-  self.incoming = transfers.incoming()
-  self.outgoing = transfers.outgoing(function(...)
-    self:send_frame(...)
-  end)
-  return setmetatable(self, Session)
-end
-function Session:send_frame(header, bytes, described)
-  if self.over then
-    return
-  end
-  if header.type ~= "hello" and header.type ~= "error" then
-    header.journal_seq = self.journal.state.seq
-  end
-  local message, what = frame.encode(header, bytes, described)
-  if not message then
-    header.data, header.message = header.data and {}, frame.short(what)
-    message = frame.encode(header, bytes, described)
-  end
-  local ok, why = pcall(self.link.send, message)
-  if not ok then
-    self:finish("cannot send: " .. tostring(why))
-  end
-end
-function Session:send(header, body, body_sha256)
-  if self.over then
-    return
-  elseif body and #body > frame.MAX_BODY_BYTES then
-    self.outgoing:add(header, body, body_sha256)
-  else
-    self:send_frame(header, body, body and { offset = 0, total = #body, sha256 = body_sha256 })
-  end
-end
-function Session:complain(code, message, call_id)
-  self:send({ type = "error", code = code, message = frame.short(message), call_id = call_id })
-end
-function Session:hello()
-  local state, ids = self.journal.state, json.array({})
-  for id in pairs(state.calls) do
-    ids[#ids + 1] = id
-  end
-  table.sort(ids)
-  local computer = self.computer
-  self:send({
-    type = "hello",
-    protocol = Session.PROTOCOL,
-    computer_id = computer.id,
-    label = computer.label,
-    host = computer.host,
-    family = computer.family,
-    boot = computer.boot,
-    client = computer.client,
-    capabilities = json.array(computer.capabilities),
-    highest = state.highest,
-    journal_seq = state.seq,
-    found_seq = state.found_seq,
-    calls = ids,
-  })
-end
-function Session:finish(why)
-  if self.over then
-    return
-  end
-  self.over = true
-  self.log("connection ended: " .. why)
-  self.outgoing:close()
-  self.calls:session_ended()
-  pcall(self.link.close)
-end
-local function raise_fence(self, number, forget_found)
-  local ok, why = self.journal:commit(function(state)
-    state.fence = math.max(state.fence, number)
-    state.highest = math.max(state.highest, number)
-    if forget_found then
-      state.found_seq = nil
-    end
-  end)
-  if not ok then
-    self:complain("journal_failed", why)
-  end
-  return ok
-end
-local function broken(self, code, what, call_id)
-  self.broken = self.broken + 1
-  self:complain(code, what, call_id)
-  if self.broken > MAX_BROKEN then
-    self:finish("too many broken frames")
-  end
-end
-local HANDLERS = {}
-function HANDLERS.welcome(self, message)
-  if self.welcomed then
-    return self:complain("out_of_order", "This session was welcomed already.")
-  elseif not raise_fence(self, message.number, true) then
-    return self:finish("the journal cannot be written")
-  end
-  self.welcomed = true
-  self.silence_s = math.max(1, message.silence_s or SILENCE_S)
-  self.calls.session = self
-  self.log("welcome as " .. message.computer)
-end
-function HANDLERS.refused(self, message)
-  self.refused = true
-  self.log("refused: " .. message.message)
-  if message.remedy and message.remedy ~= "" then
-    self.log(message.remedy)
-  end
-  self:finish("the orchestrator refused this computer")
-end
-local function acknowledge_part(self, message, body)
-  local offset = message.body.offset + #body
-  self:send({ type = "chunk_ack", call_id = message.call_id, offset = offset })
-end
-function HANDLERS.call(self, message, body)
-  if not message.body or message.body.total == #body then
-    return self.calls:take(message, body)
-  end
-  acknowledge_part(self, message, body)
-  if self.calls:knows(message.call_id) then
-    self.calls:take(message, body)
-  elseif not self.incoming:begin(message, body) then
-    self.calls:refuse(message, "busy", "Too many calls are half here already.")
-  end
-end
-function HANDLERS.chunk(self, message, body)
-  acknowledge_part(self, message, body)
-  local call, whole = self.incoming:go_on(message, body)
-  if call then
-    self.calls:take(call, whole)
-  elseif whole then
-    broken(self, "bad_frame", whole, message.call_id)
-  end
-end
-function HANDLERS.chunk_ack(self, message)
-  self.outgoing:acknowledged(message.call_id, message.offset)
-end
-local function answer_settle(self, message, queued)
-  local waits = false
-  for _, id in ipairs(message.call_ids) do
-    if not queued[id] and self.calls:has_large_result(id) then
-      queued[id], waits = true, true
-      if not self.outgoing:has(id) then
-        self.calls:send_result(id)
-      end
-    end
-  end
-  if waits then
-    return self.outgoing:after(function()
-      answer_settle(self, message, queued)
-    end)
-  end
-  local body = json.encode(json.array(self.calls:settle(message.call_ids)))
-  self:send({ type = "settled", number = message.number }, body, sha256.hex(body))
-end
-function HANDLERS.settle(self, message)
-  if not raise_fence(self, message.number, false) then
-    return
-  end
-  for _, id in ipairs(message.call_ids) do
-    self.incoming:drop(id)
-    self.calls:doom(id)
-  end
-  answer_settle(self, message, {})
-end
-function HANDLERS.result_ack(self, message)
-  local ok, why = self.calls:acknowledge(message.call_id, message.number)
-  if not ok then
-    self:complain("not_forgotten", why, message.call_id)
-  end
-end
-function HANDLERS.ping(self, message)
-  self:send({ type = "pong", n = message.n })
-end
-function HANDLERS.error(self, message)
-  self.log("the orchestrator says " .. frame.short(message.code .. ": " .. message.message))
-  if message.call_id then
-    self.outgoing:drop(message.call_id)
-  end
-end
-local EARLY = { welcome = true, refused = true, ping = true, error = true }
-function Session:receive(bytes, is_binary)
-  if self.over then
-    return
-  end
-  self.heard_ms = os.epoch("utc")
-  if #bytes > frame.MAX_FRAME_BYTES then
-    self:complain("too_large", "The frame has " .. #bytes .. " bytes, over " .. frame.MAX_FRAME_BYTES .. ".")
-    return self:finish("a frame was too large")
-  elseif is_binary == false then
-    return broken(self, "bad_frame", "A frame must be binary.")
-  end
-  local header, body, call_id = frame.decode(bytes)
-  if not header then
-    return broken(self, "bad_frame", body, call_id)
-  elseif not self.welcomed and not EARLY[header.type] then
-    return broken(self, "not_welcomed", "A " .. header.type .. " came before welcome.", header.call_id)
-  end
-  local ok, why = pcall(HANDLERS[header.type], self, header, body)
-  if not ok then
-    self.log("internal error: " .. tostring(why))
-    self:complain("internal", tostring(why), header.call_id)
-  end
-end
-function Session:tick()
-  if os.epoch("utc") - self.heard_ms > self.silence_s * 1000 then
-    self:finish("heard nothing for " .. self.silence_s .. " s")
-  elseif self.outgoing:is_stuck(self.silence_s * 1000) then
-    self:finish("no part was acknowledged for " .. self.silence_s .. " s")
-  end
-end
-return Session
-end
-
-preload["sha256"] = function()
-local band, bnot, bxor = bit32.band, bit32.bnot, bit32.bxor
-local rrotate, rshift = bit32.rrotate, bit32.rshift
-local sha256 = {}
-sha256.SLICE_BYTES = 8192
-local WORD = 4294967296
-local INITIAL, ROUND = {}, {}
-local function fraction_bits(root)
-  return math.floor((root % 1) * WORD)
-end
-local function fill_constants()
-  local found, candidate = 0, 2
-  while found < 64 do
-    local prime = true
-    for divisor = 2, math.floor(candidate ^ 0.5) do
-      prime = prime and candidate % divisor ~= 0
-    end
-    if prime then
-      found = found + 1
-      ROUND[found] = fraction_bits(candidate ^ (1 / 3))
-      if found <= 8 then
-        INITIAL[found] = fraction_bits(candidate ^ 0.5)
-      end
-    end
-    candidate = candidate + 1
-  end
-end
-fill_constants()
-local words = {}
-local function spread(bytes, start)
-  for index = 1, 16 do
-    local a, b, c, d = bytes:byte(start, start + 3)
-    words[index] = ((a * 256 + b) * 256 + c) * 256 + d
-    start = start + 4
-  end
-  for index = 17, 64 do
-    local w15, w2 = words[index - 15], words[index - 2]
-    local s0 = bxor(rrotate(w15, 7), rrotate(w15, 18), rshift(w15, 3))
-    local s1 = bxor(rrotate(w2, 17), rrotate(w2, 19), rshift(w2, 10))
-    words[index] = (words[index - 16] + s0 + words[index - 7] + s1) % WORD
-  end
-end
-local function compress(state, bytes, start)
-  spread(bytes, start)
-  local a, b, c, d = state[1], state[2], state[3], state[4]
-  local e, f, g, h = state[5], state[6], state[7], state[8]
-  for index = 1, 64 do
-    local s1 = bxor(rrotate(e, 6), rrotate(e, 11), rrotate(e, 25))
-    local choice = bxor(band(e, f), band(bnot(e), g))
-    local t1 = h + s1 + choice + ROUND[index] + words[index]
-    local s0 = bxor(rrotate(a, 2), rrotate(a, 13), rrotate(a, 22))
-    local majority = bxor(band(a, b), band(a, c), band(b, c))
-    h, g, f, e, d, c, b = g, f, e, (d + t1) % WORD, c, b, a
-    a = (t1 + s0 + majority) % WORD
-  end
-  state[1], state[2] = (state[1] + a) % WORD, (state[2] + b) % WORD
-  state[3], state[4] = (state[3] + c) % WORD, (state[4] + d) % WORD
-  state[5], state[6] = (state[5] + e) % WORD, (state[6] + f) % WORD
-  state[7], state[8] = (state[7] + g) % WORD, (state[8] + h) % WORD
-end
-local function padding(length)
-  local zeros = (55 - length) % 64
-  local bits, tail = length * 8, {}
-  for index = 8, 1, -1 do
-    tail[index] = string.char(bits % 256)
-    bits = math.floor(bits / 256)
-  end
-  return "\128" .. ("\0"):rep(zeros) .. table.concat(tail)
-end
-local function absorb(state, bytes, pause)
-  for start = 1, #bytes - 63, 64 do
-    compress(state, bytes, start)
-    if pause and (start + 63) % sha256.SLICE_BYTES == 0 then
-      pause()
-    end
-  end
-end
-function sha256.hex(bytes, pause)
-  local state = { table.unpack(INITIAL) }
-  absorb(state, bytes, pause)
-  local rest = bytes:sub(#bytes - #bytes % 64 + 1)
-  absorb(state, rest .. padding(#bytes), nil)
-  return (("%08x"):rep(8)):format(table.unpack(state))
-end
-return sha256
-end
-
-preload["swap"] = function()
-local disk = require("disk")
-local failure = require("failure")
-local files = require("files")
-local json = require("json")
-local paths = require("paths")
-local Swap = {}
-Swap.__index = Swap
-local MIN_ENTRY_BYTES = 500
-local function swap_directory(mount)
-  return paths.join(mount, disk.OWN .. "/swap")
-end
-local function at(mount, id)
-  local stem = swap_directory(mount) .. "/" .. id
-  return { mount = mount, id = id, plan = stem .. ".plan", new = stem .. ".new", old = stem .. ".old" }
-end
-local function copy_path(mount, id)
-  return swap_directory(mount) .. "/" .. id .. ".to"
-end
-local function missing_directories(path)
-  local cost = 0
-  while path ~= "" and not files.ask(fs.exists, path) do
-    cost = cost + MIN_ENTRY_BYTES
-    path = paths.parent(path)
-  end
-  return cost
-end
-local function cost(bytes)
-  return math.max(#bytes, MIN_ENTRY_BYTES)
-end
-local function tree_cost(shot)
-  if shot.bytes then
-    return cost(shot.bytes)
-  end
-  local sum = MIN_ENTRY_BYTES
-  for _, entry in ipairs(shot.entries) do
-    sum = sum + cost(entry.bytes or "")
-  end
-  return sum
-end
-local function need_space(mount, needed)
-  local missing = needed - disk.free_bytes(mount)
-  if missing > 0 then
-    local sentence = "There is no room for the old and the new side by side."
-    failure.raise("no_space_for_safe_write", sentence, { missing = missing })
-  end
-end
-local function check_space(self, plan, change)
-  local needed = cost(plan) + cost(change.bytes or "") + missing_directories(swap_directory(self.mount))
-  if self.method == "fs_move" then
-    local there = missing_directories(paths.parent(self.to))
-    if self.copy then
-      there = there + tree_cost(change.shot) + missing_directories(swap_directory(self.to_mount))
-      need_space(self.to_mount, there)
-    else
-      needed = needed + there
-    end
-  elseif self.method ~= "fs_delete" then
-    needed = needed + missing_directories(paths.parent(self.path))
-  end
-  need_space(self.mount, needed)
-end
-local function write_tree(shot, target, pause)
-  if shot.bytes then
-    return disk.write(target, shot.bytes)
-  end
-  local ok, message = disk.try(fs.makeDir, target)
-  for _, entry in ipairs(shot.entries) do
-    if not ok then
-      break
-    elseif entry.bytes then
-      ok, message = disk.write(target .. "/" .. entry.path, entry.bytes)
-    else
-      ok, message = disk.try(fs.makeDir, target .. "/" .. entry.path)
-    end
-    pause()
-  end
-  return ok, message
-end
-local function make_temporaries(self, change)
-  if self.copy then
-    local ok, message = write_tree(change.shot, self.copy, change.pause)
-    if not ok then
-      return nil, message
-    end
-  end
-  if self.method == "fs_mkdir" then
-    return disk.try(fs.makeDir, self.new)
-  end
-  return disk.write(self.new, change.bytes or "")
-end
-function Swap.make(id, method, path, change)
-  local self = setmetatable(at(paths.mount(path), id), Swap)
-  self.method, self.path, self.after, self.to = method, path, change.after, change.to
-  if self.to and paths.mount(self.to) ~= self.mount then
-    self.to_mount = paths.mount(self.to)
-    self.copy = copy_path(self.to_mount, id)
-  end
-  local plan = { method = method, path = path, after = self.after, computer = os.getComputerID() }
-  plan.to, plan.to_mount = self.to, self.to_mount
-  local text = json.encode(plan)
-  check_space(self, text, change)
-  local ok, message = disk.write(self.plan, text)
-  if ok then
-    ok, message = make_temporaries(self, change)
-  end
-  if not ok then
-    self:remove()
-    failure.raise_fs(message)
-  end
-  return self
-end
-local function move_to(from, to)
-  local above = paths.parent(to)
-  if above ~= "" and not fs.exists(above) then
-    local made, message = disk.try(fs.makeDir, above)
-    if not made then
-      return nil, message
-    end
-  end
-  return disk.try(fs.move, from, to)
-end
-local function undo(self)
-  if not fs.exists(self.new) and not disk.write(self.new, "") then
-    return false
-  end
-  return not fs.exists(self.old) or (disk.try(fs.move, self.old, self.path))
-end
-local function put_in_place(self)
-  if self.method ~= "fs_delete" and self.method ~= "fs_move" then
-    return move_to(self.new, self.path)
-  end
-  local ok, message = disk.try(fs.delete, self.new)
-  if not ok or self.method == "fs_delete" then
-    return ok, message
-  end
-  return move_to(self.copy or self.old, self.to)
-end
-function Swap:step(shot)
-  if not files.is_same(shot) then
-    failure.raise("stale", "What is there was changed while the call was prepared.")
-  elseif self.to and files.kind(self.to) ~= "absent" then
-    failure.raise("exists", "The destination was taken while the call was prepared.")
-  end
-  local placed, message
-  if shot.kind ~= "absent" then
-    placed, message = disk.try(fs.move, self.path, self.old)
-    if not placed and fs.exists(self.old) then
-      return false, true
-    elseif not placed then
-      failure.raise_fs(message)
-    end
-  end
-  placed, message = put_in_place(self)
-  if placed then
-    return true
-  elseif undo(self) then
-    failure.raise_fs(message)
-  end
-  return false, true
-end
-function Swap:remove()
-  for _, path in ipairs({ self.old, self.new, self.copy or self.new }) do
-    if not disk.try(fs.delete, path) then
-      return
-    end
-  end
-  disk.try(fs.delete, self.plan)
-end
-function Swap:keep()
-  disk.try(fs.delete, self.plan)
-end
-function Swap.find(id)
-  for _, mount in ipairs(Swap.mounts()) do
-    local self = setmetatable(at(mount, id), Swap)
-    if fs.exists(self.plan) then
-      self:read_plan()
-      return self
-    end
-  end
-end
-function Swap.mounts()
-  local mounts = { "" }
-  local ok, names = disk.try(fs.list, "")
-  for _, name in ipairs(ok and names or {}) do
-    if paths.mount(name) == name and not fs.isReadOnly(name) then
-      mounts[#mounts + 1] = name
-    end
-  end
-  return mounts
-end
-function Swap:read_plan()
-  local bytes = disk.read(self.plan)
-  local plan = bytes and json.decode(bytes)
-  if type(plan) ~= "table" or plan.computer ~= os.getComputerID() then
-    return false, plan ~= nil
-  end
-  self.method, self.path, self.after, self.to = plan.method, plan.path, plan.after, plan.to
-  if type(plan.to_mount) == "string" then
-    self.to_mount, self.copy = plan.to_mount, copy_path(plan.to_mount, self.id)
-  end
-  local has_to = self.method ~= "fs_move" or type(self.to) == "string"
-  return type(self.path) == "string" and type(self.after) == "string" and has_to
-end
-local function is_in_place(self)
-  return paths.mount(self.path) == self.mount
-    and (not self.to or paths.mount(self.to) == (self.to_mount or self.mount))
-end
-local function is_finished(self)
-  if self.method ~= "fs_move" then
-    return not fs.exists(self.new)
-  elseif fs.exists(self.new) then
-    return false
-  elseif self.copy then
-    return is_in_place(self) and not fs.exists(self.copy) and fs.exists(self.to)
-  end
-  return not fs.exists(self.old)
-end
-local function is_taken(self)
-  if self.method ~= "fs_move" then
-    return fs.exists(self.path)
-  end
-  local is_half_aside = fs.exists(self.new) and fs.exists(self.path)
-  return is_half_aside or fs.exists(self.to) or not fs.exists(self.copy or self.old)
-end
-function Swap:decide()
-  local done = { state = "ok", hash = self.after }
-  if is_finished(self) then
-    return done
-  elseif fs.exists(self.new) and not fs.exists(self.old) then
-    return { state = "failed", code = "not_done" }
-  elseif not is_in_place(self) or is_taken(self) then
-    return { state = "unknown" }
-  end
-  return put_in_place(self) and done or { state = "unknown" }
-end
-local function each_swap(visit)
-  for _, mount in ipairs(Swap.mounts()) do
-    local ok, names = disk.try(fs.list, swap_directory(mount))
-    for _, name in ipairs(ok and names or {}) do
-      local id = name:match("^(.*)%.plan$")
-      if id then
-        visit(setmetatable(at(mount, id), Swap))
-      end
-    end
-  end
-end
-function Swap.decide_all(calls)
-  local decisions = {}
-  each_swap(function(self)
-    local entry = calls[self.id]
-    if entry and entry.state == "open" and self:read_plan() then
-      decisions[self.id] = self:decide()
-    end
-  end)
-  return decisions
-end
-function Swap.clean(calls)
-  each_swap(function(self)
-    local entry = calls[self.id]
-    local mine, foreign = self:read_plan()
-    local torn = not mine and not foreign and not fs.exists(self.old)
-    local needed = entry and (entry.state == "unknown" or entry.state == "open")
-    if (mine or torn) and not needed then
-      self:remove()
-    end
-  end)
-end
-return Swap
-end
-
-preload["transfers"] = function()
-local frame = require("frame")
-local transfers = {}
-local MAX_UNACKNOWLEDGED = 8
-local MAX_PARTIAL = 8
-local Incoming = {}
-Incoming.__index = Incoming
-function transfers.incoming()
-  return setmetatable({ partial = {}, count = 0 }, Incoming)
-end
-function Incoming:begin(header, bytes)
-  self:drop(header.call_id)
-  if self.count >= MAX_PARTIAL then
-    return false
-  end
-  self.count = self.count + 1
-  self.partial[header.call_id] = { header = header, parts = { bytes }, size = #bytes }
-  return true
-end
-function Incoming:go_on(header, bytes)
-  local partial, described = self.partial[header.call_id], header.body
-  if not partial then
-    return nil
-  end
-  local whole = partial.header.body
-  if described.offset ~= partial.size then
-    self:drop(header.call_id)
-    return nil, "A part begins at " .. described.offset .. "; " .. partial.size .. " bytes are here."
-  elseif described.total ~= whole.total or described.sha256 ~= whole.sha256 then
-    self:drop(header.call_id)
-    return nil, "A part is of another body than the first part."
-  end
-  partial.parts[#partial.parts + 1] = bytes
-  partial.size = partial.size + #bytes
-  if partial.size < whole.total then
-    return nil
-  end
-  self:drop(header.call_id)
-  return partial.header, table.concat(partial.parts)
-end
-function Incoming:drop(id)
-  if self.partial[id] then
-    self.partial[id] = nil
-    self.count = self.count - 1
-  end
-end
-local Outgoing = {}
-Outgoing.__index = Outgoing
-function transfers.outgoing(send)
-  return setmetatable({ send = send, queue = {}, unacknowledged = {}, moved_ms = 0 }, Outgoing)
-end
-local function send_next(self, item)
-  local bytes = item.body:sub(item.offset + 1, item.offset + frame.MAX_BODY_BYTES)
-  local header = item.offset == 0 and item.header or { type = "chunk", call_id = item.id }
-  local described = { offset = item.offset, total = #item.body, sha256 = item.sha256 }
-  item.offset = item.offset + #bytes
-  if #self.unacknowledged == 0 then
-    self.moved_ms = os.epoch("utc")
-  end
-  self.unacknowledged[#self.unacknowledged + 1] = { id = item.id, ending = item.offset }
-  self.send(header, bytes, described)
-end
-local function pump(self)
-  if self.pumping then
-    return
-  end
-  self.pumping = true
-  while self.queue[1] do
-    local item = self.queue[1]
-    if item.turn then
-      table.remove(self.queue, 1)
-      item.turn()
-    elseif item.offset == #item.body then
-      table.remove(self.queue, 1)
-    elseif #self.unacknowledged < MAX_UNACKNOWLEDGED then
-      send_next(self, item)
-    else
-      break
-    end
-  end
-  self.pumping = false
-end
-function Outgoing:add(header, body, sha256)
-  local item = { header = header, id = header.call_id, body = body, sha256 = sha256, offset = 0 }
-  self.queue[#self.queue + 1] = item
-  pump(self)
-end
-function Outgoing:after(turn)
-  self.queue[#self.queue + 1] = { turn = turn }
-  pump(self)
-end
-function Outgoing:has(id)
-  for _, item in ipairs(self.queue) do
-    if item.id == id then
-      return true
-    end
-  end
-  return false
-end
-local function acknowledged_range(self, id, offset)
-  local first, last, before
-  for index, one in ipairs(self.unacknowledged) do
-    if one.id == id then
-      if not first then
-        first, last = index, index
-      elseif one.ending > before and one.ending <= offset then
-        last = index
-      else
-        break
-      end
-      before = one.ending
-    end
-  end
-  return first, last
-end
-function Outgoing:acknowledged(id, offset)
-  local first, last = acknowledged_range(self, id, offset)
-  if not first then
-    return
-  end
-  for index = last, first, -1 do
-    if self.unacknowledged[index].id == id then
-      table.remove(self.unacknowledged, index)
-    end
-  end
-  self.moved_ms = os.epoch("utc")
-  pump(self)
-end
-function Outgoing:drop(id)
-  for index = #self.queue, 1, -1 do
-    if self.queue[index].id == id then
-      table.remove(self.queue, index)
-    end
-  end
-  pump(self)
-end
-function Outgoing:is_stuck(limit_ms)
-  return #self.unacknowledged > 0 and os.epoch("utc") - self.moved_ms > limit_ms
-end
-function Outgoing:close()
-  self.queue, self.unacknowledged = {}, {}
-end
-return transfers
-end
-
+local require=env.require
 return require("main").run(...)

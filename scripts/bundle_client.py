@@ -1,69 +1,137 @@
-"""Bundle the Lua client into one file that a computer can download.
+"""Bundle the Lua of a computer: the client, the programs beside it, and the installer, each in one file.
 
-Each module of cc_client/lua becomes a function in a table of its own `require`, so the bundle
-needs nothing of the game's and defines no globals. Lines that are only comment are left out: the
-disk of a computer is small. The result depends on the sources alone.
-`--check` writes nothing and fails when the committed bundle differs.
+A bundle has a `require` of its own for the modules of cc_client/lua that its program needs, so it needs
+nothing of the game's and defines no globals. Comments and needless blanks are left out, because the
+disk of a computer is small; names stay, and so do the numbers of the lines (lua_source.py). The client
+is packed besides (lua_packing.py): each of its modules is compiled under its own name when it is first
+required, so a traceback says `link.lua:57` and means that line of cc_client/lua/link.lua. The installer
+carries the programs that it writes. The results depend on the sources alone.
+`--check` writes nothing and fails when a committed file differs.
 """
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from lua_packing import READER, pack
+from lua_source import required, shorten
+
 ROOT: Final = Path(__file__).resolve().parent.parent
 SOURCES: Final = ROOT / "cc_client" / "lua"
-BUNDLE: Final = ROOT / "cc_client" / "client.lua"
-MAX_BUNDLE_BYTES: Final = 125_000
-"""An eighth of a computer's disk (1,000,000 bytes), and a floppy still takes it."""
+BUILT: Final = ROOT / "cc_client"
+MAX_BUNDLE_BYTES: Final = 100_000
+"""A tenth of a computer's disk (1,000,000 bytes): two of them, while one replaces the other, are a fifth."""
+CARRIED: Final = "installer_programs"
+"""The module that holds the texts of the programs that the installer writes."""
 
 HEAD: Final = """\
--- The cc-orchestrator client in one file. Made by scripts/bundle_client.py from cc_client/lua:
+-- %s in one file. Made by scripts/bundle_client.py from cc_client/lua:
 -- change those files, not this one.
-local preload, loaded = {}, {}
-
+local preload,loaded={},{}
 local function require(name)
-  if loaded[name] == nil then
-    loaded[name] = preload[name]()
-  end
-  return loaded[name]
+if loaded[name]==nil then
+loaded[name]=preload[name]()
+end
+return loaded[name]
 end
 """
+VERSION: Final = re.compile(r'^main\.VERSION = "([^"]+)"$', re.MULTILINE)
+CLIENT: Final = """\
+-- The cc-orchestrator client %s in one file, packed. Made by scripts/bundle_client.py from cc_client/lua:
+-- change those files, not this one. It expands to those files, line by line, without their comments.
+local packed=[%s[
+%s]%s]
+%slocal text,sources,at=expand(packed),{},1
+for name,size in ("%s"):gmatch("(%%S+) (%%d+)") do
+sources[name]=text:sub(at,at+size-1)
+at=at+size
+end
+local loaded,env={},setmetatable({},{__index=_ENV})
+function env.require(name)
+if loaded[name]==nil then
+loaded[name]=assert(load(sources[name],"="..name..".lua","t",env))()
+end
+return loaded[name]
+end
+local require=env.require
+return require("main").run(...)
+"""
+TITLES: Final = {
+    "boot": "What starts the cc-orchestrator client",
+    "cc": "The command of the cc-orchestrator client",
+    "install": "The installer of the cc-orchestrator client",
+}
 
 
-def code_lines(source: str) -> str:
-    """The source without blank lines and without lines that are only a comment."""
-    lines = (line.rstrip() for line in source.splitlines())
-    return "\n".join(line for line in lines if line and not line.lstrip().startswith("--"))
+def modules(entry: str, known: dict[str, str]) -> dict[str, str]:
+    """The sources of a program's modules by name, itself included. Raises FileNotFoundError."""
+    found: dict[str, str] = {}
+    waiting = [entry]
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found[name] = known[name] if name in known else (SOURCES / f"{name}.lua").read_text(encoding="ascii")
+            waiting += required(found[name])
+    return found
 
 
-def bundle(sources: Path = SOURCES) -> str:
-    """The bundle as text: every module in order of its name, then the call of ``main``."""
-    parts = [HEAD]
-    for path in sorted(sources.glob("*.lua")):
-        source = code_lines(path.read_text(encoding="ascii"))
-        parts.append(f'\npreload["{path.stem}"] = function()\n{source}\nend\n')
-    parts.append('\nreturn require("main").run(...)\n')
+def bundle(entry: str, known: dict[str, str] | None = None) -> str:
+    """A program as one text: its modules in order of their names, then the call of its ``run``."""
+    parts = [HEAD % TITLES[entry]]
+    for name, source in sorted(modules(entry, known or {}).items()):
+        parts.append(f'preload["{name}"]=function()\n{shorten(source)}end\n')
+    parts.append(f'return require("{entry}").run(...)\n')
     return "".join(parts)
 
 
+def client() -> str:
+    """The client as one packed text."""
+    sources = sorted(modules("main", {}).items())
+    short = {name: shorten(source) for name, source in sources}
+    packed = pack("".join(short.values()))
+    level = "="
+    while f"]{level}]" in packed:
+        level += "="
+    sizes = " ".join(f"{name} {len(source)}" for name, source in short.items())
+    version = VERSION.findall(dict(sources)["main"])[0]
+    return CLIENT % (version, level, packed, level, READER, sizes)
+
+
+def build() -> dict[str, str]:
+    """Every file by name."""
+    boot, cc = bundle("boot"), bundle("cc")
+    assert "]==]" not in boot + cc, "a program cannot be carried between these brackets"
+    carried = f"return{{boot=[==[\n{boot}]==],cc=[==[\n{cc}]==]}}\n"
+    return {
+        "client.lua": client(),
+        "boot.lua": boot,
+        "cc.lua": cc,
+        "install.lua": bundle("install", {CARRIED: carried}),
+    }
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    """Write or check the bundle; 0 when it is (now) right, else 1."""
-    parser = argparse.ArgumentParser(description="Bundle the Lua client into cc_client/client.lua.")
-    parser.add_argument("--check", action="store_true", help="write nothing; fail when the bundle is not up to date")
+    """Write or check the files; 0 when they are (now) right, else 1."""
+    parser = argparse.ArgumentParser(description="Bundle the Lua client, its programs and its installer.")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail when a file is not up to date")
     arguments = parser.parse_args(argv)
-    text = bundle()
-    if len(text) > MAX_BUNDLE_BYTES:
-        sys.stderr.write(f"The bundle has {len(text)} bytes, over {MAX_BUNDLE_BYTES}. Shorten the modules.\n")
+    built = build()
+    size = len(built["client.lua"])
+    if size > MAX_BUNDLE_BYTES:
+        sys.stderr.write(f"The client has {size} bytes, over {MAX_BUNDLE_BYTES}. Shorten the modules.\n")
         return 1
-    if arguments.check:
-        if BUNDLE.exists() and BUNDLE.read_text(encoding="ascii") == text:
-            return 0
-        sys.stderr.write("cc_client/client.lua is out of date. Run: python3 scripts/bundle_client.py\n")
-        return 1
-    BUNDLE.write_text(text, encoding="ascii", newline="\n")
-    sys.stdout.write(f"cc_client/client.lua: {len(text)} bytes\n")
+    for name, text in built.items():
+        path = BUILT / name
+        if path.exists() and path.read_text(encoding="ascii") == text:
+            continue
+        if arguments.check:
+            sys.stderr.write(f"cc_client/{name} is out of date. Run: python3 scripts/bundle_client.py\n")
+            return 1
+        path.write_text(text, encoding="ascii", newline="\n")
+    sys.stdout.write("".join(f"cc_client/{name}: {len(text)} bytes\n" for name, text in built.items()))
     return 0
 
 

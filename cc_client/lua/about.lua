@@ -3,10 +3,13 @@
 
 local answers = require("answers")
 local disk = require("disk")
+local family = require("family")
 local json = require("json")
 local params = require("params")
 
 local about = {}
+
+local SLOTS = 16
 
 --- A number as the protocol has it; -1 for what has no limit.
 local function limit(value)
@@ -18,14 +21,18 @@ local function capacity()
   return limit(bytes)
 end
 
---- `{name, types}` of everything attached, sorted by name.
+--- `{name, types, methods}` of everything attached, sorted by name.
 local function peripherals()
   local list = {}
   local ok, names = disk.try(peripheral and peripheral.getNames or error)
   for index, name in ipairs(ok and names or {}) do
     local types = { disk.try(peripheral.getType, name) }
+    local known, methods = disk.try(peripheral.getMethods, name)
+    methods = known and methods or {}
+    table.sort(methods)
     -- Since 1.99 one of them may have several types.
-    list[index] = { name = name, types = json.array(types[1] and { table.unpack(types, 2) } or {}) }
+    types = types[1] and { table.unpack(types, 2) } or {}
+    list[index] = { name = name, types = json.array(types), methods = json.array(methods) }
   end
   table.sort(list, function(left, right)
     return left.name < right.name
@@ -33,12 +40,37 @@ local function peripherals()
   return list
 end
 
+--- Adds each side with a signal, as `{side, input, output}`.
+local function add_redstone(list)
+  for _, side in ipairs(redstone and redstone.getSides() or {}) do
+    local _, coming = disk.try(redstone.getAnalogInput, side)
+    local _, going = disk.try(redstone.getAnalogOutput, side)
+    local entry = { side = side, input = tonumber(coming) or 0, output = tonumber(going) or 0 }
+    if entry.input ~= 0 or entry.output ~= 0 then
+      list[#list + 1] = entry
+    end
+  end
+end
+
+--- Adds each slot of a turtle that is not empty, as `{slot, item, count}`.
+local function add_slots(list)
+  for slot = 1, turtle and turtle.getItemDetail and SLOTS or 0 do
+    local _, item = disk.try(turtle.getItemDetail, slot)
+    if type(item) == "table" then
+      list[#list + 1] = { slot = slot, item = tostring(item.name), count = limit(item.count) }
+    end
+  end
+end
+
 local function facts()
   local data = { free = limit(disk.free_bytes("")), capacity = capacity() }
   data.uptime_s = math.floor(os.clock())
   data.day, data.time = math.floor(os.day()), math.floor(os.time() * 60)
+  data.id, data.family, data.host = os.getComputerID(), family(), tostring(_HOST):sub(1, 128)
   if turtle then
     data.fuel = limit(turtle.getFuelLevel())
+    data.fuel_limit = turtle.getFuelLimit and limit(turtle.getFuelLimit())
+    data.selected = turtle.getSelectedSlot and turtle.getSelectedSlot()
   end
   -- In parentheses: it returns no value at all for a computer without a label.
   local label = (os.getComputerLabel())
@@ -51,6 +83,8 @@ function about.info(given, body, has_body, job)
   params.no_body(body, has_body)
   return answers.after_start(function()
     local list = peripherals()
+    add_redstone(list)
+    add_slots(list)
     return answers.done(facts(), (answers.list(#list, function(index)
       return list[index]
     end, job.pause)))

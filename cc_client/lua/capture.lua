@@ -1,14 +1,16 @@
 --- A wide terminal that nobody sees: what a program writes becomes lines of text, and a screen.
 --
 -- `print` wraps at the terminal's width, so it is wide. Moving to another row is a line break in the
--- text, moving right on a row is blanks. The text is capped: its head and its tail are kept, and how
--- many bytes were left out between them is counted and said. The last bytes are kept a second time
--- for whoever follows the program while it runs.
+-- text, moving right on a row is blanks, and a row that is drawn again with more at its end is just that
+-- more. The text is capped: its head and its tail are kept, and how many bytes were left out between
+-- them is counted and said. The last bytes are kept a second time for whoever follows the program
+-- while it runs.
 -- @module capture
 
 local Capture = {}
 Capture.__index = Capture
 
+--- Of a program's terminal.
 local WIDTH, HEIGHT = 200, 50
 --- With traceback and marker well under the 48 KiB of a body.
 local HEAD_BYTES, TAIL_BYTES = 16384, 16384
@@ -65,13 +67,49 @@ end
 local function catch_up(self)
   if self.y ~= self.row then
     add(self, ("\n"):rep(math.max(1, self.y - self.row)))
-    self.row, self.column = self.y, 1
+    self.row, self.column, self.line = self.y, 1, ""
   elseif self.x < self.column then
     add(self, "\n")
-    self.column = 1
+    self.column, self.line = 1, ""
   end
   if self.x > self.column then
-    add(self, (" "):rep(math.min(self.x - self.column, WIDTH)))
+    local blanks = (" "):rep(math.min(self.x - self.column, self.width))
+    add(self, blanks)
+    self.line = self.line .. blanks
+  end
+end
+
+--- What is new of a text that is written over the end of its row: `read` draws its whole line again for each
+-- key, blanks first. Nil: it is another text, which gets a line of its own.
+local function added(self, text)
+  if self.y ~= self.row or self.x < 1 or self.x >= self.column or self.column > #self.line + 1 then
+    return nil
+  end
+  local old = self.line:sub(self.x)
+  if not text:find("[^ ]") or old:sub(1, #text) == text then
+    return ""
+  elseif text:sub(1, #old) == old then
+    return text:sub(#old + 1)
+  end
+end
+
+--- Adds a text where the cursor is; blanks up to the right edge only clear the row.
+local function log(self, text)
+  if self.x + #text > self.width then
+    text = text:gsub(" +$", "")
+  end
+  local new = added(self, text)
+  if not new then
+    new = text
+    if text ~= "" then
+      catch_up(self)
+    end
+  end
+  add(self, new)
+  if new ~= "" then
+    self.column = self.x + #text
+    -- A row that is longer than the screen is no line that somebody types.
+    self.line = #self.line <= self.width and self.line .. new or ""
   end
 end
 
@@ -79,7 +117,7 @@ end
 function Capture:text()
   if self.y > self.row then
     add(self, ("\n"):rep(self.y - self.row))
-    self.row, self.column = self.y, 1
+    self.row, self.column, self.line = self.y, 1, ""
   end
   self:trim()
   local marker = self.cut > 0 and "\n[... " .. self.cut .. " bytes left out ...]\n" or ""
@@ -113,16 +151,16 @@ local function blank_row(self)
   local fg, bg = DIGIT[self.TextColour], DIGIT[self.BackgroundColour]
   if self.blank_key ~= fg .. bg then
     self.blank_key = fg .. bg
-    self.blank = { (" "):rep(WIDTH), fg:rep(WIDTH), bg:rep(WIDTH) }
+    self.blank = { (" "):rep(self.width), fg:rep(self.width), bg:rep(self.width) }
   end
   return self.blank
 end
 
 --- A row with what was written over it put in.
-local function flat(row)
+local function flat(self, row)
   for _, one in ipairs(row.over or {}) do
     local x, text = one[1], one[2]
-    local first, last = math.max(1, x), math.min(WIDTH, x + #text - 1)
+    local first, last = math.max(1, x), math.min(self.width, x + #text - 1)
     if last >= first then
       local drawn = {}
       for index = 1, 3 do
@@ -141,12 +179,12 @@ end
 local function draw(self, text, fg, bg)
   local row = self.rows[self.top + self.y]
   if not row.over or #row.over >= MAX_OVER then
-    row = flat(row)
+    row = flat(self, row)
     row.over = {}
     self.rows[self.top + self.y] = row
   end
-  if #text > WIDTH then
-    text = text:sub(1, self.x < 1 and 1 - self.x + WIDTH or WIDTH)
+  if #text > self.width then
+    text = text:sub(1, self.x < 1 and 1 - self.x + self.width or self.width)
     fg, bg = fg:sub(1, #text), bg:sub(1, #text)
   end
   row.over[#row.over + 1] = { self.x, text, fg, bg }
@@ -157,10 +195,10 @@ local function scroll(self, count)
   if count == 1 then
     rows, self.top = self.rows, self.top + 1
     rows[self.top] = nil
-    rows[self.top + HEIGHT] = blank_row(self)
+    rows[self.top + self.height] = blank_row(self)
     return
   end
-  for y = 1, HEIGHT do
+  for y = 1, self.height do
     rows[y] = y + count >= 1 and self.rows[self.top + y + count] or blank_row(self)
   end
   self.rows, self.top = rows, 0
@@ -169,11 +207,11 @@ end
 --- What the screen shows: `{width, height, x, y, blink, rows}`; rows as `blit` takes them.
 function Capture:screen()
   local rows = {}
-  for y = 1, HEIGHT do
-    rows[y] = flat(self.rows[self.top + y])
+  for y = 1, self.height do
+    rows[y] = flat(self, self.rows[self.top + y])
   end
-  local x = math.max(-WIDTH, math.min(2 * WIDTH, self.x))
-  return { width = WIDTH, height = HEIGHT, x = x, y = self.y, blink = self.blink, rows = rows }
+  local x = math.max(-self.width, math.min(2 * self.width, self.x))
+  return { width = self.width, height = self.height, x = x, y = self.y, blink = self.blink, rows = rows }
 end
 
 -- Terminal ----------------------------------------------------------------------------------------
@@ -182,11 +220,9 @@ local function put(self, text, fg, bg)
   if text == "" then
     return
   end
-  catch_up(self)
-  add(self, text)
+  log(self, text)
   draw(self, text, fg, bg)
   self.x = self.x + #text
-  self.column = self.x
 end
 
 --- A whole number that counting with it does not carry away.
@@ -200,17 +236,17 @@ local function cursor_functions(self, terminal)
     return self.x, self.y
   end
   function terminal.setCursorPos(x, y)
-    self.x, self.y = whole(x), math.max(1, math.min(HEIGHT, whole(y)))
+    self.x, self.y = whole(x), math.max(1, math.min(self.height, whole(y)))
   end
   function terminal.scroll(rows)
     -- The rows move up under the cursor, so the text's row does too. The bound keeps a wild
     -- number from becoming as many line breaks.
-    rows = math.max(-HEIGHT, math.min(HEIGHT, whole(rows)))
+    rows = math.max(-self.height, math.min(self.height, whole(rows)))
     self.row = self.row - rows
     scroll(self, rows)
   end
   function terminal.getSize()
-    return WIDTH, HEIGHT
+    return self.width, self.height
   end
   function terminal.getCursorBlink()
     return self.blink
@@ -233,7 +269,7 @@ local function writing_functions(self, terminal)
     put(self, text, (fg:gsub("[^%x]", "0")), (bg:gsub("[^%x]", "f")))
   end
   function terminal.clear()
-    for y = 1, HEIGHT do
+    for y = 1, self.height do
       self.rows[self.top + y] = blank_row(self)
     end
   end
@@ -268,11 +304,13 @@ local function colour_functions(self, terminal)
   both_spellings("setPaletteColour", function() end)
 end
 
---- A new capture; `capture.terminal` is what `term.redirect` takes.
-function Capture.new()
+--- A new capture, of the size of a program's terminal where none is given; `capture.terminal` is what
+-- `term.redirect` takes.
+function Capture.new(width, height)
   local self = setmetatable({ head = {}, head_bytes = 0, tail = {}, tail_bytes = 0, cut = 0 }, Capture)
+  self.width, self.height = width or WIDTH, height or HEIGHT
   self.total, self.fresh, self.fresh_bytes = 0, {}, 0
-  self.x, self.y, self.row, self.column, self.blink = 1, 1, 1, 1, false
+  self.x, self.y, self.row, self.column, self.blink, self.line = 1, 1, 1, 1, false, ""
   -- White on black, as numbers: the colours API may be changed by a program.
   self.TextColour, self.BackgroundColour = 1, 32768
   self.rows, self.top, self.terminal = {}, 0, {}

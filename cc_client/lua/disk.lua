@@ -59,6 +59,19 @@ function disk.write(path, bytes)
   return true
 end
 
+--- Puts a whole file in the place of another, by way of `PATH.new`: one of the two is always whole.
+function disk.replace(path, bytes)
+  local temporary = path .. ".new"
+  local ok, why = disk.write(temporary, bytes)
+  if ok then
+    ok, why = disk.try(fs.delete, path)
+  end
+  if ok then
+    ok, why = disk.try(fs.move, temporary, path)
+  end
+  return ok, why
+end
+
 --- Bytes free where `path` is; math.huge where there is no limit.
 function disk.free_bytes(path)
   local ok, free = disk.try(fs.getFreeSpace, path)

@@ -17,6 +17,8 @@ files.ABSENT = "absent"
 local MAX_SNAPSHOT_BYTES = 2 * 1024 * 1024
 --- The most entries of one directory tree: each costs 500 bytes, so 1 MB holds 2000.
 local MAX_SNAPSHOT_ENTRIES = 4000
+--- What is said of the biggest files of a full disk: it has to fit a header with each byte escaped.
+local MAX_BIGGEST, MAX_BIGGEST_BYTES = 5, 300
 
 --- Calls `fs`, raising the failure that its sentence means.
 function files.ask(operation, ...)
@@ -160,6 +162,29 @@ function files.is_same(shot)
     end
   end
   return true
+end
+
+--- The biggest files of a disk, the client's own left out, each on a line as `SIZE PATH`; nil: nobody can tell.
+function files.biggest(mount)
+  local ok, entries = pcall(files.below, mount, { pause = nothing, max = MAX_SNAPSHOT_ENTRIES, skip = true })
+  local sized = {}
+  for _, entry in ipairs(ok and entries or {}) do
+    local path = paths.join(mount, entry.path)
+    local found, size = disk.try(fs.getSize, path)
+    if entry.kind == "file" and found then
+      sized[#sized + 1] = { size = size, line = ("%.0f %s"):format(size, path) }
+    end
+  end
+  table.sort(sized, function(left, right)
+    return left.size > right.size
+  end)
+  local lines, bytes = {}, 0
+  for _, one in ipairs(sized) do
+    if #lines < MAX_BIGGEST and bytes + #one.line < MAX_BIGGEST_BYTES then
+      lines[#lines + 1], bytes = one.line, bytes + #one.line + 1
+    end
+  end
+  return lines[1] and table.concat(lines, "\n")
 end
 
 --- Raises `not_a_directory` when something above the path is a file.

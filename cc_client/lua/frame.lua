@@ -28,6 +28,10 @@ function CHECKS.text(value)
   return type(value) == "string"
 end
 
+function CHECKS.flag(value)
+  return type(value) == "boolean"
+end
+
 function CHECKS.call_id(value)
   return type(value) == "string" and #value <= 24 and value:find("^[%w_.-]+$") ~= nil
 end
@@ -67,9 +71,17 @@ function CHECKS.part(value)
   return describes_body(value) and value.offset > 0 and value.offset < value.total
 end
 
+--- The client that the server hands out.
+function CHECKS.client(value)
+  return CHECKS.object(value)
+    and CHECKS.text(value.version)
+    and CHECKS.counter(value.size)
+    and CHECKS.text(value.sha256)
+end
+
 --- What the server may send: field = check, with a trailing `?` where it may be left out.
 local FROM_SERVER = {
-  welcome = { number = "counter", computer = "text", silence_s = "counter?" },
+  welcome = { number = "counter", computer = "text", silence_s = "counter?", client = "client?" },
   refused = { code = "text", message = "text", remedy = "text?" },
   call = {
     call_id = "call_id",
@@ -83,6 +95,16 @@ local FROM_SERVER = {
   result_ack = { call_id = "call_id", number = "counter" },
   chunk = { call_id = "call_id", body = "part" },
   chunk_ack = { call_id = "call_id", offset = "counter" },
+  told = {
+    desk = "call_id",
+    ok = "flag",
+    done = "flag",
+    code = "text?",
+    message = "text?",
+    task = "text?",
+    version = "counter?",
+    body = "body?",
+  },
   ping = { n = "counter" },
   error = { code = "text", message = "text", call_id = "call_id?", journal_seq = "counter?" },
 }

@@ -41,7 +41,14 @@ local function program_debug()
   for name, value in pairs(native_debug) do
     own[name] = value
   end
-  own.getupvalue, own.setupvalue, own.upvalueid, own.upvaluejoin, own.getregistry = nil, nil, nil, nil, nil
+  own.getupvalue, own.setupvalue, own.upvalueid, own.upvaluejoin = nil, nil, nil, nil
+  if native_debug.getregistry then
+    -- All that the ROM keeps there, without which its module cc.internal.exception does not load.
+    local shared = { cc_try_barrier = native_debug.getregistry().cc_try_barrier }
+    own.getregistry = function()
+      return shared
+    end
+  end
   own.sethook = function() end
   own.gethook = function() end
   return own

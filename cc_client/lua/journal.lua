@@ -176,12 +176,17 @@ function Journal:is_foreign()
   return false
 end
 
+--- Whether somebody else has the journal: then this one is stopped for good.
+function Journal:has_stopped()
+  self.stopped = self.stopped or self:is_foreign()
+  return self.stopped
+end
+
 --- Changes the state durably, or not at all.
 -- @tparam function change gets a copy of the state to change; answering false means: write nothing
 -- @return true; or nil and a sentence when nothing was written or the journal has stopped
 function Journal:commit(change)
-  if self.stopped or self:is_foreign() then
-    self.stopped = true
+  if self:has_stopped() then
     return nil, "Another client works on this computer; this one has stopped."
   end
   local state = copy(self.state)

@@ -2,8 +2,8 @@
 --
 -- A Lua string is bytes, and `textutils` turns bytes into UTF-8 in one direction only. Here
 -- `\u00XX` is one byte both ways, and what is written is pure ASCII. Numbers are integers, as the
--- protocol has no others; `null` does not exist. Reading takes linear time and bounded depth, so
--- that a hostile text can cost neither seconds nor the stack.
+-- protocol has no others; `null` does not exist, but where values of programs are read. Reading takes
+-- linear time and bounded depth, so that a hostile text can cost neither seconds nor the stack.
 -- @module json
 
 local json = {}
@@ -13,7 +13,12 @@ json.MAX_DEPTH = 16
 --- The largest number that is read or written; it survives `%.14g`.
 json.MAX_NUMBER = 1e13
 
+--- Stands for `null` in what is read loosely.
+json.NULL = setmetatable({}, { __name = "json.null" })
+
 local array_mark = { __name = "json.array" }
+--- Whether what is read may have `null` and numbers that are no integers.
+local is_loose = false
 
 --- Marks a table as a list, so that an empty one is written `[]`.
 function json.array(list)
@@ -145,6 +150,10 @@ local function read_string(text, position)
 end
 
 local function read_number(text, position)
+  if is_loose then
+    local digits = text:match("^%-?%d+%.?%d*[eE]?[+-]?%d*", position)
+    return tonumber(digits) or fail("a number that is none", position), position + #digits
+  end
   local digits = text:match("^%-?%d+", position)
   local after = position + #digits
   if digits:find("^%-?0%d") or text:find("^[%.eE]", after) or #digits > 15 then
@@ -229,6 +238,8 @@ function read_value(text, position, depth)
     return true, position + 4
   elseif text:sub(position, position + 4) == "false" then
     return false, position + 5
+  elseif is_loose and text:sub(position, position + 3) == "null" then
+    return json.NULL, position + 4
   end
   return fail("no value", position)
 end
@@ -242,8 +253,12 @@ local function read_whole(text)
 end
 
 --- The value of a JSON text, or nil and what is wrong with it. Never raises for a bad text.
-function json.decode(text)
+-- @tparam string text
+-- @tparam ?boolean loose take any number, and `null` as `json.NULL`
+function json.decode(text, loose)
+  is_loose = loose == true
   local ok, value = pcall(read_whole, text)
+  is_loose = false
   if ok then
     return value
   elseif type(value) == "table" and value.json_error then

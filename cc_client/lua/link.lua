@@ -7,6 +7,8 @@
 
 local nonce = require("nonce")
 local Session = require("session")
+local status = require("status")
+local why = require("why")
 
 local Link = {}
 Link.__index = Link
@@ -29,17 +31,26 @@ local function later(self, delay_s)
   self.dial_at_ms = os.epoch("utc") + delay_s * 1000
 end
 
-local function after_failure(self, why)
-  if why:find("Domain not permitted", 1, true) then
-    self.log(
-      "The Minecraft server forbids this address; allow it in [[http.rules]] of computercraft-server.toml."
-    )
+--- Says a reason, once for as long as it is the same one.
+local function tell(self, fault)
+  status.set("fault", fault.sentence)
+  status.set("fault_code", fault.code)
+  status.set("remedy", #fault.remedy > 0 and table.concat(fault.remedy, "\n") or nil)
+  local text = why.text(fault)
+  if text ~= self.told then
+    self.told = text
+    self.log(text)
   end
+end
+
+--- Reasons that a person has to take away first: dialling sooner is no use.
+local LASTING = { token_refused = true, websockets_off = true, not_permitted = true }
+
+local function after_failure(self, fault)
+  tell(self, fault)
   local ceiling = math.min(LAST_DELAY_S, FIRST_DELAY_S * 2 ^ self.failures)
   self.failures = math.min(self.failures + 1, 10)
-  local delay_s = ceiling * nonce.fraction()
-  self.log(("%s; next try in %.1f s"):format(why, delay_s))
-  later(self, delay_s)
+  later(self, LASTING[fault.code] and LAST_DELAY_S or ceiling * nonce.fraction())
 end
 
 local function dial(self)
@@ -49,9 +60,9 @@ local function dial(self)
   headers["Sec-WebSocket-Protocol"] = self.parts.subprotocol
   self.url, self.dial_at_ms = url, nil
   self.give_up_ms = os.epoch("utc") + DIAL_WITHIN_S * 1000
-  local called, ok, why = pcall(http.websocketAsync, url, headers)
+  local called, ok, said = pcall(http.websocketAsync, url, headers)
   if not called or ok == false then
-    after_failure(self, "cannot dial: " .. tostring(called and why or ok))
+    after_failure(self, why.failed(self.settings.url, called and said or ok))
   end
 end
 
@@ -70,13 +81,14 @@ end
 
 --- After a session has ended: when to dial again.
 local function after_session(self)
-  local session = self.session
+  local session, url = self.session, self.settings.url
   if session.refused then
+    tell(self, why.refused(url, session.refused))
     return later(self, LAST_DELAY_S)
   elseif session.welcomed then
-    self.failures = 0
+    self.failures, self.told = 0, nil
   end
-  after_failure(self, "not connected")
+  after_failure(self, why.told("ended", url, session.ended))
 end
 
 --- Handles an event; true when it was one of our socket.
@@ -95,11 +107,12 @@ function Link:event(event)
   elseif name == "websocket_success" and not self.session then
     opened(self, event[3])
   elseif name == "websocket_failure" then
-    after_failure(self, "cannot connect: " .. tostring(event[3]))
+    after_failure(self, why.failed(self.settings.url, event[3]))
   elseif name == "websocket_message" and self.session then
     self.session:receive(event[3], event[4])
   elseif name == "websocket_closed" and self.session then
-    self.session:finish("closed by the other side")
+    local reason = event[3] and event[3] ~= "" and " (" .. event[3] .. ")" or ""
+    self.session:finish("closed by the other side" .. reason)
   else
     return false
   end
@@ -122,7 +135,7 @@ function Link:tick()
       dial(self)
     end
   elseif now > self.give_up_ms then
-    after_failure(self, "no answer")
+    after_failure(self, why.failed(self.settings.url, "Timed out"))
   end
 end
 

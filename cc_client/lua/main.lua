@@ -1,11 +1,15 @@
 --- The client: reads its settings, mends what the last power cut left, then loops for ever.
 --
--- There is one event loop, on `os.pullEventRaw`. With `--beside-shell`, as a startup file passes it,
--- the player's shell runs beside it; the client then keeps quiet on the screen.
+-- There is one event loop, on `os.pullEventRaw`. boot.lua runs it, in a tab of its own or beside the
+-- player's shell, where it keeps quiet; what it returns tells boot.lua what comes next.
 -- @module main
 
 local Calls = require("calls")
+local command = require("command")
+local desk = require("desk")
+local diagnosis = require("why")
 local disk = require("disk")
+local family = require("family")
 local Guard = require("guard")
 local Journal = require("journal")
 local Link = require("link")
@@ -13,11 +17,13 @@ local Loop = require("loop")
 local methods = require("methods")
 local nonce = require("nonce")
 local screen = require("screen")
+local status = require("status")
 local Swap = require("swap")
+local update = require("update")
 
 local main = {}
 
-main.VERSION = "0.2.0"
+main.VERSION = "0.4.0"
 local OLDEST = { 1, 95 }
 --- The first version that sends the header with the name of the protocol.
 local SUBPROTOCOL_SINCE = { 1, 97 }
@@ -31,19 +37,8 @@ local function at_least(host, version)
   return not major or major > version[1] or major == version[1] and minor >= version[2]
 end
 
-local function family()
-  if turtle then
-    return "turtle"
-  elseif pocket then
-    return "pocket"
-  elseif commands then
-    return "command"
-  end
-  return term.isColour() and "advanced" or "computer"
-end
-
 local function capabilities()
-  local list = { "chunks" }
+  local list = { "chunks", "desk", "input", "screen_of", "update" }
   for name in pairs(methods) do
     list[#list + 1] = name
   end
@@ -74,6 +69,8 @@ end
 --- `{url, token}` from the settings file: a comment, the URL, the token, each on a line.
 local function read_settings()
   local text, why = disk.read(CONNECTION)
+  -- The power went while it was replaced.
+  text = text or disk.read(CONNECTION .. ".new")
   if not text then
     return nil, "Cannot read /" .. CONNECTION .. ": " .. why
   end
@@ -98,39 +95,44 @@ local function open_journal(boot)
   if journal.found then
     Swap.clean(journal.state.calls)
   end
+  Swap.keep_spare()
   return journal
 end
 
 --- The first thing that keeps the client from working here, or its parts.
-local function prepare(log)
-  local host = tostring(_HOST)
-  if not at_least(host, OLDEST) then
-    return nil, "cc-orchestrator needs CC: Tweaked 1.95 or newer; this is " .. host .. "."
-  elseif not http or not http.websocketAsync then
-    return nil, "cc-orchestrator needs the http API with WebSockets; the server has it turned off."
+local function prepare(host, log)
+  local version = tostring(_HOST)
+  if not at_least(version, OLDEST) then
+    return nil, "cc-orchestrator needs CC: Tweaked 1.95 or newer; this is " .. version .. "."
+  end
+  if not http or not http.websocketAsync then
+    return nil, diagnosis.text(diagnosis.here())
   end
   local settings, why = read_settings()
   if not settings then
     return nil, why
   end
-  local computer = describe(host)
+  status.set("server", settings.url)
+  local computer = describe(version)
   local journal
   journal, why = open_journal(computer.boot)
   if not journal then
     return nil, why
   end
   local loop = Loop.new(log)
+  update.start(loop, host.slot, settings.url)
   local parts = { computer = computer, calls = Calls.new(journal, loop, log), journal = journal, log = log }
-  parts.subprotocol = at_least(host, SUBPROTOCOL_SINCE) and "cc-orchestrator.v1" or nil
-  return loop, Link.new(settings, parts), journal
+  parts.subprotocol = at_least(version, SUBPROTOCOL_SINCE) and "cc-orchestrator.v1" or nil
+  return { loop = loop, link = Link.new(settings, parts), journal = journal, calls = parts.calls }
 end
 
 -- Looping -----------------------------------------------------------------------------------------
 
-local function tick(clock, link, loop)
-  link:tick()
-  loop:tick()
-  local wait_s = link:wait_s()
+local function tick(clock, client)
+  client.link:tick()
+  client.loop:tick()
+  desk.tick()
+  local wait_s = client.link:wait_s()
   clock.due_ms = os.epoch("utc") + wait_s * 1000
   clock.timer = os.startTimer(wait_s)
 end
@@ -140,60 +142,75 @@ local function is_due(clock, event)
   return event[1] == "timer" and event[2] == clock.timer or os.epoch("utc") >= clock.due_ms
 end
 
-local function serve(loop, link, journal)
+local function handle(client, event)
+  if event[1] == "term_resize" then
+    screen.resize()
+  end
+  if not command.event(event) and not client.link:event(event) then
+    client.loop:event(event)
+  end
+end
+
+--- Why the client ends now, as boot.lua wants to hear it, and a sentence; nil: it goes on.
+local function ending(client)
+  if client.journal.stopped then
+    return "stopped", "Another client works on this computer; this one has stopped."
+  elseif command.has_to_stop then
+    return "stopped", "The client was stopped."
+  end
+  local is_idle = client.calls.pending_count == 0 and next(client.journal.state.calls) == nil
+  if update.ready == "now" or update.ready and is_idle then
+    return "restart"
+  end
+end
+
+local function serve(client)
   local clock = {}
-  tick(clock, link, loop)
-  while not journal.stopped do
+  tick(clock, client)
+  local what, why = ending(client)
+  while not what do
     local event = table.pack(os.pullEventRaw())
-    if event[1] == "term_resize" then
-      screen.resize()
-    end
-    if not link:event(event) then
-      loop:event(event)
-    end
+    handle(client, event)
     if is_due(clock, event) then
-      tick(clock, link, loop)
+      tick(clock, client)
     end
+    what, why = ending(client)
   end
-  link:close()
-  return "Another client works on this computer; this one has stopped."
+  client.link:close()
+  desk.close()
+  return what, why
 end
 
-local function run_client(log)
-  local loop, link, journal = prepare(log)
-  if not loop then
-    return link
-  end
-  return serve(loop, link, journal)
-end
-
---- Runs the client and, beside it, the player's shell, which goes on without the client.
-local function run_beside_shell(log)
-  parallel.waitForAny(function()
-    printError(run_client(log))
-    while true do
-      os.pullEventRaw()
-    end
-  end, function()
-    shell.run("shell")
-  end)
-end
-
---- Runs the client; returns only when it cannot go on, after saying why in one sentence.
-function main.run(...)
-  local beside_shell = (...) == "--beside-shell"
-  local log = function(text)
-    if not beside_shell then
+local function run_client(host)
+  local function log(text)
+    if status.note(text) and not host.quiet then
       print(text)
     end
   end
-  screen.open()
-  if beside_shell then
-    run_beside_shell(log)
-  else
-    printError(run_client(log))
+  status.set("version", main.VERSION)
+  if host.failure then
+    status.note("The client had failed: " .. host.failure)
   end
+  local client, why = prepare(host, log)
+  if not client then
+    return "failed", why
+  end
+  return serve(client)
+end
+
+--- Runs the client until it has to end, and returns what boot.lua wants to know.
+-- @tparam ?string mode "--boot" from boot.lua; else the client runs once and says why it ended
+-- @tparam ?table host `{slot, quiet, failure?}` with "--boot"; gets `is_told`: whether somebody told it to end
+function main.run(mode, host)
+  host = mode == "--boot" and host or {}
+  screen.open()
+  local what, why = run_client(host)
+  host.is_told = command.has_to_stop
   screen.close()
+  if mode ~= "--boot" and why then
+    printError(why)
+  end
+  return what, why
 end
 
 return main

@@ -9,8 +9,17 @@
 
 local methods = {}
 
-for _, name in ipairs({ "looking", "finding", "changing", "running", "about" }) do
-  for method, prepare in pairs(require(name)) do
+local PARTS = {
+  require("looking"),
+  require("finding"),
+  require("changing"),
+  require("running"),
+  require("about"),
+  require("peripherals"),
+}
+
+for _, part in ipairs(PARTS) do
+  for method, prepare in pairs(part) do
     methods[method] = prepare
   end
 end

@@ -57,6 +57,7 @@ end
 CHECKS.timeout_s = number_check("timeout_s", MAX_TIMEOUT_S)
 CHECKS.max = number_check("max", MAX_FOUND)
 CHECKS.old_size = number_check("old_size", 2097152)
+CHECKS.input_size = number_check("input_size", 1024)
 
 local function word_check(name)
   return function(value)
@@ -67,7 +68,8 @@ local function word_check(name)
 end
 
 CHECKS.command, CHECKS.pattern = word_check("command"), word_check("pattern")
-CHECKS.contains, CHECKS.run = word_check("contains"), word_check("run")
+CHECKS.contains, CHECKS.run, CHECKS.of = word_check("contains"), word_check("run"), word_check("of")
+CHECKS.name, CHECKS.method = word_check("name"), word_check("method")
 
 --- Raises unless the named parameters are there, no others, and each is sound.
 -- @tparam table given

@@ -5,9 +5,12 @@
 -- asks for its end, it is sent `terminate`, three times, and then left for good: a coroutine that is
 -- never resumed is dead.
 -- @module programs
+-- luacheck: globals peripheral.call
 
 local Capture = require("capture")
 local Guard = require("guard")
+local input = require("input")
+local monitors = require("monitors")
 local paths = require("paths")
 
 local programs = {}
@@ -23,6 +26,8 @@ local MAX_TRACEBACK_BYTES = 8192
 
 --- The runs that are not over, by call id.
 local running = {}
+--- The capture of the program that was begun last.
+local latest
 
 --- A program must not see what the player types, or dies of the player's Ctrl-T.
 local PRIVATE = {
@@ -70,6 +75,22 @@ end
 
 -- One run -----------------------------------------------------------------------------------------
 
+--- The title of the client's tab, which the shell changes when a program runs another by it; nil: no tabs.
+local title
+
+local function keep_title()
+  if multishell and not title then
+    local ok, now = pcall(multishell.getTitle, multishell.getCurrent())
+    title = ok and now or nil
+  end
+end
+
+local function put_title_back()
+  if multishell and title then
+    pcall(multishell.setTitle, multishell.getCurrent(), title)
+  end
+end
+
 --- The time by the clock of the guard, which the program cannot change.
 local function now_ms(run)
   return run.guard.epoch("utc")
@@ -78,7 +99,15 @@ end
 --- Resumes the program with an event, its terminal in place; false when it is over.
 local function resume(run, ...)
   local previous = term.redirect(run.terminal)
+  local native = peripheral and peripheral.call
+  if native then
+    run.call = run.call or monitors.call(run.monitors, native)
+    peripheral.call = run.call
+  end
   local results = table.pack(run.guard:resume(run.co, GRACE_MS, ...))
+  if native then
+    run.call, peripheral.call = peripheral.call, native
+  end
   -- The program may have redirected itself.
   run.terminal = term.current()
   term.redirect(previous)
@@ -117,13 +146,30 @@ local function stream(run)
   end
 end
 
+local function is_over(run)
+  return run.stopping or now_ms(run) >= run.deadline_ms
+end
+
+--- Types to the program for as long as it is ready for keys; false when it is over.
+local function type_in(run)
+  while run.input and not is_over(run) do
+    local event = input.next(run.input, run.filter)
+    if not event then
+      break
+    elseif not resume(run, table.unpack(event)) then
+      return false
+    end
+  end
+  return true
+end
+
 --- Feeds events until the program is over or its time is.
 local function feed(run, next_event, ...)
   local going = resume(run, ...)
-  while going do
+  while going and type_in(run) do
     stream(run)
     local event = next_event()
-    if run.stopping or now_ms(run) >= run.deadline_ms then
+    if is_over(run) then
       return
     elseif event and wants(run, event) then
       going = resume(run, table.unpack(event, 1, event.n))
@@ -212,11 +258,11 @@ function programs.announced(id, body)
 end
 
 --- Runs a program to its end.
--- @tparam table program `{path, bytes, arguments, timeout_s, id?, output?}`; `id` was announced, and
--- `output(offset, text)` is told at most each 0.5 s what the program wrote
+-- @tparam table program `{path, bytes, arguments, timeout_s, input?, id?, output?}`; `input` is what it is
+-- typed, `id` was announced, and `output(offset, text)` is told at most each 0.5 s what the program wrote
 -- @tparam function next_event waits for an event and returns it packed, or nil for a mere wake-up
--- @treturn table `{ended, output, cut, traceback, message}`; the message is the first line of what
--- went wrong
+-- @treturn table `{ended, output, cut, traceback, message, values, input_left, monitors, monitor_text}`; the
+-- message is the first line of what went wrong, the values are what it returned, packed
 function programs.run(program, next_event)
   local run = program.id and running[program.id] or {}
   if run.stopping then
@@ -229,15 +275,23 @@ function programs.run(program, next_event)
   end
   run.deadline_ms = os.epoch("utc") + program.timeout_s * 1000
   run.guard, run.capture, run.timers = Guard.new(run.deadline_ms), Capture.new(), {}
+  run.monitors, run.input, latest = {}, program.input and input.queue(program.input), run.capture
   run.terminal, run.output, run.output_at_ms = run.capture.terminal, program.output or function() end, 0
   -- No Lua function of ours around it: the hook that stops a busy program would stop it too.
   run.co = run.guard.create(xpcall)
   start_timer(run, program.timeout_s)
-  feed(run, next_event, main, debug.traceback, table.unpack(program.arguments))
-  local ended, traceback = finish(run, next_event)
-  local output, cut = run.capture:text()
-  local message = sentence(run, ended, traceback, program.timeout_s)
-  return { ended = ended, output = output, cut = cut, traceback = traceback, message = message }
+  keep_title()
+  feed(run, next_event, main, debug.traceback, table.unpack(program.arguments, 1, program.arguments.n))
+  local result = { input_left = run.input and input.left(run.input) }
+  result.ended, result.traceback = finish(run, next_event)
+  put_title_back()
+  result.output, result.cut = run.capture:text()
+  result.message = sentence(run, result.ended, result.traceback, program.timeout_s)
+  result.monitors, result.monitor_text = monitors.told(run.monitors)
+  if result.ended == "returned" then
+    result.values = table.pack(table.unpack(run.results, 3, run.results.n))
+  end
+  return result
 end
 
 --- Tells a running program to end, at the next event. False: no such program runs.
@@ -247,6 +301,11 @@ function programs.stop(id)
     run.stopping = true
   end
   return run ~= nil
+end
+
+--- What the program that was begun last shows, or showed at its end; nil: there was none.
+function programs.latest()
+  return latest and latest:screen()
 end
 
 --- What the screen of a running program shows, as `Capture:screen` says it; nil: no such program runs.

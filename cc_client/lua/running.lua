@@ -4,6 +4,7 @@
 local answers = require("answers")
 local failure = require("failure")
 local files = require("files")
+local monitors = require("monitors")
 local params = require("params")
 local programs = require("programs")
 local screen = require("screen")
@@ -18,7 +19,18 @@ local CODES = {
   abandoned = "abandoned",
 }
 
-local function run(given, arguments, job)
+--- The body without what is typed to the program, which stands at its end, and that.
+local function take_input(given, body, has_body)
+  local size = given.input_size
+  if not size then
+    return body, nil
+  elseif not has_body or size > #body then
+    params.bad("The body must end with the input, of which there are input_size bytes.")
+  end
+  return body:sub(1, -size - 1), body:sub(-size)
+end
+
+local function run(given, arguments, typed, job)
   answers.need(given.path, "file")
   local bytes = answers.read(given.path)
   local hash = sha256.hex(bytes, job.pause)
@@ -26,12 +38,13 @@ local function run(given, arguments, job)
     answers.stale(hash)
   end
   local program = { path = given.path, bytes = bytes, arguments = arguments, timeout_s = given.timeout_s }
-  program.id, program.output = job.call_id, job.output
+  program.id, program.output, program.input = job.call_id, job.output, typed
   local result = programs.run(program, job.next_event)
   local data = { ended = result.ended, path = given.path, sha256 = hash }
-  data.output, data.cut = #result.output, result.cut
+  data.output, data.cut, data.input_left = #result.output, result.cut, result.input_left
+  data.monitors = result.monitors ~= "" and result.monitors or nil
   local ok = result.ended == "returned"
-  local body = result.output .. result.traceback
+  local body = result.output .. result.traceback .. (result.monitor_text or "")
   return { ok = ok, code = CODES[result.ended], message = result.message, data = data, body = body }
 end
 
@@ -43,7 +56,7 @@ local function to_run(job, act)
 end
 
 local function check_run(given)
-  params.check(given, { "path", "if_hash", "timeout_s" })
+  params.check(given, { "path", "if_hash", "timeout_s", "input_size?" })
   if given.if_hash == files.ABSENT then
     params.bad("A program that is absent cannot run.")
   end
@@ -51,15 +64,17 @@ end
 
 function running.run_program(given, body, has_body, job)
   check_run(given)
-  local arguments = params.words(body, has_body)
+  local words, typed = take_input(given, body, has_body)
+  local arguments = params.words(words, has_body)
   return to_run(job, function()
-    return run(given, arguments, job)
+    return run(given, arguments, typed, job)
   end)
 end
 
 function running.shell(given, body, has_body, job)
   check_run(given)
-  local list = params.words(body, has_body)
+  local words, typed = take_input(given, body, has_body)
+  local list = params.words(words, has_body)
   if #list == 0 then
     params.bad("The body must name a program first.")
   end
@@ -69,7 +84,7 @@ function running.shell(given, body, has_body, job)
       local actual = files.snapshot(path, job.pause).hash
       failure.raise("stale", "The word means another program now.", { actual = actual, path = path })
     end
-    return run(given, { table.unpack(list, 2) }, job)
+    return run(given, { table.unpack(list, 2) }, typed, job)
   end)
 end
 
@@ -93,18 +108,25 @@ local function shown(rows)
   return 0
 end
 
+--- What is asked for, or the sentence why it cannot be seen.
+local function look(given)
+  if given.run then
+    return programs.screen(given.run), "This program does not run here."
+  elseif given.of == "program" then
+    return programs.latest(), "No program was run from here since the computer started."
+  elseif given.of then
+    return monitors.screen(given.of),
+      "A monitor cannot be read, and no program that was run from here has drawn on this one."
+  end
+  return screen.read()
+end
+
 function running.screen(given, body, has_body, job)
-  params.check(given, { "run?" })
+  params.check(given, { "run?", "of?" })
   params.no_body(body, has_body)
   return answers.after_start(function()
-    local seen
-    if given.run then
-      seen = programs.screen(given.run)
-    else
-      seen = screen.read()
-    end
+    local seen, why = look(given)
     if not seen then
-      local why = given.run and "This program does not run here." or "This computer's screen cannot be read."
       failure.raise("not_running", why)
     end
     local rows = seen.rows

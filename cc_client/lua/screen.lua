@@ -1,13 +1,36 @@
 --- The computer's own terminal, made readable: a window lies over all of it, and windows can be read.
+--
+-- boot.lua tells in the one global that it makes which window the player sees; without it one is laid.
 -- @module screen
 
 local screen = {}
 
 local parent, view
+local CANNOT = "This computer's screen cannot be read."
+local AFTER_RESTART = "This computer's screen can be read once it has been restarted."
+--- Why it cannot be read.
+local why = CANNOT
 
---- Lays the window; what is written from now on can be read. Does nothing where there are no windows.
+--- Whether the client has a tab of its own, which is not what the player sees.
+local function is_in_own_tab()
+  local ok, count = pcall(function()
+    return multishell.getCount()
+  end)
+  return ok and count > 1
+end
+
+--- Finds or lays the window; what is written there can be read. Does nothing where there are no windows.
 function screen.open()
-  if not window or not window.create then
+  local shared = _G.cc_orchestrator
+  why = CANNOT
+  if shared then
+    view, parent = shared.screen, shared.parent
+    return
+  elseif is_in_own_tab() then
+    -- A client that was started in the middle: only boot.lua can lay one over the player's tab, when it starts.
+    why = AFTER_RESTART
+    return
+  elseif not window or not window.create then
     return
   end
   parent = term.current()
@@ -18,23 +41,23 @@ end
 
 --- The terminal has another size now.
 function screen.resize()
-  if view and view.reposition then
+  if view and parent and view.reposition then
     view.reposition(1, 1, parent.getSize())
   end
 end
 
 --- Takes the window away.
 function screen.close()
-  if view and term.current() == view then
+  if view and not _G.cc_orchestrator and term.current() == view then
     term.redirect(parent)
   end
   view = nil
 end
 
---- What it shows: `{width, height, x, y, blink, rows}`; nil where it cannot be read.
+--- What it shows: `{width, height, x, y, blink, rows}`; nil and the reason where it cannot be read.
 function screen.read()
   if not view or not view.getLine then
-    return nil
+    return nil, why
   end
   local width, height = view.getSize()
   local x, y = view.getCursorPos()

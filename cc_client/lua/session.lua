@@ -5,10 +5,13 @@
 -- number of broken frames.
 -- @module session
 
+local desk = require("desk")
 local frame = require("frame")
 local json = require("json")
 local sha256 = require("sha256")
+local status = require("status")
 local transfers = require("transfers")
+local update = require("update")
 
 local Session = {}
 Session.__index = Session
@@ -103,10 +106,11 @@ function Session:finish(why)
   if self.over then
     return
   end
-  self.over = true
-  self.log("connection ended: " .. why)
+  self.over, self.ended = true, why
+  status.set("connected_ms", nil)
   self.outgoing:close()
   self.calls:session_ended()
+  desk.disconnected(self)
   pcall(self.link.close)
 end
 
@@ -147,14 +151,14 @@ function HANDLERS.welcome(self, message)
   self.silence_s = math.max(1, message.silence_s or SILENCE_S)
   self.calls.session = self
   self.log("welcome as " .. message.computer)
+  status.set("computer", message.computer)
+  status.set("connected_ms", os.epoch("utc"))
+  update.welcomed(message.client)
+  desk.connected(self)
 end
 
 function HANDLERS.refused(self, message)
-  self.refused = true
-  self.log("refused: " .. message.message)
-  if message.remedy and message.remedy ~= "" then
-    self.log(message.remedy)
-  end
+  self.refused = message
   self:finish("the orchestrator refused this computer")
 end
 
@@ -229,7 +233,15 @@ function HANDLERS.result_ack(self, message)
   end
 end
 
+function HANDLERS.told(self, message, body)
+  desk.told(message, body, self.log)
+end
+
+--- A second client on this computer has the journal: only that one lives, and two would look like a copy.
 function HANDLERS.ping(self, message)
+  if self.journal:has_stopped() then
+    return self:finish("another client works on this computer")
+  end
   self:send({ type = "pong", n = message.n })
 end
 
@@ -238,6 +250,8 @@ function HANDLERS.error(self, message)
   self.log("the orchestrator says " .. frame.short(message.code .. ": " .. message.message))
   if message.call_id then
     self.outgoing:drop(message.call_id)
+  else
+    desk.complained(message)
   end
 end
 

@@ -40,6 +40,9 @@ Swap.__index = Swap
 
 --- What ComputerCraft charges at least for a file or a directory.
 local MIN_ENTRY_BYTES = 500
+--- Room on the computer's own disk that a change which makes room may take: its plan, its `ID.new`, the
+-- directory of both. Nothing is in this file, so it may be there or not whenever the power goes.
+local SPARE, SPARE_BYTES = disk.OWN .. "/spare", 2048
 
 local function swap_directory(mount)
   return paths.join(mount, disk.OWN .. "/swap")
@@ -81,12 +84,24 @@ local function tree_cost(shot)
   return sum
 end
 
+--- Makes the spare file, and the directory that a delete needs, where they are missing and there is room.
+function Swap.keep_spare()
+  disk.try(fs.makeDir, swap_directory(""))
+  local found, size = disk.try(fs.getSize, SPARE)
+  if found and size == SPARE_BYTES then
+    return
+  elseif disk.free_bytes("") >= SPARE_BYTES and not disk.write(SPARE, ("-"):rep(SPARE_BYTES)) then
+    disk.try(fs.delete, SPARE)
+  end
+end
+
 --- Raises `no_space_for_safe_write` unless so many bytes are free on a mount.
 local function need_space(mount, needed)
   local missing = needed - disk.free_bytes(mount)
   if missing > 0 then
     local sentence = "There is no room for the old and the new side by side."
-    failure.raise("no_space_for_safe_write", sentence, { missing = missing })
+    local data = { missing = missing, biggest = files.biggest(mount), mount = mount ~= "" and mount or nil }
+    failure.raise("no_space_for_safe_write", sentence, data)
   end
 end
 
@@ -102,6 +117,10 @@ local function check_space(self, plan, change)
     end
   elseif self.method ~= "fs_delete" then
     needed = needed + missing_directories(paths.parent(self.path))
+  end
+  local makes_room = self.method == "fs_delete" or self.copy
+  if makes_room and self.mount == "" and disk.free_bytes("") < needed then
+    disk.try(fs.delete, SPARE)
   end
   need_space(self.mount, needed)
 end
@@ -156,7 +175,11 @@ function Swap.make(id, method, path, change)
   local plan = { method = method, path = path, after = self.after, computer = os.getComputerID() }
   plan.to, plan.to_mount = self.to, self.to_mount
   local text = json.encode(plan)
-  check_space(self, text, change)
+  local has_room, refused = pcall(check_space, self, text, change)
+  if not has_room then
+    Swap.keep_spare()
+    error(refused, 0)
+  end
   local ok, message = disk.write(self.plan, text)
   if ok then
     ok, message = make_temporaries(self, change)
@@ -237,6 +260,7 @@ function Swap:remove()
     end
   end
   disk.try(fs.delete, self.plan)
+  Swap.keep_spare()
 end
 
 --- Leaves the files of an unknown outcome for a person, for good: without a plan no boot removes them.

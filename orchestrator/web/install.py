@@ -1,5 +1,6 @@
 """The doors by which a computer in the game joins: a code for a person to type, the installer, the client."""
 
+import hashlib
 import logging
 import re
 from functools import cache
@@ -9,31 +10,43 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
-from orchestrator.core.errors import InvalidRequest
+from orchestrator.core.errors import InvalidRequest, OrchestratorError
+from orchestrator.core.wire import Client
 from orchestrator.web.auth import must_have
 from orchestrator.web.base import Room
+from orchestrator.web.computers import RefusingComputers, peer_of, remember
 from orchestrator.web.forms import PairBody, PairingBody
 from orchestrator.web.pairing import Pairings
 from orchestrator.web.reading import read_body
+from orchestrator.web.visits import Visits
 
 logger = logging.getLogger(__name__)
 
 _HOST: Final = re.compile(r"(?:[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
 """What may stand in a Host header; it is written into Lua between quotes."""
+_GAME: Final = "computercraft"
+"""How the mod calls itself; who else looks at the installer installs nothing."""
+_VERSION: Final = re.compile(r"^-- The cc-orchestrator client (\S+) ")
+"""The version in the client's first line."""
 
 
 class InstallDoors(Room):
     """``/v1/pairings``, ``/v1/pair``, ``/install`` and ``/client.lua``."""
 
+    computers: RefusingComputers
     pairings: Pairings
+    visits: Visits
     public_url: str
     """Where the computers in the game reach this server; empty: the address that they used."""
 
     async def make_pairing(self, request: Request) -> Response:
         """``POST /v1/pairings``: a code, and the line to type on the computer."""
-        must_have(await self.who(request), "admin")
+        identity = await self.who(request)
+        must_have(identity, "admin")
         body = await read_body(request, PairingBody)
-        pairing = await self.pairings.make(body.computer or "", body.label or "", self.service.clock.now())
+        pairing = await self.pairings.make(
+            body.computer or "", body.label or "", self.service.clock.now(), owner=identity.name
+        )
         url = self.public_url or _listening(request)
         content = {
             "code": pairing.code,
@@ -48,10 +61,15 @@ class InstallDoors(Room):
         """``POST /v1/pair``: the code becomes the computer's token, once; no other token is needed."""
         body = await read_body(request, PairBody)
         url = self.public_url or _asked_for(request)
-        peer = request.client.host if request.client else ""
-        paired = await self.pairings.use(
-            body.code, computer_id=body.computer_id, peer=peer, at=self.service.clock.now()
-        )
+        peer, now = peer_of(request), self.service.clock.now()
+        try:
+            paired = await self.pairings.use(
+                body.code, computer_id=body.computer_id, peer=peer, at=now, was=body.token or ""
+            )
+        except OrchestratorError as error:
+            remember(self.computers.refusals, now, request, error)
+            raise
+        self.visits.paired(peer)
         logger.info("computer %s was paired from %s", paired.computer, peer)
         if paired.replaced:
             await self.sockets.hang_up("computer", paired.computer)
@@ -68,20 +86,40 @@ class InstallDoors(Room):
     async def install(self, request: Request) -> Response:
         """``GET /install``: the installer, a Lua program that knows this server's address."""
         url = self.public_url or _asked_for(request)
-        text = _lua("orchestrator.web", "install.lua")
-        size = len(_lua("cc_client", "client.lua").encode())
-        return _plain(text.replace("@SERVER@", url).replace("@CLIENT_BYTES@", str(size)))
+        if request.headers.get("user-agent", "").startswith(_GAME):
+            self.visits.add(self.service.clock.now(), peer_of(request))
+        offer = client_offered()
+        known = {
+            "@SERVER@": url,
+            "@CLIENT_BYTES@": str(offer.size),
+            "@CLIENT_SHA256@": offer.sha256,
+            "@CLIENT_VERSION@": offer.version,
+        }
+        text = _lua("install.lua")
+        for place, value in known.items():
+            text = text.replace(place, value)
+        return _plain(text)
 
     async def client(self, request: Request) -> Response:
         """``GET /client.lua``: the client, one file."""
         del request
-        return _plain(_lua("cc_client", "client.lua"))
+        return _plain(_lua("client.lua"))
 
 
 @cache
-def _lua(package: str, name: str) -> str:
+def client_offered() -> Client:
+    """The client that ``/client.lua`` hands out."""
+    text = _lua("client.lua")
+    version = _VERSION.search(text)
+    assert version is not None, "the bundled client names no version"
+    data = text.encode()
+    return Client(version=version[1], size=len(data), sha256=hashlib.sha256(data).hexdigest())
+
+
+@cache
+def _lua(name: str) -> str:
     """A Lua file that came with the packages."""
-    return files(package).joinpath(name).read_text("utf-8")
+    return files("cc_client").joinpath(name).read_text("utf-8")
 
 
 def _plain(text: str) -> Response:

@@ -24,6 +24,27 @@ describe("capture", function()
     end)).to_be("one\t2\na\n\nend")
   end)
 
+  it("takes a row that is drawn again for one line, as read draws it for each key", function()
+    local text = captured(function()
+      term.write("Name? ")
+      local typed = ""
+      for char in ("Eve X"):gmatch(".") do
+        term.setCursorPos(7, 1)
+        term.write((" "):rep(#typed))
+        typed = typed .. char
+        term.setCursorPos(7, 1)
+        term.write(typed)
+      end
+      print()
+      term.write("10%")
+      term.setCursorPos(1, 2)
+      term.write("10%")
+      term.setCursorPos(1, 2)
+      term.write("20%")
+    end)
+    expect(text).to_be("Name? Eve X\n10%\n20%")
+  end)
+
   it("goes on after the last row", function()
     local text = captured(function()
       for line = 1, 200 do

@@ -25,6 +25,7 @@ function client.boot(machine)
   if journal.found then
     Swap.clean(journal.state.calls)
   end
+  Swap.keep_spare()
   local self = { machine = machine, journal = journal, logged = {}, sent = {} }
   self.log = function(text)
     self.logged[#self.logged + 1] = text

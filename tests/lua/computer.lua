@@ -203,6 +203,18 @@ end
 -- The rest ----------------------------------------------------------------------------------------
 
 local stock_clock = os.clock
+--- The host of the terminal: an advanced computer's screen that nobody looks at.
+local SCREEN = {
+  log = function() end,
+  show = function() end,
+  screen_size = function()
+    return 51, 19
+  end,
+  is_colour = function()
+    return true
+  end,
+  start_program = function() end,
+}
 
 local function make_os(self)
   local timers = 0
@@ -251,7 +263,7 @@ function computer.new(options)
   _HOST = "ComputerCraft 1.116.1 (specs)"
   loadfile = loadfile or function() end
   colors = dofile("cc_client/simulator/rom/apis/colors.lua")
-  term = loadfile("cc_client/simulator/rom/apis/term.lua")(function() end)
+  term = loadfile("cc_client/simulator/rom/apis/term.lua")(SCREEN)
   --- The power goes right before the nth change from now.
   function self.die_at(count)
     self.disk.changes, self.disk.die_at = 0, count
@@ -259,6 +271,82 @@ function computer.new(options)
   --- The power is back.
   function self.revive()
     self.disk.dead, self.disk.die_at = nil, nil
+  end
+  return self
+end
+
+--- Puts devices beside the computer: name to `{types, methods}`; returns them.
+function computer.peripherals(devices)
+  peripheral = {
+    getNames = function()
+      local names = {}
+      for name in pairs(devices) do
+        names[#names + 1] = name
+      end
+      table.sort(names)
+      return names
+    end,
+    getType = function(name)
+      if devices[name] then
+        return table.unpack(devices[name].types)
+      end
+    end,
+    getMethods = function(name)
+      local methods = devices[name] and {}
+      for method in pairs(methods and devices[name].methods or {}) do
+        methods[#methods + 1] = method
+      end
+      return methods
+    end,
+    call = function(name, method, ...)
+      if not devices[name] then
+        error("No peripheral attached", 2)
+      end
+      return devices[name].methods[method](...)
+    end,
+    wrap = function(name)
+      local wrapped = {}
+      for method in pairs(devices[name].methods) do
+        wrapped[method] = function(...)
+          return peripheral.call(name, method, ...)
+        end
+      end
+      return wrapped
+    end,
+  }
+  return devices
+end
+
+--- A monitor, which nobody can read; `log` is all that was written.
+function computer.monitor(width, height)
+  local self = { types = { "monitor" }, log = "" }
+  local x, y, scale = 1, 1, 1
+  self.methods = {
+    getSize = function()
+      return math.floor(width / scale), math.floor(height / scale)
+    end,
+    setTextScale = function(to)
+      scale = to
+    end,
+    getCursorPos = function()
+      return x, y
+    end,
+    setCursorPos = function(to_x, to_y)
+      x, y = to_x, to_y
+    end,
+    write = function(text)
+      self.log, x = self.log .. text, x + #text
+    end,
+    blit = function(text)
+      self.log, x = self.log .. text, x + #text
+    end,
+  }
+  local nothing = { "scroll", "clear", "clearLine", "setCursorBlink", "setTextColour", "setTextColor" }
+  for _, name in ipairs(nothing) do
+    self.methods[name] = function() end
+  end
+  for _, name in ipairs({ "setBackgroundColour", "setBackgroundColor", "getCursorBlink", "isColour" }) do
+    self.methods[name] = function() end
   end
   return self
 end

@@ -8,6 +8,7 @@ local describe, it, expect = spec.describe, spec.it, spec.expect
 
 local FROM_SERVER = {
   "welcome",
+  "welcome_client",
   "refused",
   "call",
   "settle",
@@ -22,8 +23,14 @@ local FROM_SERVER = {
   "call_fs_mkdir",
   "call_fs_move",
   "call_info",
+  "call_peripheral_call",
+  "call_run_input",
   "call_screen",
+  "call_screen_of",
   "call_terminate",
+  "told_lines",
+  "told_tasks",
+  "told_refused",
 }
 local FROM_COMPUTER = {
   "hello",
@@ -41,7 +48,12 @@ local FROM_COMPUTER = {
   "result_fs_find",
   "result_fs_stat",
   "result_info",
+  "result_info_methods",
+  "result_peripheral_call",
   "result_screen",
+  "desk_ask",
+  "desk_watch",
+  "desk_answer",
 }
 --- Parts of a body are hashed when all are here.
 local IN_PARTS = { call_in_parts = true, call_chunk = true }
@@ -50,6 +62,8 @@ local function type_of(name)
   return name:find("chunk_ack") and "chunk_ack"
     or name:find("chunk") and "chunk"
     or name:find("^call") and "call"
+    or name:find("^told") and "told"
+    or name:find("^welcome") and "welcome"
     or (name:gsub("server_", ""))
 end
 

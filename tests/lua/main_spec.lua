@@ -1,6 +1,9 @@
+local command = require("command")
 local computer = require("computer")
+local Journal = require("journal")
 local main = require("main")
 local spec = require("spec")
+local update = require("update")
 local describe, it, expect = spec.describe, spec.it, spec.expect
 
 --- Runs the client where it cannot go on; the sentence that it leaves with.
@@ -27,7 +30,7 @@ describe("main", function()
   it("says that http is off", function()
     expect(sentence(function()
       http = nil
-    end)).to_contain("http API")
+    end)).to_contain("HTTP is turned off on the Minecraft server.\nSet in computercraft-server.toml")
   end)
 
   it("says what its settings must hold", function()
@@ -36,5 +39,73 @@ describe("main", function()
       nodes[".cc-orchestrator"] = true
       nodes[".cc-orchestrator/connection"] = "-- a comment\nhttp://x\ntoken\n"
     end)).to_contain("a comment, the URL and the token")
+  end)
+end)
+
+--- A client that boot.lua runs, with a connection; the function that hands it an event, until it ends.
+local function running(prepare)
+  local machine = computer.new()
+  local nodes = machine.disk.nodes
+  nodes[".cc-orchestrator"] = true
+  nodes[".cc-orchestrator/connection"] = "-- a comment\nws://server/computer\ntoken\nname\n"
+  http = {
+    websocketAsync = function()
+      return true
+    end,
+  }
+  command.has_to_stop, update.ready = false, false
+  if prepare then
+    prepare(nodes)
+  end
+  local co = coroutine.create(main.run)
+  local function resume(...)
+    local results = table.pack(coroutine.resume(co, ...))
+    assert(results[1], results[2])
+    return coroutine.status(co) == "dead" and { table.unpack(results, 2, results.n) } or nil
+  end
+  return resume, resume("--boot", { slot = "a", quiet = true }), machine
+end
+
+describe("main, run by boot", function()
+  it("lives through Ctrl-T and ends to be followed by another client when nothing is open", function()
+    local resume = running()
+    expect(resume("terminate")).to_be(nil)
+    update.ready = true
+    expect(resume("key", 1)).to_be({ "restart" })
+  end)
+
+  it("waits with that until what is open was acknowledged, unless it is told to end now", function()
+    local resume = running(function(nodes)
+      local journal = Journal.open("before")
+      assert(journal:begin({}))
+      assert(journal:commit(function(state)
+        state.calls["c.1"] = { state = "ok" }
+      end))
+      expect(nodes[".cc-orchestrator/journal.a"] ~= nil).to_be(true)
+    end)
+    update.ready = true
+    expect(resume("key", 1)).to_be(nil)
+    expect(resume("cc_orchestrator_ask", "n", "-restart", "now")).to_be({ "restart" })
+  end)
+
+  it("stops for good when it is told to", function()
+    local resume = running()
+    expect(resume("cc_orchestrator_ask", "n", "-quit")).to_be({ "stopped", "The client was stopped." })
+  end)
+
+  it("says why it cannot run", function()
+    local _, ended = running(function(nodes)
+      nodes[".cc-orchestrator/connection"] = nil
+    end)
+    expect(ended[1]).to_be("failed")
+    expect(ended[2]).to_contain("/.cc-orchestrator/connection")
+  end)
+
+  it("reads its connection also when the power went while it was replaced", function()
+    local _, ended = running(function(nodes)
+      nodes[".cc-orchestrator/connection.new"] = nodes[".cc-orchestrator/connection"]
+      nodes[".cc-orchestrator/connection"] = nil
+    end)
+    expect(ended).to_be(nil)
   end)
 end)

@@ -1,3 +1,4 @@
+-- luacheck: globals multishell
 local client = require("client")
 local computer = require("computer")
 local glob = require("glob")
@@ -306,12 +307,32 @@ describe("info", function()
           return "modem", "peripheral_hub"
         end
       end,
+      getMethods = function(name)
+        return name == "left" and { "open", "close" } or nil
+      end,
+    }
+    redstone = {
+      getSides = function()
+        return { "top", "back" }
+      end,
+      getAnalogInput = function(side)
+        return side == "back" and 15 or 0
+      end,
+      getAnalogOutput = function()
+        return 0
+      end,
     }
     local answer = ask("info", {})
     expect(json.decode(answer.bytes)).to_be({
-      { name = "left", types = { "modem", "peripheral_hub" } },
-      { name = "top", types = {} },
+      { name = "left", types = { "modem", "peripheral_hub" }, methods = { "close", "open" } },
+      { name = "top", types = {}, methods = {} },
+      { side = "back", input = 15, output = 0 },
     })
+    redstone = nil
+    expect(answer.data.id).to_be(7)
+    expect(answer.data.family).to_be("advanced")
+    expect(answer.data.host).to_contain("ComputerCraft")
+    expect(answer.data.selected).to_be(nil)
     expect(answer.data.capacity).to_be(4000000)
     expect(answer.data.free <= machine.disk.capacity).to_be(true)
     expect(answer.data.day).to_be(12)
@@ -321,6 +342,15 @@ describe("info", function()
     _G.turtle = {
       getFuelLevel = function()
         return "unlimited"
+      end,
+      getFuelLimit = function()
+        return 20000
+      end,
+      getSelectedSlot = function()
+        return 3
+      end,
+      getItemDetail = function(slot)
+        return slot == 2 and { name = "minecraft:coal", count = 5 } or nil
       end,
     }
     os.getComputerLabel = function()
@@ -332,11 +362,44 @@ describe("info", function()
     fs.getCapacity = nil
     answer = ask("info", {})
     _G.turtle = nil
-    expect(answer.bytes).to_be("[]")
+    expect(json.decode(answer.bytes)).to_be({ { slot = 2, item = "minecraft:coal", count = 5 } })
+    expect(answer.data.family).to_be("turtle")
+    expect(answer.data.fuel_limit).to_be(20000)
+    expect(answer.data.selected).to_be(3)
     expect(answer.data.fuel).to_be(-1)
     expect(answer.data.free).to_be(-1)
     expect(answer.data.capacity).to_be(-1)
     expect(answer.data.label).to_be("digger")
+  end)
+end)
+
+describe("input", function()
+  local SOURCE =
+    "local line = '' for _ = 1, 2 do line = line .. select(2, os.pullEvent('char')) end term.write(line .. (...))"
+
+  it("stands at the end of the body of a run", function()
+    local ask, nodes = welcomed({ p = SOURCE })
+    local params = { path = "p", if_hash = sha256.hex(nodes.p), timeout_s = 5, input_size = 4 }
+    local answer = ask("run_program", params, '["a"]ok\n!')
+    expect(answer.ok).to_be(true)
+    expect(answer.bytes).to_be("oka")
+    expect(answer.data.input_left).to_be(2)
+    expect(ask("run_program", params, "[]").code).to_be("bad_params")
+    params.input_size = 0
+    expect(ask("run_program", params, "[]").code).to_be("bad_params")
+  end)
+
+  it("may come with a command line", function()
+    local ask, nodes = welcomed({ p = SOURCE })
+    shell = {
+      setDir = function() end,
+      resolveProgram = function()
+        return "p"
+      end,
+    }
+    local params = { path = "p", if_hash = sha256.hex(nodes.p), timeout_s = 5, input_size = 2 }
+    expect(ask("shell", params, '["p","x"]ok').bytes).to_be("okx")
+    shell = nil
   end)
 end)
 
@@ -410,6 +473,21 @@ describe("screen", function()
     expect(ask("screen", { run = id }).code).to_be("not_running")
   end)
 
+  it("shows what the last program left, and the monitors that it drew on", function()
+    local ask, nodes = welcomed({ p = "term.write('bye') peripheral.call('top', 'write', 'sign')" })
+    computer.peripherals({ top = computer.monitor(7, 2) })
+    local params = { path = "p", if_hash = sha256.hex(nodes.p), timeout_s = 5 }
+    local answer = ask("run_program", params, "[]")
+    expect(answer.data.monitors).to_be("top")
+    expect(answer.data.output).to_be(3)
+    expect(answer.bytes).to_be("bye\n[on the monitor top:]\nsign")
+    expect(json.decode(ask("screen", { of = "program" }).bytes)[1].text:sub(1, 5)).to_be("bye  ")
+    answer = ask("screen", { of = "top" })
+    expect(answer.data).to_be({ width = 7, height = 2, x = 5, y = 1, blink = false })
+    expect(ask("screen", { of = "bottom" }).code).to_be("not_running")
+    peripheral = nil
+  end)
+
   it("shows the computer's own terminal through a window, and says when it cannot", function()
     local ask = welcomed()
     expect(ask("screen", {}).code).to_be("not_running")
@@ -425,5 +503,23 @@ describe("screen", function()
     expect(json.decode(answer.bytes)[3].text).to_contain(" on the screen")
     expect(term.current()).to_be(term.native())
     expect(ask("screen", {}).code).to_be("not_running")
+  end)
+
+  it("does not take the client's own tab for what the player sees", function()
+    local ask = welcomed()
+    local screen = require("screen")
+    window = dofile("cc_client/simulator/rom/apis/window.lua")
+    multishell = {
+      getCount = function()
+        return 2
+      end,
+    }
+    screen.open()
+    window, multishell = nil, nil
+    local answer = ask("screen", {})
+    screen.close()
+    expect(term.current()).to_be(term.native())
+    expect(answer.code).to_be("not_running")
+    expect(answer.message).to_contain("once it has been restarted")
   end)
 end)

@@ -1,3 +1,4 @@
+-- luacheck: globals multishell
 local computer = require("computer")
 local programs = require("programs")
 local spec = require("spec")
@@ -108,6 +109,48 @@ describe("programs", function()
       "local co = coroutine.create(function() while true do end end) coroutine.resume(co) while true do end"
     )
     never_yields("while true do pcall(coroutine.wrap(function() while true do pcall(error) end end)) end")
+  end)
+
+  it("load what the ROM shares in the registry, and get no further there", function()
+    local machine = computer.new()
+    local own = debug.getregistry()
+    own.cc_try_barrier = "the barrier"
+    local result = programs.run({
+      path = "p",
+      bytes = [[
+        local found, count = debug.getregistry(), 0
+        for _ in pairs(found) do count = count + 1 end
+        return found.cc_try_barrier, count, found == debug.getregistry()
+      ]],
+      arguments = {},
+      timeout_s = 5,
+    }, function()
+      machine.now_ms = machine.now_ms + 100
+    end)
+    own.cc_try_barrier = nil
+    expect(result.values).to_be({ "the barrier", 1, true, n = 3 })
+  end)
+
+  it("leave the title of the client's tab as it was", function()
+    local machine = computer.new()
+    local title = "orchestrator"
+    multishell = {
+      getCurrent = function()
+        return 2
+      end,
+      getTitle = function()
+        return title
+      end,
+      setTitle = function(tab, text)
+        title = tab == 2 and text or title
+      end,
+    }
+    local source = "multishell.setTitle(2, 'dance')"
+    programs.run({ path = "p", bytes = source, arguments = {}, timeout_s = 5 }, function()
+      machine.now_ms = machine.now_ms + 100
+    end)
+    multishell = nil
+    expect(title).to_be("orchestrator")
   end)
 
   -- What once switched the guard off, or might have. Each would run for ever.

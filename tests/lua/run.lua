@@ -2,19 +2,30 @@
 -- pytest runs the same through lupa, see test_specs.py.
 
 local SPECS = {
+  "booting",
+  "bundle",
   "canonical_paths",
   "capture",
+  "command",
+  "desk",
   "frames",
+  "input",
+  "installing",
   "journal",
   "json",
   "link",
   "main",
   "methods",
+  "monitors",
+  "peripherals",
   "programs",
   "session",
   "sha256",
   "swap",
   "transfers",
+  "update",
+  "values",
+  "why",
 }
 
 package.path = "cc_client/lua/?.lua;tests/lua/?.lua;" .. package.path

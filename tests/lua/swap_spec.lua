@@ -414,6 +414,7 @@ describe("swap", function()
     -- The copy, the directories of the copy, and that of the destination.
     expect(result.code).to_be("no_space_for_safe_write")
     expect(result.data.missing).to_be(500 + 1000 + 500 - 1700)
+    expect(result.data.mount).to_be("disk")
     expect(players(machine.disk, case)).to_be(case.before)
     expect(swap_files(machine.disk)).to_be({})
   end)
@@ -436,14 +437,66 @@ describe("swap", function()
     expect(swap_files(machine.disk)).to_be({})
   end)
 
+  --- A computer whose disk has no byte free.
+  local function full(case)
+    local machine, first = prepared(case)
+    machine.disk.capacity = machine.disk:used()
+    return machine, first
+  end
+
+  it("deletes on a full disk, and keeps that possible", function()
+    local before = { ["a"] = OLD, ["b"] = OLD, ["c"] = ("x"):rep(5000) }
+    local machine, first = full({ before = before })
+    for number, path in ipairs({ "a", "b", "c" }) do
+      local params = { path = path, if_hash = sha256.hex(before[path]) }
+      local result = first:call("run-" .. number, 5 + number, "fs_delete", params)
+      expect({ result.ok, result.code }).to_be({ true })
+      expect(machine.disk.nodes[path]).to_be(nil)
+      if number > 1 then
+        expect(#machine.disk.nodes[".cc-orchestrator/spare"]).to_be(2048)
+      end
+      machine.disk.capacity = machine.disk:used()
+    end
+    local write = { path = "d", if_hash = "absent" }
+    local refused = first:call("run-9", 10, "fs_write", write, NEW)
+    expect({ refused.code, refused.data.missing }).to_be({ "no_space_for_safe_write", 1000 })
+    expect(#machine.disk.nodes[".cc-orchestrator/spare"]).to_be(2048)
+  end)
+
+  it("leaves old or new and the true outcome wherever the power goes in a delete on a full disk", function()
+    local case = case_of("a delete of a file")
+    local seen = {}
+    for at = 1, LAST_CHANGE do
+      local machine, first = full(case)
+      machine.die_at(at)
+      first:call("run-1", 6, case.method, params_of(case))
+      local died = machine.disk.dead
+      machine.revive()
+      seen[check_after_reboot(case, machine, answered(first))] = true
+      local hash = sha256.hex("another")
+      local next_one = client.boot(machine):welcome(20)
+      expect(#machine.disk.nodes[".cc-orchestrator/spare"]).to_be(2048)
+      machine.disk.nodes.another = "another"
+      machine.disk.capacity = machine.disk:used()
+      expect(next_one:call("run-2", 21, "fs_delete", { path = "another", if_hash = hash }).ok).to_be(true)
+      if not died then
+        break
+      end
+      expect(at < LAST_CHANGE).to_be(true)
+    end
+    expect(seen).to_be({ void = true, not_done = true, done = true })
+  end)
+
   it("needs room for the old and the new file, and says how much is missing", function()
     local machine, first = prepared(CASES[1])
     machine.disk.capacity = machine.disk:used() + 1700
     local big = ("x"):rep(5000)
     local result = first:call("run-1", 6, "fs_write", params_of(CASES[1]), big)
     expect(result.code).to_be("no_space_for_safe_write")
-    -- The plan, the directory of swap files and the new bytes.
-    expect(result.data.missing).to_be(500 + 500 + 5000 - 1700)
+    -- The plan and the new bytes; the directory of swap files is there since the boot.
+    expect(result.data.missing).to_be(500 + 5000 - 1700)
+    -- The client's own files are not the player's to delete.
+    expect(result.data.biggest).to_be("9 dir/file")
     expect(machine.disk.nodes["dir/file"]).to_be(OLD)
     machine.disk.capacity = machine.disk.capacity + result.data.missing
     expect(first:call("run-2", 7, "fs_write", params_of(CASES[1]), big).ok).to_be(true)

@@ -1,0 +1,374 @@
+--- The player's desk: what `cc ask`, `watch`, `tasks`, `answer` and `stop` want of the orchestrator.
+--
+-- A request has an id of its own, by which the orchestrator knows an `ask` that comes again: that
+-- begins no second task. Whoever follows a task hears of it over every reconnect, from where it was
+-- told last. Nothing is sent while nobody waits. All verbs are functions of a request of command.lua;
+-- what is told has a kind, see shown.lua. docs/protocol.md section 1.7 is the specification.
+-- @module desk
+
+local json = require("json")
+local nonce = require("nonce")
+local sha256 = require("sha256")
+local status = require("status")
+
+local desk = {}
+
+--- What the orchestrator says without being asked.
+local NEWS = "news"
+--- Longer than a reboot of the orchestrator takes to be noticed; a player waits no longer anyway.
+local CONNECT_WITHIN_MS = 20000
+local ANSWER_WITHIN_MS = 10000
+--- A frame that the computer dropped is made up for after so long.
+local LOST_AFTER_MS = 60000
+local MAX_BYTES = 4096
+--- Faults that pass when the server is back; see why.lua.
+local PASSING = { no_answer = true, no_answer_here = true, no_upgrade = true, timed_out = true }
+--- Between two lines that travel together.
+local BETWEEN = "\30"
+
+--- Desk id = `{request, verb, task, text, state, since_ms, version}`; state is `waiting` (for a
+-- connection), `asked` or `following`.
+local open = {}
+--- The session that is welcome; nil: none. Whether its orchestrator knows no desk.
+local session, is_old
+
+-- Sending -----------------------------------------------------------------------------------------
+
+local function move(item, state)
+  item.state, item.since_ms = state, os.epoch("utc")
+end
+
+local function send(id, item)
+  local text = item.verb ~= "leave" and item.text or nil
+  local header = { type = "desk", desk = id, verb = item.verb, task = item.task, after = item.version }
+  session:send(header, text, text and sha256.hex(text))
+end
+
+local function finish(id, text, kind)
+  local item = open[id]
+  open[id] = nil
+  item.request.tell(text, true, kind)
+end
+
+local function too_old(id)
+  finish(id, "This orchestrator is older than this client and takes no tasks here: update it.", "bad")
+end
+
+--- Whether it is known already why there is no connection. What was sent, or is followed, goes on waiting
+-- where the server is only away.
+local function is_hopeless(item)
+  local code = status.get("fault_code")
+  local passes = code == "ended" or (item.sent and PASSING[code])
+  return code ~= nil and not passes
+end
+
+local function say_fault(id)
+  local fault = (status.get("fault") or "no answer yet"):gsub("%.$", "")
+  local item = open[id]
+  local what = item.sent and "What was begun goes on, `cc tasks` shows it" or "Nothing was asked"
+  finish(id, ("Not connected: %s. %s; `cc status` says more."):format(fault, what), "bad")
+end
+
+local function ask_or_wait(id, item)
+  if not session and is_hopeless(item) then
+    say_fault(id)
+  elseif not session then
+    move(item, "waiting")
+    item.request.tell("not connected; waiting for it", false, "doing")
+  elseif is_old then
+    too_old(id)
+  else
+    move(item, "asked")
+    item.sent = true
+    item.request.tell("asking", false, "doing")
+    send(id, item)
+  end
+end
+
+local function leave(id)
+  local item = open[id]
+  open[id] = nil
+  if session and not is_old and item and item.state ~= "waiting" then
+    send(id, { verb = "leave" })
+  end
+end
+
+local function begin(request, verb, task, text)
+  if text and #text > MAX_BYTES then
+    local sentence = "That has %d bytes; %d are the most. Write it into a file and name the file."
+    return request.tell(sentence:format(#text, MAX_BYTES), true, "bad")
+  end
+  local id = nonce.name()
+  open[id] = { request = request, verb = verb, task = task, text = text }
+  request.left = function()
+    leave(id)
+  end
+  ask_or_wait(id, open[id])
+end
+
+-- Verbs -------------------------------------------------------------------------------------------
+
+--- The id of a task as typed, with or without its first letters; nil: it is none.
+local function task_of(word)
+  return word and word:match("^t%-%x+$")
+end
+
+desk.VERBS = {}
+
+function desk.VERBS.ask(request)
+  local text = table.concat(request.words, " ")
+  if text == "" then
+    return request.tell('Say what to do: cc ask "fix my farm program"', true, "bad")
+  end
+  begin(request, "ask", nil, text)
+end
+
+function desk.VERBS.answer(request)
+  local words = request.words
+  local task = task_of(words[1])
+  local text = table.concat(words, " ", task and 2 or 1)
+  if text == "" then
+    return request.tell("Type the answer: cc answer TEXT", true, "bad")
+  end
+  begin(request, "answer", task, text)
+end
+
+--- A verb that takes at most the id of a task.
+local function of_task(verb)
+  return function(request)
+    local word = request.words[1]
+    local task = task_of(word) or task_of(word and "t-" .. word)
+    if word and not task then
+      return request.tell(word .. " is no task: `cc tasks` lists them.", true, "bad")
+    end
+    begin(request, verb, task)
+  end
+end
+
+desk.VERBS.watch, desk.VERBS.stop = of_task("watch"), of_task("stop")
+
+function desk.VERBS.tasks(request)
+  begin(request, "tasks")
+end
+
+--- For `cc help`.
+desk.HELP = {
+  { "ask TEXT", "begins a task for this computer and shows its steps" },
+  { "watch [TASK]", "shows the steps of a task again" },
+  { "tasks", "what is open here, and what it waits for" },
+  { "answer [TASK] TEXT", "answers the question of a task" },
+  { "stop [TASK]", "stops a task" },
+}
+
+-- What the orchestrator says ----------------------------------------------------------------------
+
+local function question(row)
+  return ("task %s asks: %s - answer with: cc answer %s TEXT"):format(row.task, row.question, row.task)
+end
+
+--- Task = the line about its question: what waits here, as it was told last.
+local asks = {}
+
+--- Lets `cc status` name the questions of a list; the lines that are new.
+local function remember(rows)
+  local before, lines, fresh = asks, {}, {}
+  asks = {}
+  for _, row in ipairs(rows) do
+    if row.question then
+      local line = question(row)
+      asks[row.task], lines[#lines + 1] = line, line
+      fresh[#fresh + 1] = before[row.task] ~= line and line or nil
+    end
+  end
+  status.set("asks", #lines > 0 and table.concat(lines, "\n") or nil)
+  return fresh
+end
+
+--- The question of a task is answered: the others stay.
+local function forget(task)
+  asks[task] = nil
+  local lines = {}
+  for _, line in pairs(asks) do
+    lines[#lines + 1] = line
+  end
+  table.sort(lines)
+  status.set("asks", #lines > 0 and table.concat(lines, "\n") or nil)
+end
+
+--- Lines as one text: an event each would fill the computer's queue.
+local function together(lines)
+  local parts = {}
+  for index, line in ipairs(lines) do
+    parts[index] = tostring(line.is) .. ":" .. tostring(line.text)
+  end
+  return table.concat(parts, BETWEEN)
+end
+
+local function list_of(rows)
+  local lines = {}
+  for _, row in ipairs(rows) do
+    lines[#lines + 1] = { is = "tool", text = ("%s %s, %s"):format(row.task, row.status, row.why) }
+    lines[#lines + 1] = { is = "out", text = row.prompt }
+    if row.question then
+      lines[#lines + 1] = { is = "ask", text = row.question }
+      lines[#lines + 1] = { is = "note", text = ("cc answer %s TEXT answers."):format(row.task) }
+    end
+  end
+  if #lines == 0 then
+    lines[1] = { is = "note", text = "Nothing is open here." }
+  end
+  return lines
+end
+
+local SHOWN = {}
+
+local function followed(id, item, message, lines)
+  if not item.task_shown then
+    item.task_shown = true
+    item.request.tell(message.task or "", false, "task")
+  end
+  -- Asked again, it is this task that is followed.
+  item.verb, item.text, item.task = "watch", nil, message.task
+  item.version = message.version
+  move(item, "following")
+  if #lines > 0 then
+    item.request.tell(together(lines), false, "lines")
+  end
+  if message.done then
+    finish(id, "")
+  end
+end
+
+SHOWN.ask, SHOWN.watch = followed, followed
+
+function SHOWN.tasks(id, _, _, rows)
+  remember(rows)
+  finish(id, together(list_of(rows)), "lines")
+end
+
+function SHOWN.stop(id, _, message)
+  finish(id, "Stopped: " .. tostring(message.task) .. ".", "good")
+end
+
+function SHOWN.answer(id, _, message)
+  forget(tostring(message.task))
+  finish(id, ("Answered. `cc watch %s` shows what it does with it."):format(tostring(message.task)), "good")
+end
+
+--- The list in a body; nil when it is none.
+local function read_list(message, body)
+  if not message.body then
+    return {}
+  elseif sha256.hex(body) ~= message.body.sha256 then
+    return nil
+  end
+  local list = json.decode(body)
+  return type(list) == "table" and list or nil
+end
+
+local function news(log, rows)
+  for _, line in ipairs(remember(rows)) do
+    log("cc-orchestrator: " .. line)
+  end
+end
+
+--- A message `told`; what nobody waits for any more is left.
+function desk.told(message, body, log)
+  local list, id = read_list(message, body), message.desk
+  local item = open[id]
+  if not list then
+    return
+  elseif id == NEWS then
+    news(log, list)
+    if not message.ok then
+      status.set("asks", message.message)
+    end
+  elseif not item then
+    if not message.done and session then
+      send(id, { verb = "leave" })
+    end
+  elseif not message.ok then
+    finish(id, message.message or message.code or "The orchestrator refused it.", "bad")
+  else
+    SHOWN[item.verb](id, item, message, list)
+  end
+end
+
+--- The orchestrator complains: one that knows no desk cannot say it better.
+function desk.complained(message)
+  if message.code ~= "bad_frame" or not message.message:find("desk", 1, true) then
+    return
+  end
+  is_old = true
+  for id, item in pairs(open) do
+    if item.state == "asked" then
+      too_old(id)
+    end
+  end
+end
+
+-- The connection ----------------------------------------------------------------------------------
+
+--- A session was welcomed: who waits is asked for.
+function desk.connected(welcomed)
+  session, is_old = welcomed, false
+  status.set("fault_code", nil)
+  for id, item in pairs(open) do
+    ask_or_wait(id, item)
+  end
+end
+
+--- What changes something is not sent twice; the rest is, to whoever comes back.
+function desk.disconnected(ended)
+  if session ~= ended then
+    return
+  end
+  session = nil
+  for id, item in pairs(open) do
+    if item.verb == "stop" or item.verb == "answer" then
+      finish(
+        id,
+        "The connection was lost before the answer came: `cc tasks` shows whether it was done.",
+        "bad"
+      )
+    else
+      item.follows = item.state == "following"
+      ask_or_wait(id, item)
+    end
+  end
+end
+
+local LATE = {
+  ask = "The task may have begun all the same: `cc tasks` shows it; asking again begins another.",
+  stop = "It may be stopped all the same: `cc tasks` shows it.",
+  answer = "It may have arrived all the same: `cc tasks` shows it.",
+}
+
+--- This client ends: whoever waits hears it.
+function desk.close()
+  for id, item in pairs(open) do
+    local what = item.version and "the task goes on, `cc watch` shows it again."
+      or "try again, or `cc start`."
+    finish(id, "This client ends here; " .. what, "note")
+  end
+end
+
+--- Called about once a second.
+function desk.tick()
+  local now = os.epoch("utc")
+  for id, item in pairs(open) do
+    local waited_ms = now - item.since_ms
+    local is_late = not item.follows and waited_ms > CONNECT_WITHIN_MS
+    if item.state == "waiting" and (is_late or is_hopeless(item)) then
+      say_fault(id)
+    elseif item.state == "asked" and waited_ms > ANSWER_WITHIN_MS then
+      local what = LATE[item.verb] or "Try again."
+      finish(id, ("No answer within %d s. %s"):format(ANSWER_WITHIN_MS / 1000, what), "bad")
+    elseif item.state == "following" and session and waited_ms > LOST_AFTER_MS then
+      item.since_ms = now
+      send(id, item)
+    end
+  end
+end
+
+return desk

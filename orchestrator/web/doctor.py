@@ -1,0 +1,111 @@
+"""What the orchestrator sees of those who try to reach it, for whoever has to find out why one does not."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import Receive, Scope, Send
+from starlette.websockets import WebSocket
+
+from orchestrator.core.errors import NotFound
+from orchestrator.core.meeting import ComputerRecord
+from orchestrator.core.wire import ComputerId
+from orchestrator.web.auth import must_have
+from orchestrator.web.base import Room
+from orchestrator.web.computers import RefusingComputers, remember
+from orchestrator.web.errors import error_form
+from orchestrator.web.forms import computer_form
+from orchestrator.web.install import client_offered
+from orchestrator.web.visits import Visits
+
+SHOWN: Final = 30
+"""What is told at once of a kind: what matters is what happened last."""
+
+
+@dataclass(frozen=True)
+class About:
+    """What this orchestrator was started with, as far as it matters to who cannot reach it or its model."""
+
+    version: str = ""
+    data_dir: str = ""
+    host: str = ""
+    """The address that it listens on."""
+    public_url: str = ""
+    """Where the computers in the game reach it; empty: the address that they used."""
+    model: str = ""
+    ollama_url: str = ""
+    num_ctx: int = 0
+
+
+NOWHERE: Final = About()
+
+
+class DoctorDoors(Room):
+    """``/v1/doctor``, and what is no door at all."""
+
+    computers: RefusingComputers
+    public_url: str
+    visits: Visits
+    about: About
+
+    async def doctor(self, request: Request) -> Response:
+        """``GET /v1/doctor``: what was seen; nothing is judged here."""
+        must_have(await self.who(request), "admin")
+        about, offer = self.about, client_offered()
+        refused = [
+            {
+                "at": one.at.isoformat(),
+                "peer": one.peer,
+                "path": one.path[:200],
+                "code": one.code,
+                "message": one.message,
+                "remedy": one.remedy,
+                "computer": one.computer or None,
+            }
+            for one in self.computers.refusals.last()[:SHOWN]
+        ]
+        installers = [
+            {"at": one.at.isoformat(), "peer": one.peer, "paired": one.paired} for one in self.visits.last()[:SHOWN]
+        ]
+        return JSONResponse(
+            {
+                "version": about.version,
+                "data_dir": about.data_dir,
+                "host": about.host,
+                "port": request.scope["server"][1],
+                "public_url": self.public_url,
+                "model": about.model,
+                "ollama_url": about.ollama_url,
+                "num_ctx": about.num_ctx,
+                "client_version": offer.version,
+                "client_sha256": offer.sha256,
+                "refused": refused,
+                "installers": installers,
+                "computers": await self._computers(),
+            }
+        )
+
+    async def nowhere(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """A WebSocket to a path that is no channel: told so, and remembered."""
+        websocket = WebSocket(scope, receive, send)
+        error = NotFound("There is no channel at this path.", remedy="Computers dial /computer, reviewers /reviewer.")
+        remember(self.computers.refusals, self.service.clock.now(), websocket, error)
+        await websocket.send_denial_response(JSONResponse(error_form(error), status_code=error.http_status))
+
+    async def _computers(self) -> list[dict[str, Any]]:
+        records = {one.computer: one for one in await self.service.store.list_computers()}
+        rows = []
+        for name in map(ComputerId, await self.computer_names()):
+            form = computer_form(self.computers, records.get(name) or ComputerRecord(name))
+            info, frozen = self.computers.info(name), form["frozen"] or {}
+            rows.append(
+                {
+                    "computer": name,
+                    "state": form["state"],
+                    "client": info.client if info is not None else "",
+                    "message": frozen.get("message", ""),
+                    "remedy": frozen.get("remedy", ""),
+                }
+            )
+        return rows
