@@ -17,9 +17,11 @@ from typing import Any, Final
 from orchestrator.core import wire
 from orchestrator.core.errors import FrameRefused
 from orchestrator.core.link_events import (
+    Alive,
     Coming,
     Complained,
     Declined,
+    DeskAsked,
     Ended,
     Finished,
     Greeted,
@@ -34,6 +36,12 @@ from orchestrator.core.wire import RunId
 
 MAX_COMPLAINTS: Final = 16
 """Broken frames in one connection: more is a broken client, not an accident."""
+_NEEDS: Final[Mapping[str, str]] = {
+    "peripheral_call": "peripheral_call",
+    "input_size": wire.INPUT,
+    "of": wire.SCREEN_OF,
+}
+"""Methods and parameters that older clients do not have, each with the capability of those that do."""
 MAX_UNTAKEN: Final = 256
 """Frames that wait to be written: more than all calls and outcomes of a computer that reads what it is sent."""
 
@@ -51,7 +59,8 @@ LINK_TABLE: Final[Mapping[LinkState, Mapping[str, LinkState]]] = {
     LinkState.GREETING: {"hello": LinkState.JUDGING, "error": LinkState.GREETING},
     LinkState.JUDGING: {"error": LinkState.JUDGING},
     LinkState.READY: dict.fromkeys(
-        ("ack", "result", "call_refused", "settled", "chunk", "chunk_ack", "output", "pong", "error"), LinkState.READY
+        ("ack", "result", "call_refused", "settled", "chunk", "chunk_ack", "output", "desk", "pong", "error"),
+        LinkState.READY,
     ),
     LinkState.CLOSED: {},
 }
@@ -79,6 +88,8 @@ class ComputerLink:
         self._heard = now
         self._pinged = now
         self._pings = 0
+        self._probe: int | None = None
+        """The ping that was sent to see whether somebody lives; None: there was none."""
         self._complaints = 0
 
     # -- in ------------------------------------------------------------------------------
@@ -127,6 +138,13 @@ class ComputerLink:
             self._pinged = now
             self._send(wire.Ping(n=self._pings))
         return []
+
+    def probe(self, now: float) -> None:
+        """Ping now: the answer is told as ``Alive``. Frames that were under way are none."""
+        if self.state is LinkState.READY:
+            self._pings += 1
+            self._pinged, self._probe = now, self._pings
+            self._send(wire.Ping(n=self._pings))
 
     def next_timer(self) -> float | None:
         """When :meth:`tick` wants to be called next; None: never again."""
@@ -178,15 +196,19 @@ class ComputerLink:
         if self._outbox is not None:
             self._outbox.drop(run_id)
 
-    def welcome(self, *, number: int, computer: str) -> None:
-        """Take the computer in; its fence goes to ``number``. A link that closed meanwhile stays closed."""
+    def welcome(self, *, number: int, computer: str, client: wire.Client | None = None) -> None:
+        """Take the computer in; its fence goes to ``number``. A link that closed meanwhile stays closed.
+
+        ``client`` is told to a computer that replaces its client by itself, and to no other.
+        """
         if self.state is LinkState.CLOSED:
             return
         self.state = LinkState.READY
-        self._send(wire.Welcome(number=number, computer=wire.to_wire(computer)))
+        offered = client if self.hello is not None and wire.UPDATE in self.hello.capabilities else None
+        self._send(wire.Welcome(number=number, computer=wire.to_wire(computer), client=offered))
 
     def refuse(self, *, code: str, message: str, remedy: str) -> None:
-        """Turn the computer away; the connection should be closed after what is outgoing."""
+        """Turn the computer away, a welcome one too; the connection should be closed after what is outgoing."""
         self._send(wire.Refused(code=code, message=wire.to_wire(message)[:512], remedy=wire.to_wire(remedy)[:512]))
         self.state = LinkState.CLOSED
 
@@ -202,8 +224,9 @@ class ComputerLink:
     ) -> bool:
         """Queue a call; ``body`` None: it has none. True: it goes in parts, see :meth:`handed`.
 
-        Raises FrameRefused and queues nothing when the call is too large, or too large for this computer.
+        Raises FrameRefused and queues nothing when the call is too large, or too large or too new for this computer.
         """
+        self._check_known(method, params)
         if body is None:
             self._out.append(wire.call(run_id, task_id, number, method, params))
             return False
@@ -223,6 +246,15 @@ class ComputerLink:
         self._outbox.add(message, body)
         return True
 
+    def _check_known(self, method: str, params: Mapping[str, Any]) -> None:
+        """Raises FrameRefused for what an older client does not have."""
+        needed = _NEEDS.get(method) or next((_NEEDS[name] for name in params if name in _NEEDS), None)
+        if needed is not None and needed not in (() if self.hello is None else self.hello.capabilities):
+            raise FrameRefused(
+                "The client on this computer is too old for this: it was not sent.",
+                remedy="Its user can update it: install it again from this orchestrator.",
+            )
+
     def settle(self, *, number: int, run_ids: Sequence[RunId]) -> None:
         """Ask what became of runs; of calls among them that are half sent, no more is sent."""
         for run_id in run_ids:
@@ -232,6 +264,11 @@ class ComputerLink:
     def acknowledge(self, *, run_id: RunId, number: int) -> None:
         """Let the computer forget an outcome."""
         self._out.append(wire.result_ack(run_id, number))
+
+    def tell(self, told: wire.Told, body: bytes = b"") -> None:
+        """Answer a player at the computer; ``told`` describes ``body``."""
+        if self.state is LinkState.READY:
+            self._out.append(wire.encode(told, body))
 
     def close(self) -> None:
         """The connection is gone, or should be."""
@@ -263,6 +300,10 @@ class ComputerLink:
                 event = Moved() if self._outbox.acknowledged(RunId(message.call_id)) else None
             case wire.Output():
                 event = Output(RunId(message.call_id), message.body.offset, body)
+            case wire.Pong() if message.n == self._probe:
+                event = Alive()
+            case wire.Desk():
+                event = DeskAsked(message, body)
             case wire.Hello():
                 self.hello = message
                 event = Greeted(message)

@@ -53,6 +53,14 @@ class Output:
 
 
 @dataclass(frozen=True)
+class DeskAsked:
+    """A player at this computer wants something; ``body`` is what they typed, nothing more than data."""
+
+    request: wire.Desk
+    body: bytes
+
+
+@dataclass(frozen=True)
 class Declined:
     """A call was refused unrun."""
 
@@ -79,10 +87,17 @@ class Complained:
 
 
 @dataclass(frozen=True)
+class Alive:
+    """The Lua program answered the last :meth:`ComputerLink.probe`."""
+
+
+@dataclass(frozen=True)
 class Ended:
     """The link is over; the connection should be closed."""
 
     reason: str
 
 
-LinkEvent = Greeted | Finished | Moved | Coming | Lost | Output | Declined | SettledAll | Complained | Ended
+LinkEvent = (
+    Greeted | Finished | Moved | Coming | Lost | Output | DeskAsked | Declined | SettledAll | Complained | Alive | Ended
+)

@@ -1,11 +1,12 @@
 """The hub: drives one link per connection and is the port ``Computers``.
 
-Theory. A computer has at most one session; a newer connection replaces the older. A call's
-frames are written once, on the session that is there when the call is made; when the session
-ends, its waits end with ``CallLost`` and only a settle, on a later session, can tell what
-became of them. The hub knows nothing of tasks: what hello means for the journal is asked of
-``Greeter``. An idle computer costs no task of its own but the one that reads its socket: every
-deadline is the sweeper's.
+Theory. A computer has at most one session; a newer connection replaces the older, unless it comes
+from another boot while the older still answers: then two computers live with one identity, and both
+are turned away until a person decides (:mod:`orchestrator.core.meeting`). A call's frames are
+written once, on the session that is there when the call is made; when the session ends, its waits
+end with ``CallLost`` and only a settle, on a later session, can tell what became of them. The hub
+knows nothing of tasks: what hello means for the journal is asked of ``Greeter``. An idle computer
+costs no task of its own but the one that reads its socket: every deadline is the sweeper's.
 """
 
 import asyncio
@@ -13,19 +14,22 @@ import logging
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from itertools import count
-from typing import Any, Protocol
+from typing import Any
 
 from orchestrator.core import link_events as events
 from orchestrator.core import wire
-from orchestrator.core.errors import CallLost, CallVoid, ComputerAway, ComputerFailed
+from orchestrator.core.errors import CallLost, CallVoid, ComputerAway, ComputerFailed, OrchestratorError
 from orchestrator.core.link import LinkState
 from orchestrator.core.wire import ComputerId, RunId
-from orchestrator.hub.manners import printable, refusal
+from orchestrator.hub.greeter import Greeter, Met, Visitor
+from orchestrator.hub.manners import Refusal, frozen_refusal, printable, refusal
+from orchestrator.hub.refusals import Refusals, Refused
 from orchestrator.hub.session import Session, Socket, Wait
 from orchestrator.hub.sweeper import Sweeper
-from orchestrator.ports import CallResult, ComputerInfo, Settlement
+from orchestrator.ports import CallResult, ComputerInfo, PlayersDesk, Settlement
 
 logger = logging.getLogger(__name__)
 
@@ -33,34 +37,37 @@ _SETTLE_WITHIN_S = 60.0
 """A settle is answered from the journal at once; a run that still goes on is asked about again."""
 UNHURRIED_S = 0.005
 """How long an acknowledgement waits for a frame to go with: nobody waits for it, and a write costs more than it."""
+ALIVE_WITHIN_S = 3.0
+"""How long a computer may take to answer when another comes in its name: a few ticks of a lagging game."""
+DOOR = "/computer"
 _HUNG_UP = "the computer hung up"
-
-
-class Greeter(Protocol):
-    """What the journal has to say when a computer comes or goes."""
-
-    async def number(self, computer: ComputerId, *, at_least: int = 0) -> int:
-        """A newly allotted number of the computer."""
-
-    async def closed_runs(self, computer: ComputerId, run_ids: Sequence[RunId]) -> list[RunId]:
-        """Those of the runs in a computer's journal that nobody waits for any more."""
-
-    async def arrived(self, computer: ComputerId) -> None:
-        """The computer is connected and welcome: wake what waited for it."""
+_REFUSED = "the computer was refused, and told why"
 
 
 class Hub:
     """All connected computers of this node."""
 
-    def __init__(self, greeter: Greeter) -> None:
+    def __init__(
+        self, greeter: Greeter, *, alive_within_s: float = ALIVE_WITHIN_S, client: wire.Client | None = None
+    ) -> None:
         self._greeter = greeter
+        self._client = client
+        """The Lua client that this server hands out; None: computers are not told of one."""
         self._sessions: dict[ComputerId, Session] = {}
         self._known: dict[ComputerId, wire.Hello] = {}
         self._fingerprints: dict[ComputerId, str] = {}
         """A hash of the token with which each computer came last."""
         self._heard: dict[ComputerId, int] = {}
-        """The highest ``journal_seq`` that each computer named; of a socket that hands frames over, at its end."""
+        """The highest ``journal_seq`` that each computer named until its last session ended."""
+        self._kept: dict[ComputerId, int] = {}
+        """What of it the journal was told."""
+        self._keeping: set[asyncio.Task[None]] = set()
         self._doubtful: dict[ComputerId, int] = {}
+        self._alive_within_s = alive_within_s
+        self.refusals = Refusals()
+        """The connections that were turned away last, with those that the door adds."""
+        self.desk: PlayersDesk | None = None
+        """Answers what players at the computers want; None: nobody does."""
         self._places = count(1)
         self._unhurried: dict[Session, None] = {}
         """The sessions with acknowledgements that wait for the next frame, or for the timer."""
@@ -84,6 +91,7 @@ class Hub:
             family=hello.family,
             computer_id=hello.computer_id,
             identity=wire.sha256_hex(f"{self._fingerprints.get(computer, '')} {hello.computer_id}".encode())[:16],
+            client=printable(wire.from_wire(hello.client)),
         )
 
     def list_computers(self) -> list[ComputerInfo]:
@@ -91,8 +99,13 @@ class Hub:
         return [info for computer in sorted(self._known) if (info := self.info(computer)) is not None]
 
     def doubtful_below(self, computer: ComputerId) -> int:
-        """Calls with a lower number may have run although the computer knows nothing of them."""
+        """What calls with a lower number came to is unknown, whatever the computer says."""
         return self._doubtful.get(computer, 0)
+
+    def heard(self, computer: ComputerId) -> int:
+        """The highest ``journal_seq`` that the computer has named."""
+        session = self._sessions.get(computer)
+        return max(self._heard.get(computer, 0), 0 if session is None else session.link.journal_seq)
 
     async def call(
         self,
@@ -175,10 +188,10 @@ class Hub:
 
     # -- the socket ----------------------------------------------------------------------
 
-    async def serve(self, computer: ComputerId, socket: Socket, *, fingerprint: str = "") -> None:
+    async def serve(self, computer: ComputerId, socket: Socket, *, fingerprint: str = "", peer: str = "") -> None:
         """Serve one connection whose token belongs to ``computer``, until it is over.
 
-        ``fingerprint``: a hash of that token; empty: it is not known.
+        ``fingerprint``: a hash of that token, ``peer``: the address it comes from; empty: it is not known.
         """
         session = Session(computer, socket, next(self._places), self._sweeper, self._tick)
         link, reason, listening = session.link, _HUNG_UP, False
@@ -187,13 +200,12 @@ class Hub:
                 frame = await socket.receive()
                 if frame is None:
                     break
-                event = _take(session, frame)
+                event = self._take(session, frame)
                 if isinstance(event, events.Greeted):
-                    self._fingerprints[computer] = fingerprint
-                    await self._greet(session, event.hello)
+                    await self._greet(session, Visitor(computer, event.hello, fingerprint, peer))
+                    reason = _REFUSED if link.state is LinkState.CLOSED else reason
                 elif isinstance(event, events.Ended):
                     reason = event.reason
-                self._note(session)
                 session.write_soon()
                 if link.state is LinkState.READY and session.direct is not None:
                     # Only a hello takes time, and there is one on a connection: what follows it is dealt with at once.
@@ -214,12 +226,13 @@ class Hub:
             session.write_now()
             self._gone(session, "the orchestrator stops")
             await session.socket.close(1001, "the orchestrator stops")
+        await asyncio.gather(*self._keeping)
 
     def _hear(self, session: Session, frame: bytes | str) -> None:
         """A frame of a computer that is welcome, handed over by its socket."""
         if session.link.state is LinkState.CLOSED:
             return
-        event = _take(session, frame)
+        event = self._take(session, frame)
         session.write_soon()
         if isinstance(event, events.Ended):
             self._gone(session, event.reason)
@@ -235,34 +248,68 @@ class Hub:
                 self._gone(session, event.reason)
                 session.spawn(session.socket.close(1008, event.reason[:100]))
 
-    async def _greet(self, session: Session, hello: wire.Hello) -> None:
-        computer = session.computer
+    # -- hello ---------------------------------------------------------------------------
+
+    async def _greet(self, session: Session, visitor: Visitor) -> None:
+        computer, hello = visitor.computer, visitor.hello
         refused = refusal(hello)
         if refused is not None:
-            session.link.refuse(code=refused.code, message=refused.message, remedy=refused.remedy)
+            self._refuse(session, refused, visitor.peer)
             return
         async with self._greeting[computer]:
-            if not await self._replace(session):
+            met = await self._meet(session, visitor)
+            if met is None:
                 return
-            number = await self._greeter.number(computer, at_least=hello.highest + 1)
-            if self._journal_lost(computer, hello, number):
-                logger.warning("computer %s lost its journal: what ran there before is not known", computer)
-                self._doubtful[computer] = number
-            session.link.welcome(number=number, computer=computer)
+            if met.frozen is not None:
+                self._refuse(session, frozen_refusal(met.frozen), visitor.peer)
+                return
+            if met.fresh:
+                self._heard.pop(computer, None)
+                self._kept.pop(computer, None)
+            self._doubtful[computer] = met.doubtful_below
+            session.link.welcome(number=met.number, computer=computer, client=self._client)
             session.watch()
             self._sessions[computer] = session
             self._known[computer] = hello
+            self._fingerprints[computer] = session.fingerprint = visitor.token
         for run_id in await self._greeter.closed_runs(computer, [RunId(one) for one in hello.calls]):
             session.link.acknowledge(run_id=run_id, number=await self._greeter.number(computer))
         await session.flush()
         logger.info("computer %s is connected: %s, %s", computer, printable(wire.from_wire(hello.host)), hello.family)
         await self._greeter.arrived(computer)
+        if self.desk is not None and wire.DESK in hello.capabilities and session.link.state is LinkState.READY:
+            self.desk.opened(session)
 
-    def _journal_lost(self, computer: ComputerId, hello: wire.Hello, number: int) -> bool:
-        """Whether a boot found a journal older than one we heard of, or none where numbers were allotted before."""
-        if hello.found_seq is None:
-            return False
-        return hello.found_seq < self._heard.get(computer, 0) or (hello.found_seq == 0 and number > 1)
+    async def _meet(self, session: Session, visitor: Visitor) -> Met | None:
+        """What becomes of a visitor; None: a newer connection of the same computer is there already."""
+        other = self._sessions.get(visitor.computer)
+        if other is not None and self._may_be_two(other, session, visitor) and await other.lives(self._alive_within_s):
+            frozen = await self._greeter.copied(visitor)
+            self._turn_away(other, frozen_refusal(frozen))
+            return Met(frozen=frozen)
+        if not await self._replace(session):
+            return None
+        return await self._greeter.meet(visitor, heard=self._heard.get(visitor.computer, 0))
+
+    def _may_be_two(self, other: Session, session: Session, visitor: Visitor) -> bool:
+        """Whether another boot of the same id comes while ``other`` is connected.
+
+        A reboot looks the same until ``other`` is asked. Another id is judged by what the journal knows.
+        """
+        known = self._known[visitor.computer]
+        same_id = known.computer_id == visitor.hello.computer_id
+        return same_id and known.boot != visitor.hello.boot and other.place < session.place
+
+    def _refuse(self, session: Session, why: Refusal, peer: str) -> None:
+        now = datetime.now(UTC)
+        self.refusals.add(Refused(now, peer, DOOR, why.code, why.message, session.computer, why.remedy))
+        session.link.refuse(code=why.code, message=why.message, remedy=why.remedy)
+
+    def _turn_away(self, session: Session, why: Refusal) -> None:
+        """End a session that was welcome."""
+        session.link.refuse(code=why.code, message=why.message, remedy=why.remedy)
+        self._gone(session, _REFUSED)
+        session.spawn(self._hang_up(session, _REFUSED))
 
     async def _replace(self, session: Session) -> bool:
         """End the other session of this computer; False: the other is the newer, and this one ends."""
@@ -284,11 +331,50 @@ class Hub:
         if self._sessions.get(session.computer) is session:
             del self._sessions[session.computer]
             logger.info("computer %s is gone: %s", session.computer, printable(reason))
-            self._note(session)
+            self._heard[session.computer] = max(self._heard.get(session.computer, 0), session.link.journal_seq)
+            self._keep_heard(session.computer)
         session.end(reason)
+        if self.desk is not None:
+            self.desk.closed(session)
 
-    def _note(self, session: Session) -> None:
-        self._heard[session.computer] = max(self._heard.get(session.computer, 0), session.link.journal_seq)
+    def _keep_heard(self, computer: ComputerId) -> None:
+        """Let the journal know what was heard, so that the next start of the orchestrator knows it too."""
+        heard = self._heard[computer]
+        if heard > self._kept.get(computer, 0):
+            self._kept[computer] = heard
+            keeping = asyncio.get_running_loop().create_task(self._keep(computer, heard))
+            self._keeping.add(keeping)
+            keeping.add_done_callback(self._keeping.discard)
+
+    async def _keep(self, computer: ComputerId, heard: int) -> None:
+        try:
+            await self._greeter.heard(computer, heard)
+        except OrchestratorError as error:
+            logger.warning("what computer %s said last was not kept: %s", computer, error)
+
+    def _take(self, session: Session, frame: bytes | str) -> events.Greeted | events.Ended | None:
+        """Deal with one frame; what is more than the session's own business is answered."""
+        answer = None
+        for event in session.link.receive(frame, session.now()):
+            if isinstance(event, events.Greeted | events.Ended):
+                answer = event
+            elif isinstance(event, events.DeskAsked):
+                self._ask_desk(session, event)
+            else:
+                _handle(session, event)
+        return answer
+
+    def _ask_desk(self, session: Session, event: events.DeskAsked) -> None:
+        """Hand over what a player wants; a desk that fails is not felt by the link."""
+        if self.desk is not None:
+            try:
+                self.desk.asked(session, event.request, event.body)
+            except Exception:
+                logger.exception("the desk failed at a request of computer %s", session.computer)
+            else:
+                return
+        sentence = "Nobody can ask in the game here now. The orchestrator's log may say why."
+        session.tell(wire.Told(desk=event.request.desk, ok=False, done=True, code="no_desk", message=sentence))
 
 
 def _away(computer: ComputerId) -> ComputerAway:
@@ -296,17 +382,6 @@ def _away(computer: ComputerId) -> ComputerAway:
         f"Computer {computer} is not connected.",
         remedy="Its chunk may be unloaded or it may be off; what needs it waits.",
     )
-
-
-def _take(session: Session, frame: bytes | str) -> events.Greeted | events.Ended | None:
-    """Deal with one frame; what is more than the session's own business is answered."""
-    answer = None
-    for event in session.link.receive(frame, session.now()):
-        if isinstance(event, events.Greeted | events.Ended):
-            answer = event
-        else:
-            _handle(session, event)
-    return answer
 
 
 def _handle(session: Session, event: events.LinkEvent) -> None:
@@ -317,6 +392,8 @@ def _handle(session: Session, event: events.LinkEvent) -> None:
             session.told(event.run_id, event.offset, event.data)
         case events.Moved():
             session.moved()
+        case events.Alive() if session.life is not None:
+            session.life.resolve(None)
         case events.Coming():
             session.coming(event.run_id)
         case events.Declined():

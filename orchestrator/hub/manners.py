@@ -3,6 +3,8 @@
 from typing import Final, NamedTuple
 
 from orchestrator.core import wire
+from orchestrator.core.meeting import frozen_remedy, frozen_sentence
+from orchestrator.core.system_facts import ComputerFrozen
 
 _OLDEST_MOD: Final = (1, 95)
 """CC: Tweaked 1.95 (Minecraft 1.16.5): the oldest whose WebSocket and fs the client knows."""
@@ -33,6 +35,11 @@ def refusal(hello: wire.Hello) -> Refusal | None:
             "Update the mod to 1.95 (Minecraft 1.16.5) or newer.",
         )
     return None
+
+
+def frozen_refusal(fact: ComputerFrozen) -> Refusal:
+    """How a frozen computer is turned away."""
+    return Refusal("frozen", frozen_sentence(fact), frozen_remedy(fact))
 
 
 def _mod_version(host: str) -> tuple[int, int] | None:

@@ -102,8 +102,8 @@ class Session:
     """One connection of one computer, from its opening to its end."""
 
     __slots__ = (
-        "_background", "_lock", "_loop", "_soon", "_sweeper", "_tick", "computer", "direct", "due", "link", "now",
-        "place", "room", "runs", "sending", "settles", "socket",
+        "_background", "_lock", "_loop", "_soon", "_sweeper", "_tick", "computer", "direct", "due", "fingerprint",
+        "life", "link", "now", "place", "room", "runs", "sending", "settles", "socket",
     )  # fmt: skip
 
     def __init__(
@@ -115,6 +115,8 @@ class Session:
         tick: "Callable[[Session, float], None]",
     ) -> None:
         self.computer = computer
+        self.fingerprint = ""
+        """A hash of the token by which it came in, once it is welcome; empty: not known."""
         self.socket = socket
         self.direct = socket if isinstance(socket, DirectSocket) else None
         self.place = place
@@ -130,6 +132,8 @@ class Session:
         self.sending: dict[RunId, Wait] = {}
         """The calls that go in parts and are not handed to the socket whole."""
         self.settles: dict[int, Wait] = {}
+        self.life: Wait | None = None
+        """Who waits for a sign that the Lua program is alive; None: nobody does."""
         self._lock = asyncio.Lock()
         self._soon = False
         """Whether a turn of the loop is asked for in which what is outgoing is written."""
@@ -274,7 +278,35 @@ class Session:
                 logger.warning("the listener to the output of run %s is too slow and hears no more", run_id)
                 wait.on_output = None
 
+    # -- the player's desk ---------------------------------------------------------------
+
+    def tell(self, told: wire.Told, body: bytes = b"") -> None:
+        """Answer a player at the computer; nothing goes to one that is gone."""
+        self.link.tell(told, body)
+        self.write_soon()
+
+    def keeps_up(self) -> bool:
+        """Whether what was sent before is on its way."""
+        return not self.link.has_outgoing() and (self.direct is None or self.direct.takes_more())
+
     # -- time and end --------------------------------------------------------------------
+
+    async def lives(self, within_s: float) -> bool:
+        """Whether the Lua program answers a ping within ``within_s`` seconds."""
+        wait = self.life = Wait(self.computer, within_s, loop=self._loop)
+        self._sweeper.add(wait)
+        self.link.probe(self.now())
+        if not self.write_now():
+            self.write_soon()
+        try:
+            await wait.future
+        except CallLost:
+            return False
+        else:
+            return True
+        finally:
+            self._sweeper.discard(wait)
+            self.life = None
 
     def watch(self) -> None:
         """Let the sweeper come when the link wants it, as the link stands now."""
@@ -295,7 +327,8 @@ class Session:
         """Nothing more is heard here: every wait ends with CallLost."""
         self.link.close()
         self._sweeper.discard(self)
-        for wait in [*chain(*self.runs.values()), *self.settles.values()]:
+        lives = () if self.life is None else (self.life,)
+        for wait in [*chain(*self.runs.values()), *self.settles.values(), *lives]:
             wait.resolve(CallLost(f"The connection of computer {self.computer} ended: {reason}."))
         self.runs.clear()
         self.settles.clear()

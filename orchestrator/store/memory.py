@@ -17,10 +17,11 @@ from orchestrator.core.facts import BlobRef, RequestId, TaskId
 from orchestrator.core.fold import fold
 from orchestrator.core.grants import GrantState
 from orchestrator.core.items import AgentTaskItem, Draft
+from orchestrator.core.meeting import ComputerRecord
 from orchestrator.core.system_facts import GrantId
 from orchestrator.core.task import AgentTask, TaskStatus
 from orchestrator.core.wire import ComputerId
-from orchestrator.ports import SYSTEM_STREAM, Clock, Lease, Schedule, StreamHead, TaskRow, Token, TokenRow
+from orchestrator.ports import SYSTEM_STREAM, Clock, Coming, Lease, Schedule, StreamHead, TaskRow, Token, TokenRow
 from orchestrator.store import sealing
 from orchestrator.store.entry import (
     Entry,
@@ -191,13 +192,62 @@ class InMemoryPersistenceManager(MemoryTables):
             raise sealing.no_blob(sha256)
         return self._blobs[sha256]
 
-    async def allot_number(self, computer: ComputerId, *, at_least: int = 0, lease: Lease | None = None) -> int:
+    async def allot_number(
+        self, computer: ComputerId, *, at_least: int = 0, lease: Lease | None = None, heard: int = 0
+    ) -> int:
         await self._turn()
         if lease is not None:
             self._held(lease)
         row = self._computer(computer)
         row.number = max(row.number + 1, at_least)
+        row.record = replace(row.record, heard=max(row.record.heard, heard))
         return row.number
+
+    async def computer(self, computer: ComputerId) -> ComputerRecord:
+        await self._turn()
+        row = self._computers.get(computer)
+        return ComputerRecord(computer) if row is None else row.known()
+
+    async def list_computers(self) -> list[ComputerRecord]:
+        await self._turn()
+        return [row.known() for _, row in sorted(self._computers.items())]
+
+    async def welcome_computer(self, computer: ComputerId, coming: Coming) -> int | None:
+        await self._turn()
+        row = self._computer(computer)
+        if row.record.frozen is not None:
+            return None
+        row.record = sealing.welcomed(row.known(), coming)
+        row.number = row.record.number
+        return row.number
+
+    async def hear_computer(self, computer: ComputerId, heard: int) -> None:
+        await self._turn()
+        row = self._computers.get(computer)
+        if row is not None and row.record.frozen is None and not row.record.released:
+            row.record = replace(row.record, heard=max(row.record.heard, heard))
+
+    async def freeze_computer(self, note: Draft) -> bool:
+        now = await self._turn()
+        fact = sealing.freezing(note)
+        row = self._computer(fact.computer)
+        if row.record.frozen is not None:
+            return False
+        self._record(self._noted(note, now))
+        row.record = replace(row.record, frozen=fact, frozen_at=note.at)
+        return True
+
+    async def release_computer(self, note: Draft) -> bool:
+        now = await self._turn()
+        fact = sealing.releasing(note)
+        row = self._computer(fact.computer)
+        if row.record.frozen is None:
+            return False
+        number = sealing.number_of_release(row.known())
+        self._record(self._noted(sealing.numbered(note, number), now))
+        row.number = number
+        row.record = replace(row.record, doubtful_below=number, frozen=None, frozen_at=None, released=True)
+        return True
 
     async def add_token(self, token: TokenRow, *, note: Draft | None = None) -> None:
         now = await self._turn()
@@ -221,6 +271,10 @@ class InMemoryPersistenceManager(MemoryTables):
     async def list_tokens(self) -> list[TokenRow]:
         await self._turn()
         return sorted(self._tokens.values(), key=lambda row: (row.created_at, row.token_hash))
+
+    async def count_revoked(self) -> int:
+        await self._turn()
+        return sum(row.revoked for row in self._tokens.values())
 
     async def list_grants(self, *, session_id: str | None = None) -> list[GrantState]:
         await self._turn()
@@ -337,7 +391,7 @@ class InMemoryPersistenceManager(MemoryTables):
         return None if task is None else fold(task.journal.read())
 
     def _computer(self, computer: ComputerId) -> Computer:
-        return self._computers.setdefault(computer, Computer())
+        return self._computers.setdefault(computer, Computer(ComputerRecord(computer)))
 
     def _blocked(self, task_id: TaskId, computers: Sequence[ComputerId]) -> ComputerId | None:
         """The first of the computers that another task has claimed."""

@@ -3,9 +3,10 @@
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from orchestrator.core.facts import RequestId, TaskId
+from orchestrator.core.meeting import ComputerRecord
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import KeptBlob, KeptItem, KeptRow, KeptTable, TaskRow, TokenRow
 from orchestrator.store.entry import Entry, to_us
@@ -42,10 +43,16 @@ class Task:
 
 @dataclass
 class Computer:
-    """A computer's number and claim."""
+    """A computer's number and claim, and what else is known of it."""
 
+    record: ComputerRecord
+    """But for ``number``."""
     number: int = 0
     task: TaskId | None = None
+
+    def known(self) -> ComputerRecord:
+        """What the store keeps of it, its number included."""
+        return replace(self.record, number=self.number)
 
 
 class MemoryTables:

@@ -81,5 +81,16 @@ _SYSTEM: Final = (
     "CREATE INDEX grants_by_session ON grants (session_id)",
 )
 
-MIGRATIONS: Final = (_FIRST, _SESSIONS, _SYSTEM)
+_MEETING: Final = (
+    # What was heard from a computer and who came last, so that a disk put back or a copy is noticed.
+    "ALTER TABLE computers ADD COLUMN heard BIGINT NOT NULL DEFAULT 0",
+    "ALTER TABLE computers ADD COLUMN doubtful_below BIGINT NOT NULL DEFAULT 0",
+    "ALTER TABLE computers ADD COLUMN known TEXT",
+    "ALTER TABLE computers ADD COLUMN token TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE computers ADD COLUMN frozen TEXT",
+    "ALTER TABLE computers ADD COLUMN frozen_at BIGINT",
+    "ALTER TABLE computers ADD COLUMN released SMALLINT NOT NULL DEFAULT 0",
+)
+
+MIGRATIONS: Final = (_FIRST, _SESSIONS, _SYSTEM, _MEETING)
 """One step per version, run in order and never changed once released; new steps go at the end."""

@@ -1,12 +1,15 @@
 """What every store does with drafts before it writes them, and the sentences of its refusals."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from orchestrator.core.audit_tables import token_fingerprint
 from orchestrator.core.errors import Conflict, InvalidRequest, LeaseLost, NotFound, OrchestratorError
 from orchestrator.core.facts import RequestId, TaskId, TaskSubmitted
 from orchestrator.core.items import AgentTaskItem, Draft, seal_encoded
-from orchestrator.ports import SYSTEM_STREAM, StreamHead
+from orchestrator.core.meeting import ComputerRecord
+from orchestrator.core.system_facts import ComputerFrozen, ComputerReleased
+from orchestrator.ports import SYSTEM_STREAM, Coming, StreamHead
 
 Sealed = tuple[AgentTaskItem, bytes]
 """An item, and its bytes as they are kept."""
@@ -153,3 +156,42 @@ def not_a_store() -> InvalidRequest:
         "This database was made by another program.",
         remedy="Name a file that does not exist yet, or an empty database.",
     )
+
+
+def welcomed(record: ComputerRecord, coming: Coming) -> ComputerRecord:
+    """A computer's record after its welcome, with its new number."""
+    number = max(record.number + 1, coming.at_least)
+    return replace(
+        record,
+        number=number,
+        heard=0 if coming.fresh else max(record.heard, coming.heard),
+        doubtful_below=number if coming.doubt else record.doubtful_below,
+        known=coming.side,
+        token=coming.token,
+        released=False,
+    )
+
+
+def number_of_release(record: ComputerRecord) -> int:
+    """The number of a release: above all that the computer has seen and the store has allotted."""
+    seen = record.frozen.facts.get("highest", 0) if record.frozen is not None else 0
+    return max(record.number, seen) + 1
+
+
+def freezing(note: Draft) -> ComputerFrozen:
+    """The fact that freezes a computer. Raises InvalidRequest when the note is of another."""
+    if not isinstance(note.fact, ComputerFrozen):
+        raise InvalidRequest(f"A computer is frozen with computer_frozen, not with {note.fact.kind}.")
+    return note.fact
+
+
+def releasing(note: Draft) -> ComputerReleased:
+    """The fact that releases a computer. Raises InvalidRequest when the note is of another."""
+    if not isinstance(note.fact, ComputerReleased):
+        raise InvalidRequest(f"A computer is released with computer_released, not with {note.fact.kind}.")
+    return note.fact
+
+
+def numbered(note: Draft, number: int) -> Draft:
+    """The note of a release with the number that only the store knows."""
+    return note._replace(fact=note.fact.model_copy(update={"number": number}))

@@ -55,8 +55,8 @@ _ROW: Final = """SELECT task_id, status, version, user_id, session_id, prompt, c
     FROM tasks"""
 _NEWEST_FIRST: Final = "ORDER BY created_at DESC, task_id DESC LIMIT ?"
 _KNOW_COMPUTER: Final = "INSERT INTO computers (computer, number) VALUES (?, 0) ON CONFLICT DO NOTHING"
-_NEXT_NUMBER: Final = """UPDATE computers SET number = CASE WHEN number + 1 < ? THEN ? ELSE number + 1 END
-    WHERE computer = ?"""
+_NEXT_NUMBER: Final = """UPDATE computers SET number = CASE WHEN number + 1 < ? THEN ? ELSE number + 1 END,
+    heard = CASE WHEN heard < ? THEN ? ELSE heard END WHERE computer = ?"""
 _NUMBER: Final = "SELECT number FROM computers WHERE computer = ?"
 _COMPUTER: Final = "SELECT number, task FROM computers WHERE computer = ? /* FOR UPDATE */"
 _SET_COMPUTER: Final = "UPDATE computers SET number = ?, task = ? WHERE computer = ?"
@@ -193,10 +193,10 @@ def know_computer(computer: ComputerId) -> Script[None]:
     yield _KNOW_COMPUTER, (computer,)
 
 
-def next_number(computer: ComputerId, at_least: int = 0) -> Script[int]:
-    """Allot the computer's next number."""
+def next_number(computer: ComputerId, at_least: int = 0, heard: int = 0) -> Script[int]:
+    """Allot the computer's next number, and keep what was heard from it."""
     yield from know_computer(computer)
-    yield _NEXT_NUMBER, (at_least, at_least, computer)
+    yield _NEXT_NUMBER, (at_least, at_least, heard, heard, computer)
     rows = yield _NUMBER, (computer,)
     return int(rows[0][0])
 

@@ -120,11 +120,11 @@ def next_due(*, now: int) -> Script[datetime | None]:
     return None if rows[0][0] is None else from_us(rows[0][0])
 
 
-def allot_number(computer: ComputerId, *, at_least: int, lease: Lease | None) -> Script[int]:
+def allot_number(computer: ComputerId, *, at_least: int, lease: Lease | None, heard: int = 0) -> Script[int]:
     """The port's ``allot_number``."""
     if lease is not None:
         yield from _held(lease)
-    return (yield from next_number(computer, at_least))
+    return (yield from next_number(computer, at_least, heard))
 
 
 def void_leases() -> Script[None]:

@@ -26,6 +26,7 @@ _ADD_TOKEN: Final = f"INSERT INTO tokens ({_TOKEN_COLUMNS}) VALUES (?, ?, ?, ?, 
 _FIND_TOKEN: Final = f"SELECT {_TOKEN_COLUMNS} FROM tokens WHERE token_hash = ?"
 _LIST_TOKENS: Final = f"SELECT {_TOKEN_COLUMNS} FROM tokens ORDER BY created_at, token_hash"
 _COUNT_TOKENS: Final = "SELECT COUNT(*) FROM tokens WHERE kind = ? AND name = ? AND revoked = 0"
+_COUNT_REVOKED: Final = "SELECT COUNT(*) FROM tokens WHERE revoked = 1"
 _REVOKE_TOKENS: Final = "UPDATE tokens SET revoked = 1 WHERE kind = ? AND name = ?"
 
 
@@ -63,7 +64,7 @@ def add_token(token: TokenRow, note: Draft | None, *, now: int) -> Script[None]:
     created_at = now if token.created_at is None else to_us(token.created_at)
     roles = json.dumps(token.roles)
     yield _ADD_TOKEN, (token.token_hash, token.kind, token.name, roles, created_at, int(token.revoked))
-    yield from _noted(sealing.fingerprinted(note, token.token_hash), now)
+    yield from noted(sealing.fingerprinted(note, token.token_hash), now)
 
 
 def find_token(token_hash: str) -> Script[TokenRow | None]:
@@ -78,7 +79,7 @@ def revoke_tokens(kind: str, name: str, note: Draft | None, *, now: int) -> Scri
     count = int(rows[0][0])
     if count:
         yield _REVOKE_TOKENS, (kind, name)
-        yield from _noted(sealing.counted(note, count), now)
+        yield from noted(sealing.counted(note, count), now)
     return count
 
 
@@ -88,15 +89,22 @@ def list_tokens() -> Script[list[TokenRow]]:
     return [_token_row(*row) for row in rows]
 
 
+def count_revoked() -> Script[int]:
+    """The port's ``count_revoked``."""
+    rows = yield _COUNT_REVOKED, ()
+    return int(rows[0][0])
+
+
 def revoke_grant(grant_id: GrantId, note: Draft | None, *, now: int) -> Script[bool]:
     """The port's ``revoke_grant``."""
     revoked = yield from sql_grants.revoke(grant_id)
     if revoked:
-        yield from _noted(note, now)
+        yield from noted(note, now)
     return revoked
 
 
-def _noted(note: Draft | None, now: int) -> Script[None]:
+def noted(note: Draft | None, now: int) -> Script[None]:
+    """Write a note into the system stream; None: there is nothing to write."""
     if note is not None:
         yield from record([note], SYSTEM_STREAM, now=now)
 

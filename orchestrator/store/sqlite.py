@@ -17,12 +17,14 @@ from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.facts import BlobRef, RequestId, TaskId
 from orchestrator.core.grants import GrantState
 from orchestrator.core.items import AgentTaskItem, Draft
+from orchestrator.core.meeting import ComputerRecord
 from orchestrator.core.system_facts import GrantId
 from orchestrator.core.task import AgentTask, TaskStatus
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import (
     SYSTEM_STREAM,
     Clock,
+    Coming,
     KeptBlob,
     KeptItem,
     KeptRow,
@@ -34,7 +36,7 @@ from orchestrator.ports import (
     Token,
     TokenRow,
 )
-from orchestrator.store import sealing, sql, sql_grants, sql_kept, sql_queue, sql_system
+from orchestrator.store import sealing, sql, sql_computers, sql_grants, sql_kept, sql_queue, sql_system
 from orchestrator.store.file_lock import FileLock
 from orchestrator.store.sqlite_thread import SqliteThread, drive, explained
 
@@ -134,11 +136,34 @@ class SqlitePersistenceManager:
     async def get_blob(self, sha256: str) -> bytes:
         return await self._reader.submit(lambda _: sql.get_blob(sha256))
 
-    async def allot_number(self, computer: ComputerId, *, at_least: int = 0, lease: Lease | None = None) -> int:
+    async def allot_number(
+        self, computer: ComputerId, *, at_least: int = 0, lease: Lease | None = None, heard: int = 0
+    ) -> int:
         return await self._writer.submit(
-            lambda _: sql_queue.allot_number(computer, at_least=at_least, lease=lease),
+            lambda _: sql_queue.allot_number(computer, at_least=at_least, lease=lease, heard=heard),
             key=None if lease is None else lease.task_id,
         )
+
+    async def computer(self, computer: ComputerId) -> ComputerRecord:
+        return await self._reader.submit(lambda _: sql_computers.computer(computer))
+
+    async def list_computers(self) -> list[ComputerRecord]:
+        return await self._reader.submit(lambda _: sql_computers.list_computers())
+
+    async def welcome_computer(self, computer: ComputerId, coming: Coming) -> int | None:
+        return await self._writer.submit(lambda _: sql_computers.welcome(computer, coming))
+
+    async def hear_computer(self, computer: ComputerId, heard: int) -> None:
+        await self._writer.submit(lambda _: sql_computers.hear(computer, heard))
+
+    async def freeze_computer(self, note: Draft) -> bool:
+        return await self._writer.submit(lambda now: sql_computers.freeze(note, now=now))
+
+    async def release_computer(self, note: Draft) -> bool:
+        return await self._writer.submit(lambda now: sql_computers.release(note, now=now))
+
+    async def count_revoked(self) -> int:
+        return await self._reader.submit(lambda _: sql_system.count_revoked())
 
     async def add_token(self, token: TokenRow, *, note: Draft | None = None) -> None:
         await self._writer.submit(lambda now: sql_system.add_token(token, note, now=now))

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from orchestrator.ports import Store
 from orchestrator.testing import (
+    store_computers,
     store_grants,
     store_journal,
     store_kept,
@@ -33,7 +34,7 @@ def _numbered(modules: Iterable[ModuleType]) -> dict[str, Any]:
 
 
 STORE_CONTRACTS: Final[dict[str, StoreContract]] = _numbered(
-    (store_journal, store_records, store_queue, store_system, store_grants, store_kept)
+    (store_journal, store_records, store_queue, store_system, store_grants, store_kept, store_computers)
 )
 """Contracts of every store by their name, such as ``s04_wrong_version_writes_nothing``."""
 STORE_REOPENING_CONTRACTS: Final[dict[str, ReopeningContract]] = _numbered((store_reopening,))

@@ -1,11 +1,13 @@
-"""The contracts of stores that outlive their process: S41, S42 and S58."""
+"""The contracts of stores that outlive their process: S41, S42, S58 and S70."""
 
 from orchestrator.core.errors import GrantVoid, InvalidRequest
 from orchestrator.core.facts import RequestId, TaskId
 from orchestrator.core.items import verify_chain
-from orchestrator.core.system_facts import GrantId, GrantRevoked, NodeStopped
+from orchestrator.core.system_facts import ComputerFrozen, ComputerReleased, GrantId, GrantRevoked, NodeStopped
 from orchestrator.core.task import TaskStatus
-from orchestrator.ports import SYSTEM_STREAM, TokenRow
+from orchestrator.core.wire import ComputerId
+from orchestrator.ports import SYSTEM_STREAM, Coming, TokenRow
+from orchestrator.testing import store_computers
 from orchestrator.testing.checks import OpenStore, refused, taken
 from orchestrator.testing.clock import ManualClock
 from orchestrator.testing.drafts import COMPUTER, Author, append
@@ -83,4 +85,22 @@ async def s58_streams_and_grants_are_kept(open_store: OpenStore, clock: ManualCl
         await refused(GrantVoid, append(store, T1, 7, author.started(grant_id=spent)))
     assert not await store.revoke_grant(GrantId("g2"))
     await refused(InvalidRequest, store.create(TaskId(SYSTEM_STREAM), [author.submitted()]))
+    await store.close()
+
+
+async def s70_computers_are_kept(open_store: OpenStore, clock: ManualClock) -> None:
+    """Who came last, what was heard, what is frozen and what was released is there after a restart."""
+    author = Author(clock)
+    store = open_store(clock)
+    coming = Coming(store_computers.side(clock), token="h1", heard=5, doubt=True)
+    for name in ("3", "4", "5"):
+        await store.welcome_computer(ComputerId(name), coming)
+    await store.freeze_computer(store_computers.frozen(author, clock))
+    await store.freeze_computer(author.draft(ComputerFrozen(computer=ComputerId("4"), reason="two_computers")))
+    await store.release_computer(author.draft(ComputerReleased(computer=ComputerId("4"), by="alice")))
+    before = await store.list_computers()
+    assert [(one.frozen is not None, one.released) for one in before] == [(True, False), (False, True), (False, False)]
+    await store.close()
+    store = open_store(clock)
+    assert await store.list_computers() == before
     await store.close()

@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 from orchestrator.core import wire
 from orchestrator.core.wire import RunId
 from orchestrator.testing.stub_disk import Answer, StubDisk, StubFailure
+from orchestrator.testing.stub_peripherals import StubPeripherals
 from orchestrator.testing.stub_programs import StubPrograms
 
 RUNNERS: Final = ("run_program", "shell")
@@ -38,6 +39,7 @@ class StubCalls:
     line: Line
     disk: StubDisk
     programs: StubPrograms
+    peripherals: StubPeripherals
     info: Callable[[], Answer]
     seq: int = 1
     fence: int = 0
@@ -126,7 +128,11 @@ class StubCalls:
             if call.method == "terminate":
                 return self.programs.terminate(call.params)
             if call.method == "screen":
-                return self.programs.screen(call.params)
+                of = call.params.get("of", "program")
+                is_monitor = of != "program" and isinstance(of, str)
+                return self.peripherals.screen(str(of)) if is_monitor else self.programs.screen(call.params)
+            if call.method == "peripheral_call":
+                return self.peripherals.call(call.params, body)
             if call.method == "info":
                 return self.info()
             answer = self.disk.perform(call.method, call.params, body)

@@ -5,6 +5,7 @@ programs in memory. It runs no Lua: see :mod:`orchestrator.testing.stub_programs
 """
 
 import asyncio
+import json
 import logging
 import random
 import secrets
@@ -24,6 +25,7 @@ from orchestrator.core.transfers import Inbox, Outbox
 from orchestrator.core.wire import RunId, to_wire
 from orchestrator.testing.stub_calls import StubCalls
 from orchestrator.testing.stub_disk import CAPACITY_BYTES, Answer, StubDisk
+from orchestrator.testing.stub_peripherals import StubPeripheral, StubPeripherals
 from orchestrator.testing.stub_programs import Program, StubPrograms
 
 logger = logging.getLogger(__name__)
@@ -47,6 +49,7 @@ class StubComputer:
         label: str | None = None,
         family: wire.Family = "computer",
         programs: Mapping[str, Program] | None = None,
+        peripherals: Mapping[str, StubPeripheral] | None = None,
     ) -> None:
         self._url = f"{url.replace('http', 'ws', 1).rstrip('/').removesuffix('/computer')}/computer"
         self._token = token
@@ -59,7 +62,8 @@ class StubComputer:
         self._running: set[asyncio.Task[None]] = set()
         self.disk = StubDisk({to_wire(path): data for path, data in (files or {}).items()})
         runs = StubPrograms(self.disk, {to_wire(path): program for path, program in (programs or {}).items()})
-        self.calls = StubCalls(self, self.disk, runs, self._info)
+        self._peripherals = StubPeripherals(peripherals or {})
+        self.calls = StubCalls(self, self.disk, runs, self._peripherals, self._info)
         self.welcomed = asyncio.Event()
         """Set while the computer is connected and welcome."""
         self.refused = False
@@ -123,7 +127,7 @@ class StubComputer:
             family=self._family,
             boot=self._boot,
             client="stub",
-            capabilities=(wire.CHUNKS,),
+            capabilities=(wire.CHUNKS, wire.INPUT, wire.SCREEN_OF, "peripheral_call"),
             highest=self.calls.highest,
             journal_seq=self.calls.seq,
             found_seq=self.calls.found_seq,
@@ -133,12 +137,13 @@ class StubComputer:
     def _info(self) -> Answer:
         up = time.monotonic() - self._booted
         data: dict[str, Any] = {"free": self.disk.free(), "capacity": CAPACITY_BYTES, "uptime_s": int(up)}
+        data |= {"id": self._computer_id, "family": self._family, "host": "stub"}
         data |= {"day": 1 + int(up) // 1200, "time": int(up * 1.2) % 1440}
         if self._family == "turtle":
-            data["fuel"] = -1
+            data |= {"fuel": -1, "fuel_limit": 20000, "selected": 1}
         if self._label is not None:
             data["label"] = to_wire(self._label)
-        return Answer(data, b"[]")
+        return Answer(data, json.dumps(self._peripherals.entries(), separators=(",", ":")).encode("ascii"))
 
 
 class _Connection:

@@ -20,6 +20,7 @@ ENTRY_BYTES: Final = 500
 """What the game charges at least for a file or a directory."""
 MAX_FOUND: Final = 1000
 MAX_LINES: Final = 5
+MAX_BIGGEST: Final = 5
 MAX_LINE_BYTES: Final = 200
 OWN: Final = ".cc-orchestrator"
 _HEX: Final = frozenset("0123456789abcdef")
@@ -272,7 +273,9 @@ class StubDisk:
         missing = needed - self.free()
         if missing > 0:
             sentence = "There is no room for the old and the new side by side."
-            raise StubFailure("no_space_for_safe_write", sentence, {"missing": missing})
+            by_size = sorted(((len(data), path) for path, data in self.nodes.items() if data is not None), reverse=True)
+            biggest = "\n".join(f"{size} {path}" for size, path in by_size[:MAX_BIGGEST])
+            raise StubFailure("no_space_for_safe_write", sentence, {"missing": missing, "biggest": biggest[:300]})
 
     def _check_above(self, path: str) -> None:
         if any(self.kind(above) == "file" for above in _above(path)):
@@ -378,7 +381,8 @@ def _absent(name: str, value: Any, optional: bool) -> Any:
 
 def _number(most: int) -> Callable[[str, Any, bool], Any]:
     def check(name: str, value: Any, optional: bool) -> Any:
-        del optional
+        if value is None and optional:
+            return None
         if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
             raise StubFailure("bad_params", f"{name} must be from 1 to {most}.")
         return value
@@ -395,6 +399,10 @@ _CHECKS: Final[Mapping[str, Callable[[str, Any, bool], Any]]] = {
     "pattern": _text,
     "contains": _text,
     "run": _text,
+    "of": _text,
+    "name": _text,
+    "method": _text,
+    "input_size": _number(1024),
     "max": _number(MAX_FOUND),
     "old_size": _number(2 * 1024 * 1024),
     "timeout_s": _number(86400),

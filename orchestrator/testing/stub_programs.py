@@ -1,10 +1,12 @@
-"""What a stub computer runs: Python callables, and Lua files of nothing but ``print('...')`` and ``sleep(N)``.
+"""What a stub computer runs: Python callables, and Lua files of ``print('...')``, ``print(read())`` and ``sleep(N)``.
 
+``read`` answers the next line that the program is typed, and waits for ever where there is none.
 Anything else ends with ``program_error`` and says that a stub runs no Lua.
 """
 
 import asyncio
 import json
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,6 +14,7 @@ from typing import Any, Final
 
 from orchestrator.core.wire import MAX_OUTPUT_BYTES, RunId, sha256_hex
 from orchestrator.testing.stub_disk import ABSENT, Answer, Params, StubDisk, StubFailure, checked
+from orchestrator.testing.stub_peripherals import rows_of
 
 Program = Callable[[list[str]], str]
 """Takes the arguments; what it answers is its output, what it raises its error."""
@@ -20,6 +23,7 @@ WIDTH: Final = 51
 HEIGHT: Final = 19
 
 _PRINT = re.compile(r"""print\s*\(\s*(?:'([^'\\]*)'|"([^"\\]*)")\s*\)\s*;?""")
+_READ = re.compile(r"print\s*\(\s*read\s*\(\s*\)\s*\)\s*;?")
 _SLEEP = re.compile(r"(?:os\.)?sleep\s*\(\s*([0-9]{1,5}(?:\.[0-9]+)?)\s*\)\s*;?")
 _CODES: Final = {"error": "program_error", "timed_out": "timed_out", "terminated": "terminated"}
 
@@ -30,6 +34,8 @@ class Run:
 
     tell: Callable[[int, bytes], None]
     """Told what was written, in parts that may be missing."""
+    typed: list[str] = field(default_factory=list)
+    """The lines that nobody has read yet, but for the last each with its end."""
     output: bytearray = field(default_factory=bytearray)
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     _told: int = 0
@@ -47,6 +53,10 @@ class Run:
             begin = max(self._told, len(self.output) - MAX_OUTPUT_BYTES)
             self._told, self._told_at = len(self.output), now
             self.tell(begin, bytes(self.output[begin:]))
+
+    def line(self) -> str | None:
+        """The next whole line that was typed; None: there is none."""
+        return self.typed.pop(0).removesuffix("\n") if self.typed and self.typed[0].endswith("\n") else None
 
     async def pause(self, until: float) -> bool:
         """Wait until a time; True: the program was told to stop before."""
@@ -69,6 +79,7 @@ class StubPrograms:
         self._disk = disk
         self._programs = programs
         self._running: dict[RunId, Run] = {}
+        self._latest: Run | None = None
         for path in programs:
             if disk.kind(path) == ABSENT:
                 disk.put(path, b"-- A Python callable of the stub runs in place of this file.\n")
@@ -77,7 +88,8 @@ class StubPrograms:
         self, run_id: RunId, method: str, params: Params, body: bytes | None, tell: Callable[[int, bytes], None]
     ) -> Answer:
         """``run_program`` or ``shell``. Raises StubFailure."""
-        path, if_hash, timeout_s = checked(params, "path", "if_hash", "timeout_s")
+        path, if_hash, timeout_s, size = checked(params, "path", "if_hash", "timeout_s", optional=("input_size",))
+        body, typed = (body, b"") if size is None else _parted(body or b"", size)
         if if_hash == ABSENT:
             raise StubFailure("bad_params", "A program that is absent cannot run.")
         words = _words(body)
@@ -87,12 +99,14 @@ class StubPrograms:
         sha256 = sha256_hex(data)
         if sha256 != if_hash:
             raise StubFailure("stale", "What is there is not what the call expects.", {"actual": sha256})
-        run = self._running[run_id] = Run(tell)
+        run = self._running[run_id] = self._latest = Run(tell, typed.decode("latin-1").splitlines(keepends=True))
         try:
             ended, message = await self._run(run, path, data, words, timeout_s)
         finally:
             del self._running[run_id]
         facts = {"ended": ended, "path": path, "sha256": sha256, "output": len(run.output), "cut": 0}
+        if size is not None:
+            facts["input_left"] = sum(map(len, run.typed))
         if ended != "returned":
             trace = message.encode("latin-1", "replace") if ended == "error" else b""
             raise StubFailure(_CODES[ended], message, facts, bytes(run.output) + trace)
@@ -109,15 +123,12 @@ class StubPrograms:
 
     def screen(self, params: Params) -> Answer:
         """``screen``: the last lines that a program wrote; the stub's own terminal is empty."""
-        (run_id,) = checked(params, optional=("run",))
-        run = self._running.get(RunId(run_id)) if run_id is not None else None
-        if run is None and run_id is not None:
+        run_id, of = checked(params, optional=("run", "of"))
+        run = self._latest if of is not None else self._running.get(RunId(run_id)) if run_id is not None else None
+        if run is None and (run_id is not None or of is not None):
             raise StubFailure("not_running", "No such program runs here.")
         lines = bytes(run.output).decode("latin-1").splitlines() if run is not None else []
-        shown = [line[:WIDTH].ljust(WIDTH) for line in lines[1 - HEIGHT :]]
-        rows = [{"text": line, "fg": "0" * WIDTH, "bg": "f" * WIDTH} for line in shown]
-        data = {"width": WIDTH, "height": HEIGHT, "x": 1, "y": len(rows) + 1, "blink": False}
-        return Answer(data, json.dumps(rows, separators=(",", ":")).encode("ascii"))
+        return rows_of(lines[1 - HEIGHT :], WIDTH, HEIGHT)
 
     # -- inside --------------------------------------------------------------------------
 
@@ -141,10 +152,11 @@ class StubPrograms:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
         for step in steps:
-            if isinstance(step, str):
-                run.write(step)
+            text = run.line() if step is None else step
+            if isinstance(text, str):
+                run.write(text)
                 continue
-            until = loop.time() + step
+            until = loop.time() + step if isinstance(step, float) else math.inf
             if await run.pause(min(until, deadline)):
                 return "terminated", "The program was terminated."
             if until > deadline:
@@ -171,9 +183,19 @@ def _words(body: bytes | None) -> list[str]:
     return words
 
 
-def _understood(data: bytes) -> list[str | float] | str:
-    """What each line does: a text to print or seconds to sleep; or the sentence why this cannot run."""
-    steps: list[str | float] = []
+def _parted(body: bytes, size: int) -> tuple[bytes, bytes]:
+    """The words, and what is typed, which stands at the end."""
+    if size > len(body):
+        raise StubFailure("bad_params", "The body must end with the input, of which there are input_size bytes.")
+    return body[:-size], body[-size:]
+
+
+def _understood(data: bytes) -> list[str | float | None] | str:
+    """What each line does: a text to print, seconds to sleep, or None to print what is typed.
+
+    A text in place of the list is the sentence why this cannot run.
+    """
+    steps: list[str | float | None] = []
     for number, line in enumerate(data.decode("latin-1").splitlines(), 1):
         code = line.strip()
         printed, slept = _PRINT.fullmatch(code), _SLEEP.fullmatch(code)
@@ -181,6 +203,8 @@ def _understood(data: bytes) -> list[str | float] | str:
             steps.append(printed[1] if printed[1] is not None else printed[2])
         elif slept:
             steps.append(float(slept[1]))
+        elif _READ.fullmatch(code):
+            steps.append(None)
         elif code and not code.startswith("--"):
             return f"This is a stub computer: it runs no Lua but print('...') and sleep(N), and not line {number}."
     return steps

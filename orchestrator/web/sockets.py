@@ -1,13 +1,20 @@
 """The accepted sockets: one as the hub and the reviewers' door take it, and all that are open."""
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import Final, Protocol
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from orchestrator.ports import Identity
+from orchestrator.core.errors import OrchestratorError
+from orchestrator.ports import Identity, TokenRow
 from orchestrator.web.frames import EXTENSION, FrameProtocol
+
+LOOK_EVERY_S: Final = 0.5
+"""Half of the second within which a revoked token's socket is closed; a look is one count in the store."""
+_REVOKED: Final = "the token was revoked"
 
 
 class StarletteSocket:
@@ -64,20 +71,38 @@ def accepted(websocket: WebSocket) -> StarletteSocket:
     return StarletteSocket(websocket) if protocol is None else DirectSocket(websocket, protocol)
 
 
+class Tokens(Protocol):
+    """What of a store tells that tokens were revoked."""
+
+    async def count_revoked(self) -> int:
+        """How many tokens were revoked."""
+
+    async def list_tokens(self) -> list[TokenRow]:
+        """All tokens."""
+
+
 class OpenSockets:
     """The open sockets by kind and name of whom they belong to."""
 
     def __init__(self) -> None:
         self._open: defaultdict[tuple[str, str], set[StarletteSocket]] = defaultdict(set)
+        self._tokens: dict[StarletteSocket, str] = {}
+        """The hash of the token with which each was opened."""
+        self._looked_at = -1
+        """How many tokens had been revoked when all of these were looked at; -1: not all were."""
 
     @contextmanager
     def holding(self, identity: Identity, websocket: WebSocket) -> Iterator[StarletteSocket]:
         """An accepted socket, known by its holder while this is open."""
         socket, holder = accepted(websocket), (identity.kind, identity.name)
         self._open[holder].add(socket)
+        self._tokens[socket] = identity.token_hash
+        # Its token may have been revoked since it was looked up.
+        self._looked_at = -1
         try:
             yield socket
         finally:
+            del self._tokens[socket]
             self._open[holder].discard(socket)
             if not self._open[holder]:
                 del self._open[holder]
@@ -85,7 +110,24 @@ class OpenSockets:
     async def hang_up(self, kind: str, name: str) -> None:
         """Close the sockets of a holder whose token was revoked."""
         for socket in tuple(self._open.get((kind, name), ())):
-            await socket.close(1008, "the token was revoked")
+            await socket.close(1008, _REVOKED)
+
+    async def watch(self, tokens: Tokens, every_s: float = LOOK_EVERY_S) -> None:
+        """Close the sockets whose token was revoked, by whatever way; goes on until it is canceled."""
+        while True:
+            await asyncio.sleep(every_s)
+            if self._tokens:
+                with suppress(OrchestratorError):
+                    await self._drop_revoked(tokens)
+
+    async def _drop_revoked(self, tokens: Tokens) -> None:
+        revoked = await tokens.count_revoked()
+        if revoked == self._looked_at:
+            return
+        self._looked_at = revoked
+        good = {row.token_hash for row in await tokens.list_tokens() if not row.revoked}
+        for socket in [one for one, token in self._tokens.items() if token not in good]:
+            await socket.close(1008, _REVOKED)
 
     async def close_all(self) -> None:
         """Close every socket, for a clean stop."""

@@ -259,6 +259,17 @@ class Computer:
             if name == path or name.startswith(path + "/"):
                 self._nodes[name.encode()] = None
 
+    def contents(self) -> dict[str, bytes | None]:
+        """The whole disk; None: a directory."""
+        return {name: None if (node := self._nodes[name.encode()]) is True else bytes(node) for name in self.names()}
+
+    def put_back(self, contents: Mapping[str, bytes | None]) -> None:
+        """The whole disk as it was once, for a computer that is off."""
+        for name in self.names():
+            self._nodes[name.encode()] = None
+        for name, data in contents.items():
+            self._nodes[name.encode()] = True if data is None else data
+
     def names(self) -> list[str]:
         """Every path there is."""
         return sorted(name.decode() for name in self._nodes)

@@ -67,6 +67,9 @@ class Ending:
                 wire.computer.deliver(wire)
             while wire.to_server:
                 setting.to_server(wire)
+        for name in setting.frozen() if decide else ():
+            busy = True
+            setting.release(name)
         for task in setting.ledger.tasks.values():
             if decide and task.request is not None:
                 busy = True
@@ -120,7 +123,8 @@ class Ending:
             ledger.wrong(f"computer {computer.name} still keeps {kept}")
         for path in computer.names():
             run = ledger.runs.get(path.removeprefix(SWAP).rpartition(".")[0])
-            if path.startswith(SWAP) and (run is None or run.outcome != "unknown"):
+            may_stay = run is not None and (run.outcome == "unknown" or run.rolled)
+            if path.startswith(SWAP) and not may_stay:
                 ledger.wrong(f"computer {computer.name} still has {path}")
 
 

@@ -38,6 +38,10 @@ class Run:
     aside: bytes | None = None
     """What it moved aside."""
     done: int = 0
+    rolled: bool = False
+    """Whether its computer's disk was put back since it was started: what it did there may be gone."""
+    proves_nothing: bool = False
+    """Whether it was done, was put back, and the computer's own "never ran" may not be believed."""
 
     @property
     def path(self) -> str:
@@ -49,6 +53,20 @@ class Run:
         """The bytes it writes; None: it deletes."""
         content = self.call.args.get("content")
         return content.encode() if isinstance(content, str) else None
+
+
+@dataclass
+class Backup:
+    """A computer's disk at some moment, and what the ledger knew of it then."""
+
+    contents: dict[str, bytes | None]
+    seq: int
+    """Of the client's journal in it."""
+    holds: dict[tuple[str, str], bytes | None]
+    slots: dict[str, Slot]
+    begun: set[str]
+    lines: dict[tuple[str, str], list[str]]
+    runs: dict[str, tuple[bytes | None, int]]
 
 
 @dataclass
@@ -131,6 +149,10 @@ class Ledger:
         run.outcome = outcome
         if run.call.tool not in CHANGES + RUNS:
             return
+        if run.proves_nothing and outcome == "void":
+            self.wrong(f"{run_id} was done, the disk was put back, and the journal says that it never ran")
+        if run.rolled and outcome in ("ok", "failed", "void"):
+            return
         if outcome == "ok" and run.done != 1:
             self.wrong(f"the journal says that {run_id} was done, but it was done {run.done} times")
         if outcome == "void" and run.done:
@@ -202,6 +224,9 @@ class Ledger:
 
     def _effect(self, run: Run) -> None:
         run.done += 1
+        if run.rolled:
+            # What was half done in the disk that was put back is brought to its end at boot, as at every boot.
+            return
         if run.done > 1:
             self.wrong(f"{run.run_id} was done {run.done} times")
         if run.outcome not in (None, "unknown", "interrupted"):
@@ -255,6 +280,36 @@ class Ledger:
     def person(self, computer: Computer, path: str, data: bytes | None) -> None:
         """A person changed a file, which anybody may."""
         self.holds[computer.name, path] = data
+
+    def back_up(self, computer: Computer) -> Backup:
+        """Somebody makes a backup of a computer's disk, or of the world with it."""
+        name = computer.name
+        runs = {one.run_id: (one.aside, one.done) for one in self.runs.values() if one.call.computer == name}
+        return Backup(
+            computer.contents(),
+            self.slot_of(computer).seq,
+            {key: data for key, data in self.holds.items() if key[0] == name},
+            dict(self.slots[name]),
+            set(self.begun[name]),
+            {key: list(ran) for key, ran in self.lines.items() if key[0] == name},
+            runs,
+        )
+
+    def put_back(self, computer: Computer, backup: Backup, heard: int) -> None:
+        """The backup takes the place of the disk; ``heard``: the journal that the store has heard of."""
+        name = computer.name
+        for key in [key for key in (*self.holds, *self.lines) if key[0] == name]:
+            self.holds.pop(key, None)
+            self.lines.pop(key, None)
+        self.holds |= backup.holds
+        self.lines |= {key: list(ran) for key, ran in backup.lines.items()}
+        self.slots[name], self.begun[name] = dict(backup.slots), set(backup.begun)
+        for run in self.runs.values():
+            if run.call.computer == name:
+                noticed = heard > backup.seq and run.call.tool in CHANGES + RUNS
+                run.proves_nothing = run.proves_nothing or (noticed and run.outcome is None and run.done > 0)
+                run.aside, run.done = backup.runs.get(run.run_id, (None, 0))
+                run.rolled = True
 
     def look(self, computers: Sequence[Computer]) -> None:
         """Compare every watched path with what has to be there."""

@@ -6,7 +6,7 @@ from functools import partial
 from orchestrator.core.task import Phase
 from tests.explorer.setting import Setting
 
-FAULTS = ("power", "cut", "crash", "stall", "person", "time", "reject", "cancel")
+FAULTS = ("power", "cut", "crash", "stall", "person", "time", "reject", "cancel", "backup")
 CUTS = (*range(1, 15), *(3, 4, 5, 8, 9) * 2)
 """Before which change of the disk within one event the power goes: more often while a program runs, and
 between the two moves of a swap, which are changes 7 and 8 of a write, or 8 and 9 of the first one."""
@@ -55,13 +55,22 @@ class Moves:
                 yield 6, f"connect {computer.name}", partial(setting.connect, computer, url)
 
     def _games(self) -> Iterator[Move]:
-        power = self._temper["power"]
-        for computer in self._setting.computers:
+        setting, power = self._setting, self._temper["power"]
+        for computer in setting.computers:
             name, change = computer.name, self._rng.choice(CUTS)
             if not computer.on:
                 yield 3, f"boot {name}", computer.boot
                 yield 0.3 * power, f"boot-cut {name} {change}", partial(computer.boot, change)
                 continue
+            known, backup = name in setting.backups, self._temper["backup"]
+            # Seldom a second one: an old one tells more.
+            yield (
+                (0.005 if known else 0.05) * self._tension() * backup,
+                f"back-up {name}",
+                partial(setting.back_up, computer),
+            )
+            if known:
+                yield 0.03 * self._tension() * backup, f"put-back {name}", partial(setting.put_back, computer)
             yield 0.03 * self._tension() * power, f"power-off {name}", computer.power_off
             if computer.waiting:
                 cut = 4 if computer.tense else 0.05
@@ -82,6 +91,8 @@ class Moves:
         setting = self._setting
         if setting.front is None:
             return
+        for name in setting.frozen():
+            yield 2, f"release {name}", partial(setting.release, name)
         for task_id, task in setting.ledger.tasks.items():
             if task.request is not None:
                 key = (task.request.request_id, len(task.request.call_ids))

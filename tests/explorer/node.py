@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from orchestrator.app import JournalGreeter
 from orchestrator.bus.local import LocalBus
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.facts import DecisionAction, TaskId
@@ -19,6 +18,7 @@ from orchestrator.core.items import AgentTaskItem, Draft
 from orchestrator.core.policy import default_policy
 from orchestrator.core.task import AgentTask
 from orchestrator.core.wire import ComputerId
+from orchestrator.greeting import JournalGreeter
 from orchestrator.hub import Hub
 from orchestrator.law import PolicyInForce
 from orchestrator.ports import ChatMessage, Identity, Lease, ModelReply
@@ -72,8 +72,10 @@ class _Opened(InMemoryPersistenceManager):
         await asyncio.sleep(0)
         return items
 
-    async def allot_number(self, computer: ComputerId, *, at_least: int = 0, lease: Lease | None = None) -> int:
-        number = await super().allot_number(computer, at_least=at_least, lease=lease)
+    async def allot_number(
+        self, computer: ComputerId, *, at_least: int = 0, lease: Lease | None = None, heard: int = 0
+    ) -> int:
+        number = await super().allot_number(computer, at_least=at_least, lease=lease, heard=heard)
         await asyncio.sleep(0)
         return number
 

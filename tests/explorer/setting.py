@@ -7,11 +7,13 @@ from typing import Any
 from orchestrator.core.approval import ResumeRequest
 from orchestrator.core.errors import InvalidDecision, NotPending, TaskEnded
 from orchestrator.core.facts import RequestId, TaskId
+from orchestrator.core.system_facts import ComputerReleased
 from orchestrator.core.task import AgentTask, Phase
 from orchestrator.core.wire import ComputerId
 from orchestrator.store.memory import InMemoryPersistenceManager
+from orchestrator.tasks import person
 from tests.explorer.computer import Computer, Wire
-from tests.explorer.ledger import Ledger
+from tests.explorer.ledger import Backup, Ledger
 from tests.explorer.node import PEOPLE, Clock, Node
 from tests.explorer.plan import COMPUTERS, make_plan
 
@@ -35,6 +37,8 @@ class Setting:
         """The generation that takes connections; None: the server is down."""
         self.stalled: list[Node] = []
         """Generations that were stopped and may go on beside their successor."""
+        self.backups: dict[str, Backup] = {}
+        """The last backup of each computer's disk."""
         self.answered: set[tuple[RequestId, int]] = set()
         """Requests somebody answered, and how many of their calls were open then."""
 
@@ -118,6 +122,30 @@ class Setting:
         self.clock.seconds += seconds
         for computer in self.computers:
             computer.pass_time(seconds)
+
+    # -- backups -------------------------------------------------------------------------
+
+    def back_up(self, computer: Computer) -> None:
+        """Somebody makes a backup."""
+        self.backups[computer.name] = self.ledger.back_up(computer)
+
+    def put_back(self, computer: Computer) -> None:
+        """The power goes, and the backup takes the place of the disk."""
+        computer.power_off()
+        backup = self.backups[computer.name]
+        row = self.storage._computers.get(ComputerId(computer.name))
+        self.ledger.put_back(computer, backup, 0 if row is None else row.record.heard)
+        computer.put_back(backup.contents)
+
+    def frozen(self) -> list[ComputerId]:
+        """The computers that wait for a person."""
+        return [name for name, row in self.storage._computers.items() if row.record.frozen is not None]
+
+    def release(self, name: ComputerId) -> None:
+        """A person lets a frozen computer come back."""
+        front, by = self.present(), self.rng.choice(PEOPLE)
+        note = front.service.draft(ComputerReleased(computer=name, by=by.name), person(by))
+        front.spawn(front.store.release_computer(note))
 
     # -- people --------------------------------------------------------------------------
 

@@ -14,7 +14,10 @@ from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
+from orchestrator import greeting
+from orchestrator.core import meeting
 from tests.explorer.computer import ROOT
+from tests.explorer.ending import Violation
 from tests.explorer.explorer import Report, explore
 
 FIXED = range(30)
@@ -23,6 +26,7 @@ RANDOM_S = 5.0
 DEEP_SCHEDULES, DEEP_S, BATCH = 6_000, 50 * 60, 25
 KINDS = {"server", "event", "to-client", "to-server", "connect", "time", "zombie", "boot", "person", "decide", "stall"}
 KINDS |= {"crash", "start", "bury", "cut", "power-off", "event-cut", "boot-cut", "cancel", "late"}
+KINDS |= {"back-up", "put-back", "release"}
 
 
 def _explore_all(seeds: Iterable[int]) -> Report:
@@ -45,6 +49,13 @@ def test_a_few_schedules_that_nobody_chose() -> None:
     draw = random.SystemRandom()
     while time.monotonic() < until:
         explore(draw.randrange(1_000_000, 1_000_000_000))
+
+
+def test_a_disk_that_is_put_back_and_not_frozen_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The schedules can tell: where nothing is ever frozen, a call that was done is said to have never run."""
+    monkeypatch.setattr(greeting, "judge", lambda *_, **__: meeting.Verdict())
+    with pytest.raises(Violation, match="the disk was put back, and the journal says that it never ran"):
+        _explore_all(range(300))
 
 
 def test_a_seed_is_one_schedule_in_every_process() -> None:

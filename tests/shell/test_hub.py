@@ -11,6 +11,7 @@ import pytest
 from orchestrator.core import wire
 from orchestrator.core.errors import CallLost, CallVoid, ComputerAway, ComputerFailed, FrameRefused
 from orchestrator.core.link import MAX_COMPLAINTS
+from orchestrator.core.system_facts import ComputerFrozen
 from orchestrator.core.wire import RunId, SettledCall
 from orchestrator.hub import session as hub_session
 from orchestrator.ports import CallResult
@@ -713,35 +714,113 @@ async def test_closing_the_hub_ends_every_session(house: House) -> None:
         await failed(house.calling(), ComputerAway)
 
 
-async def test_a_computer_whose_journal_was_lost_or_put_back_makes_its_earlier_calls_doubtful(house: House) -> None:
-    """A boot without the journal that we heard of, or with an older one, is noticed; no other boot is."""
-    for journal_seq, found_seq, doubtful in [
-        (5, 0, False),
-        (9, 7, False),
-        (9, None, False),
-        (4, 3, True),
-        (2, 0, True),
-    ]:
-        before = house.hub.doubtful_below(FARM)
+async def test_what_a_computer_named_last_is_kept_when_it_has_gone(house: House) -> None:
+    """The highest `journal_seq` of a session is known while it lasts, told to the journal at its end, and once."""
+    for named, told in ((6, 6), (9, 9), (4, 9)):
+        house.journal.told.clear()
         async with dialed(house.url) as client:
-            await client.greet(journal_seq=journal_seq, found_seq=found_seq)
-            assert (house.hub.doubtful_below(FARM) > before) is doubtful
-            if doubtful:
-                assert house.hub.doubtful_below(FARM) == house.journal.last
-            await client.send(wire.Pong(journal_seq=journal_seq, n=1))
+            await client.greet(journal_seq=50)
+            await client.send(wire.Pong(journal_seq=named, n=1))
             await client.socket.send(b"no frame")
             await client.hear("error")
+            assert house.hub.heard(FARM) == told
+        await _gone(house)
+        assert house.journal.told == ({} if named == 4 else {FARM: told})
+    await house.hub.close()
 
 
-async def test_a_computer_that_never_got_its_welcome_has_not_lost_its_journal(house: House) -> None:
-    """It names the lowest journal it has found since the last welcome that it took: lower than its last hello's."""
+async def test_what_was_heard_goes_with_a_hello_and_is_forgotten_by_one_that_begins_anew(house: House) -> None:
+    """The journal is asked with what this node has heard; after a release it counts no more."""
+    async with house.computer() as client:
+        await client.send(wire.Pong(journal_seq=7, n=1))
+    await _gone(house)
+    house.journal.fresh = True
+    async with house.computer():
+        assert house.journal.last_heard == 7
+        assert house.hub.heard(FARM) == 0
+    house.journal.fresh = False
+    await _gone(house)
+    async with house.computer():
+        assert house.journal.last_heard == 0
+
+
+async def test_what_is_in_doubt_is_known_from_the_welcome_on(house: House) -> None:
+    """The number below which open calls are unknown is the journal's."""
+    house.journal.doubtful = 5
+    async with house.computer():
+        assert house.hub.doubtful_below(FARM) == 5
+
+
+async def test_a_frozen_computer_is_refused_with_a_remedy_and_remembered(house: House) -> None:
+    """It hears why and what to do, is not online, its calls wait, and the refusal can be looked up."""
+    house.journal.frozen = ComputerFrozen(computer=FARM, reason="disk_restored")
     async with dialed(house.url) as client:
-        await client.greet(journal_seq=6, found_seq=None)
-        await client.send(wire.Pong(journal_seq=6, n=1))
-        await client.socket.send(b"no frame")
-        await client.hear("error")
-    async with dialed(house.url) as client:
-        await client.greet(journal_seq=8, found_seq=7)
-    async with dialed(house.url) as client:
-        await client.greet(journal_seq=9, found_seq=7)
-    assert house.hub.doubtful_below(FARM) == 0
+        await client.send(hello())
+        refused, _ = await client.hear("refused")
+        assert refused.code == "frozen"
+        assert "its disk was put back" in refused.message
+        assert "cc-orchestrator computers release farm" in refused.remedy
+        await client.closed()
+    assert not house.online()
+    await failed(house.calling(), ComputerAway)
+    (kept,) = house.hub.refusals.last()
+    assert (kept.code, kept.computer, kept.path, kept.message) == ("frozen", "farm", "/computer", refused.message)
+
+
+async def test_two_computers_that_live_with_one_identity_are_both_turned_away(house: House) -> None:
+    """Another boot comes while the first answers: both hear `frozen`, and what waited on the first is lost."""
+    async with house.computer() as first, dialed(house.url) as second:
+        call = house.calling()
+        await first.hear("call")
+        await second.send(hello(boot="boot-2"))
+        ping, _ = await first.hear("ping")
+        await first.send(wire.Pong(journal_seq=2, n=ping.n))
+        for one in (first, second):
+            refused, _ = await one.hear("refused")
+            assert refused.code == "frozen"
+            assert "two computers live" in refused.message
+            assert (await one.closed())[0] == 1008
+        await failed(call, CallLost)
+        assert [one.hello.boot for one in house.journal.visitors] == ["boot-1", "boot-2"]
+    assert not house.online()
+
+
+async def test_a_reboot_whose_old_connection_still_hangs_is_welcome_after_a_moment(house: House) -> None:
+    """The old connection does not answer, whatever else still comes from it, and the new one replaces it."""
+    async with house.computer() as old, dialed(house.url) as new:
+        await new.send(hello(boot="boot-2"))
+        ping, _ = await old.hear("ping")
+        await old.send(wire.Pong(journal_seq=2, n=ping.n + 7))
+        await old.send(wire.Ack(journal_seq=2, call_id="c9.9"))
+        await new.hear("welcome")
+        assert await old.closed() == (1008, "replaced by a newer connection")
+        assert house.online()
+    assert house.journal.frozen is None
+
+
+async def test_an_old_connection_that_ends_while_it_is_asked_is_replaced_at_once(house: House) -> None:
+    """The end of the old connection is an answer too."""
+    async with house.computer() as old, dialed(house.url) as new:
+        await new.send(hello(boot="boot-2"))
+        await old.hear("ping")
+        await old.socket.close()
+        await new.hear("welcome")
+    assert house.journal.frozen is None
+
+
+async def test_the_same_boot_and_another_id_are_not_asked_about(house: House) -> None:
+    """A reconnect replaces at once; of another id the journal is asked, which knows more."""
+    async with house.computer() as old:
+        for changes in ({}, {"computer_id": 9, "boot": "boot-9"}):
+            async with dialed(house.url) as new:
+                await new.greet(**changes)
+                await new.send(wire.Pong(journal_seq=1, n=0))
+        assert (await old.closed())[0] == 1008
+    assert house.journal.frozen is None
+
+
+async def _gone(house: House) -> None:
+    """Until the hub has noted that nobody is connected, and the journal was told."""
+    async with asyncio.timeout(DEADLINE_S):
+        while house.online() or house.hub._keeping:  # noqa: ASYNC110 - nobody tells that somebody has gone
+            await asyncio.sleep(0.005)

@@ -61,9 +61,14 @@ class Story:
     @property
     def once(self) -> bool:
         """Whether the call may end in ``outcome_unknown``: a program cannot be undone or looked up."""
-        return bool(self.call["tool_call"]["tool"] == "cc_run_program")
+        return self.call["tool_call"]["tool"] in ("cc_run_program", "cc_shell")
+
+    def found(self, pc: Computer) -> bytes | None:
+        """What is at the path now."""
+        return DIRECTORY if (pc.disk / self.path).is_dir() else pc.read(self.path)
 
 
+DIRECTORY = b"(a directory)"
 STORIES = {
     "write-existing": Story(tool("cc_write", path="d/f.lua", content=NEW.decode()), "d/f.lua", OLD, NEW),
     "write-new": Story(tool("cc_write", path="d/f.lua", content=NEW.decode()), "d/f.lua", None, NEW),
@@ -71,6 +76,13 @@ STORIES = {
     "move": Story(tool("cc_move", path="d/f.lua", to="e/g.lua"), "d/f.lua", OLD, None, moved_to="e/g.lua"),
     "run": Story(tool("cc_run_program", path="p.lua"), "ran.log", None, b"ran\n"),
 }
+OTHERS = {
+    "edit": Story(tool("cc_edit", path="d/f.lua", old="old", new="new"), "d/f.lua", OLD, NEW),
+    "mkdir": Story(tool("cc_mkdir", path="d/e"), "d/e", None, DIRECTORY),
+    "shell": Story(tool("cc_shell", command="p"), "ran.log", None, b"ran\n"),
+}
+"""The other methods with an effect: in short at the frames of the effect itself, in depth at every one."""
+EVERY = STORIES | OTHERS
 
 
 def _prepare(story: Story, pc: Computer) -> None:
@@ -96,7 +108,7 @@ class Witness:
         assert self.story.once, "a change by state is never unknown when nobody interferes"
         assert request["allowed_decisions"] == ["check", "mark_done", "mark_failed", "retry"]
         assert request["tool_calls"][0]["state"] == "outcome_unknown"
-        return "mark_done" if self.pc.read(self.story.path) == self.story.after else "retry"
+        return "mark_done" if self.story.found(self.pc) == self.story.after else "retry"
 
 
 async def _play(server: Server, pc: Computer, story: Story, start: Callable[[], None]) -> list[AgentTaskItem]:
@@ -109,7 +121,7 @@ async def _play(server: Server, pc: Computer, story: Story, start: Callable[[], 
     items = await play(api, task_id, witness.decide)
     check_laws(items)
     assert ended(items).status == "Completed"
-    assert pc.read(story.path) == story.after
+    assert story.found(pc) == story.after
     assert not story.moved_to or pc.read(story.moved_to) == story.before
     retried = sum(one.action == "retry" for fact in facts_of(items, facts.DecisionRecorded) for one in fact.decisions)
     assert witness.asked["approval"] == 1 + retried, "asked again without a reason"
@@ -192,7 +204,7 @@ def _old_or_new(story: Story, pc: Computer) -> None:
     """At a hello the file is one or the other: nothing half, no third content."""
     # A program that opened its log and wrote no line yet was cut in the middle of its own work.
     half = (b"",) if story.once else ()
-    assert pc.read(story.path) in (story.before, story.after, *half)
+    assert story.found(pc) in (story.before, story.after, *half)
 
 
 def _result(items: list[AgentTaskItem]) -> str:
@@ -225,6 +237,35 @@ async def test_a_fault_at_any_frame_is_done_once_not_done_or_said_to_be_unknown(
     await each(cases, lambda _: last_words(server.home / "server.log"))
 
 
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("how", ["kill", "cut"])
+@pytest.mark.parametrize("name", OTHERS)
+async def test_a_fault_at_the_frames_of_the_effect_is_done_once_not_done_or_said_to_be_unknown(
+    server: Server, tmp_path: Path, name: str, how: How
+) -> None:
+    """The same for every other method that changes something, from its call to its last acknowledgement."""
+    cases = {
+        f"{name}-{fault.name}": _at_frames(server, tmp_path / fault.name, OTHERS[name], fault)
+        for fault in _every(how, LAST_FRAME)
+        if fault.place >= LAST_FRAME - 1
+    }
+    await each(cases, lambda _: last_words(server.home / "server.log"))
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("how", ["kill", "cut"])
+@pytest.mark.parametrize("name", OTHERS)
+async def test_a_fault_at_any_frame_of_the_others(server: Server, tmp_path: Path, name: str, how: How) -> None:
+    """From the hello on."""
+    cases = {
+        f"{name}-{fault.name}": _at_frames(server, tmp_path / fault.name, OTHERS[name], fault)
+        for fault in _every(how, LAST_FRAME)
+        if fault.place < LAST_FRAME - 1
+    }
+    await each(cases, lambda _: last_words(server.home / "server.log"))
+
+
 RESULT_LOST = Fault("cut", "up", LAST_FRAME, "lost")
 
 
@@ -244,7 +285,7 @@ async def test_a_second_fault_while_the_first_is_settled_changes_nothing(
 
 @pytest.mark.deep
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize("name", EVERY)
 async def test_any_two_faults_change_nothing(server: Server, tmp_path: Path, name: str) -> None:
     """Every pair: a fault at any frame of the change on the first connection, another at any frame of the second."""
     pairs = [
@@ -257,7 +298,7 @@ async def test_any_two_faults_change_nothing(server: Server, tmp_path: Path, nam
     ]
     cases = {
         f"{name}-{first.name}-then-{second.name}": _at_frames(
-            server, tmp_path / f"{first.name}-{second.name}", STORIES[name], first, second, must=False
+            server, tmp_path / f"{first.name}-{second.name}", EVERY[name], first, second, must=False
         )
         for first, second in pairs
     }
@@ -302,9 +343,23 @@ async def test_a_computer_killed_at_any_change_of_its_disk_is_done_once_or_not_a
     server: Server, tmp_path: Path, name: str
 ) -> None:
     """At each change of its disk, from boot to the last acknowledgement: the same promise."""
+    await _at_every_change(server, tmp_path, name)
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", OTHERS)
+async def test_a_computer_killed_at_any_change_of_its_disk_by_the_others(
+    server: Server, tmp_path: Path, name: str
+) -> None:
+    """The same for every other method that changes something."""
+    await _at_every_change(server, tmp_path, name)
+
+
+async def _at_every_change(server: Server, tmp_path: Path, name: str) -> None:
     died: set[int] = set()
     cases = {
-        f"{name}-change-{change:02}": _at_change(server, tmp_path / str(change), STORIES[name], change, died)
+        f"{name}-change-{change:02}": _at_change(server, tmp_path / str(change), EVERY[name], change, died)
         for change in range(1, LAST_CHANGE + 1)
     }
     await each(cases, lambda _: last_words(server.home / "server.log"))

@@ -191,10 +191,11 @@ async def test_a_settled_body_that_lies_settles_nothing(server: Server, tmp_path
         async with dial_computer(server.url, token) as socket:
             puppet = Puppet(name, socket)
             await puppet.hello()
-            run_id = (await puppet.hear("call")).call_id
+            first = await puppet.hear("call")
+            run_id = first.call_id
         async with dial_computer(server.url, token) as socket:
             puppet = Puppet(name, socket)
-            await puppet.hello(calls=(run_id,), highest=5)
+            await puppet.hello(calls=(run_id,), highest=first.number)
             settle = await puppet.hear("settle")
             assert settle.call_ids == (run_id,)
             await puppet.say(wire.Settled(journal_seq=1, number=settle.number, body=wire.whole(body)), body)

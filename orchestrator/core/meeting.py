@@ -1,0 +1,117 @@
+"""Whether who comes with a computer's token is the computer that the store knows, with the disk that it had.
+
+Theory. The store keeps for each computer the highest ``journal_seq`` that it has heard of, the number
+that it has allotted, and who was welcome last. A journal only grows, and so does the number. Whoever
+comes with an older journal, or none, had its disk put back; who has seen a higher number than the
+store has allotted tells that the store was put back. Then "it never ran" proves nothing, so the
+computer is *frozen*: nothing is sent to it until a person releases it, and what was open there by then
+is unknown. A token that comes from another id, or from two that live at once, was copied with a disk
+or a world: the same, and both are shown. A new token in place of one that was revoked is a person's decision already.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from orchestrator.core import wire
+from orchestrator.core.system_facts import ComputerFrozen, ComputerSide, FreezeReason
+from orchestrator.core.wire import ComputerId
+
+
+@dataclass(frozen=True)
+class ComputerRecord:
+    """What the store keeps of one computer."""
+
+    computer: ComputerId
+    number: int = 0
+    """The highest that was allotted."""
+    heard: int = 0
+    """The highest ``journal_seq`` that was heard of; 0: none since it was welcome anew."""
+    doubtful_below: int = 0
+    """What open calls with a lower number came to is unknown, whatever the computer says."""
+    known: ComputerSide | None = None
+    """Who was welcome last; None: nobody since the store keeps it, or since a release."""
+    token: str = ""
+    """The hash of the token with which that one came."""
+    frozen: ComputerFrozen | None = None
+    frozen_at: datetime | None = None
+    released: bool = False
+    """A person let it come back, and it has not come yet: whoever comes next is welcome."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What becomes of a hello."""
+
+    freeze: ComputerFrozen | None = None
+    """None: it is welcome."""
+    fresh: bool = False
+    """Whether what was heard before counts no more."""
+    doubt: bool = False
+    """Whether what is open there now is unknown, whatever the computer says."""
+
+
+def judge(record: ComputerRecord, hello: wire.Hello, side: ComputerSide, *, paired_anew: bool) -> Verdict:
+    """What becomes of a hello; ``record`` is not frozen.
+
+    ``paired_anew``: it comes with another token than the last one, which is worth nothing any more.
+    """
+    sign = _sign(record, hello, side)
+    # A first boot whose welcome was lost looks the same as a lost journal of which nobody heard.
+    nothing_heard = hello.found_seq == 0 and record.number > 0
+    decided = record.released or paired_anew
+    if sign is not None and not decided:
+        return Verdict(freeze=frozen(sign, record, hello, side))
+    return Verdict(fresh=decided, doubt=sign is not None or nothing_heard)
+
+
+def frozen(reason: FreezeReason, record: ComputerRecord, hello: wire.Hello, side: ComputerSide) -> ComputerFrozen:
+    """The fact, with what was compared and both sides."""
+    compared = {"heard": record.heard, "number": record.number, "highest": hello.highest}
+    if hello.found_seq is not None:
+        compared["found_seq"] = hello.found_seq
+    sides = (side,) if record.known is None else (record.known, side)
+    return ComputerFrozen(computer=record.computer, reason=reason, facts=compared, sides=sides)
+
+
+def _sign(record: ComputerRecord, hello: wire.Hello, side: ComputerSide) -> FreezeReason | None:
+    if record.known is not None and record.known.computer_id != side.computer_id:
+        return "other_computer"
+    if hello.found_seq is not None and hello.found_seq < record.heard:
+        return "disk_restored" if hello.found_seq else "journal_lost"
+    # A store that never met the computer has nothing open there: it may be new, and the computer not.
+    if hello.highest > record.number and record.number:
+        return "store_restored"
+    return None
+
+
+_REASONS: Final[dict[FreezeReason, str]] = {
+    "disk_restored": "its disk was put back to an older state: it knows less of its calls than was heard from it",
+    "journal_lost": "its journal is gone, although it had one",
+    "store_restored": "the orchestrator's store was put back to an older state: the computer has seen more than it",
+    "other_computer": "its token came from a computer with another id, which a copied disk or world would explain",
+    "two_computers": "two computers live with its identity, which a copied world would explain",
+}
+COPIES: Final = frozenset({"other_computer", "two_computers"})
+"""The reasons for which there are two sides to choose from."""
+
+
+def why_frozen(reason: FreezeReason) -> str:
+    """The reason as a part of a sentence."""
+    return _REASONS[reason]
+
+
+def frozen_sentence(fact: ComputerFrozen) -> str:
+    """What happened, for people."""
+    return f"Computer {fact.computer} is frozen: {why_frozen(fact.reason)}. Nothing is sent to it."
+
+
+def frozen_remedy(fact: ComputerFrozen) -> str:
+    """What a person does about it."""
+    release = f"cc-orchestrator computers release {fact.computer}"
+    if fact.reason in COPIES:
+        return (
+            f"Switch off the one that is not to have this name, or pair it anew under another; then `{release}`: "
+            "the next that dials stays."
+        )
+    return f"Look at its files, then `{release}`; what was under way there is then shown as unknown."

@@ -1,0 +1,58 @@
+"""What the hub asks of the journal when a computer comes or goes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from orchestrator.core import wire
+from orchestrator.core.system_facts import ComputerFrozen
+from orchestrator.core.wire import ComputerId, RunId
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """Who said hello."""
+
+    computer: ComputerId
+    """Whose token it is."""
+    hello: wire.Hello
+    token: str = ""
+    """The token's hash; empty: it is not known."""
+    peer: str = ""
+    """The address it came from; empty: it is not known."""
+
+
+@dataclass(frozen=True)
+class Met:
+    """What becomes of a visitor."""
+
+    number: int = 0
+    """Newly allotted, for the welcome."""
+    doubtful_below: int = 0
+    """What open calls with a lower number came to is unknown."""
+    fresh: bool = False
+    """Whether what was heard from the computer before counts no more."""
+    frozen: ComputerFrozen | None = None
+    """Why it is turned away, before this or now; None: it is welcome."""
+
+
+class Greeter(Protocol):
+    """What the journal has to say when a computer comes or goes."""
+
+    async def meet(self, visitor: Visitor, *, heard: int) -> Met:
+        """Welcome a visitor, or freeze the computer; ``heard``: the highest ``journal_seq`` named on this node."""
+
+    async def copied(self, visitor: Visitor) -> ComputerFrozen:
+        """Freeze the computer: who was welcome last still lives while this visitor comes."""
+
+    async def heard(self, computer: ComputerId, journal_seq: int) -> None:
+        """Keep what was heard from a computer that has gone."""
+
+    async def number(self, computer: ComputerId) -> int:
+        """A newly allotted number of the computer."""
+
+    async def closed_runs(self, computer: ComputerId, run_ids: Sequence[RunId]) -> list[RunId]:
+        """Those of the runs in a computer's journal that nobody waits for any more."""
+
+    async def arrived(self, computer: ComputerId) -> None:
+        """The computer is connected and welcome: wake what waited for it."""

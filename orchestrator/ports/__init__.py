@@ -1,0 +1,130 @@
+"""The ports: what the house needs from outside, each with a contract that every adapter passes.
+
+The conformance suites are in ``orchestrator.testing``; a port's numbered contracts stand there.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from orchestrator.core.facts import DecisionAction
+from orchestrator.core.task import AgentTask
+from orchestrator.ports.computers import CallResult, ComputerInfo, ComputerLine, Computers, PlayersDesk, Settlement
+from orchestrator.ports.kept import KeptBlob, KeptItem, KeptRecords, KeptRow, KeptTable
+from orchestrator.ports.model import ChatMessage, ChatModel, ModelReply
+from orchestrator.ports.store import (
+    SYSTEM_STREAM,
+    Coming,
+    Lease,
+    Schedule,
+    StreamHead,
+    TaskPersistenceManager,
+    TaskQueue,
+    TaskRow,
+    Token,
+    TokenKind,
+    TokenRow,
+)
+
+__all__ = [
+    "SYSTEM_STREAM",
+    "Bus",
+    "CallResult",
+    "ChatMessage",
+    "ChatModel",
+    "Clock",
+    "Coming",
+    "ComputerInfo",
+    "ComputerLine",
+    "Computers",
+    "Identity",
+    "KeptBlob",
+    "KeptItem",
+    "KeptRecords",
+    "KeptRow",
+    "KeptTable",
+    "Lease",
+    "ModelReply",
+    "PlayersDesk",
+    "RequestAuthorizer",
+    "Schedule",
+    "Settlement",
+    "Store",
+    "StreamHead",
+    "TaskPersistenceManager",
+    "TaskQueue",
+    "TaskRow",
+    "Token",
+    "TokenKind",
+    "TokenRow",
+    "Workspace",
+]  # fmt: skip
+
+
+class Clock(Protocol):
+    """Where time comes from: the system, or a test."""
+
+    def now(self) -> datetime:
+        """The present time, aware, in UTC."""
+
+
+class Store(TaskPersistenceManager, TaskQueue, KeptRecords, Protocol):
+    """All in one: every adapter keeps task and queue entry in one row."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Who is asking, as the authentication layer found out; never taken from a body."""
+
+    kind: Literal["person", "computer", "agent"]
+    """An ``agent`` is a program that submits and watches; it never decides (hitl.md R3)."""
+    name: str
+    roles: tuple[str, ...] = ()
+    auth: str = "token"
+    token_hash: str = ""
+    """Of the token that proved it; empty: no token did."""
+
+
+class RequestAuthorizer(Protocol):
+    """Tells who is asking, and whether they may decide for a task."""
+
+    async def authenticate(self, authorization: str | None) -> Identity:
+        """The identity behind an ``Authorization`` header. Raises Unauthenticated."""
+
+    def may_decide(self, identity: Identity, task: AgentTask, action: DecisionAction = "approve") -> bool:
+        """Whether this identity may say this to requests of this task."""
+
+
+class Bus(Protocol):
+    """Hints between parts: a lost one costs latency, never truth."""
+
+    def publish(self, subject: str, payload: Mapping[str, Any]) -> None:
+        """Tell whoever listens; never blocks, never fails."""
+
+    def subscribe(self, subject: str, handler: Callable[[Mapping[str, Any]], None]) -> Callable[[], None]:
+        """Call ``handler`` with each payload; the answer ends the subscription."""
+
+
+class Workspace(Protocol):
+    """The one directory on this host in which ``local_*`` may work."""
+
+    @property
+    def root(self) -> Path:
+        """The directory itself."""
+
+    def read_bytes(self, path: str) -> bytes | None:
+        """The bytes of a file inside; None: there is none. Raises UnsafePath, ToolFailed (not a file, too large)."""
+
+    def stage(self, name: str, data: bytes) -> None:
+        """Keep bytes under a name, on disk, apart from the files; staging again replaces. Raises ToolFailed."""
+
+    def commit(self, name: str, path: str) -> None:
+        """Make the staged bytes the file at ``path``, in one atomic step; the mode of an old file stays.
+
+        Raises UnsafePath when ``path`` leaves the workspace by any way, ToolFailed when nothing is staged.
+        """
+
+    def discard(self, name: str) -> bool:
+        """Take staged bytes away; False: they were not there any more."""

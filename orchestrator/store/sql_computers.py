@@ -1,0 +1,107 @@
+"""What is kept of each computer, in SQL (see ``sql``): what was heard, who came last, and whether it is frozen."""
+
+from typing import Any, Final
+
+from orchestrator.core.items import Draft
+from orchestrator.core.meeting import ComputerRecord
+from orchestrator.core.system_facts import ComputerFrozen, ComputerSide
+from orchestrator.core.wire import ComputerId
+from orchestrator.ports import Coming
+from orchestrator.store import sealing, sql, sql_system
+from orchestrator.store.entry import from_us, to_us
+from orchestrator.store.script import Script
+
+_COLUMNS: Final = "computer, number, heard, doubtful_below, known, token, frozen, frozen_at, released"
+_ONE: Final = f"SELECT {_COLUMNS} FROM computers WHERE computer = ?"
+_LOCKED: Final = f"{_ONE} /* FOR UPDATE */"
+_ALL: Final = f"SELECT {_COLUMNS} FROM computers"
+_WELCOME: Final = """UPDATE computers SET number = ?, heard = ?, doubtful_below = ?, known = ?, token = ?, released = 0
+    WHERE computer = ?"""
+_HEAR: Final = "UPDATE computers SET heard = ? WHERE computer = ? AND heard < ? AND frozen IS NULL AND released = 0"
+_FREEZE: Final = "UPDATE computers SET frozen = ?, frozen_at = ? WHERE computer = ?"
+_RELEASE: Final = """UPDATE computers SET number = ?, doubtful_below = ?, frozen = NULL, frozen_at = NULL, released = 1
+    WHERE computer = ?"""
+
+
+def computer(name: ComputerId) -> Script[ComputerRecord]:
+    """The port's ``computer``."""
+    rows = yield _ONE, (name,)
+    return _record(*rows[0]) if rows else ComputerRecord(name)
+
+
+def list_computers() -> Script[list[ComputerRecord]]:
+    """The port's ``list_computers``."""
+    rows = yield _ALL, ()
+    return sorted((_record(*row) for row in rows), key=lambda one: one.computer)
+
+
+def welcome(name: ComputerId, coming: Coming) -> Script[int | None]:
+    """The port's ``welcome_computer``."""
+    record = yield from _locked(name)
+    if record.frozen is not None:
+        return None
+    after = sealing.welcomed(record, coming)
+    known = coming.side.model_dump_json()
+    yield _WELCOME, (after.number, after.heard, after.doubtful_below, known, after.token, name)
+    return after.number
+
+
+def hear(name: ComputerId, heard: int) -> Script[None]:
+    """The port's ``hear_computer``."""
+    yield _HEAR, (heard, name, heard)
+
+
+def freeze(note: Draft, *, now: int) -> Script[bool]:
+    """The port's ``freeze_computer``."""
+    fact = sealing.freezing(note)
+    record = yield from _locked(fact.computer)
+    if record.frozen is not None:
+        return False
+    yield _FREEZE, (fact.model_dump_json(), to_us(note.at), fact.computer)
+    yield from sql_system.noted(note, now)
+    return True
+
+
+def release(note: Draft, *, now: int) -> Script[bool]:
+    """The port's ``release_computer``."""
+    fact = sealing.releasing(note)
+    record = yield from _locked(fact.computer)
+    if record.frozen is None:
+        return False
+    number = sealing.number_of_release(record)
+    yield _RELEASE, (number, number, fact.computer)
+    yield from sql_system.noted(sealing.numbered(note, number), now)
+    return True
+
+
+def _locked(name: ComputerId) -> Script[ComputerRecord]:
+    """The computer's record, whose row is made if there is none."""
+    rows = yield _LOCKED, (name,)
+    if not rows:
+        yield from sql.know_computer(name)
+        return ComputerRecord(name)
+    return _record(*rows[0])
+
+
+def _record(
+    name: str,
+    number: int,
+    heard: int,
+    doubtful_below: int,
+    known: str | None,
+    token: str,
+    frozen: str | None,
+    frozen_at: int | None,
+    released: Any,
+) -> ComputerRecord:
+    return ComputerRecord(
+        computer=ComputerId(name),
+        number=number,
+        heard=heard,
+        doubtful_below=doubtful_below,
+        known=None if known is None else ComputerSide.model_validate_json(known),
+        token=token,
+        frozen=None if frozen is None else ComputerFrozen.model_validate_json(frozen),
+        frozen_at=None if frozen_at is None else from_us(frozen_at),
+        released=bool(released),
+    )

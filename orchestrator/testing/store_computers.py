@@ -1,0 +1,147 @@
+"""The contracts of computers: S63 to S69, what is heard from them, who came last, freezing, release, revocation."""
+
+from dataclasses import replace
+
+from orchestrator.core.errors import InvalidRequest, LeaseLost
+from orchestrator.core.facts import TaskId
+from orchestrator.core.items import Draft, verify_chain
+from orchestrator.core.meeting import ComputerRecord
+from orchestrator.core.system_facts import ComputerFrozen, ComputerReleased, ComputerSide, NodeStopped
+from orchestrator.core.wire import ComputerId
+from orchestrator.ports import SYSTEM_STREAM, Coming, Lease, Store, Token, TokenRow
+from orchestrator.testing.checks import refused, taken
+from orchestrator.testing.clock import ManualClock
+from orchestrator.testing.drafts import COMPUTER, Author
+
+T1 = TaskId("t1")
+
+
+def side(clock: ManualClock, computer_id: int = 3) -> ComputerSide:
+    """A computer as it introduces itself."""
+    return ComputerSide(computer_id=computer_id, boot=f"boot-{computer_id}", at=clock.now(), peer="127.0.0.1")
+
+
+def frozen(author: Author, at: ManualClock, *, highest: int = 0) -> Draft:
+    """A note that freezes the computer of the drafts."""
+    facts = {"heard": 5, "found_seq": 2, "highest": highest}
+    return author.draft(ComputerFrozen(computer=COMPUTER, reason="disk_restored", facts=facts, sides=(side(at),)))
+
+
+def released(author: Author) -> Draft:
+    """A note that releases it."""
+    return author.draft(ComputerReleased(computer=COMPUTER, by="alice"))
+
+
+async def s63_what_is_heard_only_rises(store: Store, clock: ManualClock) -> None:
+    """A number may come with what was heard; the highest is kept, with the number and without one."""
+    del clock
+    assert await store.computer(COMPUTER) == ComputerRecord(COMPUTER)
+    assert await store.list_computers() == []
+    assert await store.allot_number(COMPUTER, heard=7) == 1
+    assert await store.allot_number(COMPUTER, heard=3) == 2
+    assert (await store.computer(COMPUTER)).heard == 7
+    await store.hear_computer(COMPUTER, 9)
+    await store.hear_computer(COMPUTER, 8)
+    assert await store.computer(COMPUTER) == ComputerRecord(COMPUTER, number=2, heard=9)
+    await store.allot_number(ComputerId("12"))
+    assert [one.computer for one in await store.list_computers()] == ["12", COMPUTER]
+
+
+async def s64_a_welcome_keeps_who_came(store: Store, clock: ManualClock) -> None:
+    """A welcome allots a number not below what was asked for, and keeps side and token; the rest as it says."""
+    first = Coming(side(clock), token="h1", at_least=41)
+    assert await store.welcome_computer(COMPUTER, first) == 41
+    record = ComputerRecord(COMPUTER, number=41, known=first.side, token="h1")
+    assert await store.computer(COMPUTER) == record
+    assert await store.welcome_computer(COMPUTER, replace(first, at_least=3, heard=6)) == 42
+    assert await store.computer(COMPUTER) == replace(record, number=42, heard=6)
+    assert await store.welcome_computer(COMPUTER, replace(first, heard=2, doubt=True)) == 43
+    assert await store.computer(COMPUTER) == replace(record, number=43, heard=6, doubtful_below=43)
+    other = Coming(side(clock, 4), token="h2", heard=5, fresh=True)
+    assert await store.welcome_computer(COMPUTER, other) == 44
+    after = ComputerRecord(COMPUTER, number=44, doubtful_below=43, known=other.side, token="h2")
+    assert await store.computer(COMPUTER) == after
+
+
+async def s65_a_frozen_computer_is_not_welcome(store: Store, clock: ManualClock) -> None:
+    """It is frozen once, with a note; no welcome and nothing heard changes it, and numbers go on."""
+    author = Author(clock)
+    coming = Coming(side(clock), token="h1", heard=5)
+    await store.welcome_computer(COMPUTER, coming)
+    note = frozen(author, clock)
+    assert await store.freeze_computer(note)
+    assert not await store.freeze_computer(frozen(author, clock))
+    before = await store.computer(COMPUTER)
+    assert (before.frozen, before.frozen_at) == (note.fact, clock.now())
+    clock.advance(60)
+    assert await store.welcome_computer(COMPUTER, coming) is None
+    await store.hear_computer(COMPUTER, 99)
+    assert await store.computer(COMPUTER) == before
+    assert await store.allot_number(COMPUTER) == 2
+    (item,) = await store.read(TaskId(SYSTEM_STREAM))
+    assert (item.item_id, item.fact) == (note.item_id, note.fact)
+
+
+async def s66_a_release_raises_the_number(store: Store, clock: ManualClock) -> None:
+    """A release allots a number above all that was seen, notes it, and puts in doubt what is below it."""
+    author = Author(clock)
+    assert not await store.release_computer(released(author))
+    assert await store.read(TaskId(SYSTEM_STREAM)) == []
+    coming = Coming(side(clock), heard=5)
+    await store.welcome_computer(COMPUTER, coming)
+    await store.freeze_computer(frozen(author, clock, highest=70))
+    note = released(author)
+    assert await store.release_computer(note)
+    assert not await store.release_computer(released(author))
+    record = await store.computer(COMPUTER)
+    assert (record.number, record.doubtful_below, record.frozen, record.frozen_at) == (71, 71, None, None)
+    assert (record.released, record.known) == (True, coming.side)
+    await store.hear_computer(COMPUTER, 99)
+    assert await store.welcome_computer(COMPUTER, Coming(side(clock, 9), heard=2, fresh=True)) == 72
+    record = await store.computer(COMPUTER)
+    assert (record.released, record.heard, record.doubtful_below) == (False, 0, 71)
+    items = await store.read(TaskId(SYSTEM_STREAM))
+    assert verify_chain(items) is None
+    assert items[1].item_id == note.item_id
+    assert items[1].fact == ComputerReleased(computer=COMPUTER, by="alice", number=71)
+
+
+async def s67_only_their_own_facts_freeze_and_release(store: Store, clock: ManualClock) -> None:
+    """Another note freezes and releases nothing; a computer that nobody met can be frozen."""
+    author = Author(clock)
+    other = author.draft(NodeStopped())
+    await refused(InvalidRequest, store.freeze_computer(other))
+    await refused(InvalidRequest, store.release_computer(other))
+    assert await store.list_computers() == []
+    assert await store.freeze_computer(frozen(author, clock))
+    assert (await store.computer(COMPUTER)).frozen is not None
+    assert await store.release_computer(released(author))
+    assert (await store.computer(COMPUTER)).number == 1
+
+
+async def s68_a_frozen_computer_keeps_its_claim(store: Store, clock: ManualClock) -> None:
+    """Claims, leases and what waits for a computer are not touched by freezing and release."""
+    author = Author(clock)
+    await store.create(T1, [author.submitted()])
+    lease = await taken(store)
+    assert await store.claim(lease, [COMPUTER]) is None
+    await store.freeze_computer(frozen(author, clock))
+    await store.park(lease, 1, due=None, waiting_for=COMPUTER)
+    await store.release_computer(released(author))
+    assert await store.claimant(COMPUTER) == T1
+    assert await store.lease("node-2", 10) is None
+    assert await store.wake_waiting(COMPUTER) == 1
+    stale = Lease(T1, Token(lease.token))
+    await refused(LeaseLost, store.allot_number(COMPUTER, lease=stale, heard=50))
+    assert (await store.computer(COMPUTER)).heard == 0
+
+
+async def s69_revoked_tokens_are_counted(store: Store, clock: ManualClock) -> None:
+    """The count rises with each token that is revoked, and with nothing else."""
+    del clock
+    for number in range(3):
+        await store.add_token(TokenRow(f"h{number}", "computer", f"pc{number % 2}"))
+    assert await store.count_revoked() == 0
+    assert await store.revoke_tokens("computer", "pc0") == 2
+    assert await store.revoke_tokens("computer", "pc0") == 0
+    assert await store.count_revoked() == 2
