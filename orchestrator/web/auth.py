@@ -9,6 +9,7 @@ from typing import Final, Literal
 from orchestrator.core.errors import Forbidden, InvalidRequest, Unauthenticated
 from orchestrator.core.facts import DecisionAction
 from orchestrator.core.items import Draft
+from orchestrator.core.system_facts import OWNER
 from orchestrator.core.task import AgentTask
 from orchestrator.ports import Identity, Store, TokenRow
 
@@ -90,10 +91,12 @@ async def issue_token(
     roles: tuple[str, ...],
     at: datetime,
     note: Draft | None = None,
+    owner: str = "",
 ) -> str:
     """A new token for a person, a computer or an agent; only its hash is kept. Raises InvalidRequest.
 
-    ``note`` is recorded in the same transaction; None: nobody is accountable, as in a test.
+    ``owner``: of a computer, the person for whom players ask there; empty: they cannot. ``note`` is recorded in the
+    same transaction; None: nobody is accountable, as in a test.
     """
     check_name(name)
     odd = sorted(set(roles) - set(ROLES))
@@ -102,6 +105,8 @@ async def issue_token(
         people = f"People have some of {', '.join(ROLES)}; computers none; an agent submitter or none."
         raise InvalidRequest("The roles do not fit.", remedy=people)
     token = new_token(kind)
+    if owner:
+        roles = (OWNER + owner,)
     await store.add_token(
         TokenRow(token_hash=token_hash(token), kind=kind, name=name, roles=roles, created_at=at), note=note
     )

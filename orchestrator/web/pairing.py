@@ -2,7 +2,8 @@
 
 Theory. A code is 40 bits, lives for 15 minutes and works once; of it only a hash is kept, as a token
 row of the kind ``pairing``. Using it up is revoking that row: of two who try, one is told 1. Guessing
-is bounded by the number of wrong codes that one address may send in a minute.
+is bounded by the number of unknown codes that one address may send in a minute; a used or expired one is no guess,
+and all computers of one Minecraft server have one address.
 """
 
 import asyncio
@@ -18,11 +19,12 @@ from orchestrator.core.items import Actor
 from orchestrator.core.system_facts import TokenIssued, TokenRevoked
 from orchestrator.ports import TokenRow
 from orchestrator.tasks import TaskService
-from orchestrator.web.auth import check_name, issue_token
+from orchestrator.troubles import TROUBLES
+from orchestrator.web.auth import check_name, issue_token, token_hash
 
 CODE_LIFE: Final = timedelta(minutes=15)
 WRONG_CODES: Final = 10
-"""Wrong codes that one address may send in ``WRONG_WITHIN_S``."""
+"""Unknown codes that one address may send in ``WRONG_WITHIN_S``."""
 WRONG_WITHIN_S: Final = 60.0
 _PEERS: Final = 10_000
 """Addresses that are remembered; the one that was wrong longest ago makes room."""
@@ -36,6 +38,24 @@ class TooManyTries(OrchestratorError):
 
     code = "too_many_tries"
     http_status = 429
+
+
+class CodeUnknown(Unauthenticated):
+    """A pairing code that was never made here."""
+
+    code = "code_unknown"
+
+
+class CodeUsed(Unauthenticated):
+    """A pairing code that a computer has used."""
+
+    code = "code_used"
+
+
+class CodeExpired(Unauthenticated):
+    """A pairing code that nobody used in time."""
+
+    code = "code_expired"
 
 
 @dataclass(frozen=True)
@@ -80,7 +100,7 @@ class _Tries:
         times.append(now)
 
     def give_back(self, peer: str, now: float) -> None:
-        """The code was right."""
+        """The code was made here."""
         if now in self.wrong.get(peer, ()):
             self.wrong[peer].remove(now)
 
@@ -95,8 +115,11 @@ class Pairings:
         self._naming = asyncio.Lock()
         """Two computers that pair at once are named one after the other."""
 
-    async def make(self, computer: str, label: str, at: datetime) -> Pairing:
-        """A new code; ``computer`` empty: it will be named by its id. Raises InvalidRequest."""
+    async def make(self, computer: str, label: str, at: datetime, *, owner: str = "") -> Pairing:
+        """A new code; ``computer`` empty: it will be named by its id. Raises InvalidRequest.
+
+        ``owner``: who makes it; a player at the computer asks as this person. Empty: players cannot ask there.
+        """
         if computer:
             check_name(computer)
         code = "".join(secrets.choice(_ALPHABET) for _ in range(8))
@@ -105,36 +128,49 @@ class Pairings:
                 token_hash=_hash(code),
                 kind="pairing",
                 name="p-" + secrets.token_hex(8),
-                roles=(computer, label),
+                roles=(computer, label, owner),
                 created_at=at,
             )
         )
         return Pairing(f"{code[:4]}-{code[4:]}", at + CODE_LIFE)
 
-    async def use(self, code: str, *, computer_id: int, peer: str, at: datetime) -> Paired:
-        """The token of a code. Raises Unauthenticated, TooManyTries."""
+    async def use(self, code: str, *, computer_id: int, peer: str, at: datetime, was: str = "") -> Paired:
+        """The token of a code. Raises CodeUnknown, CodeUsed, CodeExpired, TooManyTries.
+
+        ``was``: the token that the computer has from an earlier pairing; where the code names no computer, it stays
+        the computer that it is.
+        """
         now = asyncio.get_running_loop().time()
         self._tries.take(peer, now)
         row = await self._store.find_token(_hash(_read(code)))
-        if row is None or row.kind != "pairing" or not await self._use_up(row, at):
-            raise Unauthenticated(
-                "This pairing code is not known, was used, or is older than 15 minutes.",
-                remedy="Make a new one with `cc-orchestrator pair` and type its line here.",
-            )
+        if row is None or row.kind != "pairing":
+            raise _refusal(CodeUnknown)
         self._tries.give_back(peer, now)
-        name, label = row.roles
+        await self._use_up(row, at)
+        chosen, label, *_ = row.roles
         async with self._naming:
+            name = chosen or await self._name_of(was)
             paired = Actor(kind="computer", id=name or str(computer_id), auth="pairing")
             revoked = self._service.draft(TokenRevoked(holder_kind="computer", name=name, count=0), paired)
             replaced = bool(name) and await self._store.revoke_tokens("computer", name, note=revoked) > 0
             computer = name or await self._free_name(computer_id)
-            issued = self._service.draft(TokenIssued(holder_kind="computer", name=computer), paired)
-            token = await issue_token(self._store, kind="computer", name=computer, roles=(), at=at, note=issued)
+            issued = self._service.draft(TokenIssued(holder_kind="computer", name=computer, owner=row.owner), paired)
+            token = await issue_token(
+                self._store, kind="computer", name=computer, roles=(), at=at, note=issued, owner=row.owner
+            )
         return Paired(computer, token, label, replaced)
 
-    async def _use_up(self, row: TokenRow, at: datetime) -> bool:
-        fresh = row.created_at is not None and at - row.created_at < CODE_LIFE
-        return not row.revoked and fresh and await self._store.revoke_tokens("pairing", row.name) == 1
+    async def _use_up(self, row: TokenRow, at: datetime) -> None:
+        """Use a code, once. Raises CodeUsed, CodeExpired."""
+        if not row.revoked and (row.created_at is None or at - row.created_at >= CODE_LIFE):
+            raise _refusal(CodeExpired)
+        if row.revoked or await self._store.revoke_tokens("pairing", row.name) != 1:
+            raise _refusal(CodeUsed)
+
+    async def _name_of(self, token: str) -> str:
+        """The computer that holds a token; empty: none does."""
+        row = await self._store.find_token(token_hash(token)) if token else None
+        return row.name if row is not None and row.kind == "computer" and not row.revoked else ""
 
     async def _free_name(self, computer_id: int) -> str:
         """The id, or the id and a number, that no computer has a token for."""
@@ -142,6 +178,11 @@ class Pairings:
         taken = {row.name for row in rows if row.kind == "computer" and not row.revoked}
         names = (str(computer_id) if n == 1 else f"{computer_id}-{n}" for n in range(1, len(taken) + 2))
         return next(name for name in names if name not in taken)
+
+
+def _refusal(kind: type[Unauthenticated]) -> Unauthenticated:
+    trouble = TROUBLES[kind.code]
+    return kind(trouble.sentence, remedy=" ".join(trouble.remedy))
 
 
 def _read(typed: str) -> str:

@@ -1,35 +1,26 @@
-"""The doors to tokens and computers: who may come in, and who is there."""
+"""The doors to tokens: who may come in."""
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from orchestrator.core.system_facts import TokenIssued, TokenRevoked
-from orchestrator.ports import Computers
 from orchestrator.tasks import person
 from orchestrator.web.auth import issue_token, must_have
 from orchestrator.web.base import Room
-from orchestrator.web.forms import TokenBody, computer_form
+from orchestrator.web.forms import TokenBody
 from orchestrator.web.reading import read_body
 
 
 class PeopleDoors(Room):
-    """``/v1/computers`` and ``/v1/tokens``."""
-
-    computers: Computers
-
-    async def list_computers(self, request: Request) -> Response:
-        """``GET /v1/computers``: all that have a token, connected or not."""
-        await self.who(request, agents=True)
-        return JSONResponse(
-            {"computers": [computer_form(self.computers, name) for name in await self.computer_names()]}
-        )
+    """``/v1/tokens``."""
 
     async def add_token(self, request: Request) -> Response:
         """``POST /v1/tokens``: shown once, kept as a hash."""
         identity = await self.who(request)
         must_have(identity, "admin")
         body = await read_body(request, TokenBody)
-        issued = TokenIssued(holder_kind=body.kind, name=body.name, roles=body.roles)
+        owner = identity.name if body.kind == "computer" else ""
+        issued = TokenIssued(holder_kind=body.kind, name=body.name, roles=body.roles, owner=owner)
         token = await issue_token(
             self.service.store,
             kind=body.kind,
@@ -37,6 +28,7 @@ class PeopleDoors(Room):
             roles=body.roles,
             at=self.service.clock.now(),
             note=self.service.draft(issued, person(identity)),
+            owner=owner,
         )
         return JSONResponse({"kind": body.kind, "name": body.name, "token": token}, status_code=201)
 
@@ -49,7 +41,8 @@ class PeopleDoors(Room):
             {
                 "kind": row.kind,
                 "name": row.name,
-                "roles": list(row.roles),
+                "roles": [] if row.kind == "computer" else list(row.roles),
+                "owner": row.owner or None,
                 "created_at": row.created_at.isoformat() if row.created_at else None,
                 "revoked": row.revoked,
                 "yours": row.token_hash == identity.token_hash,

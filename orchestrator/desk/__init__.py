@@ -1,0 +1,5 @@
+"""The player's desk: ``cc ask``, ``tasks``, ``watch``, ``answer`` and ``stop`` at a computer in the game."""
+
+from orchestrator.desk.desk import Desk, NewTask
+
+__all__ = ["Desk", "NewTask"]

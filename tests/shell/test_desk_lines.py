@@ -1,0 +1,133 @@
+"""What of a task is shown on a computer's screen: short lines in the game's letters, from every kind of item."""
+
+import json
+
+import pytest
+
+from orchestrator.desk.limits import ASKS_A_MINUTE, WITHIN_S, Limits, Rate
+from orchestrator.desk.lines import Narrator, as_body, in_game
+from orchestrator.desk.owners import deciders
+from tests.core.journal import Journal, call, decision
+
+
+async def told(story: Journal) -> list[tuple[str, str]]:
+    """The lines of a whole journal, after what was submitted."""
+    narrator = Narrator("bob")
+    lines = [line for item in story.items for line in await narrator.lines(item)]
+    return [(line.kind, line.text) for line in lines[1:]]
+
+
+async def test_a_step_from_the_model_to_its_result() -> None:
+    """What it says, what it calls, who decides and what came of it; long arguments by their length."""
+    story = Journal()
+    story.proposed([call("c1", path="farm.lua", content="x" * 100, append=True)], "ask")
+    story.reviewed("c1")
+    story.decided(decision("c1"))
+    story.started("c1")
+    story.finished("c1", text="\n".join(f"row {n}" for n in range(20)))
+    assert await told(story) == [
+        ("say", "I look first."),
+        ("tool", "cc_write farm.lua, append: true, content: 100 characters"),
+        ("wait", "cc_write waits for approval by bob (risk: medium), outside the game."),
+        ("note", "alice: approve cc_write"),
+        ("out", "row 0\nrow 1\nrow 2\nrow 3\n... 14 rows ...\nrow 18\nrow 19"),
+    ]
+
+
+async def test_what_goes_on_is_said_below() -> None:
+    """The model thinks, a tool runs, it goes on; nothing while a person is waited for, or at the end."""
+    story, narrator, doing = Journal(), Narrator("bob"), []
+    story.proposed([call("c1")], "ask")
+    story.reviewed("c1")
+    story.decided(decision("c1"))
+    story.started("c1")
+    story.finished("c1")
+    story.ended()
+    for item in story.items:
+        await narrator.lines(item)
+        doing.append(narrator.doing)
+    assert doing == [
+        "waiting for its turn",
+        "the model thinks (step 1 of 20)",
+        "going on",
+        "going on",
+        "",
+        "going on",
+        "running cc_write",
+        "running cc_write",
+        "",
+    ]
+
+
+async def test_what_is_denied_or_unknown_is_said() -> None:
+    """A verdict against it, and a call of which nobody knows what became of it."""
+    story = Journal()
+    story.proposed([call("c1"), call("c2")], "deny", "allow")
+    story.started("c2")
+    story.settled("c2", "unknown", reason="It rebooted.")
+    story.reviewed("c2", reason="outcome_unknown")
+    lines = await told(story)
+    assert ("bad", "Denied by policy: a rule says so") in lines
+    assert ("wait", "cc_write: unknown. It rebooted.") in lines
+    assert lines[-1] == ("wait", "Nobody knows what became of cc_write: bob has to look, outside the game.")
+
+
+@pytest.mark.parametrize(
+    ("status", "verified", "line"),
+    [
+        ("Completed", True, ("good", "Done: it runs")),
+        ("Completed", None, ("good", "Done: it runs")),
+        ("Completed", False, ("bad", "Unverified, since the last change or run did not succeed: it runs")),
+        ("Failed", None, ("bad", "Failed: it runs")),
+    ],
+)
+async def test_the_end(status: str, verified: bool | None, line: tuple[str, str]) -> None:
+    """A success that the journal does not bear out is shown as none."""
+    story = Journal()
+    story.submitted()
+    story.ended(status, "so", message="it runs", verified=verified)
+    assert await told(story) == [line]
+
+
+async def test_secrets_and_hidden_signs_are_not_shown_however_long_the_text() -> None:
+    """Also what is looked through away from the event loop; other alphabets become question marks."""
+    story = Journal()
+    story.proposed([call("c1")], "allow")
+    story.started("c1")
+    secret = "ghp_" + "a1B2" * 9
+    story.finished("c1", text=f"{secret} \x1b[2J \N{SNOWMAN}\t{'word ' * 10_000}")
+    (line,) = [text for kind, text in await told(story) if kind == "out"]
+    assert secret[:10] not in line
+    assert "\\u{1b}[2J ? word" in line
+    assert len(line) <= 300
+
+
+def test_a_body_is_ascii_and_one_letter_is_one_byte() -> None:
+    """As the client's own JSON reads it."""
+    assert as_body([{"is": "say", "text": in_game("caf\xe9 \u20ac")}]) == b'[{"is":"say","text":"caf\\u00e9 ?"}]'
+    assert json.loads(as_body(["\n"])) == ["\n"]
+
+
+def test_who_decides_in_words() -> None:
+    """As the setting says."""
+    assert deciders("requester", "ann") == "ann"
+    assert deciders("not_requester", "ann") == "somebody other than ann"
+    assert deciders("role:reviewer", "ann") == "somebody with the role reviewer"
+
+
+def test_a_rate_is_for_each_computer_and_comes_back() -> None:
+    """So many in a minute; the rest is told how long to wait, and asking again costs nothing."""
+    limits = Limits()
+    assert [limits.wait_s("3", "ask", float(n)) for n in range(ASKS_A_MINUTE)] == [0.0] * ASKS_A_MINUTE
+    assert limits.wait_s("3", "ask", 10.0) == limits.wait_s("3", "ask", 10.0) == WITHIN_S - 10.0
+    assert limits.wait_s("3", "tasks", 10.0) == limits.wait_s("4", "ask", 10.0) == 0.0
+    assert limits.wait_s("3", "ask", WITHIN_S) == 0.0
+
+
+def test_a_rate_remembers_so_many_computers_and_no_more() -> None:
+    """The one that asked longest ago makes room."""
+    rate = Rate(1)
+    for number in range(10_001):
+        assert rate.wait_s(str(number), 1.0) == 0.0
+    assert rate.wait_s("10000", 1.0) == WITHIN_S
+    assert rate.wait_s("0", 1.0) == 0.0
