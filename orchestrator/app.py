@@ -24,11 +24,14 @@ from orchestrator.core.items import SYSTEM
 from orchestrator.core.policy import Policy
 from orchestrator.core.system_facts import NodeStarted, TokenIssued
 from orchestrator.core.task import AgentTask, TaskStatus
-from orchestrator.core.wire import MAX_FRAME_BYTES, ComputerId, RunId
+from orchestrator.core.wire import MAX_FRAME_BYTES
+from orchestrator.desk import Desk, NewTask
+from orchestrator.greeting import JournalGreeter
 from orchestrator.hub import Hub
 from orchestrator.law import PolicyInForce
 from orchestrator.metrics import Metrics, Snapshot
 from orchestrator.model import OllamaOptions, as_chat_model
+from orchestrator.model.options import ollama_url
 from orchestrator.policy_file import PolicyFile
 from orchestrator.ports import ChatMessage, ChatModel, Clock, ModelReply, Store
 from orchestrator.program import program
@@ -40,7 +43,9 @@ from orchestrator.tools.workspace import DirectoryWorkspace
 from orchestrator.web.app import Doors
 from orchestrator.web.auth import TokenAuthorizer, check_approvers, issue_token, token_hash
 from orchestrator.web.base import Defaults
+from orchestrator.web.doctor import About
 from orchestrator.web.frames import FrameProtocol
+from orchestrator.web.install import client_offered
 from orchestrator.world import World
 
 logger = logging.getLogger(__name__)
@@ -64,35 +69,6 @@ class Orchestrator:
     doors: Doors
     admin_token: str | None
     """Only when this start made it."""
-
-
-class JournalGreeter:
-    """Answers the hub's questions from the journal."""
-
-    def __init__(self, service: TaskService) -> None:
-        self._service = service
-
-    async def number(self, computer: ComputerId, *, at_least: int = 0) -> int:
-        """A newly allotted number of the computer."""
-        return await self._service.store.allot_number(computer, at_least=at_least)
-
-    async def closed_runs(self, computer: ComputerId, run_ids: Sequence[RunId]) -> list[RunId]:
-        """Runs that are not open brackets of the task that holds the computer's claim.
-
-        Only that task can have open brackets there: a claim is not released while one is open.
-        """
-        claimant = await self._service.store.claimant(computer)
-        task = await self._service.store.load(claimant) if claimant is not None else None
-        still_open = {record.run_id for record in task.open_runs} if task is not None else set()
-        return [run_id for run_id in run_ids if run_id not in still_open]
-
-    async def arrived(self, computer: ComputerId) -> None:
-        """Wake what waited for the computer, and the task whose brackets may be open there."""
-        claimant = await self._service.store.claimant(computer)
-        if claimant is not None:
-            await self._service.store.wake(claimant)
-        await self._service.store.wake_waiting(computer)
-        self._service.bus.publish("tasks.due", {"computer": computer})
 
 
 @contextlib.asynccontextmanager
@@ -128,7 +104,7 @@ async def open_orchestrator(
         await service.record(_started(settings, policy.policy))
         await service.record(policy.loaded, content=policy.content)
         token = await _admin_token(service, settings)
-        hub = Hub(JournalGreeter(service))
+        hub = Hub(JournalGreeter(service), client=client_offered())
         world = World(store=store, computers=hub, workspace=DirectoryWorkspace(settings.workspace))
         law.context = world.context
         # What changed while nothing ran is judged before anybody can decide.
@@ -150,21 +126,29 @@ async def open_orchestrator(
             defaults=Defaults(settings.model, settings.max_steps, settings.max_wall_s, settings.max_tokens),
             check_model=models.open,
             metrics=lambda: _figures(metrics, service, hub),
-            public_url=settings.public_url,
             policy=policy,
             context_of=world.context,
             checkpoints=keeper.checkpoints,
+            about=_about(settings),
+        )
+        hub.desk = desk = Desk(
+            service,
+            new_task=NewTask(settings.model, settings.max_steps, settings.max_wall_s, settings.max_tokens),
+            approvers=settings.approvers,
+            refused=doors.attempts.refused_at,
         )
         background = [
             asyncio.create_task(workers.work()),
             asyncio.create_task(policy.watch(service.record, service.rejudge)),
             asyncio.create_task(keeper.keep()),
+            asyncio.create_task(doors.sockets.watch(store)),
         ]
         try:
             if first:
                 logger.info("a new data directory: %s", settings.data_dir)
             yield Orchestrator(settings, store, service, hub, workers, doors, token)
         finally:
+            desk.close()
             await hub.close()
             await doors.close()
             for part in background:
@@ -287,6 +271,18 @@ def _version() -> str:
     except metadata.PackageNotFoundError:
         # Run from a checkout that nobody installed.
         return ""
+
+
+def _about(settings: Settings) -> About:
+    return About(
+        version=_version(),
+        data_dir=str(settings.data_dir.absolute()),
+        host=settings.host,
+        public_url=settings.public_url,
+        model=settings.model,
+        ollama_url=ollama_url(settings.ollama_url or os.environ.get("OLLAMA_HOST", "")),
+        num_ctx=settings.num_ctx,
+    )
 
 
 def _started(settings: Settings, policy: Policy) -> NodeStarted:

@@ -30,6 +30,8 @@ _TICK_S: Final = 0.25
 """How often the clock on the screen moves, and how soon a prompt notices that it is no longer needed."""
 _QUIET_S: Final = 0.05
 """So long nothing newer came: what waits is asked for."""
+_SENTENCE_CHARS: Final = 600
+"""The longest sentence of the server that is shown on one line."""
 _AWAY_AFTER_S: Final = 3.0
 """A call that takes longer may be waiting for its computer."""
 _MAX_AHEAD: Final = 1000
@@ -171,10 +173,14 @@ class Follower:
         self._heard_at = time.monotonic()
         mine = set(self.client.request("GET", f"/v1/tasks/{task_id}")["computers"])
         found = self.client.request("GET", "/v1/computers")["computers"]
-        away = sorted(one["computer"] for one in found if one["computer"] in mine and not one["online"])
-        if away:
-            self._told_away = True
-            names = ", ".join(one_line(name) for name in away)
+        away = sorted((one for one in found if one["computer"] in mine and not one["online"]), key=_name_of)
+        self._told_away = bool(away)
+        for one in (one for one in away if one["frozen"]):
+            frozen = one["frozen"]
+            self.view.note(f"[WAITING] {one_line(frozen['message'], limit=_SENTENCE_CHARS)}")
+            self.view.note(one_line(frozen["remedy"], limit=_SENTENCE_CHARS))
+        names = ", ".join(one_line(_name_of(one)) for one in away if not one["frozen"])
+        if names:
             self.view.note(f"[WAITING] Not connected: computer {names}. The task goes on when it is back.")
 
     def _attend(self, task_id: str) -> bool:
@@ -292,6 +298,10 @@ class Follower:
             except queue.Empty:
                 return any(_makes_needless(one, closes) for one in self._held)
             self._held.append(event)
+
+
+def _name_of(row: dict[str, Any]) -> str:
+    return str(row["computer"])
 
 
 def _makes_needless(event: Event | BaseException, closes: Callable[[facts.Fact], bool]) -> bool:

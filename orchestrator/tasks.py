@@ -24,7 +24,7 @@ from orchestrator.core.response import FinalResult
 from orchestrator.core.showing import hitl_response, must_have_seen, texts_of
 from orchestrator.core.system_facts import GrantId, SystemFact
 from orchestrator.core.task import AgentTask, Phase, TaskStatus
-from orchestrator.core.wire import ComputerId
+from orchestrator.core.wire import ComputerId, sha256_hex
 from orchestrator.law import PolicyInForce
 from orchestrator.ports import Bus, Clock, Identity, RequestAuthorizer, Store, TaskRow
 
@@ -110,13 +110,19 @@ class TaskService:
         session_id: str = "",
         on_reject: OnReject | None = None,
         read_only: bool = False,
+        key: str = "",
     ) -> AgentTask:
         """A new task in the queue; one of a session is told how the session's earlier tasks ended.
+
+        ``key``: the same one of the same person, said in the same way, begins no second task: the answer is the first.
+        Empty: each is a new task.
 
         ``on_reject`` None: what the policy says, else ``cancel``. ``read_only``: nothing may be changed.
         Raises Forbidden for a session of somebody else.
         """
-        task_id = new_task_id()
+        task_id, item_id = _keyed(user, key) if key else (new_task_id(), new_item_id())
+        if key and (present := await self.store.read(task_id)) and present[0].item_id == item_id:
+            return fold(present)
         earlier = await self._earlier(session_id, user) if session_id else ()
         fact = facts.TaskSubmitted(
             prompt=prompt,
@@ -134,7 +140,8 @@ class TaskService:
             roles=user.roles,
             read_only=read_only,
         )
-        items = await self.store.create(task_id, [self.draft(fact, person(user))])
+        draft = self.draft(fact, person(user))._replace(item_id=item_id)
+        items = await self.store.create(task_id, [draft])
         self.published(task_id, items)
         return fold(items)
 
@@ -399,6 +406,12 @@ class TaskService:
                 await _either(changed, left)
         finally:
             unsubscribe()
+
+
+def _keyed(user: Identity, key: str) -> tuple[TaskId, ItemId]:
+    """The ids of the task, and of its first item, that somebody submits with a key."""
+    digest = sha256_hex("\n".join((user.auth, user.name, key)).encode())
+    return TaskId(f"t-{digest[:12]}"), ItemId(digest[12:36])
 
 
 async def _either(changed: asyncio.Event, seconds: float) -> None:

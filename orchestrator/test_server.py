@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from orchestrator.app import Orchestrator, serve
+from orchestrator.app import ADMIN, Orchestrator, serve
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.wire import Family
 from orchestrator.program import program
@@ -76,7 +76,7 @@ async def serve_with_stubs(settings: Settings, computers: int) -> None:
 
 async def _stub(url: str, orchestrator: Orchestrator, number: int) -> StubComputer:
     at = orchestrator.service.clock.now()
-    token = await issue_token(orchestrator.store, kind="computer", name=str(number), roles=(), at=at)
+    token = await issue_token(orchestrator.store, kind="computer", name=str(number), roles=(), at=at, owner=ADMIN)
     family, label = _KINDS[number % len(_KINDS)]
     socket = "ws" + url.removeprefix("http") + "/computer"
     return StubComputer(

@@ -122,8 +122,8 @@ class World:
         settled = await self.computers.settle(computer, run_ids=runs, number=number)
         doubtful = self.computers.doubtful_below(computer)
         return [
-            _settled(record, "unknown", reason=_JOURNAL_LOST)
-            if record.mutates and record.number < doubtful and settled[record.run_id].call.state == "void"
+            _settled(record, "unknown", reason=_IN_DOUBT)
+            if record.mutates and record.number < doubtful
             else await self._settled(record, settled[record.run_id])
             for record in records
             if record.run_id is not None
@@ -132,7 +132,8 @@ class World:
     async def acknowledge(self, computer: ComputerId | None, run_id: RunId) -> None:
         """Let the computer forget an outcome that is durable here."""
         if computer is not None and self.computers is not None and self.online(computer):
-            self.computers.acknowledge(computer, run_id, await self.store.allot_number(computer))
+            heard = self.computers.heard(computer)
+            self.computers.acknowledge(computer, run_id, await self.store.allot_number(computer, heard=heard))
 
     # -- inside --------------------------------------------------------------------------
 
@@ -185,7 +186,10 @@ class World:
         return _settled(record, "finished", ok=True, text=outcome.text, after=dict(outcome.after))
 
 
-_JOURNAL_LOST = "The computer lost its journal, or an older one was put back: nobody knows whether this ran."
+_IN_DOUBT = (
+    "The computer's disk or the orchestrator's store was put back, or the computer was copied, while this was under "
+    "way: nobody knows whether it was done."
+)
 _REASONS = {
     "interrupted": "The computer restarted while this ran.",
     "unknown": "The computer restarted in the middle of the change, and something else took the file's place.",

@@ -7,6 +7,7 @@ closing line and a line that counts the checks end the output.
 
 import argparse
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -57,6 +58,8 @@ class Outcome:
 def main(arguments: Sequence[str]) -> int:
     """Run all checks; 0 only when none failed (and, with ``--require-all``, none was skipped)."""
     options = parse(arguments)
+    # A shell's background job has Ctrl-C switched off, and so would have the commands that tests interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     began = time.monotonic()
     outcomes: list[Outcome] = []
     for name, check in CHECKS.items():

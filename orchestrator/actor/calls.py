@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from orchestrator.actor.gate import NOTHING, Gate
+from orchestrator.actor.gate import MAX_VOIDS, NOTHING, Gate
 from orchestrator.actor.hints import Hints
 from orchestrator.actor.journal import Follow, TaskJournal, nothing, of_computer
 from orchestrator.actor.watch import Watch
@@ -29,8 +29,6 @@ from orchestrator.core.wire import ComputerId, RunId
 from orchestrator.tasks import new_request_id
 from orchestrator.world import OUTCOME_UNKNOWN, World
 
-MAX_VOIDS = 5
-"""Runs of one call that the computer refused before that is told to the model as its result."""
 BUSY_S = 1.0
 """A busy computer, or one whose journal cannot be written, is asked again after this."""
 

@@ -1,7 +1,9 @@
 """The gate as the actor walks through it: judged when a call is made, shown, and judged when it runs."""
 
+import asyncio
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Final
 
 from orchestrator.actor.journal import TaskJournal
 from orchestrator.core import effects as todo
@@ -9,7 +11,7 @@ from orchestrator.core import facts
 from orchestrator.core.approval import OPEN_STATES, CallState, action_digest, call_digest
 from orchestrator.core.deadlines import overdue
 from orchestrator.core.deciding import Law
-from orchestrator.core.errors import ComputerFailed, InvalidRequest, ToolFailed
+from orchestrator.core.errors import CallVoid, ComputerFailed, InvalidRequest, ToolFailed
 from orchestrator.core.facts import Observed
 from orchestrator.core.grants import GrantState, first_covering
 from orchestrator.core.policy import BUILT_IN_CATALOG, RUNNERS, Effect, PolicyDecision, severity, stricter
@@ -20,6 +22,9 @@ from orchestrator.world import World
 
 NOTHING = Observed(state={})
 """What a call is bound to that nobody had to look at first."""
+MAX_VOIDS: Final = 5
+"""Refusals of one call by its computer before that is told to the model as its result."""
+_LOOK_AGAIN_S: Final = 0.2
 _TWICE = "The same call stands twice in one reply; the first one counts."
 _CHANGED = "What would run is no longer what was decided; it is shown again."
 _ANOTHER = "Another computer goes by this name now; it is shown again."
@@ -215,8 +220,10 @@ class Gate:
         ``unknown``: its outcome is not known, so that a person is asked whatever is found.
         """
         try:
-            observed = await self.world.observe(record)
-        except (ToolFailed, ComputerFailed, InvalidRequest) as error:
+            observed = await self._observed(record)
+        except (ToolFailed, ComputerFailed, InvalidRequest, CallVoid) as error:
+            if isinstance(error, CallVoid) and error.reason == "busy":
+                raise
             if not unknown:
                 await self._supersede(record, str(error))
                 return None
@@ -225,6 +232,17 @@ class Gate:
         if unknown:
             found["note"] = f"{record.note} Whether it was done is not known. {observed.note}".strip()
         return observed.model_copy(update=found)
+
+    async def _observed(self, record: CallRecord) -> Observed:
+        """A look that the computer refuses is taken again a few times; one that is only busy is left to its work."""
+        for _ in range(MAX_VOIDS - 1):
+            try:
+                return await self.world.observe(record)
+            except CallVoid as void:
+                if void.reason == "busy":
+                    raise
+            await asyncio.sleep(_LOOK_AGAIN_S)
+        return await self.world.observe(record)
 
     async def _expected(self, record: CallRecord) -> Observed | None:
         """What the run must find: what was shown, or, where nobody had to be asked, what is there now."""

@@ -11,12 +11,15 @@ from typer.core import TyperGroup
 
 from orchestrator.cli.audit import audit_app
 from orchestrator.cli.common import complain
+from orchestrator.cli.computers import computers_app
+from orchestrator.cli.doctor import doctor
 from orchestrator.cli.grants import grants_app
 from orchestrator.cli.people import people_app, token_app
-from orchestrator.cli.places import computers, pair
+from orchestrator.cli.places import pair
 from orchestrator.cli.policy import policy_app
 from orchestrator.cli.requests import requests_app
 from orchestrator.cli.server import demo, serve
+from orchestrator.cli.simulating import simulate
 from orchestrator.cli.tasks import answer, cancel, review, run, stop, tasks_app
 from orchestrator.core.errors import InvalidRequest, OrchestratorError
 from orchestrator.core.visible import one_line
@@ -76,19 +79,21 @@ app = typer.Typer(
     epilog="Exit codes: 0 success, 1 failed, canceled or unverified, 2 usage, 3 server unreachable or refusing, "
     "130 left by Ctrl-C.",
 )
-_COMMANDS: tuple[Callable[..., None], ...] = (serve, demo, run, review, answer, cancel, stop, computers, pair)
+_COMMANDS: tuple[Callable[..., None], ...] = (serve, demo, run, review, answer, cancel, stop, pair, doctor, simulate)
 _EXAMPLES: Mapping[str, str] = {
     "serve": "serve --model ollama:qwen2.5-coder",
     "run": 'run "fix my farm program" --computer 3 --max-wall 10m',
     "answer": 'answer t-… "the left chest"',
     "stop": "stop --all --reason dinner",
     "pair": "pair farm",
+    "simulate": "simulate --count 3 --family advanced --family turtle",
 }
 for command in _COMMANDS:
     example = _EXAMPLES.get(command.__name__)
     app.command(epilog=f"Example: cc-orchestrator {example}" if example else None)(command)
 _GROUPS: Mapping[str, typer.Typer] = {
     "tasks": tasks_app,
+    "computers": computers_app,
     "requests": requests_app,
     "grants": grants_app,
     "policy": policy_app,

@@ -1,7 +1,8 @@
-"""The commands about computers: list them, connect one."""
+"""The command that connects a computer."""
 
 import sys
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
@@ -9,39 +10,12 @@ from urllib.parse import urlsplit
 import typer
 
 from orchestrator.cli.common import AsJson, DataDir, Url, client_of, print_json
-from orchestrator.settings import LOOPBACK
+from orchestrator.troubles import PLACE, is_loopback, is_private, told
 
 if TYPE_CHECKING:
     from orchestrator.client import Client
 
 _POLL_S = 0.5
-
-
-def computers(as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:
-    """List the computers."""
-    from orchestrator.core.visible import one_line
-    from orchestrator.rendering import Screen, table
-
-    with client_of(url, data_dir) as client:
-        found = client.request("GET", "/v1/computers")["computers"]
-    if as_json:
-        print_json(found)
-        return
-    if not found:
-        typer.echo("There are no computers yet. Connect one with `cc-orchestrator pair`.", err=True)
-        return
-    rows = [
-        (
-            one_line(one["computer"]),
-            "online" if one["online"] else "away",
-            one_line(one.get("family") or "-"),
-            one_line(one.get("label") or "-"),
-            one_line(one.get("host") or "-"),
-        )
-        for one in found
-    ]
-    for line in table(("COMPUTER", "STATE", "KIND", "LABEL", "RUNS"), rows, columns=Screen.of().columns):
-        typer.echo(line)
 
 
 def pair(
@@ -75,12 +49,28 @@ def pair(
             until = datetime.fromisoformat(pairing["expires_at"]).astimezone().strftime("%H:%M")
             typer.echo(f"Type this on the computer, before {until}:", err=True)
             typer.echo(pairing["line"])
-            if urlsplit(pairing["url"]).hostname in LOOPBACK:
-                beside.say("It works where Minecraft runs on this machine; else see `serve --public-url`.")
+            for note in _notes(pairing["url"]):
+                beside.say(note)
         waits = Screen.of().grows and not as_json if wait is None else wait
         if waits:
             beside.say("Waiting until it connects. Ctrl-C leaves; the line stays good.")
             _await_computer(client, name, before, datetime.fromisoformat(pairing["expires_at"]))
+
+
+def _notes(url: str) -> Iterator[str]:
+    """What the Minecraft server has to permit for the line to work: only its own file can say it."""
+    host = urlsplit(url).hostname or ""
+    if is_loopback(host):
+        yield "It works where Minecraft runs on this machine; else see `serve --public-url`."
+    if is_private(host):
+        yield 'Minecraft refuses this address ("Domain not permitted") until this stands before the rule for "$private"'
+        yield f"in {PLACE}:"
+        yield from told("not_permitted", url).remedy[1:-1]
+    yield f"If `wget` is no program there, or says that it requires the http API, set in {PLACE}:"
+    yield from told("http_off", url).remedy[1:-1]
+    yield "websocket_enabled = true"
+    yield "In singleplayer that is below saves/, in new versions below config/. Restart Minecraft after a change."
+    yield "If it still does not connect: cc-orchestrator doctor"
 
 
 def _await_computer(client: "Client", name: str, before: set[str], expires: datetime) -> None:

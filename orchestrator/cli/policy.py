@@ -36,14 +36,17 @@ def check(
 
     Its plugins and its examples are checked, too. Exits with 1 where `serve` would refuse it, and says why.
     """
+    from orchestrator.core.policy import tools_without_a_rule
     from orchestrator.rendering import counted
 
     loaded = _load(file or _path_of(data_dir))
     policy = loaded.policy
+    unnamed = tools_without_a_rule(rule.tools for rule in policy.rules)
     if as_json:
         print_json(
             {
                 "file": str(loaded.path),
+                "tools_without_a_rule": list(unnamed),
                 "policy_version": policy.version,
                 "mode": policy.mode,
                 "rules": len(policy.rules),
@@ -58,6 +61,7 @@ def check(
     if policy.mode == "plan":
         parts.append("plan mode, in which nothing may be changed")
     typer.echo(f"{one_line(str(loaded.path), limit=1000)} is in order: {', '.join(parts)}.")
+    _print_gaps(unnamed)
 
 
 @policy_app.command(
@@ -118,6 +122,7 @@ def show(as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> 
 
     Where its file was changed and could not be loaded, an alert says why.
     """
+    from orchestrator.core.policy import tools_without_a_rule
     from orchestrator.rendering import Screen, table
 
     with client_of(url, data_dir) as client:
@@ -141,6 +146,15 @@ def show(as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> 
         for number, rule in enumerate(found["policy"]["rules"], start=1)
     ]
     for line in table(("#", "RULE", "EFFECT", "LOOKS AT", "TOOLS"), rows, columns=Screen.of().columns):
+        typer.echo(line)
+    _print_gaps(tools_without_a_rule(rule["tools"] for rule in found["policy"]["rules"]))
+
+
+def _print_gaps(tools: Sequence[str]) -> None:
+    """What becomes of tools that the file does not name, such as those that are newer than it."""
+    from orchestrator.core.policy import told_of_gaps
+
+    for line in told_of_gaps(tools):
         typer.echo(line)
 
 

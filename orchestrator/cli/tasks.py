@@ -337,10 +337,11 @@ def _details(task: dict[str, Any]) -> list[str]:
         most = f" of {elapsed(task['max_wall_s'])}" if task.get("max_wall_s") else ""
         limits.append(f"{elapsed(task['active_s'])}{most} of work")
     reason = f" ({one_line(task['status_reason'])})" if task["status_reason"] else ""
+    at = f" at computer {one_line(task['asked_at'])} in the game" if task.get("asked_at") else ""
     return [
         f"task      {task['task_id']}",
         f"status    {task['status']}{reason}",
-        f"for       {one_line(task['user_id'])}, session {one_line(task['session_id'])}",
+        f"for       {one_line(task['user_id'])}{at}, session {one_line(task['session_id'])}",
         f"computers {one_line(', '.join(task['computers'])) or 'none'}",
         f"model     {one_line(task['model'])}",
         f"used      {', '.join(limits)}",

@@ -104,7 +104,8 @@ def _head(request: HitlResponse, again: bool, now: datetime) -> Iterator[Line]:
     yield Line(f"── {title} ─ risk: {request.risk.value} ─ task {one_line(request.task_id)}", style)
     goal = one_line(request.goal, limit=_GOAL_AGAIN_CHARS if again else _GOAL_CHARS)
     roles = f" ({', '.join(map(one_line, request.requester_roles))})" if request.requester_roles else ""
-    yield Line(f"  asked by {one_line(request.requester)}{roles}: {goal}", prose=True)
+    where = f" at computer {one_line(request.asked_at)} in the game" if request.asked_at else ""
+    yield Line(f"  asked by {one_line(request.requester)}{roles}{where}: {goal}", prose=True)
     if request.explanation:
         said = one_line(request.explanation, limit=_EXPLANATION_CHARS)
         yield Line(f"  written by the model: {said}", prose=True)

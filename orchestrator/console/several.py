@@ -41,7 +41,8 @@ def listed(console: Console, requests: Sequence[HitlResponse]) -> Iterator[Line]
         asked = time_left(now, request.created_at)
         since = "" if asked == "no time" else f" {asked} ago"
         goal = one_line(request.goal, limit=_GOAL_CHARS)
-        yield Line(f"  asked by {one_line(request.requester)}{since}: {goal}", prose=True)
+        where = f" at computer {one_line(request.asked_at)} in the game" if request.asked_at else ""
+        yield Line(f"  asked by {one_line(request.requester)}{where}{since}: {goal}", prose=True)
         for call in request.tool_calls:
             yield Line(f"  {short(call)}", prose=True)
 

@@ -179,6 +179,8 @@ class HitlResponse(_Form):
     """Over all calls of the request: what a decision on the whole may echo."""
     requester: str
     requester_roles: tuple[str, ...] = ()
+    asked_at: str = ""
+    """The computer in the game at which somebody asked in the requester's name; empty: it was asked elsewhere."""
     goal: str
     """The task as its user wrote it: data, not instructions."""
     explanation: str

@@ -20,7 +20,7 @@ from orchestrator.core import facts
 from orchestrator.core.audit import SYSTEM_STREAM, Fault, beside
 from orchestrator.core.grants import Grant
 from orchestrator.core.items import AgentTaskItem
-from orchestrator.core.system_facts import GrantRevoked, TokenIssued, TokenRevoked
+from orchestrator.core.system_facts import OWNER, GrantRevoked, TokenIssued, TokenRevoked
 from orchestrator.core.task import AgentTask
 
 PROMPT_HEAD_CHARS: Final = 200
@@ -160,7 +160,8 @@ class TokenBook:
             self.since = item.at
         match item.fact:
             case TokenIssued() as fact:
-                issued = _Issued((fact.holder_kind, fact.name), tuple(sorted(fact.roles)))
+                owned = (OWNER + fact.owner,) if fact.owner else ()
+                issued = _Issued((fact.holder_kind, fact.name), tuple(sorted((*fact.roles, *owned))))
                 self._standing[issued.holder].append(issued)
                 if fact.fingerprint:
                     self.named[fact.fingerprint] = issued

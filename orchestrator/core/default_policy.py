@@ -15,7 +15,7 @@ unknown_tool = "deny"
 [[rules]]
 id = "looking"
 effect = "allow"
-tools = ["cc_read", "cc_list", "cc_find", "local_read", "send_status", "ask_user"]
+tools = ["cc_read", "cc_list", "cc_find", "cc_info", "cc_screen", "local_read", "send_status", "ask_user"]
 reason = "Looking changes nothing."
 
 [[rules]]
@@ -30,11 +30,36 @@ effect = "ask"
 tools = ["cc_run_program", "cc_shell"]
 reason = "A program may do anything; a person decides."
 
+# A call of a peripheral is allowed if its method is in this list; any other one is covered by no rule and asks.
+# Add the methods of your own mods that only read. No rule of its own must ask: the strictest one would win.
+[[rules]]
+id = "peripheral-reads"
+effect = "allow"
+tools = ["cc_peripheral_call"]
+reads = true
+reason = "The method only reads."
+[[rules.args]]
+pointer = "/method"
+in = [
+    "list", "size", "getItemDetail", "getItemLimit", "tanks", "getEnergy", "getEnergyCapacity",
+    "getSize", "getTextScale", "getCursorPos", "getCursorBlink", "isColour", "isColor",
+    "getTextColour", "getTextColor", "getBackgroundColour", "getBackgroundColor", "getPaletteColour", "getPaletteColor",
+    "getID", "getLabel", "isOn",
+    "isDiskPresent", "getDiskLabel", "getDiskID", "hasData", "getMountPath", "hasAudio", "getAudioTitle",
+    "getPageSize", "getPaperLevel", "getInkLevel",
+    "isOpen", "isWireless", "getNameLocal", "getNamesRemote", "isPresentRemote", "getTypeRemote", "getMethodsRemote",
+    "getInput", "getOutput", "getAnalogInput", "getAnalogOutput", "getAnalogueInput", "getAnalogueOutput",
+    "getBundledInput", "getBundledOutput", "testBundledInput",
+]
+
 [[rules]]
 id = "boot-files"
 effect = "ask"
 tools = ["cc_write", "cc_edit", "cc_move", "cc_mkdir", "cc_delete"]
-paths = ["startup", "startup.lua", "startup/**", "disk*/startup", "disk*/startup.lua", "disk*/startup/**", ".settings"]
+paths = [
+    "startup", "startup.lua", "startup_own*.lua", "startup/**",
+    "disk*/startup", "disk*/startup.lua", "disk*/startup/**", ".settings",
+]
 risk = "high"
 reason = "It runs at every boot of the computer."
 
@@ -56,7 +81,9 @@ reason = "The client keeps its token and its journal there."
 [[rules]]
 id = "command-computers"
 effect = "deny"
-tools = ["cc_write", "cc_edit", "cc_move", "cc_mkdir", "cc_delete", "cc_run_program", "cc_shell"]
+tools = [
+    "cc_write", "cc_edit", "cc_move", "cc_mkdir", "cc_delete", "cc_run_program", "cc_shell", "cc_peripheral_call",
+]
 families = ["command"]
 risk = "critical"
 reason = "A command computer can change the whole world."
@@ -65,6 +92,14 @@ reason = "A command computer can change the whole world."
 [[examples]]
 call = { tool = "cc_read", args = { path = "farm.lua" } }
 expect = "allow"
+
+[[examples]]
+call = { tool = "cc_peripheral_call", args = { name = "left", method = "list" }, family = "turtle", plan = true }
+expect = "allow"
+
+[[examples]]
+call = { tool = "cc_peripheral_call", args = { name = "left", method = "pushItems" }, family = "turtle" }
+expect = "ask"
 
 [[examples]]
 call = { tool = "cc_write", args = { path = "/x/../STARTUP.lua" } }

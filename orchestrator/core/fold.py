@@ -132,6 +132,7 @@ def _submitted(task: AgentTask, fact: facts.TaskSubmitted, at: datetime, actor: 
         tag=fact.tag,
         on_reject=fact.on_reject,
         roles=fact.roles,
+        asked_at=actor.at_computer,
         read_only=fact.read_only,
         created_at=at,
     )

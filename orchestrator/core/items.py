@@ -23,13 +23,23 @@ GENESIS_HASH: Final = "0" * 64
 ItemId = NewType("ItemId", str)
 
 
+AT_COMPUTER: Final = "computer:"
+"""Before the name of a computer in ``Actor.auth``: whoever typed there is taken for its owner."""
+
+
 class Actor(Value):
     """Who caused an item: a person, the model, a computer, or the system itself."""
 
     kind: Literal["person", "agent", "computer", "system"]
     id: str
     auth: str = ""
-    """How the identity was proved: ``token``, ``library``, or empty for the system."""
+    """How the identity was proved: ``token``, ``library``, ``computer:NAME`` of the person for whom somebody typed at
+    that computer in the game, or empty for the system."""
+
+    @property
+    def at_computer(self) -> str:
+        """The computer in the game at which it was said; empty: elsewhere."""
+        return self.auth.removeprefix(AT_COMPUTER) if self.auth.startswith(AT_COMPUTER) else ""
 
 
 SYSTEM: Final = Actor(kind="system", id="orchestrator")

@@ -22,14 +22,26 @@ WINDOW_FRAMES: Final = 8
 """Frames of bodies in parts not yet acknowledged, in each direction: each is one event in the mod's queue of 256."""
 MAX_OUTPUT_BYTES: Final = 4096
 """One hint of what a program writes: a few screens of a computer."""
+INPUT: Final = "input"
+"""The capability of a computer that types to the programs that it runs."""
+SCREEN_OF: Final = "screen_of"
+"""The capability of a computer that shows more than its own screen by name."""
 CHUNKS: Final = "chunks"
 """The capability of a computer that takes and sends bodies in parts."""
+UPDATE: Final = "update"
+"""The capability of a computer that replaces its client by itself; another refuses a ``welcome`` that names one."""
 MAX_FRAME_BYTES: Final = MAX_HEADER_BYTES + 1 + MAX_BODY_BYTES
 MAX_OPEN_CALLS: Final = 8
 """Calls a computer runs at once: each is at most one event in the mod's queue of 256."""
 MAX_UNACKNOWLEDGED: Final = 64
 """Outcomes a computer keeps until ``result_ack``: what fits its 8 KiB journal slot."""
 MAX_CALL_ID_CHARS: Final = 24
+DESK: Final = "desk"
+"""The capability of a computer at which a player can ask, and which takes ``told`` when it has not asked."""
+NEWS: Final = "news"
+"""The desk id of what nobody at the computer asked for: the questions that wait there when it connects."""
+MAX_DESK_BYTES: Final = 4096
+"""What a player types at once: many screens of a computer, and far below what the model's window holds."""
 PING_EVERY_S: Final = 20.0
 """One ping and one pong in 20 s: the idle budget of one frame in 10 s."""
 SILENCE_S: Final = 45.0
@@ -53,6 +65,7 @@ Method = Literal[
     "terminate",
     "screen",
     "info",
+    "peripheral_call",
     "run_program",
     "shell",
 ]
@@ -186,6 +199,22 @@ class Output(_Message):
     """``offset`` counts from the beginning of the program's output; ``sha256`` is of this part."""
 
 
+class Desk(_Message):
+    """A player at this computer wants something of the orchestrator; what they typed is the body."""
+
+    type: Literal["desk"] = "desk"
+    journal_seq: Counter
+    desk: CallIdString
+    """Drawn by the computer; an ``ask`` that comes again with the same one begins no second task."""
+    verb: str = Field(max_length=32)
+    """``ask tasks stop answer watch leave``; any other is answered with a sentence."""
+    task: ShortString | None = None
+    """A task's id, or the beginning of one; None: the one that is meant is clear, or there is none."""
+    after: Counter | None = None
+    """With ``ask`` and ``watch``: the ``version`` that was told last; None: nothing was."""
+    body: Body | None = None
+
+
 class Pong(_Message):
     """Answers a ping: the Lua program is alive, not only its socket."""
 
@@ -204,6 +233,14 @@ class Complaint(_Message):
     call_id: CallIdString | None = None
 
 
+class Client(_Message):
+    """The Lua client that a server hands out at ``/client.lua``."""
+
+    version: ShortString
+    size: Counter
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
 class Welcome(_Message):
     """The computer is known; its fence goes to ``number`` before anything else."""
 
@@ -213,6 +250,8 @@ class Welcome(_Message):
     """The name this computer has with the orchestrator."""
     silence_s: Counter = int(SILENCE_S)
     """Seconds without a frame after which the computer should dial again."""
+    client: Client | None = None
+    """What a computer that replaces its client by itself should run; None: it is left as it is."""
 
 
 class Refused(_Message):
@@ -252,6 +291,25 @@ class ResultAck(_Message):
     number: Counter
 
 
+class Told(_Message):
+    """An answer to a :class:`Desk`: JSON in the body, a list of lines or of tasks."""
+
+    type: Literal["told"] = "told"
+    desk: CallIdString
+    ok: bool
+    done: bool
+    """Nothing more comes of this request."""
+    code: ShortString | None = None
+    """None when ok; else what is wrong in a word, such as ``forbidden``."""
+    message: Annotated[WireString, Field(max_length=512)] | None = None
+    """None when ok; else what happened and what to do."""
+    task: ShortString | None = None
+    """The task that it is about, where it is one."""
+    version: Counter | None = None
+    """How far the task was told."""
+    body: Body | None = None
+
+
 class Ping(_Message):
     """Asks the Lua program for a sign of life."""
 
@@ -260,11 +318,11 @@ class Ping(_Message):
 
 
 FromComputer = Annotated[
-    Hello | Ack | Result | CallRefused | Settled | Chunk | ChunkAck | Output | Pong | Complaint,
+    Hello | Ack | Result | CallRefused | Settled | Chunk | ChunkAck | Output | Desk | Pong | Complaint,
     Field(discriminator="type"),
 ]
 ToComputer = Annotated[
-    Welcome | Refused | Call | Settle | ResultAck | Chunk | ChunkAck | Ping | Complaint,
+    Welcome | Refused | Call | Settle | ResultAck | Chunk | ChunkAck | Told | Ping | Complaint,
     Field(discriminator="type"),
 ]
 Message = Annotated[
@@ -276,6 +334,7 @@ Message = Annotated[
     | Chunk
     | ChunkAck
     | Output
+    | Desk
     | Pong
     | Complaint
     | Welcome
@@ -283,6 +342,7 @@ Message = Annotated[
     | Call
     | Settle
     | ResultAck
+    | Told
     | Ping,
     Field(discriminator="type"),
 ]

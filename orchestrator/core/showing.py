@@ -83,6 +83,7 @@ def hitl_response(task: AgentTask, *, max_chars: int | None = None) -> HitlRespo
         action_digest=request_digest(digests) if all(digests) else "",
         requester=task.user_id,
         requester_roles=task.roles,
+        asked_at=task.asked_at,
         goal=goal,
         explanation=explanation,
         created_at=request.created_at,

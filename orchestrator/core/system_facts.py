@@ -3,11 +3,12 @@
 They are items of a node's ``system`` stream, chained as a task's items are (hitl.md A1).
 """
 
-from typing import Literal, NewType
+from typing import Final, Literal, NewType
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from orchestrator.core.values import Value
+from orchestrator.core.wire import ComputerId
 
 GrantId = NewType("GrantId", str)
 
@@ -49,6 +50,10 @@ class PolicyRefused(Value):
     reason: str
 
 
+OWNER: Final = "owner:"
+"""Before the name of a computer's owner in the ``roles`` of its token."""
+
+
 class TokenIssued(Value):
     """Somebody was given a token."""
 
@@ -56,6 +61,8 @@ class TokenIssued(Value):
     holder_kind: str
     name: str
     roles: tuple[str, ...] = ()
+    owner: str = ""
+    """Of a computer: the person for whom players ask there; empty: nobody."""
     fingerprint: str = ""
     """sha256 over the hash that the store keeps of it, filled in by the store; empty in items of an early release."""
 
@@ -101,6 +108,48 @@ class CheckpointMade(Value):
     """Of the checkpoint's content."""
 
 
+class ComputerSide(Value):
+    """One of those that came with a computer's token, as it introduced itself."""
+
+    computer_id: int
+    """``os.getComputerID()``."""
+    boot: str
+    """The nonce of its boot."""
+    at: AwareDatetime
+    """When it said hello."""
+    label: str = ""
+    host: str = ""
+    peer: str = ""
+    """The address it came from; empty: not known."""
+
+
+FreezeReason = Literal["disk_restored", "journal_lost", "store_restored", "other_computer", "two_computers"]
+"""What does not fit: the computer's journal is older than one that was heard of, or gone; the store is
+older than what the computer has seen; the token came from a computer of another id; two live at once."""
+
+
+class ComputerFrozen(Value):
+    """Nothing more is sent to a computer until a person decides."""
+
+    kind: Literal["computer_frozen"] = "computer_frozen"
+    computer: ComputerId
+    reason: FreezeReason
+    facts: dict[str, int] = Field(default_factory=dict)
+    """What was compared: ``heard`` and ``number`` of the store, ``found_seq`` and ``highest`` of the computer."""
+    sides: tuple[ComputerSide, ...] = ()
+    """Who was welcome last, if anybody was, then who came."""
+
+
+class ComputerReleased(Value):
+    """A person let a frozen computer come back: the one that dials next is it."""
+
+    kind: Literal["computer_released"] = "computer_released"
+    computer: ComputerId
+    by: str
+    number: int = 0
+    """What calls below this number came to is unknown; the store fills it in."""
+
+
 SystemFact = (
     NodeStarted
     | NodeStopped
@@ -111,4 +160,6 @@ SystemFact = (
     | GrantRevoked
     | AttemptRefused
     | CheckpointMade
+    | ComputerFrozen
+    | ComputerReleased
 )

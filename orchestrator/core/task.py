@@ -237,6 +237,8 @@ class AgentTask:
     tag: str = ""
     on_reject: OnReject = "cancel"
     roles: tuple[str, ...] = ()
+    asked_at: str = ""
+    """The computer in the game at which it was asked; empty: at none."""
     read_only: bool = False
     siblings: Siblings = "reads"
     """How the present step waits, as the policy said when its calls were proposed; so the one below."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 
 class _Args(BaseModel):
@@ -52,6 +52,28 @@ class CcFindArgs(_OnComputer):
     """Literal text; empty: whatever is in the file."""
 
 
+class CcInfoArgs(_OnComputer):
+    """See what the computer is: its disk, peripherals with their methods, redstone, a turtle's fuel and slots."""
+
+
+class CcScreenArgs(_OnComputer):
+    """See a screen: the computer's own, with of='program' what the last program showed, or a monitor by its name."""
+
+    of: Annotated[str, Field(max_length=100)] = ""
+    """Empty: the computer's own; ``program``; or a monitor's name."""
+
+
+Plain = str | bool | int | Annotated[float, Field(allow_inf_nan=False)]
+
+
+class CcPeripheralCallArgs(_OnComputer):
+    """Call one method of a peripheral that cc_info lists, such as name='left', method='list'."""
+
+    name: Annotated[str, Field(max_length=100)]
+    method: Annotated[str, Field(max_length=100)]
+    args: list[Plain | dict[str, JsonValue] | None] = []
+
+
 class CcWriteArgs(_OnComputer):
     """Write a file on the computer, whole; use cc_edit to change a part of one."""
 
@@ -86,17 +108,23 @@ class CcDeleteArgs(_OnComputer):
     path: str
 
 
+Typed = Annotated[str, Field(max_length=1024)]
+"""What a program is typed; each line end is the Enter key."""
+
+
 class CcRunProgramArgs(_OnComputer):
-    """Run a program on the computer and see its output."""
+    """Run a program on the computer and see its output; input is typed to it, a line for each question."""
 
     path: str
     args: list[str] = []
+    input: Typed = ""
 
 
 class CcShellArgs(_OnComputer):
-    """Run one command line of the computer's shell (no pipes, no &&)."""
+    """Run one command line of the computer's shell (no pipes, no &&); input as in cc_run_program."""
 
     command: str
+    input: Typed = ""
 
 
 class LocalReadArgs(_Args):
@@ -125,6 +153,9 @@ TOOL_ARGS: Final[Mapping[str, type[BaseModel]]] = {
     "cc_read": CcReadArgs,
     "cc_list": CcListArgs,
     "cc_find": CcFindArgs,
+    "cc_info": CcInfoArgs,
+    "cc_screen": CcScreenArgs,
+    "cc_peripheral_call": CcPeripheralCallArgs,
     "cc_write": CcWriteArgs,
     "cc_edit": CcEditArgs,
     "cc_move": CcMoveArgs,

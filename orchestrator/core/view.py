@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from orchestrator.core.response import TOOL_ARGS
 from orchestrator.core.task import AgentTask, Turn
 
-PROMPT_VERSION: Final = "3"
+PROMPT_VERSION: Final = "4"
 
 Role = Literal["system", "user", "assistant"]
 Message = tuple[Role, str]

@@ -69,6 +69,11 @@ TOOL_REGISTRY: Final[dict[str, Tool]] = {
     "cc_read": Tool("cc_read", computer.cc_read),
     "cc_list": Tool("cc_list", computer.cc_list),
     "cc_find": Tool("cc_find", computer.cc_find),
+    "cc_info": Tool("cc_info", computer.cc_info),
+    "cc_screen": Tool("cc_screen", computer.cc_screen),
+    "cc_peripheral_call": Tool(
+        "cc_peripheral_call", computer.cc_peripheral_call, observe=computer.observe_peripheral_call
+    ),
     "cc_write": Tool("cc_write", computer.cc_write, observe=computer.observe_write),
     "cc_edit": Tool("cc_edit", computer.cc_edit, observe=computer.observe_edit),
     "cc_move": Tool("cc_move", computer.cc_move, observe=computer.observe_move),

@@ -16,6 +16,7 @@ from orchestrator.core.wire import sha256_hex
 from orchestrator.ports import CallResult
 from orchestrator.tools.deps import ABSENT
 
+_CAPACITY_BYTES: Final = 1_000_000
 _MAX_LINES: Final = 5
 _MAX_TEXT_BYTES: Final = 200
 
@@ -45,6 +46,8 @@ class StubComputer:
             "fs_delete": self._delete,
             "fs_move": self._move,
             "fs_mkdir": self._mkdir,
+            "info": _info,
+            "screen": _screen,
         }.get(method)
         if act is None:
             raise ComputerFailed("unknown_method", f"There is no method {method} here.")
@@ -194,6 +197,19 @@ class StubComputer:
         if found != params["if_hash"]:
             raise _failed("stale", params["path"], actual=found)
         return found
+
+
+def _info(params: Mapping[str, Any], body: bytes | None) -> CallResult:
+    del params, body
+    data = {"id": 0, "family": "computer", "free": _CAPACITY_BYTES, "capacity": _CAPACITY_BYTES}
+    return CallResult({**data, "uptime_s": 0, "day": 1, "time": 480}, b"[]")
+
+
+def _screen(params: Mapping[str, Any], body: bytes | None) -> CallResult:
+    del body
+    if params:
+        raise ComputerFailed("not_running", "Nothing was run or drawn here.")
+    return CallResult({"width": 51, "height": 19, "x": 1, "y": 1, "blink": False}, b"[]")
 
 
 def _lines_with(text: str, wanted: str) -> list[dict[str, Any]]:

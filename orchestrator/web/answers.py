@@ -14,7 +14,7 @@ from orchestrator.core.facts import EarlierTask
 from orchestrator.core.grants import Grant
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.core.policy import CustomReport, Policy, PolicyDecision, RuleReport
-from orchestrator.core.system_facts import GrantId
+from orchestrator.core.system_facts import ComputerSide, FreezeReason, GrantId
 from orchestrator.core.task import Phase, TaskStatus
 
 
@@ -117,6 +117,8 @@ class TaskLong(TaskShort):
     """Of its last item."""
     prompt: str
     user_id: str
+    asked_at: str | None
+    """The computer in the game at which it was asked in this person's name; null: at none."""
     session_id: str
     computers: list[str]
     model: str
@@ -271,21 +273,112 @@ class Findings(_Answer):
     findings: list[Finding]
 
 
+class FrozenAnswer(_Answer):
+    """Why a computer is frozen."""
+
+    reason: FreezeReason
+    since: AwareDatetime | None
+    message: str
+    """What happened, as a sentence."""
+    remedy: str
+    """What a person does about it."""
+    facts: dict[str, int]
+    """What was compared: ``heard`` and ``number`` of the store, ``found_seq`` and ``highest`` of the computer."""
+    sides: list[ComputerSide]
+    """Who was welcome last, if anybody was, then who came."""
+
+
 class ComputerAnswer(_Answer):
-    """A computer that has a token; only one that said hello since this start has more than the first two."""
+    """A computer that has a token; only one that said hello since this start has more than the first four."""
 
     computer: str
     online: bool
+    state: Literal["online", "away", "frozen"]
+    frozen: FrozenAnswer | None
+    """null: it is not frozen."""
     label: str | None = None
     host: str = ""
     family: str = ""
     computer_id: int | None = None
 
 
+class ComputerLong(ComputerAnswer):
+    """One computer."""
+
+    last: ComputerSide | None
+    """Who was welcome last; null: nobody since a release that keeps it."""
+    released: bool
+    """A person let it come back, and it has not come yet."""
+
+
+class ComputerFreed(_Answer):
+    """Whether this request released the computer; false: it was not frozen."""
+
+    computer: str
+    released: bool
+
+
 class ComputerList(_Answer):
     """All computers that have a token."""
 
     computers: list[ComputerAnswer]
+
+
+class RefusedRow(_Answer):
+    """A connection, or a pairing, that was turned away."""
+
+    at: AwareDatetime
+    peer: str
+    """The address it came from; empty: it is not known."""
+    path: str
+    code: str
+    message: str
+    remedy: str
+    """What a person can do; may be empty."""
+    computer: str | None
+    """Whose token it was; null: nobody's that is known."""
+
+
+class InstallerRow(_Answer):
+    """A computer in the game fetched the installer."""
+
+    at: AwareDatetime
+    peer: str
+    paired: bool
+    """Whether a computer was paired from that address since."""
+
+
+class SeenComputer(_Answer):
+    """A computer that has a token."""
+
+    computer: str
+    state: Literal["online", "away", "frozen"]
+    client: str
+    """The version of its client; empty: it was not here since this start."""
+    message: str
+    """Why it is frozen; empty: it is not."""
+    remedy: str
+
+
+class Checkup(_Answer):
+    """What the orchestrator sees of who tries to reach it, and what it was started with."""
+
+    version: str
+    """Empty: it runs from a checkout that nobody installed."""
+    data_dir: str
+    host: str
+    """The address that it listens on."""
+    port: int
+    public_url: str
+    model: str
+    ollama_url: str
+    num_ctx: int
+    client_version: str
+    client_sha256: str
+    refused: list[RefusedRow]
+    """The last of them, the newest first."""
+    installers: list[InstallerRow]
+    computers: list[SeenComputer]
 
 
 class TokenMade(_Answer):
@@ -302,6 +395,8 @@ class TokenAnswer(_Answer):
     kind: str
     name: str
     roles: list[str]
+    owner: str | None
+    """Of a computer: the person for whom players ask there; null: nobody."""
     created_at: AwareDatetime | None
     """null: a release that did not write it down made it."""
     revoked: bool

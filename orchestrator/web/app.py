@@ -9,6 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
+from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from orchestrator.audit import Checkpoints
@@ -16,13 +17,15 @@ from orchestrator.core.errors import OrchestratorError, Unauthenticated
 from orchestrator.core.policy import PolicyContext
 from orchestrator.core.wire import COMPUTER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL, ComputerId
 from orchestrator.policy_file import PolicyFile
-from orchestrator.ports import Computers, Identity
+from orchestrator.ports import Identity
 from orchestrator.tasks import TaskService
 from orchestrator.web.attempts import Attempts
 from orchestrator.web.audit import AuditDoors
 from orchestrator.web.auth import TokenAuthorizer
 from orchestrator.web.base import Defaults
+from orchestrator.web.computers import ComputerDoors, RefusingComputers, peer_of
 from orchestrator.web.decisions import DecisionDoors
+from orchestrator.web.doctor import NOWHERE, About, DoctorDoors
 from orchestrator.web.errors import defect, error_form, explained, http_error, nobody_there
 from orchestrator.web.install import InstallDoors
 from orchestrator.web.openapi import openapi_door
@@ -33,16 +36,19 @@ from orchestrator.web.reading import offered
 from orchestrator.web.reviewer import serve_reviewer
 from orchestrator.web.sockets import OpenSockets, StarletteSocket
 from orchestrator.web.tasks import TaskDoors
+from orchestrator.web.visits import Visits
 
 
-class ComputerDoor(Computers, Protocol):
+class ComputerDoor(RefusingComputers, Protocol):
     """The hub, as the socket route needs it."""
 
-    async def serve(self, computer: ComputerId, socket: StarletteSocket, *, fingerprint: str = "") -> None:
+    async def serve(
+        self, computer: ComputerId, socket: StarletteSocket, *, fingerprint: str = "", peer: str = ""
+    ) -> None:
         """Serve one connection until it is over; ``fingerprint`` tells apart who may have this name."""
 
 
-class Doors(TaskDoors, DecisionDoors, PolicyDoors, AuditDoors, PeopleDoors, InstallDoors):
+class Doors(TaskDoors, DecisionDoors, PolicyDoors, AuditDoors, PeopleDoors, ComputerDoors, InstallDoors, DoctorDoors):
     """The handlers of one orchestrator."""
 
     def __init__(
@@ -54,10 +60,10 @@ class Doors(TaskDoors, DecisionDoors, PolicyDoors, AuditDoors, PeopleDoors, Inst
         defaults: Defaults,
         check_model: Callable[[str], object],
         metrics: Callable[[], Awaitable[bytes]],
-        public_url: str = "",
         policy: PolicyFile,
         context_of: Callable[[ComputerId], PolicyContext],
         checkpoints: Checkpoints | None = None,
+        about: About = NOWHERE,
     ) -> None:
         self.service = service
         self.authorizer = authorizer
@@ -65,7 +71,7 @@ class Doors(TaskDoors, DecisionDoors, PolicyDoors, AuditDoors, PeopleDoors, Inst
         self.defaults = defaults
         self.check_model = check_model
         self.render_metrics = metrics
-        self.public_url = public_url
+        self.public_url = about.public_url
         self.policy = policy
         self.context_of = context_of
         self.checkpoints = checkpoints
@@ -73,6 +79,8 @@ class Doors(TaskDoors, DecisionDoors, PolicyDoors, AuditDoors, PeopleDoors, Inst
         self.pairings = Pairings(service)
         self.closing = asyncio.Event()
         self.sockets = OpenSockets()
+        self.visits = Visits()
+        self.about = about
 
     def app(self) -> Starlette:
         """The application."""
@@ -85,6 +93,12 @@ class Doors(TaskDoors, DecisionDoors, PolicyDoors, AuditDoors, PeopleDoors, Inst
         app = Starlette(routes=self._routes(), exception_handlers=errors)
         # A redirect would name the host that the request claims, and no door has two spellings.
         app.router.redirect_slashes = False
+        elsewhere = app.router.default
+
+        async def default(scope: Scope, receive: Receive, send: Send) -> None:
+            await (self.nowhere if scope["type"] == "websocket" else elsewhere)(scope, receive, send)
+
+        app.router.default = default
         return app
 
     async def close(self) -> None:
@@ -131,14 +145,18 @@ class Doors(TaskDoors, DecisionDoors, PolicyDoors, AuditDoors, PeopleDoors, Inst
             Route("/v1/audit/verify", self.audit_verify, methods=get),
             Route("/v1/audit/check", self.audit_check, methods=get),
             Route("/v1/computers", self.list_computers, methods=get),
+            Route("/v1/computers/{name}", self.computer, methods=get),
+            Route("/v1/computers/{name}/release", self.release_computer, methods=post),
             Route("/v1/tokens", self.add_token, methods=post),
             Route("/v1/tokens", self.tokens, methods=get),
             Route("/v1/tokens/{kind}/{name}", self.revoke, methods=delete),
+            Route("/v1/doctor", self.doctor, methods=get),
             Route("/v1/openapi.json", openapi_door, methods=get),
             Route("/v1/pairings", self.make_pairing, methods=post),
             Route("/v1/pair", self.pair, methods=post),
             Route("/install", self.install, methods=get),
             Route("/client.lua", self.client, methods=get),
+            Route("/computer", self.no_socket, methods=get),
             WebSocketRoute("/computer", self.computer_socket),
             WebSocketRoute("/reviewer", self.reviewer_socket),
         ]
@@ -157,10 +175,13 @@ class Doors(TaskDoors, DecisionDoors, PolicyDoors, AuditDoors, PeopleDoors, Inst
     async def computer_socket(self, websocket: WebSocket) -> None:
         """``/computer``: 401 at the handshake without a computer's token."""
         identity = await self._socket_identity(websocket, "computer")
-        if identity is not None:
-            await websocket.accept(offered(websocket, COMPUTER_SUBPROTOCOL))
-            with self.sockets.holding(identity, websocket) as socket:
-                await self.computers.serve(ComputerId(identity.name), socket, fingerprint=identity.token_hash)
+        if identity is None or not await self.speaks(websocket, identity):
+            return
+        await websocket.accept(offered(websocket, COMPUTER_SUBPROTOCOL))
+        with self.sockets.holding(identity, websocket) as socket:
+            await self.computers.serve(
+                ComputerId(identity.name), socket, fingerprint=identity.token_hash, peer=peer_of(websocket)
+            )
 
     async def reviewer_socket(self, websocket: WebSocket) -> None:
         """``/reviewer``: 401 at the handshake without a person's token."""
@@ -177,6 +198,8 @@ class Doors(TaskDoors, DecisionDoors, PolicyDoors, AuditDoors, PeopleDoors, Inst
                 raise Unauthenticated(f"This door is for a {kind}; the token is a {identity.kind}'s.")
         except OrchestratorError as error:
             await self.attempts.refused(websocket, None, error)
+            if kind == "computer":
+                await self.turned_away(websocket, error)
             await websocket.send_denial_response(JSONResponse(error_form(error), status_code=error.http_status))
             return None
         return identity

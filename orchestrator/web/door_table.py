@@ -268,6 +268,15 @@ _PEOPLE: Final = (
         _ok("The computers, by name.", answers.ComputerList), who="program",
     ),
     Door(
+        "GET", "/v1/computers/{name}", "computer", "people", "Look at a computer, and at why it is frozen.",
+        _ok("The computer, with both sides of what froze it.", answers.ComputerLong), who="program",
+    ),
+    Door(
+        "POST", "/v1/computers/{name}/release", "release_computer", "people",
+        "Let a frozen computer come back: the one that dials next is it, and what was open there is unknown.",
+        _ok("Whether it was frozen.", answers.ComputerFreed), who="admin",
+    ),
+    Door(
         "POST", "/v1/tokens", "add_token", "people", "Make a token for a person, a computer or an agent.",
         {201: Answer("The token, shown once.", (answers.TokenMade,))}, body=forms.TokenBody, who="admin",
     ),
@@ -311,6 +320,11 @@ _HOUSE: Final = (
         {200: Answer("The figures.", media="text/plain")},
     ),
     Door(
+        "GET", "/v1/doctor", "doctor", "house",
+        "See who was turned away, who fetched the installer and never paired, and what the server was started with.",
+        _ok("What was seen since the start.", answers.Checkup), who="admin",
+    ),
+    Door(
         "GET", "/v1/openapi.json", "openapi", "house", "This document.",
         {200: Answer("OpenAPI 3.1.")}, who="anybody", stored=False,
     ),
@@ -321,7 +335,11 @@ _SOCKETS: Final = (
         "GET", "/computer", "computer_socket", "sockets",
         "The computers' channel, a WebSocket: docs/protocol.md, section 1.",
         {101: Answer("The channel is open; subprotocol `cc-orchestrator.v1`.", media="")},
-        {401: "no computer's token"}, takes=(_free("n", "Drawn for each connection; read by nobody here."),),
+        {
+            400: "`bad_subprotocol`: only others are offered", 401: "no computer's token",
+            426: "`not_a_websocket`: it was asked for as a page",
+        },
+        takes=(_free("n", "Drawn for each connection; read by nobody here."),),
         who="computer",
     ),
     Door(

@@ -9,10 +9,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from orchestrator.core.approval import HitlResponse, ResumeRequest
 from orchestrator.core.call_states import CallState
 from orchestrator.core.facts import OnReject, QuestionId, RequestId
+from orchestrator.core.meeting import ComputerRecord, frozen_remedy, frozen_sentence
 from orchestrator.core.policy import Family
 from orchestrator.core.showing import LIST_CHARS, hitl_response
 from orchestrator.core.task import AgentTask, CallRecord
-from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Computers, TaskRow
 from orchestrator.tasks import final_result
 
@@ -124,9 +124,11 @@ class PairingBody(_Body):
 class PairBody(_Body):
     """What the installer sends from the game."""
 
-    code: str = Field(max_length=40)
+    code: str
+    """Whatever somebody typed: what is too long to be a code is an unknown one."""
     computer_id: int = Field(ge=0, le=2**31 - 1)
     label: str | None = Field(default=None, max_length=200)
+    token: str | None = Field(default=None, max_length=200)
 
 
 def short_form(task: AgentTask) -> dict[str, Any]:
@@ -156,6 +158,7 @@ def long_form(task: AgentTask, now: datetime, online: Callable[[str], bool] = la
         "version": task.version,
         "prompt": task.prompt,
         "user_id": task.user_id,
+        "asked_at": task.asked_at or None,
         "session_id": task.session_id,
         "computers": list(task.computers),
         "model": task.model,
@@ -207,15 +210,36 @@ def outcome_form(task: AgentTask) -> dict[str, Any]:
     return short_form(task)
 
 
-def computer_form(computers: Computers, name: str) -> dict[str, Any]:
-    info = computers.info(ComputerId(name))
+def computer_form(computers: Computers, record: ComputerRecord) -> dict[str, Any]:
+    info = computers.info(record.computer)
+    online = info is not None and info.online
+    state = "frozen" if record.frozen is not None else "online" if online else "away"
+    form = {"computer": record.computer, "online": online, "state": state, "frozen": _frozen_form(record)}
     if info is None:
-        return {"computer": name, "online": False}
+        return form
     return {
-        "computer": name,
-        "online": info.online,
+        **form,
         "label": info.label,
         "host": info.host,
         "family": info.family,
         "computer_id": info.computer_id,
+    }
+
+
+def computer_long_form(computers: Computers, record: ComputerRecord) -> dict[str, Any]:
+    last = record.known.model_dump(mode="json") if record.known is not None else None
+    return {**computer_form(computers, record), "last": last, "released": record.released}
+
+
+def _frozen_form(record: ComputerRecord) -> dict[str, Any] | None:
+    fact = record.frozen
+    if fact is None:
+        return None
+    return {
+        "reason": fact.reason,
+        "since": record.frozen_at.isoformat() if record.frozen_at is not None else None,
+        "message": frozen_sentence(fact),
+        "remedy": frozen_remedy(fact),
+        "facts": dict(fact.facts),
+        "sides": [one.model_dump(mode="json") for one in fact.sides],
     }

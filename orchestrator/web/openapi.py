@@ -40,12 +40,14 @@ _TAGS: Final = {
     "sockets": "The two channels, as WebSockets.",
 }
 _WHY: Final = {
+    400: "",
     401: "`unauthenticated`: no token, or none that is good here",
     403: "`forbidden`",
     404: "`not_found`",
     405: "`method_not_allowed`: another method is meant",
     409: "",
     422: "`invalid_request`: the first thing that does not fit",
+    426: "",
     429: "`too_many_tries`",
     503: "`store_busy`: another program keeps the store locked",
 }

@@ -89,6 +89,8 @@ class TaskDoors(Room):
         for computer in sorted({one.call.computer for one in task.calls if one.call.computer is not None}):
             info = self.computers.info(computer)
             if info is None or not info.online:
+                if (await self.service.store.computer(computer)).frozen is not None:
+                    return f"waiting for computer {computer}, which is frozen until a person releases it"
                 return f"waiting for computer {computer}, which is not connected"
             claimant = await self.service.store.claimant(computer)
             if claimant not in (None, task.task_id):

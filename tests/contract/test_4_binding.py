@@ -10,6 +10,7 @@ from orchestrator.core.policy import BUILT_IN_CATALOG
 from orchestrator.testing import ManualClock
 from tests.contract.house import CHANGING, LOOKING, RUNNING, WRITE, House, Opened, Playing, call, policy, rule, says
 from tests.contract.more import LOOKS, calls_of, changes_in, digest_of, sha256
+from tests.shell.support import dialed, hello
 from tests.story.harness import Server as Process
 from tests.story.harness import computer, tool
 from tests.story.proxy import Frame, proxy
@@ -231,6 +232,11 @@ async def test_b6_another_computer_of_the_same_name_is_not_the_one(house: House,
             vars(stub)["_token"] = await server.computer("3")
         else:
             vars(stub)["_computer_id"] = 77
+            # One of another id is not let in at all, until a person says that this is meant.
+            async with dialed(server.url, vars(stub)["_token"]) as other:
+                await other.send(hello(computer_id=77))
+                assert (await other.hear("refused"))[0].code == "frozen"
+            assert (await server.ask("POST", "/v1/computers/3/release")).json()["released"]
         calls = calls_of(stub)
         await house.dial()
         await _shown_anew(server, task_id, request, "computer_changed")

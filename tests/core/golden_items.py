@@ -234,6 +234,26 @@ EXAMPLES: tuple[tuple[Actor, Fact], ...] = (
         ),
     ),
     (SYSTEM, system_facts.CheckpointMade(streams=12, sha256="b" * 64)),
+    (
+        _COMPUTER,
+        system_facts.ComputerFrozen(
+            computer=ComputerId("3"),
+            reason="disk_restored",
+            facts={"heard": 52, "number": 40, "found_seq": 31, "highest": 28},
+            sides=(
+                system_facts.ComputerSide(
+                    computer_id=3,
+                    boot="k3j9x0",
+                    at=_AT,
+                    label="farm",
+                    host="ComputerCraft 1.113.1 (Minecraft 1.20.1)",
+                    peer="192.168.1.20",
+                ),
+                system_facts.ComputerSide(computer_id=3, boot="p8s2m1", at=_AT),
+            ),
+        ),
+    ),
+    (_ALICE, system_facts.ComputerReleased(computer=ComputerId("3"), by="alice", number=41)),
 )
 
 GROWN: tuple[tuple[str, Actor, Fact], ...] = (
@@ -388,6 +408,11 @@ GROWN: tuple[tuple[str, Actor, Fact], ...] = (
             code="stale",
             after={"startup.lua": "absent"},
         ),
+    ),
+    (
+        "3",
+        Actor(kind="computer", id="3", auth="pairing"),
+        system_facts.TokenIssued(holder_kind="computer", name="3", owner="alice"),
     ),
 )
 """Kinds with the fields that they got after their first file was written; the number tells the files apart."""

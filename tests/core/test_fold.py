@@ -11,7 +11,7 @@ from orchestrator.core.errors import InvalidDecision
 from orchestrator.core.facts import BlobRef, CallId, Fact, QuestionId, RequestId
 from orchestrator.core.fold import can_follow, evolve, fold, preview, sealed
 from orchestrator.core.fold_review import rejection_text
-from orchestrator.core.items import AgentTaskItem, Draft, ItemId, seal
+from orchestrator.core.items import Actor, AgentTaskItem, Draft, ItemId, seal
 from orchestrator.core.task import PHASE_TABLE, AgentTask, CallRecord, Phase, TaskStatus, Turn
 from orchestrator.core.wire import RunId
 from tests.core.golden_items import EXAMPLES, KINDS
@@ -719,6 +719,17 @@ def test_time_that_counts_is_not_the_queue_and_not_a_person() -> None:
     assert story.task.active_until(story.task.updated_at + timedelta(seconds=5)) == 8
     assert story.task.active_until(story.task.updated_at - timedelta(seconds=5)) == 3, "a clock that went back"
     assert AgentTask(task_id=story.task.task_id, phase=Phase.THINKING).active_until(NOW) == 0
+
+
+@pytest.mark.parametrize(("auth", "asked_at"), [("computer:reactor", "reactor"), ("token", ""), ("", "")])
+def test_a_task_knows_at_which_computer_it_was_asked(auth: str, asked_at: str) -> None:
+    """By how its requester was known; a person with a token asked at none."""
+    story = Journal()
+    fact = facts.TaskSubmitted(prompt="p", user_id="alice", session_id="s", model="m", max_steps=1, tag="t")
+    story.add(fact, by=Actor(kind="person", id="alice", auth=auth))
+    assert story.task.asked_at == asked_at
+    story.asked()
+    assert story.task.asked_at == asked_at
 
 
 def test_tokens_add_up() -> None:

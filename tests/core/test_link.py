@@ -24,6 +24,7 @@ HELLO = wire.Hello(
 BODY = b'[{"call_id":"c.1","state":"void"}]'
 BIG = b"x" * wire.MAX_BODY_BYTES + b"tail"
 TAIL = wire.whole(BIG).model_copy(update={"offset": wire.MAX_BODY_BYTES})
+DESK = wire.Desk(journal_seq=44, desk="d1", verb="ask", body=wire.whole(b"fix it"))
 PRINTED = wire.whole(b"ho").model_copy(update={"offset": 5, "total": 7})
 FRAMES: dict[str, bytes] = {
     "hello": wire.encode(HELLO),
@@ -34,6 +35,7 @@ FRAMES: dict[str, bytes] = {
     "chunk": wire.encode(wire.Chunk(journal_seq=44, call_id="c.9", body=TAIL), b"tail"),
     "chunk_ack": wire.encode(wire.ChunkAck(journal_seq=44, call_id="c.9", offset=wire.MAX_BODY_BYTES)),
     "output": wire.encode(wire.Output(journal_seq=44, call_id="c.1", body=PRINTED), b"ho"),
+    "desk": wire.encode(DESK, b"fix it"),
     "pong": wire.encode(wire.Pong(journal_seq=45, n=1)),
     "error": wire.encode(wire.Complaint(code="bad_frame", message="caf\xc3\xa9", call_id="c.1")),
 }
@@ -65,7 +67,8 @@ MAY_COME = {
     LinkState.GREETING: {"hello": LinkState.JUDGING, "error": LinkState.GREETING},
     LinkState.JUDGING: {"error": LinkState.JUDGING},
     LinkState.READY: dict.fromkeys(
-        ["ack", "result", "call_refused", "settled", "chunk", "chunk_ack", "output", "pong", "error"], LinkState.READY
+        ["ack", "result", "call_refused", "settled", "chunk", "chunk_ack", "output", "desk", "pong", "error"],
+        LinkState.READY,
     ),
 }
 
@@ -107,6 +110,7 @@ def test_what_each_message_means() -> None:
         "chunk": [],
         "chunk_ack": [],
         "output": [events.Output(run_id, 5, b"ho")],
+        "desk": [events.DeskAsked(DESK, b"fix it")],
         "pong": [],
         "error": [events.Complained("bad_frame", "caf\xe9", run_id)],
     }
@@ -169,6 +173,16 @@ def test_what_the_orchestrator_says() -> None:
     assert messages[5][0] == wire.ResultAck(call_id="c.1", number=18)
 
 
+@pytest.mark.parametrize("state", list(LinkState))
+def test_only_who_is_welcome_is_told_something(state: LinkState) -> None:
+    """An answer to a player goes out with its body; to a computer that is not welcome, or gone, nothing does."""
+    link = link_in(state)
+    told = wire.Told(desk="d1", ok=True, done=True, body=wire.whole(b"[]"))
+    link.tell(told, b"[]")
+    frames = [wire.decode_any(frame) for frame in link.outgoing()]
+    assert frames == ([(told, b"[]")] if state is LinkState.READY else [])
+
+
 def test_E4_a_call_that_does_not_fit_is_not_queued() -> None:
     """Too large a header or body raises before anything is written."""
     link = link_in(LinkState.READY)
@@ -188,6 +202,29 @@ def test_E4_a_call_that_does_not_fit_is_not_queued() -> None:
     assert (link.outgoing(), new.outgoing()) == ([], [])
 
 
+@pytest.mark.parametrize(
+    ("method", "params", "capability"),
+    [
+        ("peripheral_call", {"name": "left", "method": "list", "timeout_s": 30}, "peripheral_call"),
+        ("run_program", {"path": "a", "if_hash": "a" * 64, "timeout_s": 9, "input_size": 1}, wire.INPUT),
+        ("screen", {"of": "program"}, wire.SCREEN_OF),
+    ],
+)
+def test_what_an_older_client_does_not_have_is_not_sent_to_it(
+    method: str, params: dict[str, Any], capability: str
+) -> None:
+    """Nothing goes out, and the sentence says to update the client; to one that names the capability it goes."""
+    call: dict[str, Any] = {"run_id": RunId("r"), "task_id": "t", "number": 1, "method": method, "params": params}
+    for old in (link_in(LinkState.READY, 0.0, "chunks"), ComputerLink(0.0)):
+        with pytest.raises(FrameRefused, match="too old for this: it was not sent") as caught:
+            old.call(**call)
+        assert "install it again" in caught.value.remedy
+        assert old.outgoing() == []
+    new = link_in(LinkState.READY, 0.0, capability)
+    new.call(**call, body=b"[]y")
+    assert len(new.outgoing()) == 1
+
+
 def test_a_refusal_closes_the_link_after_its_frame() -> None:
     """The computer hears why and what to do, shortened to what a header holds; then nothing counts any more."""
     link = link_in(LinkState.JUDGING)
@@ -195,6 +232,16 @@ def test_a_refusal_closes_the_link_after_its_frame() -> None:
     (frame,) = sent(link)
     assert (frame.code, len(frame.message), frame.remedy) == ("too_old", 512, "update")
     assert link.state is LinkState.CLOSED
+
+
+def test_a_client_is_offered_only_to_a_computer_that_replaces_its_own() -> None:
+    """An older client refuses a welcome that names one, so it hears of none."""
+    offer = wire.Client(version="0.4.0", size=9, sha256="a" * 64)
+    for capabilities, told in (((wire.UPDATE,), offer), (("chunks",), None)):
+        link = link_in(LinkState.JUDGING, 0.0, *capabilities)
+        link.welcome(number=13, computer="reactor", client=offer)
+        (welcome,) = sent(link)
+        assert welcome.client == told
 
 
 def test_a_closed_link_is_closed_for_good() -> None:
@@ -561,3 +608,51 @@ def test_frames_are_handed_out_until_they_are_enough() -> None:
     assert [wire.decode_any(frame)[0].type for frame in large] == ["call", "chunk"]
     assert [wire.decode_any(frame)[0].type for frame in link.next_frames(10**6)] == ["chunk"]
     assert link.next_frames(10**6) == []
+
+
+def test_a_probe_is_answered_by_its_own_pong_alone() -> None:
+    """`Alive` is told for the answer to the last probe; another pong, or another frame, is no sign."""
+    link = link_in(LinkState.READY)
+    assert link.receive(FRAMES["pong"], 0.5) == []
+    link.probe(1.0)
+    (ping,) = sent(link)
+    assert link.receive(wire.encode(wire.Pong(journal_seq=46, n=ping.n + 1)), 1.0) == []
+    assert link.receive(FRAMES["ack"], 1.0) == []
+    assert link.receive(wire.encode(wire.Pong(journal_seq=46, n=ping.n)), 1.0) == [events.Alive()]
+    assert link.next_timer() == 1.0 + wire.PING_EVERY_S
+
+
+@pytest.mark.parametrize("state", [LinkState.GREETING, LinkState.JUDGING, LinkState.CLOSED])
+def test_only_who_is_welcome_is_probed(state: LinkState) -> None:
+    """Before the welcome, and after the end, there is nobody to ask."""
+    link = link_in(state)
+    link.probe(1.0)
+    assert sent(link) == []
+
+
+def test_a_welcome_computer_can_be_turned_away() -> None:
+    """What it hears is why; then the link is over."""
+    link = link_in(LinkState.READY)
+    link.refuse(code="frozen", message="Two live.", remedy="Decide.")
+    (refused,) = sent(link)
+    assert (refused.code, link.state) == ("frozen", LinkState.CLOSED)
+
+
+def test_an_idle_computer_costs_one_frame_in_ten_seconds_at_most_in_each_direction() -> None:
+    """An hour: each side hears the other often enough to know that it lives, and no oftener than the budget."""
+    link, now, down, up = link_in(LinkState.READY), 0.0, list[float](), list[float]()
+    while now < 3600.0:
+        timer = link.next_timer()
+        assert timer is not None
+        now = timer
+        assert link.tick(now) == []
+        for ping in sent(link):
+            assert ping.type == "ping"
+            down.append(now)
+            up.append(now + 0.05)
+            assert link.receive(wire.encode(wire.Pong(journal_seq=46, n=ping.n)), now + 0.05) == []
+    for times in (down, up):
+        assert len(times) <= 3600 / 10
+        gaps = [later - earlier for earlier, later in zip([0.0, *times], times, strict=False)]
+        assert min(gaps) >= 10.0
+        assert max(gaps) < wire.SILENCE_S / 2

@@ -123,7 +123,8 @@ def test_p15_what_the_first_release_hashed_is_hashed_as_it_was() -> None:
     assert old.digest_of((OLD_RULE,)) == "b5da3b4faf8de6c129cfd07216e6fe67459b6d5c78a1b24507d67302b5e0d659"
     assert old.version == "14adb8535b33fb2b"
     boot = next(one for one in default_policy().rules if one.id == "boot-files")
-    digest = default_policy().digest_of((boot,))
+    first = tuple(path for path in boot.paths or () if path != "startup_own*.lua")
+    digest = default_policy().digest_of((boot.model_copy(update={"paths": first}),))
     assert digest == "bcc6868b822460420883c74e1a524be2c2f9f5f5f2df603fb6e5486046d1d292"
 
 

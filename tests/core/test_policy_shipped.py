@@ -16,7 +16,10 @@ from orchestrator.core.policy import (
     default_policy,
     evaluate,
     load_policy,
+    told_of_gaps,
+    tools_without_a_rule,
 )
+from orchestrator.core.policy.rules import content_of
 from orchestrator.core.response import TOOL_ARGS
 from tests.core.policies import judge, policy, rule
 
@@ -41,6 +44,9 @@ def test_the_catalog_says_what_each_tool_is() -> None:
         "cc_read": ("cc", "pure", False),
         "cc_list": ("cc", "pure", False),
         "cc_find": ("cc", "pure", False),
+        "cc_info": ("cc", "pure", False),
+        "cc_screen": ("cc", "pure", False),
+        "cc_peripheral_call": ("cc", "once", True),
         "cc_write": ("cc", "by_state", True),
         "cc_edit": ("cc", "by_state", True),
         "cc_move": ("cc", "by_state", True),
@@ -75,6 +81,8 @@ def test_a_catalog_may_be_brought_along() -> None:
 # -- the shipped policy -------------------------------------------------------------------
 
 COMMAND = PolicyContext(computer="3", family="command")
+TURTLE = PolicyContext(computer="3", family="turtle")
+READ_ONLY = PolicyContext(computer="3", family="turtle", plan=True)
 
 
 @pytest.mark.parametrize(
@@ -87,6 +95,16 @@ COMMAND = PolicyContext(computer="3", family="command")
         ("send_status", {"message": "hm"}, None, "allow", "low"),
         ("ask_user", {"question": "which?"}, None, "allow", "low"),
         ("cc_read", {"path": "rom/help"}, COMMAND, "allow", "low"),
+        ("cc_info", {}, COMMAND, "allow", "low"),
+        ("cc_screen", {"of": "program"}, None, "allow", "low"),
+        ("cc_peripheral_call", {"name": "left", "method": "list"}, TURTLE, "allow", "medium"),
+        ("cc_peripheral_call", {"name": "left", "method": "list"}, READ_ONLY, "allow", "medium"),
+        ("cc_peripheral_call", {"name": "left", "method": "LIST"}, TURTLE, "ask", "medium"),
+        ("cc_peripheral_call", {"name": "left", "method": "pushItems"}, TURTLE, "ask", "medium"),
+        ("cc_peripheral_call", {"name": "left", "method": "pushItems"}, READ_ONLY, "deny", "medium"),
+        ("cc_peripheral_call", {"name": "left", "method": "list"}, None, "ask", "medium"),
+        ("cc_peripheral_call", {"name": "left", "method": "list"}, COMMAND, "deny", "critical"),
+        ("cc_write", {"path": "farm"}, READ_ONLY, "deny", "medium"),
         ("cc_write", {"path": "farm"}, None, "ask", "medium"),
         ("cc_edit", {"path": "farm"}, None, "ask", "medium"),
         ("cc_move", {"path": "farm", "to": "old/farm"}, None, "ask", "medium"),
@@ -147,3 +165,48 @@ def test_the_shipped_policy_is_the_text_that_serve_writes() -> None:
     assert load_policy(DEFAULT_POLICY_TOML).version == default_policy().version
     named = {name for one in default_policy().rules for name in one.tools}
     assert named == set(BUILT_IN_CATALOG)
+
+
+# -- files that are older than a tool ------------------------------------------------------
+
+
+def test_a_file_that_is_older_than_a_tool_says_what_becomes_of_its_calls() -> None:
+    """What such a file does not name is denied if it only looks, and asks if it changes something."""
+    old = policy(rule("allow", tools=tuple(sorted(set(BUILT_IN_CATALOG) - {"cc_info", "cc_screen"}))))
+    unnamed = tools_without_a_rule(one.tools for one in old.rules)
+    assert unnamed == ("cc_info", "cc_screen")
+    denied, remedy = told_of_gaps(unnamed)
+    assert denied == "No rule names cc_info, cc_screen: these calls are denied."
+    assert "docs/policy.md" in remedy
+    info = FunctionCall(tool="cc_info", args={})
+    assert evaluate(info, policy=old).effect is Effect.DENY
+    older = policy(rule("allow", tools=tuple(sorted(set(BUILT_IN_CATALOG) - {"cc_peripheral_call"}))))
+    asked, _ = told_of_gaps(tools_without_a_rule(one.tools for one in older.rules))
+    assert asked == "No rule names cc_peripheral_call: these calls wait for a person."
+    call = FunctionCall(tool="cc_peripheral_call", args={"name": "left", "method": "list"})
+    assert evaluate(call, policy=older).effect is Effect.ASK
+
+
+def test_a_file_that_names_every_tool_has_no_gap() -> None:
+    """Neither the shipped file has one, nor one that says something of all tools."""
+    assert tools_without_a_rule(one.tools for one in default_policy().rules) == ()
+    assert tools_without_a_rule([("*",)]) == ()
+    assert told_of_gaps(()) == ()
+
+
+def test_plan_mode_allows_what_a_rule_says_only_reads() -> None:
+    """A rule that allows without saying so leaves the call denied, and a stricter one beats it."""
+    pointer = ({"pointer": "/method", "eq": "list"},)
+    reads = rule("allow", id="reads", tools=("cc_peripheral_call",), args=pointer, reads=True)
+    plain = rule("allow", id="plain", tools=("cc_peripheral_call",), args=pointer)
+    asks = rule("ask", id="asks", tools=("cc_peripheral_call",), args=pointer)
+    call = FunctionCall(tool="cc_peripheral_call", args={"name": "left", "method": "list"})
+    for rules, effect in (((reads,), "allow"), ((plain,), "deny"), ((reads, plain), "allow"), ((reads, asks), "deny")):
+        for planned in (policy(*rules), policy(*rules, mode="plan")):
+            judged = evaluate(call, policy=planned, context=READ_ONLY)
+            assert (judged.effect, judged.reason == "plan_mode") == (effect, effect == "deny")
+
+
+def test_a_rule_without_reads_is_hashed_as_before() -> None:
+    """The digest of a rule that does not say `reads` is what it was before there was such a thing."""
+    assert "reads" not in content_of(rule("allow", tools=("cc_read",)))

@@ -65,8 +65,9 @@ def values(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
             return st.lists(values(schema["items"]), min_size=low, max_size=high)
         case "boolean":
             return st.booleans()
-        case "integer":
-            return st.integers(schema.get("minimum", 1), schema.get("maximum", 1000))
+        case "integer" | "number" as kind:
+            whole = st.integers(schema.get("minimum", 1), schema.get("maximum", 1000))
+            return whole if kind == "integer" else whole | st.floats(allow_nan=False, allow_infinity=False)
         case kind:
             assert kind == "string"
             return PRINTABLE

@@ -98,7 +98,7 @@ def test_the_system_prompt_lists_every_tool() -> None:
     for name, model in TOOL_ARGS.items():
         assert f"- {name}(" in system
         assert str(model.__doc__) in system
-    assert "- cc_run_program(computer=…, path, args=…): Run a program" in system
+    assert "- cc_run_program(computer=…, path, args=…, input=…): Run a program" in system
     assert "- local_write(path, content): Write a file" in system
 
 
@@ -139,7 +139,7 @@ def test_the_digest_is_over_all_messages() -> None:
     assert whole.digest == hashlib.sha256(lines.encode()).hexdigest()
     others = [view(fold(told.items[:1]), {}), view(told.task, {**REPLIES, "2" * 64: "Garbage"})]
     assert len({one.digest for one in [whole, *others]}) == 3
-    assert PROMPT_VERSION == "3"
+    assert PROMPT_VERSION == "4"
 
 
 def test_a_view_grows_with_its_task() -> None:

@@ -49,9 +49,12 @@ EXAMPLES: list[tuple[Any, bytes]] = [
     (wire.Chunk(journal_seq=4, call_id="c.1", body=BIG.model_copy(update={"offset": wire.MAX_BODY_BYTES})), b"y" * 8),
     (wire.ChunkAck(journal_seq=4, call_id="c.1", offset=wire.MAX_BODY_BYTES), b""),
     (wire.Output(journal_seq=4, call_id="c.1", body=OUTPUT), b"abc"),
+    (wire.Desk(journal_seq=5, desk="59078cc7e7080f8b", verb="ask", body=BODY), b"abc"),
+    (wire.Desk(journal_seq=5, desk="59078cc7e7080f8c", verb="watch", task="t-0a1b", after=7), b""),
     (wire.Pong(journal_seq=5, n=7), b""),
     (wire.Complaint(code="bad_frame", message="no", journal_seq=6, call_id="c.1"), b""),
     (wire.Welcome(number=12, computer="reactor"), b""),
+    (wire.Welcome(number=12, computer="reactor", client=wire.Client(version="0.4.0", size=9, sha256="a" * 64)), b""),
     (wire.Refused(code="too_old", message="no", remedy="update"), b""),
     (wire.Call(call_id="c.1", task="t1", number=9, method="fs_write", params={"path": "a"}, body=BODY), b"abc"),
     (wire.Call(call_id="c.1", task="t1", number=9, method="fs_list", params={"path": "", "x": None}), b""),
@@ -63,9 +66,13 @@ EXAMPLES: list[tuple[Any, bytes]] = [
     (wire.ChunkAck(call_id="c.1", offset=wire.MAX_BODY_BYTES), b""),
     (wire.Settle(number=9, call_ids=("c.1", "c.2")), b""),
     (wire.ResultAck(call_id="c.1", number=9), b""),
+    (wire.Told(desk="59078cc7e7080f8b", ok=True, done=False, task="t-0a1b", version=4, body=BODY), b"abc"),
+    (wire.Told(desk="59078cc7e7080f8b", ok=False, done=True, code="busy", message="later"), b""),
     (wire.Ping(n=1), b""),
 ]
-FROM_COMPUTER = {"hello", "ack", "result", "call_refused", "settled", "chunk", "chunk_ack", "output", "pong", "error"}
+FROM_COMPUTER = {
+    *("hello", "ack", "result", "call_refused", "settled", "chunk", "chunk_ack", "output", "desk", "pong", "error")
+}
 
 
 def types_of(union: Any) -> set[str]:

@@ -1,7 +1,7 @@
 """Writes tests/golden/reviewer: one message of each type of the reviewer channel. A file that exists is never touched.
 
 Run ``python -m tests.shell.golden_review`` after adding a type. The files are for ever: what a released
-version said must still be read. The directories 0.1 and 0.2 hold what those releases wrote themselves.
+version said must still be read. The directories 0.1 to 0.3 hold what those releases wrote themselves.
 """
 
 from datetime import UTC, datetime, timedelta, timezone
@@ -84,6 +84,7 @@ _OPEN = HitlResponse(
     action_digest="",
     requester="alice",
     requester_roles=("submitter", "reviewer"),
+    asked_at="3",
     on_reject="continue",
     goal="fix my farm program, it crashes at startup \u2013 \u201cnow\u201d",
     explanation="I mend it.",

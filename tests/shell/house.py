@@ -15,8 +15,9 @@ from starlette.websockets import WebSocket
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
+from orchestrator.core.system_facts import ComputerFrozen
 from orchestrator.core.wire import ComputerId, RunId
-from orchestrator.hub import Hub
+from orchestrator.hub import Hub, Met, Visitor
 from orchestrator.ports import CallResult, Settlement
 from orchestrator.web.frames import FrameProtocol
 from orchestrator.web.sockets import accepted
@@ -24,6 +25,8 @@ from tests.shell.support import DEADLINE_S, StubClient, dialed
 
 FARM = ComputerId("farm")
 RUN = RunId("c1.1")
+ALIVE_WITHIN_S = 0.5
+"""What a computer gets to show that it lives, when another comes in its name: tests do not wait for three seconds."""
 
 
 @dataclass
@@ -32,11 +35,36 @@ class Journal:
 
     last: int = 0
     open_runs: set[RunId] = field(default_factory=set)
+    visitors: list[Visitor] = field(default_factory=list)
+    """Who was met, in order."""
+    told: dict[ComputerId, int] = field(default_factory=dict)
+    """What was heard from computers that have gone."""
+    frozen: ComputerFrozen | None = None
+    """Why a visitor is turned away; None: it is welcome."""
+    doubtful: int = 0
+    fresh: bool = False
+    last_heard: int = 0
     arrivals: "asyncio.Queue[ComputerId]" = field(default_factory=asyncio.Queue)
 
-    async def number(self, computer: ComputerId, *, at_least: int = 0) -> int:
+    async def meet(self, visitor: Visitor, *, heard: int) -> Met:
+        self.visitors.append(visitor)
+        self.last_heard = heard
+        if self.frozen is not None:
+            return Met(frozen=self.frozen)
+        self.last = max(self.last + 1, visitor.hello.highest + 1)
+        return Met(number=self.last, doubtful_below=self.doubtful, fresh=self.fresh)
+
+    async def copied(self, visitor: Visitor) -> ComputerFrozen:
+        self.visitors.append(visitor)
+        self.frozen = ComputerFrozen(computer=visitor.computer, reason="two_computers")
+        return self.frozen
+
+    async def heard(self, computer: ComputerId, journal_seq: int) -> None:
+        self.told[computer] = journal_seq
+
+    async def number(self, computer: ComputerId) -> int:
         del computer
-        self.last = max(self.last + 1, at_least)
+        self.last += 1
         return self.last
 
     async def closed_runs(self, computer: ComputerId, run_ids: Sequence[RunId]) -> list[RunId]:
@@ -103,7 +131,7 @@ class House:
 async def open_house(*, direct: bool = False) -> AsyncIterator[House]:
     """A hub at whose door any connection is the farm's; ``direct``: over the server and the sockets of ``serve``."""
     journal = Journal()
-    hub = Hub(journal)
+    hub = Hub(journal, alive_within_s=ALIVE_WITHIN_S)
     async with (_through_uvicorn if direct else _through_websockets)(hub) as port:
         yield House(hub, journal, f"http://127.0.0.1:{port}")
         await hub.close()

@@ -201,6 +201,9 @@ class FakeComputers:
     def doubtful_below(self, computer: ComputerId) -> int:
         return self.doubtful
 
+    def heard(self, computer: ComputerId) -> int:
+        return 0
+
     def info(self, computer: ComputerId) -> ComputerInfo | None:
         if computer not in self.disks:
             return None
@@ -436,8 +439,8 @@ class Server:
 
 @asynccontextmanager
 async def running(directory: Path, *, model: ChatModel | None = None, **settings: Any) -> AsyncIterator[Server]:
-    """An orchestrator that listens on a free port, in this very loop."""
-    chosen = Settings(data_dir=directory, port=0, **{"store": "memory:", **settings})
+    """An orchestrator that listens on a free port, or the one among the settings, in this very loop."""
+    chosen = Settings(data_dir=directory, **{"port": 0, "store": "memory:", **settings})
     listener = app._listen(chosen)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     with closing(listener):

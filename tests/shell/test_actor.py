@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from orchestrator.app import JournalGreeter
 from orchestrator.bus import LocalBus
 from orchestrator.core import facts
 from orchestrator.core.approval import CallDecision, CallState, ResumeRequest
@@ -20,6 +19,7 @@ from orchestrator.core.items import SYSTEM, AgentTaskItem, Draft, verify_chain
 from orchestrator.core.policy import Policy, default_policy, load_policy
 from orchestrator.core.task import AgentTask, CallRecord, Phase, TaskStatus
 from orchestrator.core.wire import ComputerId, sha256_hex
+from orchestrator.greeting import JournalGreeter
 from orchestrator.law import PolicyInForce
 from orchestrator.ports import ChatMessage, ChatModel, Identity, ModelReply
 from orchestrator.runner import LEASE_S, process_task
@@ -524,6 +524,17 @@ async def test_a_look_that_got_no_answer_is_taken_again(error: Exception) -> Non
         bench.clock.advance(60)
         task = await bench.act()
     assert len(bench.computers.sent("fs_read")) == 2
+
+
+async def test_a_look_that_the_computer_goes_on_refusing_is_told_to_the_model() -> None:
+    """A journal that cannot be written is no reason to look for ever."""
+    model = Listening(says(WRITE), final("gave up", success=False))
+    bench = Bench(model)
+    await bench.submit()
+    bench.computers.faults["fs_read"] = deque([CallVoid("journal_failed", "The disk is full.")] * 50)
+    assert (await bench.act()).status is TaskStatus.FAILED
+    assert "The disk is full." in model.told
+    assert len(bench.computers.sent("fs_read")) == 5
 
 
 async def test_a_look_that_was_begun_waits_for_its_computer() -> None:
@@ -1086,16 +1097,17 @@ async def test_one_decision_each_of_several_calls() -> None:
     assert bench.disk.done == ["fs_write b"]
 
 
-async def test_a_run_on_a_computer_that_lost_its_journal_is_unknown_not_void() -> None:
-    """A computer without its old journal says that it never ran: that proves nothing, and a person is asked."""
+@pytest.mark.parametrize("says_of_it", [{"state": "void"}, {"state": "finished", "ok": True}, {"state": "interrupted"}])
+async def test_a_run_on_a_computer_that_was_put_back_is_unknown_whatever_it_says(says_of_it: dict[str, Any]) -> None:
+    """A computer whose disk or whose store was put back says this or that: it proves nothing, and a person is asked."""
     model = Listening(says(RUN), final())
     bench = Bench(model)
     await bench.submit()
     await bench.decide(await bench.act())
     bench.computers.faults["run_program"] = deque(["lost"])
-    bench.computers.settled_as["run_program"] = {"state": "void"}
+    bench.computers.settled_as["run_program"] = says_of_it
     bench.computers.doubtful = 10**6
     while (task := await bench.act()).request is None:
         pass
     assert (task.request.reason, task.status) == ("outcome_unknown", TaskStatus.PAUSED)
-    assert "lost its journal" in only(task).note
+    assert "put back" in only(task).note

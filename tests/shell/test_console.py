@@ -46,6 +46,12 @@ def test_it_shows_all_that_a_decision_is_about() -> None:
         assert wanted in text
 
 
+def test_it_shows_at_which_computer_in_the_game_it_was_asked() -> None:
+    """Whoever typed there need not be the requester: the reviewer sees where it was, made safe to show."""
+    text = "\n".join(describe(request(asked_at="3\x1b")))
+    assert "asked by alice at computer 3\\u{1b} in the game: fix my farm" in text
+
+
 def test_it_shows_the_resolved_program_and_its_arguments() -> None:
     """A run shows the program that the computer resolved, its hash, and every argument in full."""
     source = "print('hi')\nprint('\x1b[2J')\n"

@@ -407,11 +407,82 @@ async def test_a_program_that_cannot_be_looked_at(deps: CCAgentDeps, farm: Farm)
 
 
 async def test_a_result_names_the_path_that_the_computer_made_of_it(deps: CCAgentDeps, farm: Farm) -> None:
-    """Where the game reads a name otherwise than it was written, the model hears what it is called there."""
-    assert await use("cc_write", deps, path="a*b", content="x") == "Wrote 1 bytes to a*b (which the computer calls ab)"
-    assert await use("cc_move", deps, path="/ab/", to="c|d") == "Moved /ab/ to c|d (which the computer calls cd)"
-    assert await use("cc_delete", deps, path=" cd ") == "Deleted  cd  (which the computer calls cd)"
+    """Where a path is spelled in another way than the game does, the model hears what it is called there."""
+    calls = "(which the computer calls ab)"
+    assert await use("cc_write", deps, path="x/../ab", content="x") == f"Wrote 1 bytes to x/../ab {calls}"
+    assert await use("cc_move", deps, path="/ab/", to=".\\cd") == "Moved /ab/ to .\\cd (which the computer calls cd)"
+    assert await use("cc_delete", deps, path="cd") == "Deleted cd"
     assert sorted(farm.files) == ["farm.lua"]
+
+
+ODD_NAMES = {
+    "a*b": "ab",
+    "c|d": "cd",
+    " cd ": "cd",
+    "x/a:b/c": "x/ab/c",
+    'say "hi".lua': "say hi.lua",
+    "a/.../b": "a/b",
+}
+
+
+@pytest.mark.parametrize(("name", "becomes"), ODD_NAMES.items())
+@pytest.mark.parametrize(
+    ("tool", "args"),
+    [
+        ("cc_read", {"path": ...}),
+        ("cc_list", {"path": ...}),
+        ("cc_write", {"path": ..., "content": "x"}),
+        ("cc_edit", {"path": ..., "old": "one", "new": "two"}),
+        ("cc_delete", {"path": ...}),
+        ("cc_mkdir", {"path": ...}),
+        ("cc_move", {"path": ..., "to": "z"}),
+        ("cc_move", {"path": "farm.lua", "to": ...}),
+        ("cc_run_program", {"path": ...}),
+    ],
+)
+async def test_a_name_that_the_game_would_change_is_refused(
+    deps: CCAgentDeps, farm: Farm, tool: str, args: dict[str, Any], name: str, becomes: str
+) -> None:
+    """No tool touches another file than the one that was named: the model hears what the name would become."""
+    farm.put(becomes, b"one")
+    before = dict(farm.files)
+    given = {key: name if value is ... else value for key, value in args.items()}
+    with pytest.raises(ToolFailed) as failed:
+        await use(tool, deps, **given)
+    assert f"would silently change the name {name!r} to {becomes!r}." in str(failed.value)
+    if (observe := TOOL_REGISTRY[tool].observe) is not None:
+        with pytest.raises(ToolFailed, match="would silently change"):
+            await observe(deps, **given)
+    assert farm.files == before
+    assert farm.sent == []
+
+
+@pytest.mark.parametrize(
+    ("before", "old", "new", "after"),
+    [
+        (b"gr\xfcn\n", "n\n", "\u00e4\n", b"gr\xfc\xe4\n"),
+        ("grün\n".encode(), "n\n", "ä\n", "grüä\n".encode()),
+        (b"a\0b\xff", "b", "c", b"a\0c\xff"),
+        (b"one\r\ntwo\r\n", "two", "2", b"one\r\n2\r\n"),
+        (b"one\r\ntwo", "one\r\n", "1\r\n", b"1\r\ntwo"),
+    ],
+)
+async def test_an_edit_keeps_every_byte_beside_it(
+    deps: CCAgentDeps, farm: Farm, before: bytes, old: str, new: str, after: bytes
+) -> None:
+    """Latin-1 stays latin-1, NUL and CRLF stay where they are."""
+    farm.put("f", before)
+    await use("cc_edit", deps, path="f", old=old, new=new)
+    assert farm.data("f") == after
+
+
+async def test_a_write_keeps_the_encoding_of_the_file(deps: CCAgentDeps, farm: Farm) -> None:
+    """A latin-1 file is written as latin-1 where the text fits, else as UTF-8; line ends stay as they were given."""
+    farm.put("f", b"gr\xfcn")
+    await use("cc_write", deps, path="f", content="blä\0\r\n")
+    assert farm.data("f") == b"bl\xe4\0\r\n"
+    await use("cc_write", deps, path="f", content="5 €")
+    assert farm.data("f") == "5 €".encode()
 
 
 # -- what is kept for an undo ------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Following a task: over a broken pipe, a Ctrl-C, a restart, and hints that come, come late or do not come."""
 
+import asyncio
 import io
 import json
 import os
@@ -18,7 +19,7 @@ from orchestrator.rendering import Screen, age, counted, elapsed, fitted, table,
 from tests.core.journal import Journal, call
 from tests.shell.commands import CLI, WITHIN_S, Served, environment, script, serving, talking, until
 from tests.shell.support import call as tool
-from tests.shell.support import final, says
+from tests.shell.support import dialed, final, hello, says
 
 WRITE = tool("local_write", path="plan.txt", content="new\n")
 
@@ -135,6 +136,28 @@ def test_a_computer_that_is_away_is_named(talker: Served) -> None:
     follower.kill()
     follower.communicate()
     assert text.index("[TOOL] cc_list(") < text.index("[WAITING]")
+    talker.cli("cancel", text.split()[1])
+
+
+def test_a_computer_that_is_frozen_says_why_and_what_to_do(talker: Served) -> None:
+    """It does not come back by itself, so a follower is not told to wait for that."""
+    token = talker.cli("token", "computer", "shed").stdout.strip()
+
+    async def copied() -> None:
+        async with dialed(talker.url, token) as first:
+            await first.greet()
+        async with dialed(talker.url, token) as other:
+            await other.send(hello(computer_id=99))
+            await other.hear("refused")
+
+    asyncio.run(copied())
+    follower = talker.start("run", script(says(tool("cc_list", path="/")), final()), "--computer", "shed")
+    text = until(follower, "Switch off the one")
+    follower.kill()
+    follower.communicate()
+    waiting, remedy = text.splitlines()[-2:]
+    assert waiting.startswith("[WAITING] Computer shed is frozen: ")
+    assert "`cc-orchestrator computers release shed`" in remedy
     talker.cli("cancel", text.split()[1])
 
 

@@ -195,11 +195,11 @@ async def test_a_full_disk_says_what_is_missing(house: House) -> None:
     async with stub(house, files={"big": b"x" * 600_000}):
         big = sha256_hex(b"x" * 600_000)
         full = await fails(house, "no_space_for_safe_write", "fs_write", b"y" * 500_000, path="big", if_hash=big)
-        assert full.data == {"missing": 100_000}
+        assert full.data == {"missing": 100_000, "biggest": "600000 big"}
         await do(house, "fs_write", b"y" * 399_000, path="small", if_hash=ABSENT)
         await do(house, "fs_write", b"", path="empty", if_hash=ABSENT)
         full = await fails(house, "no_space_for_safe_write", "fs_mkdir", path="d/e", if_hash=ABSENT)
-        assert full.data == {"missing": 500}
+        assert full.data == {"missing": 500, "biggest": "600000 big\n399000 small\n0 empty"}
 
 
 async def test_large_files_travel_in_parts_both_ways(house: House) -> None:

@@ -72,6 +72,9 @@ def test_the_registry_has_every_tool() -> None:
         "cc_read",
         "cc_list",
         "cc_find",
+        "cc_info",
+        "cc_screen",
+        "cc_peripheral_call",
         "cc_write",
         "cc_edit",
         "cc_move",
@@ -96,6 +99,9 @@ def test_the_registry_has_every_tool() -> None:
         ("cc_read", "cc-cc_read", "pure", False),
         ("cc_list", "cc-cc_list", "pure", False),
         ("cc_find", "cc-cc_find", "pure", False),
+        ("cc_info", "cc-cc_info", "pure", False),
+        ("cc_screen", "cc-cc_screen", "pure", False),
+        ("cc_peripheral_call", "cc-cc_peripheral_call", "once", True),
         ("cc_write", "cc-cc_write", "by_state", True),
         ("cc_edit", "cc-cc_edit", "by_state", True),
         ("cc_move", "cc-cc_move", "by_state", True),
@@ -262,17 +268,30 @@ SENTENCES: Mapping[str, tuple[dict[str, Any], str]] = {
         {"missing": 17},
         "The computer's disk has no room to change /a safely: 17 bytes are missing. Nothing was changed.",
     ),
-    "bad_path": ({"becomes": "b"}, "ComputerCraft would silently change the name /a to 'b'."),
-    "internal": ({}, "It broke. (internal)"),
-    "not_done": ({}, "It broke. (not_done)"),
-    "bad_params": ({}, "It broke. (bad_params)"),
+    "no_space_for_safe_write  ": (
+        {"missing": 17, "mount": "disk2"},
+        "The disk disk2 has no room to change /a safely: 17 bytes are missing. Nothing was changed.",
+    ),
+    "no_space_for_safe_write ": (
+        {"missing": 17, "biggest": "9000 logs/gr\u00c3\u00bcn day.txt\n12 b"},
+        "The computer's disk has no room to change /a safely: 17 bytes are missing. Nothing was changed. The biggest "
+        "files there: logs/grün day.txt (9000 bytes), b (12 bytes). Delete or shorten what is not needed.",
+    ),
+    "bad_path": ({"becomes": "b"}, "ComputerCraft would silently change the name /a to 'b'. Choose another name."),
+    "internal": ({}, "The client on the computer met a defect: It broke."),
+    "not_done": ({}, "/a was not changed: the computer restarted before."),
+    "bad_params": (
+        {},
+        "The client on this computer does not take this command so: It broke. Its user can update it.",
+    ),
+    "of_a_later_version": ({}, "It broke. (of_a_later_version)"),
     "exists": ({}, "Something is in the new place already. Choose another name, or move it away first."),
     "no_match": ({}, "The text to replace is not in /a. Read the file again and copy it exactly."),
     "several_matches": (
         {"count": 3},
         "The text to replace occurs 3 times in /a. Give more of the lines around it.",
     ),
-    "not_running": ({}, "/a is not running any more."),
+    "not_running": ({}, "There is nothing to see of /a: It broke."),
     "unknown_method": ({}, "The client on this computer is too old for this command. Its user can update it."),
 }
 
@@ -284,7 +303,7 @@ async def test_every_code_of_the_client_is_a_sentence(
 ) -> None:
     """Each error code of docs/protocol.md becomes one sentence for the model that names the path as it asked."""
     data, sentence = case
-    channel.answers[method] = ComputerFailed(code, "It broke.", data)
+    channel.answers[method] = ComputerFailed(code.strip(), "It broke.", data)
     args = {"content": "x"} if tool == "cc_write" else {}
     with pytest.raises(ToolFailed) as failed:
         await use(tool, live, path="/a", **args)
@@ -469,7 +488,8 @@ async def test_a_run_that_failed_tells_how_and_what_it_printed(live: CCAgentDeps
     channel.answers["run_program"] = ComputerFailed(code, "boom:1: bad", {"ended": code}, b"before\nboom:1: bad")
     with pytest.raises(ToolFailed) as failed:
         await use("cc_run_program", live, path="a")
-    assert str(failed.value) == f"Program a failed ({code}): boom:1: bad\nOutput:\nbefore\nboom:1: bad"
+    asks = " If it waits for something to be typed, give that as input." if code in ("timed_out", "abandoned") else ""
+    assert str(failed.value) == f"Program a failed ({code}): boom:1: bad{asks}\nOutput:\nbefore\nboom:1: bad"
 
 
 async def test_output_that_the_computer_cut_is_said_to_be(live: CCAgentDeps, channel: Channel) -> None:

@@ -787,12 +787,14 @@ async def test_computers_are_listed_connected_or_not(server: Server, disk: Disk)
     assert first == {
         "computer": "3",
         "online": True,
+        "state": "online",
+        "frozen": None,
         "label": "farm",
         "host": "ComputerCraft 1.113.1 (Minecraft 1.20.1)",
         "family": "advanced",
         "computer_id": 3,
     }
-    assert second == {"computer": "4", "online": False}
+    assert second == {"computer": "4", "online": False, "state": "away", "frozen": None}
 
 
 async def test_a_task_waits_for_its_computer_and_goes_on_when_it_comes(server: Server) -> None:

@@ -4,13 +4,14 @@ The parts, from the ground up: ``verdicts`` (effects, risks, the verdict), ``cat
 ``calls`` (what is judged), ``linear`` (regular expressions), ``command_line`` (which programs a
 line runs), ``rules`` and ``requests`` (what a file says), ``args``, ``programs`` and ``matching``
 (whether a rule matches), ``custom`` (plugins), ``document`` (the file), ``judging`` (the verdict),
-``loading``, ``evaluation`` and ``explaining`` (the doors), ``summary`` (what the model is told). The
-theory of operation stands at the top of ``judging``.
+``loading``, ``evaluation``, ``explaining`` and ``gaps`` (the doors), ``summary`` (what the model is
+told). The theory of operation stands at the top of ``judging``.
 """
 
 from orchestrator.core.policy.calls import AnyCall, FunctionCall, PolicyContext
 from orchestrator.core.policy.catalog import (
     BUILT_IN_CATALOG,
+    MIXED,
     RUNNERS,
     Governance,
     Recovery,
@@ -21,6 +22,7 @@ from orchestrator.core.policy.custom import CustomJudge, CustomPolicy, CustomVer
 from orchestrator.core.policy.document import Example, ExampleCall, Policy
 from orchestrator.core.policy.evaluation import check_for_intervention, default_policy, evaluate
 from orchestrator.core.policy.explaining import CustomReport, Explanation, RuleReport, explain
+from orchestrator.core.policy.gaps import told_of_gaps, tools_without_a_rule
 from orchestrator.core.policy.judging import PLAN_MODE, no_such_tool
 from orchestrator.core.policy.loading import load_policy, parse_policy
 from orchestrator.core.policy.requests import Expiry, RequestRules
@@ -30,6 +32,7 @@ from orchestrator.core.policy.verdicts import Effect, PolicyDecision, RiskLevel,
 
 __all__ = [
     "BUILT_IN_CATALOG",
+    "MIXED",
     "PLAN_MODE",
     "RUNNERS",
     "AnyCall",
@@ -66,4 +69,6 @@ __all__ = [
     "severity",
     "stricter",
     "summary",
+    "told_of_gaps",
+    "tools_without_a_rule",
 ]

@@ -59,6 +59,9 @@ BUILT_IN_CATALOG: Final[ToolCatalog] = {
         _spec("cc_read", "pure", RiskLevel.LOW, "path"),
         _spec("cc_list", "pure", RiskLevel.LOW, "path"),
         _spec("cc_find", "pure", RiskLevel.LOW),
+        _spec("cc_info", "pure", RiskLevel.LOW),
+        _spec("cc_screen", "pure", RiskLevel.LOW),
+        _spec("cc_peripheral_call", "once", RiskLevel.MEDIUM),
         _spec("cc_write", "by_state", RiskLevel.MEDIUM, "path"),
         _spec("cc_edit", "by_state", RiskLevel.MEDIUM, "path"),
         _spec("cc_move", "by_state", RiskLevel.MEDIUM, "path", "to", trees=True),
@@ -72,5 +75,7 @@ BUILT_IN_CATALOG: Final[ToolCatalog] = {
     )
 }
 
+MIXED: Final = frozenset({"cc_peripheral_call"})
+"""The tools of which some calls only read; which, a rule says (``reads``)."""
 RUNNERS: Final = frozenset({"cc_run_program", "cc_shell"})
 """The tools that run a program."""

@@ -8,7 +8,7 @@ denies and of which it is not known yet whether it matches asks, where the call 
 otherwise, and leaves the risk alone: the gate judges again when the computer has told what was
 missing. Plugins come last
 and only make it stricter. In plan mode every tool that changes something is denied, whatever else
-was said (P18).
+was said (P18); of a tool that may read or change, the rule that allows a call says which (``reads``).
 """
 
 from collections.abc import Iterable, Sequence
@@ -60,7 +60,8 @@ def judge_heard(
     said = _of_stranger(call, policy, catalog) if spec is None else _of_rules(call, spec, policy, context, heard)
     if heard:
         said = _with_custom(said, heard)
-    if (policy.mode == "plan" or context.plan) and (spec is None or spec.governance.mutates):
+    mutates = spec is None or (spec.governance.mutates and not _only_reads(said))
+    if (policy.mode == "plan" or context.plan) and mutates:
         said = _Said(Effect.DENY, said.risk, PLAN_MODE, said.matched)
     decision = policy.decision(said.effect, said.risk, said.reason + said.raised, said.matched)
     return _with_their_names(decision, heard) if heard else decision
@@ -130,6 +131,11 @@ def _uncovered(spec: ToolSpec, risk: RiskLevel) -> _Said:
     if spec.governance.requires_hitl:
         return _Said(Effect.ASK, risk, "No rule covers this call, and its governance asks for a person.")
     return _Said(Effect.DENY, risk, "No rule allows this call.")
+
+
+def _only_reads(said: _Said) -> bool:
+    """Whether a rule that allows says that the call changes nothing."""
+    return said.effect is Effect.ALLOW and any(rule.reads for rule in said.matched)
 
 
 def _with_custom(said: _Said, heard: Sequence[Heard]) -> _Said:

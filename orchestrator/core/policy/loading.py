@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from orchestrator.core.errors import PolicyInvalid, UnsafePath
 from orchestrator.core.paths import canonical_path
 from orchestrator.core.policy.calls import FunctionCall
-from orchestrator.core.policy.catalog import BUILT_IN_CATALOG, RUNNERS
+from orchestrator.core.policy.catalog import BUILT_IN_CATALOG, MIXED, RUNNERS
 from orchestrator.core.policy.custom import CustomPolicy
 from orchestrator.core.policy.document import Example, Policy
 from orchestrator.core.policy.judging import judge
@@ -90,7 +90,10 @@ def _wrong(example: Example, policy: Policy, custom: Sequence[CustomPolicy]) -> 
 
 
 def _never_matches(rule: PolicyRule) -> str:
-    """Why a rule could never match a tool that it names, or nothing."""
+    """Why a rule could never match a tool that it names, or says of it what cannot be, or nothing."""
+    if rule.reads and not MIXED.issuperset(rule.tools):
+        only = ", ".join(sorted(MIXED))
+        return f"reads is only for {only}: of any other tool all calls read, or all change something"
     if rule.tools == ("*",):
         return next(filter(None, (_fits_no_tool(test) for test in rule.args or ())), "")
     return next(filter(None, (_never_matches_tool(rule, tool) for tool in rule.tools)), "")

@@ -104,6 +104,8 @@ class PolicyRule(Value):
     level from the catalog's on: to ask or deny, one of them has to be listed; to allow, all of them."""
     risk: RiskLevel | None = None
     """Raises the risk of the calls it matches; never lowers it."""
+    reads: Literal[True] | None = None
+    """What it allows changes nothing, so that it is allowed in plan mode, too; only for tools that may do either."""
     reason: str = ""
 
     def names(self, tool: str) -> bool:
@@ -124,6 +126,8 @@ class PolicyRule(Value):
             raise ValueError(f"no canonical path can match: {', '.join(map(repr, dead))}")
         if self.effect is Effect.ALLOW and self.risks is not None and self.risk is not None:
             raise ValueError("a rule that allows by risks cannot raise the risk; put the risk into a rule of its own")
+        if self.reads and (self.effect is not Effect.ALLOW or not self.args):
+            raise ValueError("reads belongs to a rule that allows and says by args which calls change nothing")
         for test in self.args or ():
             self._check(test)
         return self
@@ -142,7 +146,7 @@ class PolicyRule(Value):
 
 
 _VERBS: Final = {Effect.ALLOW: "allows", Effect.ASK: "asks", Effect.DENY: "denies"}
-_LATER: Final = ("labels", "args", "roles", "risks")
+_LATER: Final = ("labels", "args", "roles", "risks", "reads")
 """Predicates that the first release did not have: where a rule has none, its digest is what it was."""
 
 

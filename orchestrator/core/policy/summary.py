@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from orchestrator.core.policy.calls import FunctionCall, PolicyContext
-from orchestrator.core.policy.catalog import BUILT_IN_CATALOG, ToolSpec
+from orchestrator.core.policy.catalog import BUILT_IN_CATALOG, MIXED, ToolSpec
 from orchestrator.core.policy.document import Policy
 from orchestrator.core.policy.matching import MAYBE, NO, YES, Match, ReadyRule, Subject
 from orchestrator.core.policy.verdicts import Effect, strictness
@@ -36,7 +36,7 @@ def summary(policy: Policy, *, computers: Sequence[str] = (), roles: Sequence[st
         outcomes: set[Effect] = set()
         for place in places:
             context = PolicyContext(computer=place, roles=tuple(roles))
-            outcomes |= {Effect.DENY} if plan and spec.governance.mutates else _outcomes(policy, spec, context)
+            outcomes |= _outcomes(policy, spec, context, plan=plan and spec.governance.mutates)
         if outcomes:
             grouped.setdefault(tuple(sorted(outcomes, key=strictness)), []).append(spec.name)
     lines = ["The policy says of your calls now:"]
@@ -54,18 +54,25 @@ def _said(effects: tuple[Effect, ...]) -> str:
     return verbs if len(effects) == 1 else f"{verbs}, which depends on the call"
 
 
-def _outcomes(policy: Policy, spec: ToolSpec, context: PolicyContext) -> set[Effect]:
-    """Every effect that the rules may have on calls of a tool."""
+def _outcomes(policy: Policy, spec: ToolSpec, context: PolicyContext, *, plan: bool) -> set[Effect]:
+    """Every effect that the rules may have on calls of a tool; ``plan``: only calls that read may pass."""
+    if plan and spec.name not in MIXED:
+        return {Effect.DENY}
     subject = Subject(FunctionCall(tool=spec.name), spec, (), context, spec.governance.risk)
     sure: set[Effect] = set()
     possible: set[Effect] = set()
+    reads = False
     for one in policy.ready_rules(spec.name):
         found = _match(one, subject)
         if found is not NO:
             (possible if found is MAYBE else sure).add(one.rule.effect)
+            reads = reads or one.rule.reads is True
     silent = Effect.ASK if spec.governance.requires_hitl else Effect.DENY
     least = max(sure, key=strictness, default=silent)
-    return {least} | {effect for effect in possible if not sure or strictness(effect) > strictness(least)}
+    effects = {least} | {effect for effect in possible if not sure or strictness(effect) > strictness(least)}
+    if plan:
+        return {Effect.DENY} | (effects & {Effect.ALLOW} if reads else set())
+    return effects
 
 
 def _match(one: ReadyRule, subject: Subject) -> Match:

@@ -1,6 +1,7 @@
 """The ``cc_*`` tools: what they do on a computer, and what a reviewer is shown before."""
 
 from orchestrator.tools.computer.changing import cc_delete, cc_edit, cc_mkdir, cc_move, cc_write
+from orchestrator.tools.computer.discovering import cc_info, cc_screen
 from orchestrator.tools.computer.looking import cc_find, cc_list, cc_read
 from orchestrator.tools.computer.observing import (
     observe_delete,
@@ -9,23 +10,28 @@ from orchestrator.tools.computer.observing import (
     observe_move,
     observe_write,
 )
+from orchestrator.tools.computer.peripherals import cc_peripheral_call, observe_peripheral_call
 from orchestrator.tools.computer.programs import cc_run_program, cc_shell, observe_run, observe_shell
 
 __all__ = [
     "cc_delete",
     "cc_edit",
     "cc_find",
+    "cc_info",
     "cc_list",
     "cc_mkdir",
     "cc_move",
+    "cc_peripheral_call",
     "cc_read",
     "cc_run_program",
+    "cc_screen",
     "cc_shell",
     "cc_write",
     "observe_delete",
     "observe_edit",
     "observe_mkdir",
     "observe_move",
+    "observe_peripheral_call",
     "observe_run",
     "observe_shell",
     "observe_write",

@@ -9,12 +9,14 @@ from orchestrator.core.wire import MAX_WHOLE_BYTES
 from orchestrator.ports import CallResult
 from orchestrator.tools.deps import CCAgentDeps, CommandChannel, call_cc_command
 from orchestrator.tools.stub import StubComputer
+from orchestrator.tools.text import shown_name
 
 SLOWEST_BYTES_PER_S: Final = 20_000
 """A body on a server that lags: one frame of 48 KiB in 2.4 s."""
 _ANSWER_S: Final = 60.0
 READ_WAIT_S: Final = _ANSWER_S + MAX_WHOLE_BYTES / SLOWEST_BYTES_PER_S
 """For an answer whose size is not known before."""
+_MAX_BIGGEST: Final = 5
 _NOT_FOR_THE_MODEL: Final = frozenset({"stale", "outcome_unknown"})
 """Codes that decide what becomes of the call, and not only what the model is told."""
 
@@ -58,9 +60,32 @@ async def read_bytes(deps: CCAgentDeps, name: str, shown: str) -> bytes | None:
         raise ToolFailed(sentence(error, shown)) from error
 
 
-def changed_name(path: str) -> str:
-    """The canonical path of what is to be changed. Raises ToolFailed for the root, UnsafePath."""
+def name_of(path: str) -> str:
+    """The canonical path of a file on the computer.
+
+    Raises ToolFailed for a name that the game would change, UnsafePath.
+
+    Slashes, ``.`` and ``..`` only spell a path in another way; what the game drops from a name would
+    make it another file than the one that was meant.
+    """
     name = canonical_path(path)
+    spelled: list[str] = []
+    for part in path.replace("\\", "/").split("/"):
+        if part == "..":
+            spelled = spelled[:-1]
+        elif part not in ("", "."):
+            spelled.append(part)
+    if "/".join(spelled) != name:
+        raise ToolFailed(
+            f"ComputerCraft would silently change the name {path!r} to {name!r}.",
+            remedy=f"Use {name!r} if that is what you mean, or choose another name.",
+        )
+    return name
+
+
+def changed_name(path: str) -> str:
+    """The canonical path of what is to be changed. Raises as :func:`name_of`, and ToolFailed for the root."""
+    name = name_of(path)
     if not name:
         raise ToolFailed("The root directory itself cannot be changed.", remedy="Name something in it.")
     return name
@@ -71,24 +96,63 @@ def named(path: str, name: str) -> str:
     return path if path.strip("/") == name else f"{path} (which the computer calls {name})"
 
 
+SENTENCES: Final[Mapping[str, str]] = {
+    "stale": "{shown} is not what it was when it was looked at. Read it again.",
+    "not_found": "There is no {shown} on the computer.",
+    "is_directory": "{shown} is a directory.",
+    "not_a_directory": "{shown} is not a directory.",
+    "access_denied": "The computer does not give access to {shown}.",
+    "read_only": "{shown} is read-only.",
+    "no_space_for_safe_write": "{disk} has no room to change {shown} safely: {missing} bytes are missing. "
+    "Nothing was changed.{biggest}",
+    "bad_path": "ComputerCraft would silently change the name {shown} to {becomes!r}. Choose another name.",
+    "too_large": "{shown} is larger than the {limit} bytes that can be sent at once.",
+    "exists": "Something is in the new place already. Choose another name, or move it away first.",
+    "no_match": "The text to replace is not in {shown}. Read the file again and copy it exactly.",
+    "several_matches": "The text to replace occurs {count} times in {shown}. Give more of the lines around it.",
+    "not_running": "There is nothing to see of {shown}: {message}",
+    "no_such_peripheral": "There is no peripheral {shown} at the computer. cc_info lists them.",
+    "no_such_method": "The peripheral has no method {shown}. cc_info lists them.",
+    "peripheral_error": "{shown} failed: {message}",
+    "program_error": "{shown} ended with an error: {message}",
+    "timed_out": "{shown} was stopped after its time was over: {message}",
+    "terminated": "{shown} was told to end: {message}",
+    "abandoned": "{shown} ignored that it was told to end, and was left: {message}",
+    "unknown_method": "The client on this computer is too old for this command. Its user can update it.",
+    "bad_params": "The client on this computer does not take this command so: {message} Its user can update it.",
+    "not_done": "{shown} was not changed: the computer restarted before.",
+    "outcome_unknown": "Whether {shown} was changed is not known.",
+    "internal": "The client on the computer met a defect: {message}",
+}
+"""Each error code of a computer as the model is told it; the same table stands in docs/protocol.md."""
+
+
 def sentence(error: ComputerFailed, shown: str) -> str:
     """What a computer's error code means, for the model."""
-    known = {
-        "not_found": f"There is no {shown} on the computer.",
-        "is_directory": f"{shown} is a directory.",
-        "not_a_directory": f"{shown} is not a directory.",
-        "read_only": f"{shown} is read-only.",
-        "access_denied": f"The computer does not give access to {shown}.",
-        "too_large": f"{shown} is larger than the {MAX_WHOLE_BYTES} bytes that can be sent at once.",
-        "exists": "Something is in the new place already. Choose another name, or move it away first.",
-        "no_match": f"The text to replace is not in {shown}. Read the file again and copy it exactly.",
-        "several_matches": f"The text to replace occurs {error.data.get('count', 'several')} times in {shown}. "
-        "Give more of the lines around it.",
-        "not_running": f"{shown} is not running any more.",
-        "no_space_for_safe_write": f"The computer's disk has no room to change {shown} safely: "
-        f"{error.data.get('missing', 'some')} bytes are missing. Nothing was changed.",
-        "bad_path": f"ComputerCraft would silently change the name {shown} to "
-        f"{error.data.get('becomes', 'another')!r}.",
-        "unknown_method": "The client on this computer is too old for this command. Its user can update it.",
-    }
-    return known.get(error.reason, f"{error.message} ({error.reason})")
+    known = SENTENCES.get(error.reason)
+    if known is None:
+        return f"{error.message} ({error.reason})"
+    return known.format(
+        shown=shown,
+        message=error.message,
+        disk=_disk(error.data.get("mount")),
+        missing=error.data.get("missing", "some"),
+        biggest=_biggest(error.data.get("biggest")),
+        becomes=error.data.get("becomes", "another"),
+        count=error.data.get("count", "several"),
+        limit=MAX_WHOLE_BYTES,
+    )
+
+
+def _disk(mount: Any) -> str:
+    """The disk that is full; a computer names one only when it is not its own."""
+    return f"The disk {shown_name(str(mount))}" if mount else "The computer's disk"
+
+
+def _biggest(lines: Any) -> str:
+    """The biggest files of a full disk, which the computer names as ``SIZE PATH``, a line each."""
+    named_files = [line.partition(" ") for line in str(lines or "").split("\n") if " " in line]
+    if not named_files:
+        return ""
+    listed = ", ".join(f"{shown_name(path)} ({size} bytes)" for size, _, path in named_files[:_MAX_BIGGEST])
+    return f" The biggest files there: {listed}. Delete or shorten what is not needed."

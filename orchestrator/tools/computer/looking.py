@@ -4,9 +4,9 @@ import json
 from typing import Any, Final
 
 from orchestrator.core.errors import ToolFailed
-from orchestrator.core.paths import MAX_PATH_BYTES, canonical_path
+from orchestrator.core.paths import MAX_PATH_BYTES
 from orchestrator.ports import CallResult
-from orchestrator.tools.computer.asking import READ_WAIT_S, ask
+from orchestrator.tools.computer.asking import READ_WAIT_S, ask, name_of
 from orchestrator.tools.deps import CCAgentDeps
 from orchestrator.tools.stub import StubComputer
 from orchestrator.tools.text import (
@@ -25,7 +25,7 @@ _MAX_FOUND: Final = 1000
 
 async def cc_read(deps: CCAgentDeps, *, path: str, start_line: int | None = None, max_lines: int | None = None) -> str:
     """The text of a file on the computer, or some of its lines."""
-    name = canonical_path(path)
+    name = name_of(path)
     if deps.mode == "stub" and StubComputer(deps.file_cache).kind(name) == "absent":
         deps.file_cache[name] = f"-- Stub content for {path}\n"
     text = decode_text((await ask(deps, "fs_read", {"path": name}, path, wait_s=READ_WAIT_S)).body)
@@ -44,7 +44,7 @@ async def cc_read(deps: CCAgentDeps, *, path: str, start_line: int | None = None
 
 async def cc_list(deps: CCAgentDeps, *, path: str) -> str:
     """The entries of a directory on the computer, one a line."""
-    result = await ask(deps, "fs_list", {"path": canonical_path(path)}, path, wait_s=READ_WAIT_S)
+    result = await ask(deps, "fs_list", {"path": name_of(path)}, path, wait_s=READ_WAIT_S)
     return capped("\n".join(_entry(one, one["name"]) for one in _entries(result, "name"))) or "(empty)"
 
 

@@ -9,7 +9,7 @@ from orchestrator.core.facts import Observed
 from orchestrator.core.paths import canonical_path
 from orchestrator.core.policy.command_line import split_words
 from orchestrator.core.wire import sha256_hex
-from orchestrator.tools.computer.asking import ask, channel_of, sentence
+from orchestrator.tools.computer.asking import ask, channel_of, name_of, sentence
 from orchestrator.tools.deps import ABSENT, CCAgentDeps, call_cc_command
 from orchestrator.tools.text import capped, decode_text, wire_word
 
@@ -21,35 +21,37 @@ _ANSWER_GRACE_S: Final = 30.0
 """Lag and the client's three tries to terminate, on top of the program's own time."""
 
 
-async def cc_run_program(deps: CCAgentDeps, *, path: str, args: Sequence[str] = ()) -> str:
+async def cc_run_program(deps: CCAgentDeps, *, path: str, args: Sequence[str] = (), input: str = "") -> str:
     """Run a program on the computer, the very bytes that were expected, and see its output."""
     if deps.mode == "stub":
         return f"Program {path} executed successfully.\nOutput:\n[stub: the program was not run]"
-    program, sha256 = await _program(deps, "/" + canonical_path(path), path)
+    program, sha256 = await _program(deps, "/" + name_of(path), path)
     params = {"path": program, "if_hash": sha256, "timeout_s": _timeout_s(deps)}
-    result = await _run(deps, "run_program", params, list(args), f"Program {path}")
+    result = await _run(deps, "run_program", params, list(args), input, f"Program {path}")
     return f"Program {path} executed successfully.\nOutput:\n{result}"
 
 
-async def cc_shell(deps: CCAgentDeps, *, command: str) -> str:
+async def cc_shell(deps: CCAgentDeps, *, command: str, input: str = "") -> str:
     """Run one command line of the computer's shell and see its output."""
     if deps.mode == "stub":
         return f"Command {command} executed successfully.\nOutput:\n[stub: the command was not run]"
     words = split_command(command)
     program, sha256 = await _program(deps, words[0], words[0])
     params = {"path": program, "if_hash": sha256, "timeout_s": _timeout_s(deps)}
-    result = await _run(deps, "shell", params, words, f"Command {command}")
+    result = await _run(deps, "shell", params, words, input, f"Command {command}")
     return f"Command {command} executed successfully.\nOutput:\n{result}"
 
 
-async def observe_run(deps: CCAgentDeps, *, path: str, args: Sequence[str] = ()) -> Observed:
+async def observe_run(deps: CCAgentDeps, *, path: str, args: Sequence[str] = (), input: str = "") -> Observed:
     """The program as the computer resolves it, and the hash of its bytes."""
     del args
-    return await _observe_program(deps, "/" + canonical_path(path))
+    typed(input)
+    return await _observe_program(deps, "/" + name_of(path))
 
 
-async def observe_shell(deps: CCAgentDeps, *, command: str) -> Observed:
+async def observe_shell(deps: CCAgentDeps, *, command: str, input: str = "") -> Observed:
     """The program that the first word resolves to, and the hash of its bytes."""
+    typed(input)
     return await _observe_program(deps, split_command(command)[0])
 
 
@@ -62,6 +64,22 @@ def split_command(command: str) -> list[str]:
     if not words:
         raise ToolFailed("The command is empty.")
     return words
+
+
+def typed(text: str) -> bytes:
+    """What a program is typed, as bytes of the game. Raises ToolFailed for what cannot be typed there."""
+    text = text.replace("\r\n", "\n")
+    odd = next((char for char in text if char not in "\n\t\b" and not _is_typed(char)), None)
+    if odd is not None:
+        raise ToolFailed(
+            f"The character {odd!r} of the input cannot be typed on a computer in the game.",
+            remedy="Use letters, digits, signs and line ends.",
+        )
+    return text.encode("latin-1")
+
+
+def _is_typed(char: str) -> bool:
+    return " " <= char <= "~" or "\xa0" <= char <= "\xff"
 
 
 # -- inside ------------------------------------------------------------------------------
@@ -97,19 +115,40 @@ async def _observe_program(deps: CCAgentDeps, name: str) -> Observed:
     return Observed(state={program: sha256}, program=program, source=source, note=note)
 
 
-async def _run(deps: CCAgentDeps, method: str, params: Mapping[str, Any], words: list[str], what: str) -> str:
+async def _run(
+    deps: CCAgentDeps, method: str, params: Mapping[str, Any], words: list[str], text: str, what: str
+) -> str:
     body = json.dumps([wire_word(word) for word in words]).encode()
+    if text:
+        body += (keys := typed(text))
+        params = {**params, "input_size": len(keys)}
     try:
         result = await call_cc_command(channel_of(deps), method, params, body, params["timeout_s"] + _ANSWER_GRACE_S)
     except ComputerFailed as error:
         if error.reason == "stale":
             raise
+        if error.reason == "bad_params" and text:
+            raise ToolFailed(
+                "The client on this computer is too old to be given input.", remedy="Its user can update it."
+            ) from error
         output = capped(decode_text(error.body))
         shown = f"\nOutput:\n{output}" if output else ""
-        raise ToolFailed(f"{what} failed ({error.reason}): {error.message}{shown}") from error
-    cut = result.data.get("cut") or 0
-    note = f"\n[{cut} bytes of output were left out on the computer]" if cut else ""
-    return capped(decode_text(result.body)) + note
+        raise ToolFailed(f"{what} failed ({error.reason}): {error.message}{_hint(error, text)}{shown}") from error
+    cut, left = result.data.get("cut") or 0, result.data.get("input_left") or 0
+    notes = [f"\n[{cut} bytes of output were left out on the computer]"] if cut else []
+    notes += [f"\n[{left} bytes of the input were not read]"] if left else []
+    return capped(decode_text(result.body)) + "".join(notes)
+
+
+def _hint(error: ComputerFailed, text: str) -> str:
+    """What to try with a program that did not end, where a keyboard may be what it waits for."""
+    if error.reason not in ("timed_out", "abandoned"):
+        return ""
+    left = error.data.get("input_left") or 0
+    if left:
+        return f" {left} bytes of the input were not read."
+    more = "more to be typed, add that to input" if text else "something to be typed, give that as input"
+    return f" If it waits for {more}."
 
 
 async def _program(deps: CCAgentDeps, command: str, shown: str) -> tuple[str, str]:

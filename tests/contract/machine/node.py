@@ -8,13 +8,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
 
-from orchestrator.app import JournalGreeter
 from orchestrator.bus import LocalBus
 from orchestrator.core.errors import LeaseLost
 from orchestrator.core.facts import TaskId
 from orchestrator.core.items import AgentTaskItem, Draft
 from orchestrator.core.task import AgentTask
 from orchestrator.core.wire import ComputerId
+from orchestrator.greeting import JournalGreeter
 from orchestrator.law import PolicyInForce
 from orchestrator.ports import ChatMessage, Identity, ModelReply, Store
 from orchestrator.runner import LEASE_S, process_task

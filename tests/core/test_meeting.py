@@ -1,0 +1,108 @@
+"""Who is frozen and who is welcome: every sign that a disk or a store was put back, or that a token was copied."""
+
+from datetime import UTC, datetime
+from typing import Any, get_args
+
+import pytest
+
+from orchestrator.core import wire
+from orchestrator.core.meeting import COPIES, ComputerRecord, Verdict, frozen_remedy, frozen_sentence, judge, why_frozen
+from orchestrator.core.system_facts import ComputerFrozen, ComputerSide, FreezeReason
+from orchestrator.core.wire import ComputerId
+
+AT = datetime(2030, 1, 1, tzinfo=UTC)
+FARM = ComputerId("farm")
+WELCOME = Verdict()
+
+
+def side(computer_id: int = 3) -> ComputerSide:
+    return ComputerSide(computer_id=computer_id, boot="b1", at=AT)
+
+
+KNOWN = ComputerRecord(FARM, number=40, heard=50, known=side(), token="h1")
+
+
+def judged(record: ComputerRecord, *, computer_id: int = 3, paired_anew: bool = False, **changes: Any) -> Verdict:
+    values: dict[str, Any] = {
+        "protocol": 1, "computer_id": computer_id, "host": "", "family": "computer", "boot": "b2", "client": "1",
+        "highest": 40, "journal_seq": 60, **changes,
+    }  # fmt: skip
+    return judge(record, wire.Hello(**values), side(computer_id), paired_anew=paired_anew)
+
+
+@pytest.mark.parametrize("found_seq", [None, 50, 51, 10**12])
+def test_a_reconnect_and_a_reboot_are_welcome(found_seq: int | None) -> None:
+    """A journal that is at least as new as what was heard, and no number above the store's."""
+    assert judged(KNOWN, found_seq=found_seq) == WELCOME
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"found_seq": 49}, "disk_restored"),
+        ({"found_seq": 1}, "disk_restored"),
+        ({"found_seq": 0}, "journal_lost"),
+        ({"highest": 41}, "store_restored"),
+        ({"computer_id": 4}, "other_computer"),
+        ({"computer_id": 4, "found_seq": 0, "highest": 99}, "other_computer"),
+        ({"found_seq": 3, "highest": 99}, "disk_restored"),
+    ],
+)
+def test_what_does_not_fit_freezes(changes: dict[str, Any], reason: FreezeReason) -> None:
+    """An older journal, none, a number that the store never allotted, another id: with what was compared."""
+    freeze = judged(KNOWN, **changes).freeze
+    assert freeze is not None
+    assert (freeze.computer, freeze.reason) == (FARM, reason)
+    assert freeze.facts == {
+        "heard": 50,
+        "number": 40,
+        "highest": changes.get("highest", 40),
+        **({"found_seq": changes["found_seq"]} if "found_seq" in changes else {}),
+    }
+    assert freeze.sides == (side(), side(changes.get("computer_id", 3)))
+
+
+def test_a_computer_that_the_store_never_met_is_welcome() -> None:
+    """A new store, or one that was put back to before it knew the computer, has nothing open there."""
+    assert judged(ComputerRecord(FARM), highest=77, found_seq=60) == WELCOME
+    assert judged(ComputerRecord(FARM), highest=0, found_seq=0) == WELCOME
+
+
+def test_a_first_boot_whose_welcome_was_lost_is_welcome_but_in_doubt() -> None:
+    """It looks the same as a lost journal of which nothing was heard yet."""
+    met = ComputerRecord(FARM, number=1, known=side(), token="h1")
+    assert judged(met, highest=0, found_seq=0) == Verdict(doubt=True)
+
+
+def test_a_store_of_an_older_release_has_heard_of_nobody_and_freezes_only_for_its_number() -> None:
+    """Nothing was kept of a computer but its number."""
+    old = ComputerRecord(FARM, number=9)
+    assert judged(old, highest=9, found_seq=4) == WELCOME
+    freeze = judged(old, highest=10).freeze
+    assert freeze is not None
+    assert (freeze.reason, freeze.sides) == ("store_restored", (side(),))
+
+
+@pytest.mark.parametrize(
+    ("changes", "doubt"), [({"found_seq": 50}, False), ({"found_seq": 2}, True), ({"computer_id": 4}, True)]
+)
+def test_a_new_token_is_a_decision(changes: dict[str, Any], doubt: bool) -> None:
+    """Whoever was paired anew is welcome; what does not fit puts what is open in doubt."""
+    assert judged(KNOWN, paired_anew=True, **changes) == Verdict(fresh=True, doubt=doubt)
+
+
+def test_after_a_release_whoever_comes_next_is_welcome() -> None:
+    """A person decided."""
+    released = ComputerRecord(FARM, number=90, heard=50, doubtful_below=90, known=side(), token="h1", released=True)
+    assert judged(released, computer_id=8, found_seq=0) == Verdict(fresh=True, doubt=True)
+    assert judged(released, found_seq=60) == Verdict(fresh=True)
+
+
+@pytest.mark.parametrize("reason", get_args(FreezeReason))
+def test_each_reason_is_a_sentence_with_a_remedy(reason: FreezeReason) -> None:
+    """What happened, and what to type; of copies also that one of them has to go first."""
+    fact = ComputerFrozen(computer=FARM, reason=reason)
+    assert why_frozen(reason) in frozen_sentence(fact)
+    assert "`cc-orchestrator computers release farm`" in frozen_remedy(fact)
+    assert ("pair it anew" in frozen_remedy(fact)) == (reason in COPIES)
+    assert len(frozen_sentence(fact)) < 512 > len(frozen_remedy(fact))

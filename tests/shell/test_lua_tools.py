@@ -1,0 +1,265 @@
+"""The tools over the real hub and the real Lua client, on a simulated computer that stands in a world."""
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.core.errors import ComputerFailed, ToolFailed
+from orchestrator.tools.deps import CCAgentDeps
+from tests.shell.doorway import Door, observed, open_for_lua, use
+from tests.shell.house import House
+from tests.shell.support import DEADLINE_S
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+WORLD = {
+    "peripherals": {
+        "left": {"type": "minecraft:chest", "size": 27, "items": {"1": "minecraft:coal*5", "9": "minecraft:stick"}},
+        "top": {"type": "monitor", "width": 14, "height": 4},
+    },
+    "redstone": {"back": 7},
+    "turtle": {"fuel": 120, "items": {"2": "minecraft:dirt*3"}},
+}
+
+
+@pytest.fixture
+async def house() -> AsyncIterator[House]:
+    async with open_for_lua() as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def computer(house: House, disk: Path, **more: Any) -> AsyncIterator[CCAgentDeps]:
+    """A computer with the real client that is welcome, as tools reach it."""
+    world = disk.parent / "world.json"
+    world.write_text(json.dumps(WORLD))
+    options = {"url": f"{house.url.replace('http', 'ws')}/computer", "token": "t", "disk": disk, "world": world, **more}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "cc_client.simulator",
+        *[f"--{name}={value}" for name, value in options.items()],
+        cwd=ROOT,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        await asyncio.wait_for(house.journal.arrivals.get(), DEADLINE_S)
+        yield CCAgentDeps(mode="live", ws_client=Door(house), computer="3")
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Path:
+    path = tmp_path / "disk"
+    path.mkdir()
+    return path
+
+
+def written(disk: Path, **programs: str) -> None:
+    for name, source in programs.items():
+        (disk / f"{name}.lua").write_text(source)
+
+
+async def refused(tool: str, deps: CCAgentDeps, **args: Any) -> str:
+    """The sentence with which a tool fails."""
+    with pytest.raises(ToolFailed) as failed:
+        await use(tool, deps, **args)
+    return str(failed.value)
+
+
+async def test_the_model_discovers_what_it_works_with(house: House, disk: Path) -> None:
+    """A turtle: its fuel and slots, its neighbours with their methods, and what is in the chest."""
+    async with computer(house, disk, family="turtle", label="digger", id=5) as deps:
+        lines = (await use("cc_info", deps)).splitlines()
+        assert lines[0].startswith("Computer 5 'digger', turtle, ComputerCraft 1.")
+        assert "Fuel: 120 of 20000. Selected slot: 1." in lines
+        assert "Slots: 2: 3 minecraft:dirt. The other 15 are empty." in lines
+        assert "Redstone: back in 7, out 0." in lines
+        assert "- left: minecraft:chest, inventory" in lines
+        assert lines[lines.index("- left: minecraft:chest, inventory") + 1].startswith("  methods: getItemDetail, ")
+        assert "- top: monitor" in lines
+        found = await use("cc_peripheral_call", deps, name="left", method="list")
+        assert json.loads(found.splitlines()[1])["9"]["name"] == "minecraft:stick"
+        # This one waits for a tick of the world.
+        detail = await use("cc_peripheral_call", deps, name="left", method="getItemDetail", args=[1])
+        assert json.loads(detail.splitlines()[1])["count"] == 5
+        wrong = await refused("cc_peripheral_call", deps, name="left", method="getItemDetail", args=[99])
+        assert wrong.startswith("left.getItemDetail failed: ")
+        seen = await observed("cc_peripheral_call", deps, name="left", method="pushItems", args=["top", 1])
+        assert seen.note.startswith("left is: minecraft:chest, inventory.")
+        assert "There is no peripheral right.list" in await refused(
+            "cc_peripheral_call", deps, name="right", method="list"
+        )
+
+
+async def test_a_program_gets_what_it_asks_for(house: House, disk: Path) -> None:
+    """`read` of the game, a key and a mask; what it echoes is one line, and what nobody read is said."""
+    written(
+        disk,
+        quiz="""
+            write('Name? ') local name = read()
+            write('Code? ') local code = read('*')
+            local _, key = os.pullEvent('key')
+            sleep(0.1)
+            print(name .. '/' .. code .. '/' .. tostring(key == keys.enter))
+        """,
+    )
+    async with computer(house, disk) as deps:
+        told = await use("cc_run_program", deps, path="quiz.lua", input="Eve X\n42\n\nmore")
+        output = told.removeprefix("Program quiz.lua executed successfully.\nOutput:\n")
+        assert output == "Name? Eve X\nCode? **\nEve X/42/true\n\n[4 bytes of the input were not read]"
+        shell = await use("cc_shell", deps, command="quiz", input="a\nb\n\n")
+        assert shell.endswith("a/b/true\n")
+        deps.timeout_s = 2
+        asks = await refused("cc_run_program", deps, path="quiz.lua")
+        assert asks.startswith("Program quiz.lua failed (timed_out): The program did not end within 2 s.")
+        assert "give that as input" in asks
+        assert "Name? " in asks
+
+
+ENDS = {
+    "return 1": None,
+    "error('boom')": "program_error",
+    "error({})": "program_error",
+    "local x = nil; x.y = 1": "program_error",
+    "this is no Lua": "program_error",
+    "while true do sleep(0.1) end": "timed_out",
+    "while true do pcall(sleep, 0.1) end": "abandoned",
+    "while true do os.pullEventRaw() end": "abandoned",
+    "while true do end": "program_error",
+    "while true do pcall(function() while true do end end) end": "program_error",
+    "local function f() return f() end f()": "program_error",
+}
+
+
+@pytest.mark.parametrize(("source", "code"), ENDS.items())
+async def test_ends_are_told_apart_and_nothing_keeps_the_computer(
+    house: House, disk: Path, source: str, code: str | None
+) -> None:
+    """However a program ends, or does not, its output is told and the computer answers right after."""
+    written(disk, p=f"print('begun')\n{source}")
+    async with computer(house, disk) as deps:
+        # Less than what stops a program that never yields, so that what yields is stopped by its time.
+        deps.timeout_s = 2 if code in ("timed_out", "abandoned") else 30
+        if code is None:
+            assert (await use("cc_run_program", deps, path="p.lua")).endswith("begun\n")
+        else:
+            told = await refused("cc_run_program", deps, path="p.lua")
+            assert told.startswith(f"Program p.lua failed ({code}): ")
+            assert ("Too long without yielding" in told) == (
+                "do end" in source or "f()" in source or "error)" in source
+            )
+            assert "begun" in told or "no Lua" in source
+        assert "p.lua" in await use("cc_list", deps, path="/")
+
+
+async def test_everything_that_is_written_is_captured(house: House, disk: Path) -> None:
+    """print, write, printError, term.write and blit; the last screen with its colours; and what went to a monitor."""
+    written(
+        disk,
+        p="""
+            print('print') write('write ') printError('printError')
+            term.write('term') term.blit('blit', '1234', 'ffff') print()
+            local top = peripheral.wrap('top')
+            top.setTextScale(1) top.clear() top.setCursorPos(2, 1) top.setTextColour(colours.red) top.write('WELCOME')
+            term.redirect(top) term.setCursorPos(1, 3) print('home')
+        """,
+    )
+    async with computer(house, disk) as deps:
+        told = await use("cc_run_program", deps, path="p.lua")
+        assert told.splitlines()[2:] == [
+            "print",
+            "write printError",
+            "termblit",
+            "",
+            "[on the monitor top:]",
+            " WELCOME",
+            "",
+            "home",
+        ]
+        screen = await use("cc_screen", deps, of="program")
+        assert "row 3, columns 5-5: orange on black" in screen
+        monitor = (await use("cc_screen", deps, of="top")).splitlines()
+        assert monitor[0] == "The monitor top: 14 columns, 4 rows, cursor at column 1, row 4."
+        assert monitor[1:4] == [" WELCOME", "", "home"]
+        assert "row 1, columns 2-8: red on black" in monitor
+        own = await use("cc_screen", deps)
+        assert own.startswith("The computer's own screen: 51 columns, 19 rows")
+        assert "nothing to see of the monitor left" in await refused("cc_screen", deps, of="left")
+
+
+async def test_bytes_are_kept_end_to_end(house: House, disk: Path) -> None:
+    """A latin-1 file stays latin-1, NUL and CRLF stay, and UTF-8 stays UTF-8, on the real disk."""
+    (disk / "latin").write_bytes(b"gr\xfcn\r\n\0end\r\n")
+    (disk / "utf8").write_bytes("grün\n".encode())
+    async with computer(house, disk) as deps:
+        await use("cc_edit", deps, path="latin", old="grün", new="blä")
+        assert (disk / "latin").read_bytes() == b"bl\xe4\r\n\0end\r\n"
+        await use("cc_write", deps, path="latin", content="ö\0\r\n")
+        assert (disk / "latin").read_bytes() == b"\xf6\0\r\n"
+        await use("cc_edit", deps, path="utf8", old="grün", new="blä")
+        assert (disk / "utf8").read_bytes() == "blä\n".encode()
+
+
+async def test_a_full_disk_keeps_the_old_bytes_and_says_what_is_biggest(house: House, disk: Path) -> None:
+    """How much is missing, and which files of this disk are the biggest: those of the client are not among them."""
+    (disk / "logs").mkdir()
+    (disk / "logs" / "old.txt").write_bytes(b"x" * 100_000)
+    (disk / "small").write_bytes(b"small")
+    async with computer(house, disk, capacity=400_000) as deps:
+        told = await refused("cc_write", deps, path="small", content="y" * 399_000)
+        assert (disk / "small").read_bytes() == b"small"
+        assert "no room to change small safely: " in told
+        assert "Nothing was changed. The biggest files there: logs/old.txt (100000 bytes), small (5 bytes)." in told
+        # The way of every other change to a full disk.
+        (disk / "rest").write_bytes(b"z" * 190_000)
+        assert "are missing" in await refused("cc_write", deps, path="new", content="y" * 200_000)
+        assert not (disk / "new").exists()
+
+
+NAMED: list[tuple[str, dict[str, Any], bytes | None]] = [
+    ("fs_list", {"path": "a:b"}, None),
+    ("fs_read", {"path": "a:b"}, None),
+    ("fs_stat", {"path": "a:b"}, None),
+    ("fs_find", {"path": "a:b", "pattern": "**", "max": 9}, None),
+    ("fs_write", {"path": "a:b", "if_hash": "absent"}, b"x"),
+    ("fs_edit", {"path": "a:b", "if_hash": "0" * 64, "old_size": 1}, b"xy"),
+    ("fs_delete", {"path": "a:b", "if_hash": "0" * 64}, None),
+    ("fs_move", {"path": "a:b", "if_hash": "0" * 64, "to": "c", "if_to": "absent"}, None),
+    ("fs_move", {"path": "c", "if_hash": "0" * 64, "to": "a:b", "if_to": "absent"}, None),
+    ("fs_mkdir", {"path": "a:b", "if_hash": "absent"}, None),
+    ("run_program", {"path": "a:b", "if_hash": "0" * 64, "timeout_s": 9}, b"[]"),
+    ("shell", {"path": "a:b", "if_hash": "0" * 64, "timeout_s": 9}, b'["a"]'),
+]
+
+
+async def test_no_method_takes_a_name_that_the_game_would_change(house: House, disk: Path) -> None:
+    """The client itself refuses it, whoever asks, and says what it would become."""
+    async with computer(house, disk) as deps:
+        assert deps.ws_client is not None
+        for method, params, body in NAMED:
+            with pytest.raises(ComputerFailed) as failed:
+                await deps.ws_client.call(method, params, body)
+            assert (method, failed.value.reason, failed.value.data) == (method, "bad_path", {"becomes": "ab"})
+
+
+async def test_a_program_that_is_told_to_end_says_so(house: House, disk: Path) -> None:
+    """`terminate` ends it at once; its output is told, and that it was a person who ended it."""
+    written(disk, p="print('begun') while true do sleep(1) end")
+    async with computer(house, disk) as deps:
+        door = deps.ws_client
+        assert isinstance(door, Door)
+        running = asyncio.create_task(refused("cc_run_program", deps, path="p.lua"))
+        await asyncio.wait_for(door.wrote.wait(), DEADLINE_S)
+        assert (await door.call("terminate", {"run": door.latest})).data == {"state": "stopping"}
+        told = await asyncio.wait_for(running, DEADLINE_S)
+    assert told.startswith("Program p.lua failed (terminated): The program was told to end.")
