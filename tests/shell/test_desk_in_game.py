@@ -127,7 +127,7 @@ async def test_a_question_that_came_meanwhile_stands_in_the_status(tmp_path: Pat
 
 
 async def test_without_a_connection_nothing_is_asked(tmp_path: Path) -> None:
-    """The screen says that it waits for a connection."""
+    """What keeps it from connecting is known by then, and said at once."""
     disk = computer(tmp_path, "http://127.0.0.1:1", "no token")
     async with game(disk, "cc ask fix my farm") as here:
-        await here.sees("not connected; waiting for it")
+        await here.sees("Not connected: Nothing answers at port 1")
