@@ -216,13 +216,13 @@ def test_an_editor_has_the_terminal_to_itself(tmp_path: Path) -> None:
     """It is in the foreground, stops for nothing, and Ctrl-C in it does not end the review."""
     script = tmp_path / "editor.py"
     script.write_text(
-        "import os, sys, termios\n"
+        "import os, signal, sys, termios\n"
         "termios.tcsetattr(0, termios.TCSANOW, termios.tcgetattr(0))\n"
-        "try:\n"
-        "    print('foreground', os.tcgetpgrp(0) == os.getpgrp(), flush=True)\n"
-        "    input()\n"
-        "except KeyboardInterrupt:\n"
-        "    print('interrupted', flush=True)\n"
+        # Blocked, it is kept for sigwait; while input() sets out to read, it would wait for the next key.
+        "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})\n"
+        "print('foreground', os.tcgetpgrp(0) == os.getpgrp(), flush=True)\n"
+        "signal.sigwait({signal.SIGINT})\n"
+        "print('interrupted', flush=True)\n"
         "open(sys.argv[1], 'a').write('edited\\n')\n"
     )
     with talking(tmp_path, tmp_path / "data") as server:
