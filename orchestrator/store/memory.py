@@ -4,7 +4,6 @@ After its turn has come no method awaits anything, so each is one transaction: i
 seals first, and changes the dictionaries only when nothing can be refused any more.
 """
 
-import asyncio
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -59,9 +58,7 @@ class InMemoryPersistenceManager(MemoryTables):
     """The `Store` in this process's memory."""
 
     def __init__(self, *, clock: Clock | None = None) -> None:
-        super().__init__()
-        self._clock = clock or SystemClock()
-        self._closed = False
+        super().__init__(clock or SystemClock())
 
     # -- journal -------------------------------------------------------------------------
 
@@ -363,17 +360,6 @@ class InMemoryPersistenceManager(MemoryTables):
         return from_us(min(scheduled_dues)) if scheduled_dues else None
 
     # ------------------------------------------------------------------------------------
-
-    async def _turn(self) -> int:
-        """The time of this operation, which is about to run.
-
-        Others run first, as with every real store: a busy caller must not starve the loop.
-        Raises the refusal of a closed store.
-        """
-        if self._closed:
-            raise sealing.store_closed()
-        await asyncio.sleep(0)
-        return to_us(self._clock.now())
 
     def _held(self, lease: Lease) -> Task:
         task = self._tasks.get(lease.task_id)

@@ -1,5 +1,6 @@
 """What the store in memory keeps, as it is kept: rows as the SQL stores have them, for an audit."""
 
+import asyncio
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
@@ -8,7 +9,8 @@ from dataclasses import dataclass, replace
 from orchestrator.core.facts import RequestId, TaskId
 from orchestrator.core.meeting import ComputerRecord
 from orchestrator.core.wire import ComputerId
-from orchestrator.ports import KeptBlob, KeptItem, KeptRow, KeptTable, TaskRow, TokenRow
+from orchestrator.ports import Clock, KeptBlob, KeptItem, KeptRow, KeptTable, TaskRow, TokenRow
+from orchestrator.store import sealing
 from orchestrator.store.entry import Entry, to_us
 from orchestrator.store.memory_journal import Grants, Journal
 
@@ -58,7 +60,9 @@ class Computer:
 class MemoryTables:
     """The dictionaries, and the port's ``KeptRecords`` over them."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._closed = False
         self._tasks: dict[TaskId, Task] = {}
         self._streams: dict[TaskId, Journal] = {}
         self._grants = Grants()
@@ -68,7 +72,15 @@ class MemoryTables:
         self._tokens: dict[str, TokenRow] = {}
 
     async def _turn(self) -> int:
-        raise NotImplementedError
+        """The time of this operation, which is about to run.
+
+        Others run first, as with every real store: a busy caller must not starve the loop.
+        Raises the refusal of a closed store.
+        """
+        if self._closed:
+            raise sealing.store_closed()
+        await asyncio.sleep(0)
+        return to_us(self._clock.now())
 
     async def kept_items(self, stream: str, after_version: int = 0, limit: int = 500) -> list[KeptItem]:
         await self._turn()
