@@ -17,6 +17,7 @@ preload["cc"]=function()
 
 local disk=require("disk")
 local installed=require("installed")
+local pager=require("pager")
 local shown=require("shown")
 local diagnosis=require("why")
 
@@ -32,6 +33,17 @@ return event[1]=="terminate"or event[1]=="char"and event[2]:lower()=="q"
 end
 
 
+local function tell_answer(tell,text,is_last,kind)
+if is_last then
+pager.run(function()
+tell(text,kind)
+end)
+else
+tell(text,kind)
+end
+end
+
+
 
 local function ask(tell,...)
 local nonce=("%.0f.%d"):format(os.epoch("utc"),math.random(1000000))
@@ -42,7 +54,7 @@ local event=table.pack(os.pullEventRaw())
 if event[1]==TOLD and event[2]==nonce then
 heard=true
 if event[3]~=""then
-tell(event[3],event[5])
+tell_answer(tell,event[3],event[4],event[5])
 end
 if event[4]then
 return true,false
@@ -391,6 +403,77 @@ return list
 end
 
 return installed
+end
+preload["pager"]=function()
+
+
+
+
+
+local pager={}
+
+local PROMPT="-- more: Enter goes on, q leaves --"
+
+local LEFT={}
+
+
+
+local function wait_for_key()
+while true do
+local name,what=os.pullEventRaw()
+if name=="terminate"or name=="char"and what:lower()=="q"then
+error(LEFT,0)
+elseif name=="char"or name=="key"and what==keys.enter then
+return
+end
+end
+end
+
+
+local function ask_for_more(screen)
+local width=screen.getSize()
+local column,row=screen.getCursorPos()
+screen.setCursorPos(1,row)
+screen.write(PROMPT:sub(1,width-1))
+local ok,why=pcall(wait_for_key)
+screen.clearLine()
+screen.setCursorPos(column,row)
+if not ok then
+error(why,0)
+end
+end
+
+
+local function paged(screen)
+local view=setmetatable({},{__index=screen})
+local _,first_row=screen.getCursorPos()
+local left=first_row-1
+function view.scroll(rows)
+screen.scroll(rows)
+left=left-rows
+if left<=0 then
+ask_for_more(screen)
+local _,height=screen.getSize()
+left=height-1
+end
+end
+return view
+end
+
+
+
+function pager.run(body)
+local screen=term.current()
+term.redirect(paged(screen))
+local ok,why=pcall(body)
+term.redirect(screen)
+if not ok and why~=LEFT then
+error(why,0)
+end
+return ok
+end
+
+return pager
 end
 preload["sha256"]=function()
 

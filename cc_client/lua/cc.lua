@@ -7,6 +7,7 @@
 
 local disk = require("disk")
 local installed = require("installed")
+local pager = require("pager")
 local shown = require("shown")
 local diagnosis = require("why")
 
@@ -21,6 +22,17 @@ local function is_leaving(event)
   return event[1] == "terminate" or event[1] == "char" and event[2]:lower() == "q"
 end
 
+--- Tells an answer. The last one may be long, a list or a question, and nothing comes after it.
+local function tell_answer(tell, text, is_last, kind)
+  if is_last then
+    pager.run(function()
+      tell(text, kind)
+    end)
+  else
+    tell(text, kind)
+  end
+end
+
 --- Asks the client and tells each answer until the last. False: no client answered in time; the second
 --- answer says whether the player left before.
 local function ask(tell, ...)
@@ -32,7 +44,7 @@ local function ask(tell, ...)
     if event[1] == TOLD and event[2] == nonce then
       heard = true
       if event[3] ~= "" then
-        tell(event[3], event[5])
+        tell_answer(tell, event[3], event[4], event[5])
       end
       if event[4] then
         return true, false

@@ -331,19 +331,38 @@ local function join(code, known)
   return pairing.computer, same
 end
 
+--- Puts everything but the startup file in its place: the name here, whether a client that runs goes on
+-- with it, and whether it is another client than before.
+local function bring(code, known)
+  local pointer, slot = put_client()
+  put(BOOT, programs.boot)
+  put(disk.OWN .. "/cc.lua", programs.cc)
+  local is_new = point_at(pointer, slot)
+  if code == "" then
+    return known.name, true, is_new
+  end
+  local name, same = join(code, known)
+  return name, same, is_new
+end
+
+--- Like `bring`; of a first installation that fails before it has its token nothing stays on the disk.
+local function bring_or_clear(code, known)
+  local ok, name, same, is_new = pcall(bring, code, known)
+  if ok then
+    return name, same, is_new
+  end
+  if not read_connection() and not fs.exists(disk.OWN .. "/installed") then
+    disk.try(fs.delete, disk.OWN)
+  end
+  error(name, 0)
+end
+
 --- @tparam ?string ... the code, as typed
 function install.run(...)
   said = {}
   local code, known = table.concat({ ... }, ""), read_connection()
   check_computer(code, known)
-  local pointer, slot = put_client()
-  put(BOOT, programs.boot)
-  put(disk.OWN .. "/cc.lua", programs.cc)
-  local is_new = point_at(pointer, slot)
-  local name, same = known and known.name or "", true
-  if code ~= "" then
-    name, same = join(code, known)
-  end
+  local name, same, is_new = bring_or_clear(code, known)
   put_startup()
   local was_old = fs.exists(OLD_CLIENT)
   disk.try(fs.delete, OLD_CLIENT)

@@ -8,6 +8,7 @@
 local nonce = require("nonce")
 local Session = require("session")
 local status = require("status")
+local update = require("update")
 local why = require("why")
 
 local Link = {}
@@ -46,8 +47,22 @@ end
 --- Reasons that a person has to take away first: dialling sooner is no use.
 local LASTING = { token_refused = true, websockets_off = true, not_permitted = true }
 
+--- Reasons that lie between here and the server, whichever client dials.
+local UNREACHED = {
+  no_answer = true,
+  no_answer_here = true,
+  no_upgrade = true,
+  not_permitted = true,
+  timed_out = true,
+  unknown_host = true,
+  websockets_off = true,
+}
+
 local function after_failure(self, fault)
   tell(self, fault)
+  if UNREACHED[fault.code] then
+    update.unreached()
+  end
   local ceiling = math.min(LAST_DELAY_S, FIRST_DELAY_S * 2 ^ self.failures)
   self.failures = math.min(self.failures + 1, 10)
   later(self, LASTING[fault.code] and LAST_DELAY_S or ceiling * nonce.fraction())

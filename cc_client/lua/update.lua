@@ -26,14 +26,16 @@ local FIRST_RETRY_S, LAST_RETRY_S = 30, 3600
 --- How often a job that waits for its next try looks whether it is wanted sooner.
 local LOOK_EVERY_S = 5
 
---- `hurry`: somebody asked, or the server is back, since the last try.
-local loop, slot, server, offer, working, hurry
+--- `hurry`: somebody asked, or the server is back, since the last try. `counts`: this start still counts
+-- as a try of a client on trial.
+local loop, slot, server, offer, working, hurry, counts
 
 --- @tparam Loop run_in
 --- @tparam ?string running the slot that this client was started from; nil: it never updates
 --- @tparam string url of the server's socket
 function update.start(run_in, running, url)
   loop, slot, offer, working, update.ready = run_in, running, nil, false, false
+  counts = true
   server = url:gsub("^ws", "http"):gsub("/computer$", "")
 end
 
@@ -166,11 +168,27 @@ end
 
 -- What others call --------------------------------------------------------------------------------
 
+--- The pointer, if this client is on trial; else nil.
+local function own_trial()
+  local pointer = slots.read()
+  return pointer and pointer.slot == slot and pointer.state == "trial" and pointer or nil
+end
+
 --- The server has taken this computer in: this client is good.
 local function confirm()
-  local pointer = slots.read()
-  if pointer and pointer.slot == slot and pointer.state == "trial" then
+  local pointer = own_trial()
+  if pointer then
     pointer.state, pointer.tries = "good", 0
+    slots.write(pointer)
+  end
+end
+
+--- No server was reached, which tells nothing about this client: this start is no try of it.
+function update.unreached()
+  local pointer = counts and own_trial()
+  counts = false
+  if pointer then
+    pointer.tries = math.max(0, pointer.tries - 1)
     slots.write(pointer)
   end
 end

@@ -21,7 +21,7 @@ from orchestrator.core.task import AgentTask, TaskStatus
 from orchestrator.desk import owners
 from orchestrator.desk.following import follow
 from orchestrator.desk.limits import MAX_OPEN, Limits
-from orchestrator.desk.lines import as_body, in_game, row
+from orchestrator.desk.lines import QUESTIONS_CHARS, as_body, in_game, row
 from orchestrator.desk.news import News
 from orchestrator.ports import ComputerLine, Identity, TaskRow
 from orchestrator.tasks import TaskService
@@ -168,7 +168,7 @@ class Desk:
     async def _asking(self, line: ComputerLine) -> list[dict[str, str]]:
         """The questions that wait at a computer. Raises Unauthenticated, Forbidden."""
         person = await owners.person_at(self._service.store, line)
-        rows = [await self._row(task) for task in await self._tasks_of(person, line)]
+        rows = await self._rows(await self._tasks_of(person, line))
         return [one for one in rows if "question" in one]
 
     # -- the verbs -----------------------------------------------------------------------
@@ -202,7 +202,7 @@ class Desk:
 
     async def _tasks(self, asked: _Asked) -> None:
         found = await self._tasks_of(asked.person, asked.line)
-        _tell(asked.line, asked.request.desk, done=True, value=[await self._row(task) for task in found])
+        _tell(asked.line, asked.request.desk, done=True, value=await self._rows(found))
 
     async def _stop(self, asked: _Asked) -> None:
         task = await self._meant(asked, await self._tasks_of(asked.person, asked.line))
@@ -266,10 +266,15 @@ class Desk:
             f"More than one task {what}: {', '.join(one.task_id for one in named)}.", remedy="Name one of them."
         )
 
-    async def _row(self, task: AgentTask) -> dict[str, str]:
+    async def _rows(self, tasks: list[AgentTask]) -> list[dict[str, str]]:
+        """Tasks as a list shows them; the questions among them share the room that one frame has."""
+        asking = sum(_question(task) is not None for task in tasks)
+        return [await self._row(task, QUESTIONS_CHARS // max(asking, 2)) for task in tasks]
+
+    async def _row(self, task: AgentTask, question_chars: int) -> dict[str, str]:
         question = _question(task)
         values = {"task": str(task.task_id), "status": task.status.value, "why": self._why(task), "prompt": task.prompt}
-        return await row(values, question=question[1] if question else "")
+        return await row(values, question=question[1] if question else "", question_chars=question_chars)
 
     def _why(self, task: AgentTask) -> str:
         """What an open task waits for."""

@@ -28,6 +28,8 @@ _MAX_CHARS: Final = 300
 """Of one line: a third of the screen."""
 _QUESTION_CHARS: Final = 1000
 """A question is read before it is answered; this much of it fills the screen."""
+QUESTIONS_CHARS: Final = 6000
+"""Of the questions of a list: at six bytes a character, the most in JSON, they and the rest fit one frame."""
 _HEAD_ROWS, _TAIL_ROWS = 4, 2
 _ARG_CHARS: Final = 48
 """Of one argument: longer ones are told by their length."""
@@ -120,11 +122,11 @@ class Narrator:
                 self.doing = "stopping"
 
 
-async def row(values: dict[str, str], *, question: str = "") -> dict[str, str]:
+async def row(values: dict[str, str], *, question: str = "", question_chars: int) -> dict[str, str]:
     """One task of a list: its texts on one line each, without secrets; ``question`` empty: it asks nothing."""
     shown = await _without_secrets([*values.values(), question])
     form = {name: in_game(one_line(text, limit=120)) for name, text in zip(values, shown, strict=False)}
-    return {**form, "question": _shortened("ask", shown[-1])} if question else form
+    return {**form, "question": in_game(_cut(_safe(shown[-1]), question_chars))} if question else form
 
 
 def as_body(value: Any) -> bytes:
@@ -174,12 +176,21 @@ def _clean(text: str) -> str:
     return str(redact(text, salt=_SALT))
 
 
+def _safe(text: str) -> str:
+    return visible(text).replace("\t", " ").strip()
+
+
+def _cut(text: str, chars: int, more: str = "") -> str:
+    end = f" ...{more}"
+    return text if len(text) <= chars else text[: chars - len(end)] + end
+
+
 def _shortened(kind: str, text: str) -> str:
-    """Safe to show, with the beginning and the end of what has many rows."""
-    rows = visible(text).replace("\t", " ").strip().split("\n")
+    """Safe to show: of a question its beginning, of other texts also the end of what has many rows."""
+    if kind == "ask":
+        return in_game(_cut(_safe(text), _QUESTION_CHARS, " (`cc tasks` shows all of it)"))
+    rows = _safe(text).split("\n")
     if len(rows) > _HEAD_ROWS + _TAIL_ROWS + 1:
         left_out = f"... {len(rows) - _HEAD_ROWS - _TAIL_ROWS} rows ..."
         rows = [*rows[:_HEAD_ROWS], left_out, *rows[-_TAIL_ROWS:]]
-    limit = _QUESTION_CHARS if kind == "ask" else _MAX_CHARS
-    shown = "\n".join(rows)
-    return in_game(shown if len(shown) <= limit else f"{shown[: limit - 4]} ...")
+    return in_game(_cut("\n".join(rows), _MAX_CHARS))

@@ -77,7 +77,8 @@ class News:
         while True:
             try:
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._woken.wait(), AGAIN_S)
+                    async with asyncio.timeout(AGAIN_S):
+                        await self._woken.wait()
                 await self._look(again=not self._woken.is_set())
             except Exception:
                 logger.exception("the desk cannot tell what is new")

@@ -24,6 +24,7 @@ from orchestrator.testing import ManualClock
 from orchestrator.testing.stub_computer import StubComputer
 from orchestrator.testing.stub_programs import Program
 from tests.shell.support import DEADLINE_S, Server, _listening, call, final, says
+from tests.waiting import within
 
 __all__ = [
     "DEADLINE_S",
@@ -144,7 +145,7 @@ class Reviewer:
 
     async def hear(self, *kinds: str) -> dict[str, Any]:
         """The next frame, which has to be of one of these kinds; any when none is named."""
-        frame = await asyncio.wait_for(self.socket.recv(), DEADLINE_S)
+        frame = await within(DEADLINE_S, self.socket.recv())
         message: dict[str, Any] = json.loads(frame)
         self.seq += 1
         assert message["seq"] == self.seq
@@ -399,4 +400,4 @@ class House:
     async def _dial(self, name: str) -> None:
         stub = self.stubs[name]
         self._dialing[name] = asyncio.create_task(stub.run())
-        await asyncio.wait_for(stub.welcomed.wait(), DEADLINE_S)
+        await within(DEADLINE_S, stub.welcomed.wait())

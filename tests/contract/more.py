@@ -12,6 +12,7 @@ from orchestrator.ports import Store
 from orchestrator.testing.stub_computer import StubComputer
 from tests.contract.house import DEADLINE_S, Opened
 from tests.shell.support import StubClient, dialed
+from tests.waiting import within
 
 LOOKS = ("fs_read", "fs_list", "fs_stat", "fs_find", "info", "screen")
 """The methods that change nothing."""
@@ -138,5 +139,5 @@ class Gated:
             kind = draft.fact.kind
             if kind in self.go:
                 self.reached[kind].set()
-                await asyncio.wait_for(self.go[kind].wait(), DEADLINE_S)
+                await within(DEADLINE_S, self.go[kind].wait())
         return await self._store.append(task_id, version, drafts, **more)

@@ -37,6 +37,7 @@ from tests.contract.house import (
 from tests.contract.more import Gated, by_hand, calls_of, changes_in, digest_of, sha256
 from tests.core.audited import Trail, made
 from tests.shell.commands import cli
+from tests.waiting import within
 
 SECRET = "hunter2hunter2"
 SIBLING = call("cc_write", path="b.lua", content="new\n")
@@ -284,7 +285,7 @@ async def test_a4_what_cannot_be_recorded_does_not_happen(house: House, kind: st
     async with house.open(Playing(says(WRITE)), policy=policy(), clock=ManualClock(), wrap_store=full) as server:
         calls = calls_of(server.stub)
         task_id, request = await server.asked()
-        await asyncio.wait_for(failing[0].parked.wait(), DEADLINE_S)
+        await within(DEADLINE_S, failing[0].parked.wait())
         failing[0].parked.clear()
         answer = await server.decide(request, "approve")
         if kind == "decision_recorded":
@@ -292,7 +293,7 @@ async def test_a4_what_cannot_be_recorded_does_not_happen(house: House, kind: st
             assert (await server.request(task_id))["request_id"] == request["request_id"]
         else:
             assert answer.status_code == 202
-            await asyncio.wait_for(failing[0].parked.wait(), DEADLINE_S)
+            await within(DEADLINE_S, failing[0].parked.wait())
         assert changes_in(calls) == []
         failing[0].kind = ""
         if kind == "decision_recorded":

@@ -28,6 +28,7 @@ from tests.contract.house import (
     says,
 )
 from tests.contract.more import calls_of, changes_in
+from tests.waiting import within
 
 READ = call("cc_read", path="b.lua")
 MIXED = {**final(), "tool_call": WRITE}
@@ -163,7 +164,7 @@ class Telling(Playing):
         if on_text is not None and len(self.asked) == 1:
             on_text(reply.text)
             self.told_all.set()
-            await asyncio.wait_for(self.go.wait(), DEADLINE_S)
+            await within(DEADLINE_S, self.go.wait())
             return ModelReply(reply.text, done_reason=self.done_reason)
         return reply
 
@@ -175,7 +176,7 @@ async def test_l5_nothing_happens_of_a_reply_that_is_not_over(house: House, done
     async with house.open(model, policy=policy()) as server:
         calls = calls_of(server.stub)
         task_id = await server.submit()
-        await asyncio.wait_for(model.told_all.wait(), DEADLINE_S)
+        await within(DEADLINE_S, model.told_all.wait())
         assert (await server.task(task_id))["phase"] == "asked"
         assert not await server.items(task_id, "model_replied", "calls_proposed")
         assert calls == []

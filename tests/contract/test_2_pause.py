@@ -42,6 +42,7 @@ from tests.contract.house import (
 )
 from tests.contract.more import calls_of, changes_in
 from tests.story.processes import CONTEXT, END_WITHIN_S, START_WITHIN_S, Process
+from tests.waiting import within
 
 READ = call("cc_read", path="b.lua")
 OTHER = call("cc_write", path="b.lua", content="allowed\n")
@@ -312,7 +313,7 @@ async def test_s8_after_kill_9_anywhere_the_task_finishes(tmp_path: Path, death:
             async with alive(stub):
                 submitted = await http.post("/v1/tasks", json={"prompt": "fix it", "computers": ["3"]})
                 task_id = submitted.json()["task_id"]
-                await asyncio.wait_for(asyncio.gather(approving(url, admin), process.gone()), END_WITHIN_S)
+                await within(END_WITHIN_S, asyncio.gather(approving(url, admin), process.gone()))
             process, url = started(home, int(url.rpartition(":")[2]))
             async with alive(stub), asyncio.timeout(DEADLINE_S):
                 deciding = asyncio.create_task(approving(url, admin))
@@ -335,7 +336,7 @@ async def alive(stub: StubComputer) -> AsyncIterator[None]:
     """A computer that is connected inside."""
     running = asyncio.create_task(stub.run())
     try:
-        await asyncio.wait_for(stub.welcomed.wait(), DEADLINE_S)
+        await within(DEADLINE_S, stub.welcomed.wait())
         yield
     finally:
         running.cancel()

@@ -10,6 +10,7 @@ from orchestrator.core.errors import OrchestratorError
 from orchestrator.testing import ManualClock
 from tests.contract.house import DEADLINE_S, LOOKING, WRITE, House, Playing, call, policy, rule, says
 from tests.contract.more import Gated
+from tests.waiting import within
 
 SHORT = {"expires_s": {"low": 60, "medium": 60, "high": 60, "critical": 60}}
 
@@ -225,9 +226,9 @@ async def test_o7_of_decision_and_expiry_one_wins(house: House, winner: str) -> 
         (gate,) = gates
         task_id, request = await server.asked()
         deciding = asyncio.create_task(server.decide(request, "approve"))
-        await asyncio.wait_for(gate.reached["decision_recorded"].wait(), DEADLINE_S)
+        await within(DEADLINE_S, gate.reached["decision_recorded"].wait())
         server.advance(60)
-        await asyncio.wait_for(gate.reached["request_ended"].wait(), DEADLINE_S)
+        await within(DEADLINE_S, gate.reached["request_ended"].wait())
         gate.go[winner].set()
         await server.item(task_id, winner)
         gate.go[loser].set()

@@ -1,6 +1,5 @@
 """Standing approvals: never wider than what was shown, never for ever, never over a no."""
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -9,6 +8,7 @@ from orchestrator.core.grants import MAX_SESSION_S, SESSION_S
 from orchestrator.testing import ManualClock
 from tests.contract.house import DEADLINE_S, LOOKING, RUNNING, WRITE, House, Opened, Playing, call, policy, rule, says
 from tests.contract.more import Gated, calls_of, changes_in
+from tests.waiting import within
 
 OTHER = call("cc_write", path="a.lua", content="other\n")
 SIBLING = call("cc_write", path="b.lua", content="new\n")
@@ -232,7 +232,7 @@ async def test_g6_a_revoked_grant_stands_in_no_more(house: House) -> None:
         gate.reached["tool_started"].clear()
         calls = calls_of(server.stub)
         again = await server.submit(session_id="evening")
-        await asyncio.wait_for(gate.reached["tool_started"].wait(), DEADLINE_S)
+        await within(DEADLINE_S, gate.reached["tool_started"].wait())
         (used,) = await server.items(again, "review_noted")
         assert used.fact.grant_id == grant["grant_id"]  # type: ignore[union-attr]
         assert (await server.ask("DELETE", f"/v1/grants/{grant['grant_id']}")).json()["revoked"] is True

@@ -1,10 +1,13 @@
 local Calls = require("calls")
 local computer = require("computer")
+local disk = require("disk")
 local json = require("json")
 local Journal = require("journal")
 local Link = require("link")
 local Loop = require("loop")
+local slots = require("slots")
 local spec = require("spec")
+local update = require("update")
 local describe, it, expect = spec.describe, spec.it, spec.expect
 
 local URL = "ws://127.0.0.1:1/computer"
@@ -109,6 +112,25 @@ describe("link", function()
     local link, machine, dialled = linked()
     link:tick()
     expect(wait_for_dial(link, machine, dialled) <= 40000).to_be(true)
+  end)
+
+  it("counts off a try of a new client only where the server was not reached", function()
+    for said, tries in pairs({
+      ["Could not connect"] = 0,
+      ["Domain not permitted"] = 0,
+      ["Unknown host"] = 0,
+      ["Invalid handshake response status: 502 Bad Gateway"] = 0,
+      ["Invalid handshake response status: 401 Unauthorized"] = 1,
+      ["something new"] = 1,
+    }) do
+      local link, _, dialled = linked()
+      assert(disk.write(slots.path("a"), "x"))
+      assert(slots.write({ slot = "a", state = "trial", tries = 1, hash = "ab", bad = {} }))
+      update.start(nil, "a", URL)
+      link:tick()
+      link:event({ "websocket_failure", dialled[1].url, said })
+      expect({ said, slots.read().tries }).to_be({ said, tries })
+    end
   end)
 
   it("tries again when it may not even dial", function()

@@ -17,6 +17,7 @@ local SPECS = {
   "main",
   "methods",
   "monitors",
+  "pager",
   "peripherals",
   "programs",
   "session",

@@ -21,6 +21,7 @@ from orchestrator.core.errors import CallLost, ComputerAway, ComputerFailed
 from orchestrator.core.wire import ComputerId, RunId, SettledCall, sha256_hex
 from orchestrator.ports import CallResult, ChatMessage, ChatModel, ComputerInfo, ModelReply, Settlement
 from orchestrator.settings import Settings
+from tests.waiting import within
 
 ABSENT = "absent"
 DEADLINE_S = 20.0
@@ -307,7 +308,7 @@ class StubClient:
 
     async def hear(self, kind: str | None = None) -> tuple[Any, bytes]:
         """The next message; it has to be of ``kind``."""
-        data = await asyncio.wait_for(self.socket.recv(), DEADLINE_S)
+        data = await within(DEADLINE_S, self.socket.recv())
         assert isinstance(data, bytes)
         message, body = wire.decode_any(data)
         assert kind in {None, message.type}, message
@@ -337,7 +338,7 @@ class StubClient:
 
     async def closed(self) -> tuple[int, str]:
         """Code and reason of the close that has to come."""
-        await asyncio.wait_for(self.socket.wait_closed(), DEADLINE_S)
+        await within(DEADLINE_S, self.socket.wait_closed())
         return self.socket.close_code or 0, self.socket.close_reason or ""
 
     async def serve(self, disk: Disk) -> None:

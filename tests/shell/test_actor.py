@@ -29,6 +29,7 @@ from orchestrator.testing import ManualClock
 from orchestrator.tools.workspace import STAGING, DirectoryWorkspace
 from orchestrator.world import World
 from tests.shell.support import DEADLINE_S, Disk, FakeComputers, Listening, call, final, says
+from tests.waiting import within
 
 FARM, MINE = ComputerId("3"), ComputerId("4")
 ALICE = Identity(kind="person", name="alice", roles=("admin",))
@@ -107,14 +108,14 @@ class Bench:
         """Act for the task that is due, until it waits."""
         lease = await self.store.lease("node-1", LEASE_S)
         assert lease is not None, "nothing is due"
-        return await asyncio.wait_for(
+        return await within(
+            DEADLINE_S,
             process_task(
                 lease,
                 service=self.service,
                 world=self.world,
                 model_for=lambda _: self.model,
             ),
-            DEADLINE_S,
         )
 
     async def idle(self) -> bool:
@@ -144,7 +145,7 @@ class Bench:
     async def hanging(self) -> "asyncio.Task[AgentTask]":
         """Act, until a call hangs on its computer."""
         acting = asyncio.create_task(self.act())
-        await asyncio.wait_for(self.computers.hanging.wait(), DEADLINE_S)
+        await within(DEADLINE_S, self.computers.hanging.wait())
         return acting
 
     async def journal(self, task_id: TaskId) -> list[AgentTaskItem]:
@@ -341,7 +342,7 @@ async def test_a_reply_to_a_task_that_ended_is_dropped() -> None:
     bench = Bench(Slow())
     task_id = await bench.submit()
     acting = asyncio.create_task(bench.act())
-    await asyncio.wait_for(asked.wait(), DEADLINE_S)
+    await within(DEADLINE_S, asked.wait())
     await bench.service.cancel(task_id, ALICE)
     go.set()
     assert (await acting).status is TaskStatus.CANCELED

@@ -36,6 +36,7 @@ from tests.core.journal import NOW, REQUEST
 from tests.shell.commands import cli
 from tests.shell.support import DEADLINE_S, Listening, call, final, running, says
 from tests.shell.test_audit import opened, tamper, two_tasks
+from tests.waiting import within
 
 PEOPLE = {"ada": ("admin",), "rita": ("reviewer",), "alice": ("submitter",), "bob": ("submitter",)}
 SECRET = "password = hunter2hunter2"
@@ -130,7 +131,7 @@ async def house(home: Path, fill: Callable[[Store], Awaitable[None]] = fill) -> 
                     yield House(url, http, store, home)
             finally:
                 server.should_exit = True
-                await asyncio.wait_for(running, DEADLINE_S)
+                await within(DEADLINE_S, running)
 
 
 T1 = [("t1", version) for version in range(1, 8)]

@@ -1,6 +1,5 @@
 """The console over a real server: edits, answers, parts of a batch, refusals, and who was first."""
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from orchestrator.core import review
 from orchestrator.core.approval import ResumeRequest
 from tests.shell.asked import NOW, console, request
 from tests.shell.support import DEADLINE_S, Disk, Listening, Server, call, connected, final, running, says
+from tests.waiting import within
 
 PROMPT = "[h]elp > "
 WRITE = call("cc_write", path="a.lua", content="new\n")
@@ -24,7 +24,7 @@ async def reviewed(server: Server, *answers: str) -> list[str]:
     here, said, _ = console(*answers)
     client = Client(server.url, server.admin)
     try:
-        await asyncio.wait_for(ReviewLoop(client, here).run(until_empty=True), DEADLINE_S)
+        await within(DEADLINE_S, ReviewLoop(client, here).run(until_empty=True))
     finally:
         client.close()
     return said
@@ -243,7 +243,7 @@ async def test_a_frame_that_the_server_cannot_read_is_told_and_asked_for_again(t
     here, said, _ = console("a", "l")
     async with serve(deaf, "127.0.0.1", 0, compression=None) as listening:
         client = Client(f"http://127.0.0.1:{next(iter(listening.sockets)).getsockname()[1]}", "x")
-        await asyncio.wait_for(ReviewLoop(client, here).run(until_empty=True), DEADLINE_S)
+        await within(DEADLINE_S, ReviewLoop(client, here).run(until_empty=True))
         client.close()
     assert len(heard) == 1
     assert "Not carried out: No." in said

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from cc_client.simulator.install import install
+from tests.shell.simulating import playing
 from tests.shell.support import DEADLINE_S, Listening, Server, call, final, running, says
 
 ASKS = says(call("ask_user", question="Which farm?"), explanation="I have to know.")
@@ -124,6 +125,21 @@ async def test_a_question_that_came_meanwhile_stands_in_the_status(tmp_path: Pat
         async with game(disk, "cc tasks", "cc status", family="computer") as here:
             await here.sees("? Which farm?")
             await here.sees("asks: Which farm?")
+
+
+async def test_a_long_question_waits_to_be_read(tmp_path: Path) -> None:
+    """No line of it leaves the screen before the player has pressed a key."""
+    words = [f"word{number:03}" for number in range(300)]
+    ask = says(call("ask_user", question=" ".join(words)), explanation="I have to know.")
+    async with running(tmp_path / "server", model=Listening(ask)) as server:
+        disk = computer(tmp_path, server.url, await server.computer("3"))
+        await server.until(await server.submit(("3",)), "question_asked")
+        async with playing(disk, "--family=computer", "--type=cc tasks") as player:
+            seen = [await player.see("-- more")]
+            while words[-1] not in seen[-1]:
+                await player.do("key enter")
+                seen.append(await player.see(f"word{int(seen[-1].split('word')[-1][:3]) + 1:03}"))
+    assert {word for word in words if word not in " ".join(seen)} == set()
 
 
 async def test_without_a_connection_nothing_is_asked(tmp_path: Path) -> None:

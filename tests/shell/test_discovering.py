@@ -18,6 +18,7 @@ from orchestrator.tools.text import MAX_RESULT_CHARS
 from tests.shell.doorway import Door, observed, use
 from tests.shell.house import House, open_house
 from tests.shell.support import DEADLINE_S, Channel
+from tests.waiting import within
 
 QUIZ = b"print(read())\nprint(read())\n"
 
@@ -63,8 +64,8 @@ async def computer(house: House, **more: Any) -> AsyncIterator[tuple[CCAgentDeps
     stub = StubComputer(house.url, "token", **values)
     running = asyncio.create_task(stub.run())
     try:
-        await asyncio.wait_for(stub.welcomed.wait(), DEADLINE_S)
-        await asyncio.wait_for(house.journal.arrivals.get(), DEADLINE_S)
+        await within(DEADLINE_S, stub.welcomed.wait())
+        await within(DEADLINE_S, house.journal.arrivals.get())
         door = Door(house)
         yield CCAgentDeps(mode="live", ws_client=door, computer="7"), door
     finally:

@@ -13,6 +13,7 @@ from orchestrator.web.frames import EXTENSION, FrameProtocol
 from orchestrator.web.sockets import DirectSocket, accepted
 from tests.shell.house import serving
 from tests.shell.support import DEADLINE_S
+from tests.waiting import within
 
 CONT, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
 REQUEST = (
@@ -48,7 +49,7 @@ class End:
 
     async def hear(self) -> bytes | str | None:
         """What the server heard next; None: that the connection is over."""
-        return await asyncio.wait_for(self.heard.get(), DEADLINE_S)
+        return await within(DEADLINE_S, self.heard.get())
 
     async def frame(self) -> tuple[int, bytes]:
         """The next frame that the client gets: opcode and payload."""
@@ -93,11 +94,11 @@ async def connected(*, early: bytes = b"", waiting: int = 0) -> AsyncIterator[En
     async with serving(handle) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**22)
         writer.write(REQUEST)
-        await asyncio.wait_for(entered.wait(), DEADLINE_S)
+        await within(DEADLINE_S, entered.wait())
         writer.write(early)
-        await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), DEADLINE_S)
+        await within(DEADLINE_S, reader.readuntil(b"\r\n\r\n"))
         try:
-            yield End(reader, writer, await asyncio.wait_for(accepting, DEADLINE_S), heard)
+            yield End(reader, writer, await within(DEADLINE_S, accepting), heard)
         finally:
             writer.close()
 
@@ -186,7 +187,7 @@ async def test_after_a_close_nothing_is_heard_or_written() -> None:
         assert await end.hear() is None
         with pytest.raises(ConnectionError):
             end.socket.write([b"too late"])
-        assert await asyncio.wait_for(end.reader.read(), DEADLINE_S) == b""
+        assert await within(DEADLINE_S, end.reader.read()) == b""
         assert end.heard.empty()
 
 

@@ -17,6 +17,7 @@ from orchestrator.hub import session as hub_session
 from orchestrator.ports import CallResult
 from tests.shell.house import FARM, RUN, House, failed, open_house
 from tests.shell.support import DEADLINE_S, StubClient, dialed, hello
+from tests.waiting import within
 
 
 @pytest.fixture(params=[False, True], ids=["any-socket", "direct"])
@@ -273,7 +274,7 @@ async def test_the_ninth_call_waits_for_room(house: House) -> None:
         assert ninth.call_id == "c8.1"
         for number in {*range(9)} - {3}:
             await client.result(f"c{number}.1", CallResult())
-        await asyncio.wait_for(asyncio.gather(*calls), DEADLINE_S)
+        await within(DEADLINE_S, asyncio.gather(*calls))
 
 
 async def test_a_call_that_waits_for_room_is_not_written_after_the_session(house: House) -> None:

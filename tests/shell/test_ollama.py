@@ -32,6 +32,7 @@ from tests.shell.ollama_server import (
     thinks,
 )
 from tests.shell.support import DEADLINE_S, final
+from tests.waiting import within
 
 VIEW = [ChatMessage("system", "rules"), ChatMessage("user", "task"), ChatMessage("assistant", "{}")]
 REPLY = json.dumps(final("It prints “hello” 🐢."), ensure_ascii=False)
@@ -239,7 +240,7 @@ async def test_a_reply_without_end_is_left() -> None:
 
     async with ollama(endless) as server:
         reply = await model(server).reply(VIEW)
-        await asyncio.wait_for(server.left.wait(), DEADLINE_S)
+        await within(DEADLINE_S, server.left.wait())
     assert reply.done_reason == "length"
     assert len(reply.text) < 500_000
 
@@ -432,7 +433,7 @@ async def test_silence_is_bounded(persona: Persona, limits: dict[str, float], se
     async with ollama(persona) as server:
         with pytest.raises(ModelFailed) as failed:
             await model(server, **limits).reply(VIEW)
-        await asyncio.wait_for(server.left.wait(), DEADLINE_S)
+        await within(DEADLINE_S, server.left.wait())
         assert str(failed.value).startswith(sentence.format(server.url))
 
 
@@ -448,11 +449,11 @@ async def test_canceling_closes_the_connection_so_that_generation_stops(said: st
 
     async with ollama(persona) as server:
         asking = asyncio.create_task(model(server).reply(VIEW))
-        await asyncio.wait_for(asked.wait(), DEADLINE_S)
+        await within(DEADLINE_S, asked.wait())
         assert not server.left.is_set()
         canceled_at = time.monotonic()
         asking.cancel()
-        await asyncio.wait_for(server.left.wait(), DEADLINE_S)
+        await within(DEADLINE_S, server.left.wait())
         assert time.monotonic() - canceled_at < 1.0
         with pytest.raises(asyncio.CancelledError):
             await asking
@@ -469,8 +470,8 @@ async def test_a_reply_is_canceled_while_it_streams() -> None:
 
     async with ollama(streaming) as server:
         asking = asyncio.create_task(model(server).reply(VIEW, on_text=lambda _: heard.set()))
-        await asyncio.wait_for(heard.wait(), DEADLINE_S)
+        await within(DEADLINE_S, heard.wait())
         asking.cancel()
-        await asyncio.wait_for(server.left.wait(), 1.0)
+        await within(1.0, server.left.wait())
         with pytest.raises(asyncio.CancelledError):
             await asking

@@ -1,6 +1,5 @@
 """The reviewers' socket on a real server: what it tells, whom, and what it takes."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -17,6 +16,7 @@ from orchestrator.core.review import MAX_REVIEW_FRAME_CHARS
 from orchestrator.core.wire import REVIEWER_SUBPROTOCOL
 from orchestrator.ports import ModelReply
 from tests.shell.support import DEADLINE_S, Disk, Server, call, connected, final, running, says
+from tests.waiting import within
 
 WRITE = call("cc_write", path="a.lua", content="new\n")
 ASK = call("ask_user", question="Which one?")
@@ -48,7 +48,7 @@ class Reviewer:
 
     async def hear(self, kind: str) -> dict[str, Any]:
         """The next frame, which has to be of a kind."""
-        frame = await asyncio.wait_for(self.socket.recv(), DEADLINE_S)
+        frame = await within(DEADLINE_S, self.socket.recv())
         assert isinstance(frame, str)
         message: dict[str, Any] = json.loads(frame)
         self.seq += 1
@@ -66,7 +66,7 @@ class Reviewer:
         """The next two frames, which have to be these two, in either order."""
         found: dict[str, dict[str, Any]] = {}
         for _ in range(2):
-            frame = await asyncio.wait_for(self.socket.recv(), DEADLINE_S)
+            frame = await within(DEADLINE_S, self.socket.recv())
             message: dict[str, Any] = json.loads(frame)
             self.seq += 1
             assert message["seq"] == self.seq
@@ -157,7 +157,7 @@ async def test_a_revoked_reviewer_is_cut_off(server: Server) -> None:
         await revoked.hear("snapshot")
         await other.hear("snapshot")
         await server.ask("DELETE", "/v1/tokens/person/sam")
-        await asyncio.wait_for(revoked.socket.wait_closed(), DEADLINE_S)
+        await within(DEADLINE_S, revoked.socket.wait_closed())
         assert (revoked.socket.close_code, revoked.socket.close_reason) == (1008, "the token was revoked")
         await server.submit(prompt="write")
         await other.hear("request_opened")
@@ -355,6 +355,6 @@ async def test_a_stopping_server_ends_the_connection(tmp_path: Path) -> None:
         cm = reviewing(server)
         reviewer = await cm.__aenter__()
         await reviewer.hear("snapshot")
-    await asyncio.wait_for(reviewer.socket.wait_closed(), DEADLINE_S)
+    await within(DEADLINE_S, reviewer.socket.wait_closed())
     assert reviewer.socket.close_code == 1012
     await cm.__aexit__(None, None, None)

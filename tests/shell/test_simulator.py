@@ -19,6 +19,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.typing import Subprotocol
 
 from orchestrator.core import wire
+from tests.waiting import within
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TOKEN = "a token"
@@ -500,7 +501,7 @@ async def test_a_second_client_on_one_disk_stops_the_first(tmp_path: Path) -> No
             await first.send(call)
             refused, _ = await first.receive()
             assert (refused.type, refused.code) == ("call_refused", "journal_failed")
-            assert await asyncio.wait_for(process.wait(), 10) == 0
+            assert await within(10, process.wait()) == 0
 
 
 FILES = b"""
@@ -587,7 +588,7 @@ async def test_sigterm_ends_the_process_cleanly(tmp_path: Path) -> None:
         session = await listening.session()
         await session.welcome()
         process.send_signal(signal.SIGTERM)
-        assert await asyncio.wait_for(process.wait(), 10) == 0
+        assert await within(10, process.wait()) == 0
         await session.socket.wait_closed()
         assert session.socket.close_code == 1006
 

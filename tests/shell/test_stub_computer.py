@@ -18,6 +18,7 @@ from orchestrator.testing import stub_computer, stub_programs
 from orchestrator.testing.stub_computer import StubComputer
 from tests.shell.house import FARM, House, open_house
 from tests.shell.support import DEADLINE_S, StubClient, dialed
+from tests.waiting import within
 
 ABSENT = "absent"
 FILES = {
@@ -43,8 +44,8 @@ async def stub(house: House, **more: Any) -> AsyncIterator[StubComputer]:
     computer = StubComputer(house.url, "token", **values)
     running = asyncio.create_task(computer.run())
     try:
-        await asyncio.wait_for(computer.welcomed.wait(), DEADLINE_S)
-        await asyncio.wait_for(house.journal.arrivals.get(), DEADLINE_S)
+        await within(DEADLINE_S, computer.welcomed.wait())
+        await within(DEADLINE_S, house.journal.arrivals.get())
         yield computer
     finally:
         running.cancel()
@@ -63,7 +64,7 @@ def calling(
 
 async def do(house: House, method: str, body: bytes | None = None, /, **params: Any) -> CallResult:
     """A call that succeeds."""
-    return await asyncio.wait_for(calling(house, method, params, body), DEADLINE_S)
+    return await within(DEADLINE_S, calling(house, method, params, body))
 
 
 async def fails(house: House, code: str, method: str, body: bytes | None = None, /, **params: Any) -> ComputerFailed:
@@ -284,7 +285,7 @@ async def test_a_program_that_sleeps_can_be_seen_and_terminated(house: House, mo
         running = calling(
             house, "run_program", run_of("long.lua", source, timeout_s=7200), run_id="long", on_output=heard
         )
-        await asyncio.wait_for(heard.all.wait(), DEADLINE_S)
+        await within(DEADLINE_S, heard.all.wait())
         screen = await do(house, "screen", run="long")
         assert [row["text"].rstrip() for row in json.loads(screen.body)] == ["first", "second"]
         assert (screen.data["width"], screen.data["y"]) == (51, 3)
@@ -333,11 +334,11 @@ async def test_settle_after_a_lost_connection(house: House, monkeypatch: pytest.
         for run_id, path in (("c1", "large"), ("c2", "long.lua")):
             await calling(house, "fs_read", {"path": path}, run_id=run_id)
         running = calling(house, "run_program", run_of("long.lua", source), run_id="c3", on_output=heard)
-        await asyncio.wait_for(heard.all.wait(), DEADLINE_S)
+        await within(DEADLINE_S, heard.all.wait())
         await house.hub.close()
         with pytest.raises(CallLost):
             await running
-        await asyncio.wait_for(house.journal.arrivals.get(), DEADLINE_S)
+        await within(DEADLINE_S, house.journal.arrivals.get())
         ids = [RunId(one) for one in ("c1", "c2", "c4")]
         settled = await house.hub.settle(FARM, run_ids=ids, number=next(NUMBERS))
         assert [settled[one].call.state for one in ids] == ["finished", "finished", "void"]
@@ -381,7 +382,7 @@ async def by_hand() -> AsyncIterator[tuple[StubComputer, StubClient]]:
         computer = StubComputer(f"ws://127.0.0.1:{port}/computer", "token", files=FILES)
         running = asyncio.create_task(computer.run())
         try:
-            server = StubClient(await asyncio.wait_for(accepted.get(), DEADLINE_S))  # type: ignore[arg-type]
+            server = StubClient(await within(DEADLINE_S, accepted.get()))  # type: ignore[arg-type]
             await server.hear("hello")
             yield computer, server
         finally:
@@ -484,4 +485,4 @@ async def test_a_server_that_hung_up_is_dialed_again(house: House, monkeypatch: 
         async with dialed(house.url) as other:
             await other.greet()
             assert (await other.closed())[0] == 1008
-        await asyncio.wait_for(computer.welcomed.wait(), DEADLINE_S)
+        await within(DEADLINE_S, computer.welcomed.wait())

@@ -20,6 +20,7 @@ from orchestrator.testing import ManualClock
 from orchestrator.testing.checks import taken
 from orchestrator.testing.drafts import COMPUTER, Author, append
 from tests.store.gate import PATIENCE_S, Gate, standing
+from tests.waiting import within
 
 Wanted = Callable[[Store], Awaitable[list[AgentTaskItem]]]
 Fate = type[Exception] | list[AgentTaskItem]
@@ -34,7 +35,7 @@ async def together(store: SqlitePersistenceManager, gate: Gate, wanted: list[Wan
     await asyncio.sleep(0)  # now the store has them
     gate.open()
     await first
-    return await asyncio.wait_for(asyncio.gather(*callers, return_exceptions=True), PATIENCE_S)
+    return await within(PATIENCE_S, asyncio.gather(*callers, return_exceptions=True))
 
 
 async def created(store: Store, author: Author, count: int) -> list[TaskId]:
@@ -256,7 +257,7 @@ async def test_a_random_load_fares_as_in_memory(tmp_path: Path, seed: int) -> No
         at_once = asyncio.gather(*(wanted(store) for _, wanted in load), return_exceptions=True)
         answers = [
             (type(answer), str(answer)) if isinstance(answer, Exception) else answer
-            for answer in await asyncio.wait_for(at_once, PATIENCE_S)
+            for answer in await within(PATIENCE_S, at_once)
         ]
         rows = [(row.task_id, row.status, row.version) for row in await store.list_tasks()]
         items = [await store.read(task_id) for task_id in ids]
@@ -283,10 +284,10 @@ async def test_two_loops_use_one_store(store: SqlitePersistenceManager, clock: M
             await asyncio.gather(*(append(store, task_id, version, author.note()) for task_id in task_ids))
 
     def elsewhere() -> None:
-        asyncio.run(asyncio.wait_for(write(ids[10:]), PATIENCE_S))
+        asyncio.run(within(PATIENCE_S, write(ids[10:])))
 
     other = asyncio.create_task(asyncio.to_thread(elsewhere))
-    await asyncio.wait_for(write(ids[:10]), PATIENCE_S)
+    await within(PATIENCE_S, write(ids[:10]))
     await other
     for task_id in ids:
         items = await store.read(task_id)
@@ -312,7 +313,7 @@ async def test_what_a_loop_left_behind_is_written_with_the_next(
     author = Author(clock)
     left, other = await created(store, author, 2)
     await asyncio.to_thread(left_behind, store, left, author.note())
-    await asyncio.wait_for(append(store, other, 1, author.note()), PATIENCE_S)
+    await within(PATIENCE_S, append(store, other, 1, author.note()))
     assert len(await store.read(left)) == 2
 
 

@@ -15,6 +15,7 @@ import pytest
 from websockets.exceptions import WebSocketException
 
 from tests.story.harness import Api, Computer, Server, check_laws, computer, decoded, ended, final, last_words, tool
+from tests.waiting import within
 
 PROGRAM = b"local line = ... local file = fs.open('lines', 'a') file.write(line .. '\\n') file.close() print(line)\n"
 POLICY = """schema_version = 1
@@ -124,7 +125,7 @@ async def _kill(village: Village) -> None:
     village.server.kill()
     for pc in victims:
         pc.kill()
-    await asyncio.wait_for(living, 20)
+    await within(20, living)
     await village.server.close()
     village.server.start()
     for pc in victims:

@@ -1,6 +1,5 @@
 """One orchestrator without doors, moved by hand: the real service, actor, gate, law and store."""
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +25,7 @@ from orchestrator.world import World
 from tests.contract.house import final, says
 from tests.contract.machine.computers import Witness, Witnesses
 from tests.contract.machine.sheets import SHEETS, Sheet
+from tests.waiting import within
 
 FARM, MINE = ComputerId("3"), ComputerId("4")
 ALICE = Identity(kind="person", name="alice", roles=("submitter",))
@@ -154,7 +154,7 @@ class Node:
             return None
         try:
             turn = process_task(lease, service=self.service, world=self.world, model_for=lambda _: Script())
-            return await asyncio.wait_for(turn, TURN_S)
+            return await within(TURN_S, turn)
         except LeaseLost:
             return None
         except Killed:
