@@ -1132,7 +1132,7 @@ end
 
 
 local function tell_answer(tell,text,is_last,kind)
-if is_last then
+if is_last and kind=="lines"then
 pager.run(function()
 tell(text,kind)
 end)

@@ -21,6 +21,8 @@ local ANSWER_WITHIN_MS = 10000
 --- A frame that the computer dropped is made up for after so long.
 local LOST_AFTER_MS = 60000
 local MAX_BYTES = 4096
+--- Of a question in `cc status` and in the log.
+local MAX_LINE = 200
 --- Faults that pass when the server is back; see why.lua.
 local PASSING = { no_answer = true, no_answer_here = true, no_upgrade = true, timed_out = true }
 --- Between two lines that travel together.
@@ -162,8 +164,10 @@ desk.HELP = {
 
 -- What the orchestrator says ----------------------------------------------------------------------
 
+--- On one line; `cc tasks` shows all of a long one.
 local function question(row)
-  return ("task %s asks: %s - answer with: cc answer %s TEXT"):format(row.task, row.question, row.task)
+  local text = #row.question > MAX_LINE and row.question:sub(1, MAX_LINE) .. " ..." or row.question
+  return ("task %s asks: %s - answer with: cc answer %s TEXT"):format(row.task, text, row.task)
 end
 
 --- Task = the line about its question: what waits here, as it was told last.

@@ -115,6 +115,16 @@ describe("desk", function()
     expect(status.get("asks")).to_be(nil)
   end)
 
+  it("shows a long question whole in the list, and its beginning in one line", function()
+    local here, machine = welcomed()
+    local nonce, question = type_command("tasks"), ("word "):rep(500)
+    local row = { task = "t-1", status = "Paused", why = "waits", prompt = "fix", question = question }
+    answer(here, here:last_of("desk").desk, { done = true }, { row })
+    expect(last(told_to(machine, nonce))[1]).to_contain("ask:" .. question)
+    expect(#status.get("asks") < 300).to_be(true)
+    expect(status.get("asks")).to_contain("word  ... - answer with: cc answer t-1 TEXT")
+  end)
+
   it("shows a refusal as it was said", function()
     local here, machine = welcomed()
     local nonce = type_command("stop")
