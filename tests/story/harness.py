@@ -31,7 +31,7 @@ AT_ONCE = 8
 # -- scripts -----------------------------------------------------------------------------
 
 
-def tool(name: str, **args: Any) -> dict[str, Any]:
+def tool(name: str, /, **args: Any) -> dict[str, Any]:
     """A reply that makes one call."""
     return {"kind": "tool", "explanation": f"I call {name}.", "tool_call": {"tool": name, "args": args}}
 

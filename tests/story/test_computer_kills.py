@@ -1,6 +1,7 @@
 """kill -9 of the computer, or of its line, at every frame and every change of its disk."""
 
 import asyncio
+import json
 import signal
 from collections import Counter
 from collections.abc import Callable
@@ -263,6 +264,46 @@ async def test_a_fault_at_any_frame_of_the_others(server: Server, tmp_path: Path
         for fault in _every(how, LAST_FRAME)
         if fault.place < LAST_FRAME - 1
     }
+    await each(cases, lambda _: last_words(server.home / "server.log"))
+
+
+NOWHERE = Story(
+    tool("cc_peripheral_call", name="left", method="pushItems", args=["right", 1, 1]), "nowhere", None, None
+)
+COUNTED = tool("cc_peripheral_call", name="right", method="list")
+CHESTS = ("--peripheral=left=minecraft:chest,size=2,1=minecraft:coal*9", "--peripheral=right=minecraft:chest,size=2")
+
+
+async def _push_at(server: Server, tmp: Path, fault: Fault) -> None:
+    """One lump of coal is pushed from a chest to another, and then what is there is listed."""
+    async with proxy(server.port) as line, computer(server, tmp, line.url) as pc:
+        saboteur = Saboteur(NOWHERE, pc, line, [fault])
+        line.before, line.after = saboteur.before, saboteur.after
+        api = server.api()
+        task_id = await api.submit(NOWHERE.call, COUNTED, final(), computers=(pc.name,))
+        pc.boot(*CHESTS)
+
+        async def decide(request: dict[str, Any]) -> str:
+            assert request["reason"] == "approval", "a computer that stayed on knows what it did"
+            return "approve"
+
+        items = await play(api, task_id, decide)
+        check_laws(items)
+        await saboteur.struck.wait()
+        assert [one["count"] for one in _listed(items)] == [1]
+
+
+def _listed(items: list[AgentTaskItem]) -> list[dict[str, Any]]:
+    """The stacks in the chest, as the last result has them."""
+    text = [item.fact for item in items if item.fact.kind in ("tool_finished", "tool_settled")][-1].text
+    stacks = json.loads(text[text.index("\n") + 1 :])
+    return list(stacks.values() if isinstance(stacks, dict) else stacks)
+
+
+@pytest.mark.timeout(120)
+async def test_a_peripheral_is_called_once_wherever_the_line_is_cut(server: Server, tmp_path: Path) -> None:
+    """At each frame of the call and of the look before it; the world outlives the line."""
+    cases = {fault.name: _push_at(server, tmp_path / fault.name, fault) for fault in _every("cut", LAST_FRAME)}
     await each(cases, lambda _: last_words(server.home / "server.log"))
 
 
