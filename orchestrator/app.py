@@ -30,11 +30,12 @@ from orchestrator.greeting import JournalGreeter
 from orchestrator.hub import Hub
 from orchestrator.law import PolicyInForce
 from orchestrator.metrics import Metrics, Snapshot
-from orchestrator.model import OllamaOptions, as_chat_model
-from orchestrator.model.options import ollama_url
+from orchestrator.model import OllamaOptions, Pool, as_chat_model
+from orchestrator.model.options import endpoints_of
 from orchestrator.policy_file import PolicyFile
 from orchestrator.ports import ChatMessage, ChatModel, Clock, ModelReply, Store
 from orchestrator.program import program
+from orchestrator.prompts import in_force
 from orchestrator.runner import Workers
 from orchestrator.settings import DEFAULT_URL, ENV_PREFIX, LOOPBACK, Settings
 from orchestrator.store import open_store
@@ -100,6 +101,7 @@ async def open_orchestrator(
             authorizer=authorizer,
             observer=metrics.observe,
             law=law,
+            prompt=in_force(settings.data_dir),
         )
         await service.record(_started(settings, policy.policy))
         await service.record(policy.loaded, content=policy.content)
@@ -116,8 +118,10 @@ async def open_orchestrator(
             holder=f"pid-{os.getpid()}",
             count=settings.workers,
         )
+        looking = []
         if model is None:
             await asyncio.to_thread(models.open, settings.model)
+            looking = [asyncio.create_task(models.look(settings.model))]
         keeper = CheckpointKeeper(service, Checkpoints(settings.data_dir))
         doors = Doors(
             service=service,
@@ -142,6 +146,7 @@ async def open_orchestrator(
             asyncio.create_task(policy.watch(service.record, service.rejudge)),
             asyncio.create_task(keeper.keep()),
             asyncio.create_task(doors.sockets.watch(store)),
+            *looking,
         ]
         try:
             if first:
@@ -280,7 +285,7 @@ def _about(settings: Settings) -> About:
         host=settings.host,
         public_url=settings.public_url,
         model=settings.model,
-        ollama_url=ollama_url(settings.ollama_url or os.environ.get("OLLAMA_HOST", "")),
+        ollama_url=",".join(one.url for one in endpoints_of(_ollama_url(settings), settings.ollama_concurrency)),
         num_ctx=settings.num_ctx,
     )
 
@@ -333,11 +338,15 @@ async def _admin_token(service: TaskService, settings: Settings) -> str | None:
 
 
 class _Models:
-    """The models of the tasks, opened once each; ``only``: one model for all, whatever they name."""
+    """The models of the tasks, opened once each; ``only``: one model for all, whatever they name.
+
+    Those of Ollama share its servers, each of which takes so many requests at once and no more.
+    """
 
     def __init__(self, only: ChatModel | None, ollama: Callable[[], OllamaOptions]) -> None:
         self._only = only
         self._ollama = ollama
+        self._pool: Pool | None = None
         self._opened: dict[str, ChatModel] = {}
 
     def open(self, name: str) -> ChatModel:
@@ -345,8 +354,21 @@ class _Models:
         if self._only is not None:
             return self._only
         if name not in self._opened:
-            self._opened[name] = as_chat_model(name, self._ollama() if name.startswith("ollama:") else None)
+            self._opened[name] = self._of_ollama(name) if name.startswith("ollama:") else as_chat_model(name)
         return self._opened[name]
+
+    def _of_ollama(self, name: str) -> ChatModel:
+        options = self._ollama()
+        if self._pool is None:
+            self._pool = Pool(options.endpoints)
+        return as_chat_model(name, options, self._pool)
+
+    async def look(self, name: str) -> None:
+        """Say at once in the log what would keep a model from answering, such as that it is not there."""
+        try:
+            await self.open(name).window()
+        except ModelFailed as error:
+            logger.warning("%s", error)
 
     def of_task(self, task: AgentTask) -> ChatModel:
         """The task's model, or one that says why it cannot be used, so that the task ends honestly."""
@@ -356,15 +378,21 @@ class _Models:
             return _Unusable(task.model, error)
 
 
+def _ollama_url(settings: Settings) -> str:
+    return settings.ollama_url or os.environ.get("OLLAMA_HOST", "")
+
+
 def _ollama(settings: Settings) -> OllamaOptions:
     """How Ollama is asked. Raises InvalidRequest."""
     return OllamaOptions(
-        url=settings.ollama_url or os.environ.get("OLLAMA_HOST", ""),
+        url=_ollama_url(settings),
         num_ctx=settings.num_ctx,
         num_predict=settings.num_predict,
         temperature=settings.temperature,
         seed=settings.seed,
         keep_alive=settings.keep_alive,
+        concurrency=settings.ollama_concurrency,
+        think=settings.think,
     )
 
 
@@ -374,6 +402,9 @@ class _Unusable:
 
     name: str
     why: InvalidRequest
+
+    async def window(self) -> None:
+        """None: it has none."""
 
     async def reply(self, messages: Sequence[ChatMessage], **_: object) -> ModelReply:
         """Raises ModelFailed."""

@@ -23,8 +23,8 @@ LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 
 _ADDRESS: Final = re.compile(r"https?://(?:[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
 
-_OLLAMA: Final = re.compile(r"(?:https?://)?[\w.:%\[\]-]+(?:/[\w./%~-]*)?", re.ASCII)
-"""As OLLAMA_HOST may be written: the scheme and the port may be left out."""
+_OLLAMA: Final = re.compile(r"(?:https?://)?[\w.:%\[\]-]+(?:/[\w./%~-]*)?(?:#[1-9][0-9]?)?", re.ASCII)
+"""As OLLAMA_HOST may be written, the scheme and the port may be left out, and perhaps a limit of its own."""
 _DURATION: Final = re.compile("[0-9]{1,6}[smh]")
 _APPROVERS: Final = re.compile("requester|not_requester|role:(?:submitter|reviewer|admin)")
 _OF_CLIENTS: Final = ("url", "token")
@@ -78,7 +78,15 @@ class Settings(BaseModel):
     model: str = _setting("scripted:hello", "The model of tasks that name none.")
     ollama_url: str = _setting(
         "",
-        "Where Ollama listens, such as `http://127.0.0.1:11434`; empty: as OLLAMA_HOST says, or port 11434 here.",
+        "Where Ollama listens, such as `http://127.0.0.1:11434`; several with commas between (in the file also "
+        "a list), `URL#2` for one that is given two requests at once; empty: as OLLAMA_HOST says, or port 11434 here.",
+    )
+    ollama_concurrency: int = _setting(
+        1,
+        "Ollama: requests that a server is given at once, where its address does not say; "
+        "as OLLAMA_NUM_PARALLEL says there, and 1 where it says nothing.",
+        ge=1,
+        le=64,
     )
     num_ctx: int = _setting(
         8192, "Ollama: the window, prompt and reply together. Another value loads the model anew.", "tokens", ge=1024
@@ -89,6 +97,11 @@ class Settings(BaseModel):
     )
     seed: int = _setting(0, "Ollama: the same seed and the same messages give the same reply.", ge=0, le=2**31 - 1)
     keep_alive: str = _setting("10m", "Ollama: how long an idle model stays loaded, such as `90s`, `10m` or `2h`.")
+    think: Literal["auto", "off"] = _setting(
+        "auto",
+        "Ollama: whether a model that can think does: `auto` (as it likes) or `off` (quicker; some then answer in "
+        "no form).",
+    )
     log_level: Literal["debug", "info", "warning", "error"] = _setting("info", "What the log tells, at least.")
 
     @field_validator("approvers")
@@ -98,11 +111,19 @@ class Settings(BaseModel):
             raise ValueError("it must be requester, not_requester, role:submitter, role:reviewer or role:admin")
         return value
 
+    @field_validator("ollama_url", mode="before")
+    @classmethod
+    def _one_text(cls, value: Any) -> Any:
+        """A list of the file, as the flag and the variable say it."""
+        if isinstance(value, list) and all(isinstance(one, str) for one in value):
+            return ", ".join(value)
+        return value
+
     @field_validator("ollama_url")
     @classmethod
     def _an_ollama(cls, value: str) -> str:
-        if value and not _OLLAMA.fullmatch(value):
-            raise ValueError("it must be an address such as http://127.0.0.1:11434")
+        if value and not all(_OLLAMA.fullmatch(one.strip()) for one in value.split(",")):
+            raise ValueError("it must be an address such as http://127.0.0.1:11434, or several with commas between")
         return value
 
     @field_validator("keep_alive")

@@ -20,6 +20,7 @@ from orchestrator.core.errors import Conflict, Forbidden, NotFound, TaskEnded
 from orchestrator.core.facts import CallId, DecisionAction, Fact, OnReject, QuestionId, RequestId, TaskId
 from orchestrator.core.fold import fold, preview
 from orchestrator.core.items import SYSTEM, Actor, AgentTaskItem, Draft, ItemId
+from orchestrator.core.prompt import Prompt
 from orchestrator.core.response import FinalResult
 from orchestrator.core.showing import hitl_response, must_have_seen, texts_of
 from orchestrator.core.system_facts import GrantId, SystemFact
@@ -27,6 +28,7 @@ from orchestrator.core.task import AgentTask, Phase, TaskStatus
 from orchestrator.core.wire import ComputerId, sha256_hex
 from orchestrator.law import PolicyInForce
 from orchestrator.ports import Bus, Clock, Identity, RequestAuthorizer, Store, TaskRow
+from orchestrator.prompts import shipped
 
 EARLIER_TASKS = 5
 """How many earlier tasks of its session a follow-up is told of: enough to be meant by "it" and "the other one"."""
@@ -84,8 +86,11 @@ class TaskService:
         authorizer: RequestAuthorizer,
         observer: Callable[[Sequence[AgentTaskItem]], None] | None = None,
         law: Law | None = None,
+        prompt: Prompt | None = None,
     ) -> None:
         self.store = store
+        self.prompt = prompt or shipped()
+        """What models are told before each task; None is the shipped text."""
         self.law: Law = law or PolicyInForce()
         """The policy in force; None is the shipped one, which knows nothing of the computers."""
         self._observer = observer
@@ -443,7 +448,7 @@ def final_result(task: AgentTask) -> FinalResult | None:
     if ended is None:
         return None
     success = ended.status == "Completed" and ended.verified is not False
-    doubt = "Unverified, since the last change or run did not succeed: " if ended.verified is False else ""
+    doubt = "Unverified, since nothing that was done bears it out: " if ended.verified is False else ""
     return FinalResult(
         explanation=ended.explanation, success=success, message=doubt + ended.message, details=ended.details
     )

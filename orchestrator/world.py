@@ -154,7 +154,16 @@ class World:
     def _deps(self, record: CallRecord, channel: "_Looking | _Doing | _Replaying | None") -> CCAgentDeps:
         if self.computers is None:
             return replace(self.library, after={})
-        return CCAgentDeps(mode="live", ws_client=channel, workspace=self.workspace, computer=record.call.computer)
+        computer = record.call.computer
+        info = self.computers.info(computer) if computer else None
+        return CCAgentDeps(
+            mode="live",
+            ws_client=channel,
+            workspace=self.workspace,
+            computer=computer,
+            host=info.host if info else "",
+            family=info.family if info else "",
+        )
 
     async def _settle_here(self, record: CallRecord) -> facts.ToolSettled:
         tool = TOOL_REGISTRY[record.call.tool]

@@ -1,6 +1,7 @@
 """Asking the model, and turning its reply into calls or an end."""
 
 import asyncio
+import contextlib
 import logging
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,15 +12,18 @@ from orchestrator.actor.journal import AGENT, Follow, TaskJournal
 from orchestrator.actor.watch import Stopped, Watch, ended_by, left_s, out_of_time
 from orchestrator.core import facts
 from orchestrator.core.approval import call_digest
-from orchestrator.core.errors import ModelFailed, ReplyRefused
+from orchestrator.core.errors import ModelFailed, ReplyRefused, WindowTooSmall
+from orchestrator.core.evidence import doubt
 from orchestrator.core.facts import BlobRef
 from orchestrator.core.items import SYSTEM, Actor
 from orchestrator.core.policy import BUILT_IN_CATALOG, RiskLevel
+from orchestrator.core.repeats import STOP_AT, times
 from orchestrator.core.response import FinalResult, RequestedTool, ToolRequest, read_reply
 from orchestrator.core.strangers import VERSION as NO_VERSION
 from orchestrator.core.strangers import stranger_name
 from orchestrator.core.task import AgentTask, Phase
-from orchestrator.core.view import PROMPT_VERSION, View
+from orchestrator.core.view import Message, View
+from orchestrator.core.window import Window
 from orchestrator.core.wire import ComputerId, sha256_hex
 from orchestrator.ports import ChatMessage, ChatModel, ModelReply
 from orchestrator.tasks import new_call_id
@@ -50,6 +54,10 @@ class Thinking:
     """The version of the policy last told of, and in which words."""
     _sent: list[ChatMessage] = field(default_factory=list)
     """The view's messages as the port takes them."""
+    _sent_of: list[Message] = field(default_factory=list)
+    """The list of the view that they were taken from."""
+    _window: Window | None = None
+    _knows_window: bool = False
     _recorded_at: int = 0
     """The version at which a request was recorded together with the outcome before it; 0: none is waiting."""
 
@@ -65,7 +73,8 @@ class Thinking:
                 await self._fail(reached)
                 return None
             await self._texts(task)
-            await self.journal.intend(self._request(task, attempt))
+            if not await self._intended(task, attempt):
+                return None
         self._recorded_at = 0
         task = self.journal.task
         try:
@@ -78,7 +87,7 @@ class Thinking:
             if task.attempt < MAX_ATTEMPTS and not error.lasting:
                 logger.warning("task %s: %s", task.task_id, error)
                 return 2.0**task.attempt
-            await self._fail(facts.LimitReached(limit="model_failed", detail=str(error)))
+            await self._gave_up(task, error)
             return None
         if reply is not None:
             await self._replied(reply)
@@ -89,7 +98,13 @@ class Thinking:
         now = self.journal.service.clock.now()
         if task.phase is not Phase.THINKING or self._missing(task) or limit_of(task, now) is not None:
             return ()
-        request = self._request(task, 1)
+        if not self._knows_window:
+            return ()
+        try:
+            request = self._request(task, 1)
+        except WindowTooSmall:
+            # It is said with the next request, which then ends the task.
+            return ()
         self._recorded_at = task.version + 1
         return ((request, SYSTEM),)
 
@@ -99,22 +114,42 @@ class Thinking:
         for fact, actor in self._understood(self.journal.task):
             await self.journal.intend(fact, actor=actor)
 
+    async def _intended(self, task: AgentTask, attempt: int) -> bool:
+        """Record the next request; False: it cannot be made, and the task has ended."""
+        try:
+            await self._look_at_window()
+            request = self._request(task, attempt)
+        except WindowTooSmall as small:
+            await self._fail(facts.LimitReached(limit="window", detail=str(small)))
+            return False
+        await self.journal.intend(request)
+        return True
+
+    async def _look_at_window(self) -> None:
+        if not self._knows_window:
+            # What keeps it from being told keeps the reply away too, which then says so.
+            with contextlib.suppress(ModelFailed):
+                self._window, self._knows_window = await self.model.window(), True
+
     def _request(self, task: AgentTask, attempt: int) -> facts.ModelAsked:
         """The request as it is recorded; the messages to send are those of the view by now."""
         version = self.gate.law.version
         if self._told[0] != version:
             self._told = (version, self.gate.law.summary(task))
-        policy = self._told[1]
-        if self._view is None or not self._view.leads_to(task, policy=policy):
-            self._view = View(task, policy=policy)
-            self._sent = []
+        prompt, policy, window = self.journal.service.prompt, self._told[1], self._window
+        if self._view is None or not self._view.leads_to(task, prompt=prompt, policy=policy, window=window):
+            self._view = View(task, prompt=prompt, policy=policy, window=window)
         self._view.extend(task, self.texts)
+        if self._sent_of is not self._view.messages:
+            self._sent_of, self._sent = self._view.messages, []
         self._sent.extend(ChatMessage(*message) for message in self._view.messages[len(self._sent) :])
         return facts.ModelAsked(
             attempt=attempt,
-            prompt_version=PROMPT_VERSION,
+            prompt_version=prompt.version,
             policy_version=version,
             view_digest=self._view.digest,
+            num_ctx=window.num_ctx if window is not None else 0,
+            num_predict=window.num_predict if window is not None else 0,
         )
 
     async def _generate(self, task: AgentTask) -> ModelReply | None:
@@ -125,7 +160,13 @@ class Thinking:
         left = max(1, task.max_tokens - task.tokens) if task.max_tokens else None
         with Stopped() as stopped, self.watch.stopping(stopped.stop):
             try:
-                return await self.model.reply(tuple(self._sent), on_text=hints, max_output_tokens=left)
+                return await self.model.reply(
+                    tuple(self._sent),
+                    on_text=hints,
+                    max_output_tokens=left,
+                    user=task.user_id,
+                    affinity=task.task_id,
+                )
             finally:
                 hints.close()
         return None
@@ -147,10 +188,13 @@ class Thinking:
             text = self.texts[task.reply.sha256]
             reply = read_reply(text, finish_reason=task.done_reason, unknown_tools="keep")
             if isinstance(reply, FinalResult):
-                return ((_ended(reply, task.evidence), SYSTEM),)
+                return self._final(task, reply)
             calls = self._calls(reply)
         except ReplyRefused as refused:
             return ((facts.ReplyRefused(reason=refused.message), SYSTEM),)
+        count = 1 + times(task.repeats, (call.call_digest for call in calls))
+        if count >= STOP_AT:
+            return tuple((fact, SYSTEM) for fact in ended_by(_stuck(calls, task, count)))
         verdicts = self.gate.judge_all(calls)
         rules = self.gate.law.rules
         proposed = facts.CallsProposed(
@@ -161,6 +205,13 @@ class Thinking:
             partial=rules.partial,
         )
         return ((proposed, AGENT),)
+
+    def _final(self, task: AgentTask, reply: FinalResult) -> tuple[tuple[facts.Fact, Actor], ...]:
+        """The end, or once a refusal of a success that the journal does not bear out, while another step is left."""
+        lacks = doubt(task.evidence, prompt=task.prompt, read_only=task.read_only) if reply.success else None
+        if lacks is None or task.doubted or limit_of(task, self.journal.service.clock.now()) is not None:
+            return ((_ended(reply, verified=lacks is None), SYSTEM),)
+        return ((facts.ReplyRefused(reason=lacks, because="unproven"), SYSTEM),)
 
     def _calls(self, request: ToolRequest) -> tuple[facts.ToolCall, ...]:
         risk = RiskLevel(request.risk) if request.risk is not None else None
@@ -204,13 +255,23 @@ class Thinking:
     def _missing(self, task: AgentTask) -> list[BlobRef]:
         # A view of another policy has the same replies, so they are all known.
         view = self._view
-        shown = view.turns if view is not None and view.leads_to(task, policy=view.policy) else 0
+        same = view is not None and view.leads_to(task, prompt=view.prompt, policy=view.policy, window=view.window)
+        shown = view.turns if view is not None and same else 0
         return [turn.raw for turn in task.turns[shown:] if turn.raw.sha256 not in self.texts]
 
     async def _text(self, raw: BlobRef) -> str:
         if raw.sha256 not in self.texts:
             self.texts[raw.sha256] = (await self.journal.service.store.get_blob(raw.sha256)).decode()
         return self.texts[raw.sha256]
+
+    async def _gave_up(self, task: AgentTask, error: ModelFailed) -> None:
+        """End the task without another reply: by the success that was refused just now, or as failed."""
+        if task.turns and task.turns[-1].unproven:
+            claimed = read_reply(await self._text(task.turns[-1].raw))
+            if isinstance(claimed, FinalResult):
+                await self.journal.intend(_ended(claimed, verified=False))
+                return
+        await self._fail(facts.LimitReached(limit="model_failed", detail=str(error)))
 
     async def _fail(self, reached: facts.LimitReached) -> None:
         await self.journal.intend(*ended_by(reached))
@@ -241,13 +302,19 @@ def limit_of(task: AgentTask, now: datetime) -> facts.LimitReached | None:
     return None
 
 
-def _ended(final: FinalResult, evidence: bool | None) -> facts.TaskEnded:
+def _stuck(calls: tuple[facts.ToolCall, ...], task: AgentTask, count: int) -> facts.LimitReached:
+    made = dict(task.repeats)
+    call = max(calls, key=lambda one: made.get(one.call_digest, 0))
+    detail = f"The model asked for the same call of {call.tool} {count} times, and nothing had changed in between."
+    return facts.LimitReached(limit="repeats", detail=detail)
+
+
+def _ended(final: FinalResult, *, verified: bool) -> facts.TaskEnded:
     """The model's final word, and whether the journal bears it out: success is never only claimed."""
-    verified = evidence if final.success else None
     return facts.TaskEnded(
         status="Completed" if final.success else "Failed",
-        status_reason="unverified" if verified is False else "final",
-        verified=verified,
+        status_reason="final" if verified or not final.success else "unverified",
+        verified=verified if final.success else None,
         message=final.message,
         explanation=final.explanation,
         details=final.details,

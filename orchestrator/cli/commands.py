@@ -14,6 +14,7 @@ from orchestrator.cli.common import complain
 from orchestrator.cli.computers import computers_app
 from orchestrator.cli.doctor import doctor
 from orchestrator.cli.grants import grants_app
+from orchestrator.cli.models import models_app
 from orchestrator.cli.people import people_app, token_app
 from orchestrator.cli.places import pair
 from orchestrator.cli.policy import policy_app
@@ -94,6 +95,7 @@ for command in _COMMANDS:
 _GROUPS: Mapping[str, typer.Typer] = {
     "tasks": tasks_app,
     "computers": computers_app,
+    "models": models_app,
     "requests": requests_app,
     "grants": grants_app,
     "policy": policy_app,

@@ -15,7 +15,7 @@ unknown_tool = "deny"
 [[rules]]
 id = "looking"
 effect = "allow"
-tools = ["cc_read", "cc_list", "cc_find", "cc_info", "cc_screen", "local_read", "send_status", "ask_user"]
+tools = ["cc_read", "cc_list", "cc_find", "cc_info", "cc_docs", "cc_screen", "local_read", "send_status", "ask_user"]
 reason = "Looking changes nothing."
 
 [[rules]]

@@ -28,6 +28,7 @@ and, where somebody can do something about it, what to do next (``remedy``).
     ├── ComputerFailed        the computer answered with an error
     ├── ToolFailed            a tool cannot do what was asked; the model is told
     ├── ModelFailed           the model could not be asked
+    ├── WindowTooSmall        the least that a model has to be told does not fit its window
     └── HitlInterventionRequired   a person has to decide (library form)
 """
 
@@ -239,6 +240,13 @@ class ModelFailed(OrchestratorError):
     def __init__(self, message: str, *, remedy: str = "", lasting: bool = False) -> None:
         super().__init__(message, remedy=remedy)
         self.lasting = lasting
+
+
+class WindowTooSmall(OrchestratorError):
+    """The least that a model has to be told does not fit its window."""
+
+    code = "window_too_small"
+    http_status = 422
 
 
 class HitlInterventionRequired(OrchestratorError):

@@ -29,7 +29,9 @@ Siblings = Literal["reads", "hold", "run_safe"]
 """Which allowed calls run while others of their step wait for a person: the reads, none, or all."""
 Partial = Literal["at_end", "at_once"]
 """When an approved change runs: once its whole step is decided, or at once."""
-Limit = Literal["max_steps", "max_wall_s", "max_tokens", "model_output", "model_failed", "rejections"]
+Limit = Literal[
+    "max_steps", "max_wall_s", "max_tokens", "model_output", "model_failed", "rejections", "repeats", "window"
+]
 
 
 class BlobRef(Value):
@@ -150,6 +152,10 @@ class ModelAsked(Value):
     policy_version: str
     view_digest: str
     """sha256 of the messages sent: what the model saw can be proved later."""
+    num_ctx: int = 0
+    """Tokens of the model's window, by which the messages were chosen; 0: it does not say, and all were sent."""
+    num_predict: int = 0
+    """Tokens of them that were kept free for the reply."""
 
 
 class ModelReplied(Value):
@@ -162,10 +168,12 @@ class ModelReplied(Value):
 
 
 class ReplyRefused(Value):
-    """The reply had no single reading; ``reason`` is the sentence the model gets."""
+    """The reply was not taken; ``reason`` is the sentence the model gets."""
 
     kind: Literal["reply_refused"] = "reply_refused"
     reason: str
+    because: Literal["unreadable", "unproven"] = "unreadable"
+    """It had no single reading, or it claims a success that the journal does not bear out."""
 
 
 class CallsProposed(Value):

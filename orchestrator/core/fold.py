@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final, assert_never
 
-from orchestrator.core import facts
+from orchestrator.core import evidence, facts, repeats
 from orchestrator.core.approval import OPEN_STATES, CallState
 from orchestrator.core.call_records import call_record, move_call, told, update_call
 from orchestrator.core.errors import InvalidDecision
@@ -81,8 +81,7 @@ def _apply(  # noqa: C901, PLR0911, PLR0912 - one case per kind
         case facts.ModelReplied():
             return _replied(task, fact)
         case facts.ReplyRefused():
-            turn = Turn(raw=task.reply or _NO_REPLY, refused=fact.reason)
-            return changed(task, turns=(*task.turns, turn), reply=None, refusals=task.refusals + 1)
+            return _refused(task, fact)
         case facts.CallsProposed():
             return _proposed(task, fact)
         case facts.ReviewRequested():
@@ -140,7 +139,28 @@ def _submitted(task: AgentTask, fact: facts.TaskSubmitted, at: datetime, actor: 
 
 def _replied(task: AgentTask, fact: facts.ModelReplied) -> AgentTask:
     tokens = task.tokens + fact.usage.input_tokens + fact.usage.output_tokens
-    return changed(task, reply=fact.raw, done_reason=fact.done_reason, steps=task.steps + 1, attempt=0, tokens=tokens)
+    return changed(
+        task,
+        reply=fact.raw,
+        done_reason=fact.done_reason,
+        steps=task.steps + 1,
+        attempt=0,
+        tokens=tokens,
+        input_tokens=fact.usage.input_tokens,
+    )
+
+
+def _refused(task: AgentTask, fact: facts.ReplyRefused) -> AgentTask:
+    unproven = fact.because == "unproven"
+    turn = Turn(raw=task.reply or _NO_REPLY, refused=fact.reason, unproven=unproven, input_tokens=task.input_tokens)
+    return changed(
+        task,
+        turns=(*task.turns, turn),
+        reply=None,
+        # It could be read, so the next one that cannot is the first again.
+        refusals=0 if unproven else task.refusals + 1,
+        doubted=task.doubted or unproven,
+    )
 
 
 _BIRTHS: Final = {Effect.ALLOW: CallState.ALLOWED, Effect.ASK: CallState.PROPOSED, Effect.DENY: CallState.DENIED}
@@ -232,18 +252,23 @@ def _as_calls_say(task: AgentTask) -> AgentTask:
     if not over:
         return task
     results = tuple((record.call.tool, record.result or "") for record in task.calls)
-    # What a person gave instead of a result changed nothing, and a tool that does not exist would not have.
-    changes = [one for one in task.calls if one.mutates and one.call.tool in BUILT_IN_CATALOG]
-    effects = [bool(record.ok) for record in changes if record.state is not CallState.ANSWERED]
-    evidence = effects[-1] if effects else task.evidence
-    turn = Turn(raw=task.reply or _NO_REPLY, results=results)
+    digests = tuple(record.call.call_digest for record in task.calls)
+    repeated = repeats.after(task.repeats, task.calls)
+    turn = Turn(
+        raw=task.reply or _NO_REPLY,
+        results=results,
+        digests=digests,
+        repeats=repeats.times(repeated, digests),
+        input_tokens=task.input_tokens,
+    )
     return changed(
         task,
         phase=Phase.THINKING,
         turns=(*task.turns, turn),
         calls=(),
         reply=None,
-        evidence=evidence,
+        evidence=evidence.after(task.evidence, task.calls),
+        repeats=repeated,
         lapsed=None,
     )
 

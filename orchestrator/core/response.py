@@ -2,18 +2,19 @@
 
 The reader is strict: a reply has exactly one reading or it is refused with one sentence that
 tells the model what to change. Nothing is repaired that would alter the content of a string,
-and nothing that is incomplete is taken.
+and nothing that is incomplete is taken. A reply that is not plainly what was asked for is looked at
+by ``core.reading``.
 """
 
-import json
-import math
-import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal, NoReturn, TypeVar
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from orchestrator.core.errors import ReplyRefused
+from orchestrator.core.reading.choosing import reply_in
+from orchestrator.core.reading.echoes import no_echo
+from orchestrator.core.reading.values import SHOWN_CHARS, refuse, strict
 from orchestrator.core.tool_args import TOOL_ARGS
 from orchestrator.core.wording import said_of
 
@@ -34,15 +35,12 @@ __all__ = [
 MAX_CALLS: Final = 4
 MAX_REPLY_CHARS: Final = 400_000
 """Above any sane token limit; bounds what the reader looks at."""
-_MAX_DEPTH: Final = 40
-_SHOWN_CHARS: Final = 60
-"""Of what the model made up, such as a key, this much comes back in the sentence that refuses it."""
-_FENCE: Final = re.compile(r"\A```[A-Za-z0-9_-]*[ \t]*\r?\n(.*?)\r?\n?```\Z", re.DOTALL)
-_STRUCTURE: Final = re.compile(r'\\.|["\[\]{}]', re.DOTALL)
+_AROUND: Final = " \t\r\n\v\f\u00a0\u200b\ufeff"
+"""What may stand around a reply and says nothing: blanks and byte order marks."""
+_MAX_WHOLE: Final = 2**53
+"""Up to here a float holds every whole number exactly."""
 
 StatedRisk = Literal["low", "medium", "high", "critical"]
-
-_T = TypeVar("_T", bound=BaseModel)
 
 
 class _Reply(BaseModel):
@@ -100,24 +98,24 @@ def read_reply(
 ) -> ToolRequest | FinalResult:
     """The one reading of a reply, with each call's arguments validated and canonical.
 
-    ``finish_reason`` is stop, length (cut at the limit) or aborted (the stream broke off).
-    ``tools`` None: the built-in tools. ``unknown_tools``: a call of any other is refused, or kept as
-    it was written, for a gate that denies it. Raises ReplyRefused with the sentence for the model.
+    ``finish_reason`` is stop, length (cut at the limit) or aborted (the stream broke off). What did not
+    stop by itself is refused even if it reads as a whole object: a second one that changes or contradicts
+    it may have been cut. ``tools`` None: the built-in tools. ``unknown_tools``: a call of any other is
+    refused, or kept as it was written, for a gate that denies it. What is recovered, and what is not,
+    stands in ``core.reading``. Raises ReplyRefused with the sentence for the model.
     """
     if finish_reason == "length":
-        _refuse("Your reply was cut off at the length limit. Send a shorter one, for example a smaller file or step.")
+        refuse("Your reply was cut off at the length limit. Send a shorter one, for example a smaller file or step.")
     if finish_reason != "stop":
-        _refuse("Your reply broke off before its end. Send it again, whole.")
-    value = _load(_unfenced(text))
-    if not isinstance(value, dict):
-        _refuse(f"Your reply is a JSON {_kind_of(value)}, not an object. Send one JSON object with a kind.")
-    kind = value.get("kind")
-    if kind == "final":
-        return _validated(FinalResult, value)
-    if kind == "tool":
-        known = TOOL_ARGS if tools is None else tools
-        return _checked(_validated(ToolRequest, value), known, keep=unknown_tools == "keep")
-    _refuse(f'Your reply has kind {json.dumps(kind)[:_SHOWN_CHARS]}. The kind is "tool" or "final".')
+        refuse("Your reply broke off before its end. Send it again, whole.")
+    if len(text) > MAX_REPLY_CHARS:
+        refuse(f"Your reply has more than {MAX_REPLY_CHARS} characters. Send a smaller one.")
+    stripped = text.strip(_AROUND)
+    if not stripped:
+        refuse("Your reply was empty. Send one JSON object.")
+    known = TOOL_ARGS if tools is None else tools
+    reply = _plain(stripped, known) or _validated(reply_in(stripped, known))
+    return reply if isinstance(reply, FinalResult) else _checked(reply, known, keep=unknown_tools == "keep")
 
 
 def canonical_args(
@@ -129,109 +127,38 @@ def canonical_args(
     """
     model = tools.get(tool)
     if model is None:
-        _refuse(f"There is no tool {tool[:_SHOWN_CHARS]!r}. The tools are: {', '.join(sorted(tools))}.")
+        refuse(f"There is no tool {tool[:SHOWN_CHARS]!r}. The tools are: {', '.join(sorted(tools))}.")
     try:
         return model.model_validate(dict(args)).model_dump(mode="json", exclude_defaults=True)
     except ValidationError as error:
-        _refuse(f"The arguments of {tool} do not fit: {_first(error)}. It takes: {', '.join(model.model_fields)}.")
+        refuse(f"The arguments of {tool} do not fit: {_first(error)}. It takes: {', '.join(model.model_fields)}.")
 
 
-def _unfenced(text: str) -> str:
-    if len(text) > MAX_REPLY_CHARS:
-        _refuse(f"Your reply has more than {MAX_REPLY_CHARS} characters. Send a smaller one.")
-    stripped = text.strip().removeprefix("\ufeff")
-    if not stripped:
-        _refuse("Your reply was empty. Send one JSON object.")
-    fenced = _FENCE.match(stripped)
-    return fenced.group(1) if fenced else stripped
-
-
-def _load(text: str) -> Any:
-    # Most replies have too few brackets to nest too deep, so that nobody needs to look where they stand.
-    if text.count("{") + text.count("[") > _MAX_DEPTH and _depth(text) > _MAX_DEPTH:
-        _refuse(f"Your reply nests deeper than {_MAX_DEPTH} levels. Send a flat JSON object.")
+def _plain(text: str, tools: Mapping[str, type[BaseModel]]) -> ToolRequest | FinalResult | None:
+    """A reply that is just what was asked for, as most are; None: it takes a closer look."""
+    if text[0] != "{":
+        return None
     try:
-        value = _STRICT.decode(text)
-    except json.JSONDecodeError as error:
-        _refuse(
-            f"Your reply is not valid JSON: {error.msg} at line {error.lineno}, column {error.colno}. "
-            "Send only one JSON object, with quotes and line breaks inside strings escaped."
-        )
-    _no_surrogates(text, value)
-    return value
+        value = strict(text)
+        reply = _validated(value)
+    except (ValueError, ReplyRefused):
+        return None
+    if isinstance(reply, ToolRequest) and any(call.tool not in tools for call in reply.calls):
+        return None
+    no_echo(value)
+    return reply
 
 
-def _depth(text: str) -> int:
-    """How deep brackets nest outside strings, in one pass: json.loads would recurse into a bomb."""
-    depth = deepest = 0
-    in_string = False
-    for token in _STRUCTURE.finditer(text):
-        mark = token.group()
-        if mark == '"':
-            in_string = not in_string
-        elif in_string or mark[0] == "\\":
-            continue
-        elif mark in "[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        else:
-            depth -= 1
-    return deepest
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            _refuse(f"Your reply has the key {key[:_SHOWN_CHARS]!r} twice. Send it once.")
-        found[key] = value
-    return found
-
-
-def _no_constant(name: str) -> NoReturn:
-    _refuse(f"Your reply has the value {name}, which is not JSON.")
-
-
-def _bounded_int(digits: str) -> int:
-    if len(digits) > 18:
-        _refuse("Your reply has a number with more than 18 digits.")
-    return int(digits)
-
-
-def _finite_float(digits: str) -> float:
-    value = float(digits)
-    if math.isinf(value):
-        _refuse(f"Your reply has the number {digits[:_SHOWN_CHARS]}, which is too large.")
-    return value
-
-
-_STRICT: Final = json.JSONDecoder(
-    object_pairs_hook=_unique, parse_constant=_no_constant, parse_int=_bounded_int, parse_float=_finite_float
-)
-"""Made once: ``json.loads`` with hooks makes a decoder for each text, which takes as long as reading a reply."""
-
-
-def _no_surrogates(text: str, value: Any) -> None:
-    if "\\u" not in text.lower() and text.isascii():
-        return
+def _validated(value: dict[str, Any]) -> ToolRequest | FinalResult:
     try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        _refuse("Your reply has half of a surrogate pair in a string. Send the character itself.")
-
-
-def _validated(model: type[_T], value: dict[str, Any]) -> _T:
-    try:
-        return model.model_validate(value)
+        return (FinalResult if value.get("kind") == "final" else ToolRequest).model_validate(value)
     except ValidationError as error:
-        _refuse(f"Your reply does not fit: {_first(error)}.")
+        refuse(f"Your reply does not fit: {_first(error)}.")
 
 
 def _checked(request: ToolRequest, tools: Mapping[str, type[BaseModel]], *, keep: bool) -> ToolRequest:
     calls = tuple(
-        call
-        if keep and call.tool not in tools
-        else RequestedTool(tool=call.tool, args=canonical_args(call.tool, call.args, tools))
+        call if keep and call.tool not in tools else RequestedTool(tool=call.tool, args=_fitting(call, tools))
         for call in request.calls
     )
     if request.tool_call is not None:
@@ -239,15 +166,20 @@ def _checked(request: ToolRequest, tools: Mapping[str, type[BaseModel]], *, keep
     return request.model_copy(update={"tool_calls": calls})
 
 
+def _fitting(call: RequestedTool, tools: Mapping[str, type[BaseModel]]) -> dict[str, Any]:
+    """The canonical arguments, with 1.0 taken as 1 where the tool takes only whole numbers: nothing is lost."""
+    try:
+        return canonical_args(call.tool, call.args, tools)
+    except ReplyRefused:
+        whole = {key: int(value) if _is_whole(value) else value for key, value in call.args.items()}
+        return canonical_args(call.tool, whole, tools)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, float) and value.is_integer() and abs(value) <= _MAX_WHOLE
+
+
 def _first(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False)[0]
-    where = ".".join(str(part)[:_SHOWN_CHARS] for part in first["loc"])
+    where = ".".join(str(part)[:SHOWN_CHARS] for part in first["loc"])
     return said_of(first, where)
-
-
-def _kind_of(value: Any) -> str:
-    return {list: "list", str: "string", bool: "boolean", type(None): "null"}.get(type(value), "number")
-
-
-def _refuse(sentence: str) -> NoReturn:
-    raise ReplyRefused(sentence)

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 
 from orchestrator.core import facts
 from orchestrator.core.approval import CallState
+from orchestrator.core.evidence import NOTHING, Evidence
 from orchestrator.core.facts import (
     BlobRef,
     CallId,
@@ -30,6 +31,7 @@ from orchestrator.core.facts import (
 )
 from orchestrator.core.items import GENESIS_HASH
 from orchestrator.core.policy import BUILT_IN_CATALOG, PolicyDecision
+from orchestrator.core.repeats import Repeats
 from orchestrator.core.system_facts import GrantId
 from orchestrator.core.wire import ComputerId, RunId
 
@@ -209,7 +211,15 @@ class Turn:
     results: tuple[tuple[str, str], ...] = ()
     """(tool, text) in the order of the calls."""
     refused: str | None = None
-    """The reader's sentence where the reply could not be taken."""
+    """The sentence with which the reply was refused."""
+    unproven: bool = False
+    """Whether it was refused for a success without evidence; else it could not be read."""
+    digests: tuple[str, ...] = ()
+    """Of its calls, in their order."""
+    repeats: int = 0
+    """How often its most repeated call was made by then."""
+    input_tokens: int = 0
+    """Tokens of the messages that it answers, as the model's server counted them; 0: it did not say."""
 
 
 @dataclass(frozen=True)
@@ -268,8 +278,14 @@ class AgentTask:
     """(call digest, reason) of what people rejected in this task."""
     rejected_in_a_row: int = 0
     """Decisions since the last approval that were rejections and nothing else."""
-    evidence: bool | None = None
-    """Whether the last change or run of the finished steps succeeded; None: there was none."""
+    evidence: Evidence = NOTHING
+    """What the finished steps show of a success."""
+    doubted: bool = False
+    """Whether a success was refused already for want of evidence."""
+    repeats: Repeats = ()
+    """How often each call was made since something else was changed."""
+    input_tokens: int = 0
+    """Tokens of the messages that the present reply answers; 0: nobody said."""
     cancel_reason: str | None = None
     ended: facts.TaskEnded | None = None
 

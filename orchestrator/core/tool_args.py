@@ -56,6 +56,12 @@ class CcInfoArgs(_OnComputer):
     """See what the computer is: its disk, peripherals with their methods, redstone, a turtle's fuel and slots."""
 
 
+class CcDocsArgs(_OnComputer):
+    """Look up what this computer's Lua has: a name such as turtle.dig, or what you want to do."""
+
+    query: Annotated[str, Field(min_length=1, max_length=300)]
+
+
 class CcScreenArgs(_OnComputer):
     """See a screen: the computer's own, with of='program' what the last program showed, or a monitor by its name."""
 
@@ -154,6 +160,7 @@ TOOL_ARGS: Final[Mapping[str, type[BaseModel]]] = {
     "cc_list": CcListArgs,
     "cc_find": CcFindArgs,
     "cc_info": CcInfoArgs,
+    "cc_docs": CcDocsArgs,
     "cc_screen": CcScreenArgs,
     "cc_peripheral_call": CcPeripheralCallArgs,
     "cc_write": CcWriteArgs,

@@ -161,7 +161,7 @@ def _ended(fact: facts.TaskEnded) -> list[tuple[str, str]]:
     if fact.status == "Completed" and fact.verified is not False:
         return [("good", f"Done: {said}")]
     if fact.status == "Completed":
-        return [("bad", f"Unverified, since the last change or run did not succeed: {said}")]
+        return [("bad", f"Unverified, since nothing that was done bears it out: {said}")]
     return [("bad", f"{fact.status}: {said}")]
 
 

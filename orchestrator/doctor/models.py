@@ -1,19 +1,23 @@
-"""Whether the model of a task that names none can answer."""
+"""Whether the model of a task that names none can answer, at each of the servers that it may be asked at."""
 
-from typing import Any, Final
-
-import httpx2
+import asyncio
+import os
+from collections.abc import Sequence
+from typing import Final
 
 from orchestrator.doctor.finding import Finding, Patient
-from orchestrator.model.options import ollama_url
+from orchestrator.model.looking import Seen, looked
+from orchestrator.model.ollama_errors import missing
+from orchestrator.model.options import OllamaOptions
 
-ASK_S: Final = 2.0
+ASK_S: Final = 1.4
+"""Each of the two questions in turn, within the time of one look."""
 _OLLAMA: Final = "ollama:"
 
 
-def model(patient: Patient) -> Finding:
-    """The default model: Ollama's are asked about, others are only named."""
-    name, url = str(patient.running("model")), ollama_url(str(patient.running("ollama_url")))
+def model(patient: Patient) -> Finding | Sequence[Finding]:
+    """The default model: Ollama's are asked about, at each server; others are only named."""
+    name = str(patient.running("model"))
     if not name.startswith(_OLLAMA):
         what = (
             "replays a script and thinks nothing"
@@ -22,33 +26,30 @@ def model(patient: Patient) -> Finding:
         )
         remedy = ("For a model on this machine: cc-orchestrator serve --model ollama:NAME",)
         return Finding("model", "ok", f"The model {name} {what}.", remedy if name.startswith("scripted:") else ())
-    wanted = name.removeprefix(_OLLAMA)
-    try:
-        there = [str(one["name"]) for one in _asked(f"{url}/api/tags")["models"]]
-    except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, LookupError, TypeError):
-        remedy = ("Start it with `ollama serve`, or say where it listens: OLLAMA_HOST or --ollama-url.",)
-        return Finding("model", "fail", f"Ollama does not answer at {url}.", remedy)
-    if wanted not in there and f"{wanted}:latest" not in there:
-        known = f"Models there: {', '.join(sorted(there)[:10])}." if there else "There are no models yet."
-        return Finding("model", "fail", f"Ollama at {url} has no model {wanted}.", (f"ollama pull {wanted}", known))
-    window, length = int(patient.running("num_ctx")), _context(url, wanted)
-    if length is not None and length < window:
-        remedy = (f"cc-orchestrator serve --num-ctx {length}",)
-        return Finding("model", "warn", f"{wanted} has a window of {length} tokens, and num_ctx is {window}.", remedy)
-    return Finding("model", "ok", f"Ollama at {url} has {wanted}; the window is {window} tokens.")
+    wanted, num_ctx = name.removeprefix(_OLLAMA), int(patient.running("num_ctx"))
+    where = str(patient.running("ollama_url")) or os.environ.get("OLLAMA_HOST", "")
+    options = OllamaOptions(url=where, num_ctx=num_ctx, num_predict=1, connect_s=ASK_S, fact_s=ASK_S)
+    return [_finding(wanted, num_ctx, one) for one in asyncio.run(looked(wanted, options))]
 
 
-def _context(url: str, name: str) -> int | None:
-    """The longest window of a model; None: Ollama does not tell."""
-    try:
-        info = _asked(f"{url}/api/show", {"model": name})["model_info"]
-        return next((int(value) for key, value in info.items() if key.endswith(".context_length")), None)
-    except (httpx2.HTTPError, ValueError, LookupError, TypeError, AttributeError):
-        return None
-
-
-def _asked(url: str, body: dict[str, Any] | None = None) -> Any:
-    """Raises httpx2.HTTPError, ValueError."""
-    answer = httpx2.request("POST" if body else "GET", url, json=body, timeout=ASK_S, trust_env=False)
-    answer.raise_for_status()
-    return answer.json()
+def _finding(wanted: str, num_ctx: int, seen: Seen) -> Finding:
+    url, trouble, facts = seen.url, seen.trouble, seen.facts
+    if trouble is not None:
+        return Finding("model", "fail", f"Ollama does not answer at {url}.", (trouble.message, trouble.remedy))
+    if facts is None or seen.window is None:
+        known = f"Models there: {', '.join(sorted(seen.names)[:10])}." if seen.names else "There are no models yet."
+        remedies = (missing(wanted, url).remedy, f"ollama pull {wanted}", known)
+        return Finding("model", "fail", f"Ollama at {url} has no model {wanted}.", remedies)
+    if not facts.completes:
+        remedy = ("Choose one that completes text: cc-orchestrator models list",)
+        return Finding("model", "fail", f"{wanted} at {url} writes no text.", remedy)
+    notes = []
+    if facts.cloud:
+        notes.append("It runs in Ollama's cloud: what it is sent leaves this network, and no form holds its replies.")
+    if seen.window.num_ctx < num_ctx:
+        length = seen.window.num_ctx
+        sentence = f"{wanted} at {url} has a window of {length} tokens, and num_ctx is {num_ctx}."
+        return Finding("model", "warn", sentence, (f"cc-orchestrator serve --num-ctx {length}", *notes))
+    longest = f" The model was made for {facts.context}." if facts.context else ""
+    sentence = f"Ollama at {url} has {wanted}; the window is {num_ctx} tokens.{longest}"
+    return Finding("model", "warn" if facts.cloud else "ok", sentence, tuple(notes))

@@ -4,31 +4,33 @@ from typing import Any
 
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.visible import one_line
+from orchestrator.model.foreign import as_it_is
 from orchestrator.model.options import OllamaOptions
+from orchestrator.model.pool import Pool
 from orchestrator.model.scripted import SCRIPTS, ScriptedModel
 from orchestrator.ports import ChatModel
 
-__all__ = ["OllamaOptions", "ScriptedModel", "as_chat_model"]
+__all__ = ["OllamaOptions", "Pool", "ScriptedModel", "as_chat_model"]
 
 
-def as_chat_model(model: Any, options: OllamaOptions | None = None) -> ChatModel:
+def as_chat_model(model: Any, options: OllamaOptions | None = None, pool: Pool | None = None) -> ChatModel:
     """A ChatModel as it is, a pydantic-ai Model wrapped, a name opened.
 
     Names: ``scripted:NAME`` for a shipped script, ``ollama:MODEL`` for a model of an Ollama server (asked
     with ``options``; None: the defaults, at OLLAMA_HOST), anything else for pydantic-ai. What a name needs
-    is imported only then. Raises InvalidRequest when it is none of these.
+    is imported only then. ``pool`` shares the servers of ``options`` between the models of one process;
+    None: this model has them for itself. Raises InvalidRequest when it is none of these.
     """
     if isinstance(model, str):
-        return _by_name(model, options)
+        return _by_name(model, options, pool)
     if hasattr(model, "reply"):
-        chat: ChatModel = model
-        return chat
+        return as_it_is(model)
     from orchestrator.model.pydantic_ai import wrapped_model
 
     return wrapped_model(model)
 
 
-def _by_name(name: str, options: OllamaOptions | None) -> ChatModel:
+def _by_name(name: str, options: OllamaOptions | None, pool: Pool | None) -> ChatModel:
     kind, _, rest = name.partition(":")
     if kind == "scripted":
         if rest not in SCRIPTS:
@@ -40,7 +42,7 @@ def _by_name(name: str, options: OllamaOptions | None) -> ChatModel:
             raise InvalidRequest("The name after ollama: is missing.", remedy="For example ollama:llama3.2.")
         from orchestrator.model.ollama import OllamaModel
 
-        return OllamaModel(rest, options)
+        return OllamaModel(rest, options, pool)
     from orchestrator.model.pydantic_ai import named_model
 
     return named_model(name)

@@ -1,18 +1,16 @@
-"""Ollama behind the port, over its own ``/api/chat``: one request, one reply, streamed.
+"""Ollama behind the port: one request, one reply, streamed, from whichever server has room.
 
-Its OpenAI-compatible door ignores num_ctx and keep_alive, and its Python client can neither forbid
-truncation nor tell a stream that ended early from one that was finished (models.md, section 1); so
-the few lines of the protocol are spoken here. What is sent never varies but for the messages and
-the bound of the reply: another num_ctx would make Ollama load the model anew.
+What is sent never varies but for the messages and the bound of the reply: another num_ctx would make
+Ollama load the model anew. What a server tells of a model (``/api/show``) is asked before the first
+request, and again after an error: where the model is not there another server is asked, and a window
+longer than the model's own is not asked for.
 """
 
 import asyncio
-import ipaddress
-import json
-import re
-import ssl
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import httpx2
@@ -22,33 +20,95 @@ from orchestrator.core.facts import Usage
 from orchestrator.core.response import MAX_REPLY_CHARS
 from orchestrator.core.schema import reply_schema
 from orchestrator.core.visible import one_line
-from orchestrator.model.ollama_errors import refused, unwrapped
+from orchestrator.model.ollama_door import Door, Refusal
+from orchestrator.model.ollama_errors import AskAnother, Broken, is_missing, missing, none_answers, refused
+from orchestrator.model.ollama_facts import ModelFacts, counts_all, facts_of, loaded_context
 from orchestrator.model.options import OllamaOptions
-from orchestrator.ports import ChatMessage, ModelReply
+from orchestrator.model.pool import Pool
+from orchestrator.model.truncation import Counts
+from orchestrator.ports import ChatMessage, ModelReply, Window
 
-_MAX_LINE_BYTES: Final = 4_000_000
-"""A whole unstreamed reply in one line, every character of it escaped."""
-_MAX_ERROR_BYTES: Final = 65_536
+logger = logging.getLogger(__name__)
+
 _MAX_COUNT: Final = 2**31
-_SHOWN_CHARS: Final = 80
-_NO_TLS: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-"""Trusts nobody. Loading the certificates of the world takes 34 ms a request, and loopback needs none."""
-_HALF_PAIR: Final = re.compile("[\ud800-\udfff]")
+_AGAIN_S: Final = 30.0
+"""How long a server is not asked again about a model that it lacks or may not use, where another one can serve it,
+and one that told nothing about it, perhaps since it was loading another."""
+_LOADED_NS: Final = 500_000_000
+"""A load_duration from here on means that the model was loaded for this request, perhaps with another window."""
+_LAST_TOKENS: Final = 8
+"""What a window may seem to be passed by where it is not: the last token is counted and not kept."""
 
 _ENDINGS: Final = {"": "stop", "stop": "stop", "length": "length"}
 """Ollama's done_reason, which old versions leave out, and ours; any other (``load``, ``unload``) ends no reply."""
 
 
-class OllamaModel:
-    """A model of an Ollama server, such as ``llama3.2:3b``."""
+@dataclass
+class _Known:
+    """What is known of the model at one server."""
 
-    def __init__(self, model: str, options: OllamaOptions | None = None) -> None:
+    door: Door
+    facts: ModelFacts | None = None
+    """None: it has to be asked."""
+    unsure_until: float = 0.0
+    """On the loop's clock; above 0 the server told nothing, and is asked again then."""
+    barred: AskAnother | None = None
+    """Why this server cannot serve this model, though it is well; None: it can, as far as is known."""
+    barred_until: float = 0.0
+    """On the loop's clock; until then it is taken for granted, where there is another server."""
+    counts_all: bool | None = None
+    loaded: int | None = None
+    """The window with which it is loaded, once that was looked at; None: it is to be looked at."""
+    can_say_think: bool = True
+    """Whether the server takes ``think``; some versions refuse even ``false`` for some models."""
+    counts: Counts = field(default_factory=Counts)
+    asking: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """One request for a reply."""
+
+    messages: Sequence[ChatMessage]
+    on_text: Callable[[str], None] | None
+    max_output_tokens: int | None
+    affinity: str
+    told: list[str] = field(default_factory=list)
+    """The text so far; once there is some, no other server is asked."""
+
+    def tell(self, part: str) -> None:
+        """One more part of the text has come."""
+        if part:
+            self.told.append(part)
+            if self.on_text is not None:
+                self.on_text(part)
+
+
+class OllamaModel:
+    """A model of one or several Ollama servers, such as ``llama3.2:3b``.
+
+    ``pool``: where models share their servers; None: this one has them for itself.
+    """
+
+    def __init__(self, model: str, options: OllamaOptions | None = None, pool: Pool | None = None) -> None:
         self.name = f"ollama:{model}"
         self._model = model
         self._options = options or OllamaOptions()
+        self._pool = pool or Pool(self._options.endpoints)
+        self._known = {url: _Known(Door(url, self._options)) for url in self._pool.urls}
         self._format = reply_schema()
-        self._can_say_think = True
-        """Whether the server takes ``think``; some versions refuse even ``false`` for some models."""
+        self._noted: set[str] = set()
+
+    async def window(self) -> Window:
+        """The window of a reply: num_ctx, or the model's own context where that is shorter. Raises ModelFailed.
+
+        Of servers that differ the shortest, so that a view fits each of them.
+        """
+        awake = [url for url in self._pool.urls if not self._pool.rests_s(url)] or self._pool.urls
+        usable, failures = await self._usable(awake)
+        if not usable:
+            raise self._none(failures)
+        return min((self._window(self._known[url]) for url in usable), key=lambda one: one.num_ctx)
 
     async def reply(
         self,
@@ -56,217 +116,260 @@ class OllamaModel:
         *,
         on_text: Callable[[str], None] | None = None,
         max_output_tokens: int | None = None,
+        user: str = "",
+        affinity: str = "",
     ) -> ModelReply:
-        """The model's reply without what it thought; canceling closes the connection. Raises ModelFailed."""
-        options, url = self._options, self._options.url
+        """The model's reply without what it thought; canceling closes the connection. Raises ModelFailed.
+
+        A server that fails before any text has come is left for another one that has the model.
+        """
+        wanted = _Wanted(tuple(messages), on_text, max_output_tokens, affinity)
+        left, failures = list(self._pool.urls), list[ModelFailed]()
+        while left:
+            # Who failed a moment ago is not even asked for facts while there are others.
+            awake = [url for url in left if not self._pool.rests_s(url)] or left
+            usable, failed = await self._usable(awake)
+            failures += failed
+            left = [url for url in left if url in usable or url not in awake]
+            if not usable:
+                continue
+            async with self._pool.place(left, user=user, affinity=affinity) as url:
+                # One that was left out may have rested by now, and is looked at first.
+                why = None if url in usable else await self._unusable(url)
+                if why is not None:
+                    failures.append(why)
+                    left.remove(url)
+                    continue
+                try:
+                    reply = await self._from(self._known[url], wanted)
+                except AskAnother as error:
+                    self._failed(url, error)
+                    if wanted.told:
+                        raise
+                    failures.append(error)
+                    left.remove(url)
+                except ModelFailed:
+                    self._known[url].facts = None
+                    raise
+                else:
+                    self._pool.well(url)
+                    return reply
+        raise self._none(failures)
+
+    # -- facts ---------------------------------------------------------------------------
+
+    async def _usable(self, urls: Sequence[str]) -> tuple[list[str], list[ModelFailed]]:
+        """Those of the servers that have the model or may have it, and why the others cannot be used."""
+        found = await asyncio.gather(*(self._unusable(url) for url in urls))
+        usable = [url for url, why in zip(urls, found, strict=True) if why is None]
+        return usable, [why for why in found if why is not None]
+
+    async def _unusable(self, url: str) -> ModelFailed | None:
+        """Why a server cannot be used; None: it can, or nobody knows."""
+        known, loop = self._known[url], asyncio.get_running_loop()
+        async with known.asking:
+            if known.facts is not None and not 0 < known.unsure_until <= loop.time():
+                return None
+            if known.barred is not None and known.barred_until > loop.time():
+                return known.barred
+            known.unsure_until = 0.0
+            try:
+                known.facts = facts_of(self._model, await known.door.show(self._model), url)
+                known.counts_all = counts_all(await self._version(known))
+            except (TimeoutError, Broken):
+                # Without facts it is asked as it was always.
+                known.facts, known.unsure_until = facts_of(self._model, None, url), loop.time() + _AGAIN_S
+                return None
+            except Refusal as refusal:
+                if not is_missing(refusal.status, refusal.said):
+                    known.facts = facts_of(self._model, None, url)
+                    return None
+                error: AskAnother = missing(self._model, url, await known.door.names())
+            except AskAnother as failure:
+                error = failure
+            else:
+                self._note(url, known.facts)
+                return self._cannot(known.facts)
+            self._failed(url, error)
+            return error
+
+    async def _version(self, known: _Known) -> Any:
         try:
-            async with asyncio.timeout(options.whole_s), self._client() as client:
-                return await self._asked(client, self._request(messages, max_output_tokens), on_text)
-        except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
-            raise ModelFailed(
-                f"Ollama is not running at {url}.",
-                remedy="Start it with `ollama serve`, or say where it listens: OLLAMA_HOST or --ollama-url.",
-            ) from error
-        except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as error:
-            raise ModelFailed(
-                f"The connection to Ollama at {url} broke: {one_line(str(error)) or type(error).__name__}.",
-                remedy="Look at Ollama's log: it may have stopped.",
-            ) from error
+            return await known.door.version()
+        except (Refusal, AskAnother, TimeoutError):
+            return None
+
+    def _cannot(self, facts: ModelFacts) -> ModelFailed | None:
+        if facts.completes:
+            return None
+        return ModelFailed(
+            f"The model '{one_line(self._model)}' writes no text: Ollama says that it is for "
+            f"{one_line(', '.join(sorted(facts.capabilities)))}.",
+            remedy="Choose one that completes text: `cc-orchestrator models list`.",
+            lasting=True,
+        )
+
+    def _note(self, url: str, facts: ModelFacts) -> None:
+        """Say once what a person would not expect."""
+        window, options = self._options.within(facts.context), self._options
+        if window.num_ctx < options.num_ctx:
+            self._say(
+                f"The model {self.name} at {url} has a context of {window.num_ctx} tokens: num_ctx is {window.num_ctx} "
+                f"instead of {options.num_ctx}, and num_predict {window.num_predict}."
+            )
+        if facts.cloud:
+            self._say(
+                f"The model {self.name} runs in Ollama's cloud: what it is sent leaves this network, "
+                "and nothing there holds its replies to their form."
+            )
+
+    def _say(self, sentence: str) -> None:
+        if sentence not in self._noted:
+            self._noted.add(sentence)
+            logger.warning("%s", sentence)
+
+    def _window(self, known: _Known) -> Window:
+        return self._options.within(known.facts.context if known.facts is not None else None)
+
+    def _failed(self, url: str, error: AskAnother) -> None:
+        """What one failure of a server means for the next requests."""
+        known = self._known[url]
+        known.facts, known.loaded = None, None
+        if error.lasting:
+            # It is about this model: the server is well.
+            known.barred, known.barred_until = error, asyncio.get_running_loop().time() + _AGAIN_S
+        else:
+            self._pool.rest(url)
+
+    def _none(self, failures: Sequence[ModelFailed]) -> ModelFailed:
+        """What is told when no server can be used; the next request asks all of them anew."""
+        for known in self._known.values():
+            known.barred = None
+        return none_answers(failures)
+
+    # -- one reply -----------------------------------------------------------------------
+
+    async def _from(self, known: _Known, wanted: _Wanted) -> ModelReply:
+        """The reply of one server. Raises ModelFailed, of it AskAnother where another one may do better."""
+        whole_s = self._options.whole_s
+        try:
+            async with asyncio.timeout(whole_s), known.door.connected() as client:
+                return await self._asked(known, client, self._request(known, wanted), wanted)
         except TimeoutError as error:
             raise ModelFailed(
-                f"The model {self.name} had not finished after {options.whole_s:g} s.",
+                f"The model {self.name} had not finished after {whole_s:g} s.",
                 remedy="Take a smaller model, or a smaller num_predict.",
             ) from error
 
-    def _request(self, messages: Sequence[ChatMessage], max_output_tokens: int | None) -> dict[str, Any]:
+    def _request(self, known: _Known, wanted: _Wanted) -> dict[str, Any]:
+        thinks = known.facts is not None and known.facts.thinks and self._options.think == "auto"
         return {
             "model": self._model,
-            "messages": [{"role": one.role, "content": one.content} for one in messages],
+            "messages": [{"role": one.role, "content": one.content} for one in wanted.messages],
             "stream": True,
             "format": self._format,
-            "options": self._options.as_sent(max_output_tokens),
+            "options": self._options.as_sent(self._window(known), wanted.max_output_tokens),
             "keep_alive": self._options.keep_alive,
             # Else the oldest messages, the task first, would be dropped without a word.
             "truncate": False,
             "shift": False,
-            **({"think": False} if self._can_say_think else {}),
+            **({"think": False} if known.can_say_think and not thinks else {}),
         }
 
-    def _client(self) -> httpx2.AsyncClient:
-        options = self._options
-        url = httpx2.URL(options.url)
-        loopback = _is_loopback(url.host)
-        headers = {"Accept-Encoding": "identity", "Content-Type": "application/json"}
-        if options.api_key and url.scheme == "https":
-            headers["Authorization"] = f"Bearer {options.api_key}"
-        return httpx2.AsyncClient(
-            base_url=url,
-            headers=headers,
-            # The waits for an answer are bounded below, differently before and after its first line.
-            timeout=httpx2.Timeout(None, connect=options.connect_s),
-            # A proxy of the environment knows nothing of this host's own addresses.
-            trust_env=not loopback,
-            verify=_NO_TLS if loopback and url.scheme == "http" else True,
-            follow_redirects=False,
-        )
-
     async def _asked(
-        self, client: httpx2.AsyncClient, request: dict[str, Any], on_text: Callable[[str], None] | None
+        self, known: _Known, client: httpx2.AsyncClient, request: dict[str, Any], wanted: _Wanted
     ) -> ModelReply:
-        response = await self._sent(client, request)
         try:
-            if response.status_code == 200:
-                return await self._read(response, on_text)
-            body = await self._error(response)
-        finally:
-            await response.aclose()
-        if "think" in request and "does not support thinking" in unwrapped(body)[0]:
-            self._can_say_think = False
-            return await self._asked(client, {key: request[key] for key in request if key != "think"}, on_text)
-        raise await self._refusal(client, response, body)
+            async with known.door.chat(client, request) as response:
+                return await self._read(known, response, wanted)
+        except Refusal as refusal:
+            if "think" in request and "does not support thinking" in refusal.said:
+                known.can_say_think = False
+            else:
+                there = await known.door.names() if is_missing(refusal.status, refusal.said) else ()
+                raise self._refused(known, refusal.status, refusal.body, there) from None
+        return await self._asked(known, client, {key: request[key] for key in request if key != "think"}, wanted)
 
-    async def _sent(self, client: httpx2.AsyncClient, request: Mapping[str, Any]) -> httpx2.Response:
-        # Written by hand: half of a surrogate pair in a message is an escape here, and an exception in httpx2.
-        content = json.dumps(request).encode()
-        try:
-            async with asyncio.timeout(self._options.first_token_s):
-                return await client.send(client.build_request("POST", "/api/chat", content=content), stream=True)
-        except TimeoutError:
-            raise self._silent(self._options.first_token_s) from None
-
-    async def _read(self, response: httpx2.Response, on_text: Callable[[str], None] | None) -> ModelReply:
-        parts: list[str] = []
-        size = 0
-        async with aclosing(self._lines(response)) as lines:
-            async for line in lines:
-                chunk = self._chunk(line)
-                part = self._content(chunk, line)
-                if part:
-                    parts.append(part)
-                    size += len(part)
-                    if on_text is not None:
-                        on_text(part)
+    async def _read(self, known: _Known, response: httpx2.Response, wanted: _Wanted) -> ModelReply:
+        size, heard = 0, False
+        async with aclosing(known.door.lines(response)) as lines:
+            async for chunk, part in lines:
+                if "error" in chunk:
+                    raise self._refused(known, 200, chunk)
+                if not heard and not chunk.get("done"):
+                    heard = True
+                    # While it speaks to us, Ollama cannot have loaded the model anew for somebody else.
+                    await self._look(known)
+                wanted.tell(part)
+                size += len(part)
                 if chunk.get("done") is True:
-                    ending = _ENDINGS.get(str(chunk.get("done_reason") or ""), "aborted")
-                    return ModelReply("".join(parts), ending, _usage(chunk))
+                    return self._ended(known, chunk, wanted)
                 if size > MAX_REPLY_CHARS:
-                    return ModelReply("".join(parts), "length")
+                    return ModelReply("".join(wanted.told), "length")
         # Ollama ends a stream of ever the same chunk so, without an error and without its last line.
-        return ModelReply("".join(parts), "aborted")
+        return ModelReply("".join(wanted.told), "aborted")
 
-    async def _lines(self, response: httpx2.Response) -> AsyncGenerator[bytes]:
-        """The lines of the answer that are not blank, each within its time; what broke off is left out."""
-        loop = asyncio.get_running_loop()
-        pending: list[bytes] = []
-        size = 0
-        limit = self._options.first_token_s
-        deadline = loop.time() + limit
-        async with aclosing(response.aiter_raw()) as arriving:
-            while True:
-                try:
-                    async with asyncio.timeout_at(deadline):
-                        data = await anext(arriving, b"")
-                except TimeoutError:
-                    raise self._silent(limit) from None
-                *whole, rest = data.split(b"\n")
-                for piece in whole:
-                    line = b"".join((*pending, piece)).strip()
-                    pending, size = [], 0
-                    if line:
-                        yield line
-                        limit = self._options.silence_s
-                        deadline = loop.time() + limit
-                pending.append(rest)
-                size += len(rest)
-                if not data:
-                    break
-                if size > _MAX_LINE_BYTES:
-                    raise self._nonsense(pending[0])
-        line = b"".join(pending)
-        if _loaded(line) is not None:
-            yield line
-
-    def _chunk(self, line: bytes) -> dict[str, Any]:
-        chunk = _loaded(line)
-        if chunk is None:
-            raise self._nonsense(line)
-        if "error" in chunk:
-            raise refused(200, chunk, model=self._model, url=self._options.url)
-        return chunk
-
-    def _content(self, chunk: Mapping[str, Any], line: bytes) -> str:
-        message = chunk.get("message") or {}
-        content = (message.get("content") or "") if isinstance(message, dict) else None
-        # Half of a surrogate pair could not be kept as it came, and a file must not be written otherwise.
-        if not isinstance(content, str) or _HALF_PAIR.search(content):
-            raise self._nonsense(line)
-        return content
-
-    async def _error(self, response: httpx2.Response) -> str:
-        body = b""
-        try:
-            async with asyncio.timeout(self._options.silence_s), aclosing(response.aiter_raw()) as arriving:
-                async for data in arriving:
-                    body += data
-                    if len(body) > _MAX_ERROR_BYTES:
-                        break
-        except TimeoutError:
-            pass
-        return body[:_MAX_ERROR_BYTES].decode("utf-8", "replace")
-
-    async def _refusal(self, client: httpx2.AsyncClient, response: httpx2.Response, body: str) -> ModelFailed:
-        url, status = self._options.url, response.status_code
-        if 300 <= status < 400:
-            target = one_line(response.headers.get("location", "nowhere"))
-            return ModelFailed(
-                f"{url} redirects to {target}, which is not followed.",
-                remedy="Say where Ollama itself listens: OLLAMA_HOST or --ollama-url.",
+    def _ended(self, known: _Known, last: dict[str, Any], wanted: _Wanted) -> ModelReply:
+        reason = str(last.get("done_reason") or "")
+        ending = _ENDINGS.get(reason, "aborted")
+        if ending == "aborted" and not wanted.told:
+            raise AskAnother(
+                f"Ollama at {known.door.url} gave no reply and ended with '{one_line(reason, limit=40)}': "
+                "it only loaded or unloaded the model.",
+                remedy="Try again; somebody may have stopped the model there.",
             )
-        there = await _models(client, self._options.connect_s) if status == 404 else []
-        return refused(status, body, model=self._model, url=url, there=there)
+        usage = Usage(input_tokens=_count(last.get("prompt_eval_count")), output_tokens=_count(last.get("eval_count")))
+        self._must_be_whole(known, usage, wanted)
+        took = last.get("load_duration")
+        if isinstance(took, int) and took >= _LOADED_NS:
+            known.loaded = None
+        return ModelReply("".join(wanted.told), ending, usage)
 
-    def _silent(self, limit: float) -> ModelFailed:
-        return ModelFailed(
-            f"Ollama at {self._options.url} said nothing for {limit:g} s.",
-            remedy="The model may be too large for this host: look at `ollama ps`, or take a smaller one.",
-        )
+    def _refused(self, known: _Known, status: int, body: Any, there: Sequence[str] = ()) -> ModelFailed:
+        return refused(status, body, model=self._model, url=known.door.url, there=there)
 
-    def _nonsense(self, line: bytes) -> ModelFailed:
-        shown = one_line(line[: 4 * _SHOWN_CHARS].decode("utf-8", "replace"), limit=_SHOWN_CHARS)
-        return ModelFailed(
-            f"{self._options.url} answered with something that Ollama does not say: {shown}",
-            remedy="A proxy or another program may stand at this address: look at OLLAMA_HOST or --ollama-url.",
-        )
+    # -- what was cut without a word -----------------------------------------------------
 
+    async def _look(self, known: _Known) -> None:
+        """Look once, while the model speaks, with which window it was loaded. Raises ModelFailed for a smaller one."""
+        if known.loaded is not None:
+            return
+        wanted = self._window(known).num_ctx
+        try:
+            loaded = loaded_context(self._model, await known.door.running())
+        except (Refusal, AskAnother, TimeoutError):
+            loaded = None
+        if loaded is not None and loaded < wanted:
+            raise ModelFailed(
+                f"Ollama at {known.door.url} has loaded {self.name} with a window of {loaded} tokens, not the {wanted} "
+                "that were asked for; the beginning of a conversation would be lost there, so the reply is not used.",
+                remedy=f"Set num_ctx to {loaded} (--num-ctx {loaded}), or let Ollama load more.",
+                lasting=True,
+            )
+        # 0: it does not say, and is not asked before the model is loaded again.
+        known.loaded = loaded or 0
 
-def _loaded(line: bytes) -> dict[str, Any] | None:
-    try:
-        chunk = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return chunk if isinstance(chunk, dict) else None
-
-
-async def _models(client: httpx2.AsyncClient, limit_s: float) -> list[str]:
-    """The names of the models that are there; empty when that cannot be told."""
-    try:
-        listed = (await client.get("/api/tags", timeout=limit_s)).json()["models"]
-        return sorted(one_line(str(one["name"])) for one in listed[:20])
-    except (httpx2.HTTPError, ValueError, KeyError, TypeError):
-        return []
-
-
-def _usage(chunk: Mapping[str, Any]) -> Usage:
-    return Usage(input_tokens=_count(chunk.get("prompt_eval_count")), output_tokens=_count(chunk.get("eval_count")))
+    def _must_be_whole(self, known: _Known, usage: Usage, wanted: _Wanted) -> None:
+        """Raises ModelFailed where the counts show that the server has cut what it was sent, or its window."""
+        url, read, said = known.door.url, usage.input_tokens, usage.output_tokens
+        cloud = known.facts is not None and known.facts.cloud
+        if known.loaded and not cloud and read + said > known.loaded + _LAST_TOKENS:
+            raise ModelFailed(
+                f"Ollama at {url} went on past its window: {read} tokens read and {said} written do not fit into "
+                f"{known.loaded}, so it dropped the middle of the conversation, and the reply is not used.",
+                remedy="Update Ollama to 0.30 or newer, or set a smaller num_predict.",
+                lasting=True,
+            )
+        sent = known.counts.cut(wanted.messages, read, counts_all=known.counts_all, affinity=wanted.affinity)
+        if sent is not None:
+            raise ModelFailed(
+                f"Ollama at {url} read {read} tokens of the at least {sent} that it was sent: it cut the conversation "
+                "without a word, so the reply is not used.",
+                remedy="Set num_ctx to what `ollama ps` shows there as CONTEXT, or update Ollama to 0.30 or newer.",
+                lasting=True,
+            )
 
 
 def _count(value: Any) -> int:
     """A count as it came; left out or nonsense: 0, which means that nobody said."""
     return value if isinstance(value, int) and 0 < value < _MAX_COUNT else 0
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -4,13 +4,16 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal
 from urllib.parse import urlsplit
 
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.visible import one_line
+from orchestrator.ports import Window
 
 DEFAULT_PORT: Final = 11434
+DEFAULT_URL: Final = f"http://127.0.0.1:{DEFAULT_PORT}"
+MAX_CONCURRENCY: Final = 64
 _PORTS: Final = {"http": 80, "https": 443}
 _PLACE: Final = re.compile(r"[\w.:%\[\]-]*(/[\w./%~-]*)?", re.ASCII)
 """Host, port and path: nothing that a URL would read as a user, a query or a fragment."""
@@ -40,6 +43,40 @@ def ollama_url(host: str | None) -> str:
 
 
 @dataclass(frozen=True)
+class Endpoint:
+    """One Ollama server, and how many requests it is given at once."""
+
+    url: str
+    limit: int = 1
+
+
+def endpoints_of(text: str | None, limit: int = 1) -> tuple[Endpoint, ...]:
+    """The servers that a setting names: addresses with commas between, each perhaps with ``#N``, its own limit.
+
+    ``limit`` is that of the others. None or empty: the default address. Raises InvalidRequest when one of
+    them is no address, is named twice, or its limit is not between 1 and 64.
+    """
+    found = [_endpoint(one.strip(), limit) for one in (text or "").split(",") if one.strip()]
+    found = found or [Endpoint(ollama_url(None), limit)]
+    for place, one in enumerate(found):
+        if one.url in {other.url for other in found[:place]}:
+            raise InvalidRequest(f"{one.url} is named twice.", remedy="Name it once; URL#2 gives it two requests.")
+    return tuple(found)
+
+
+def _endpoint(text: str, limit: int) -> Endpoint:
+    url, own, number = text.strip("\"'").partition("#")
+    if own:
+        if not number.strip().isdecimal() or not 1 <= int(number) <= MAX_CONCURRENCY:
+            raise InvalidRequest(
+                f"'{one_line(text)}' gives no number of requests from 1 to {MAX_CONCURRENCY}.",
+                remedy="Say it like http://127.0.0.1:11434#2.",
+            )
+        limit = int(number)
+    return Endpoint(ollama_url(url), limit)
+
+
+@dataclass(frozen=True)
 class OllamaOptions:
     """What goes with every request; the same each time, since another num_ctx makes Ollama load the model anew.
 
@@ -47,7 +84,9 @@ class OllamaOptions:
     """
 
     url: str = field(default_factory=lambda: os.environ.get("OLLAMA_HOST", ""))
-    """Where Ollama listens; what OLLAMA_HOST says when nobody else does."""
+    """Where Ollama listens, several with commas between (``endpoints_of``); else what OLLAMA_HOST says."""
+    concurrency: int = 1
+    """Requests that a server is given at once where its address does not say: OLLAMA_NUM_PARALLEL is 1 by default."""
     num_ctx: int = 8192
     """Tokens of the window: prompt and reply together. Ollama's own default may be 4096, and is never said."""
     num_predict: int = 2048
@@ -57,7 +96,12 @@ class OllamaOptions:
     seed: int = 0
     keep_alive: str = "10m"
     """How long the model stays loaded after a request: longer than a person takes to approve a call."""
+    think: Literal["auto", "off"] = "auto"
+    """Whether a model that can think does. ``auto``: as it likes, since with thinking forbidden several of
+    them slip out of the schema (models.md, section 1); a model that cannot think is always told not to."""
     connect_s: float = 5.0
+    fact_s: float = 5.0
+    """A short answer about a model; who loads one meanwhile may take longer, and is asked again later."""
     first_token_s: float = 300.0
     """Until the first line of an answer: the model may have to be loaded, and the prompt read, before it."""
     silence_s: float = 60.0
@@ -68,21 +112,43 @@ class OllamaOptions:
     """For ollama.com, whose models run elsewhere; sent over https only. What OLLAMA_API_KEY says."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "url", ollama_url(self.url))
+        # Said again in full, so that it means the same wherever it is read.
+        object.__setattr__(self, "url", ",".join(_said(one, self.concurrency) for one in self.endpoints))
         if not 0 < self.num_predict < self.num_ctx:
             raise InvalidRequest(
                 f"num_predict is {self.num_predict} and num_ctx {self.num_ctx}: a reply has to fit the window.",
                 remedy="Give num_ctx room for the prompt and num_predict tokens.",
             )
-        if min(self.connect_s, self.first_token_s, self.silence_s, self.whole_s) <= 0:
+        if not 1 <= self.concurrency <= MAX_CONCURRENCY:
+            raise InvalidRequest(
+                f"An Ollama server cannot be given {self.concurrency} requests at once.",
+                remedy=f"Say a number from 1 to {MAX_CONCURRENCY}.",
+            )
+        if min(self.connect_s, self.fact_s, self.first_token_s, self.silence_s, self.whole_s) <= 0:
             raise InvalidRequest("A time limit of the model is not above zero.", remedy="Give seconds.")
 
-    def as_sent(self, max_output_tokens: int | None) -> Mapping[str, int | float]:
-        """The ``options`` of a request whose reply may have ``max_output_tokens`` (None: num_predict)."""
-        bound = self.num_predict if max_output_tokens is None else max(1, min(self.num_predict, max_output_tokens))
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """The servers, in the order in which they were named. Raises InvalidRequest."""
+        return endpoints_of(self.url, self.concurrency)
+
+    def within(self, longest: int | None) -> Window:
+        """The window of a model that has at most ``longest`` tokens of context (None: nobody knows)."""
+        if longest is None or longest >= self.num_ctx:
+            return Window(self.num_ctx, self.num_predict)
+        # A reply keeps its share of a window that is smaller than asked.
+        return Window(longest, max(1, min(self.num_predict, longest // 4)))
+
+    def as_sent(self, window: Window, max_output_tokens: int | None) -> Mapping[str, int | float]:
+        """The ``options`` of a request whose reply may have ``max_output_tokens`` (None: the window's num_predict)."""
+        bound = window.num_predict if max_output_tokens is None else min(window.num_predict, max_output_tokens)
         return {
-            "num_ctx": self.num_ctx,
-            "num_predict": bound,
+            "num_ctx": window.num_ctx,
+            "num_predict": max(1, bound),
             "temperature": self.temperature,
             "seed": self.seed,
         }
+
+
+def _said(endpoint: Endpoint, limit: int) -> str:
+    return endpoint.url if endpoint.limit == limit else f"{endpoint.url}#{endpoint.limit}"

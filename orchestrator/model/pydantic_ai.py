@@ -32,7 +32,7 @@ from pydantic_ai.settings import ModelSettings
 from orchestrator.core.errors import InvalidRequest, ModelFailed
 from orchestrator.core.facts import Usage
 from orchestrator.core.visible import one_line
-from orchestrator.ports import ChatMessage, ModelReply
+from orchestrator.ports import ChatMessage, ModelReply, Window
 
 WHOLE_S: Final = 900.0
 """A whole reply: hosted models answer within minutes, and their clients wait ten of them between two parts."""
@@ -105,14 +105,21 @@ class PydanticAIModel:
         """The model's own name."""
         return self._model.model_name
 
+    async def window(self) -> Window | None:
+        """None: a provider does not say."""
+        return None
+
     async def reply(
         self,
         messages: Sequence[ChatMessage],
         *,
         on_text: Callable[[str], None] | None = None,
         max_output_tokens: int | None = None,
+        user: str = "",
+        affinity: str = "",
     ) -> ModelReply:
         """The model's reply as text, without what it thought. Raises ModelFailed."""
+        del user, affinity
         view = [_message(one) for one in messages]
         settings = None if max_output_tokens is None else ModelSettings(max_tokens=max_output_tokens)
         limit = asyncio.timeout(WHOLE_S)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from orchestrator.core.errors import ModelFailed
-from orchestrator.ports import ChatMessage, ModelReply
+from orchestrator.ports import ChatMessage, ModelReply, Window
 
 Reply = str | Mapping[str, Any] | ModelReply | Callable[[str], Mapping[str, Any]]
 """One place of a script; a function is given what the last step brought back."""
@@ -68,19 +68,27 @@ class ScriptedModel:
         self._part_chars = part_chars
         self.name = name
 
+    async def window(self) -> Window | None:
+        """None: a script has no window."""
+        return None
+
     async def reply(
         self,
         messages: Sequence[ChatMessage],
         *,
         on_text: Callable[[str], None] | None = None,
         max_output_tokens: int | None = None,
+        user: str = "",
+        affinity: str = "",
     ) -> ModelReply:
         """The next reply of the script, however long. Raises ModelFailed when the script has run out."""
-        del max_output_tokens
+        del max_output_tokens, user, affinity
         place = sum(message.role == "assistant" for message in messages)
         if place >= len(self._script):
             raise ModelFailed(
-                f"The script ends before its reply {len(self._script) + 1}.", remedy="Give it more replies."
+                f"The script ends before its reply {len(self._script) + 1}.",
+                remedy="Give it more replies.",
+                lasting=True,
             )
         reply = _as_reply(self._script[place], messages)
         if on_text is not None:

@@ -13,7 +13,7 @@ from orchestrator.core.facts import DecisionAction
 from orchestrator.core.task import AgentTask
 from orchestrator.ports.computers import CallResult, ComputerInfo, ComputerLine, Computers, PlayersDesk, Settlement
 from orchestrator.ports.kept import KeptBlob, KeptItem, KeptRecords, KeptRow, KeptTable
-from orchestrator.ports.model import ChatMessage, ChatModel, ModelReply
+from orchestrator.ports.model import ChatMessage, ChatModel, ModelReply, Window
 from orchestrator.ports.store import (
     SYSTEM_STREAM,
     Coming,
@@ -59,6 +59,7 @@ __all__ = [
     "Token",
     "TokenKind",
     "TokenRow",
+    "Window",
     "Workspace",
 ]  # fmt: skip
 

@@ -1,10 +1,13 @@
-"""The port of the models."""
+"""The port of the models; ``Window`` is the core's."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from orchestrator.core.facts import Usage
+from orchestrator.core.window import Window
+
+__all__ = ["ChatMessage", "ChatModel", "ModelReply", "Window"]
 
 
 @dataclass(frozen=True)
@@ -32,16 +35,27 @@ class ChatModel(Protocol):
     def name(self) -> str:
         """The name tasks and logs show."""
 
+    async def window(self) -> Window | None:
+        """The window that the next reply will have; None: the model does not say.
+
+        It may be asked before every reply: what it costs is remembered. Raises ModelFailed, as ``reply`` does.
+        """
+
     async def reply(
         self,
         messages: Sequence[ChatMessage],
         *,
         on_text: Callable[[str], None] | None = None,
         max_output_tokens: int | None = None,
+        user: str = "",
+        affinity: str = "",
     ) -> ModelReply:
         """The next reply to these messages, whole; canceling the wait stops the generation.
 
         ``on_text`` is told the text as it comes, in parts that add up to the reply's (None: nobody
         looks; a model that cannot stream says all at once). ``max_output_tokens`` bounds the reply;
-        None: the model's own bound. Raises ModelFailed.
+        None: the model's own bound. ``user`` is for whom it is asked: those who wait for one model are
+        served in turn. ``affinity`` names the conversation, such as the task's id: who has read its
+        beginning already answers sooner; a conversation that grows is sent the same beginning each time.
+        Both may be empty. Raises ModelFailed.
         """

@@ -36,6 +36,10 @@ class CCAgentDeps:
     """Where ``local_*`` works; None: every ``local_*`` is refused."""
     computer: str | None = None
     """The computer's name; None in stub mode: ``stub``."""
+    host: str = ""
+    """What the computer says it runs on, such as ``ComputerCraft 1.116.1 (Minecraft 1.21.1)``; empty: not known."""
+    family: str = ""
+    """Its kind, as its hello has it; empty: not known."""
     expected: Mapping[str, str] | None = None
     """What the call must find: path to sha256 or ``absent``. None: look first, then act."""
     encoding: Encoding | None = None

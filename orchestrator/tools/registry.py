@@ -70,6 +70,7 @@ TOOL_REGISTRY: Final[dict[str, Tool]] = {
     "cc_list": Tool("cc_list", computer.cc_list),
     "cc_find": Tool("cc_find", computer.cc_find),
     "cc_info": Tool("cc_info", computer.cc_info),
+    "cc_docs": Tool("cc_docs", computer.cc_docs),
     "cc_screen": Tool("cc_screen", computer.cc_screen),
     "cc_peripheral_call": Tool(
         "cc_peripheral_call", computer.cc_peripheral_call, observe=computer.observe_peripheral_call

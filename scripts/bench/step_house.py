@@ -50,12 +50,17 @@ class Instant:
     def __init__(self, steps: int) -> None:
         self._replies = iter([*(wants(number) for number in range(steps)), FINAL])
 
+    async def window(self) -> None:
+        """It does not say."""
+
     async def reply(
         self,
         messages: Sequence[ChatMessage],
         *,
         on_text: Callable[[str], None] | None = None,
         max_output_tokens: int | None = None,
+        user: str = "",
+        affinity: str = "",
     ) -> ModelReply:
         """The next reply."""
         del messages, on_text, max_output_tokens

@@ -64,12 +64,17 @@ class Playing:
         self.for_prompt = dict(for_prompt or {})
         self.asked: list[list[ChatMessage]] = []
 
+    async def window(self) -> None:
+        """It does not say."""
+
     async def reply(
         self,
         messages: Sequence[ChatMessage],
         *,
         on_text: Callable[[str], None] | None = None,
         max_output_tokens: int | None = None,
+        user: str = "",
+        affinity: str = "",
     ) -> ModelReply:
         del on_text, max_output_tokens
         self.asked.append(list(messages))

@@ -672,35 +672,6 @@ def test_a_task_without_items_is_new() -> None:
     assert (task.version, task.status, task.pending_tool_calls, task.open_runs) == (0, TaskStatus.QUEUED, (), ())
 
 
-def test_evidence_is_how_the_last_change_or_run_of_the_finished_steps_ended() -> None:
-    """None while nothing was changed or run; then what came of the last one; looking changes nothing."""
-    story = Journal()
-    story.submitted()
-    seen = [story.task.evidence]
-    for number, (tool, ok) in enumerate(
-        [("cc_read", True), ("cc_write", True), ("cc_run_program", False), ("cc_read", True)]
-    ):
-        story.proposed([call(f"c{number}", tool, path="a")], "allow")
-        story.started(f"c{number}")
-        story.finished(f"c{number}", ok=ok)
-        seen.append(story.task.evidence)
-    assert seen == [None, None, True, False, False]
-
-
-def test_a_tool_that_does_not_exist_is_no_evidence() -> None:
-    """It would have changed nothing: what was done before it stays what was done."""
-    story = Journal()
-    story.submitted()
-    seen = []
-    for number, tool in enumerate(["cc_format", "cc_write", "cc_format"]):
-        story.proposed([call(f"c{number}", tool, path="a")], "allow" if tool == "cc_write" else "deny")
-        if tool == "cc_write":
-            story.started(f"c{number}")
-            story.finished(f"c{number}")
-        seen.append(story.task.evidence)
-    assert seen == [None, True, True]
-
-
 def test_time_that_counts_is_not_the_queue_and_not_a_person() -> None:
     """From the first request to the model on; what waits for a decision or an answer stands still."""
     story = Journal()

@@ -43,6 +43,7 @@ from orchestrator.core.system_facts import GrantId
 from orchestrator.core.task import PHASE_TABLE, AgentTask, CallRecord, Phase
 from orchestrator.core.view import view
 from orchestrator.core.wire import RunId
+from orchestrator.prompts import shipped
 from tests.core.golden_items import EXAMPLES
 from tests.core.journal import NOW, Journal, StubLaw, call, person, start_of, verdict
 from tests.core.ledger import Ledger
@@ -594,7 +595,7 @@ class Histories(RuleBasedStateMachine):
         if items:
             assert fold(again) == self.story.task
             texts = {turn.raw.sha256: "reply" for turn in self.story.task.turns}
-            messages = view(self.story.task, texts).messages
+            messages = view(self.story.task, texts, prompt=shipped()).messages
             assert len(messages) == 2 + 2 * len(self.story.task.turns)
             assert all(text for _, text in messages)
 

@@ -115,6 +115,9 @@ class _Script:
     def __init__(self, replies: Sequence[Mapping[str, Any]]) -> None:
         self._replies = replies
 
+    async def window(self) -> None:
+        """It does not say."""
+
     async def reply(self, messages: Sequence[ChatMessage], **_: object) -> ModelReply:
         await asyncio.sleep(0)
         said = sum(message.role == "assistant" for message in messages)

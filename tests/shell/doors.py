@@ -22,6 +22,9 @@ class Writing:
     def __init__(self, *calls: dict[str, Any]) -> None:
         self._calls = calls or (WRITE,)
 
+    async def window(self) -> None:
+        """It does not say."""
+
     async def reply(self, messages: Any, **_: object) -> ModelReply:
         said = sum(message.role == "assistant" for message in messages)
         return ModelReply(json.dumps(says(*self._calls) if said == 0 else final("written")))

@@ -28,6 +28,9 @@ class ByPrompt:
 
     name = "by-prompt"
 
+    async def window(self) -> None:
+        """It does not say."""
+
     async def reply(self, messages: Any, **_: object) -> ModelReply:
         said = sum(message.role == "assistant" for message in messages)
         return ModelReply(json.dumps(final() if said else REPLIES.get(messages[1].content, final())))

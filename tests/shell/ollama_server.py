@@ -74,6 +74,14 @@ class Wire:
 Persona = Callable[[Wire], Awaitable[None]]
 
 
+FACTS: dict[str, Any] = {
+    "capabilities": ["completion", "tools"],
+    "details": {"family": "llama", "parameter_size": "1.2B", "quantization_level": "Q4_K_M"},
+    "model_info": {"general.architecture": "llama", "llama.context_length": 32768},
+}
+"""What ``/api/show`` says of a model unless a test says otherwise."""
+
+
 @dataclass
 class OllamaServer:
     """The server as a test sees it."""
@@ -81,11 +89,27 @@ class OllamaServer:
     url: str = ""
     personas: deque[Persona] = field(default_factory=deque)
     listed: Any = None
-    """What ``/api/tags`` answers."""
+    """What ``/api/tags`` answers; where it names models, ``/api/show`` knows only these."""
+    facts: Any = field(default_factory=lambda: dict(FACTS))
+    """What ``/api/show`` answers."""
+    running: Any = field(default_factory=lambda: {"models": []})
+    """What ``/api/ps`` answers."""
+    version: str | None = "0.33.0"
+    """None: an answer without it."""
+    pulls: deque[Persona] = field(default_factory=deque)
+    """Who answers ``/api/pull``; the last one for ever."""
+    hidden: dict[str, Persona] = field(default_factory=dict)
+    """Who answers at a path instead of what is said above, such as ``/api/show``."""
     asked: list[dict[str, Any]] = field(default_factory=list)
     """The bodies of the requests for a reply."""
+    paths: list[str] = field(default_factory=list)
+    """The paths of all requests."""
     heads: list[str] = field(default_factory=list)
-    """Their request lines and headers."""
+    """Request lines and headers of the requests for a reply."""
+    busy: int = 0
+    """Requests for a reply that are being answered."""
+    busiest: int = 0
+    """The most of them there ever were."""
     left: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when a client has closed its connection."""
 
@@ -93,27 +117,61 @@ class OllamaServer:
         """Answer the one request of a connection."""
         try:
             await self._answer(reader, writer)
-        except ConnectionError:
+        except (ConnectionError, asyncio.IncompleteReadError):
             pass
         finally:
             writer.close()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
-        if head.startswith("GET /api/tags "):
-            listed = json.dumps(self.listed)
-            writer.write(f"HTTP/1.1 200 OK\r\nContent-Length: {len(listed)}\r\n\r\n{listed}".encode())
-        else:
-            assert head.startswith("POST /api/chat ")
-            length = next(line for line in head.lower().split("\r\n") if line.startswith("content-length:"))
+        path = head.split(" ", 2)[1]
+        lengths = [line for line in head.lower().split("\r\n") if line.startswith("content-length:")]
+        body = await reader.readexactly(int(lengths[0].partition(":")[2])) if lengths else b""
+        asked = json.loads(body or b"{}")
+        self.paths.append(path)
+        if path == "/api/chat":
             self.heads.append(head)
-            self.asked.append(json.loads(await reader.readexactly(int(length.partition(":")[2]))))
-            watching = asyncio.create_task(self._watch(reader))
-            persona = self.personas.popleft() if len(self.personas) > 1 else self.personas[0]
-            try:
-                await persona(Wire(writer, self.asked[-1], self.left))
-            finally:
-                watching.cancel()
+            self.asked.append(asked)
+            await self._replies(self.personas, Wire(writer, asked, self.left), reader)
+        elif path in self.hidden:
+            await self._watched(self.hidden[path], Wire(writer, asked, self.left), reader)
+        elif path == "/api/pull":
+            await self._replies(self.pulls, Wire(writer, asked, self.left), reader)
+        else:
+            status, said = self._fact(path, asked)
+            content = json.dumps(said)
+            writer.write(f"HTTP/1.1 {status} Because\r\nContent-Length: {len(content)}\r\n\r\n{content}".encode())
+            await writer.drain()
+
+    def _fact(self, path: str, asked: Mapping[str, Any]) -> tuple[int, Any]:
+        match path:
+            case "/api/tags":
+                return 200, self.listed
+            case "/api/ps":
+                return 200, self.running
+            case "/api/version":
+                return 200, {} if self.version is None else {"version": self.version}
+            case "/api/show":
+                names = [one.get("name") for one in self.listed["models"]]
+                if names and asked["model"] not in names:
+                    return 404, {"error": f"model '{asked['model']}' not found"}
+                return 200, self.facts
+        return 404, {"error": "404 page not found"}
+
+    async def _replies(self, personas: deque[Persona], wire: Wire, reader: asyncio.StreamReader) -> None:
+        self.busy += 1
+        self.busiest = max(self.busiest, self.busy)
+        try:
+            await self._watched(personas.popleft() if len(personas) > 1 else personas[0], wire, reader)
+        finally:
+            self.busy -= 1
+
+    async def _watched(self, persona: Persona, wire: Wire, reader: asyncio.StreamReader) -> None:
+        watching = asyncio.create_task(self._watch(reader))
+        try:
+            await persona(wire)
+        finally:
+            watching.cancel()
 
     async def _watch(self, reader: asyncio.StreamReader) -> None:
         try:
@@ -126,7 +184,7 @@ class OllamaServer:
 
 @asynccontextmanager
 async def ollama(*personas: Persona, models: Sequence[str] = ()) -> AsyncIterator[OllamaServer]:
-    """A server on a free port."""
+    """A server on a free port; ``models``: those that it has, none: whichever is asked for."""
     server = OllamaServer(personas=deque(personas), listed={"models": [{"name": name} for name in models]})
     answering: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
@@ -273,5 +331,33 @@ def loads(seconds: float, text: str) -> Persona:
         await wire.head()
         await asyncio.sleep(seconds)
         await says_on(wire, text)
+
+    return persona
+
+
+def holds(gate: asyncio.Event, text: str = "{}", began: asyncio.Event | None = None) -> Persona:
+    """Says nothing before the gate is open; ``began`` is set when it was asked."""
+
+    async def persona(wire: Wire) -> None:
+        if began is not None:
+            began.set()
+        await wire.head()
+        await gate.wait()
+        await says_on(wire, text)
+
+    return persona
+
+
+# -- pulling -------------------------------------------------------------------------------
+
+
+def pulls(*steps: Mapping[str, Any], end: bool = True) -> Persona:
+    """A model that comes in these steps; ``end``: and the word that it is there."""
+
+    async def persona(wire: Wire) -> None:
+        await wire.head()
+        for step in (*steps, *([{"status": "success"}] if end else [])):
+            await wire.raw(json.dumps(step).encode() + b"\n")
+        await wire.end()
 
     return persona

@@ -25,12 +25,17 @@ class Talking:
 
     name = "talking"
 
+    async def window(self) -> None:
+        """It does not say."""
+
     async def reply(
         self,
         messages: Sequence[ChatMessage],
         *,
         on_text: Callable[[str], None] | None = None,
         max_output_tokens: int | None = None,
+        user: str = "",
+        affinity: str = "",
     ) -> ModelReply:
         """The reply whose place is the number of replies so far."""
         del max_output_tokens

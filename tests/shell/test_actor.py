@@ -333,6 +333,9 @@ async def test_a_reply_to_a_task_that_ended_is_dropped() -> None:
     class Slow:
         name = "slow"
 
+        async def window(self) -> None:
+            """It does not say."""
+
         async def reply(self, messages: Sequence[ChatMessage], **_: object) -> ModelReply:
             del messages
             asked.set()
@@ -411,6 +414,9 @@ class Replaying:
 
     def __init__(self, *script: dict[str, Any]) -> None:
         self._inner = [Listening(one) for one in script]
+
+    async def window(self) -> None:
+        """It does not say."""
 
     async def reply(self, messages: Sequence[ChatMessage], **_: object) -> ModelReply:
         place = sum(message.role == "assistant" for message in messages)

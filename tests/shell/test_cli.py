@@ -110,11 +110,11 @@ def test_a_variable_that_only_looks_like_ours_is_named(tmp_path: Path) -> None:
 
 COMMANDS = (
     "serve", "demo", "run", "tasks", "computers", "people", "review", "answer", "pair", "stop", "cancel", "token",
-    "audit", "requests", "grants", "policy", "simulate", "doctor",
+    "audit", "requests", "grants", "policy", "simulate", "doctor", "models",
 )  # fmt: skip
 BELOW = (
     ("tasks", "watch"), ("token", "revoke"), ("people", "add"), ("requests", "extend"), ("grants", "list"),
-    ("policy", "check"), ("policy", "explain"),
+    ("policy", "check"), ("policy", "explain"), ("models", "pull"),
 )  # fmt: skip
 HEAVY = (
     "pydantic_ai", "uvicorn", "starlette", "websockets", "httpx2", "sqlite3", "prompt_toolkit", "ollama",

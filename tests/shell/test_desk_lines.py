@@ -77,7 +77,7 @@ async def test_what_is_denied_or_unknown_is_said() -> None:
     [
         ("Completed", True, ("good", "Done: it runs")),
         ("Completed", None, ("good", "Done: it runs")),
-        ("Completed", False, ("bad", "Unverified, since the last change or run did not succeed: it runs")),
+        ("Completed", False, ("bad", "Unverified, since nothing that was done bears it out: it runs")),
         ("Failed", None, ("bad", "Failed: it runs")),
     ],
 )

@@ -55,12 +55,17 @@ class Endless:
         self.stopped = asyncio.Event()
         self.bounds: list[int | None] = []
 
+    async def window(self) -> None:
+        """It does not say."""
+
     async def reply(
         self,
         messages: Sequence[ChatMessage],
         *,
         on_text: Callable[[str], None] | None = None,
         max_output_tokens: int | None = None,
+        user: str = "",
+        affinity: str = "",
     ) -> ModelReply:
         del messages
         self.bounds.append(max_output_tokens)
@@ -196,6 +201,8 @@ class Counting(Listening):
         *,
         on_text: Callable[[str], None] | None = None,
         max_output_tokens: int | None = None,
+        user: str = "",
+        affinity: str = "",
     ) -> ModelReply:
         self.bounds.append(max_output_tokens)
         reply = await super().reply(messages, on_text=on_text)
@@ -282,6 +289,8 @@ class Writing(Listening):
         *,
         on_text: Callable[[str], None] | None = None,
         max_output_tokens: int | None = None,
+        user: str = "",
+        affinity: str = "",
     ) -> ModelReply:
         reply = await super().reply(messages, max_output_tokens=max_output_tokens)
         for letter in reply.text:

@@ -1,11 +1,15 @@
 """Ollama behind the port, over real HTTP, against a server that misbehaves in every way that was seen."""
 
 import asyncio
+import errno
 import json
 import socket
+import ssl
 import time
+from contextlib import ExitStack
 from typing import Any
 
+import httpx2
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,6 +19,8 @@ from orchestrator.core.facts import Usage
 from orchestrator.core.schema import reply_schema
 from orchestrator.model import OllamaOptions
 from orchestrator.model.ollama import OllamaModel
+from orchestrator.model.ollama_door import Door
+from orchestrator.model.ollama_errors import unreachable
 from orchestrator.ports import ChatMessage, ModelReply
 from tests.shell.ollama_server import (
     OllamaServer,
@@ -127,7 +133,7 @@ async def test_a_proxy_of_the_environment_is_not_asked_for_loopback(monkeypatch:
 def test_a_key_is_sent_over_https_only() -> None:
     """For ollama.com; in clear it would be everybody's."""
     sent = [
-        OllamaModel("x", OllamaOptions(url=url, api_key="a-key"))._client().headers.get("authorization")
+        Door(url, OllamaOptions(url=url, api_key="a-key")).client().headers.get("authorization")
         for url in ("https://ollama.com", "http://ollama.com")
     ]
     assert sent == ["Bearer a-key", None]
@@ -153,7 +159,7 @@ async def test_a_server_that_takes_no_think_is_asked_once_more_without() -> None
 async def test_a_server_that_never_stops_refusing_is_believed() -> None:
     """The second refusal is an answer, not a reason to go round again."""
     sentence = await failure(refuses(400, {"error": '"tiny:1b" does not support thinking'}))
-    assert sentence.startswith('Ollama at {} answered 400: "tiny:1b" does not support thinking.')
+    assert sentence.startswith('Ollama at {} does not take the request: "tiny:1b" does not support thinking.')
 
 
 # -- how a reply ends ----------------------------------------------------------------------
@@ -259,7 +265,7 @@ STOPPED = "model runner has unexpectedly stopped, this may be due to resource li
 @pytest.mark.parametrize(
     ("persona", "sentence"),
     [
-        (MISSING, "Ollama at {} has no model 'tiny:1b'. Run `ollama pull tiny:1b`."),
+        (MISSING, "Ollama at {} has no model 'tiny:1b'. Run `cc-orchestrator models pull tiny:1b --ollama-url {}`."),
         (
             refuses(404, b"404 page not found", "text/plain"),
             "Ollama at {} answered 404: 404 page not found. Look at Ollama's log; "
@@ -276,11 +282,12 @@ STOPPED = "model runner has unexpectedly stopped, this may be due to resource li
         ),
         (
             refuses(401, {"error": "unauthorized", "signin_url": "https://example.org"}),
-            "Ollama may not use 'tiny:1b': nobody is signed in. Run `ollama signin`.",
+            "Ollama may not use 'tiny:1b': nobody is signed in. Run `ollama signin` there, or set OLLAMA_API_KEY "
+            "for ollama.com.",
         ),
         (
             refuses(403, {"error": "cloud disabled"}),
-            "Ollama may not use 'tiny:1b': cloud disabled. Choose a model of this host: `ollama list`.",
+            "Ollama may not use 'tiny:1b': cloud disabled. Choose a model of this host: `cc-orchestrator models list`.",
         ),
         (
             refuses(503, {"error": "server busy, please try again.  maximum pending requests exceeded"}),
@@ -293,6 +300,67 @@ STOPPED = "model runner has unexpectedly stopped, this may be due to resource li
             "Most often memory ran out: take a smaller model or a smaller num_ctx.",
         ),
         (
+            refuses(429, {"error": "too many requests"}),
+            "Ollama at {} is busy: too many requests. Try again when it has less to do.",
+        ),
+        (
+            refuses(499, {"error": "request canceled"}),
+            "Ollama at {} gave the request up, as if nobody waited for it: request canceled. "
+            "Try again; a proxy in front may wait for a shorter time than the model needs.",
+        ),
+        (
+            refuses(504, b"<html>Gateway timeout</html>", "text/html"),
+            "What stands in front of Ollama at {} answered 504: <html>Gateway timeout</html>. "
+            "Look whether Ollama runs behind that proxy, and how long the proxy waits for an answer.",
+        ),
+        (
+            refuses(400, {"error": "missing request body"}),
+            "Ollama at {} does not take the request: missing request body. "
+            "Update Ollama (`ollama --version`), and look at the settings of the model.",
+        ),
+        (
+            refuses(400, {"error": "invalid model name"}),
+            "'tiny:1b' is no name of a model: invalid model name. Say it like qwen2.5-coder:7b; "
+            "`cc-orchestrator models list` shows those that are there.",
+        ),
+        (
+            refuses(400, {"error": '"tiny:1b" does not support chat'}),
+            "The model 'tiny:1b' cannot hold a conversation: \"tiny:1b\" does not support chat. "
+            "Choose one that completes text: `cc-orchestrator models list`.",
+        ),
+        (
+            refuses(
+                400, {"error": json.dumps({"error": {"code": 400, "message": "JSON schema conversion failed: x"}})}
+            ),
+            "Ollama at {} cannot hold the model to the form of a reply: JSON schema conversion failed: x. "
+            "Update Ollama to 0.30 or newer: `ollama --version` says which it is.",
+        ),
+        (
+            refuses(500, {"error": "invalid JSON schema in format"}),
+            "Ollama at {} cannot hold the model to the form of a reply: invalid JSON schema in format.",
+        ),
+        (
+            refuses(500, {"error": "model requires more system memory (44.0 GiB) than is available (7.6 GiB)"}),
+            "The model 'tiny:1b' does not fit the memory of {}: model requires more system memory (44.0 GiB) than is "
+            "available (7.6 GiB). Take a smaller model or a smaller num_ctx, or end what else uses the memory: "
+            "look at `ollama ps`.",
+        ),
+        (
+            refuses(500, {"error": "llama runner process has terminated: cudaMalloc failed: out of memory"}),
+            "The model 'tiny:1b' does not fit the memory of {}: llama runner process has terminated: cudaMalloc",
+        ),
+        (
+            refuses(500, {"error": "llama runner process has terminated: signal: killed"}),
+            "The model 'tiny:1b' stopped inside Ollama: llama runner process has terminated: signal: killed. "
+            "Most often memory ran out",
+        ),
+        (
+            says("", "load"),
+            "Ollama at {} gave no reply and ended with 'load': it only loaded or unloaded the model. "
+            "Try again; somebody may have stopped the model there.",
+        ),
+        (says("", "unload"), "Ollama at {} gave no reply and ended with 'unload'"),
+        (
             refuses(500, {"error": {"error": {"message": "odd\nthing"}}}),
             "Ollama at {} answered 500: odd thing. Look at Ollama's log; "
             "a proxy or another program may stand at this address.",
@@ -300,8 +368,8 @@ STOPPED = "model runner has unexpectedly stopped, this may be due to resource li
         (refuses(500, _wrapped("deep", 30)), "Ollama at {} answered 500: {'error': {'error':"),
         (
             refuses(502, b"", "text/html"),
-            "Ollama at {} answered 502: no reason given. Look at Ollama's log; "
-            "a proxy or another program may stand at this address.",
+            "What stands in front of Ollama at {} answered 502: no reason given. "
+            "Look whether Ollama runs behind that proxy, and how long the proxy waits for an answer.",
         ),
         (
             refuses(500, b'{"error": "unfinished', "application/json"),
@@ -366,7 +434,7 @@ async def test_whatever_bytes_come_there_is_a_reply_or_a_sentence(parts: list[by
 async def test_a_model_that_is_not_there_comes_with_those_that_are() -> None:
     """The names of the models that the server has, sorted, next to the command that gets the other."""
     sentence = await failure(MISSING, models=("qwen3:8b", "llama3.2:3b"))
-    assert sentence.endswith("Run `ollama pull tiny:1b`. Models there: llama3.2:3b, qwen3:8b.")
+    assert sentence.endswith("--ollama-url {}`. Models there: llama3.2:3b, qwen3:8b.")
 
 
 async def test_a_list_of_models_that_makes_no_sense_is_left_out() -> None:
@@ -375,7 +443,7 @@ async def test_a_list_of_models_that_makes_no_sense_is_left_out() -> None:
         server.listed = {"models": [{}]}
         with pytest.raises(ModelFailed) as failed:
             await model(server).reply(VIEW)
-    assert str(failed.value).endswith("Run `ollama pull tiny:1b`.")
+    assert str(failed.value).endswith(f"Run `cc-orchestrator models pull tiny:1b --ollama-url {server.url}`.")
 
 
 async def test_an_error_page_without_end_is_not_read_to_its_end() -> None:
@@ -415,6 +483,89 @@ async def test_a_server_that_does_not_run_is_a_sentence() -> None:
     assert str(failed.value) == (
         f"Ollama is not running at http://127.0.0.1:{port}. "
         "Start it with `ollama serve`, or say where it listens: OLLAMA_HOST or --ollama-url."
+    )
+
+
+async def unanswered(url: str, **options: Any) -> str:
+    """The sentence of a model at an address where nothing answers."""
+    with pytest.raises(ModelFailed) as failed:
+        await OllamaModel("tiny", OllamaOptions(url=url, **options)).reply(VIEW)
+    return str(failed.value)
+
+
+async def test_a_name_that_leads_nowhere_is_a_sentence() -> None:
+    """A slip in the address is told from a server that does not run."""
+    sentence = await unanswered("http://ollama.invalid")
+    assert sentence.startswith("The name in http://ollama.invalid:80 leads to no host: ")
+    assert sentence.endswith("Look for a slip in it, and say where it listens: OLLAMA_HOST or --ollama-url.")
+
+
+async def test_https_where_http_is_spoken_is_a_sentence() -> None:
+    """What listens there speaks no TLS, or ends the attempt."""
+    async with ollama(says(REPLY)) as server:
+        listening = await asyncio.start_server(_plain, "127.0.0.1", 0)
+        async with listening:
+            url = f"https://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+            sentence = await unanswered(url)
+    assert sentence == (
+        f"There is no safe connection to {url}: it does not speak TLS. "
+        "Ollama itself speaks http://; where a proxy adds https://, this host must trust its certificate."
+    )
+    assert server.asked == []
+
+
+async def _plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.read(1)
+    writer.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+    await writer.drain()
+    writer.close()
+
+
+def test_a_certificate_that_does_not_hold_is_a_sentence() -> None:
+    """The reason is the library's, on one line."""
+    error, cause = httpx2.ConnectError("x"), ssl.SSLCertVerificationError("x")
+    cause.verify_message = "self-signed\ncertificate"
+    error.__cause__ = OSError("between")
+    error.__cause__.__cause__ = cause
+    assert unreachable("https://farm", error, 5.0).message == (
+        "There is no safe connection to https://farm: its certificate does not hold (self-signed\\ncertificate)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("cause", "sentence"),
+    [
+        (
+            OSError(errno.ENETUNREACH, "Network is unreachable"),
+            "http://farm cannot be reached: Network is unreachable.",
+        ),
+        (ssl.SSLError(1, "[SSL: ODD_THING] odd"), "There is no safe connection to http://farm: "),
+        (TimeoutError(), "Nothing answered at http://farm within 5 s."),
+        (ValueError("odd"), "Ollama is not running at http://farm."),
+    ],
+)
+def test_why_no_connection_was_made_is_read_from_its_cause(cause: Exception, sentence: str) -> None:
+    """What stands behind an HTTP library's error says more than the error."""
+    error = httpx2.ConnectError("All connection attempts failed")
+    error.__cause__ = cause
+    assert unreachable("http://farm", error, 5.0).message.startswith(sentence)
+
+
+async def test_a_host_that_says_nothing_is_a_sentence() -> None:
+    """It takes no connection, and does not refuse it: off, or behind a firewall."""
+    with socket.socket() as listening, ExitStack() as stack:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(0)
+        # A line that is full: the kernel answers none who comes after.
+        for _ in range(4):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(listening.getsockname())
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        sentence = await unanswered(url, connect_s=0.2)
+    assert sentence == (
+        f"Nothing answered at {url} within 0.2 s. "
+        "The host may be off or a firewall between; else say where it listens: OLLAMA_HOST or --ollama-url."
     )
 
 

@@ -72,4 +72,4 @@ async def test_a_model_that_is_not_there_ends_the_task_with_the_remedy(monkeypat
     async with ollama(refuses(404, {"error": "model 'tiny:1b' not found"})) as server:
         result = await run(server, monkeypatch)
     assert not result.success
-    assert "Run `ollama pull tiny:1b`." in result.message
+    assert f"Run `cc-orchestrator models pull tiny:1b --ollama-url {server.url}`." in result.message

@@ -30,6 +30,9 @@ class ByPrompt:
     def __init__(self, calls: Mapping[str, tuple[dict[str, Any], ...]]) -> None:
         self._calls = calls
 
+    async def window(self) -> None:
+        """It does not say."""
+
     async def reply(self, messages: Any, **_: object) -> ModelReply:
         said = sum(message.role == "assistant" for message in messages)
         return ModelReply(json.dumps(says(*self._calls[messages[1].content]) if said == 0 else final()))

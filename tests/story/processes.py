@@ -87,6 +87,9 @@ class PromptedModel:
 
     name = "prompted"
 
+    async def window(self) -> None:
+        """It does not say."""
+
     async def reply(self, messages: Sequence[ChatMessage], **options: Any) -> ModelReply:
         """The next reply of the task's script."""
         return await ScriptedModel(json.loads(messages[1].content)).reply(messages, **options)

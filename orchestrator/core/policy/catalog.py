@@ -60,6 +60,7 @@ BUILT_IN_CATALOG: Final[ToolCatalog] = {
         _spec("cc_list", "pure", RiskLevel.LOW, "path"),
         _spec("cc_find", "pure", RiskLevel.LOW),
         _spec("cc_info", "pure", RiskLevel.LOW),
+        _spec("cc_docs", "pure", RiskLevel.LOW),
         _spec("cc_screen", "pure", RiskLevel.LOW),
         _spec("cc_peripheral_call", "once", RiskLevel.MEDIUM),
         _spec("cc_write", "by_state", RiskLevel.MEDIUM, "path"),

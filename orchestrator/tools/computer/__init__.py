@@ -1,7 +1,7 @@
 """The ``cc_*`` tools: what they do on a computer, and what a reviewer is shown before."""
 
 from orchestrator.tools.computer.changing import cc_delete, cc_edit, cc_mkdir, cc_move, cc_write
-from orchestrator.tools.computer.discovering import cc_info, cc_screen
+from orchestrator.tools.computer.discovering import cc_docs, cc_info, cc_screen
 from orchestrator.tools.computer.looking import cc_find, cc_list, cc_read
 from orchestrator.tools.computer.observing import (
     observe_delete,
@@ -15,6 +15,7 @@ from orchestrator.tools.computer.programs import cc_run_program, cc_shell, obser
 
 __all__ = [
     "cc_delete",
+    "cc_docs",
     "cc_edit",
     "cc_find",
     "cc_info",

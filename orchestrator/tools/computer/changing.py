@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from orchestrator.core.errors import ToolFailed
 from orchestrator.core.wire import sha256_hex
 from orchestrator.tools.computer.asking import ask, changed_name
+from orchestrator.tools.computer.lua_text import doubts
 from orchestrator.tools.computer.observing import (
     must_fit,
     observe_delete,
@@ -35,7 +36,8 @@ async def cc_write(deps: CCAgentDeps, *, path: str, content: str) -> str:
     must_fit(body)
     result = await ask(deps, "fs_write", {"path": name, "if_hash": _hash(expected, name)}, path, body)
     deps.after[name] = sha256_hex(body)
-    return f"Wrote {result.data.get('size', len(body))} bytes to {shown_path(path)}"
+    wrote = f"Wrote {result.data.get('size', len(body))} bytes to {shown_path(path)}"
+    return "\n".join(part for part in (wrote, doubts(deps, name, content)) if part)
 
 
 async def cc_edit(deps: CCAgentDeps, *, path: str, old: str, new: str) -> str:

@@ -6,6 +6,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from orchestrator.core.errors import ToolFailed
+from orchestrator.reference import cc_docs_text
 from orchestrator.tools.computer.asking import READ_WAIT_S, ask
 from orchestrator.tools.deps import CCAgentDeps
 from orchestrator.tools.text import capped, shown_name
@@ -31,6 +32,11 @@ async def cc_info(deps: CCAgentDeps) -> str:
     except (ValueError, TypeError, KeyError) as error:
         raise ToolFailed("What the computer says of itself cannot be read.") from error
     return capped("\n".join(lines))
+
+
+async def cc_docs(deps: CCAgentDeps, *, query: str) -> str:
+    """What the computer's Lua has for a name or a purpose, out of the reference; the computer is not asked."""
+    return cc_docs_text(query, host=deps.host or None, family=deps.family or None)
 
 
 async def cc_screen(deps: CCAgentDeps, *, of: str = "") -> str:

@@ -10,6 +10,7 @@ from orchestrator.core.wire import MAX_WHOLE_BYTES, sha256_hex
 from orchestrator.tools.computer.asking import changed_name, named, read_bytes
 from orchestrator.tools.computer.editing import edited
 from orchestrator.tools.computer.keeping import Found, look, look_and_keep
+from orchestrator.tools.computer.lua_text import doubts, must_parse
 from orchestrator.tools.deps import ABSENT, CCAgentDeps, Encoding
 from orchestrator.tools.text import capped, decode_text, encoding_of, fits_latin1
 
@@ -20,17 +21,20 @@ async def observe_write(deps: CCAgentDeps, *, path: str, content: str) -> Observ
     """What is there now, and the unified diff to what would be."""
     name = changed_name(path)
     must_fit(content.encode())
+    must_parse(deps, name, content)
     old = await read_bytes(deps, name, path)
+    doubt = doubts(deps, name, content)
     if old is None:
-        return Observed(state={name: ABSENT}, diff=unified_diff(None, content, name), note="A new file.")
+        note = _sentences("A new file.", doubt)
+        return Observed(state={name: ABSENT}, diff=unified_diff(None, content, name), note=note)
     await _keep(deps, old)
     diff = unified_diff(decode_text(old), content, name)
-    notes = [] if diff else ["The file has this very text already."]
+    notes = [doubt] if diff else ["The file has this very text already.", doubt]
     encoding: Encoding = "utf-8"
     if encoding_of(old) == "latin-1":
         encoding = "latin-1" if fits_latin1(content) else "utf-8"
         notes.append(f"The file is latin-1; it is written as {encoding}.")
-    return Observed(state={name: sha256_hex(old)}, diff=diff, encoding=encoding, note=" ".join(notes))
+    return Observed(state={name: sha256_hex(old)}, diff=diff, encoding=encoding, note=_sentences(*notes))
 
 
 async def observe_edit(deps: CCAgentDeps, *, path: str, old: str, new: str) -> Observed:
@@ -41,9 +45,11 @@ async def observe_edit(deps: CCAgentDeps, *, path: str, old: str, new: str) -> O
         raise ToolFailed(f"There is no {path} on the computer.", remedy="Use cc_write for a new file.")
     after, encoding = edited(data, old, new, path)
     must_fit(after)
+    must_parse(deps, name, after.decode(encoding), before=data.decode(encoding))
     await _keep(deps, data)
     diff = unified_diff(data.decode(encoding), after.decode(encoding), name)
-    return Observed(state={name: sha256_hex(data)}, diff=diff, encoding=encoding)
+    note = doubts(deps, name, after.decode(encoding))
+    return Observed(state={name: sha256_hex(data)}, diff=diff, encoding=encoding, note=note)
 
 
 async def observe_move(deps: CCAgentDeps, *, path: str, to: str) -> Observed:
@@ -114,6 +120,10 @@ def shown_path(path: str) -> str:
 async def _keep(deps: CCAgentDeps, data: bytes) -> None:
     if deps.keep is not None:
         await deps.keep(data)
+
+
+def _sentences(*parts: str) -> str:
+    return " ".join(part for part in parts if part)
 
 
 def _what(found: Found) -> str:

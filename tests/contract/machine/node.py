@@ -81,6 +81,9 @@ class Script:
 
     name = "script"
 
+    async def window(self) -> None:
+        """It does not say."""
+
     async def reply(self, messages: Sequence[ChatMessage], **options: Any) -> ModelReply:
         """The next step of the script, or the end."""
         del options

@@ -1,0 +1,321 @@
+"""The commands about Ollama's models: which there are, what is known of one, and getting one.
+
+They speak to Ollama itself, so they need no server.
+"""
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from orchestrator.cli.common import AsJson, DataDir, complain, print_json, quoted
+from orchestrator.core.errors import InvalidRequest, ModelFailed
+from orchestrator.core.visible import one_line
+from orchestrator.settings import load_settings
+
+if TYPE_CHECKING:
+    from orchestrator.model.keeping import KeptModel, Progress
+    from orchestrator.model.looking import Seen
+    from orchestrator.model.ollama_facts import ModelFacts
+    from orchestrator.model.options import OllamaOptions
+    from orchestrator.rendering import Screen
+
+models_app = typer.Typer(invoke_without_command=True, help="List Ollama's models, look at one, or get one.")
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="As Ollama names it, such as qwen2.5-coder:7b.")]
+OllamaUrl = Annotated[
+    str | None, typer.Option("--ollama-url", help="Where Ollama listens. Default: as `serve --ollama-url`.")
+]
+_BAR: Final = 24
+_TENTHS: Final = 10
+_LOOK_S: Final = 0.2
+"""How often a person's Ctrl-C is looked for while Ollama says nothing."""
+
+
+@models_app.callback()
+def models(context: typer.Context, as_json: AsJson = False, url: OllamaUrl = None, data_dir: DataDir = None) -> None:
+    """List the models of each Ollama server; `models show` tells more of one, `models pull` gets one."""
+    if context.invoked_subcommand is None:
+        _list(as_json, url, data_dir)
+
+
+@models_app.command("list", epilog="Example: cc-orchestrator models list")
+def list_models(as_json: AsJson = False, url: OllamaUrl = None, data_dir: DataDir = None) -> None:
+    """List the models of each Ollama server."""
+    _list(as_json, url, data_dir)
+
+
+@models_app.command(epilog="Example: cc-orchestrator models show qwen2.5-coder:7b")
+def show(name: Name, as_json: AsJson = False, url: OllamaUrl = None, data_dir: DataDir = None) -> None:
+    """Show what is known of a model.
+
+    Its context, what it can, whether it runs in the cloud, and the window that a task would have, at each server.
+    """
+    import asyncio
+
+    from orchestrator.model.looking import looked
+
+    options = _options(url, data_dir)
+    found = asyncio.run(looked(_plain(name), options))
+    if as_json:
+        print_json([_as_json(one) for one in found])
+    troubles = 0
+    for seen in found:
+        try:
+            facts = seen.must_have(_plain(name))
+        except ModelFailed as error:
+            troubles += 1
+            complain(error)
+            continue
+        if as_json:
+            continue
+        for line in _told(seen, facts, options):
+            typer.echo(one_line(line, limit=600))
+    if troubles == len(found):
+        raise typer.Exit(3 if all(one.trouble is not None for one in found) else 1)
+
+
+@models_app.command(epilog="Example: cc-orchestrator models pull qwen2.5-coder:7b")
+def pull(
+    name: Name,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
+    url: OllamaUrl = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Get a model, at each Ollama server that does not have it.
+
+    It asks first. What was fetched stays when it is broken off: the same command goes on where it stopped.
+    """
+    from orchestrator.model.keeping import has
+
+    name, silent = _plain(name), False
+    there: dict[str, list[KeptModel]] = {}
+    for one in _options(url, data_dir).endpoints:
+        silent = not _kept(one.url, there) or silent
+    for where, kept in there.items():
+        if has(kept, name):
+            typer.echo(f"{one_line(name)} is at {where} already.")
+        elif yes or _sure(name, where, _size(name, there)):
+            _pull(where, name)
+        else:
+            typer.echo("Nothing was fetched.", err=True)
+            raise typer.Exit(1)
+    if silent:
+        raise typer.Exit(3)
+
+
+def _kept(url: str, there: "dict[str, list[KeptModel]]") -> bool:
+    """Note the models of a server; False: it does not tell, and that was said."""
+    from orchestrator.model.keeping import kept_models
+
+    try:
+        there[url] = kept_models(url)
+    except ModelFailed as error:
+        complain(error)
+        return False
+    return True
+
+
+def _pull(where: str, name: str) -> None:
+    from orchestrator.model.ollama_errors import AskAnother
+    from orchestrator.rendering import Screen
+
+    screen = Screen.of()
+    showing = _Showing(one_line(name), screen)
+    try:
+        for progress in _fetched(where, name):
+            showing.tell(progress)
+    except KeyboardInterrupt:
+        screen.close()
+        typer.echo("\nStopped. What was fetched stays: the same command goes on where it stopped.", err=True)
+        raise
+    except ModelFailed as error:
+        screen.close()
+        complain(error)
+        raise typer.Exit(3 if isinstance(error, AskAnother) else 1) from None
+    screen.close()
+    typer.echo(f"{one_line(name)} is at {where} now.")
+
+
+def _fetched(where: str, name: str) -> "Iterator[Progress]":
+    """How far a pull has come, until it has ended. Raises ModelFailed.
+
+    The wait for Ollama is another thread's: Ctrl-C must not have to wait for its next word.
+    """
+    from queue import Empty, SimpleQueue
+    from threading import Thread
+
+    from orchestrator.model.keeping import pull as fetch
+
+    heard: SimpleQueue[Progress | BaseException | None] = SimpleQueue()
+
+    def work() -> None:
+        try:
+            fetch(where, name, heard.put)
+            heard.put(None)
+        except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
+            heard.put(error)
+
+    # A daemon: the connection closes with the program, and Ollama stops fetching then.
+    Thread(target=work, daemon=True).start()
+    while True:
+        try:
+            step = heard.get(timeout=_LOOK_S)
+        except Empty:
+            continue
+        if step is None:
+            return
+        if isinstance(step, BaseException):
+            raise step
+        yield step
+
+
+def _options(url: str | None, data_dir: Any) -> "OllamaOptions":
+    """How a server would ask Ollama. Raises InvalidRequest."""
+    from orchestrator.model.options import OllamaOptions
+
+    chosen = load_settings({"data_dir": data_dir, "ollama_url": url}, os.environ)
+    return OllamaOptions(
+        url=chosen.ollama_url or os.environ.get("OLLAMA_HOST", ""),
+        num_ctx=chosen.num_ctx,
+        num_predict=chosen.num_predict,
+        concurrency=chosen.ollama_concurrency,
+    )
+
+
+def _plain(name: str) -> str:
+    """A model's name without what says where it is from. Raises InvalidRequest."""
+    plain = name.strip().removeprefix("ollama:")
+    if not plain or plain.startswith("scripted:"):
+        raise InvalidRequest(f"{quoted(name)} is no model of Ollama.", remedy="Say it like qwen2.5-coder:7b.")
+    return plain
+
+
+# -- list ----------------------------------------------------------------------------------
+
+
+def _list(as_json: bool, url: str | None, data_dir: Any) -> None:
+    from orchestrator.rendering import Screen, table
+
+    there: dict[str, list[KeptModel]] = {}
+    endpoints = _options(url, data_dir).endpoints
+    answered = [_kept(one.url, there) for one in endpoints]
+    found = [(where, kept) for where, models in there.items() for kept in models]
+    if as_json:
+        print_json([{"url": where, **vars(kept)} for where, kept in found])
+    elif found:
+        rows = [
+            (one_line(kept.name), _amount(kept.size) if kept.size else "-", _made(kept), where) for where, kept in found
+        ]
+        for line in table(("MODEL", "SIZE", "MADE OF", "AT"), rows, columns=Screen.of().columns):
+            typer.echo(line)
+    elif any(answered):
+        typer.echo("There are no models yet. Get one with `cc-orchestrator models pull qwen2.5-coder:7b`.", err=True)
+    if not any(answered):
+        raise typer.Exit(3)
+
+
+def _made(kept: "KeptModel") -> str:
+    return one_line(", ".join(filter(None, (kept.parameters, kept.quantization))) or "-")
+
+
+# -- show ----------------------------------------------------------------------------------
+
+
+def _as_json(seen: "Seen") -> Mapping[str, Any]:
+    facts, window = seen.facts, seen.window
+    return {
+        "url": seen.url,
+        "there": facts is not None,
+        "trouble": str(seen.trouble) if seen.trouble is not None else None,
+        "version": seen.version or None,
+        "context": facts.context if facts else None,
+        "num_ctx": window.num_ctx if window else None,
+        "num_predict": window.num_predict if window else None,
+        "capabilities": sorted(facts.capabilities) if facts else [],
+        "cloud": facts.cloud if facts else None,
+        "remote_host": (facts.remote_host or None) if facts else None,
+        "parameters": (facts.size or None) if facts else None,
+        "quantization": (facts.quantization or None) if facts else None,
+    }
+
+
+def _told(seen: "Seen", facts: "ModelFacts", options: "OllamaOptions") -> Iterator[str]:
+    window = options.within(facts.context)
+    made = ", ".join(filter(None, (facts.family, facts.size, facts.quantization)))
+    yield f"at {seen.url}{f', Ollama {seen.version}' if seen.version else ''}"
+    yield f"  made of   {made or 'not said'}"
+    yield f"  can       {', '.join(sorted(facts.capabilities)) or 'not said'}"
+    yield f"  context   {f'{facts.context} tokens' if facts.context else 'not said'}"
+    shorter = "" if window.num_ctx == options.num_ctx else f", less than the {options.num_ctx} of num_ctx"
+    yield f"  a task    has a window of {window.num_ctx} tokens{shorter}, of them {window.num_predict} for a reply"
+    if facts.cloud:
+        yield (
+            f"  runs      in Ollama's cloud{f' ({facts.remote_host})' if facts.remote_host else ''}: "
+            "what it is sent leaves this network, and nothing holds its replies to their form"
+        )
+    if not facts.completes:
+        yield "  careful   it writes no text, so no task can use it"
+
+
+# -- pull ----------------------------------------------------------------------------------
+
+
+def _size(name: str, there: "Mapping[str, list[KeptModel]]") -> str:
+    """How large a model is, where one of the servers has it."""
+    from orchestrator.model.keeping import has
+
+    sizes = [one.size for kept in there.values() for one in kept if one.size and has([one], name)]
+    return f" It has {_amount(sizes[0])}." if sizes else ""
+
+
+def _sure(name: str, where: str, size: str) -> bool:
+    """Whether somebody at the terminal wants it. Raises InvalidRequest without a terminal."""
+    what = f"{one_line(name)} is not at {where}.{size}"
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise InvalidRequest(what, remedy="Say --yes to have it fetched without being asked.")
+    typer.echo(f"{what} Pull it now? [y/N] ", nl=False, err=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+@dataclass
+class _Showing:
+    """The progress of a pull: a bar on a terminal, else a line for each tenth."""
+
+    name: str
+    screen: "Screen"
+    _tenths: int = 0
+    _status: str = ""
+
+    def tell(self, progress: "Progress") -> None:
+        """How far it has come now."""
+        if progress.status != self._status and not (progress.total and progress.status.startswith("pulling ")):
+            self._status = progress.status
+            if not self.screen.moves and progress.status != "success":
+                typer.echo(f"{self.name}: {one_line(progress.status)}")
+        if not progress.total:
+            self.screen.status(f"{self.name}  {one_line(progress.status)}")
+            return
+        share = progress.done / progress.total
+        amount = f"{_amount(progress.done)} of {_amount(progress.total)}"
+        filled = int(share * _BAR)
+        bar = f"[{'#' * filled}{'-' * (_BAR - filled)}]"
+        busy = "" if progress.done < progress.total else f"  {one_line(progress.status)}"
+        self.screen.status(f"{self.name}  {bar} {share:4.0%}  {amount}{busy}")
+        tenths = int(share * _TENTHS)
+        # The total grows when another part becomes known: what was said is not taken back.
+        if not self.screen.moves and tenths > self._tenths:
+            self._tenths = tenths
+            typer.echo(f"{self.name}: {tenths * 10} %, {amount}")
+            sys.stdout.flush()
+
+
+def _amount(size: int) -> str:
+    """Bytes as a person says them."""
+    for unit, limit in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if size >= limit:
+            return f"{size / limit:.1f} {unit}"
+    return f"{size} B"

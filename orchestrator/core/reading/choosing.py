@@ -1,0 +1,109 @@
+"""The one reply of a text, spelled as ours and not yet validated."""
+
+import json
+import re
+from typing import Any, Final, NoReturn
+
+from orchestrator.core.errors import ReplyRefused
+from orchestrator.core.reading import values
+from orchestrator.core.reading.echoes import no_echo
+from orchestrator.core.reading.finding import Finder, Found
+from orchestrator.core.reading.scanner import Scanner
+from orchestrator.core.reading.shapes import CALL_AND_FINAL, Tools, native
+from orchestrator.core.reading.values import refuse
+
+_ESCAPED: Final = re.compile(r"\{\s*\\(?:\"|n\s*\\?)")
+"""How an object begins that was escaped as if it stood in a string."""
+
+
+def reply_in(text: str, tools: Tools) -> dict[str, Any]:
+    """The one reply of a text.
+
+    ``text`` is stripped and not empty. Raises ReplyRefused when there is none, or more than one.
+    """
+    if values.has_surrogates(text):
+        values.half_character()
+    try:
+        value = values.strict(text)
+    except ValueError:
+        if _ESCAPED.match(text) and text.endswith("}"):
+            reply = native(_unescaped(f'"{text}"'), tools, load)
+        else:
+            reply = _chosen(Finder(text), tools)
+    else:
+        wrapped = isinstance(value, str) and value.lstrip().startswith("{")
+        reply = native(load(value) if wrapped else value, tools, load)
+    no_echo(reply)
+    return reply
+
+
+def load(text: str) -> Any:
+    """The one value of a text that has nothing else, repaired where nothing is lost.
+
+    Raises ReplyRefused when it is incomplete, wrong, or followed by more.
+    """
+    try:
+        return values.strict(text)
+    except ValueError:
+        scanner = Scanner(text)
+        value, end = scanner.value(0)
+        if scanner.gap(end) != len(text):
+            refuse("A string in your reply has more than one JSON object in it. Send the object itself, not as a text.")
+        return value
+
+
+def _unescaped(literal: str) -> Any:
+    try:
+        text = json.loads(literal, strict=False)
+    except ValueError:
+        refuse('Your reply is JSON with its quotes escaped. Send the JSON object itself, with plain " quotes.')
+    return load(text)
+
+
+def _chosen(finder: Finder, tools: Tools) -> dict[str, Any]:
+    found = finder.run()
+    if not found:
+        _nothing(finder)
+    if len(found) > 1 and all(one.mark for one in found):
+        return _batch(found, tools)
+    if len(found) == 1:
+        return native(found[0].value, tools, load)
+    try:
+        replies = [native(one.value, tools, load) for one in found]
+    except ReplyRefused:
+        # It is not passed over: it may be a result that was made up, or what should have been the reply.
+        refuse("Your reply has several JSON objects, and one of them is no reply. Send only one JSON object.")
+    if len({_text(reply) for reply in replies}) > 1:
+        kinds = {reply["kind"] for reply in replies}
+        refuse(
+            CALL_AND_FINAL
+            if len(kinds) > 1
+            else "Your reply has several JSON objects that differ. Send one: several calls go into its tool_calls."
+        )
+    return replies[0]
+
+
+def _batch(found: list[Found], tools: Tools) -> dict[str, Any]:
+    """Calls in tags of their own, side by side, are one batch."""
+    replies = [native(one.value, tools, load) for one in found]
+    if any(reply["kind"] == "final" for reply in replies):
+        refuse(CALL_AND_FINAL)
+    if any(reply.keys() != {"kind", "tool_call"} for reply in replies):
+        refuse("Your reply has several requests. Send one JSON object with all the calls in its tool_calls.")
+    calls = [reply["tool_call"] for reply in replies]
+    if len({_text(call) for call in calls}) < len(calls):
+        refuse("Your reply has the same call twice. Send it once, or several different ones in tool_calls.")
+    return {"kind": "tool", "tool_calls": calls}
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+def _nothing(finder: Finder) -> NoReturn:
+    if finder.thought and not finder.code and not finder.words.strip():
+        refuse("Your reply has only thoughts. Send the JSON object behind them.")
+    refuse(
+        "Your reply has no JSON object. Send one, such as a request for a tool; a program goes into the content of a "
+        "call, prose into explanation or message."
+    )

@@ -1,0 +1,226 @@
+"""The objects of a text and what stands around them.
+
+The text is passed once, from left to right. Thoughts and programs in code blocks of their own are
+skipped. A brace that begins like JSON is read as JSON, and what is wrong with it refuses the reply:
+a broken object beside a whole one leaves two readings. Other braces are prose, such as a Lua table;
+before the reply they must be in balance, behind it there must be none, since ``}}}`` behind a complete
+object is what remains when a quote in a program ended its string too early.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from orchestrator.core.errors import ReplyRefused
+from orchestrator.core.reading import fences, tags
+from orchestrator.core.reading.scanner import Scanner
+from orchestrator.core.reading.values import place, refuse
+
+_NAMED: Final = r"(?:=|\s+name\s*=\s*)[\"']?(?P<named>[\w.:/-]{1,100})[\"']?\s*>"
+_EVENT: Final = re.compile(
+    rf"<(?P<over>/?)(?:{fences.THOUGHTS})(?:\s[^<>]{{0,200}})?(?P<empty>/?)>|\[(?P<past>/?)THINK\]"
+    r"|^[ \t>]*(?P<ticks>`{3,}|~{3,})[ \t]*(?P<tag>[A-Za-z0-9_+.#-]*)"
+    r"|(?P<object>\{(?=\s*(?:[\"'“”\\]|[A-Za-z_$][\w$]*\s*:|//|/\*|\#\s|\Z)))|(?P<list>\[(?=\s*\{))|(?P<brace>[{}])"
+    rf"|<(?:function|invoke){_NAMED}|(?P<called></?tool_call>)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_FOLLOWS: Final = re.compile(r"\s*([,:\])}])|[ \t]*([\"'=])")
+_LEADS: Final = re.compile(r"[\"']\s*:\s*\Z")
+_EXAMPLE: Final = re.compile(r"\bexample\s*[0-9]?\s*:?\**\s*(?:[`~]{3,}\w*\s*)?\Z", re.IGNORECASE)
+_MAX_FOUND: Final = 16
+"""More objects are no reply, whatever they say: one said twice, or a batch in tags, has a few."""
+_LOOK_BACK: Final = 80
+"""So much of the text before an object tells whether it stands there as a value or as an example."""
+_CUT: Final = re.compile(r"<[|/]?[a-z_=|/]*\Z", re.IGNORECASE)
+_INVENTED: Final = re.compile(
+    r"tool[_ -]{0,3}(?:call[_ -])?(?:result|response|output)s?[*_`\"]{0,4}\s*[:=\]>]|^\W{0,9}tool[_ ]result"
+    r"|<\|?(?:tool_response|tool_result|tool_output|function_results?|function_response|observation|ipython)\b"
+    r"|^[ \t*#>]{0,9}observation\**\s*:",
+    re.IGNORECASE | re.MULTILINE,
+)
+_TURN: Final = re.compile(
+    r"^[\s*#>`\[]{0,9}(?:(?:the |expected |program |program's )?(?:results?|outputs?|response)|user|human|system|tool)"
+    r"\]?\**\s?:|<\|(?:im_start|start_header_id|user|system)|\[INST\]|<start_of_turn>",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""What begins a turn that is not the model's to write."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """One object or list of a text; ``mark`` is ``call`` when a tag says that it is one."""
+
+    value: Any
+    mark: Literal["", "call"] = ""
+
+
+class Finder:
+    """One pass over one text: ``thought`` and ``code`` tell whether such was skipped."""
+
+    def __init__(self, text: str) -> None:
+        self.thought = False
+        self.code = False
+        self._text = text
+        self._scanner = Scanner(text)
+        self._events = 0
+        self._found: list[Found] = []
+        self._drafts: list[Found] = []
+        self._before: list[str] = []
+        self._behind: list[str] = []
+        self._forgiven = False
+        self._read_to = 0
+        self._level = 0
+        self._due: Literal["", "call", "block", "args"] = ""
+        """What was announced and has not come yet: a call, the content of a block, or the arguments of a call."""
+        self._name = ""
+
+    def run(self) -> list[Found]:
+        """What there is, in order. Raises ReplyRefused when something makes every reading doubtful."""
+        at = 0
+        while (event := _EVENT.search(self._text, at)) is not None:
+            self._events += 1
+            self._prose(self._text[at : event.start()])
+            at = self._step(event)
+        self._prose(self._text[at:])
+        self._judge()
+        return self._found
+
+    @property
+    def steps(self) -> int:
+        """How much work it was, for the proof that time is linear."""
+        return 1 + self._events + self._scanner.steps
+
+    @property
+    def words(self) -> str:
+        """The text that is neither an object nor skipped."""
+        return "\n".join(self._before + self._behind)
+
+    def _prose(self, piece: str) -> None:
+        (self._behind if self._found else self._before).append(piece)
+
+    def _step(self, event: re.Match[str]) -> int:
+        """Where to read on. What cannot be read may be thought, as a later end of thoughts that never began tells."""
+        try:
+            return self._event(event)
+        except ReplyRefused:
+            # Asked once, so that time stays linear: what fails behind that end fails for good.
+            behind = None if self._forgiven else fences.past_stray_end(self._text, event.start())
+            if behind is None:
+                raise
+        self._forgiven = self.thought = True
+        self._begin_again()
+        return behind
+
+    def _event(self, event: re.Match[str]) -> int:
+        at = event.start()
+        if event.group("ticks"):
+            return self._fence(event)
+        if event.group("object") or event.group("list"):
+            return self._read(at)
+        if event.group("brace"):
+            return self._brace(event)
+        if event.group("named"):
+            return self._tagged(event)
+        if event.group("called"):
+            return self._called(event)
+        self.thought = True
+        if event.group("over") or event.group("past"):
+            self._begin_again()
+            return event.end()
+        return event.end() if event.group("empty") else fences.past_thoughts(self._text, at)
+
+    def _begin_again(self) -> None:
+        """Thoughts end that never began: the template wrote their beginning, so all up to here was thought."""
+        self._drafts += self._found
+        self._found = []
+        self._before, self._behind = [], []
+        self._level, self._due = 0, ""
+
+    def _fence(self, event: re.Match[str]) -> int:
+        tag = event.group("tag")
+        if self._due in ("", "block"):
+            self._due = "block" if tag else ""
+        self._prose(f"\n{tag}:" if tag else "")  # a block of output says so by its language
+        if event.start() < self._read_to:
+            return event.end()
+        behind, self._read_to = fences.past_code(self._text, event.group("ticks"), tag, event.end())
+        if behind != event.end():
+            self.code = True
+            self._due = "" if self._due == "block" else self._due
+        return behind
+
+    def _brace(self, event: re.Match[str]) -> int:
+        if self._found:
+            refuse(
+                f"Behind the JSON object of your reply there is a brace, at {place(self._text, event.start())}. Send "
+                r"only one JSON object; inside a string write \" for a quote, or use single quotes or [[ ]] in Lua."
+            )
+        self._level += 1 if event.group("brace") == "{" else -1
+        return event.end()
+
+    def _called(self, event: re.Match[str]) -> int:
+        if self._due == "call":
+            refuse("Your reply has a tool_call tag without a call in it. Send the call as one JSON object.")
+        self._due = "" if event.group("called").startswith("</") else "call"
+        return event.end()
+
+    def _tagged(self, event: re.Match[str]) -> int:
+        call = tags.call_in_tags(self._text, event.end())
+        self._due = "args"
+        self._name = event.group("named")
+        if call.args is not None:
+            self._add(call.args)
+        return call.end
+
+    def _read(self, at: int) -> int:
+        if self._level:
+            refuse(
+                f"The JSON object of your reply stands inside other braces, at {place(self._text, at)}. Send one JSON "
+                "object and nothing else."
+            )
+        self._alone(at)
+        value, end = self._scanner.value(at)
+        follows = _FOLLOWS.match(self._text, end)
+        if follows is not None:
+            mark = follows.group().strip()
+            refuse(
+                f"Behind the JSON object of your reply stands {mark!r}, at {place(self._text, end)}. "
+                r"Send one JSON object and nothing behind it; inside a string write \" for a quote."
+            )
+        self._add(value)
+        return end
+
+    def _alone(self, at: int) -> None:
+        """Refuse an object that stands as a text, as the value of a key, or as an example."""
+        before = self._text[max(0, at - _LOOK_BACK) : at]
+        if before.endswith(('"', "'")):
+            refuse("Your reply is JSON inside quotes. Send the JSON object itself, without quotes around it.")
+        if _LEADS.search(before):
+            refuse(
+                "The beginning of the JSON object of your reply is missing. Send the whole object again, from its {."
+            )
+        if _EXAMPLE.search(before):
+            refuse("The JSON object of your reply is called an example. Send one JSON object with your real next step.")
+        if self._text[at + 1 : at + _LOOK_BACK].lstrip().startswith(("\\", "\u201c", "\u201d")):
+            refuse('Your reply is JSON with its quotes escaped or curly. Send the JSON object with plain " quotes.')
+
+    def _add(self, value: Any) -> None:
+        if len(self._found) == _MAX_FOUND:
+            refuse("Your reply has many JSON objects. Send only one JSON object, with 2 to 4 calls in its tool_calls.")
+        if self._due == "args":
+            value = {"tool": self._name, "args": value}
+        self._found.append(Found(value, "call" if self._due in ("call", "args") else ""))
+        self._due = ""
+
+    def _judge(self) -> None:
+        """Refuse what the words around the objects make doubtful."""
+        words = self.words
+        if self._due or _CUT.search(words[-40:]):
+            refuse("Your reply is incomplete: it ends behind a tag or a fence. Send the whole JSON object again.")
+        if _INVENTED.search(words) or _TURN.search("\n".join(self._behind)):
+            refuse(
+                "Your reply has a tool result or a turn that you made up. Send one call, then stop: the real result "
+                "comes back as TOOL_RESULT."
+            )
+        if any(draft != one for draft in self._drafts for one in self._found):
+            refuse("The JSON object in your thoughts is another than the one behind them. Send only one JSON object.")

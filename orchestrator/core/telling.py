@@ -1,0 +1,89 @@
+"""How one finished step is told to the model: whole, in brief, or as one line.
+
+What comes from the world is fenced as data with the task's tag, in each of the three. A result that is
+long for the window keeps its head and its tail, since that is where a program says what it is and how it
+ended, and the gap names its size.
+"""
+
+import json
+from enum import IntEnum
+from typing import Any, Final
+
+from orchestrator.core.repeats import nudge
+from orchestrator.core.task import Turn
+
+_LONG_STRING: Final = 200
+_FIRST_LINE: Final = 160
+_ROW_CHARS: Final = 120
+_LEAST_CHARS: Final = 300
+
+
+class Detail(IntEnum):
+    """How much of a step is told."""
+
+    ROW = 0
+    BRIEF = 1
+    WHOLE = 2
+
+
+def told_reply(reply: str, detail: Detail) -> str:
+    """The model's own reply: as it came, or with its long strings left out."""
+    if detail is Detail.WHOLE or len(reply) <= _LONG_STRING:
+        return reply
+    try:
+        value = json.loads(reply)
+    except (ValueError, RecursionError):
+        return f"{reply[:_LONG_STRING]} [{len(reply) - _LONG_STRING} more characters are left out]"
+    return json.dumps(_without_long(value), ensure_ascii=False)
+
+
+def _without_long(value: Any) -> Any:
+    if isinstance(value, str) and len(value) > _LONG_STRING:
+        return f"[{len(value)} characters are left out]"
+    if isinstance(value, dict):
+        return {key: _without_long(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_without_long(one) for one in value]
+    return value
+
+
+def told_results(turn: Turn, tag: str, detail: Detail = Detail.WHOLE, chars: int | None = None) -> str:
+    """What came back; ``chars``: at most so many for all results together, None: all."""
+    if turn.refused is not None:
+        return turn.refused if turn.unproven else f"Your reply could not be used. {turn.refused}"
+    end = f"[end of data {tag}]"
+    share = None if chars is None else max(_LEAST_CHARS, chars // max(1, len(turn.results)))
+    texts = [_first_line(text) if detail is Detail.BRIEF else _headed(text, share) for _, text in turn.results]
+    if len(texts) == 1:
+        told = f"TOOL_RESULT: {texts[0]}\n{end}"
+    else:
+        numbered = zip(turn.results, texts, strict=True)
+        told = "\n".join(
+            f"TOOL_RESULT: [{number} {tool}] {text}\n{end}"
+            for number, ((tool, _), text) in enumerate(numbered, start=1)
+        )
+    return "\n".join(part for part in (told, nudge(turn.repeats)) if part)
+
+
+def told_rows(turn: Turn) -> list[str]:
+    """A line for each result of a step; a reply that was refused says that."""
+    if turn.refused is not None:
+        return [f"- a reply was refused: {turn.refused[:_ROW_CHARS]}"]
+    return [f"- {tool}: {_first_line(text)[:_ROW_CHARS]}" for tool, text in turn.results]
+
+
+def _first_line(text: str) -> str:
+    first, _, rest = text.strip().partition("\n")
+    shown = first[:_FIRST_LINE]
+    left_out = len(text) - len(shown)
+    more = f" [{left_out} more characters were shown then]" if rest or len(first) > _FIRST_LINE else ""
+    return f"{shown}{more}"
+
+
+def _headed(text: str, chars: int | None) -> str:
+    if chars is None or len(text) <= chars:
+        return text
+    head, tail = chars * 2 // 3, chars // 3
+    gap = text[head : len(text) - tail]
+    left_out = f"[{len(gap)} characters, {gap.count(chr(10))} line ends, are left out: ask for a part of it]"
+    return f"{text[:head]}\n{left_out}\n{text[len(text) - tail :]}"

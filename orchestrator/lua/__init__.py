@@ -1,0 +1,39 @@
+"""Lua as ComputerCraft compiles it: is a text Lua, which names does it use, and do they exist.
+
+Pure: no clock, no disk, no network. :mod:`dialect` says which Lua each version of CC: Tweaked has, and where that was
+read.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from orchestrator.lua.check import check_lua as check_lua
+    from orchestrator.lua.finding import Finding as Finding
+    from orchestrator.lua.names import Fields as Fields
+    from orchestrator.lua.names import Flag as Flag
+    from orchestrator.lua.names import Known as Known
+    from orchestrator.lua.names import Names as Names
+    from orchestrator.lua.names import unknown_names as unknown_names
+    from orchestrator.lua.uses import Use as Use
+    from orchestrator.lua.uses import globals_of as globals_of
+
+_HOMES: Final = {
+    "check_lua": "check",
+    "Finding": "finding",
+    "Fields": "names",
+    "Flag": "names",
+    "Known": "names",
+    "Names": "names",
+    "unknown_names": "names",
+    "Use": "uses",
+    "globals_of": "uses",
+}
+
+__all__ = ["Fields", "Finding", "Flag", "Known", "Names", "Use", "check_lua", "globals_of", "unknown_names"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

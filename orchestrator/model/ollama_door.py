@@ -1,0 +1,245 @@
+"""One Ollama server over HTTP: its lists and facts, and ``/api/chat`` line by line.
+
+Its OpenAI-compatible door ignores num_ctx and keep_alive, and its Python client can neither forbid
+truncation nor tell a stream that ended early from one that was finished (models.md, section 1); so
+the few lines of the protocol are spoken here.
+"""
+
+import asyncio
+import ipaddress
+import json
+import re
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing, asynccontextmanager, suppress
+from typing import Any, Final
+
+import httpx2
+
+from orchestrator.core.visible import one_line
+from orchestrator.model.ollama_errors import AskAnother, broken, unreachable, unwrapped
+from orchestrator.model.ollama_facts import names_in
+from orchestrator.model.options import OllamaOptions
+
+_MAX_LINE_BYTES: Final = 4_000_000
+"""A whole unstreamed reply in one line, every character of it escaped."""
+_MAX_ERROR_BYTES: Final = 65_536
+_MAX_ANSWER_BYTES: Final = 16_000_000
+"""``/api/show`` of a model with a large vocabulary comes with licenses and templates."""
+_SHOWN_CHARS: Final = 80
+_HALF_PAIR: Final = re.compile("[\ud800-\udfff]")
+_NO_TLS: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""Trusts nobody. Loading the certificates of the world takes 34 ms a request, and loopback needs none."""
+
+
+class Refusal(Exception):
+    """An answer that is no success."""
+
+    def __init__(self, status: int, body: str) -> None:
+        super().__init__(f"{status}")
+        self.status = status
+        self.body = body
+        self.said = unwrapped(body)[0]
+
+
+class Door:
+    """The way to one server."""
+
+    def __init__(self, url: str, options: OllamaOptions) -> None:
+        self.url = url
+        self._options = options
+
+    def client(self) -> httpx2.AsyncClient:
+        """A client for requests to this server alone."""
+        options, url = self._options, httpx2.URL(self.url)
+        loopback = is_loopback(url.host)
+        headers = {"Accept-Encoding": "identity", "Content-Type": "application/json"}
+        if options.api_key and url.scheme == "https":
+            headers["Authorization"] = f"Bearer {options.api_key}"
+        return httpx2.AsyncClient(
+            base_url=url,
+            headers=headers,
+            # The waits for an answer are bounded below, differently before and after its first line.
+            timeout=httpx2.Timeout(None, connect=options.connect_s),
+            # A proxy of the environment knows nothing of this host's own addresses.
+            trust_env=not loopback,
+            verify=_NO_TLS if loopback and url.scheme == "http" else True,
+            follow_redirects=False,
+        )
+
+    # -- facts ---------------------------------------------------------------------------
+
+    async def show(self, model: str) -> Any:
+        """What ``/api/show`` says of a model. Raises Refusal, AskAnother, TimeoutError."""
+        return await self._fact("POST", "/api/show", {"model": model})
+
+    async def running(self) -> Any:
+        """What ``/api/ps`` says. Raises Refusal, AskAnother, TimeoutError."""
+        return await self._fact("GET", "/api/ps")
+
+    async def version(self) -> Any:
+        """The version that it says, whatever that is. Raises Refusal, AskAnother, TimeoutError."""
+        answer = await self._fact("GET", "/api/version")
+        return answer.get("version") if isinstance(answer, dict) else None
+
+    async def listed(self) -> Any:
+        """What ``/api/tags`` says. Raises Refusal, AskAnother, TimeoutError."""
+        return await self._fact("GET", "/api/tags")
+
+    async def names(self) -> list[str]:
+        """The names of its models; empty when that cannot be told."""
+        try:
+            return names_in(await self.listed())
+        except (Refusal, AskAnother, TimeoutError):
+            return []
+
+    async def _fact(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """A short answer as JSON, whole within ``fact_s``; None: it is none."""
+        content = None if body is None else json.dumps(body).encode()
+        async with asyncio.timeout(self._options.fact_s), self.connected() as client:
+            response = await client.send(client.build_request(method, path, content=content), stream=True)
+            found = bytearray()
+            try:
+                await _read(response, found, _MAX_ANSWER_BYTES)
+            finally:
+                await response.aclose()
+        if response.status_code != 200:
+            raise Refusal(response.status_code, found[:_MAX_ERROR_BYTES].decode("utf-8", "replace"))
+        try:
+            return json.loads(found)
+        except (ValueError, RecursionError):
+            return None
+
+    # -- replies -------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator[httpx2.AsyncClient]:
+        """A client whose failures are sentences. Raises AskAnother."""
+        try:
+            async with self.client() as client:
+                yield client
+        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError) as error:
+            raise unreachable(self.url, error, self._options.connect_s) from error
+        except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as error:
+            raise broken(self.url, error) from error
+
+    @asynccontextmanager
+    async def chat(self, client: httpx2.AsyncClient, request: Mapping[str, Any]) -> AsyncIterator[httpx2.Response]:
+        """The answer to a request for a reply, its lines unread. Raises Refusal, AskAnother."""
+        # Written by hand: half of a surrogate pair in a message is an escape here, and an exception in httpx2.
+        content = json.dumps(request).encode()
+        try:
+            async with asyncio.timeout(self._options.first_token_s):
+                response = await client.send(client.build_request("POST", "/api/chat", content=content), stream=True)
+        except TimeoutError:
+            raise self._silent(self._options.first_token_s) from None
+        try:
+            if 300 <= response.status_code < 400:
+                raise self._elsewhere(response)
+            if response.status_code != 200:
+                raise Refusal(response.status_code, await self._error(response))
+            yield response
+        finally:
+            await response.aclose()
+
+    async def lines(self, response: httpx2.Response) -> AsyncGenerator[tuple[dict[str, Any], str]]:
+        """The lines of an answer and the text in each, each within its time; what broke off is left out."""
+        async with aclosing(self._raw_lines(response)) as arriving:
+            async for line in arriving:
+                chunk = _loaded(line)
+                if chunk is None:
+                    raise self._nonsense(line)
+                yield chunk, self._content(chunk, line)
+
+    async def _raw_lines(self, response: httpx2.Response) -> AsyncGenerator[bytes]:
+        loop = asyncio.get_running_loop()
+        pending: list[bytes] = []
+        size = 0
+        limit = self._options.first_token_s
+        deadline = loop.time() + limit
+        async with aclosing(response.aiter_raw()) as arriving:
+            while True:
+                try:
+                    async with asyncio.timeout_at(deadline):
+                        data = await anext(arriving, b"")
+                except TimeoutError:
+                    raise self._silent(limit) from None
+                *whole, rest = data.split(b"\n")
+                for piece in whole:
+                    line = b"".join((*pending, piece)).strip()
+                    pending, size = [], 0
+                    if line:
+                        yield line
+                        limit = self._options.silence_s
+                        deadline = loop.time() + limit
+                pending.append(rest)
+                size += len(rest)
+                if not data:
+                    break
+                if size > _MAX_LINE_BYTES:
+                    raise self._nonsense(pending[0])
+        line = b"".join(pending)
+        if _loaded(line) is not None:
+            yield line
+
+    def _content(self, chunk: Mapping[str, Any], line: bytes) -> str:
+        if "error" in chunk:
+            return ""
+        message = chunk.get("message") or {}
+        content = (message.get("content") or "") if isinstance(message, dict) else None
+        # Half of a surrogate pair could not be kept as it came, and a file must not be written otherwise.
+        if not isinstance(content, str) or _HALF_PAIR.search(content):
+            raise self._nonsense(line)
+        return content
+
+    async def _error(self, response: httpx2.Response) -> str:
+        body = bytearray()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._options.silence_s):
+                await _read(response, body, _MAX_ERROR_BYTES)
+        return body[:_MAX_ERROR_BYTES].decode("utf-8", "replace")
+
+    def _elsewhere(self, response: httpx2.Response) -> AskAnother:
+        target = one_line(response.headers.get("location", "nowhere"))
+        return AskAnother(
+            f"{self.url} redirects to {target}, which is not followed.",
+            remedy="Say where Ollama itself listens: OLLAMA_HOST or --ollama-url.",
+        )
+
+    def _silent(self, limit: float) -> AskAnother:
+        return AskAnother(
+            f"Ollama at {self.url} said nothing for {limit:g} s.",
+            remedy="The model may be too large for this host: look at `ollama ps`, or take a smaller one.",
+        )
+
+    def _nonsense(self, line: bytes) -> AskAnother:
+        shown = one_line(line[: 4 * _SHOWN_CHARS].decode("utf-8", "replace"), limit=_SHOWN_CHARS)
+        return AskAnother(
+            f"{self.url} answered with something that Ollama does not say: {shown}",
+            remedy="A proxy or another program may stand at this address: look at OLLAMA_HOST or --ollama-url.",
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this one."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+async def _read(response: httpx2.Response, body: bytearray, limit: int) -> None:
+    """Read the body of an answer, of one that is longer only its beginning."""
+    async with aclosing(response.aiter_raw()) as arriving:
+        async for data in arriving:
+            body += data
+            if len(body) > limit:
+                break
+
+
+def _loaded(line: bytes) -> dict[str, Any] | None:
+    try:
+        chunk = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return chunk if isinstance(chunk, dict) else None

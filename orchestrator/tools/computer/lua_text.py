@@ -1,0 +1,48 @@
+"""Lua that is about to be written: it has to parse, and names that the computer does not have are told.
+
+Under a grammar an unescaped quote in a reply gives no broken JSON but a program that is cut at that quote
+(models.md, section 0): so a program that does not parse never comes before a person, let alone onto a disk.
+"""
+
+from typing import Final
+
+from orchestrator.core.errors import ToolFailed
+from orchestrator.lua import check_lua, unknown_names
+from orchestrator.reference import names_for, version_of
+from orchestrator.tools.deps import CCAgentDeps
+
+_MAX_FLAGS: Final = 3
+_STARTUP: Final = "startup"
+
+
+def is_lua(name: str) -> bool:
+    """Whether a file is a program by its canonical name: ``.lua``, or the startup file without it."""
+    return name.casefold().endswith(".lua") or name == _STARTUP
+
+
+def must_parse(deps: CCAgentDeps, name: str, after: str, *, before: str | None = None) -> None:
+    """Raises ToolFailed with line and message where a program does not parse.
+
+    ``before`` is what an edit starts from (None: the whole text is new): one that did not parse may be mended
+    step by step.
+    """
+    if not is_lua(name):
+        return
+    version = version_of(deps.host)
+    finding = check_lua(after, version=version, name=name)
+    if finding is None or (before is not None and check_lua(before, version=version) is not None):
+        return
+    raise ToolFailed(f"This is no Lua that runs: {finding.sentence}", remedy="Nothing was written. Send it mended.")
+
+
+def doubts(deps: CCAgentDeps, name: str, after: str) -> str:
+    """What is likely wrong with a program that is written all the same; empty: nothing is seen."""
+    if not is_lua(name):
+        return ""
+    version = version_of(deps.host)
+    finding = check_lua(after, version=version, name=name)
+    if finding is not None:
+        return f"It does not parse yet: {finding.sentence}"
+    flags = unknown_names(after, names_for(version, deps.family or None), version=version)
+    shown = " ".join(flag.sentence for flag in flags[:_MAX_FLAGS])
+    return f"{shown} And {len(flags) - _MAX_FLAGS} more names." if len(flags) > _MAX_FLAGS else shown

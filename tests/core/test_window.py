@@ -1,0 +1,237 @@
+"""A long task in a small window: never over the budget, always with the task, and the same from any node."""
+
+import json
+import random
+from typing import Any
+
+import pytest
+
+from orchestrator.core import facts
+from orchestrator.core.errors import WindowTooSmall
+from orchestrator.core.facts import BlobRef, Usage
+from orchestrator.core.fold import fold
+from orchestrator.core.task import Turn
+from orchestrator.core.telling import Detail, told_reply, told_results, told_rows
+from orchestrator.core.tokens import Count, estimate
+from orchestrator.core.view import View, view
+from orchestrator.core.window import Plan, Window, masked
+from orchestrator.core.wire import sha256_hex
+from orchestrator.prompts import shipped
+from tests.core.journal import Journal, call, verdict
+
+SMALL = Window(8192, 2048)
+PROMPT = "Why does the quarry crash? Mend quarry.lua and run it."
+
+
+class Story(Journal):
+    """A task whose replies are kept, and counted by a server whose tokens are ``chars_a_token`` characters each."""
+
+    def __init__(self, *, prompt: str = PROMPT, chars_a_token: float = 0.0) -> None:
+        super().__init__()
+        self.texts: dict[str, str] = {}
+        self.chars_a_token = chars_a_token
+        self.submitted(prompt=prompt, max_steps=0)
+        self.grown = View(self.task, window=SMALL, prompt=shipped())
+
+    def step(self, number: int, tool: str, text: str, *, ok: bool = True, digest: str = "", **args: Any) -> None:
+        """One call and its result."""
+        self.grown.extend(self.task, self.texts)
+        sent = sum(len(content) for _, content in self.grown.messages)
+        reply = json.dumps({"kind": "tool", "explanation": "why", "tool_call": {"tool": tool, "args": args}})
+        sha = sha256_hex(reply.encode())
+        self.texts[sha] = reply
+        self.asked()
+        tokens = int(sent / self.chars_a_token) if self.chars_a_token else 0
+        self.add(
+            facts.ModelReplied(
+                raw=BlobRef(sha256=sha, size=len(reply)), done_reason="stop", usage=Usage(input_tokens=tokens)
+            )
+        )
+        made = call(f"c{number}", tool, **args)
+        if digest:
+            made = made.model_copy(update={"call_digest": digest})
+        self.add(facts.CallsProposed(explanation="", calls=(made,), evaluations=(verdict("allow"),)))
+        self.started(f"c{number}")
+        self.finished(f"c{number}", ok=ok, text=text)
+
+
+def lua(lines: int, seed: int = 0) -> str:
+    """A program with words, numbers and signs."""
+    chance = random.Random(seed)
+    return "".join(
+        f"local value_{n} = turtle.getItemCount({chance.randrange(16)}) + {chance.randrange(99999)}\n"
+        for n in range(lines)
+    )
+
+
+def long_story(steps: int, **options: Any) -> Story:
+    """Reads, writes of whole programs, runs and failures."""
+    told = Story(**options)
+    for number in range(steps):
+        match number % 4:
+            case 0:
+                told.step(number, "cc_read", lua(90, number), path=f"f{number}.lua")
+            case 1:
+                told.step(number, "cc_write", f"Wrote 9 bytes to f{number}", path=f"f{number}", content=lua(60, number))
+            case 2:
+                told.step(number, "cc_run_program", "1234567890 " * 300, path=f"f{number}")
+            case _:
+                told.step(
+                    number, "cc_run_program", f"f{number}.lua:3: attempt to index nil", ok=False, path=f"g{number}"
+                )
+    return told
+
+
+@pytest.mark.parametrize("chars_a_token", [0.0, 2.2, 3.0, 4.5])
+def test_sixty_steps_never_exceed_the_budget_and_always_show_the_task(chars_a_token: float) -> None:
+    """Each request fits, has the task in its second message, and mostly only adds to the one before."""
+    told = long_story(60, chars_a_token=chars_a_token)
+    grown = View(fold(told.items[:1]), window=SMALL, prompt=shipped())
+    before: list[Any] = []
+    extended = 0
+    for count in range(len(told.task.turns) + 1):
+        at = fold([one for one in told.items if one.version <= _version_after(told, count)])
+        grown.extend(at, told.texts)
+        assert grown.tokens <= SMALL.budget
+        if chars_a_token:
+            assert sum(len(content) for _, content in grown.messages) / chars_a_token <= SMALL.budget
+        assert grown.messages[0][0] == "system"
+        assert grown.messages[1][1].startswith(PROMPT)
+        extended += grown.messages[: len(before)] == before
+        before = list(grown.messages)
+    assert extended >= 30
+    assert grown.digest == view(told.task, told.texts, window=SMALL, prompt=shipped()).digest
+
+
+def _version_after(told: Story, turns: int) -> int:
+    ends = [one.version for one in told.items if one.fact.kind == "tool_finished"]
+    return ends[turns - 1] if turns else 1
+
+
+def test_what_the_server_counted_is_exact_and_only_the_rest_is_estimated() -> None:
+    """Where it counts more than was estimated, estimates are scaled up; where it counts less, they are not."""
+    count = Count().heard(100, 0)
+    assert count == Count()
+    count = count.heard(1000, 1500)
+    assert (count.of(1000), count.of(1100), count.factor) == (1500, 1650, 1.5)
+    count = count.heard(2000, 500)
+    assert (count.of(2000), count.of(2100), count.afresh().of(100)) == (500, 650, 150)
+    assert Count().heard(10, 1000).factor == 2.0
+
+
+def test_an_estimate_errs_on_the_side_of_too_many() -> None:
+    """Words of six letters, digits and signs by themselves, wide characters twice."""
+    assert estimate("") == 8
+    assert estimate("for i=1,10 do print(i) end") == 8 + 13
+    assert estimate("1234567890" * 10) == 8 + 100
+    assert estimate("\N{SNOWMAN}" * 10) == 8 + 20
+    assert estimate("a line\n        indented") == 8 + 5
+
+
+def turn(*results: tuple[str, str], **rest: Any) -> Turn:
+    return Turn(raw=BlobRef(sha256="1" * 64, size=2), results=results, **rest)
+
+
+def test_a_long_result_keeps_its_head_and_its_tail() -> None:
+    """The gap has its size, all stays between the marks of data, and several results share the room."""
+    long = "H" * 1000 + "\nmiddle\n" + "T" * 1000
+    told = told_results(turn(("cc_read", long)), "maple", chars=900)
+    assert told.startswith("TOOL_RESULT: " + "H" * 600 + "\n[1108 characters, 2 line ends, are left out")
+    assert told.endswith("T" * 300 + "\n[end of data maple]")
+    both = told_results(turn(("cc_read", long), ("cc_list", "short")), "maple", chars=1200)
+    assert "[2 cc_list] short\n" in both
+    assert 600 < len(both) < 900
+    assert told_results(turn(("cc_read", long)), "maple") == f"TOOL_RESULT: {long}\n[end of data maple]"
+
+
+def test_in_brief_a_step_has_its_first_line_and_no_long_string() -> None:
+    """What was written is in the file; a reply that is no JSON keeps its beginning."""
+    reply = json.dumps(
+        {"kind": "tool", "tool_calls": [{"tool": "cc_write", "args": {"path": "a", "content": "x" * 5000}}]}
+    )
+    assert told_reply(reply, Detail.WHOLE) == reply
+    brief = told_reply(reply, Detail.BRIEF)
+    assert "[5000 characters are left out]" in brief
+    assert '"path": "a"' in brief
+    assert told_reply("short", Detail.BRIEF) == "short"
+    assert told_reply("no JSON " * 100, Detail.BRIEF).endswith("[600 more characters are left out]")
+    one = turn(("cc_read", "first\nsecond\nthird"))
+    assert told_results(one, "maple", Detail.BRIEF) == (
+        "TOOL_RESULT: first [13 more characters were shown then]\n[end of data maple]"
+    )
+    assert told_rows(one) == ["- cc_read: first [13 more characters were shown then]"]
+    assert told_rows(turn(refused="No JSON.")) == ["- a reply was refused: No JSON."]
+
+
+def test_a_refusal_is_told_by_what_it_was() -> None:
+    assert told_results(turn(refused="No JSON."), "maple") == "Your reply could not be used. No JSON."
+    assert told_results(turn(refused="Nothing was done.", unproven=True), "maple") == "Nothing was done."
+
+
+def test_a_repeated_call_is_told_once_with_a_nudge() -> None:
+    """With a window the earlier ones are taken out at the third time; without one they stay, with the nudge."""
+    told = Story()
+    for number in range(4):
+        told.step(number, "cc_list", "a.lua", digest="same", path="/")
+    whole = view(told.task, told.texts, prompt=shipped()).messages
+    assert [role for role, _ in whole].count("assistant") == 4
+    assert "this very call 4 times" in whole[-1][1]
+    short = view(told.task, told.texts, window=SMALL, prompt=shipped()).messages
+    assert [role for role, _ in short].count("assistant") == 1
+    assert short[-1] == whole[-1]
+
+
+def test_a_window_that_cannot_hold_the_task_is_said() -> None:
+    """With the numbers, and what to do."""
+    told = Journal()
+    told.submitted(prompt="mend it " * 4000)
+    with pytest.raises(
+        WindowTooSmall, match=r"need about \d+ tokens, and the model's window has room for 5734"
+    ) as small:
+        View(told.task, window=SMALL, prompt=shipped())
+    assert small.value.remedy == "Raise num_ctx, or shorten the task."
+
+
+def test_results_shrink_before_the_window_is_given_up() -> None:
+    """A task that nearly fills the window still shows the end of the last result."""
+    told = Story(prompt="mend it " * 2080)
+    for number in range(3):
+        told.step(number, "cc_read", "x " * 2000 + "THE END", path=f"{number}")
+    messages = view(told.task, told.texts, window=SMALL, prompt=shipped()).messages
+    assert "THE END" in messages[-1][1]
+    assert len(messages[-1][1]) < SMALL.result_chars / 2
+
+
+def test_many_rows_are_counted_and_the_last_are_shown() -> None:
+    told = Story()
+    for number in range(80):
+        told.step(number, "cc_read", f"line {number}\n" + "word " * 600, path=f"{number}")
+    goal = view(told.task, told.texts, window=SMALL, prompt=shipped()).messages[1][1]
+    assert " earlier results are left out\n- cc_read: line " in goal
+    assert goal.endswith("[end of data maple]")
+    assert goal.count("\n- cc_read") <= 40
+
+
+def test_plans_only_ever_lose_detail() -> None:
+    """Whatever the sizes are, and the last that fits is taken where none reaches the aim."""
+    chance = random.Random(7)
+    for _ in range(300):
+        before = Plan(rows=chance.randrange(5), brief=5 + chance.randrange(5))
+        turns = 10 + chance.randrange(10)
+        sizes = [chance.randrange(9000) for _ in range(40)]
+        found = masked(before, turns, SMALL, lambda plan: sizes[hash(plan) % 40])  # noqa: B023 - called at once
+        if found is not None:
+            assert found.rows >= before.rows
+            assert found.brief >= before.brief
+            assert found.rows <= found.brief < turns
+            assert sizes[hash(found) % 40] <= SMALL.budget
+    assert masked(Plan(), 3, SMALL, lambda plan: SMALL.budget + 1) is None
+    assert masked(Plan(), 3, SMALL, lambda plan: SMALL.budget) is not None
+
+
+def test_a_view_knows_which_window_it_was_made_for() -> None:
+    told = long_story(3)
+    grown = view(told.task, told.texts, window=SMALL, prompt=shipped())
+    assert grown.leads_to(told.task, window=SMALL, prompt=shipped())
+    assert not grown.leads_to(told.task, prompt=shipped())
+    assert not grown.leads_to(told.task, window=Window(4096, 512), prompt=shipped())

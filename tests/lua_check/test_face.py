@@ -1,0 +1,23 @@
+"""The package's face: small, and loaded when it is used."""
+
+import subprocess
+import sys
+
+import pytest
+
+import orchestrator.lua
+
+
+def test_importing_the_package_loads_no_module_of_it() -> None:
+    code = "import sys, orchestrator.lua; print([name for name in sys.modules if name.startswith('orchestrator.lua.')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_every_name_of_the_face_is_there() -> None:
+    assert all(getattr(orchestrator.lua, name).__module__ for name in orchestrator.lua.__all__)
+
+
+def test_no_other_name_is() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'parse_lua'"):
+        _ = orchestrator.lua.parse_lua
