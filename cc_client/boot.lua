@@ -19,6 +19,7 @@ preload["boot"]=function()
 
 local disk=require("disk")
 local slots=require("slots")
+local trial=require("trial")
 
 local boot={}
 
@@ -82,8 +83,17 @@ end
 
 local function run_slot(pointer,text,host)
 local chunk=load(text,"@/"..slots.path(pointer.slot),"t",_ENV)
+local handler=debug and debug.traceback or tostring
 host.slot=pointer.slot
-local ok,what,why=xpcall(chunk,debug and debug.traceback or tostring,"--boot",host)
+local function run()
+return xpcall(chunk,handler,"--boot",host)
+end
+local ok,what,why
+if pointer.state=="trial"then
+ok,what,why=trial.run(pointer,run)
+else
+ok,what,why=run()
+end
 if not ok then
 return"failed",tostring(what)
 end
@@ -97,7 +107,8 @@ local timer=os.startTimer(seconds)
 while true do
 local name,first,verb=os.pullEventRaw()
 if name==ASK then
-os.queueEvent(TOLD,first,"The client cannot run now, and tries again by itself: "..why,true)
+local what=why:match("^(.-)\nstack traceback:")or why
+os.queueEvent(TOLD,first,"The client cannot run now, and tries again by itself: "..what,true)
 end
 if name==ASK and verb=="-quit"then
 return true
@@ -484,5 +495,71 @@ return new
 end
 
 return slots
+end
+preload["trial"]=function()
+
+
+
+
+
+
+
+local slots=require("slots")
+
+local trial={}
+
+local LOOK_EVERY_S=5
+
+local MAX_LOOKS=12
+local FAILED="The new client ran for 60 s without a welcome from its server, so it was ended."
+
+
+local function look(pointer,looks)
+local now=slots.read()
+if not now or now.slot~=pointer.slot or now.state~="trial"then
+return nil
+end
+looks=now.tries>=pointer.tries and looks+1 or 0
+if looks>=MAX_LOOKS and not slots.text(slots.other(pointer.slot))then
+return nil
+end
+return looks
+end
+
+local function wait_for_look(watch)
+watch.timer=os.startTimer(LOOK_EVERY_S)
+watch.due_ms=os.epoch("utc")+LOOK_EVERY_S*1000
+end
+
+
+local function is_due(watch,event)
+return event[1]=="timer"and event[2]==watch.timer or os.epoch("utc")>=watch.due_ms
+end
+
+
+
+function trial.run(pointer,body)
+local co,terminal=coroutine.create(body),term.current()
+local watch={looks=0}
+wait_for_look(watch)
+local results=table.pack(coroutine.resume(co))
+while coroutine.status(co)~="dead"do
+local event,filter=table.pack(os.pullEventRaw()),results[2]
+if not filter or event[1]==filter or event[1]=="terminate"then
+results=table.pack(coroutine.resume(co,table.unpack(event,1,event.n)))
+end
+if watch.looks and coroutine.status(co)~="dead"and is_due(watch,event)then
+watch.looks=look(pointer,watch.looks)
+wait_for_look(watch)
+end
+if watch.looks==MAX_LOOKS then
+term.redirect(terminal)
+return true,"failed",FAILED
+end
+end
+return table.unpack(results,2,results.n)
+end
+
+return trial
 end
 return require("boot").run(...)

@@ -117,6 +117,8 @@ CLIENT={size=tonumber("@CLIENT_BYTES@"),sha256="@CLIENT_SHA256@",version="@CLIEN
 
 local SPARE_BYTES=32768
 local BIGGEST=3
+
+local MAX_LABEL_BYTES=32
 local OWN="/"..disk.OWN
 local BOOT,CONNECTION=disk.OWN.."/boot.lua",disk.OWN.."/connection"
 local OLD_CLIENT=disk.OWN.."/client.lua"
@@ -359,7 +361,13 @@ end
 
 
 local function put_label(label)
-if type(label)=="string"and label~=""and not(os.getComputerLabel())then
+if type(label)~="string"or label==""or(os.getComputerLabel())then
+return
+elseif#label>MAX_LABEL_BYTES or label:find("[^ -~]")then
+say(
+"The label of the code does not fit, so none was set. Up to 32 ASCII signs do: type `label set NAME`."
+)
+else
 local record=installed.read()
 installed.add(record,"label "..label)
 local ok,problem=installed.write(record)
@@ -379,6 +387,11 @@ say(("Your %s is now %s, and still starts with the computer."):format(place.path
 end
 if settings.get("shell.allow_startup")==false then
 say("To start the client with the computer, type `set shell.allow_startup true`.")
+end
+for _,one in ipairs(startups.on_disks())do
+local sentence="The disk in the drive %s (/%s) has a startup file, and the game starts that instead of the"
+.." client: take the disk out, or type `set shell.allow_disk_startup false`."
+say(sentence:format(one.drive,one.mount))
 end
 if place.own and(disk.read(place.own)or""):find("/.cc-orchestrator/client.lua",1,true)then
 say(("Take the line that starts the client out of %s: it starts by itself now."):format(place.own))
@@ -628,6 +641,7 @@ preload["boot"]=function()
 
 local disk=require("disk")
 local slots=require("slots")
+local trial=require("trial")
 
 local boot={}
 
@@ -691,8 +705,17 @@ end
 
 local function run_slot(pointer,text,host)
 local chunk=load(text,"@/"..slots.path(pointer.slot),"t",_ENV)
+local handler=debug and debug.traceback or tostring
 host.slot=pointer.slot
-local ok,what,why=xpcall(chunk,debug and debug.traceback or tostring,"--boot",host)
+local function run()
+return xpcall(chunk,handler,"--boot",host)
+end
+local ok,what,why
+if pointer.state=="trial"then
+ok,what,why=trial.run(pointer,run)
+else
+ok,what,why=run()
+end
 if not ok then
 return"failed",tostring(what)
 end
@@ -706,7 +729,8 @@ local timer=os.startTimer(seconds)
 while true do
 local name,first,verb=os.pullEventRaw()
 if name==ASK then
-os.queueEvent(TOLD,first,"The client cannot run now, and tries again by itself: "..why,true)
+local what=why:match("^(.-)\nstack traceback:")or why
+os.queueEvent(TOLD,first,"The client cannot run now, and tries again by itself: "..what,true)
 end
 if name==ASK and verb=="-quit"then
 return true
@@ -1094,6 +1118,72 @@ end
 
 return slots
 end
+preload["trial"]=function()
+
+
+
+
+
+
+
+local slots=require("slots")
+
+local trial={}
+
+local LOOK_EVERY_S=5
+
+local MAX_LOOKS=12
+local FAILED="The new client ran for 60 s without a welcome from its server, so it was ended."
+
+
+local function look(pointer,looks)
+local now=slots.read()
+if not now or now.slot~=pointer.slot or now.state~="trial"then
+return nil
+end
+looks=now.tries>=pointer.tries and looks+1 or 0
+if looks>=MAX_LOOKS and not slots.text(slots.other(pointer.slot))then
+return nil
+end
+return looks
+end
+
+local function wait_for_look(watch)
+watch.timer=os.startTimer(LOOK_EVERY_S)
+watch.due_ms=os.epoch("utc")+LOOK_EVERY_S*1000
+end
+
+
+local function is_due(watch,event)
+return event[1]=="timer"and event[2]==watch.timer or os.epoch("utc")>=watch.due_ms
+end
+
+
+
+function trial.run(pointer,body)
+local co,terminal=coroutine.create(body),term.current()
+local watch={looks=0}
+wait_for_look(watch)
+local results=table.pack(coroutine.resume(co))
+while coroutine.status(co)~="dead"do
+local event,filter=table.pack(os.pullEventRaw()),results[2]
+if not filter or event[1]==filter or event[1]=="terminate"then
+results=table.pack(coroutine.resume(co,table.unpack(event,1,event.n)))
+end
+if watch.looks and coroutine.status(co)~="dead"and is_due(watch,event)then
+watch.looks=look(pointer,watch.looks)
+wait_for_look(watch)
+end
+if watch.looks==MAX_LOOKS then
+term.redirect(terminal)
+return true,"failed",FAILED
+end
+end
+return table.unpack(results,2,results.n)
+end
+
+return trial
+end
 return require("boot").run(...)
 ]==],cc=[==[
 -- The command of the cc-orchestrator client in one file. Made by scripts/bundle_client.py from cc_client/lua:
@@ -1132,7 +1222,7 @@ end
 
 
 local function tell_answer(tell,text,is_last,kind)
-if is_last and kind=="lines"then
+if is_last then
 pager.run(function()
 tell(text,kind)
 end)
@@ -1510,7 +1600,7 @@ preload["pager"]=function()
 
 local pager={}
 
-local PROMPT="-- more: Enter goes on, q leaves --"
+local PROMPT="-- more: Enter, q leaves"
 
 local LEFT={}
 
@@ -1781,6 +1871,8 @@ preload["why"]=function()
 
 local why={}
 
+
+local USUAL_PORT="8765"
 local PORTS={http="80",https="443",ws="80",wss="443"}
 local LOOPBACK={localhost=true,["::1"]=true}
 local FILE="computercraft-server.toml"
@@ -1788,6 +1880,8 @@ local FOLDER="the folder serverconfig of the world"
 local SET="Set in "..FILE..", which is in "..FOLDER.." (new versions: config):"
 local RULE="Put into "..FILE.." ("..FOLDER..', or config), before the rule for "$private":'
 local RESTART="Then restart the Minecraft server."
+local PLAIN=
+"cc-orchestrator serve --host 0.0.0.0 --insecure-bind --port {plain} --public-url http://ADDRESS:{plain}"
 local NEW_LINE="Then type a new line of `cc-orchestrator pair`."
 local NEW_CODE="Make a new one with `cc-orchestrator pair` and type its line here."
 local INSTALL="wget run {server}/install"
@@ -1813,14 +1907,20 @@ RESTART,
 },
 unknown_host={
 "The Minecraft server knows no host {host}.",
-"Give the orchestrator an address that it knows, such as its IP:",
-"cc-orchestrator serve --public-url http://ADDRESS:{port}",
+"Give the orchestrator an address that it knows, such as its IP, on a network that you trust:",
+PLAIN,
 NEW_LINE,
 },
 no_answer={
 "Nothing answers at {host}, port {port}.",
 "Start it there, for a network that you trust:",
 "cc-orchestrator serve --host 0.0.0.0 --insecure-bind --port {port} --public-url {server}",
+"Let port {port} through its firewall.",
+},
+no_answer_tls={
+"Nothing answers at {host}, port {port}.",
+"Start the proxy there that has the certificate, and behind it:",
+"cc-orchestrator serve --public-url {server}",
 "Let port {port} through its firewall.",
 },
 no_answer_here={
@@ -1837,7 +1937,7 @@ timed_out={
 tls={
 "The Minecraft server does not trust the certificate of {host}.",
 "Give it one that Java trusts, or use http on a network that you trust:",
-"cc-orchestrator serve --public-url http://ADDRESS:PORT",
+PLAIN,
 NEW_LINE,
 },
 code_used={"This pairing code was used already.",NEW_CODE},
@@ -1907,9 +2007,13 @@ local host,port=rest:match("^%[([%x:.]+)%]:?(%d*)$")
 if not host then
 host,port=rest:match("^([^:]*):?(%d*)$")
 end
+port=port~=""and port or PORTS[scheme]or""
+local is_tls=scheme=="https"or scheme=="wss"
 return{
 host=host or rest,
-port=port~=""and port or PORTS[scheme]or"",
+port=port,
+plain=is_tls and USUAL_PORT or port,
+is_tls=is_tls,
 server=scheme:gsub("^ws","http").."://"..rest,
 }
 end
@@ -1923,6 +2027,8 @@ function why.told(code,url,said,remedy)
 local words=places(url or"")
 if code=="no_answer"and(LOOPBACK[words.host]or words.host:find("^127%."))then
 code="no_answer_here"
+elseif code=="no_answer"and words.is_tls then
+code="no_answer_tls"
 end
 words.said,words.remedy=plain(said or""),plain(remedy or"")
 local lines={}
@@ -2204,6 +2310,8 @@ preload["startups"]=function()
 
 
 
+
+
 local disk=require("disk")
 local installed=require("installed")
 local sha256=require("sha256")
@@ -2284,6 +2392,23 @@ return{path=FILE,own=LUA}
 end
 
 
+
+function startups.on_disks()
+local list={}
+if not peripheral or not settings.get("shell.allow_disk_startup")then
+return list
+end
+for _,name in ipairs(peripheral.getNames())do
+local is_drive=peripheral.getType(name)=="drive"
+local mount=is_drive and peripheral.call(name,"hasData")and peripheral.call(name,"getMountPath")
+if mount and(fs.exists("/"..mount.."/startup")or is_file("/"..mount.."/startup.lua"))then
+list[#list+1]={drive=name,mount=mount}
+end
+end
+return list
+end
+
+
 local function is_known(record,path,text)
 return disk.read(path)==text or installed.is_ours(record,path)
 end
@@ -2336,6 +2461,8 @@ preload["why"]=function()
 
 local why={}
 
+
+local USUAL_PORT="8765"
 local PORTS={http="80",https="443",ws="80",wss="443"}
 local LOOPBACK={localhost=true,["::1"]=true}
 local FILE="computercraft-server.toml"
@@ -2343,6 +2470,8 @@ local FOLDER="the folder serverconfig of the world"
 local SET="Set in "..FILE..", which is in "..FOLDER.." (new versions: config):"
 local RULE="Put into "..FILE.." ("..FOLDER..', or config), before the rule for "$private":'
 local RESTART="Then restart the Minecraft server."
+local PLAIN=
+"cc-orchestrator serve --host 0.0.0.0 --insecure-bind --port {plain} --public-url http://ADDRESS:{plain}"
 local NEW_LINE="Then type a new line of `cc-orchestrator pair`."
 local NEW_CODE="Make a new one with `cc-orchestrator pair` and type its line here."
 local INSTALL="wget run {server}/install"
@@ -2368,14 +2497,20 @@ RESTART,
 },
 unknown_host={
 "The Minecraft server knows no host {host}.",
-"Give the orchestrator an address that it knows, such as its IP:",
-"cc-orchestrator serve --public-url http://ADDRESS:{port}",
+"Give the orchestrator an address that it knows, such as its IP, on a network that you trust:",
+PLAIN,
 NEW_LINE,
 },
 no_answer={
 "Nothing answers at {host}, port {port}.",
 "Start it there, for a network that you trust:",
 "cc-orchestrator serve --host 0.0.0.0 --insecure-bind --port {port} --public-url {server}",
+"Let port {port} through its firewall.",
+},
+no_answer_tls={
+"Nothing answers at {host}, port {port}.",
+"Start the proxy there that has the certificate, and behind it:",
+"cc-orchestrator serve --public-url {server}",
 "Let port {port} through its firewall.",
 },
 no_answer_here={
@@ -2392,7 +2527,7 @@ timed_out={
 tls={
 "The Minecraft server does not trust the certificate of {host}.",
 "Give it one that Java trusts, or use http on a network that you trust:",
-"cc-orchestrator serve --public-url http://ADDRESS:PORT",
+PLAIN,
 NEW_LINE,
 },
 code_used={"This pairing code was used already.",NEW_CODE},
@@ -2462,9 +2597,13 @@ local host,port=rest:match("^%[([%x:.]+)%]:?(%d*)$")
 if not host then
 host,port=rest:match("^([^:]*):?(%d*)$")
 end
+port=port~=""and port or PORTS[scheme]or""
+local is_tls=scheme=="https"or scheme=="wss"
 return{
 host=host or rest,
-port=port~=""and port or PORTS[scheme]or"",
+port=port,
+plain=is_tls and USUAL_PORT or port,
+is_tls=is_tls,
 server=scheme:gsub("^ws","http").."://"..rest,
 }
 end
@@ -2478,6 +2617,8 @@ function why.told(code,url,said,remedy)
 local words=places(url or"")
 if code=="no_answer"and(LOOPBACK[words.host]or words.host:find("^127%."))then
 code="no_answer_here"
+elseif code=="no_answer"and words.is_tls then
+code="no_answer_tls"
 end
 words.said,words.remedy=plain(said or""),plain(remedy or"")
 local lines={}

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from orchestrator.core.errors import InvalidRequest
 
+_USUAL_PORT: Final = 8765
 PORTS: Final = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 FILE: Final = "computercraft-server.toml"
 PLACE: Final = "<world>/serverconfig/computercraft-server.toml"
@@ -21,12 +22,18 @@ _FOLDER: Final = "the folder serverconfig of the world"
 _SET: Final = f"Set in {FILE}, which is in {_FOLDER} (new versions: config):"
 _RULE: Final = f'Put into {FILE} ({_FOLDER}, or config), before the rule for "$private":'
 _RESTART: Final = "Then restart the Minecraft server."
-_PLACE: Final = re.compile(r"\{(host|port|server|said)\}")
+_PLAIN: Final = (
+    "cc-orchestrator serve --host 0.0.0.0 --insecure-bind --port {plain} --public-url http://ADDRESS:{plain}"
+)
+_PLACE: Final = re.compile(r"\{(host|port|plain|server|said)\}")
 
 
 @dataclass(frozen=True)
 class Trouble:
-    """One reason, as it is told: ``{host}``, ``{port}``, ``{server}`` and ``{said}`` are filled in."""
+    """One reason, as it is told: ``{host}``, ``{port}``, ``{server}`` and ``{said}`` are filled in.
+
+    ``{plain}`` is the port for http without TLS: that of the address, or the usual one where it is of https.
+    """
 
     sentence: str
     remedy: tuple[str, ...]
@@ -57,8 +64,8 @@ TROUBLES: Final[Mapping[str, Trouble]] = {
     "unknown_host": Trouble(
         "The Minecraft server knows no host {host}.",
         (
-            "Give the orchestrator an address that it knows, such as its IP:",
-            "cc-orchestrator serve --public-url http://ADDRESS:{port}",
+            "Give the orchestrator an address that it knows, such as its IP, on a network that you trust:",
+            _PLAIN,
             "Then type a new line of `cc-orchestrator pair`.",
         ),
         "The mod says `Unknown host`; nothing reaches the orchestrator.",
@@ -72,6 +79,15 @@ TROUBLES: Final[Mapping[str, Trouble]] = {
         ),
         "`wget` says `Failed.`, the mod `Could not connect`: a wrong address or port, a firewall, or nothing runs "
         "there. It is the Minecraft server that dials, not the player's own machine.",
+    ),
+    "no_answer_tls": Trouble(
+        "Nothing answers at {host}, port {port}.",
+        (
+            "Start the proxy there that has the certificate, and behind it:",
+            "cc-orchestrator serve --public-url {server}",
+            "Let port {port} through its firewall.",
+        ),
+        "The same for an https address: the orchestrator itself speaks plain HTTP, so a proxy stands in front of it.",
     ),
     "no_answer_here": Trouble(
         "Nothing answers at port {port} of the machine on which the Minecraft server runs.",
@@ -94,7 +110,7 @@ TROUBLES: Final[Mapping[str, Trouble]] = {
         "The Minecraft server does not trust the certificate of {host}.",
         (
             "Give it one that Java trusts, or use http on a network that you trust:",
-            "cc-orchestrator serve --public-url http://ADDRESS:PORT",
+            _PLAIN,
             "Then type a new line of `cc-orchestrator pair`.",
         ),
         "`wget` says `Failed.`, the mod `Could not create a secure connection`: only Java's own trust store counts, "
@@ -179,11 +195,14 @@ class Told:
 
 def told(code: str, url: str = "", *, said: str = "", remedy: str = "") -> Told:
     """A reason in words; ``url`` is the server's, ``said`` and ``remedy`` what it, or the mod, said."""
-    trouble = TROUBLES[code]
     parts = urlsplit(url)
+    if code == "no_answer" and parts.scheme in ("https", "wss"):
+        code = "no_answer_tls"
+    trouble = TROUBLES[code]
     words = {
         "host": parts.hostname or "",
         "port": str(port_of(url)),
+        "plain": str(_USUAL_PORT if parts.scheme in ("https", "wss") else port_of(url)),
         "server": f"{parts.scheme.replace('ws', 'http')}://{parts.netloc.rpartition('@')[2]}",
         "said": said,
     }

@@ -110,5 +110,5 @@ def test_the_bundles_are_the_same_each_time_and_small() -> None:
     built = bundle_client.build()
     assert built == bundle_client.build()
     assert len(built["client.lua"]) <= bundle_client.MAX_BUNDLE_BYTES == 100_000
-    assert set(bundle_client.modules("boot", {})) == {"boot", "disk", "slots"}
+    assert set(bundle_client.modules("boot", {})) == {"boot", "disk", "slots", "trial"}
     assert not {"boot", "cc", "install", "startups"} & set(bundle_client.modules("main", {}))

@@ -9,6 +9,7 @@
 
 local disk = require("disk")
 local slots = require("slots")
+local trial = require("trial")
 
 local boot = {}
 
@@ -72,8 +73,17 @@ end
 
 local function run_slot(pointer, text, host)
   local chunk = load(text, "@/" .. slots.path(pointer.slot), "t", _ENV)
+  local handler = debug and debug.traceback or tostring
   host.slot = pointer.slot
-  local ok, what, why = xpcall(chunk, debug and debug.traceback or tostring, "--boot", host)
+  local function run()
+    return xpcall(chunk, handler, "--boot", host)
+  end
+  local ok, what, why
+  if pointer.state == "trial" then
+    ok, what, why = trial.run(pointer, run)
+  else
+    ok, what, why = run()
+  end
   if not ok then
     return "failed", tostring(what)
   end
@@ -87,7 +97,8 @@ local function wait(seconds, why)
   while true do
     local name, first, verb = os.pullEventRaw()
     if name == ASK then
-      os.queueEvent(TOLD, first, "The client cannot run now, and tries again by itself: " .. why, true)
+      local what = why:match("^(.-)\nstack traceback:") or why
+      os.queueEvent(TOLD, first, "The client cannot run now, and tries again by itself: " .. what, true)
     end
     if name == ASK and verb == "-quit" then
       return true

@@ -22,9 +22,9 @@ local function is_leaving(event)
   return event[1] == "terminate" or event[1] == "char" and event[2]:lower() == "q"
 end
 
---- Tells an answer. A list that comes as the last one may be long, with a question in it.
+--- Tells an answer. The last one may be longer than the screen, and nothing comes after it.
 local function tell_answer(tell, text, is_last, kind)
-  if is_last and kind == "lines" then
+  if is_last then
     pager.run(function()
       tell(text, kind)
     end)

@@ -24,7 +24,8 @@ local MAX_BYTES = 4096
 --- Of a question in `cc status` and in the log.
 local MAX_LINE = 200
 --- Faults that pass when the server is back; see why.lua.
-local PASSING = { no_answer = true, no_answer_here = true, no_upgrade = true, timed_out = true }
+local PASSING =
+  { no_answer = true, no_answer_here = true, no_answer_tls = true, no_upgrade = true, timed_out = true }
 --- Between two lines that travel together.
 local BETWEEN = "\30"
 

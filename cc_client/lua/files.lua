@@ -192,7 +192,7 @@ function files.check_above(path)
   local above = paths.parent(path)
   while above ~= "" do
     if files.kind(above) == "file" then
-      failure.raise("not_a_directory", "A part of the path is a file, not a directory.")
+      failure.raise("not_a_directory", "A part of the path is a file, not a directory.", { file = above })
     end
     above = paths.parent(above)
   end

@@ -21,6 +21,8 @@ local install = {
 --- What the client keeps beside itself: two journal slots, and room to change a small file safely.
 local SPARE_BYTES = 32768
 local BIGGEST = 3
+--- The game cuts a longer label.
+local MAX_LABEL_BYTES = 32
 local OWN = "/" .. disk.OWN
 local BOOT, CONNECTION = disk.OWN .. "/boot.lua", disk.OWN .. "/connection"
 local OLD_CLIENT = disk.OWN .. "/client.lua"
@@ -263,7 +265,13 @@ end
 
 --- Gives the label of the pairing to a computer that has none.
 local function put_label(label)
-  if type(label) == "string" and label ~= "" and not (os.getComputerLabel()) then
+  if type(label) ~= "string" or label == "" or (os.getComputerLabel()) then
+    return
+  elseif #label > MAX_LABEL_BYTES or label:find("[^ -~]") then
+    say(
+      "The label of the code does not fit, so none was set. Up to 32 ASCII signs do: type `label set NAME`."
+    )
+  else
     local record = installed.read()
     installed.add(record, "label " .. label)
     local ok, problem = installed.write(record)
@@ -283,6 +291,11 @@ local function put_startup()
   end
   if settings.get("shell.allow_startup") == false then
     say("To start the client with the computer, type `set shell.allow_startup true`.")
+  end
+  for _, one in ipairs(startups.on_disks()) do
+    local sentence = "The disk in the drive %s (/%s) has a startup file, and the game starts that instead of the"
+      .. " client: take the disk out, or type `set shell.allow_disk_startup false`."
+    say(sentence:format(one.drive, one.mount))
   end
   if place.own and (disk.read(place.own) or ""):find("/.cc-orchestrator/client.lua", 1, true) then
     say(("Take the line that starts the client out of %s: it starts by itself now."):format(place.own))

@@ -47,21 +47,13 @@ end
 --- Reasons that a person has to take away first: dialling sooner is no use.
 local LASTING = { token_refused = true, websockets_off = true, not_permitted = true }
 
---- Reasons that lie between here and the server, whichever client dials.
-local UNREACHED = {
-  no_answer = true,
-  no_answer_here = true,
-  no_upgrade = true,
-  not_permitted = true,
-  timed_out = true,
-  unknown_host = true,
-  websockets_off = true,
-}
+--- Reasons that lie with a client that cannot find its way: somebody answered, or the address is none.
+local ASTRAY = { not_ours = true, bad_address = true }
 
 local function after_failure(self, fault)
   tell(self, fault)
-  if UNREACHED[fault.code] then
-    update.unreached()
+  if ASTRAY[fault.code] then
+    update.opened()
   end
   local ceiling = math.min(LAST_DELAY_S, FIRST_DELAY_S * 2 ^ self.failures)
   self.failures = math.min(self.failures + 1, 10)
@@ -75,6 +67,7 @@ local function dial(self)
   headers["Sec-WebSocket-Protocol"] = self.parts.subprotocol
   self.url, self.dial_at_ms = url, nil
   self.give_up_ms = os.epoch("utc") + DIAL_WITHIN_S * 1000
+  update.dialled()
   local called, ok, said = pcall(http.websocketAsync, url, headers)
   if not called or ok == false then
     after_failure(self, why.failed(self.settings.url, called and said or ok))
@@ -83,6 +76,7 @@ end
 
 local function opened(self, handle)
   self.handle = handle
+  update.opened()
   local socket = {
     send = function(bytes)
       handle.send(bytes, true)

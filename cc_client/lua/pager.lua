@@ -5,7 +5,7 @@
 
 local pager = {}
 
-local PROMPT = "-- more: Enter goes on, q leaves --"
+local PROMPT = "-- more: Enter, q leaves"
 --- What ends the text early.
 local LEFT = {}
 

@@ -23,6 +23,8 @@ local GRACE_MS = 250
 --- Between two looks at what a running program wrote.
 local OUTPUT_EVERY_MS = 500
 local MAX_TRACEBACK_BYTES = 8192
+--- What the traceback of an error without a message begins with.
+local NO_MESSAGE = "stack traceback:"
 
 --- The runs that are not over, by call id.
 local running = {}
@@ -238,7 +240,9 @@ local function sentence(run, ended, traceback, timeout_s)
   local why = run.stopping and "The program was told to end"
     or "The program did not end within " .. timeout_s .. " s"
   if ended == "error" then
-    return traceback:match("^[^\n]*")
+    local first = traceback:match("^[^\n]*")
+    return first ~= "" and first ~= NO_MESSAGE and first
+      or "The program ended with an error without a message."
   elseif ended == "abandoned" then
     return why .. ", ignored terminate and was left."
   elseif ended ~= "returned" then

@@ -12,6 +12,8 @@
 -- | that and /startup.lua       | /startup                         | goes to /startup_own.lua |
 -- | the directory /startup      | /startup/00-cc-orchestrator.lua  | stays where it is    |
 -- | it and /startup.lua         | /startup.lua                     | goes to /startup_own.lua |
+--
+-- A disk with something to start takes the place of all that.
 -- @module startups
 
 local disk = require("disk")
@@ -91,6 +93,23 @@ local function plan(record)
     return { path = FILE, own = to, move = to }
   end
   return { path = FILE, own = LUA }
+end
+
+--- The disks that the game starts from instead of the computer.
+-- @treturn table of `{drive, mount}`
+function startups.on_disks()
+  local list = {}
+  if not peripheral or not settings.get("shell.allow_disk_startup") then
+    return list
+  end
+  for _, name in ipairs(peripheral.getNames()) do
+    local is_drive = peripheral.getType(name) == "drive"
+    local mount = is_drive and peripheral.call(name, "hasData") and peripheral.call(name, "getMountPath")
+    if mount and (fs.exists("/" .. mount .. "/startup") or is_file("/" .. mount .. "/startup.lua")) then
+      list[#list + 1] = { drive = name, mount = mount }
+    end
+  end
+  return list
 end
 
 --- Whether the file at our place is as an installer left it.

@@ -183,14 +183,24 @@ local function confirm()
   end
 end
 
---- No server was reached, which tells nothing about this client: this start is no try of it.
-function update.unreached()
-  local pointer = counts and own_trial()
-  counts = false
+--- Lets this start count as a try of this client, if it is on trial, or not.
+local function count(is_try)
+  local pointer = counts ~= is_try and own_trial()
+  counts = is_try
   if pointer then
-    pointer.tries = math.max(0, pointer.tries - 1)
+    pointer.tries = math.max(0, pointer.tries + (is_try and 1 or -1))
     slots.write(pointer)
   end
+end
+
+--- The client dials: as long as no server is reached, that tells nothing about this client.
+function update.dialled()
+  count(false)
+end
+
+--- A server is reached: a client that is not welcome there now has failed.
+function update.opened()
+  count(true)
 end
 
 --- Called at each welcome.

@@ -7,6 +7,8 @@
 
 local why = {}
 
+--- Where the orchestrator speaks http without TLS, unless told otherwise.
+local USUAL_PORT = "8765"
 local PORTS = { http = "80", https = "443", ws = "80", wss = "443" }
 local LOOPBACK = { localhost = true, ["::1"] = true }
 local FILE = "computercraft-server.toml"
@@ -14,6 +16,8 @@ local FOLDER = "the folder serverconfig of the world"
 local SET = "Set in " .. FILE .. ", which is in " .. FOLDER .. " (new versions: config):"
 local RULE = "Put into " .. FILE .. " (" .. FOLDER .. ', or config), before the rule for "$private":'
 local RESTART = "Then restart the Minecraft server."
+local PLAIN =
+  "cc-orchestrator serve --host 0.0.0.0 --insecure-bind --port {plain} --public-url http://ADDRESS:{plain}"
 local NEW_LINE = "Then type a new line of `cc-orchestrator pair`."
 local NEW_CODE = "Make a new one with `cc-orchestrator pair` and type its line here."
 local INSTALL = "wget run {server}/install"
@@ -39,14 +43,20 @@ local TROUBLES = {
   },
   unknown_host = {
     "The Minecraft server knows no host {host}.",
-    "Give the orchestrator an address that it knows, such as its IP:",
-    "cc-orchestrator serve --public-url http://ADDRESS:{port}",
+    "Give the orchestrator an address that it knows, such as its IP, on a network that you trust:",
+    PLAIN,
     NEW_LINE,
   },
   no_answer = {
     "Nothing answers at {host}, port {port}.",
     "Start it there, for a network that you trust:",
     "cc-orchestrator serve --host 0.0.0.0 --insecure-bind --port {port} --public-url {server}",
+    "Let port {port} through its firewall.",
+  },
+  no_answer_tls = {
+    "Nothing answers at {host}, port {port}.",
+    "Start the proxy there that has the certificate, and behind it:",
+    "cc-orchestrator serve --public-url {server}",
     "Let port {port} through its firewall.",
   },
   no_answer_here = {
@@ -63,7 +73,7 @@ local TROUBLES = {
   tls = {
     "The Minecraft server does not trust the certificate of {host}.",
     "Give it one that Java trusts, or use http on a network that you trust:",
-    "cc-orchestrator serve --public-url http://ADDRESS:PORT",
+    PLAIN,
     NEW_LINE,
   },
   code_used = { "This pairing code was used already.", NEW_CODE },
@@ -133,9 +143,13 @@ local function places(url)
   if not host then
     host, port = rest:match("^([^:]*):?(%d*)$")
   end
+  port = port ~= "" and port or PORTS[scheme] or ""
+  local is_tls = scheme == "https" or scheme == "wss"
   return {
     host = host or rest,
-    port = port ~= "" and port or PORTS[scheme] or "",
+    port = port,
+    plain = is_tls and USUAL_PORT or port,
+    is_tls = is_tls,
     server = scheme:gsub("^ws", "http") .. "://" .. rest,
   }
 end
@@ -149,6 +163,8 @@ function why.told(code, url, said, remedy)
   local words = places(url or "")
   if code == "no_answer" and (LOOPBACK[words.host] or words.host:find("^127%.")) then
     code = "no_answer_here"
+  elseif code == "no_answer" and words.is_tls then
+    code = "no_answer_tls"
   end
   words.said, words.remedy = plain(said or ""), plain(remedy or "")
   local lines = {}

@@ -7,10 +7,11 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
-from cc_client.simulator.case import Case, Faults, Identity, log
+from cc_client.simulator.case import Case, Faults, Identity
 from cc_client.simulator.computer import Computer
 from cc_client.simulator.control import Control
 from cc_client.simulator.disk import Disk
@@ -19,25 +20,39 @@ from cc_client.simulator.install import install
 from cc_client.simulator.machine import ROM
 from cc_client.simulator.options import parse
 from cc_client.simulator.rules import Rules
+from cc_client.simulator.saying import log
 from cc_client.simulator.screen import Say, Screen
+from cc_client.simulator.watchdog import OFF_CODE, Watchdog
 from cc_client.simulator.wire import Wire
 from cc_client.simulator.world.reading import NoWorld, read_world
 from cc_client.simulator.world.world import World
 
 
-async def run(arguments: argparse.Namespace, start: str | None, world: World) -> None:
-    """Run the computer until it shuts down, or SIGTERM or SIGINT ends it, or who controls it goes away."""
-    computer = Computer(_case(arguments, start, world), stays=arguments.control)
-    work = [asyncio.ensure_future(computer.run())]
+async def run(arguments: argparse.Namespace, start: str | None, world: World) -> int:
+    """Run the computer until it shuts down, or SIGTERM or SIGINT ends it, or who controls it goes away.
+
+    Returns the exit code.
+    """
+    case = _case(arguments, start, world)
+    computer, loop = Computer(case, stays=arguments.control), asyncio.get_running_loop()
+    work: list[asyncio.Future[Any]] = []
     if arguments.control:
         work.append(asyncio.ensure_future(Control(computer, _say).run()))
     elif arguments.until_eof:
-        work.append(asyncio.ensure_future(_eof()))
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        # Not every system has them.
-        with contextlib.suppress(NotImplementedError):
-            loop.add_signal_handler(number, work[0].cancel)
+        work.append(asyncio.ensure_future(_eof(case.watchdog.end_soon)))
+    # Last, as a program may be busy from the first moment on.
+    on = asyncio.ensure_future(computer.run())
+    work.append(on)
+
+    def end() -> None:
+        case.watchdog.end_soon()
+        # The loop may be over already.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(on.cancel)
+
+    # First of all threads, as each has the signals of the one that starts it; the tasks start theirs later.
+    _at_signals(end)
+    case.watchdog.start()
     done, running = await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
     for task in running:
         task.cancel()
@@ -45,15 +60,32 @@ async def run(arguments: argparse.Namespace, start: str | None, world: World) ->
     for task in done:
         if not task.cancelled():
             task.result()
+    return OFF_CODE if on in done and not on.cancelled() and on.result() == "broken" else 0
 
 
-async def _eof() -> None:
-    """Wait until standard input ends, whatever comes there."""
+def _at_signals(end: Callable[[], None]) -> None:
+    """Call ``end`` at SIGTERM and SIGINT, from a thread: Lua may hold up the one that handles signals."""
+    numbers = {signal.SIGTERM, signal.SIGINT}
+    if not hasattr(signal, "pthread_sigmask"):
+        return
+    signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+
+    def wait() -> None:
+        while True:
+            signal.sigwait(numbers)
+            end()
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+async def _eof(at_end: Callable[[], None]) -> None:
+    """Wait until standard input ends, whatever comes there; ``at_end`` is called at once, in another thread."""
     over, loop = asyncio.Event(), asyncio.get_running_loop()
 
     def read() -> None:
         while os.read(0, 4096):
             pass
+        at_end()
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(over.set)
 
@@ -69,6 +101,7 @@ def _case(arguments: argparse.Namespace, start: str | None, world: World) -> Cas
         identity=Identity(arguments.id, None if arguments.label is None else os.fsencode(arguments.label)),
         disk=Disk(arguments.disk, ROM, arguments.capacity, faults.before_change, mounts=world.mounts),
         hardware=Hardware(arguments.family, arguments.cc_version, start, rules),
+        watchdog=Watchdog(arguments.id),
         faults=faults,
         screen=_screen(arguments.screen, None if start else log),
         wire=Wire(arguments.latency / 1000, arguments.jitter / 1000),
@@ -91,7 +124,7 @@ def _say(line: str) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit code 0 after a clean end, 1 when the disk or the world cannot be used."""
+    """Exit code 0 after a clean end, 1 when the disk or the world cannot be used, 3 when a program broke it."""
     arguments = parse(argv)
     try:
         world = read_world(arguments.world, arguments.peripherals, turtle="turtle" in arguments.family)
@@ -107,8 +140,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         sys.stderr.write(f"Cannot use {arguments.disk} as a disk: {error}.\n")
         return 1
-    asyncio.run(run(arguments, start, world))
-    return 0
+    return asyncio.run(run(arguments, start, world))
 
 
 if __name__ == "__main__":

@@ -7,20 +7,22 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from cc_client.simulator.case import Case, log
+from cc_client.simulator.case import Case
 from cc_client.simulator.clock import TICK_S
 from cc_client.simulator.handles import Handles
 from cc_client.simulator.hardware import from_text, to_text
 from cc_client.simulator.host import Answer, file_functions, request_functions, socket_functions
 from cc_client.simulator.machine import LuaMachine
 from cc_client.simulator.requests import Requests
+from cc_client.simulator.saying import log
 from cc_client.simulator.sockets import Sockets
 from cc_client.simulator.surroundings import Surroundings
 
 QUEUE_LIMIT: Final = 256
 """Events that wait; more are dropped in silence (ComputerExecutor.QUEUE_LIMIT)."""
 
-Power = Literal["on", "reboot", "shutdown", "unloaded"]
+Power = Literal["on", "reboot", "shutdown", "unloaded", "broken"]
+"""``broken``: off, as its system cannot go on."""
 
 
 @dataclass
@@ -77,17 +79,21 @@ class Boot:
         self._wake.set()
 
     async def _pump(self, machine: LuaMachine) -> None:
-        reason = machine.resume()
+        reason = self._resume(machine)
         while self.power == "on" and reason is None:
             event = await self._next_event()
             if event is None:
                 return
-            reason = machine.resume(*event)
+            reason = self._resume(machine, *event)
             # Sockets and timers get their turn after each event.
             await asyncio.sleep(0)
-        if reason is not None:
+        if reason is not None and self.power == "on":
             log(f"computer {self.case.identity.computer_id} stopped: {reason}")
-            self.power = "shutdown"
+            self.power = "broken"
+
+    def _resume(self, machine: LuaMachine, *event: Any) -> str | None:
+        with self.case.watchdog.busy():
+            return machine.resume(*event)
 
     async def _next_event(self) -> tuple[Any, ...] | None:
         """The next event, None when the power is gone; the player's keys come when nothing else waits."""
@@ -125,7 +131,6 @@ class Boot:
             "start_timer": self._start_timer,
             "cancel_timer": self._cancel_timer,
             "power": self._set_power,
-            "abort": self._abort,
             "log": lambda text: log(text.decode("latin-1")),
         }
 
@@ -146,11 +151,6 @@ class Boot:
 
     def _set_power(self, how: bytes) -> None:
         self.power = "reboot" if how == b"reboot" else "shutdown"
-
-    def _abort(self, reason: bytes) -> None:
-        """Lua hangs and cannot be resumed: the computer is off and stays off, as in the mod."""
-        log(f"computer {self.case.identity.computer_id} was shut down: {reason.decode()}")
-        os._exit(3)
 
     def _say_connected(self, url: str) -> None:
         sys.stdout.write(f"computer {self.case.identity.computer_id} connected to {url}\n")

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import sys
 from dataclasses import dataclass, field
 
 from cc_client.simulator.clock import Clock
@@ -10,14 +9,9 @@ from cc_client.simulator.disk import Disk
 from cc_client.simulator.hardware import Hardware
 from cc_client.simulator.keyboard import Keyboard
 from cc_client.simulator.screen import Screen
+from cc_client.simulator.watchdog import Watchdog
 from cc_client.simulator.wire import Wire
 from cc_client.simulator.world.world import World
-
-
-def log(text: str) -> None:
-    """One line on stderr, without control characters."""
-    sys.stderr.write("".join(char if char.isprintable() else "?" for char in text) + "\n")
-    sys.stderr.flush()
 
 
 @dataclass
@@ -66,6 +60,7 @@ class Case:
     identity: Identity
     disk: Disk
     hardware: Hardware
+    watchdog: Watchdog
     faults: Faults = field(default_factory=Faults)
     clock: Clock = field(default_factory=Clock)
     screen: Screen = field(default_factory=Screen)

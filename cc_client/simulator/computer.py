@@ -4,7 +4,8 @@ import asyncio
 from dataclasses import dataclass, field
 
 from cc_client.simulator.boot import Boot, Power
-from cc_client.simulator.case import Case, log
+from cc_client.simulator.case import Case
+from cc_client.simulator.saying import log
 
 
 @dataclass
@@ -24,8 +25,8 @@ class Computer:
     _turned: asyncio.Event = field(default_factory=asyncio.Event)
     """Set, and replaced, when the state has changed."""
 
-    async def run(self) -> None:
-        """Boot, and boot again for as long as the computer or the world asks for it."""
+    async def run(self) -> Power:
+        """Boot, and boot again for as long as the computer or the world asks for it; answers why it is off."""
         while True:
             self.boot = Boot(self.case)
             self._turn("on")
@@ -35,7 +36,7 @@ class Computer:
                 log(f"computer {self.case.identity.computer_id} reboots")
                 continue
             if not self.stays:
-                return
+                return ended
             self._wanted.clear()
             self._turn("unloaded" if ended == "unloaded" else "off")
             await self._wanted.wait()

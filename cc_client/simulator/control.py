@@ -27,7 +27,7 @@ set redstone SIDE LEVEL                a signal comes in
 set block X,Y,Z NAME|air               a block
 get redstone SIDE · get block X,Y,Z · get turtle
 attach NAME=TYPE[,KEY=VALUE…] · detach NAME
-fill BYTES                             take so much of the disk away (0 gives it back)
+fill BYTES                             take so much of the disk away, or all that is free (0 gives it back)
 latency MS [JITTER_MS] · mute · unmute · cut    the network
 state · help"""
 
@@ -41,10 +41,12 @@ class Control:
 
     async def run(self) -> None:
         """Answer lines until there are no more."""
-        lines = _lines()
+        answered = threading.Event()
+        lines = _lines(answered, self.computer.case.watchdog.end_soon)
         while (line := await lines.get()) is not None:
             if line.strip():
                 self.say("= " + await self._answer(line.strip()))
+            answered.set()
 
     async def _answer(self, line: str) -> str:
         verb, _, rest = line.partition(" ")
@@ -80,7 +82,7 @@ class Control:
             "get": self._get,
             "attach": lambda rest: add_option(case.world, rest),
             "detach": case.world.detach,
-            "fill": lambda rest: setattr(case.disk, "filled_bytes", int(rest)),
+            "fill": lambda rest: case.disk.fill(int(rest)),
             "latency": self._latency,
             "mute": lambda _: case.wire.mute(muted=True),
             "unmute": lambda _: case.wire.mute(muted=False),
@@ -127,14 +129,22 @@ def _typed(rest: str, *types: Callable[[str], Any]) -> tuple[Any, ...]:
     return tuple(read(word) for read, word in zip(types, words, strict=True))
 
 
-def _lines() -> "asyncio.Queue[str | None]":
-    """The lines of standard input, then None; a thread reads them, as not every input can be waited for."""
+def _lines(answered: threading.Event, at_end: Callable[[], None]) -> "asyncio.Queue[str | None]":
+    """The lines of standard input, then None; a thread reads them, as not every input can be waited for.
+
+    Args:
+        answered: Set by who has answered a line; the next is read then.
+        at_end: Called when the input is over, in that thread.
+    """
     loop, queue = asyncio.get_running_loop(), asyncio.Queue[str | None]()
 
     def read() -> None:
         try:
             for line in sys.stdin:
                 loop.call_soon_threadsafe(queue.put_nowait, line)
+                answered.wait()
+                answered.clear()
+            at_end()
             loop.call_soon_threadsafe(queue.put_nowait, None)
         except (RuntimeError, ValueError):
             # The loop or the input is closed: the computer has ended.

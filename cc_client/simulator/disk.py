@@ -148,6 +148,14 @@ class Disk:
                         used += max(MIN_ENTRY_BYTES, entry.stat(follow_symlinks=False).st_size)
         return used
 
+    def fill(self, size: int) -> int:
+        """Take space away, at most all that is free, and give back what was taken before; returns how much is taken."""
+        if size < 0:
+            raise ValueError(f"a disk cannot be filled with {size} bytes")
+        self.filled_bytes = 0
+        self.filled_bytes = min(size, self.free_bytes(b""))
+        return self.filled_bytes
+
     def free_bytes(self, path: bytes) -> int:
         """What still fits where the path is; 0 on the ROM."""
         if self.place(path).read_only:

@@ -72,8 +72,7 @@ def find(disk: Disk, pattern: bytes) -> list[bytes]:
     """The paths that a pattern with ``*`` and ``?`` names, sorted."""
     found = [b""]
     for part in paths.sanitize(pattern, wildcards=True).split(b"/"):
-        escaped = re.escape(part).replace(rb"\*", b".*").replace(rb"\?", b".")
-        matches = re.compile(escaped, re.DOTALL).fullmatch
+        matches = _pattern(part).fullmatch
         found = [
             above + b"/" + name if above else name
             for above in found
@@ -82,6 +81,13 @@ def find(disk: Disk, pattern: bytes) -> list[bytes]:
             if matches(name)
         ]
     return sorted(found)
+
+
+def _pattern(part: bytes) -> re.Pattern[bytes]:
+    """Each star takes the least that will do and does not try again, so that no pattern takes long."""
+    first, *rest = (re.escape(text).replace(rb"\?", b".") for text in part.split(b"*"))
+    stars = [b"(?>.*?" + text + b")" for text in rest[:-1]] + [b".*" + text for text in rest[-1:]]
+    return re.compile(first + b"".join(stars), re.DOTALL)
 
 
 def socket_functions(sockets: Sockets) -> dict[str, Answer]:

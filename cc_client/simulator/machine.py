@@ -33,7 +33,11 @@ class LuaMachine:
 
     def resume(self, *event: Any) -> str | None:
         """Hand over an event (none at boot). The reason when the computer cannot go on."""
-        answer = self._resume(*map(self._as_lua, event))
+        try:
+            answer = self._resume(*map(self._as_lua, event))
+        except Exception as error:  # noqa: BLE001 (whatever broke the firmware, it costs this boot and no more)
+            # A traceback of Lua may follow the sentence.
+            return str(error).partition("\n")[0]
         alive, reason = answer if isinstance(answer, tuple) else (answer, None)
         if alive:
             return None

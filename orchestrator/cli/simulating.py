@@ -152,7 +152,7 @@ def _start(
             f"The directory {disk} cannot be used: {error.strerror or error}.", remedy="Choose another with --dir."
         ) from None
     # Last: a code that is used cannot be given back.
-    code = client.request("POST", "/v1/pairings", {"computer": name, "label": name})["code"]
+    code = client.request("POST", "/v1/pairings", {"computer": name})["code"]
     paired = client.request("POST", "/v1/pair", {"code": code, "computer_id": number, "label": ""})
     command = [
         sys.executable,

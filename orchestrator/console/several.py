@@ -37,7 +37,8 @@ def listed(console: Console, requests: Sequence[HitlResponse]) -> Iterator[Line]
     now = console.now()
     for request in requests:
         left = "" if request.expires_at is None else f" ─ {_expires(request, console)}"
-        yield Line(f"{one_line(request.request_id)} ─ risk: {request.risk.value}{left}", "title")
+        what = " ─ outcome unknown: look, then say" if request.reason == "outcome_unknown" else ""
+        yield Line(f"{one_line(request.request_id)} ─ risk: {request.risk.value}{what}{left}", "title")
         asked = time_left(now, request.created_at)
         since = "" if asked == "no time" else f" {asked} ago"
         goal = one_line(request.goal, limit=_GOAL_CHARS)

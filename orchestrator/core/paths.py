@@ -35,13 +35,23 @@ def canonical_path(path: str) -> str:
                 raise UnsafePath(f"The path {path!r} climbs above the root.", remedy="Leave out the leading '..'.")
             parts.pop()
             continue
-        if len(part.encode("utf-8", "surrogatepass")) > MAX_PART_BYTES:
-            raise UnsafePath(f"A name in the path has more than {MAX_PART_BYTES} bytes.", remedy="Use shorter names.")
+        _check_length(part)
         parts.append(part)
     canonical = "/".join(parts)
     if len(canonical.encode("utf-8", "surrogatepass")) > MAX_PATH_BYTES:
         raise UnsafePath(f"The path has more than {MAX_PATH_BYTES} bytes.", remedy="Use a shorter path.")
     return canonical
+
+
+def _check_length(part: str) -> None:
+    data = part.encode("utf-8", "surrogatepass")
+    if len(data) > MAX_PART_BYTES:
+        becomes = data[:MAX_PART_BYTES].decode("utf-8", "ignore").strip(" \t")
+        raise UnsafePath(
+            f"A name in the path has more than {MAX_PART_BYTES} bytes. ComputerCraft would silently cut it to "
+            f"{becomes!r}.",
+            remedy="Use shorter names.",
+        )
 
 
 def path_matches(pattern: str, canonical: str, *, ignore_case: bool) -> bool:

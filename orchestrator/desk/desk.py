@@ -269,7 +269,7 @@ class Desk:
     async def _rows(self, tasks: list[AgentTask]) -> list[dict[str, str]]:
         """Tasks as a list shows them; the questions among them share the room that one frame has."""
         asking = sum(_question(task) is not None for task in tasks)
-        return [await self._row(task, QUESTIONS_CHARS // max(asking, 2)) for task in tasks]
+        return [await self._row(task, QUESTIONS_CHARS // max(asking, 1)) for task in tasks]
 
     async def _row(self, task: AgentTask, question_chars: int) -> dict[str, str]:
         question = _question(task)

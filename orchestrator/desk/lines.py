@@ -28,7 +28,7 @@ _MAX_CHARS: Final = 300
 """Of one line: a third of the screen."""
 _QUESTION_CHARS: Final = 1000
 """A question is read before it is answered; this much of it fills the screen."""
-QUESTIONS_CHARS: Final = 6000
+QUESTIONS_CHARS: Final = 7000
 """Of the questions of a list: at six bytes a character, the most in JSON, they and the rest fit one frame."""
 _HEAD_ROWS, _TAIL_ROWS = 4, 2
 _ARG_CHARS: Final = 48
@@ -135,8 +135,27 @@ def as_body(value: Any) -> bytes:
 
 
 def in_game(text: str) -> str:
-    """The text in the letters that the game has; the others become question marks."""
-    return text.encode("latin-1", "replace").decode("latin-1")
+    """The text in the letters that the game has: print's own signs by what is typed for them, others as ``?``."""
+    return text.translate(_TYPED).encode("latin-1", "replace").decode("latin-1")
+
+
+_TYPED: Final = str.maketrans(
+    {
+        "\N{HORIZONTAL ELLIPSIS}": "...",
+        "\N{EN DASH}": "-",
+        "\N{EM DASH}": "-",
+        "\N{MINUS SIGN}": "-",
+        "\N{LEFT SINGLE QUOTATION MARK}": "'",
+        "\N{RIGHT SINGLE QUOTATION MARK}": "'",
+        "\N{LEFT DOUBLE QUOTATION MARK}": '"',
+        "\N{RIGHT DOUBLE QUOTATION MARK}": '"',
+        "\N{DOUBLE LOW-9 QUOTATION MARK}": '"',
+        "\N{BULLET}": "*",
+        "\N{RIGHTWARDS ARROW}": "->",
+        "\N{NO-BREAK SPACE}": " ",
+    }
+)
+"""Signs that models like to write and the game's charset lacks."""
 
 
 def _marked(line: str) -> tuple[str, str]:

@@ -105,12 +105,23 @@ def arrivals(patient: Patient) -> Finding:
     seen = patient.seen
     if seen is None:
         return Finding("game", "ok", "What comes from the game is seen only while the server runs.")
+    waiting = _untouched(seen)
+    if waiting:
+        name = f" for {waiting['computer']}" if waiting["computer"] else ""
+        sentence = f"A line of `pair`{name} was made within the last hour, and nothing has fetched the installer since."
+        return Finding("game", "warn", f"{sentence} If it was typed:", keeping_away(patient.address))
     online = [one["computer"] for one in seen["computers"] if one["client"]]
     if online or seen["installers"] or any(one["path"] == "/computer" for one in seen["refused"]):
         return Finding("game", "ok", "Computers of the game reach this server.")
     return Finding(
         "game", "warn", "Nothing has come from the game since the server started.", keeping_away(patient.address)
     )
+
+
+def _untouched(seen: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The newest line of `pair` that was not used and after which no installer was fetched."""
+    since = max((one["at"] for one in seen["installers"]), default="")
+    return next((one for one in _lately(seen.get("lines", ())) if one["at"] > since), None)
 
 
 def keeping_away(url: str) -> tuple[str, ...]:
@@ -120,9 +131,21 @@ def keeping_away(url: str) -> tuple[str, ...]:
     if is_private(host):
         lines += ["If the computer says `Domain not permitted`:", *told("not_permitted", url).remedy]
     lines += ["If `wget` is no program there, or says that it requires the http API:", *told("http_off", url).remedy]
+    if not _is_address(host):
+        lines += ["If it says `Unknown host`, or another sentence with this name:", *told("unknown_host", url).remedy]
     nothing = "no_answer_here" if is_loopback(host) else "no_answer"
     lines += [f"If it says `Failed.`: {told(nothing, url).sentence}", *told(nothing, url).remedy]
+    if urlsplit(url).scheme == "https":
+        lines += [f"Or: {told('tls', url).sentence}", *told("tls", url).remedy]
     return tuple(lines)
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return is_loopback(host)
+    return True
 
 
 def installers(patient: Patient) -> Finding:

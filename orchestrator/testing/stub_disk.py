@@ -278,8 +278,10 @@ class StubDisk:
             raise StubFailure("no_space_for_safe_write", sentence, {"missing": missing, "biggest": biggest[:300]})
 
     def _check_above(self, path: str) -> None:
-        if any(self.kind(above) == "file" for above in _above(path)):
-            raise StubFailure("not_a_directory", "A part of the path is a file, not a directory.")
+        for above in _above(path):
+            if self.kind(above) == "file":
+                sentence = "A part of the path is a file, not a directory."
+                raise StubFailure("not_a_directory", sentence, {"file": above})
 
     def _missing_above(self, path: str) -> int:
         return sum(above not in self.nodes for above in _above(path))

@@ -348,6 +348,14 @@ class InstallerRow(_Answer):
     """Whether a computer was paired from that address since."""
 
 
+class LineRow(_Answer):
+    """A line that `pair` printed."""
+
+    at: str
+    computer: str | None
+    """The name that the computer will have; null: its id."""
+
+
 class SeenComputer(_Answer):
     """A computer that has a token."""
 
@@ -378,6 +386,8 @@ class Checkup(_Answer):
     refused: list[RefusedRow]
     """The last of them, the newest first."""
     installers: list[InstallerRow]
+    lines: list[LineRow]
+    """The lines of `pair` that nobody has used, lapsed ones too, the newest first."""
     computers: list[SeenComputer]
 
 

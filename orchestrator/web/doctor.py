@@ -82,6 +82,7 @@ class DoctorDoors(Room):
                 "client_sha256": offer.sha256,
                 "refused": refused,
                 "installers": installers,
+                "lines": await self._lines(),
                 "computers": await self._computers(),
             }
         )
@@ -92,6 +93,12 @@ class DoctorDoors(Room):
         error = NotFound("There is no channel at this path.", remedy="Computers dial /computer, reviewers /reviewer.")
         remember(self.computers.refusals, self.service.clock.now(), websocket, error)
         await websocket.send_denial_response(JSONResponse(error_form(error), status_code=error.http_status))
+
+    async def _lines(self) -> list[dict[str, Any]]:
+        """The codes that nobody has used, lapsed ones too, the newest first."""
+        rows = [one for one in await self.service.store.list_tokens() if one.kind == "pairing" and not one.revoked]
+        made = sorted(((one.created_at, one.roles[0]) for one in rows if one.created_at is not None), reverse=True)
+        return [{"at": at.isoformat(), "computer": computer or None} for at, computer in made[:SHOWN]]
 
     async def _computers(self) -> list[dict[str, Any]]:
         records = {one.computer: one for one in await self.service.store.list_computers()}

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-from orchestrator.core.errors import OrchestratorError, Unauthenticated
+from orchestrator.core.errors import InvalidRequest, OrchestratorError, Unauthenticated
 from orchestrator.core.items import Actor
 from orchestrator.core.system_facts import TokenIssued, TokenRevoked
 from orchestrator.ports import TokenRow
@@ -23,6 +23,8 @@ from orchestrator.troubles import TROUBLES
 from orchestrator.web.auth import check_name, issue_token, token_hash
 
 CODE_LIFE: Final = timedelta(minutes=15)
+MAX_LABEL_CHARS: Final = 32
+"""What the game takes."""
 WRONG_CODES: Final = 10
 """Unknown codes that one address may send in ``WRONG_WITHIN_S``."""
 WRONG_WITHIN_S: Final = 60.0
@@ -122,6 +124,7 @@ class Pairings:
         """
         if computer:
             check_name(computer)
+        _check_label(label)
         code = "".join(secrets.choice(_ALPHABET) for _ in range(8))
         await self._store.add_token(
             TokenRow(
@@ -178,6 +181,15 @@ class Pairings:
         taken = {row.name for row in rows if row.kind == "computer" and not row.revoked}
         names = (str(computer_id) if n == 1 else f"{computer_id}-{n}" for n in range(1, len(taken) + 2))
         return next(name for name in names if name not in taken)
+
+
+def _check_label(label: str) -> None:
+    """Raises InvalidRequest for what the game does not keep; a line feed would break the installer's record."""
+    if len(label) > MAX_LABEL_CHARS or not (label.isascii() and label.isprintable()):
+        raise InvalidRequest(
+            f"The label {label[:64]!r} does not fit.",
+            remedy=f"Use up to {MAX_LABEL_CHARS} letters, digits and signs of ASCII, all on one line.",
+        )
 
 
 def _refusal(kind: type[Unauthenticated]) -> Unauthenticated:

@@ -89,6 +89,22 @@ def test_a_name_has_a_limit_in_bytes() -> None:
             canonical_path(too_long)
 
 
+@pytest.mark.parametrize(
+    ("name", "becomes"),
+    [
+        ("x" * 300, "x" * 255),
+        ("x" * 254 + "é", "x" * 254),
+        ("x" + " " * 260 + "y", "x"),
+        (".." + " " * 260 + "y", ".."),
+    ],
+)
+def test_a_name_that_is_too_long_is_told_with_what_it_would_become(name: str, becomes: str) -> None:
+    """As any other name that the game would silently change: what it would be cut to is in the sentence."""
+    with pytest.raises(UnsafePath) as refused:
+        canonical_path(f"d/{name}/f")
+    assert f"ComputerCraft would silently cut it to {becomes!r}." in str(refused.value)
+
+
 @given(SPELLING)
 @example("a/.." + " " * 260 + "x")
 def test_canonical_is_a_fixed_point(spelling: str) -> None:

@@ -2,6 +2,7 @@
 local desktop = require("desktop")
 local slots = require("slots")
 local spec = require("spec")
+local update = require("update")
 local describe, it, expect = spec.describe, spec.it, spec.expect
 
 local OWN = ".cc-orchestrator"
@@ -74,6 +75,66 @@ describe("boot", function()
     expect(run(desk)).to_be({ "two", "one" })
   end)
 
+  it("goes back from a client on trial that runs and says nothing, and remembers it", function()
+    for _, waits_for in ipairs({ "nothing", "an event" }) do
+      local desk = computer_with({ a = "one", b = "two" }, pointer_to("b", "trial", 1), function(name)
+        while name == "two" do
+          coroutine.yield(waits_for == "an event" and waits_for or nil)
+        end
+        return "stopped", "well"
+      end)
+      expect(run(desk)).to_be({ "two", "one" })
+      expect(desk.printed[1]).to_contain("without a welcome")
+      expect(slots.read()).to_be({ slot = "a", state = "good", tries = 0, hash = "-", bad = { "abc" } })
+    end
+  end)
+
+  --- A client on trial in slot b that does one thing after the other, one at each fifth second.
+  local function on_trial(steps)
+    local desk = computer_with({ a = "one", b = "two" }, pointer_to("b", "trial", 1), function(name)
+      if name == "one" then
+        return "stopped"
+      end
+      update.start(nil, "b", "ws://server/computer")
+      for _, step in ipairs(steps) do
+        for _ = 1, step[2] do
+          step[1]()
+          coroutine.yield()
+        end
+      end
+      return "stopped"
+    end)
+    local co = coroutine.create(assert(loadfile("/.cc-orchestrator/boot.lua")))
+    assert(coroutine.resume(co))
+    for _ = 1, 200 do
+      desk.machine.now_ms = desk.machine.now_ms + 5000
+      if coroutine.status(co) ~= "dead" then
+        assert(coroutine.resume(co, "any"))
+      end
+    end
+    return desk.clients
+  end
+  local function refused()
+    update.dialled()
+    update.opened()
+  end
+  local function nothing() end
+
+  it("goes back from one that arrives and is not welcome, but waits for a server that is away", function()
+    expect(on_trial({ { refused, 100 } })).to_be({ "two", "one" })
+    expect(on_trial({ { update.dialled, 100 } })).to_be({ "two" })
+    expect(on_trial({ { update.dialled, 50 }, { refused, 100 } })).to_be({ "two", "one" })
+    expect(on_trial({ { refused, 11 }, { update.dialled, 50 }, { refused, 11 } })).to_be({ "two" })
+  end)
+
+  it("leaves a client alone once it was welcome, or where there is none to go back to", function()
+    local function forget_the_other()
+      fs.delete(OWN .. "/client.a.lua")
+    end
+    expect(on_trial({ { refused, 5 }, { update.welcomed, 1 }, { nothing, 100 } })).to_be({ "two" })
+    expect(on_trial({ { forget_the_other, 1 }, { nothing, 100 } })).to_be({ "two" })
+  end)
+
   it("runs a good client again and again, however often it fails", function()
     local desk = computer_with({ a = "one", b = "two" }, pointer_to("a", "good"), function(_, count)
       return count == 5 and "stopped" or "failed", count < 5 and "no disk" or nil
@@ -97,6 +158,22 @@ describe("boot", function()
     expect(desk.clients).to_be({ "one", "one" })
     assert(coroutine.resume(co, "cc_orchestrator_ask", "n3", "-quit"))
     expect(coroutine.status(co)).to_be("dead")
+  end)
+
+  it("says all lines of why no client runs, but for a traceback", function()
+    for said, heard in pairs({
+      ["HTTP is off.\nset enabled"] = "HTTP is off.\nset enabled",
+      ["boo.lua:1: bug\nstack traceback:\n\t[C]: in ?"] = "boo.lua:1: bug",
+    }) do
+      local desk = computer_with({ a = "one" }, pointer_to("a", "good"), function()
+        return "failed", said
+      end)
+      local co = coroutine.create(assert(loadfile("/.cc-orchestrator/boot.lua")))
+      assert(coroutine.resume(co))
+      assert(coroutine.resume(co, "cc_orchestrator_ask", "n1", "status"))
+      local sentence = "The client cannot run now, and tries again by itself: " .. heard
+      expect(desk.machine.events[1][3]).to_be(sentence)
+    end
   end)
 
   it("looks at the pointer again when a client wants another one to run", function()

@@ -1,4 +1,5 @@
--- luacheck: globals OWN
+-- luacheck: globals OWN peripheral
+local computer = require("computer")
 local desktop = require("desktop")
 local sha256 = require("sha256")
 local slots = require("slots")
@@ -401,6 +402,58 @@ describe("the installer", function()
     type_line(desk, "CODE")
     uninstall(desk)
     expect(desk.label).to_be("mine")
+  end)
+
+  it("gives no label that the game would not keep as it is, nor one that breaks its record", function()
+    for _, label in ipairs({ "a\nb", "\195\169", ("x"):rep(33), "a\127" }) do
+      local desk = computer_with(BEFORE[2], "one")
+      local before = desk:tree()
+      desk.pairing.label = label
+      expect(type_line(desk, "CODE")).to_be(true)
+      expect(desk.label).to_be(nil)
+      expect(contains(desk.printed, "type `label set NAME`")).to_be(true)
+      uninstall(desk)
+      expect(desk:tree()).to_be(before)
+    end
+  end)
+
+  it("warns of a disk that keeps the client from starting", function()
+    local function said(allowed, nodes, devices)
+      local desk = computer_with(BEFORE[1], "one")
+      desk.settings["shell.allow_disk_startup"] = allowed
+      for path, node in pairs(nodes) do
+        desk.disk.nodes[path] = node
+      end
+      computer.peripherals(devices)
+      expect(type_line(desk, "CODE")).to_be(true)
+      return contains(desk.printed, "The disk in the drive left (/disk) has a startup file")
+        and contains(desk.printed, "take the disk out, or type `set shell.allow_disk_startup false`.")
+    end
+    local function drive(has_data)
+      return {
+        left = {
+          types = { "drive" },
+          methods = {
+            hasData = function()
+              return has_data
+            end,
+            getMountPath = function()
+              return has_data and "disk" or nil
+            end,
+          },
+        },
+        back = { types = { "modem" }, methods = {} },
+      }
+    end
+    local file = { disk = true, ["disk/startup.lua"] = "" }
+    expect(said(true, file, drive(true))).to_be(true)
+    expect(said(true, { disk = true, ["disk/startup"] = "" }, drive(true))).to_be(true)
+    expect(said(true, { disk = true, ["disk/startup"] = true }, drive(true))).to_be(true)
+    expect(said(false, file, drive(true))).to_be(false)
+    expect(said(true, { disk = true, ["disk/startup.txt"] = "" }, drive(true))).to_be(false)
+    expect(said(true, {}, drive(false))).to_be(false)
+    expect(said(true, file, {})).to_be(false)
+    peripheral = nil
   end)
 
   it("takes no word from the player that means something already", function()

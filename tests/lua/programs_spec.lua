@@ -55,7 +55,12 @@ describe("programs", function()
   end)
 
   it("may throw anything", function()
-    expect(run("error()").ended).to_be("error")
+    for _, source in ipairs({ "error()", "error(nil)", "error('', 0)" }) do
+      local result = run(source)
+      expect(result.ended).to_be("error")
+      expect(result.message).to_be("The program ended with an error without a message.")
+      expect(result.traceback).to_contain("stack traceback:")
+    end
     expect(run("error({})").ended).to_be("error")
     expect(run("this is no Lua").message).to_contain("/dir/p.lua:1:")
   end)

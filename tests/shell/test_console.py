@@ -9,6 +9,7 @@ from websockets.asyncio.server import ServerConnection, serve
 
 from orchestrator.client import Client, ServerRefused, ServerUnreachable
 from orchestrator.console import Console, ReviewLoop, describe
+from orchestrator.console.several import listed
 from orchestrator.core import review
 from orchestrator.core.approval import DECISIONS, HitlResponse
 from orchestrator.core.errors import InvalidRequest
@@ -91,6 +92,9 @@ def test_an_unknown_outcome_has_another_title() -> None:
     """A request about an outcome that nobody knows says so."""
     lines = describe(request(reason="outcome_unknown", allowed_decisions=DECISIONS["outcome_unknown"]))
     assert lines[0].startswith("── A person has to look ─")
+    unknown, usual = request(reason="outcome_unknown", allowed_decisions=DECISIONS["outcome_unknown"]), request()
+    titles = [line.text for line in listed(Console(say=lambda _: None), [unknown, usual]) if line.style == "title"]
+    assert ["outcome unknown" in title for title in titles] == [True, False]
 
 
 @pytest.mark.parametrize(

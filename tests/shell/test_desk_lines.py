@@ -108,6 +108,11 @@ def test_a_body_is_ascii_and_one_letter_is_one_byte() -> None:
     assert json.loads(as_body(["\n"])) == ["\n"]
 
 
+def test_signs_of_print_are_shown_as_they_are_typed() -> None:
+    """Models write them, and the game's charset lacks them."""
+    assert in_game("\u201cGr\xfcn\u201d \u2013 ok\u2026 \u2192 don\u2019t") == '"Gr\xfcn" - ok... -> don\'t'
+
+
 def test_who_decides_in_words() -> None:
     """As the setting says."""
     assert deciders("requester", "ann") == "ann"

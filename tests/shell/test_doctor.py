@@ -17,7 +17,7 @@ from websockets.exceptions import InvalidStatus
 
 from orchestrator.doctor import Finding, examine
 from orchestrator.doctor.finding import Patient
-from orchestrator.doctor.reach import bind
+from orchestrator.doctor.reach import bind, keeping_away
 from orchestrator.settings import Settings
 from orchestrator.store.file_lock import FileLock
 from tests.shell.commands import cli
@@ -245,6 +245,47 @@ async def test_who_was_turned_away_and_who_is_frozen_or_old(server: Server, tmp_
     frozen = [row for row in (await looked(home, server.url))["computers"] if row.state == "fail"]
     assert len(frozen) == 1
     assert "cc-orchestrator computers release farm" in " ".join(frozen[0].remedy)
+
+
+async def test_a_line_that_nothing_came_for_is_said_whoever_else_is_here(server: Server, tmp_path: Path) -> None:
+    """Until it is used, or the installer is fetched: then the computer says itself what is wrong."""
+    home, token = tmp_path / "home", await server.computer("farm")
+    async with dialed(server.url, token) as client:
+        await client.greet()
+        assert (await one(home, "game", server.url)).state == "ok"
+        made = await server.ask("POST", "/v1/pairings", {"computer": "door"})
+        found = await one(home, "game", server.url)
+        assert found.state == "warn"
+        assert "A line of `pair` for door was made within the last hour" in found.sentence
+        assert {"[[http.rules]]", 'host = "127.0.0.1"', "enabled = true", 'action = "allow"'} <= set(found.remedy)
+        game = {"User-Agent": "computercraft/1.116.1"}
+        assert (await server.http.get("/install", headers=game)).status_code == 200
+        assert (await one(home, "game", server.url)).state == "ok"
+        await server.ask("POST", "/v1/pairings", {})
+        assert "A line of `pair` was made" in (await one(home, "game", server.url)).sentence
+        paired = await server.http.post("/v1/pair", json={"code": made.json()["code"], "computer_id": 9})
+        assert paired.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("url", "wanted", "absent"),
+    [
+        ("http://192.168.0.12:8765", "If the computer says `Domain not permitted`:", "Unknown host"),
+        ("http://farm.example:8765", "--port 8765 --public-url http://ADDRESS:8765", "certificate"),
+        (
+            "https://farm.example",
+            "Or: The Minecraft server does not trust the certificate of farm.example.",
+            "port 443 --public",
+        ),
+    ],
+)
+def test_what_keeps_computers_away_fits_the_address(url: str, wanted: str, absent: str) -> None:
+    """A private address, a name, one with TLS: each has its own lines."""
+    lines = "\n".join(keeping_away(url))
+    assert wanted in lines
+    assert absent not in lines
+    assert "enabled = true" in lines
+    assert "If it says `Failed.`: Nothing answers at " in lines
 
 
 async def test_only_an_admin_sees_it(server: Server) -> None:

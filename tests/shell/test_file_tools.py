@@ -457,6 +457,16 @@ async def test_a_name_that_the_game_would_change_is_refused(
     assert farm.sent == []
 
 
+@pytest.mark.parametrize("name", ["...", "?", "a/../:"])
+async def test_a_path_of_which_no_name_is_left_is_refused(deps: CCAgentDeps, farm: Farm, name: str) -> None:
+    """It is not said to be the root, which nobody meant."""
+    with pytest.raises(ToolFailed) as failed:
+        await use("cc_write", deps, path=name, content="x")
+    assert f"ComputerCraft would leave no name of {name!r}." in str(failed.value)
+    assert "''" not in str(failed.value)
+    assert farm.sent == []
+
+
 @pytest.mark.parametrize(
     ("before", "old", "new", "after"),
     [

@@ -211,6 +211,17 @@ async def test_names_are_the_id_unless_somebody_chose(server: Server) -> None:
         assert await client.closed() == (1008, "the token was revoked")
 
 
+@pytest.mark.parametrize("label", ["a\nb", "é世", "\x7f"])
+async def test_a_label_that_the_game_would_not_keep_is_refused(server: Server, label: str) -> None:
+    """A code with it is not made, and the sentence says what a label is made of."""
+    refused = await server.ask("POST", "/v1/pairings", {"label": label})
+    assert refused.status_code == 422
+    error = refused.json()["error"]
+    assert "up to 32 letters, digits and signs of ASCII" in f"{error['message']} {error['remedy']}"
+    kept = "".join(chr(code) for code in range(32, 64))
+    assert (await server.ask("POST", "/v1/pairings", {"label": kept})).status_code == 201
+
+
 async def test_a_code_that_is_too_long_is_an_unknown_one(server: Server) -> None:
     assert (await pair(server, "A" * 41)).json()["error"]["code"] == "code_unknown"
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.shell.player import tree
 from tests.shell.simulating import Asked, answer, playing, printed, web
 
 OWN_CERTIFICATE = """\
@@ -215,4 +216,12 @@ async def test_wget_downloads_a_file_and_runs_a_program_with_arguments(tmp_path:
             await player.see("File already exists")
             await player.do(f"type wget {url}/none")
             await player.see("Failed.")
+            await player.do("type clear")
+            await player.do(f"type wget run {url}/none")
+            await player.do("type id")
+            screen = await player.see("This is computer #0")
+    # Nothing was run, and no file was made.
+    assert screen.splitlines()[-3:] == ["> id", "This is computer #0", ">"]
+    assert screen.splitlines()[-4].endswith("Failed.")
+    assert {name for name in tree(tmp_path) if not name.startswith(".")} == {"hello.lua"}
     assert (tmp_path / "hello.lua").read_bytes().startswith(b"print('hello'")

@@ -180,12 +180,13 @@ async def test_changing(house: House) -> None:
             ("exists", "fs_move", None, {"path": "else/where/er/f", "if_hash": three, "to": "a", "if_to": ABSENT}),
             ("bad_params", "fs_move", None, {"path": "a", "if_hash": ABSENT, "to": "x", "if_to": three}),
             ("not_found", "fs_delete", None, {"path": "no", "if_hash": ABSENT}),
-            ("not_a_directory", "fs_write", b"x", {"path": "farm/notes/x", "if_hash": ABSENT}),
             ("bad_params", "fs_write", None, {"path": "x", "if_hash": ABSENT}),
             ("bad_params", "fs_write", b"x", {"path": "x", "if_hash": "no"}),
             ("access_denied", "fs_delete", None, {"path": "", "if_hash": ABSENT}),
         ]:
             await fails(house, code, method, body, **params)
+        in_the_way = await fails(house, "not_a_directory", "fs_write", b"x", path="farm/notes/x/y", if_hash=ABSENT)
+        assert in_the_way.data == {"file": "farm/notes"}
         whole = (await do(house, "fs_stat", path="a")).data["sha256"]
         await fails(house, "bad_path", "fs_move", path="a", if_hash=whole, to="a/b/d", if_to=ABSENT)
         await fails(house, "is_directory", "fs_write", b"x", path="a", if_hash=whole)

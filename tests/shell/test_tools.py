@@ -260,7 +260,8 @@ def test_what_fits_is_not_capped() -> None:
 SENTENCES: Mapping[str, tuple[dict[str, Any], str]] = {
     "not_found": ({}, "There is no /a on the computer."),
     "is_directory": ({}, "/a is a directory."),
-    "not_a_directory": ({}, "/a is not a directory."),
+    "not_a_directory": ({}, "/a is a file, not a directory."),
+    "not_a_directory ": ({"file": "gr\u00c3\u00bcn"}, "grün is a file, not a directory."),
     "read_only": ({}, "/a is read-only."),
     "access_denied": ({}, "The computer does not give access to /a."),
     "too_large": ({}, f"/a is larger than the {MAX_WHOLE_BYTES} bytes that can be sent at once."),

@@ -48,17 +48,23 @@ async def shows(player: Player, fault: Told, *, again: str = "") -> None:
 
     ``again``: typed until it does, since what is told of takes its time.
     """
-    wanted, rows = words(" ".join((fault.sentence, *fault.remedy))), list[str]()
+    wanted, rows, read = words(" ".join((fault.sentence, *fault.remedy))), list[str](), list[str]()
     try:
         async with asyncio.timeout(DEADLINE_S):
             while wanted not in words(" ".join(rows)):
                 if again:
                     await player.type("clear")
                     await player.type(again)
+                    read = []
                 for _ in range(40):
-                    rows = [row.strip() for row in json.loads(await player.do("screen"))["rows"]]
+                    shown = [row.strip() for row in json.loads(await player.do("screen"))["rows"]]
+                    rows = [*read, *(row for row in shown if row not in read)]
                     if wanted in words(" ".join(rows)):
                         break
+                    if any(row.startswith("-- more") for row in shown):
+                        # The next rows of a small screen; what was read goes up and out.
+                        read = [row for row in rows if not row.startswith("-- more")]
+                        await player.do("key enter")
                     await asyncio.sleep(0.05)
     except TimeoutError:
         raise AssertionError("\n".join((f"{wanted!r} never came; the screen has:", *rows))) from None

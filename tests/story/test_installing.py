@@ -258,6 +258,50 @@ async def test_a_client_that_crashes_is_taken_back_and_not_fetched_again(
         await player.says("cc status", "Client 9.9.9 did not run here")
 
 
+def hurry(disk: Path) -> None:
+    """Let the looks at a client on trial be 0.1 s apart."""
+    boot = disk / OWN / "boot.lua"
+    slow = boot.read_text()
+    assert slow.count("LOOK_EVERY_S=5") == 1
+    boot.write_text(slow.replace("LOOK_EVERY_S=5", "LOOK_EVERY_S=0.1"))
+
+
+async def test_a_client_that_runs_and_says_nothing_is_taken_back_without_a_reboot(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that only waits for events is ended after its twelve looks, here 0.1 s apart, and the old one connects."""
+    disk = tmp_path / "disk"
+    await installed(server, disk)
+    hurry(disk)
+    idle = "\nwhile true do coroutine.yield() end\nreturn require("
+    silent = idle.join(doors._lua("client.lua").rsplit("\nreturn require(", 1))
+    hand_out(server, monkeypatch, silent)
+    bad = b"bad " + sha256(silent.encode()).hexdigest().encode()
+    async with playing(disk) as player:
+        await until(lambda: bad in (disk / OWN / "slot").read_bytes())
+        await player.says("cc status", "Connected as 7")
+        await player.says("cc status", "Client 9.9.9 did not run here")
+        await player.says("cc log", "without a welcome")
+
+
+async def test_a_client_on_trial_that_is_answered_and_not_welcome_is_taken_back(server: Server, tmp_path: Path) -> None:
+    """The server is there, and the client asks for another page of it than the one that takes computers in."""
+    disk = tmp_path / "disk"
+    await installed(server, disk)
+    hurry(disk)
+    present = older(disk)
+    own = disk / OWN
+    (own / "client.b.lua").write_bytes(present)
+    digest = sha256(present).hexdigest()
+    (own / "slot").write_text(f"cc-orchestrator slot 1\nrun b trial 0 {digest}\nend\n")
+    connection = (own / "connection").read_text()
+    (own / "connection").write_text(connection.replace("/computer\n", "/nowhere\n", 1))
+    async with playing(disk) as player:
+        await until(lambda: b"bad " + digest.encode() in (own / "slot").read_bytes())
+        assert b"run a good" in (own / "slot").read_bytes()
+        await player.says("cc log", "without a welcome")
+
+
 async def test_installing_again_updates_and_stays_the_same_computer(server: Server, tmp_path: Path) -> None:
     """Without a code the connection stays; with a new one that names nobody the computer keeps its name."""
     disk = tmp_path / "disk"

@@ -18,11 +18,13 @@ function loadfile(path, mode, env)
   end
   local text = handle.readAll()
   handle.close()
-  return load(text, "@/" .. fs.combine("", path), mode or "bt", env or _G)
+  path = fs.combine("", path)
+  local default = string.find(path, "^rom/") and kernel.globals or _G
+  return load(text, "@/" .. path, mode or "bt", env or default)
 end
 
 function dofile(path)
-  local chunk, why = loadfile(path, nil, _G)
+  local chunk, why = loadfile(path)
   if not chunk then
     error(why, 2)
   end
@@ -45,6 +47,24 @@ function os.run(env, path, ...)
   return ok
 end
 
+--- Makes the globals that a file sets the fields of one global, named like the file.
+function os.loadAPI(path)
+  local name, env = string.gsub(fs.getName(path), "%.lua$", ""), {}
+  local ok, why = run_chunk(env, path)
+  if not ok then
+    printError(why)
+    return false
+  end
+  _G[name] = setmetatable(env, nil)
+  return true
+end
+
+function os.unloadAPI(name)
+  if type(_G[name]) == "table" then
+    _G[name] = nil
+  end
+end
+
 --- Runs a file of the ROM that makes a global.
 local function api(name, ...)
   return assert(loadfile("rom/apis/" .. name .. ".lua"))(...)
@@ -62,6 +82,7 @@ keys = api("keys")
 term, kernel.show_screen = api("term", host)
 api("text")
 api("reading")
+_G.io, _G.vector, _G.bit = api("io"), api("vector"), api("bit")
 parallel = api("parallel")
 window = api("window")
 textutils = api("textutils", kernel)

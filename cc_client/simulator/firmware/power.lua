@@ -3,6 +3,7 @@
 
 local kernel = ...
 local host = kernel.host
+local create, resume, status = coroutine.create, coroutine.resume, coroutine.status
 
 local DEFAULTS = {
   { "shell.allow_startup", true, "Run startup files when the computer turns on." },
@@ -59,7 +60,7 @@ local function main()
   os.shutdown()
 end
 
-local body = coroutine.create(main)
+local body = create(main)
 local filter
 
 --- An event as Lua has it: what the host names by number becomes a handle.
@@ -78,11 +79,11 @@ function kernel.resume(...)
     return true
   end
   kernel.rearm()
-  local ok, value = coroutine.resume(body, table.unpack(event, 1, event.n))
+  local ok, value = resume(body, table.unpack(event, 1, event.n))
   kernel.show_screen()
   if not ok then
     return false, tostring(value)
   end
   filter = value
-  return coroutine.status(body) ~= "dead", "the firmware ended"
+  return status(body) ~= "dead", "the firmware ended"
 end

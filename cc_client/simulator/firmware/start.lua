@@ -8,6 +8,9 @@
 
 local host = ...
 
+local error, type, pack, unpack = error, type, table.pack, table.unpack
+local format = string.format
+
 --- What the parts share; nothing of it is reached by programs.
 local kernel = { host = host, date = os.date }
 
@@ -15,7 +18,7 @@ local kernel = { host = host, date = os.date }
 kernel.object = {}
 
 -- What the game does not have.
-for name in ("io package require dofile loadfile collectgarbage python os module"):gmatch("%a+") do
+for name in ("io package require dofile loadfile collectgarbage python os module print"):gmatch("%a+") do
   _G[name] = nil
 end
 
@@ -23,23 +26,40 @@ end
 function kernel.native(name)
   local call = host[name]
   return function(...)
-    local results = table.pack(call(...))
+    local results = pack(call(...))
     if not results[1] then
       error(results[2], 2)
     end
-    return table.unpack(results, 2, results.n)
+    return unpack(results, 2, results.n)
   end
+end
+
+--- What the firmware and the ROM see as globals: the game's, but for the parts of Lua that they need
+-- themselves, of which they have their own, as a program may change those that all share.
+kernel.globals = setmetatable({}, { __index = _G, __newindex = _G })
+
+for _, name in ipairs({ "table", "string", "math", "bit32" }) do
+  local own = {}
+  for key, value in pairs(_G[name]) do
+    own[key] = value
+  end
+  rawset(kernel.globals, name, own)
+end
+local KEPT = "assert error getmetatable ipairs load next pairs pcall rawequal rawget rawlen rawset select "
+  .. "setmetatable tonumber tostring type"
+for name in KEPT:gmatch("%a+") do
+  rawset(kernel.globals, name, _G[name])
 end
 
 --- Refuses an argument of another type, in the name of the caller's caller.
 function kernel.expect(index, value, wanted, other)
   if type(value) ~= wanted and type(value) ~= other then
     local sentence = "bad argument #%d (%s expected, got %s)"
-    error(sentence:format(index, wanted, value == nil and "no value" or type(value)), 3)
+    error(format(sentence, index, wanted, value == nil and "no value" or type(value)), 3)
   end
 end
 
 for _, part in ipairs({ "guarding", "system", "files", "web", "sockets", "loading", "power" }) do
-  assert(load(host.firmware(part), "=" .. part, "t"))(kernel)
+  assert(load(host.firmware(part), "=" .. part, "t", kernel.globals))(kernel)
 end
 return kernel.resume

@@ -84,7 +84,7 @@ local function answer_of(code, reason, headers, body, binary)
     body = host.from_text(body)
   end
   local handle, list = setmetatable({}, kernel.object), {}
-  for name, value in headers:gmatch("([^%z]*)%z([^%z]*)%z") do
+  for name, value in string.gmatch(headers, "([^%z]*)%z([^%z]*)%z") do
     list[name] = value
   end
   reading(handle, body, binary)

@@ -75,6 +75,8 @@ def name_of(path: str) -> str:
             spelled = spelled[:-1]
         elif part not in ("", "."):
             spelled.append(part)
+    if not name and spelled:
+        raise ToolFailed(f"ComputerCraft would leave no name of {path!r}.", remedy="Choose another name.")
     if "/".join(spelled) != name:
         raise ToolFailed(
             f"ComputerCraft would silently change the name {path!r} to {name!r}.",
@@ -100,7 +102,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "stale": "{shown} is not what it was when it was looked at. Read it again.",
     "not_found": "There is no {shown} on the computer.",
     "is_directory": "{shown} is a directory.",
-    "not_a_directory": "{shown} is not a directory.",
+    "not_a_directory": "{file} is a file, not a directory.",
     "access_denied": "The computer does not give access to {shown}.",
     "read_only": "{shown} is read-only.",
     "no_space_for_safe_write": "{disk} has no room to change {shown} safely: {missing} bytes are missing. "
@@ -134,6 +136,7 @@ def sentence(error: ComputerFailed, shown: str) -> str:
         return f"{error.message} ({error.reason})"
     return known.format(
         shown=shown,
+        file=shown_name(str(error.data["file"])) if "file" in error.data else shown,
         message=error.message,
         disk=_disk(error.data.get("mount")),
         missing=error.data.get("missing", "some"),

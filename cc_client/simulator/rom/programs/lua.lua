@@ -1,4 +1,5 @@
 --- Runs lines of Lua until `exit()`.
+local pack, load, pcall = table.pack, load, pcall
 local going = true
 local env = setmetatable({
   exit = function()
@@ -20,7 +21,7 @@ while going do
   if not chunk then
     printError(why)
   else
-    local results = table.pack(pcall(chunk))
+    local results = pack(pcall(chunk))
     if not results[1] then
       printError(results[2])
     end

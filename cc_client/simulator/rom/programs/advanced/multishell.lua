@@ -1,4 +1,9 @@
 --- Tabs: each program in a coroutine and a window of its own; the one in front gets keyboard and mouse.
+
+-- A program may change what all share.
+local pack, unpack, remove, max = table.pack, table.unpack, table.remove, math.max
+local status, resume_thread = coroutine.status, coroutine.resume
+
 local parent = term.current()
 local WIDTH, HEIGHT = parent.getSize()
 
@@ -21,7 +26,7 @@ local function resume(tab, ...)
   local before = running
   running = tab
   term.redirect(tab.terminal)
-  local ok, value = coroutine.resume(tab.co, ...)
+  local ok, value = resume_thread(tab.co, ...)
   tab.terminal = term.current()
   if ok then
     tab.filter = value
@@ -73,7 +78,7 @@ local function resize()
 end
 
 local function launch(env, path, ...)
-  local arguments = table.pack(...)
+  local arguments = pack(...)
   local tab = { title = (fs.getName(path):gsub("%.lua$", "")) }
   local top = #tabs > 0 and 2 or 1
   tab.window = window.create(parent, 1, top, WIDTH, HEIGHT - top + 1, false)
@@ -82,7 +87,7 @@ local function launch(env, path, ...)
     tab.terminal[name] = tab.window[name]
   end
   tab.co = coroutine.create(function()
-    os.run(env, path, table.unpack(arguments, 1, arguments.n))
+    os.run(env, path, unpack(arguments, 1, arguments.n))
     if not tab.seen then
       term.setCursorBlink(false)
       print("Press any key to continue")
@@ -108,10 +113,10 @@ end
 local function drop_dead()
   for number = #tabs, 1, -1 do
     local tab = tabs[number]
-    if coroutine.status(tab.co) == "dead" then
-      table.remove(tabs, number)
+    if status(tab.co) == "dead" then
+      remove(tabs, number)
       if front == tab then
-        focus(tabs[math.max(1, number - 1)])
+        focus(tabs[max(1, number - 1)])
       end
     end
   end
@@ -159,12 +164,12 @@ while #tabs > 0 do
   if front then
     front.window.restoreCursor()
   end
-  local event = table.pack(os.pullEventRaw())
+  local event = pack(os.pullEventRaw())
   if event[1] ~= "term_resize" then
-    local targets = TO_FRONT[event[1]] and { front } or { table.unpack(tabs) }
+    local targets = TO_FRONT[event[1]] and { front } or { unpack(tabs) }
     for _, tab in ipairs(targets) do
-      if coroutine.status(tab.co) ~= "dead" then
-        resume(tab, table.unpack(event, 1, event.n))
+      if status(tab.co) ~= "dead" then
+        resume(tab, unpack(event, 1, event.n))
       end
     end
   end

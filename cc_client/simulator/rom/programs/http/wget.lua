@@ -20,15 +20,18 @@ local function name_in(address)
   return address:gsub("[#?].*", ""):gsub("/+$", ""):match("/([^/]+)$")
 end
 
+--- The text at the URL; nil after saying why there is none.
 local function download()
   local permitted, why = http.checkURL(url)
   if not permitted then
-    return printError(why or "Invalid URL.")
+    printError(why or "Invalid URL.")
+    return nil
   end
   write("Connecting to " .. url .. "... ")
   local response = http.get(url)
   if not response then
-    return print("Failed.")
+    print("Failed.")
+    return nil
   end
   print("Success.")
   local text = response.readAll()
