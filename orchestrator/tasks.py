@@ -269,10 +269,10 @@ class TaskService:
                 task_id=task.task_id,
                 prompt=task.prompt[:_EARLIER_CHARS],
                 status=task.ended.status,
-                message=task.ended.message[:_EARLIER_CHARS],
+                message=final.message[:_EARLIER_CHARS],
             )
             for task in reversed(loaded)
-            if task is not None and task.ended is not None
+            if task is not None and task.ended is not None and (final := final_result(task)) is not None
         )
 
     def must_decide(self, identity: Identity, task: AgentTask, action: DecisionAction = "approve") -> None:

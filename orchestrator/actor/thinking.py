@@ -126,10 +126,11 @@ class Thinking:
         return True
 
     async def _look_at_window(self) -> None:
-        if not self._knows_window:
-            # What keeps it from being told keeps the reply away too, which then says so.
-            with contextlib.suppress(ModelFailed):
-                self._window, self._knows_window = await self.model.window(), True
+        if self._knows_window or self.watch.over:
+            return
+        # What keeps it from being told keeps the reply away too, which then says so.
+        with Stopped() as stopped, self.watch.stopping(stopped.stop), contextlib.suppress(ModelFailed):
+            self._window, self._knows_window = await self.model.window(), True
 
     def _request(self, task: AgentTask, attempt: int) -> facts.ModelAsked:
         """The request as it is recorded; the messages to send are those of the view by now."""

@@ -13,11 +13,13 @@ from orchestrator.cli.audit import audit_app
 from orchestrator.cli.common import complain
 from orchestrator.cli.computers import computers_app
 from orchestrator.cli.doctor import doctor
+from orchestrator.cli.evaluating import evaluate
 from orchestrator.cli.grants import grants_app
 from orchestrator.cli.models import models_app
 from orchestrator.cli.people import people_app, token_app
 from orchestrator.cli.places import pair
 from orchestrator.cli.policy import policy_app
+from orchestrator.cli.prompts import prompt_app
 from orchestrator.cli.requests import requests_app
 from orchestrator.cli.server import demo, serve
 from orchestrator.cli.simulating import simulate
@@ -80,13 +82,26 @@ app = typer.Typer(
     epilog="Exit codes: 0 success, 1 failed, canceled or unverified, 2 usage, 3 server unreachable or refusing, "
     "130 left by Ctrl-C.",
 )
-_COMMANDS: tuple[Callable[..., None], ...] = (serve, demo, run, review, answer, cancel, stop, pair, doctor, simulate)
+_COMMANDS: tuple[Callable[..., None], ...] = (
+    serve,
+    demo,
+    run,
+    review,
+    answer,
+    cancel,
+    stop,
+    pair,
+    doctor,
+    simulate,
+    evaluate,
+)
 _EXAMPLES: Mapping[str, str] = {
     "serve": "serve --model ollama:qwen2.5-coder",
     "run": 'run "fix my farm program" --computer 3 --max-wall 10m',
     "answer": 'answer t-… "the left chest"',
     "stop": "stop --all --reason dinner",
     "pair": "pair farm",
+    "eval": "eval --model ollama:qwen2.5-coder --task hello",
     "simulate": "simulate --count 3 --family advanced --family turtle",
 }
 for command in _COMMANDS:
@@ -99,6 +114,7 @@ _GROUPS: Mapping[str, typer.Typer] = {
     "requests": requests_app,
     "grants": grants_app,
     "policy": policy_app,
+    "prompt": prompt_app,
     "people": people_app,
     "token": token_app,
     "audit": audit_app,

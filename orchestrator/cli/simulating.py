@@ -72,9 +72,9 @@ def simulate(
     kinds = _kinds(family or ["advanced"])
     if world is not None and not world.is_file():
         raise InvalidRequest(f"There is no file {world}.", remedy="Name the JSON file of the world with --world.")
-    _need_simulator()
+    need_simulator()
     with contextlib.ExitStack() as stack:
-        stack.enter_context(_left_in_order())
+        stack.enter_context(left_in_order())
         home = directory or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cc-orchestrator-")))
         client = stack.enter_context(client_of(url, data_dir))
         options = ["--latency", str(latency), *(["--world", str(world.absolute())] if world is not None else [])]
@@ -104,7 +104,7 @@ def _kinds(family: list[str]) -> list[str]:
     return family
 
 
-def _need_simulator() -> None:
+def need_simulator() -> None:
     if find_spec("lupa") is None or find_spec("cc_client") is None:
         raise InvalidRequest(
             "Simulated computers need the extra `simulator`, which is not installed.",
@@ -123,7 +123,7 @@ def _refuse_taken(client: "Client", names: list[str]) -> None:
 
 
 @contextlib.contextmanager
-def _left_in_order() -> Iterator[None]:
+def left_in_order() -> Iterator[None]:
     """A closed terminal and a polite kill end it as Ctrl-C does: no computer stays behind."""
 
     def leave(number: int, frame: object) -> None:

@@ -69,8 +69,14 @@ class Over(Protocol):
 
 def after(evidence: Evidence, calls: Iterable[Over]) -> Evidence:
     """The evidence once these calls of one step are over, in the order of the reply."""
+    done: set[str] = set()
     for record in calls:
+        if record.state is CallState.DENIED and record.call.call_digest in done:
+            # The same call stood twice in the reply, and the first one counted.
+            continue
         evidence = _after(evidence, record)
+        if record.ok:
+            done.add(record.call.call_digest)
     return evidence
 
 
@@ -91,8 +97,8 @@ def _after(evidence: Evidence, record: Over) -> Evidence:
 
 
 def _named(record: Over) -> str:
-    said = (record.result or "").strip().partition("\n")[0]
-    return f"{record.call.tool}: {said[:_SHOWN_CHARS]}"
+    said = (record.result or "").strip().partition("\n")[0][:_SHOWN_CHARS].rstrip()
+    return f"{record.call.tool}: {said}{'' if said.endswith(('.', '!', '?')) else '.'}"
 
 
 def doubt(evidence: Evidence, *, prompt: str, read_only: bool) -> str | None:
@@ -134,8 +140,15 @@ _WORK: Final = re.compile(
     r"|escrib\w*|cre[ae]|haz|arregl\w*|corrig\w*|cambi\w*|borr\w*|ejecut\w*)\b",
     re.IGNORECASE,
 )
+_ASKING: Final = re.compile(
+    r"\A\W*(?:why|what|which|who|whose|when|where|how|warum|wieso|weshalb|wer|wann|wo|wie|pourquoi|comment|combien"
+    r"|por qu[eé]|c[oó]mo|cu[aá]ndo|d[oó]nde)\b",
+    re.IGNORECASE,
+)
+"""What begins so is a question also without its mark."""
 _ASIDE: Final = re.compile(
-    r"\bhow (?:do|can|could|would|should|to)\b[^.?!\n]*|\b(?:do not|don't|dont|never|without)\s+\w+[^.?!,;\n]*",
+    r"\b(?:that|which|who)\s+(?:\w+\s+)?\w+|\bhow (?:do|can|could|would|should|to)\b[^.?!\n]*"
+    r"|\b(?:do not|don't|dont|never|without)\s+\w+[^.?!,;\n]*",
     re.IGNORECASE,
 )
 """Clauses in which a word of work is none: how something is done, and what must not be done."""
@@ -156,4 +169,6 @@ def _is_question(sentence: str) -> bool:
     asks = _QUESTION.match(sentence) is not None
     if not asks and not sentence.rstrip().endswith("?"):
         return False
-    return (asks and sentence.rstrip().endswith("?")) or _WORK.search(_ASIDE.sub("", sentence)) is None
+    if asks and (sentence.rstrip().endswith("?") or _ASKING.match(sentence)):
+        return True
+    return _WORK.search(_ASIDE.sub("", sentence)) is None

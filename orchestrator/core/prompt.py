@@ -37,17 +37,20 @@ def read_prompt(text: str, version: str) -> Prompt:
             f"The prompt has {len(text)} characters; {MAX_CHARS} are the most.",
             remedy="Shorten it: it is sent each time.",
         )
+    places = set[str]()
     for number, line in enumerate(text.splitlines(), 1):
         for found in Template.pattern.finditer(line):
-            _check_place(found.group("named") or found.group("braced"), found.group("invalid") is not None, number)
-    missing = [name for name in _NEEDED if f"${name}" not in text and f"${{{name}}}" not in text]
+            name = found.group("named") or found.group("braced")
+            _check_place(name, found.group("invalid") is not None, number)
+            places.add(name or "")
+    missing = [name for name in _NEEDED if name not in places]
     if missing:
-        places = " and ".join(f"${name}" for name in missing)
+        wanted = " and ".join(f"${name}" for name in missing)
         raise InvalidRequest(
-            f"The prompt has no place for {places}.", remedy="Put it in: without it the model could not work."
+            f"The prompt has no place for {wanted}.", remedy="Put it in: without it the model could not work."
         )
     # Last unless the text says where: the engine's cache of all before it outlives a change of the policy.
-    return Prompt(text if "$policy" in text or "${policy}" in text else f"{text.rstrip()}\n$policy", version)
+    return Prompt(text if "policy" in places else f"{text.rstrip()}\n$policy", version)
 
 
 def _check_place(name: str | None, is_invalid: bool, number: int) -> None:

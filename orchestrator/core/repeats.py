@@ -5,7 +5,6 @@ change or run succeeded does not count: after an edit the same program is run an
 The numbers are those of models.md, section 4.
 """
 
-from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
@@ -14,19 +13,24 @@ from orchestrator.core.evidence import Over
 NUDGE_AT: Final = 3
 STOP_AT: Final = 6
 
+_KEPT: Final = 64
+"""Calls that are remembered: a step must not cost more the longer its task is."""
+
 Repeats = tuple[tuple[str, int], ...]
-"""(call digest, how often it was made), in the order of the first time."""
+"""(call digest, how often it was made), the one made last at the end."""
 
 
 def after(repeats: Repeats, calls: Iterable[Over]) -> Repeats:
     """The counts once these calls of one step are over."""
     calls = tuple(calls)
     changes = {one.call.call_digest for one in calls if one.mutates and one.ok}
-    counts = Counter(dict(repeats))
+    counts = dict(repeats)
     for one in calls:
-        counts[one.call.call_digest] += 1
+        digest = one.call.call_digest
+        counts[digest] = counts.pop(digest, 0) + 1
     # A change makes every other call a new one, but not itself.
-    return tuple((digest, count) for digest, count in counts.items() if not changes or digest in changes)
+    kept = [(digest, count) for digest, count in counts.items() if not changes or digest in changes]
+    return tuple(kept[-_KEPT:])
 
 
 def times(repeats: Repeats, digests: Iterable[str]) -> int:

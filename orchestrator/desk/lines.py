@@ -85,6 +85,9 @@ class Narrator:
                 return [("wait", self._waits(fact))]
             case facts.QuestionAsked():
                 return [("ask", fact.question)]
+            case facts.ReplyRefused(because="unproven"):
+                # The reason is written for the model.
+                return [("note", "It says that it is done, and is asked to show it.")]
             case facts.TaskEnded():
                 return _ended(fact)
             case _:

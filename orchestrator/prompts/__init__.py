@@ -22,23 +22,36 @@ def shipped() -> Prompt:
 
 
 def in_force(data_dir: Path) -> Prompt:
-    """The text of a data directory, or the shipped one where it has none. Raises InvalidRequest when it cannot be used.
-
-    Its version is made of its sha256, so that what a request records tells which text it was.
-    """
-    path = data_dir / FILE
+    """The text of a data directory, or the shipped one where it has none. Raises InvalidRequest."""
     try:
-        content = path.read_bytes()
+        return _read(data_dir / FILE)
     except FileNotFoundError:
         return shipped()
-    except OSError as error:
-        raise InvalidRequest(
-            f"The prompt {path} cannot be read: {error.strerror}.", remedy="Mend it or delete it."
-        ) from None
+
+
+def read_file(path: Path) -> Prompt:
+    """A person's own text. Raises InvalidRequest."""
     try:
+        return _read(path)
+    except FileNotFoundError as error:
+        raise _unreadable(path, error) from None
+
+
+def _read(path: Path) -> Prompt:
+    """A text whose version is made of its sha256, so that what a request records tells which one it was."""
+    try:
+        content = path.read_bytes()
         text = content.decode()
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise _unreadable(path, error) from None
     except UnicodeDecodeError as error:
         raise InvalidRequest(
             f"The prompt {path} is no UTF-8 text: byte {error.start} is none.", remedy="Save it as UTF-8."
         ) from None
     return read_prompt(text, f"own-{hashlib.sha256(content).hexdigest()[:12]}")
+
+
+def _unreadable(path: Path, error: OSError) -> InvalidRequest:
+    return InvalidRequest(f"The prompt {path} cannot be read: {error.strerror}.", remedy="Mend it or delete it.")

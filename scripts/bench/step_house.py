@@ -37,8 +37,11 @@ _files = itertools.count()
 
 
 def wants(number: int) -> str:
-    """A reply that asks for one read; of a few files, since stub mode looks at all that it has for each call."""
-    call = {"tool": "cc_read", "args": {"path": f"logs/day-{number % 16}.txt"}}
+    """A reply that asks for one read; of a few files, since stub mode looks at all that it has for each call.
+
+    No two ask for the same, which would end the task.
+    """
+    call = {"tool": "cc_read", "args": {"path": f"logs/day-{number % 16}.txt", "max_lines": number // 16 + 1}}
     return json.dumps({"kind": "tool", "explanation": f"I look at day {number} next.", "tool_call": call})
 
 
@@ -116,9 +119,14 @@ async def house(directory: Path, steps: int, tasks: int) -> dict[str, float]:
 # -- by hand -----------------------------------------------------------------------------
 
 
+class _Args(BaseModel):
+    path: str
+    max_lines: int
+
+
 class _Call(BaseModel):
     tool: Literal["cc_read"]
-    args: dict[str, str]
+    args: _Args
 
 
 class _Tool(BaseModel):
@@ -148,7 +156,7 @@ async def floor(directory: Path, steps: int, tasks: int) -> dict[str, float]:
                 reply = _REPLY.validate_json(wants(step))
                 assert isinstance(reply, _Tool)
                 connection.execute("INSERT INTO items VALUES (?, ?, ?)", (task, 2 * step, reply.model_dump_json()))
-                path = reply.tool_call.args["path"]
+                path = reply.tool_call.args.path
                 text = files.setdefault(path, f"-- Stub content for {path}\n")
                 connection.execute("INSERT INTO items VALUES (?, ?, ?)", (task, 2 * step + 1, json.dumps(text)))
     connection.close()

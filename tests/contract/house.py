@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 Reply = dict[str, Any] | str | Exception
-WRITE = call("cc_write", path="a.lua", content="new\n")
+WRITE = call("cc_write", path="a.lua", content="print('new')\n")
 FILES: Mapping[str, bytes] = {"a.lua": b"old\n", "b.lua": b"old b\n", "hello.lua": b"print('hello')\n"}
 """What is on the computer when it is first connected."""
 
@@ -54,7 +54,8 @@ class Playing:
     """A ``ChatModel`` that answers with the reply whose place is the number of replies so far.
 
     So it goes on where the journal does after a restart. ``for_prompt``: other scripts for tasks with these
-    prompts. A script that has run out ends the task well. ``asked``: the messages of every request.
+    prompts. A script that has run out ends the task well, and says so again when that is doubted. ``asked``: the
+    messages of every request.
     """
 
     name = "playing"
@@ -87,13 +88,17 @@ class Playing:
 
     @property
     def told(self) -> str:
-        """The last message of the last request: what the model was told of its last step."""
-        return self.asked[-1][-1].content
+        """What the model was last told of a step: the last message to it that is no doubt of its success."""
+        return next(one.content for one in reversed(self.asked[-1]) if _tells_of_a_step(one))
 
     @property
     def heard(self) -> str:
         """Everything that it was sent with the last request."""
         return "\n".join(message.content for message in self.asked[-1])
+
+
+def _tells_of_a_step(message: ChatMessage) -> bool:
+    return message.role == "user" and not message.content.startswith("You say success")
 
 
 # -- policies ----------------------------------------------------------------------------

@@ -40,7 +40,7 @@ from tests.shell.commands import cli
 from tests.waiting import within
 
 SECRET = "hunter2hunter2"
-SIBLING = call("cc_write", path="b.lua", content="new\n")
+SIBLING = call("cc_write", path="b.lua", content="print('new')\n")
 RUN = call("cc_run_program", path="hello.lua")
 OLD = {"a.lua": b"old\n", "hello.lua": b"print('hello')\n"}
 
@@ -68,7 +68,7 @@ async def test_a1_what_happens_to_a_request_is_an_item_of_its_task(house: House)
         stale = await server.item(task_id, "tool_finished")
         again = await server.request(task_id, after=stale["version"])
         edit = {"call_id": again["tool_calls"][0]["call_id"], "action": "edit"}
-        edit["args"] = {"path": "a.lua", "content": "edited\n"}
+        edit["args"] = {"path": "a.lua", "content": "print('edited')\n"}
         await server.decide(again, decisions=[edit])
         done = await server.item(task_id, "tool_finished", after=stale["version"])
         third = await server.request(task_id, after=done["version"])
@@ -344,7 +344,7 @@ async def test_a5_the_log_alone_says_who_approved_exactly_these_bytes(house: Hou
         task_id, request = await server.asked()
         await server.decide(request, "approve", token=rita)
         await server.ended(task_id)
-        found = (await _audit(server, sha256=sha256(b"new\n")))["stories"]
+        found = (await _audit(server, sha256=sha256(b"print('new')\n")))["stories"]
         (story,) = found
         (approval,) = story["approvals"]
         (decided,) = await server.items(task_id, "decision_recorded")
@@ -356,7 +356,7 @@ async def test_a5_the_log_alone_says_who_approved_exactly_these_bytes(house: Hou
         assert (run["outcome"], run["before"], run["after"]) == (
             "done",
             {"a.lua": sha256(b"old\n")},
-            {"a.lua": sha256(b"new\n")},
+            {"a.lua": sha256(b"print('new')\n")},
         )
         assert (await _audit(server, sha256=sha256(b"never")))["stories"] == []
         loaded = [one.fact for one in await server.system_items("policy_loaded")]

@@ -369,7 +369,7 @@ async def test_a3_an_honest_store_has_no_fault_while_it_is_at_work(house: House)
         gone = await server.item(task_id, "tool_finished")
         request = await server.request(task_id, after=gone["version"])
         edit = {"call_id": request["tool_calls"][0]["call_id"], "action": "edit"}
-        edit["args"] = {"path": "b.lua", "content": "edited\n"}
+        edit["args"] = {"path": "b.lua", "content": "print('edited')\n"}
         await server.decide(request, decisions=[edit])
         done = await server.item(task_id, "tool_finished", after=gone["version"])
         await server.request(task_id, after=done["version"])

@@ -41,7 +41,7 @@ NEITHER = {"kind": "tool", "explanation": "I think."}
 @pytest.mark.parametrize("odd", [MIXED, NEITHER, {"explanation": "I think."}], ids=["both", "no-call", "no-kind"])
 async def test_l1_a_reply_is_calls_or_an_end(house: House, odd: dict[str, Any]) -> None:
     """An end with calls, and a reply with neither, are refused: nothing of them happens, and the model is told why."""
-    model = Playing(odd, final("now done"))
+    model = Playing(odd, final("cannot", success=False))
     async with house.open(model, policy=policy()) as server:
         calls = calls_of(server.stub)
         task = await server.ended(await server.submit())
@@ -49,7 +49,7 @@ async def test_l1_a_reply_is_calls_or_an_end(house: House, odd: dict[str, Any]) 
         assert refused.fact.reason in model.told  # type: ignore[union-attr]
         assert not await server.items(task["task_id"], "calls_proposed")
         assert calls == []
-        assert (task["status"], task["result"]["message"], len(model.asked)) == ("Completed", "now done", 2)
+        assert (task["status"], task["result"]["message"], len(model.asked)) == ("Failed", "cannot", 2)
 
 
 # -- L2 ----------------------------------------------------------------------------------
@@ -141,8 +141,8 @@ async def test_l4_only_replies_in_a_row_count(house: House) -> None:
     """A reply that can be read begins the count anew."""
     model = Playing("no", "no", says(READ), "no", "no", final())
     async with house.open(model, policy=policy()) as server:
-        task = await server.ended(await server.submit())
-        assert (task["status"], len(model.asked)) == ("Completed", 6)
+        task = await server.ended(await server.submit(prompt="What does b.lua do?"))
+        assert (task["status"], task["status_reason"], len(model.asked)) == ("Completed", "final", 6)
 
 
 # -- L5 ----------------------------------------------------------------------------------
@@ -172,7 +172,7 @@ class Telling(Playing):
 @pytest.mark.parametrize("done_reason", ["aborted", "length", "stop"])
 async def test_l5_nothing_happens_of_a_reply_that_is_not_over(house: House, done_reason: str) -> None:
     """All of a call was streamed: it runs when the reply has ended well, and never when it was cut or broke off."""
-    model = Telling(says(READ), done_reason=done_reason)
+    model = Telling(says(READ), final("cannot", success=False), done_reason=done_reason)
     async with house.open(model, policy=policy()) as server:
         calls = calls_of(server.stub)
         task_id = await server.submit()
@@ -192,7 +192,7 @@ async def test_l5_nothing_happens_of_a_reply_that_is_not_over(house: House, done
 async def test_l6_instructions_are_sent_with_each_request_and_kept_nowhere(house: House) -> None:
     """They stand first in every request, no item has them, and a changed policy counts from the next step on."""
     deny = rule("closed", "deny", ["cc_read"], reason="Closed now.")
-    model = Playing(says(WRITE), says(READ))
+    model = Playing(says(WRITE), says(READ), final("cannot", success=False))
     async with house.open(model, policy=policy()) as server:
         task_id, request = await server.asked()
         changed = await server.change_policy(policy(LOOKING, CHANGING, RUNNING, deny))
@@ -265,7 +265,7 @@ async def test_l6_a_reload_between_two_steps_is_seen_at_the_second(house: House)
             told.update(await server.change_policy(policy(LOOKING, rule("writing", "allow", ["cc_write"]))))
 
         vars(model)["something"] = reload
-        task_id = await server.submit()
+        task_id = await server.submit(prompt="What does b.lua do?")
         assert (await server.ended(task_id))["status"] == "Completed"
         first, second, third, fourth = model.asked
         assert "cc_write" not in _of_policy(second).split(": run at once", maxsplit=1)[0]
@@ -317,7 +317,7 @@ async def _figures(server: Opened) -> dict[str, float]:
 async def test_l7_figures_of_what_waits_and_how_people_decide(house: House) -> None:
     """Pending and their age, time to a decision, approvals by tool and rule, the share allowed, the share expired."""
     requests = {"expires_s": {"medium": 1000}, "on_timeout": "continue"}
-    model = Playing(says(READ), says(WRITE), says(call("cc_write", path="b.lua", content="x")))
+    model = Playing(says(READ), says(WRITE), says(call("cc_write", path="b.lua", content="print('x')")))
     async with house.open(model, policy=policy(requests=requests), clock=ManualClock()) as server:
         task_id, request = await server.asked()
         assert house.clock is not None

@@ -48,12 +48,12 @@ async def finished(server: Opened, task_id: str, *, status: str = "Completed") -
 @pytest.mark.parametrize("read_only", [False, True])
 async def test_p1_a_tool_outside_the_catalog_never_runs(house: House, unknown_tool: str, read_only: bool) -> None:
     """P1: it is a call that the policy denies, on record; the model is told which tools there are; nobody is asked."""
-    model = Playing(says(call("cc_format_disk", path="a.lua")))
+    model = Playing(says(call("cc_format_disk", path="a.lua")), final("cannot", success=False))
     wide_open = f'unknown_tool = "{unknown_tool}"\n{policy(rule("all", "allow"))}'
     async with house.open(model, policy=wide_open) as server:
         calls = calls_of(server.stub)
         task_id = await server.submit(read_only=read_only)
-        await finished(server, task_id)
+        await finished(server, task_id, status="Failed")
         assert await server.items(task_id, "reply_refused", "tool_started") == []
         (proposed,) = await server.facts(task_id, "calls_proposed")
         ((made,), (verdict,)) = proposed.calls, proposed.evaluations
@@ -91,7 +91,7 @@ async def test_p1_the_other_calls_of_its_reply_follow_their_own_rules(house: Hou
             ("4", "cc_format_disk", "Denie"),
         ]
         assert changes_in(calls) == ["fs_write"]
-        assert server.stub.disk.file("a.lua") == b"new\n"
+        assert server.stub.disk.file("a.lua") == b"print('new')\n"
         assert (task["status"], task["status_reason"]) == ("Completed", "final")
 
 
@@ -130,10 +130,10 @@ async def test_p1_a_hostile_name_is_recorded_and_said_clean(house: House, name: 
 @pytest.mark.parametrize("args", ["a.lua", ["a.lua"], None, 3])
 async def test_p1_arguments_that_are_no_object_have_no_reading(house: House, args: Any) -> None:
     """P1: such a reply is refused as before, and is no call."""
-    model = Playing(says({"tool": "cc_format_disk", "args": args}))
+    model = Playing(says({"tool": "cc_format_disk", "args": args}), final("cannot", success=False))
     async with house.open(model, policy=policy(rule("all", "allow"))) as server:
         task_id = await server.submit()
-        await finished(server, task_id)
+        await finished(server, task_id, status="Failed")
         assert await server.items(task_id, "calls_proposed") == []
         (refused,) = await server.facts(task_id, "reply_refused")
         assert "args must be an object" in refused.reason
@@ -236,8 +236,8 @@ async def test_p5_every_spelling_of_a_path_gets_the_same_verdict(house: House) -
     """P5: rules look at the canonical path, so no spelling gets around one; the file stays as it is."""
     text = policy(rule("all", "allow"), rule("secret", "deny", paths=["secret/**"]))
     model = Playing(
-        *(says(call("cc_write", path=path, content="x")) for path in SPELLINGS),
-        says(call("cc_write", path="open", content="x")),
+        *(says(call("cc_write", path=path, content=f"{place}")) for place, path in enumerate(SPELLINGS)),
+        says(call("cc_write", path="open", content="print('x')")),
     )
     async with house.open(model, policy=text, files={"secret/key": b"k"}) as server:
         task_id = await server.submit()
@@ -496,7 +496,7 @@ async def test_p13_what_was_approved_at_the_stated_risk_runs_as_it_was_shown(hou
         await server.item(task_id, "tool_finished")
         await server.ended(task_id)
         assert len(await server.items(task_id, "review_requested")) == 1
-        assert server.stub.disk.file("a.lua") == b"new\n"
+        assert server.stub.disk.file("a.lua") == b"print('new')\n"
 
 
 @pytest.mark.parametrize("stricter", ["deny", "ask"])
@@ -525,10 +525,10 @@ async def test_p13_a_stated_risk_holds_when_the_call_runs(house: House, stricter
 @pytest.mark.parametrize("risk", ["harmless", "LOW", "unknown", 1])
 async def test_p13_a_risk_that_is_none_is_refused(house: House, risk: Any) -> None:
     """P13: the reply has no reading, and the sentence names the four words; nothing of it happens."""
-    model = Playing({**says(WRITE), "risk": risk}, final("now done"))
+    model = Playing({**says(WRITE), "risk": risk}, final("cannot", success=False))
     async with house.open(model, policy=policy()) as server:
         task_id = await server.submit()
-        await finished(server, task_id)
+        await finished(server, task_id, status="Failed")
         (refused,) = await server.facts(task_id, "reply_refused")
         assert "risk must be 'low', 'medium', 'high' or 'critical'" in refused.reason
         assert refused.reason in model.told
@@ -593,7 +593,7 @@ async def test_p15_a_reload_that_allows_runs_nothing_by_itself(house: House, rel
             assert server.stub.disk.file("a.lua") == b"old\n"
             assert (await server.decide(request, "approve")).status_code == 202
         await server.ended(task_id)
-        assert server.stub.disk.file("a.lua") == b"new\n"
+        assert server.stub.disk.file("a.lua") == b"print('new')\n"
         assert len(await server.items(task_id, "decision_recorded")) == (0 if release else 1)
 
 
@@ -608,7 +608,7 @@ async def test_p15_a_neutral_edit_costs_no_review(house: House) -> None:
         decided = await server.decide(request, "approve", expected_digest=request["action_digest"])
         assert decided.status_code == 202
         await server.ended(task_id)
-        assert server.stub.disk.file("a.lua") == b"new\n"
+        assert server.stub.disk.file("a.lua") == b"print('new')\n"
 
 
 @pytest.mark.parametrize("stricter", ["deny", "ask"])
@@ -686,7 +686,7 @@ async def test_p19_the_policy_and_the_rule_for_a_call_can_be_asked_without_runni
     """P19: what is in force, its version, and each rule with what did not match; nothing is written down or run."""
     async with house.open(policy=policy(*EVERYTHING, DENIED | {"paths": ["b.lua"]})) as server:
         shown = (await server.ask("GET", "/v1/policy")).json()
-        told = await server.dry_run("cc_write", {"path": "a.lua", "content": "x"}, computer="3")
+        told = await server.dry_run("cc_write", {"path": "a.lua", "content": "print('x')"}, computer="3")
         assert told["policy_version"] == shown["policy_version"] == load_policy(house.policy_path.read_text()).version
         assert [one["id"] for one in shown["policy"]["rules"]] == [one["id"] for one in told["rules"]]
         found = {one["id"]: (one["outcome"], one["missed"]) for one in told["rules"]}

@@ -45,7 +45,7 @@ from tests.story.processes import CONTEXT, END_WITHIN_S, START_WITHIN_S, Process
 from tests.waiting import within
 
 READ = call("cc_read", path="b.lua")
-OTHER = call("cc_write", path="b.lua", content="allowed\n")
+OTHER = call("cc_write", path="b.lua", content="print('allowed')\n")
 DELETE = call("cc_delete", path="hello.lua")
 OLD_STORE = Path(__file__).parent.parent / "golden" / "store" / "schema_2.sql"
 
@@ -133,12 +133,12 @@ async def test_s3_what_the_siblings_of_a_call_that_asks_do(
         task_id, request = await server.asked()
         states = [one["state"] for one in (await server.task(task_id))["calls"]]
         assert states == ["executed" if read else "allowed", "executed" if written else "allowed", "pending"]
-        assert server.stub.disk.file("b.lua") == (b"allowed\n" if written else FILES["b.lua"])
+        assert server.stub.disk.file("b.lua") == (b"print('allowed')\n" if written else FILES["b.lua"])
         (proposed,) = await server.facts(task_id, "calls_proposed")
         assert proposed.siblings == (mode or "reads")
         await server.decide(request, "approve")
         await server.ended(task_id)
-        assert server.stub.disk.file("b.lua") == b"allowed\n"
+        assert server.stub.disk.file("b.lua") == b"print('allowed')\n"
 
 
 async def test_s4_a_sibling_that_ran_is_not_run_again_and_is_shown(house: House) -> None:
@@ -187,7 +187,7 @@ async def test_s5_results_keep_the_order_of_the_calls(house: House) -> None:
 
 async def test_s6_each_pause_has_an_id_of_its_own(house: House) -> None:
     """S6: unguessable, 128 bits or more; an earlier one answers 409 and does nothing to the later."""
-    again = call("cc_write", path="b.lua", content="second\n")
+    again = call("cc_write", path="b.lua", content="print('second')\n")
     async with house.open(Playing(says(WRITE, DELETE), says(again)), policy=policy()) as server:
         task_id, first = await server.asked()
         await server.decide(first, "approve")
@@ -225,7 +225,7 @@ async def test_s7_a_request_finds_its_task_after_a_restart(kept_house: House) ->
     async with kept_house.open(model) as server:
         assert (await server.decide(request, "approve")).status_code == 202
         assert (await server.ended(task_id))["status"] == "Completed"
-        assert server.stub.disk.file("a.lua") == b"new\n"
+        assert server.stub.disk.file("a.lua") == b"print('new')\n"
 
 
 class Dying(Watched):
@@ -328,7 +328,7 @@ async def test_s8_after_kill_9_anywhere_the_task_finishes(tmp_path: Path, death:
     assert kinds[-1] == "event: task_ended"
     assert kinds.count("event: decision_recorded") == 1
     assert changes_in(heard) == ["fs_write"]
-    assert stub.disk.file("a.lua") == b"new\n"
+    assert stub.disk.file("a.lua") == b"print('new')\n"
 
 
 @contextlib.asynccontextmanager
@@ -371,19 +371,19 @@ async def test_s10_a_loaded_task_is_a_copy(house: House) -> None:
         for change in (
             lambda: setattr(loaded, "status_reason", "mine"),
             lambda: setattr(loaded.calls[0], "state", "approved"),
-            lambda: loaded.calls[0].call.args.update(content="evil\n"),
+            lambda: loaded.calls[0].call.args.update(content="print('evil')\n"),
             lambda: loaded.calls[0].observed.state.update({"a.lua": "0" * 64}),
         ):
             # Whether it is refused or touches a copy only is the store's affair.
             with contextlib.suppress(Exception):
                 change()
         again: Any = await server.store.load(task_id)  # type: ignore[arg-type]
-        assert again.calls[0].call.args["content"] == "new\n"
+        assert again.calls[0].call.args["content"] == "print('new')\n"
         assert again.calls[0].observed.state != {"a.lua": "0" * 64}
         assert (await server.ask("GET", f"/v1/requests/{request['request_id']}")).json() == request
         await server.decide(request, "approve")
         await server.ended(task_id)
-        assert server.stub.disk.file("a.lua") == b"new\n"
+        assert server.stub.disk.file("a.lua") == b"print('new')\n"
 
 
 async def test_s11_a_stale_writer_gets_a_conflict(house: House) -> None:
@@ -409,7 +409,7 @@ async def test_s12_a_paused_task_holds_nothing(house: House) -> None:
         assert await server.store.claimant("3") is None  # type: ignore[arg-type]
         other = await server.ended(await server.submit(prompt="other"))
         assert other["status"] == "Completed"
-        assert server.stub.disk.file("b.lua") == b"allowed\n"
+        assert server.stub.disk.file("b.lua") == b"print('allowed')\n"
         assert (await server.task(task_id))["request"]["request_id"] == request["request_id"]
 
 
@@ -470,7 +470,7 @@ async def test_s15_a_call_that_cannot_work_goes_back_to_the_model(house: House) 
     wrong: list[dict[str, Any]] = [
         call("cc_write", path="a.lua"),
         call("cc_write", path="a.lua", content=5),
-        call("cc_write", path="a.lua", content="x", mode="append"),
+        call("cc_write", path="a.lua", content="print('x')", mode="append"),
     ]
     missing = call("cc_edit", path="a.lua", old="not there", new="x")
     model = Playing(says(wrong[0]), says(wrong[1]), says(missing), says(wrong[2]), says(WRITE))
@@ -486,7 +486,7 @@ async def test_s15_a_call_that_cannot_work_goes_back_to_the_model(house: House) 
 
 async def test_s16_the_same_call_does_not_ask_twice(house: House) -> None:
     """S16: a call that is identical to one that is pending raises no second request and is not run for itself."""
-    model = Playing(says(WRITE, WRITE, call("cc_write", path="/x/../a.lua", content="new\n")))
+    model = Playing(says(WRITE, WRITE, call("cc_write", path="/x/../a.lua", content="print('new')\n")))
     async with house.open(model, policy=policy()) as server:
         task_id, request = await server.asked()
         assert len(request["tool_calls"]) == 1

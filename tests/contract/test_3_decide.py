@@ -26,7 +26,7 @@ from tests.contract.house import (
 from tests.contract.test_2_pause import Watched
 from tests.shell.commands import cli
 
-SECOND = call("cc_write", path="b.lua", content="new b\n")
+SECOND = call("cc_write", path="b.lua", content="print('new b')\n")
 THIRD = call("cc_delete", path="hello.lua")
 
 
@@ -92,19 +92,19 @@ async def test_d2_one_action_for_what_still_waits_or_one_decision_for_each(house
         assert (await server.decide(request, decisions=[one])).status_code == 200
         assert (await server.decide(request, "approve")).status_code == 202
         assert (await server.ended(task_id))["status"] == "Completed"
-        assert server.stub.disk.file("a.lua") == b"new\n"
+        assert server.stub.disk.file("a.lua") == b"print('new')\n"
         assert server.stub.disk.file("b.lua") == FILES["b.lua"]
         assert server.stub.disk.kind("hello.lua") == "absent"
 
 
 async def test_d3_a_batch_holds_whole_or_not_at_all(house: House) -> None:
     """D3: one invalid, stale or forbidden entry refuses all of them and is named; nothing is applied."""
-    text = policy(*EVERYTHING, rule("rom", "deny", ["cc_write"], args=[{"pointer": "/content", "eq": "evil"}]))
+    text = policy(*EVERYTHING, rule("rom", "deny", ["cc_write"], args=[{"pointer": "/content", "eq": "print('evil')"}]))
     async with house.open(Playing(says(WRITE, SECOND)), policy=text, approvers="role:reviewer") as server:
         sam = await server.person("sam")
         _, request = await server.asked(token=sam)
         good, bad = ids(request)
-        edit = {"action": "edit", "args": {"path": "b.lua", "content": "evil"}}
+        edit = {"action": "edit", "args": {"path": "b.lua", "content": "print('evil')"}}
         entries: list[tuple[dict[str, Any], int]] = [
             ({"call_id": bad, "action": "approve", "expected_digest": "0" * 64}, 409),
             ({"call_id": bad, "action": "retry"}, 409),
@@ -161,12 +161,12 @@ async def test_d4_the_command_prints_each_call_before_it_decides(kept_house: Hou
         done = await asyncio.to_thread(cli, tmp_path, "review", "--approve", *ids_of, "--yes", **known)
         assert done.returncode == 0, done.stderr
         results = [done.stdout.rindex(f"{request_id}: ") for request_id in ids_of]
-        for path, content in (("a.lua", "+new"), ("b.lua", "+new b")):
+        for path, content in (("a.lua", "+print('new')"), ("b.lua", "+print('new b')")):
             assert 0 <= done.stdout.find(path) < min(results)
             assert 0 <= done.stdout.find(content) < min(results)
         for request in named:
             await server.ended(request["task_id"])
-        assert server.stub.disk.file("b.lua") == b"new b\n"
+        assert server.stub.disk.file("b.lua") == b"print('new b')\n"
         assert (await server.task(later))["status"] == "Paused"
 
 
@@ -186,10 +186,11 @@ async def test_d5_a_part_may_be_decided(house: House, partial: str) -> None:
             "executed" if partial == "at_once" else "approved",
             "pending",
         ]
-        assert server.stub.disk.file("a.lua") == (b"new\n" if partial == "at_once" else b"old\n")
+        assert server.stub.disk.file("a.lua") == (b"print('new')\n" if partial == "at_once" else b"old\n")
         await server.decide(request, decisions=[{"call_id": second, "action": "approve"}])
         await server.ended(task_id)
-        assert (server.stub.disk.file("a.lua"), server.stub.disk.file("b.lua")) == (b"new\n", b"new b\n")
+        assert server.stub.disk.file("a.lua") == b"print('new')\n"
+        assert server.stub.disk.file("b.lua") == b"print('new b')\n"
 
 
 # -- twice, and at once ------------------------------------------------------------------
@@ -232,7 +233,7 @@ async def test_d7_d8_of_two_reviewers_one_wins(house: House, actions: tuple[str,
         assert refused(answers[1 - won], 409, "not_pending")["details"]["decided_by"] == winner
         await server.ended(task_id)
         ran = actions[won] == "approve"
-        assert server.stub.disk.file("a.lua") == (b"new\n" if ran else b"old\n")
+        assert server.stub.disk.file("a.lua") == (b"print('new')\n" if ran else b"old\n")
         assert len(await server.items(task_id, "tool_started")) == (1 if ran else 0)
         (recorded,) = await server.items(task_id, "decision_recorded")
         (attempt,) = await server.system_items("attempt_refused")
@@ -259,7 +260,7 @@ async def test_d9_an_approval_after_the_expiry_revives_nothing(house: House) -> 
         assert again["request_id"] != request["request_id"]
         assert (await server.decide(again, "approve")).status_code == 202
         await server.ended(task_id)
-        assert server.stub.disk.file("a.lua") == b"new\n"
+        assert server.stub.disk.file("a.lua") == b"print('new')\n"
 
 
 async def test_d10_a_task_that_is_over_takes_no_approval(house: House) -> None:
@@ -360,8 +361,8 @@ async def test_d14_the_model_hears_that_a_human_said_no_and_the_reason_as_data(h
 
 async def test_d15_what_was_rejected_is_not_asked_again_and_the_third_no_ends_it(house: House) -> None:
     """D15: an identical call, however it is spelled, is refused unseen; three rejections in a row end the task."""
-    others = [says(call("cc_write", path=f"{name}.lua", content="x")) for name in "cde"]
-    model = Playing(says(WRITE), says(WRITE), says(call("cc_write", path="./a.lua", content="new\n")), *others)
+    others = [says(call("cc_write", path=f"{name}.lua", content="print('x')")) for name in "cde"]
+    model = Playing(says(WRITE), says(WRITE), says(call("cc_write", path="./a.lua", content="print('new')\n")), *others)
     async with house.open(model, policy=policy()) as server:
         task_id, request = await server.asked()
         for number in range(3):
@@ -420,7 +421,7 @@ async def test_d18_an_edit_keeps_tool_and_computer(house: House) -> None:
     async with house.open(Playing(says(write)), policy=policy()) as server:
         await server.connect("4")
         _, request = await server.asked(computers=["3", "4"])
-        args = {"path": "a.lua", "content": "x"}
+        args = {"path": "a.lua", "content": "print('x')"}
         assert (await edited(server, request, args, tool="cc_delete")).status_code == 422
         assert (await edited(server, request, args, computer="4")).status_code == 422
         refused(await edited(server, request, {**args, "computer": "4"}), 422, "invalid_request")
@@ -430,12 +431,12 @@ async def test_d18_an_edit_keeps_tool_and_computer(house: House) -> None:
 async def test_d19_an_edit_keeps_both_and_the_model_hears_what_ran(house: House) -> None:
     """D19: the audit has the original and the edited arguments; the model is told those that ran."""
     model = Playing(says(WRITE))
-    args = {"path": "a.lua", "content": "better\n"}
+    args = {"path": "a.lua", "content": "print('better')\n"}
     async with house.open(model, policy=policy()) as server:
         task_id, request = await server.asked()
         assert (await edited(server, request, args)).status_code == 202
         await server.ended(task_id)
-        assert server.stub.disk.file("a.lua") == b"better\n"
+        assert server.stub.disk.file("a.lua") == b"print('better')\n"
         audit = (await server.ask("GET", f"/v1/audit?task={task_id}")).json()["items"]
         told = {one["fact"]["kind"]: one["fact"] for one in audit}
         assert told["calls_proposed"]["calls"][0]["args"] == WRITE["args"]
@@ -515,7 +516,7 @@ async def test_d25_nothing_but_a_decision_changes_what_waits(house: House) -> No
         assert server.stub.disk.file("a.lua") == b"old\n"
         assert (await server.decide(request, "approve")).status_code == 202
         await server.ended(task_id)
-        assert server.stub.disk.file("a.lua") == b"new\n"
+        assert server.stub.disk.file("a.lua") == b"print('new')\n"
 
 
 async def test_d26_a_free_answer_approves_nothing(house: House) -> None:

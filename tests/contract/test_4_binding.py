@@ -90,7 +90,7 @@ async def test_b1_the_policys_version_is_recorded_and_not_hashed(house: House) -
         answer = await server.decide(request, "approve", headers={"If-Match": f'"{request["action_digest"]}"'})
         assert answer.status_code == 202, answer.text
         await server.ended(task_id)
-        assert server.stub.disk.file("a.lua") == b"new\n"
+        assert server.stub.disk.file("a.lua") == b"print('new')\n"
         decided = await server.item(task_id, "decision_recorded")
         assert decided["fact"]["policy_version"] == changed["policy_version"]
 
@@ -141,7 +141,7 @@ async def test_b3_a_file_that_changed_since_is_not_written(house: House, there: 
 
 async def test_b3_absent_is_a_state_too(house: House) -> None:
     """A new file is bound to its absence: one that appeared meanwhile is not overwritten."""
-    write = call("cc_write", path="new.lua", content="x\n")
+    write = call("cc_write", path="new.lua", content="print('x')\n")
     async with house.open(Playing(says(write)), policy=policy()) as server:
         task_id, request = await server.asked()
         assert request["tool_calls"][0]["observed"]["state"] == {"new.lua": "absent"}
@@ -179,7 +179,9 @@ async def test_b4_the_hash_is_checked_where_the_file_is_written(tmp_path: Path) 
             pc.write("f.lua", b"mine\n")
             pc.boot()
             api = server.api()
-            task_id = await api.submit(tool("cc_write", path="f.lua", content="wanted\n"), computers=(pc.name,))
+            task_id = await api.submit(
+                tool("cc_write", path="f.lua", content="print('wanted')\n"), computers=(pc.name,)
+            )
             first = await api.first(task_id, "review_requested")
             await api.resume(first.request_id, "approve")
             finished = await api.first(task_id, "tool_finished")
@@ -188,7 +190,7 @@ async def test_b4_the_hash_is_checked_where_the_file_is_written(tmp_path: Path) 
             (frame,) = frames
             assert frame.message.method == "fs_write"
             assert frame.message.params["if_hash"] == sha256(b"mine\n")
-            assert frame.message.body.total == len(b"wanted\n"), "the bytes come with the hash that they replace"
+            assert frame.message.body.total == len(b"print('wanted')\n"), "they come with the hash that they replace"
             second = await api.first(task_id, "review_requested", 2)
             assert second.calls[0].observed.state == {"f.lua": sha256(b"theirs\n")}
     finally:
@@ -252,7 +254,7 @@ async def test_b6_a_reboot_is_not_another_computer(house: House) -> None:
         vars(server.stub)["_boot"] = "another-boot"
         await house.dial()
         await server.ended(task_id)
-        assert server.stub.disk.file("a.lua") == b"new\n"
+        assert server.stub.disk.file("a.lua") == b"print('new')\n"
 
 
 async def test_b7_how_long_an_approval_holds_is_not_how_long_people_may_think(house: House) -> None:
@@ -270,7 +272,7 @@ async def test_b7_how_long_an_approval_holds_is_not_how_long_people_may_think(ho
         assert (decided.valid_until - at).total_seconds() == 300
         await house.dial()
         await server.ended(task_id)
-        assert server.stub.disk.file("a.lua") == b"new\n"
+        assert server.stub.disk.file("a.lua") == b"print('new')\n"
 
 
 # -- B8, B9 --------------------------------------------------------------------------------
@@ -289,7 +291,7 @@ async def test_b8_a_tool_of_another_version_is_another_call(house: House, monkey
         assert server.stub.disk.file("a.lua") == b"old\n"
         await server.decide(again, "approve")
         await server.ended(task_id)
-        assert server.stub.disk.file("a.lua") == b"new\n"
+        assert server.stub.disk.file("a.lua") == b"print('new')\n"
 
 
 async def test_b9_a_run_is_bound_to_the_programs_bytes(house: House) -> None:

@@ -54,7 +54,7 @@ async def test_e1_a_call_is_recorded_before_it_is_sent_and_by_one_winner(house: 
         assert isinstance(started.fact, facts.ToolStarted)
         assert (started.fact.run_id, started.fact.number) == (sent.call_id, sent.number)
         assert [one["state"] for one in (await server.task(task_id))["calls"]] == ["executing"]
-        await hand.ok(sent, {"size": 4, "sha256": sha256(b"new\n"), "before": sha256(b"old\n")})
+        await hand.ok(sent, {"size": 13, "sha256": sha256(b"print('new')\n"), "before": sha256(b"old\n")})
         await server.ended(task_id)
         assert [one.method for one in hand.seen if isinstance(one, wire.Call)].count("fs_write") == 1
 
@@ -67,7 +67,7 @@ async def test_e1_a_call_is_recorded_before_it_is_sent_and_by_one_winner(house: 
     [
         (WRITE, "fs_write", {"state": "finished", "ok": True}, "done"),
         (WRITE, "fs_write", {"state": "void"}, "again"),
-        (WRITE, "fs_write", {"state": "unknown", "sha256": sha256(b"new\n")}, "unknown"),
+        (WRITE, "fs_write", {"state": "unknown", "sha256": sha256(b"print('new')\n")}, "unknown"),
         (READ, "fs_read", {"state": "interrupted"}, "again"),
         (RUN, "run_program", {"state": "interrupted"}, "unknown"),
         (RUN, "run_program", {"state": "void"}, "again"),
@@ -254,7 +254,7 @@ async def test_e5_a_drop_after_sending_asks_and_does_not_send_again(house: House
         async with by_hand(server, token, highest=sent.number, journal_seq=9, calls=(sent.call_id,)) as hand:
             settle = await hand.settle()
             assert settle.call_ids == (sent.call_id,)
-            await hand.ok(sent, {"size": 4, "sha256": sha256(b"new\n"), "before": sha256(b"old\n")})
+            await hand.ok(sent, {"size": 13, "sha256": sha256(b"print('new')\n"), "before": sha256(b"old\n")})
             await hand.client.settled(settle.number, SettledCall(call_id=sent.call_id, state="finished", ok=True))
             await server.ended(task_id)
             assert not [one for one in hand.seen if isinstance(one, wire.Call)]
@@ -276,7 +276,7 @@ async def test_e6_a_call_that_fails_takes_no_sibling_with_it(house: House) -> No
         assert [one.split("]")[0] for one in parts] == ["[1 cc_read", "[2 cc_read", "[3 cc_delete", "[4 cc_write"]
         assert "nowhere.lua" in parts[0]
         assert "old" in parts[1]
-        assert "Wrote 4 bytes" in parts[3]
+        assert "Wrote 13 bytes" in parts[3]
 
 
 async def test_e7_a_cancelled_wait_leaves_nothing_executing(house: House) -> None:
@@ -300,7 +300,7 @@ async def test_e7_a_cancelled_wait_leaves_nothing_executing(house: House) -> Non
         await within(DEADLINE_S, gates[0].parked.wait())
         server.advance(60)
         settle = await hand.settle()
-        await hand.ok(sent, {"size": 4, "sha256": sha256(b"new\n"), "before": sha256(b"old\n")})
+        await hand.ok(sent, {"size": 13, "sha256": sha256(b"print('new')\n"), "before": sha256(b"old\n")})
         await hand.client.settled(settle.number, SettledCall(call_id=sent.call_id, state="finished", ok=True))
         assert (await server.ended(task_id))["status"] == "Completed"
         assert [one["state"] for one in (await server.task(task_id))["calls"]] == []
@@ -330,7 +330,7 @@ async def test_e7_a_task_that_is_canceled_while_a_call_runs_records_its_outcome(
     ):
         task_id, sent = await _approved(server, hand, "fs_write")
         assert (await server.ask("POST", f"/v1/tasks/{task_id}/cancel")).status_code == 200
-        await hand.ok(sent, {"size": 4, "sha256": sha256(b"new\n"), "before": sha256(b"old\n")})
+        await hand.ok(sent, {"size": 13, "sha256": sha256(b"print('new')\n"), "before": sha256(b"old\n")})
         outcome = await server.item(task_id, "tool_finished")
         assert outcome["fact"]["ok"]
         task = await server.task(task_id)

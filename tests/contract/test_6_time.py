@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.testing import ManualClock
-from tests.contract.house import DEADLINE_S, LOOKING, WRITE, House, Playing, call, policy, rule, says
+from tests.contract.house import DEADLINE_S, LOOKING, WRITE, House, Playing, call, final, policy, rule, says
 from tests.contract.more import Gated
 from tests.waiting import within
 
@@ -71,11 +71,11 @@ async def test_o2_expiry_is_nobodys_answer(house: House) -> None:
 
 
 @pytest.mark.parametrize(
-    ("then", "status", "asked"), [("continue", "Completed", 2), ("cancel", "Canceled", 1), ("stay_paused", "Paused", 1)]
+    ("then", "status", "asked"), [("continue", "Failed", 2), ("cancel", "Canceled", 1), ("stay_paused", "Paused", 1)]
 )
 async def test_o3_what_expiry_does_to_the_task_is_the_policys(house: House, then: str, status: str, asked: int) -> None:
     """The model is told and goes on, or the task ends, or it waits until somebody asks again."""
-    model = Playing(says(WRITE))
+    model = Playing(says(WRITE), final("cannot", success=False))
     requests = {**SHORT, "on_timeout": then}
     async with house.open(model, policy=policy(requests=requests), clock=ManualClock()) as server:
         task_id, request = await server.asked()
@@ -95,7 +95,7 @@ async def test_o3_what_expiry_does_to_the_task_is_the_policys(house: House, then
             assert again["request_id"] != request["request_id"]
             await server.decide(again, "approve")
             await server.ended(task_id)
-        written = b"new\n" if then == "stay_paused" else b"old\n"
+        written = b"print('new')\n" if then == "stay_paused" else b"old\n"
         assert server.stub.disk.file("a.lua") == written
 
 
@@ -128,7 +128,7 @@ async def test_o4_a_reminder_comes_before_the_end_and_people_may_take_more_time(
         server.advance(100)
         assert (await server.decide(request, "approve")).status_code == 202
         await server.ended(task_id)
-        assert server.stub.disk.file("a.lua") == b"new\n"
+        assert server.stub.disk.file("a.lua") == b"print('new')\n"
 
 
 # -- O5 ----------------------------------------------------------------------------------
@@ -236,7 +236,7 @@ async def test_o7_of_decision_and_expiry_one_wins(house: House, winner: str) -> 
         if winner == "decision_recorded":
             assert answer.status_code == 202
             await server.ended(task_id)
-            assert server.stub.disk.file("a.lua") == b"new\n"
+            assert server.stub.disk.file("a.lua") == b"print('new')\n"
         else:
             assert (answer.status_code, answer.json()["error"]["code"]) == (409, "expired")
             assert server.stub.disk.file("a.lua") == b"old\n"

@@ -9,7 +9,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from tests.contract.house import WRITE, House, Opened, Playing, call, policy, says
 
-SECOND = call("cc_write", path="b.lua", content="new b\n")
+SECOND = call("cc_write", path="b.lua", content="print('new b')\n")
 THIRD = call("cc_delete", path="hello.lua")
 
 
@@ -198,7 +198,7 @@ async def test_r6_a_reviewer_who_goes_away_takes_nothing_along(house: House) -> 
             done = await reviewer.decide(shown["request_id"], action="approve")
             assert done["type"] == "done"
         await server.ended(task_id)
-        assert server.stub.disk.file("a.lua") == b"new\n"
+        assert server.stub.disk.file("a.lua") == b"print('new')\n"
 
 
 async def test_r7_a_reviewer_gets_a_snapshot_and_then_every_change(house: House) -> None:

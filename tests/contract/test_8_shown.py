@@ -32,7 +32,7 @@ async def test_v1_a_write_is_shown_as_it_will_run(house: House) -> None:
         _, request = await server.asked(prompt="mend my farm")
         (shown,) = request["tool_calls"]
         assert (shown["tool"], shown["args"], shown["computer"]) == ("cc_write", WRITE["args"], "3")
-        assert shown["observed"]["diff"].splitlines()[-2:] == ["-old", "+new"]
+        assert shown["observed"]["diff"].splitlines()[-2:] == ["-old", "+print('new')"]
         assert (request["requester"], request["goal"]) == ("admin", "mend my farm")
         assert request["explanation"] == "I mend the loop."
         verdict = shown["evaluation"]
@@ -47,7 +47,7 @@ async def test_v1_a_write_is_shown_as_it_will_run(house: House) -> None:
             "rule: changing (It changes.)",
             "risk: medium",
             "-old",
-            "+new",
+            "+print('new')",
         ):
             assert words in drawn, drawn
 
@@ -71,7 +71,7 @@ async def test_v1_a_run_is_shown_with_the_program_it_resolves_to(house: House) -
 
 async def test_v2_what_would_hide_or_move_is_an_escape(house: House) -> None:
     """Control characters, ANSI, bidi and invisible signs in every text of a request are drawn as escapes."""
-    write = call("cc_write", path="a.lua", content=f"new {HOSTILE}\n")
+    write = call("cc_write", path="a.lua", content=f"-- new {HOSTILE}\n")
     shell = call("cc_shell", command=f'hello "{HOSTILE}"')
     model = Playing(says(write, shell, explanation=f"I say {HOSTILE}"))
     async with house.open(model, policy=policy()) as server:
@@ -87,7 +87,7 @@ async def test_v2_what_would_hide_or_move_is_an_escape(house: House) -> None:
 
 async def test_v3_what_was_cut_cannot_be_approved_before_it_was_fetched(house: House) -> None:
     """Lists and the reviewers' socket cut long texts and then give no digest; the whole one has it, and approves."""
-    long = call("cc_write", path="a.lua", content="x" * LIST_CHARS + "hidden\n" + "y" * LIST_CHARS)
+    long = call("cc_write", path="a.lua", content="--" + "x" * LIST_CHARS + "hidden\n--" + "y" * LIST_CHARS)
     async with house.open(Playing(says(long)), policy=policy()) as server, server.reviewing() as reviewer:
         await reviewer.hear("snapshot")
         task_id = await server.submit()

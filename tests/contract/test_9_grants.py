@@ -10,8 +10,8 @@ from tests.contract.house import DEADLINE_S, LOOKING, RUNNING, WRITE, House, Ope
 from tests.contract.more import Gated, calls_of, changes_in
 from tests.waiting import within
 
-OTHER = call("cc_write", path="a.lua", content="other\n")
-SIBLING = call("cc_write", path="b.lua", content="new\n")
+OTHER = call("cc_write", path="a.lua", content="print('other')\n")
+SIBLING = call("cc_write", path="b.lua", content="print('new')\n")
 RUN = call("cc_run_program", path="hello.lua")
 
 
@@ -118,13 +118,14 @@ async def test_g1_nothing_is_for_ever(house: House) -> None:
 
 async def test_g2_a_grant_is_shown_first_and_is_no_wider_than_its_call(house: House) -> None:
     """The request shows the paths it would cover; unwidened it covers those, with that text, on that computer."""
-    other = call("cc_write", path="b.lua", content="new\n")
+    other = call("cc_write", path="b.lua", content="print('new')\n")
     async with house.open(Playing(says(WRITE), says(other)), policy=policy()) as server:
         task_id, request = await server.asked()
         assert request["tool_calls"][0]["grant_paths"] == ["a.lua"]
         grant = await _granted(server, request, scope="task")
         assert (grant["tool"], grant["computer"]) == ("cc_write", "3")
-        assert (grant["paths"], grant["args"], grant["any_content"]) == (["a.lua"], {"content": "new\n"}, False)
+        assert (grant["paths"], grant["any_content"]) == (["a.lua"], False)
+        assert grant["args"] == {"content": "print('new')\n"}
         again = await _asks_again(server, task_id)
         assert again["tool_calls"][0]["args"]["path"] == "b.lua"
 
@@ -154,7 +155,7 @@ async def test_g3_a_command_is_granted_with_all_its_parts(house: House) -> None:
 
 async def test_g4_siblings_that_match_are_released_and_that_is_recorded(house: House) -> None:
     """Of the calls that wait beside it, those that the grant covers are approved by it, under its id; others wait."""
-    third = call("cc_write", path="c.lua", content="new\n")
+    third = call("cc_write", path="c.lua", content="print('new')\n")
     async with house.open(Playing(says(WRITE, SIBLING, third)), policy=policy()) as server:
         task_id, request = await server.asked()
         grant = await _granted(server, request, scope="task", paths=["a.lua", "b.lua"])

@@ -16,7 +16,7 @@ from orchestrator.testing import ManualClock
 from orchestrator.testing.stub_computer import StubComputer
 from tests.contract.house import House, Opened, Playing, Reviewer, call, final, policy, says
 
-MODEL_WROTE, PERSON_WROTE = "of the model\n", "of a person\n"
+MODEL_WROTE, PERSON_WROTE = "print('of the model')\n", "print('of a person')\n"
 RACES = (
     ("approve", "approve"),
     ("approve", "reject"),

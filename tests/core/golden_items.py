@@ -414,6 +414,23 @@ GROWN: tuple[tuple[str, Actor, Fact], ...] = (
         Actor(kind="computer", id="3", auth="pairing"),
         system_facts.TokenIssued(holder_kind="computer", name="3", owner="alice"),
     ),
+    (
+        "2",
+        SYSTEM,
+        facts.ModelAsked(
+            attempt=1,
+            prompt_version="own-0123456789ab",
+            policy_version="0123456789abcdef",
+            view_digest="a" * 64,
+            num_ctx=8192,
+            num_predict=1024,
+        ),
+    ),
+    (
+        "2",
+        SYSTEM,
+        facts.ReplyRefused(reason="You say success, but nothing was changed or run.", because="unproven"),
+    ),
 )
 """Kinds with the fields that they got after their first file was written; the number tells the files apart."""
 

@@ -46,6 +46,7 @@ STATUS = {
     "ComputerFailed": ("computer_failed", 502),
     "ToolFailed": ("tool_failed", 422),
     "ModelFailed": ("model_failed", 502),
+    "WindowTooSmall": ("window_too_small", 422),
     "HitlInterventionRequired": ("hitl_required", 409),
 }
 CLASSES = {

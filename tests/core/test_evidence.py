@@ -53,7 +53,7 @@ def test_work_needs_a_change_or_run_that_succeeded_and_none_that_failed_after_it
     assert "nothing was changed or run" in lacks(steps.step("cc_read", path="a"))
     assert lacks(steps.step("cc_write", path="a")) == ""
     failed = steps.step("cc_run_program", ok=False, text="a.lua:3: attempt to index nil\nstack")
-    assert "the last change or run failed: cc_run_program: a.lua:3: attempt to index nil If" in lacks(failed)
+    assert "the last change or run failed: cc_run_program: a.lua:3: attempt to index nil. If" in lacks(failed)
     assert lacks(steps.step("cc_read", path="a")) == lacks(failed)
     assert lacks(steps.step("cc_run_program")) == ""
     assert "the last change or run failed: cc_delete: Denied by policy" in lacks(steps.denied("cc_delete"))
@@ -86,6 +86,17 @@ def test_a_tool_that_does_not_exist_is_neither() -> None:
     assert steps.denied("cc_format") == done
 
 
+def test_the_same_call_twice_in_a_reply_is_no_failure_where_the_first_worked() -> None:
+    """The second is denied because the first counts; denied after one that failed, the failure stands."""
+    for ok in (True, False):
+        steps = Steps()
+        first, twin = call("w"), call("v", index=1).model_copy(update={"call_digest": "call-w"})
+        steps.proposed([first, twin], "allow", "deny")
+        steps.started("w")
+        steps.finished("w", ok=ok, text="so")
+        assert (lacks(steps.task.evidence) == "") is ok
+
+
 def test_what_a_person_gave_instead_of_a_result_changed_nothing() -> None:
     steps = Steps()
     steps.proposed([call("w")], "ask")
@@ -112,6 +123,9 @@ def test_what_a_person_gave_instead_of_a_result_changed_nothing() -> None:
         "Pourquoi la ferme s'arr\xeate-t-elle ?",
         "Ist alles gut?",
         "Coal left?",
+        "Why did the build fail",
+        "List the programs that run at startup",
+        "Show me what is in the files which write to the monitor",
     ],
 )
 def test_a_question_asks_only(prompt: str) -> None:

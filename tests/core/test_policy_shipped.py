@@ -45,6 +45,7 @@ def test_the_catalog_says_what_each_tool_is() -> None:
         "cc_list": ("cc", "pure", False),
         "cc_find": ("cc", "pure", False),
         "cc_info": ("cc", "pure", False),
+        "cc_docs": ("cc", "pure", False),
         "cc_screen": ("cc", "pure", False),
         "cc_peripheral_call": ("cc", "once", True),
         "cc_write": ("cc", "by_state", True),

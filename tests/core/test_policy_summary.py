@@ -37,7 +37,7 @@ def test_l6_the_shipped_policy_in_a_few_lines() -> None:
     """Every tool of the task once, in plain words; no name of a rule, no path and no reason."""
     assert summary(default_policy(), computers=("3",)) == (
         "The policy says of your calls now:\n"
-        "- send_status, ask_user, cc_find, cc_info, cc_screen, local_read: run at once\n"
+        "- send_status, ask_user, cc_find, cc_info, cc_docs, cc_screen, local_read: run at once\n"
         "- cc_peripheral_call: run at once or wait for a person or are denied, which depends on the call\n"
         "- cc_read, cc_list: run at once or are denied, which depends on the call\n"
         "- local_write, local_patch: wait for a person\n"

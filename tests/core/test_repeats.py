@@ -43,6 +43,16 @@ def test_a_change_makes_every_other_call_a_new_one_but_not_itself() -> None:
     assert dict(steps.task.repeats) == {"w": 3, "v": 3}
 
 
+def test_only_the_last_calls_are_remembered() -> None:
+    """A call that is made again counts as made last; the one made longest ago is forgotten."""
+    steps = Steps()
+    for number in range(64):
+        steps.step(f"r{number}")
+    assert [steps.step("r0"), steps.step("new"), steps.step("r0")] == [2, 1, 3]
+    assert steps.step("r1") == 1
+    assert len(steps.task.repeats) == 64
+
+
 def test_the_model_is_told_from_the_third_time_on() -> None:
     assert [bool(nudge(count)) for count in range(5)] == [False, False, False, True, True]
     assert (NUDGE_AT, STOP_AT) == (3, 6)

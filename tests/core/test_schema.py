@@ -25,6 +25,7 @@ KNOWN = {
     "type",
     "const",
     "enum",
+    "minLength",
     "properties",
     "required",
     "additionalProperties",
@@ -70,7 +71,8 @@ def values(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
             return whole if kind == "integer" else whole | st.floats(allow_nan=False, allow_infinity=False)
         case kind:
             assert kind == "string"
-            return PRINTABLE
+            least = schema.get("minLength", 0)
+            return PRINTABLE.filter(lambda text: len(text) >= least)
 
 
 @given(values(SCHEMA))

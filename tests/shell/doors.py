@@ -9,9 +9,7 @@ from typing import Any
 import httpx2
 
 from orchestrator.ports import ModelReply
-from tests.shell.support import DEADLINE_S, Server, call, final, says
-
-WRITE = call("cc_write", path="a.lua", content="new\n")
+from tests.shell.support import DEADLINE_S, WRITE, Server, final, says
 
 
 class Writing:

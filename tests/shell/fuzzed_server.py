@@ -14,7 +14,7 @@ from orchestrator.ports import ModelReply
 from tests.shell.support import Disk, call, connected, final, running, says
 
 COMPUTER: Final = "3"
-WRITE: Final = call("cc_write", path="a.lua", content="new\n")
+WRITE: Final = call("cc_write", path="a.lua", content="print('new')\n")
 REPLIES: Final = {
     "write": says(WRITE),
     "two": says(WRITE, call("cc_delete", path="a.lua")),

@@ -48,6 +48,11 @@ def final(message: str = "done", *, success: bool = True, **details: Any) -> dic
     return {"kind": "final", "explanation": "that was it", "success": success, "message": message, "details": details}
 
 
+NEW = b"print('new')\n"
+"""What a test writes into a program: it has to parse."""
+WRITE = call("cc_write", path="a.lua", content=NEW.decode())
+
+
 class Listening:
     """A ``ChatModel`` that answers from a script and keeps what it was asked."""
 

@@ -28,12 +28,14 @@ from orchestrator.tasks import TaskService
 from orchestrator.testing import ManualClock
 from orchestrator.tools.workspace import STAGING, DirectoryWorkspace
 from orchestrator.world import World
-from tests.shell.support import DEADLINE_S, Disk, FakeComputers, Listening, call, final, says
+from tests.shell.support import DEADLINE_S, NEW, WRITE, Disk, FakeComputers, Listening, call, final, says
 from tests.waiting import within
 
 FARM, MINE = ComputerId("3"), ComputerId("4")
 ALICE = Identity(kind="person", name="alice", roles=("admin",))
-WRITE = call("cc_write", path="a.lua", content="new\n")
+QUESTION = "Why does a.lua crash?"
+"""What is answered by looking."""
+CANNOT = final("cannot", success=False)
 OLD = sha256_hex(b"old\n")
 
 
@@ -100,8 +102,8 @@ class Bench:
     def disk(self) -> Disk:
         return self.computers.disks[FARM]
 
-    async def submit(self, *computers: ComputerId, **more: Any) -> TaskId:
-        task = await self.service.submit("fix it", user=ALICE, computers=computers or (FARM,), model="m", **more)
+    async def submit(self, *computers: ComputerId, prompt: str = "fix it", **more: Any) -> TaskId:
+        task = await self.service.submit(prompt, user=ALICE, computers=computers or (FARM,), model="m", **more)
         return task.task_id
 
     async def act(self) -> AgentTask:
@@ -185,6 +187,11 @@ reason = "As the test says."
     return load_policy("\n".join((text, *more)))
 
 
+def gave_up(task: AgentTask) -> bool:
+    """Whether the model ended the task, and said itself that it could not be done."""
+    return (task.status, task.status_reason) == (TaskStatus.FAILED, "final")
+
+
 def only(task: AgentTask) -> CallRecord:
     (record,) = task.calls
     return record
@@ -212,7 +219,7 @@ async def test_a_task_from_prompt_to_end_is_this_journal() -> None:
         "model_replied",
         "task_ended",
     ]
-    assert bench.disk.files == {"a.lua": b"new\n"}
+    assert bench.disk.files == {"a.lua": NEW}
     assert bench.disk.done == ["fs_write a.lua"]
 
 
@@ -226,7 +233,7 @@ async def test_what_runs_is_what_was_approved() -> None:
     assert started.action_digest == approved.action_digest
     assert started.before == {"a.lua": OLD}
     (frame,) = bench.computers.sent("fs_write")
-    assert (frame.params, frame.body) == ({"path": "a.lua", "if_hash": OLD}, b"new\n")
+    assert (frame.params, frame.body) == ({"path": "a.lua", "if_hash": OLD}, NEW)
     assert (frame.run_id, frame.number) == (started.run_id, started.number)
 
 
@@ -371,7 +378,7 @@ async def test_a_lost_lease_stops_the_old_actor_and_the_new_one_settles() -> Non
     ended = await process_task(lease, service=bench.service, world=bench.world, model_for=lambda _: bench.model)
     assert ended.status is TaskStatus.COMPLETED
     (settled,) = await bench.happened(task.task_id, "tool_settled")
-    assert (settled.state, settled.ok, settled.text) == ("finished", True, "Wrote 4 bytes to a.lua")
+    assert (settled.state, settled.ok, settled.text) == ("finished", True, "Wrote 13 bytes to a.lua")
     assert len(bench.computers.sent("fs_write")) == 1
     ((run_ids, number),) = bench.computers.settles
     (started,) = await bench.happened(task.task_id, "tool_started")
@@ -547,7 +554,7 @@ async def test_a_look_that_the_computer_goes_on_refusing_is_told_to_the_model() 
 async def test_a_look_that_was_begun_waits_for_its_computer() -> None:
     """Its start is recorded with the reply; the computer goes before the frame is written, and nothing is lost."""
     bench = Bench(Listening(says(call("cc_read", path="a.lua")), final()))
-    task_id = await bench.submit()
+    task_id = await bench.submit(prompt=QUESTION)
 
     async def gone() -> None:
         bench.computers.away.add(FARM)
@@ -593,7 +600,7 @@ async def test_a_lost_answer_is_settled_when_the_computer_is_back() -> None:
     bench.computers.away.clear()
     await JournalGreeter(bench.service).arrived(FARM)
     assert (await bench.act()).status is TaskStatus.COMPLETED
-    assert "TOOL_RESULT: Wrote 4 bytes to a.lua" in model.told
+    assert "TOOL_RESULT: Wrote 13 bytes to a.lua" in model.told
     assert len(bench.computers.sent("fs_write")) == 1
     (settled,) = await bench.happened(task.task_id, "tool_settled")
     assert bench.computers.forgotten[settled.run_id] > bench.computers.settles[0][1]
@@ -630,7 +637,7 @@ async def test_an_interrupted_read_runs_again() -> None:
     """A read that a reboot interrupted is pure: it runs again under a new id and nobody is asked."""
     model = Listening(says(call("cc_read", path="a.lua")), final())
     bench = Bench(model)
-    task_id = await bench.submit()
+    task_id = await bench.submit(prompt=QUESTION)
     bench.computers.faults["fs_read"] = deque(["lost"])
     bench.computers.settled_as["fs_read"] = {"state": "interrupted"}
     while (await bench.act()).ended is None:
@@ -669,19 +676,23 @@ async def test_an_interrupted_run_is_unknown_and_a_person_is_asked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("action", "told"),
+    ("action", "told", "reason"),
     [
-        ("mark_done", "alice looked and says that it was done."),
-        ("mark_failed", "alice looked and says that it was not done."),
+        ("mark_done", "alice looked and says that it was done.", "final"),
+        ("mark_failed", "alice looked and says that it was not done.", "unverified"),
     ],
 )
-async def test_a_person_says_what_became_of_it(action: DecisionAction, told: str) -> None:
-    """Marked done or failed the model hears that it was unknown and who looked; nothing runs again."""
+async def test_a_person_says_what_became_of_it(action: DecisionAction, told: str, reason: str) -> None:
+    """Marked done or failed the model hears that it was unknown and who looked; nothing runs again.
+
+    A success that it claims then stands or falls with what the person said.
+    """
     model = Listening(says(RUN), final())
     bench = Bench(model)
     await bench.decide(await unknown_run(bench), action)
-    assert (await bench.act()).status is TaskStatus.COMPLETED
-    assert told in model.told
+    ended = await bench.act()
+    assert (ended.status, ended.status_reason) == (TaskStatus.COMPLETED, reason)
+    assert told in model.asked[1][-1].content
     assert bench.disk.done == ["run_program a.lua"]
 
 
@@ -733,7 +744,7 @@ async def test_an_outcome_whose_output_is_lost_is_told_as_such(answer: dict[str,
     bench.computers.settled_as["run_program"] = answer
     while (await bench.act()).ended is None:
         pass
-    assert f"TOOL_RESULT: {told}" in model.told
+    assert f"TOOL_RESULT: {told}" in model.asked[1][-1].content
     assert bench.disk.done == ["run_program a.lua"]
 
 
@@ -766,16 +777,16 @@ async def test_a_file_that_changed_is_asked_about_again() -> None:
     assert record.action_digest != only(task).action_digest
     await bench.decide(again)
     assert (await bench.act()).status is TaskStatus.COMPLETED
-    assert bench.disk.files == {"a.lua": b"new\n"}
+    assert bench.disk.files == {"a.lua": NEW}
 
 
 async def test_a_policy_that_denies_at_run_time_wins() -> None:
     """Approved, then denied by a new policy: superseded, told to the model, nothing sent (P16)."""
-    model = Listening(says(WRITE), final())
+    model = Listening(says(WRITE), CANNOT)
     bench = Bench(model)
     task = await bench.approved()
     bench.policy = rules(write="deny")
-    assert (await bench.act()).status is TaskStatus.COMPLETED
+    assert gave_up(await bench.act())
     (ended,) = await bench.happened(task.task_id, "request_ended")
     assert ended.end == "superseded"
     assert "This call did not run: As the test says." in model.told
@@ -822,11 +833,11 @@ async def test_an_allowed_call_that_has_to_ask_meanwhile_asks() -> None:
 
 async def test_a_command_computer_is_not_touched() -> None:
     """On a command computer the shipped policy denies changes and runs; reading goes on."""
-    model = Listening(says(WRITE, RUN, call("cc_read", path="a.lua")), final())
+    model = Listening(says(WRITE, RUN, call("cc_read", path="a.lua")), CANNOT)
     bench = Bench(model)
     bench.computers.families[FARM] = "command"
     await bench.submit()
-    assert (await bench.act()).status is TaskStatus.COMPLETED
+    assert gave_up(await bench.act())
     assert model.told.count("Denied by policy: A command computer can change the whole world.") == 2
     assert "[3 cc_read] old" in model.told
     assert bench.disk.done == []
@@ -834,11 +845,11 @@ async def test_a_command_computer_is_not_touched() -> None:
 
 async def test_a_program_that_the_policy_denies_once_it_is_resolved_does_not_run() -> None:
     """A rule on the resolved program bites when the program is looked at: nobody is asked and nothing runs."""
-    model = Listening(says(call("cc_shell", command="a now")), final())
+    model = Listening(says(call("cc_shell", command="a now")), CANNOT)
     deny = '[[rules]]\nid = "p"\neffect = "deny"\ntools = ["cc_shell"]\nprograms = ["a.lua"]\nreason = "Not that one."'
     bench = Bench(model, policy=load_policy(_asking_with(deny)))
     await bench.submit()
-    assert (await bench.act()).status is TaskStatus.COMPLETED
+    assert gave_up(await bench.act())
     assert "Denied by policy: Not that one." in model.told
     assert bench.disk.done == []
 
@@ -849,23 +860,23 @@ def _asking_with(rule: str) -> str:
 
 async def test_S15_what_can_not_work_is_told_to_the_model_before_anybody_is_asked() -> None:
     """A change whose look is refused asks no person: the model hears why, and the task goes on."""
-    model = Listening(says(call("cc_shell", command="x" * 5000)), final())
+    model = Listening(says(call("cc_shell", command="x" * 5000)), CANNOT)
     bench = Bench(model)
     task_id = await bench.submit()
     bench.computers.faults["fs_stat"] = deque([FrameRefused("The header has 5100 bytes, over 4096.")])
-    assert (await bench.act()).status is TaskStatus.COMPLETED
+    assert gave_up(await bench.act())
     assert "TOOL_RESULT: This call did not run: The header has 5100 bytes, over 4096." in model.told
     assert await bench.happened(task_id, "review_requested") == []
 
 
 async def test_a_computer_that_never_answers_a_look_is_told_to_the_model() -> None:
     """A read that was interrupted five times is a failed result, not a loop for ever."""
-    model = Listening(says(call("cc_read", path="a.lua")), final())
+    model = Listening(says(call("cc_read", path="a.lua")), CANNOT)
     bench = Bench(model)
     task_id = await bench.submit()
     bench.computers.faults["fs_read"] = deque([CallLost("silence") for _ in range(5)])
     bench.computers.settled_as["fs_read"] = {"state": "interrupted"}
-    while (await bench.act()).status is not TaskStatus.COMPLETED:
+    while not gave_up(await bench.act()):
         bench.clock.advance(2.0)
     assert "It was interrupted 5 times" in model.told
     assert len(await bench.happened(task_id, "tool_started")) == 5
@@ -873,12 +884,12 @@ async def test_a_computer_that_never_answers_a_look_is_told_to_the_model() -> No
 
 async def test_a_frame_that_does_not_fit_is_told_to_the_model() -> None:
     """A call whose frame was refused here never ran: its bracket is closed and the model hears why."""
-    model = Listening(says(RUN), final())
+    model = Listening(says(RUN), CANNOT)
     bench = Bench(model)
     task = await bench.submit()
     await bench.decide(await bench.act())
     bench.computers.faults["run_program"] = deque([FrameRefused("The body has 60000 bytes, over 49152.")])
-    assert (await bench.act()).status is TaskStatus.COMPLETED
+    assert gave_up(await bench.act())
     assert "TOOL_RESULT: The body has 60000 bytes, over 49152." in model.told
     assert [one.ok for one in await bench.happened(task, "tool_finished")] == [False]
 
@@ -957,7 +968,7 @@ async def test_with_several_computers_each_call_names_its_own() -> None:
         final(),
     )
     bench = Bench(model, computers=FakeComputers({FARM: Disk({"a.lua": b"farm"}), MINE: Disk({"a.lua": b"mine"})}))
-    await bench.submit(FARM, MINE)
+    await bench.submit(FARM, MINE, prompt=QUESTION)
     assert (await bench.act()).status is TaskStatus.COMPLETED
     for asked in model.asked[1:3]:
         assert "Name the computer of cc_read: one of 3, 4." in asked[-1].content
@@ -966,7 +977,7 @@ async def test_with_several_computers_each_call_names_its_own() -> None:
 
 async def test_a_task_without_computers_uses_none() -> None:
     """A task that names no computer gets no `cc_*`, and the model is told so."""
-    model = Listening(says(call("cc_list", path="/")), final())
+    model = Listening(says(call("cc_list", path="/")), CANNOT)
     bench = Bench(model)
     task = await bench.service.submit("p", user=ALICE, model="m")
     assert (await bench.act()).task_id == task.task_id
@@ -981,7 +992,7 @@ async def test_a_question_waits_and_the_first_answer_counts() -> None:
     """`ask_user` pauses the task; its answer is the tool's result, and a second answer is refused."""
     model = Listening(says(call("ask_user", question="Which one?")), final())
     bench = Bench(model)
-    task_id = await bench.submit()
+    task_id = await bench.submit(prompt="Which one is it?")
     task = await bench.act()
     assert (task.status, task.status_reason) == (TaskStatus.PAUSED, "waiting for an answer")
     assert await bench.idle()
@@ -994,7 +1005,7 @@ async def test_a_question_waits_and_the_first_answer_counts() -> None:
 
 async def test_a_status_is_an_item() -> None:
     """`send_status` is recorded for the user and touches nothing."""
-    bench = Bench(Listening(says(call("send_status", message="half")), final()))
+    bench = Bench(Listening(says(call("send_status", message="half")), CANNOT))
     task_id = await bench.submit()
     await bench.act()
     (status,) = await bench.happened(task_id, "status_sent")
@@ -1037,7 +1048,7 @@ async def test_what_the_model_was_sent_is_proved() -> None:
     """Each request records prompt version, policy version and the digest of the very messages sent."""
     model = Listening(says(call("cc_list", path="/")), final())
     bench = Bench(model)
-    task_id = await bench.submit()
+    task_id = await bench.submit(prompt=QUESTION)
     await bench.act()
     asked = await bench.happened(task_id, "model_asked")
     assert {one.policy_version for one in asked} == {bench.policy.version}
@@ -1074,10 +1085,10 @@ async def test_a_local_change_is_settled_by_its_staged_file(
 async def test_a_path_that_the_workspace_refuses_closes_its_bracket(tmp_path: Path) -> None:
     """A path that leaves the workspace is a failed result for the model, not a task that stands still."""
     model = Listening(says(call("local_read", path="/etc/passwd")), says(call("local_write", path="/x", content="")))
-    model.script.append(final())
+    model.script.append(CANNOT)
     bench = Bench(model, policy=rules(), workspace=DirectoryWorkspace(tmp_path))
     task_id = await bench.submit()
-    assert (await bench.act()).status is TaskStatus.COMPLETED
+    assert gave_up(await bench.act())
     assert [one.code for one in await bench.happened(task_id, "tool_finished")] == ["unsafe_path"]
     assert [one.end for one in await bench.happened(task_id, "request_ended")] == ["superseded"]
     assert "goes" in model.told or "relative path" in model.told

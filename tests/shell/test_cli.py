@@ -110,7 +110,7 @@ def test_a_variable_that_only_looks_like_ours_is_named(tmp_path: Path) -> None:
 
 COMMANDS = (
     "serve", "demo", "run", "tasks", "computers", "people", "review", "answer", "pair", "stop", "cancel", "token",
-    "audit", "requests", "grants", "policy", "simulate", "doctor", "models",
+    "audit", "requests", "grants", "policy", "simulate", "doctor", "models", "prompt",
 )  # fmt: skip
 BELOW = (
     ("tasks", "watch"), ("token", "revoke"), ("people", "add"), ("requests", "extend"), ("grants", "list"),

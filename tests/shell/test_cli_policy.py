@@ -60,11 +60,11 @@ def test_p9_check_says_what_serve_would_say_of_a_file(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     first, denied, asked, remedy = done.stdout.splitlines()
     assert first == f"{good} is in order: version {told['policy_version']}, 2 rules, 0 examples."
-    assert denied.startswith("No rule names ask_user, cc_find, cc_info, ")
+    assert denied.startswith("No rule names ask_user, cc_docs, cc_find, cc_info, ")
     assert denied.endswith(": these calls are denied.")
     assert "cc_peripheral_call" in asked
     assert "docs/policy.md" in remedy
-    assert told["tools_without_a_rule"][:3] == ["ask_user", "cc_delete", "cc_edit"]
+    assert told["tools_without_a_rule"][:3] == ["ask_user", "cc_delete", "cc_docs"]
     assert told == {**told, "file": good, "mode": "normal", "rules": 2, "examples": 0, "custom": []}
     plan = written(tmp_path / "plan.toml", f'mode = "plan"\n{RULES}')
     assert "plan mode" in cli(tmp_path, "policy", "check", plan).stdout

@@ -16,7 +16,7 @@ from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.facts import Observed, TaskId
 from orchestrator.core.wire import sha256_hex
 from tests.shell.asked import OLD, console, request, shown
-from tests.shell.support import DEADLINE_S, Disk, Listening, Server, call, connected, final, running, says
+from tests.shell.support import DEADLINE_S, NEW, WRITE, Disk, Listening, Server, call, connected, final, running, says
 from tests.waiting import within
 
 HOSTILE = "\x1b[2J\x1b[1Agood\r\u202egnp\u200b\u2066\x07\x9b\u00ad\u3164\U000e0041"
@@ -189,8 +189,6 @@ def test_color_marks_the_diff_and_nothing_else() -> None:
 
 # -- the loop over a real server ---------------------------------------------------------
 
-WRITE = call("cc_write", path="a.lua", content="new\n")
-
 
 async def reviewed(server: Server, *answers: str, token: str | None = None) -> tuple[list[str], list[str]]:
     """Run the loop until nothing waits; what was said and asked."""
@@ -212,10 +210,10 @@ async def test_a_person_approves_at_the_prompt(tmp_path: Path) -> None:
         said, asked = await reviewed(server, "x", "a")
         assert (await server.until(task_id, "task_ended"))["status"] == "Completed"
     assert "  │ -old" in said
-    assert "  │ +new" in said
+    assert "  │ +print('new')" in said
     assert f"Carried out: approved by you; task {task_id} is Running." in said
     assert len(asked) == 2
-    assert disk.files == {"a.lua": b"new\n"}
+    assert disk.files == {"a.lua": NEW}
 
 
 async def test_a_person_rejects_leaves_and_answers(tmp_path: Path) -> None:
@@ -230,7 +228,7 @@ async def test_a_person_rejects_leaves_and_answers(tmp_path: Path) -> None:
         await reviewed(server, "r", "no", "")
         task = await server.until(first, "task_ended")
         assert (task["status"], task["status_reason"]) == ("Canceled", "rejected")
-        second = await server.submit([])
+        second = await server.submit([], prompt="Which of the two?")
         await server.until(second, "question_asked")
         said, _ = await reviewed(server, "the left one")
         assert (await server.until(second, "task_ended"))["result"]["message"] == "left it is"

@@ -12,11 +12,10 @@ from orchestrator.console.outcomes import closed_meanwhile, refused, said_of
 from orchestrator.core import review
 from orchestrator.core.approval import ResumeRequest
 from tests.shell.asked import NOW, console, request
-from tests.shell.support import DEADLINE_S, Disk, Listening, Server, call, connected, final, running, says
+from tests.shell.support import DEADLINE_S, NEW, WRITE, Disk, Listening, Server, call, connected, final, running, says
 from tests.waiting import within
 
 PROMPT = "[h]elp > "
-WRITE = call("cc_write", path="a.lua", content="new\n")
 
 
 async def reviewed(server: Server, *answers: str) -> list[str]:
@@ -44,14 +43,14 @@ def editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str) -> Path:
 
 async def test_what_was_edited_is_what_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The text of the editor is written, and the person hears that it was theirs (D16, D19)."""
-    editor(tmp_path, monkeypatch, 'echo edited > "$1"')
+    editor(tmp_path, monkeypatch, 'echo "print(1)" > "$1"')
     disk = Disk({"a.lua": b"old\n"})
     async with running(tmp_path, model=Listening(says(WRITE), final())) as server, connected(server, "3", disk):
         task_id = await server.submit()
         await server.paused(task_id)
         said = await reviewed(server, "e", "n", "y")
         assert (await server.until(task_id, "task_ended"))["status"] == "Completed"
-    assert disk.files == {"a.lua": b"edited\n"}
+    assert disk.files == {"a.lua": b"print(1)\n"}
     assert f"Carried out: edited and approved by you; task {task_id} is Running." in said
 
 
@@ -67,14 +66,14 @@ async def test_an_edit_that_is_refused_stays_open_with_its_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: str, why: str
 ) -> None:
     """The server's words are shown, the request is asked for again, and the editor has what was written (D16, D17)."""
-    line = f'case "$1" in *.json) echo \'{arguments}\' > "$1";; *) echo mine >> "$1";; esac'
+    line = f'case "$1" in *.json) echo \'{arguments}\' > "$1";; *) echo "-- mine" >> "$1";; esac'
     seen = editor(tmp_path, monkeypatch, line)
     disk = Disk({"a.lua": b"old\n"})
     async with running(tmp_path, model=Listening(says(WRITE), final())) as server, connected(server, "3", disk):
         await server.paused(await server.submit())
         said = await reviewed(server, "e", "y", "y", "e", "n", "n", "l")
     assert any(line.startswith(why) for line in said), "\n".join(said)[-1500:]
-    assert seen.read_text() == "new\nmine\n"
+    assert seen.read_text() == f"{NEW.decode()}-- mine\n"
     assert sum(line == "  │ -old" for line in said) == 2, "it was shown again"
     assert disk.done == []
 
@@ -97,7 +96,7 @@ async def test_an_edit_too_large_for_the_socket_takes_the_other_door(
 
 async def test_a_long_call_is_cut_fetched_and_approved(tmp_path: Path) -> None:
     """What the socket cuts cannot be approved before [w] showed all of it; then it can (V3)."""
-    content = "".join(f"line {number}\n" for number in range(5000))
+    content = "".join(f"no = {number}\n" for number in range(5000))
     disk = Disk()
     write = call("cc_write", path="a.lua", content=content)
     async with running(tmp_path, model=Listening(says(write), final())) as server, connected(server, "3", disk):
@@ -107,8 +106,8 @@ async def test_a_long_call_is_cut_fetched_and_approved(tmp_path: Path) -> None:
         assert (await server.until(task_id, "task_ended"))["status"] == "Completed"
     assert disk.files["a.lua"] == content.encode()
     cut = said.index("Not all of it was shown: [w] shows the whole, then it can be approved.")
-    assert "  │ +line 2500" not in said[:cut]
-    assert "  │ +line 2500" in said[cut:]
+    assert "  │ +no = 2500" not in said[:cut]
+    assert "  │ +no = 2500" in said[cut:]
 
 
 async def test_secrets_are_hidden_and_run_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,7 +131,7 @@ async def test_secrets_are_hidden_and_run_whole(tmp_path: Path, monkeypatch: pyt
 
 async def test_the_model_is_told_what_a_person_answers_in_its_place(tmp_path: Path) -> None:
     """[p] runs nothing, and the text is the result (D20)."""
-    replies, disk = Listening(says(WRITE), final()), Disk()
+    replies, disk = Listening(says(WRITE), final("not done", success=False)), Disk()
     async with running(tmp_path, model=replies) as server, connected(server, "3", disk):
         task_id = await server.submit()
         await server.paused(task_id)
@@ -145,7 +144,7 @@ async def test_the_model_is_told_what_a_person_answers_in_its_place(tmp_path: Pa
 
 async def test_a_rejected_task_goes_on_if_the_person_says_so(tmp_path: Path) -> None:
     """[c] after the reason tells the model, who then ends the task itself (D13)."""
-    replies, disk = Listening(says(WRITE), final("then not")), Disk()
+    replies, disk = Listening(says(WRITE), final("then not", success=False)), Disk()
     async with running(tmp_path, model=replies) as server, connected(server, "3", disk):
         task_id = await server.submit()
         await server.paused(task_id)
@@ -157,21 +156,21 @@ async def test_a_rejected_task_goes_on_if_the_person_says_so(tmp_path: Path) -> 
 
 async def test_one_call_of_a_batch_is_decided_and_the_other_asked_for_again(tmp_path: Path) -> None:
     """The rest of the request comes back by itself, and both run once all is decided (D5)."""
-    other = call("cc_write", path="b.lua", content="two\n")
+    other = call("cc_write", path="b.lua", content="print(2)\n")
     disk = Disk()
     async with running(tmp_path, model=Listening(says(WRITE, other), final())) as server, connected(server, "3", disk):
         task_id = await server.submit()
         await server.paused(task_id)
         said = await reviewed(server, "2", "a", "a")
         await server.until(task_id, "task_ended")
-    assert disk.files == {"a.lua": b"new\n", "b.lua": b"two\n"}
+    assert disk.files == {"a.lua": NEW, "b.lua": b"print(2)\n"}
     assert "  [2/2] cc_write on computer 3" in said
     assert sum(line.startswith("Carried out: approved by you") for line in said) == 2
 
 
 async def test_what_was_remembered_is_not_asked_again(tmp_path: Path) -> None:
     """A grant for a path with any text lets the next write of this task through (G1)."""
-    again = call("cc_write", path="a.lua", content="newer\n")
+    again = call("cc_write", path="a.lua", content="print('newer')\n")
     disk = Disk({"a.lua": b"old\n"})
     replies = Listening(says(WRITE), says(again), final())
     async with running(tmp_path, model=replies) as server, connected(server, "3", disk):
@@ -179,7 +178,7 @@ async def test_what_was_remembered_is_not_asked_again(tmp_path: Path) -> None:
         await server.paused(task_id)
         said = await reviewed(server, "g", "2", "", "y", "y")
         assert (await server.until(task_id, "task_ended"))["status"] == "Completed"
-    assert disk.files == {"a.lua": b"newer\n"}
+    assert disk.files == {"a.lua": b"print('newer')\n"}
     assert "  path: a.lua" in said
     assert "  content: any text" in said
 

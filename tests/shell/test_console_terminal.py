@@ -12,10 +12,9 @@ from orchestrator.core.approval import HitlResponse
 from orchestrator.core.visible import visible
 from tests.shell.asked import console
 from tests.shell.commands import Served, on_a_terminal, script, talking, until
-from tests.shell.support import Disk, Listening, call, connected, final, running, says
+from tests.shell.support import WRITE, Disk, Listening, call, connected, final, running, says
 
 PROMPT = "[h]elp > "
-WRITE = call("cc_write", path="a.lua", content="new\n")
 
 
 # -- at a terminal -----------------------------------------------------------------------
@@ -175,7 +174,7 @@ async def test_a_name_that_somebody_else_decides_meanwhile_is_too_late(tmp_path:
         outcomes = await asyncio.to_thread(decide_named, client, here, ids, "approve")
         client.close()
     assert asked == ["Approve this request? [y/N] "]
-    assert "  │ +new" in said
+    assert "  │ +print('new')" in said
     assert outcomes is not None
     assert [(one.carried_out, one.said.partition(" it")[0]) for one in outcomes] == [
         (False, "Too late: admin rejected")

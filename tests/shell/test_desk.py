@@ -15,6 +15,7 @@ from orchestrator.web.auth import issue_token
 from tests.shell.support import Disk, Listening, Server, StubClient, call, dialed, final, running, says
 
 ASKS = says(call("ask_user", question="Which farm?"))
+LOOKS = says(call("cc_read", path="farm.lua"))
 WRITES = says(call("cc_write", path="farm.lua", content="print(1)"))
 
 
@@ -160,7 +161,7 @@ async def test_ask_twice_with_one_id_begins_one_task(tmp_path: Path) -> None:
 async def test_a_task_goes_on_where_it_was_told_last(tmp_path: Path) -> None:
     """Who names the version that was told hears only what came after it, and at once."""
     async with game(tmp_path, ASKS, final("all is well")) as (_, here):
-        desk = await here.send("ask", "fix")
+        desk = await here.send("ask", "where is it")
         told, lines = await here.hear(desk)
         while not texts(lines, "ask"):
             told, lines = await here.hear(desk)
@@ -173,8 +174,8 @@ async def test_a_task_goes_on_where_it_was_told_last(tmp_path: Path) -> None:
 
 async def test_the_end_is_told_and_nothing_comes_after_it(tmp_path: Path) -> None:
     """The last answer says done; of a task that is over, watch tells all at once."""
-    async with game(tmp_path, final("hello from \N{SNOWMAN} caf\xe9")) as (server, here):
-        desk = await here.send("ask", "say hello")
+    async with game(tmp_path, LOOKS, final("hello from \N{SNOWMAN} caf\xe9")) as (server, here):
+        desk = await here.send("ask", "where is it")
         lines = await here.until(desk, "good")
         assert texts(lines, "good") == ["Done: hello from ? caf\xe9"]
         told, lines = await here.ask("watch", task=(await tasks_of(server))[0]["task_id"])
@@ -201,7 +202,7 @@ async def test_lines_come_together_and_the_oldest_make_room(tmp_path: Path) -> N
 async def test_who_leaves_is_told_no_more(tmp_path: Path) -> None:
     """After leave nothing comes of that request, and the task goes on."""
     async with game(tmp_path, ASKS, final("well")) as (server, here):
-        desk = await here.send("ask", "fix")
+        desk = await here.send("ask", "where is it")
         await here.until(desk, "ask")
         await here.send("leave", desk=desk)
         told, _ = await here.ask("answer", "go on")
@@ -220,7 +221,7 @@ async def test_a_question_waits_until_somebody_is_there(tmp_path: Path) -> None:
     async with running(tmp_path, store="", model=model) as server:
         token = await server.computer("3")
         async with player(server, token) as here:
-            await here.send("ask", "fix")
+            await here.send("ask", "where is it")
             told, _ = await here.hear("d1")
         await server.until(str(told.task), "question_asked")
     async with running(tmp_path, store="", model=Listening(final("done"))) as server:
@@ -333,7 +334,7 @@ async def test_who_is_revoked_follows_no_further_and_is_told_no_questions(tmp_pa
 async def test_a_question_is_news_as_it_opens_and_as_it_closes(tmp_path: Path) -> None:
     """Also at a computer that is connected all the while."""
     async with game(tmp_path, ASKS, final("done")) as (_, here):
-        await here.send("ask", "fix")
+        await here.send("ask", "where is it")
         _, rows = await here.hear(wire.NEWS)
         assert [one["question"] for one in rows] == ["Which farm?"]
         assert (await here.ask("answer", "the one by the river"))[0].ok

@@ -83,13 +83,13 @@ async def test_ask_shows_the_steps_and_the_question_survives_the_chunk(tmp_path:
     model = Listening(says(call("send_status", message="I look at it.")), ASKS, final("all is well"))
     async with running(tmp_path / "server", model=model) as server:
         disk = computer(tmp_path, server.url, await server.computer("3"))
-        async with game(disk, 'cc ask "fix my farm"', family=family) as here:
+        async with game(disk, 'cc ask "where is my farm"', family=family) as here:
             await here.sees("q leaves, and it goes on.")
             await here.sees("I look at it.")
             await here.sees("Which farm?")
             await here.unload()
         task = await only_task(server)
-        assert (task["prompt"], task["status"], task["user_id"]) == ("fix my farm", "Paused", "admin")
+        assert (task["prompt"], task["status"], task["user_id"]) == ("where is my farm", "Paused", "admin")
         async with game(disk, "cc tasks", "cc answer the river", f"cc watch {task['task_id']}", family=family) as here:
             await here.sees("waits for an answer")
             await here.sees("Which farm?")
@@ -105,7 +105,7 @@ async def test_the_server_restarts_in_the_middle(tmp_path: Path) -> None:
         async with running(tmp_path / "server", store="", model=Listening(ASKS)) as server:
             port = urlsplit(server.url).port
             disk = computer(tmp_path, server.url, await server.computer("3"))
-            here = await stack.enter_async_context(game(disk, "cc ask fix my farm"))
+            here = await stack.enter_async_context(game(disk, "cc ask where is my farm"))
             await here.sees("Which farm?")
         await here.sees("not connected")
         async with running(tmp_path / "server", store="", model=Listening(final("mended")), port=port) as server:
@@ -145,5 +145,5 @@ async def test_a_long_question_waits_to_be_read(tmp_path: Path) -> None:
 async def test_without_a_connection_nothing_is_asked(tmp_path: Path) -> None:
     """What keeps it from connecting is known by then, and said at once."""
     disk = computer(tmp_path, "http://127.0.0.1:1", "no token")
-    async with game(disk, "cc ask fix my farm") as here:
+    async with game(disk, "cc ask where is my farm") as here:
         await here.sees("Not connected: Nothing answers at port 1")

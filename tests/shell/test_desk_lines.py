@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from orchestrator.core import facts
 from orchestrator.desk.limits import ASKS_A_MINUTE, WITHIN_S, Limits, Rate
 from orchestrator.desk.lines import Narrator, as_body, in_game
 from orchestrator.desk.owners import deciders
@@ -136,3 +137,13 @@ def test_a_rate_remembers_so_many_computers_and_no_more() -> None:
         assert rate.wait_s(str(number), 1.0) == 0.0
     assert rate.wait_s("10000", 1.0) == WITHIN_S
     assert rate.wait_s("0", 1.0) == 0.0
+
+
+async def test_a_success_that_has_to_be_shown_is_told_in_few_words() -> None:
+    """What the model is told is for the model."""
+    story = Journal()
+    story.submitted()
+    story.asked()
+    story.replied()
+    story.add(facts.ReplyRefused(reason="You say success, but nothing was changed or run.", because="unproven"))
+    assert (await told(story))[-1] == ("note", "It says that it is done, and is asked to show it.")

@@ -501,7 +501,7 @@ async def test_a_write_keeps_the_encoding_of_the_file(deps: CCAgentDeps, farm: F
 @pytest.mark.parametrize(
     ("tool", "args"),
     [
-        ("cc_write", {"content": "new"}),
+        ("cc_write", {"content": "print(2)"}),
         ("cc_edit", {"old": "two", "new": "zwei"}),
         ("cc_move", {"to": "x"}),
         ("cc_delete", {}),

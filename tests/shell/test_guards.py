@@ -7,8 +7,8 @@ import pytest
 from orchestrator.core import facts
 from orchestrator.core.errors import ModelFailed
 from orchestrator.core.task import AgentTask, TaskStatus
-from tests.shell.support import Listening, call, final, says
-from tests.shell.test_actor import ALICE, FARM, WRITE, Bench, rules
+from tests.shell.support import WRITE, Listening, call, final, says
+from tests.shell.test_actor import ALICE, FARM, Bench, rules
 
 RUN = call("cc_run_program", path="a.lua")
 READ = call("cc_read", path="a.lua")
@@ -119,7 +119,9 @@ async def test_the_same_call_again_is_told_at_the_third_time_and_ends_the_task_a
 
 async def test_a_program_is_run_again_after_each_change_as_often_as_it_takes() -> None:
     script = [
-        one for number in range(8) for one in (says(call("cc_write", path="a.lua", content=f"{number}")), says(RUN))
+        one
+        for number in range(8)
+        for one in (says(call("cc_write", path="a.lua", content=f"return {number}\n")), says(RUN))
     ]
     _, task = await played(*script, final(), max_steps=0)
     assert task.status is TaskStatus.COMPLETED

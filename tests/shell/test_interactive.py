@@ -88,12 +88,12 @@ def test_an_explanation_grows_on_the_screen_and_stands_there_once(talker: Served
     # In the second step, and seconds long: whoever connects, or reads, late on a busy machine is there by then.
     words = "I look at " + "this, and at " * 40 + "that, and then I tell what I found."
     status = call("send_status", message="on my way")
-    replies = script(says(status, explanation="First." * 30), says(status, explanation=words), final())
+    replies = script(says(status, explanation="First." * 30), says(status, explanation=words), final(success=False))
     with on_a_terminal(talker.home, "run", replies, *talker.where) as terminal:
         terminal.expect("[STEP 2]")
         terminal.expect("[EXPLANATION] I look")
         assert words not in terminal.text, "it came whole"
-        assert terminal.end() == 0, terminal.text
+        assert terminal.end() == 1, terminal.text
     assert terminal.text.count(f"[EXPLANATION] {words}\n") == 1
     assert terminal.text.count("[STEP 2]") == 1
     assert "\x1b" not in terminal.text, "TERM=dumb takes no escapes"
@@ -103,7 +103,7 @@ def test_a_terminal_that_can_has_a_status_below(talker: Served) -> None:
     """Where the cursor moves there is a status with phase, step and tokens; NO_COLOR keeps colors away."""
     replies = script(says(ASK), final())
     for more, colored in (({"TERM": "xterm"}, False), ({"TERM": "xterm", "NO_COLOR": ""}, True)):
-        with on_a_terminal(talker.home, "run", replies, *talker.where, **more) as terminal:
+        with on_a_terminal(talker.home, "run", "--read-only", replies, *talker.where, **more) as terminal:
             terminal.expect("the model thinks (step 1 of 20, 0:0")
             terminal.expect("Your answer")
             terminal.type("left\n")
@@ -148,7 +148,7 @@ def test_a_prompt_ends_when_somebody_else_decides(talker: Served) -> None:
 
 def test_a_prompt_ends_when_somebody_else_answers(talker: Served) -> None:
     """Answered elsewhere while the prompt stands open: it says that, and goes on without a key."""
-    with on_a_terminal(talker.home, "run", script(says(ASK), final()), *talker.where) as terminal:
+    with on_a_terminal(talker.home, "run", "--read-only", script(says(ASK), final()), *talker.where) as terminal:
         terminal.expect("Your answer (empty: leave it): ")
         assert talker.cli("answer", terminal.text.split()[1], "left").returncode == 0
         terminal.expect("That was answered elsewhere.")
@@ -229,7 +229,7 @@ def test_a_session_of_two_tasks_and_its_commands(talker: Served) -> None:
         terminal.type("a\n")
         terminal.expect("Message=first is done")
         terminal.expect("] >")
-        terminal.type(script(final("second is done")) + "\r")
+        terminal.type(script(final("second is done", success=False)) + "\r")
         terminal.expect("Message=second is done")
         terminal.expect("] >")
         terminal.type("/tasks\r")
@@ -251,7 +251,7 @@ def test_a_session_may_only_look(talker: Served) -> None:
     with on_a_terminal(talker.home, *session(talker, "--read-only"), TERM="xterm") as terminal:
         terminal.expect("Tasks may only look here: whatever changes something is denied.")
         terminal.expect("] >")
-        terminal.type(script(says(WRITE), final("looked")) + "\r")
+        terminal.type(script(says(WRITE), final("looked", success=False)) + "\r")
         terminal.expect("Message=looked")
         terminal.expect("] >")
         terminal.type("/quit\r")
@@ -324,7 +324,7 @@ def test_it_works_in_a_program_that_runs_a_loop(talker: Served) -> None:
     )
     with on_a_terminal(talker.home, TERM="xterm", python=code) as terminal:
         terminal.expect("] >")
-        terminal.type(script(final("from a loop")) + "\r")
+        terminal.type(script(final("from a loop", success=False)) + "\r")
         terminal.expect("Message=from a loop")
         terminal.expect("] >")
         terminal.type("\x04")

@@ -41,29 +41,30 @@ class Folders(Disk):
 
 
 def bench(reply: dict[str, Any], policy: Policy, workspace: DirectoryWorkspace | None = None) -> Bench:
-    farm = Folders(texts={"a.lua": "old\n", "lib/x": "X", "lib/sub/y": "Y", "b\udcff": "\udce4\n"})
+    farm = Folders(texts={"a.lua": "print('old')\n", "lib/x": "X", "lib/sub/y": "Y", "b\udcff": "\udce4\n"})
     return Bench(Listening(says(reply), final()), policy, FakeComputers({FARM: farm}), workspace)
 
 
 LIB = b"sub\0directory\0-\nsub/y\0file\0%s\nx\0file\0%s\n" % (sha256_hex(b"Y").encode(), sha256_hex(b"X").encode())
-OLD, NEW = sha256_hex(b"old\n"), sha256_hex(b"new\n")
+PROGRAM = b"print('old')\n"
+OLD, NEW = sha256_hex(PROGRAM), sha256_hex(b"print('new')\n")
 
 
 @pytest.mark.parametrize("policy", [default_policy(), ALLOWED], ids=["asked", "allowed"])
 @pytest.mark.parametrize(
     ("reply", "before", "after", "kept"),
     [
-        (call("cc_write", path="a.lua", content="new\n"), {"a.lua": OLD}, {"a.lua": NEW}, [b"old\n"]),
-        (call("cc_write", path="b.lua", content="new\n"), {"b.lua": ABSENT}, {"b.lua": NEW}, []),
-        (call("cc_edit", path="/a.lua", old="old", new="new"), {"a.lua": OLD}, {"a.lua": NEW}, [b"old\n"]),
+        (call("cc_write", path="a.lua", content="print('new')\n"), {"a.lua": OLD}, {"a.lua": NEW}, [PROGRAM]),
+        (call("cc_write", path="b.lua", content="print('new')\n"), {"b.lua": ABSENT}, {"b.lua": NEW}, []),
+        (call("cc_edit", path="/a.lua", old="old", new="new"), {"a.lua": OLD}, {"a.lua": NEW}, [PROGRAM]),
         (
             call("cc_move", path="a.lua", to="c.lua"),
             {"a.lua": OLD, "c.lua": ABSENT},
             {"a.lua": ABSENT, "c.lua": OLD},
-            [b"old\n"],
+            [PROGRAM],
         ),
         (call("cc_mkdir", path="new"), {"new": ABSENT}, {"new": EMPTY}, []),
-        (call("cc_delete", path="a.lua"), {"a.lua": OLD}, {"a.lua": ABSENT}, [b"old\n"]),
+        (call("cc_delete", path="a.lua"), {"a.lua": OLD}, {"a.lua": ABSENT}, [PROGRAM]),
         (call("cc_delete", path="lib"), {"lib": sha256_hex(LIB)}, {"lib": ABSENT}, [LIB, b"X", b"Y"]),
         (
             call("cc_move", path="lib", to="old"),
@@ -101,14 +102,14 @@ async def test_a_change_on_a_computer_can_be_taken_back(
 @pytest.mark.parametrize(
     "reply",
     [
-        call("local_write", path="p.txt", content="new\n"),
-        call("local_patch", path="p.txt", patch="@@ -1 +1 @@\n-old\n+new\n"),
+        call("local_write", path="p.txt", content="print('new')\n"),
+        call("local_patch", path="p.txt", patch="@@ -1 +1 @@\n-print('old')\n+print('new')\n"),
     ],
 )
 async def test_a_change_of_the_workspace_can_be_taken_back(tmp_path: Path, reply: dict[str, Any]) -> None:
     """So for files on this host."""
     workspace = DirectoryWorkspace(tmp_path)
-    (workspace.root / "p.txt").write_text("old\n")
+    (workspace.root / "p.txt").write_bytes(PROGRAM)
     house = bench(reply, ALLOWED, workspace)
     durable: list[bytes] = []
 
@@ -120,8 +121,8 @@ async def test_a_change_of_the_workspace_can_be_taken_back(tmp_path: Path, reply
     await house.act()
     (started,) = await house.happened(task_id, "tool_started")
     (finished,) = await house.happened(task_id, "tool_finished")
-    assert (started.before, finished.after, durable) == ({"p.txt": OLD}, {"p.txt": NEW}, [b"old\n"])
-    assert (workspace.root / "p.txt").read_text() == "new\n"
+    assert (started.before, finished.after, durable) == ({"p.txt": OLD}, {"p.txt": NEW}, [PROGRAM])
+    assert (workspace.root / "p.txt").read_text() == "print('new')\n"
 
 
 async def test_what_is_only_looked_at_is_not_kept() -> None:
@@ -130,14 +131,14 @@ async def test_what_is_only_looked_at_is_not_kept() -> None:
     task_id = await house.submit()
     await house.act()
     (finished,) = await house.happened(task_id, "tool_finished")
-    assert (finished.text, finished.after) == ("[1 match]\na.lua  4\n  1: old", {})
+    assert (finished.text, finished.after) == ("[1 match]\na.lua  13\n  1: print('old')", {})
     with pytest.raises(NotFound):
         await house.store.get_blob(OLD)
 
 
 async def test_a_change_that_failed_half_way_is_unknown_and_not_failed() -> None:
     """A change that could not be taken back pauses the task for a person; the model is not told that it failed."""
-    house = bench(call("cc_write", path="a.lua", content="new\n"), ALLOWED)
+    house = bench(call("cc_write", path="a.lua", content="print('new')\n"), ALLOWED)
     task_id = await house.submit()
     house.computers.faults["fs_write"] = deque([ComputerFailed("outcome_unknown", "half way")])
     task = await house.act()

@@ -108,7 +108,7 @@ async def test_it_carries_all_calls_of_the_step() -> None:
 async def test_nothing_of_a_held_step_has_happened_yet() -> None:
     """While a person has not decided, no gated call of the step has touched anything."""
     deps = stub()
-    await paused(Listening(says(WRITE, call("cc_write", path="b.lua", content="x"))), deps)
+    await paused(Listening(says(WRITE, call("cc_write", path="b.lua", content="return 2\n"))), deps)
     assert deps.file_cache == {}
 
 
@@ -175,7 +175,7 @@ async def test_a_rejected_call_is_not_asked_about_again() -> None:
 async def test_each_call_is_decided_by_itself() -> None:
     """One call approved, its sibling rejected: only the approved one happens, results in the reply's order (S5)."""
     deps = stub()
-    model = Listening(says(WRITE, call("cc_write", path="b.lua", content="two")), final())
+    model = Listening(says(WRITE, call("cc_write", path="b.lua", content="return 2\n")), final())
     stopped = await paused(model, deps)
     first, second = stopped.task.pending_tool_calls
     choices = {
@@ -183,14 +183,14 @@ async def test_each_call_is_decided_by_itself() -> None:
         first.call_id: CallDecision(call_id=first.call_id, action="reject", on_reject="continue"),
     }
     await execute_task_with_agent(stopped.task, deps, model=model, decisions=choices)
-    assert deps.file_cache == {"b.lua": "two"}
-    assert model.told.index("[1 cc_write] A person rejected") < model.told.index("[2 cc_write] Wrote 3 bytes to b.lua")
+    assert deps.file_cache == {"b.lua": "return 2\n"}
+    assert model.told.index("[1 cc_write] A person rejected") < model.told.index("[2 cc_write] Wrote 9 bytes to b.lua")
 
 
 async def test_a_part_of_the_decisions_leaves_the_rest_pending() -> None:
     """Deciding one of two calls raises again with the other, whose turn comes later (D5)."""
     deps = stub()
-    model = Listening(says(WRITE, call("cc_write", path="b.lua", content="two")), final())
+    model = Listening(says(WRITE, call("cc_write", path="b.lua", content="return 2\n")), final())
     stopped = await paused(model, deps)
     first, second = stopped.task.pending_tool_calls
     half = {first.call_id: CallDecision(call_id=first.call_id, action="approve")}
@@ -198,7 +198,7 @@ async def test_a_part_of_the_decisions_leaves_the_rest_pending() -> None:
     assert [record.call_id for record in again.task.pending_tool_calls] == [second.call_id]
     assert deps.file_cache == {}
     await execute_task_with_agent(again.task, deps, model=model, decisions=decided(again))
-    assert deps.file_cache == {"a.lua": "print(1)\n", "b.lua": "two"}
+    assert deps.file_cache == {"a.lua": "print(1)\n", "b.lua": "return 2\n"}
 
 
 async def test_calling_again_without_decisions_raises_the_same_request() -> None:
@@ -277,17 +277,17 @@ async def test_the_same_call_twice_in_a_reply_counts_once() -> None:
 
 async def test_a_tools_error_goes_back_to_the_model() -> None:
     """What a tool cannot do is a TOOL_RESULT that says why; the task goes on."""
-    model = Listening(says(call("local_read", path="x.txt")), final())
-    result = await execute_task_with_agent("go", stub(), model=model)
+    model = Listening(says(call("local_read", path="x.txt")), says(WRITE), final())
+    result = await execute_task_with_agent("go", stub(), model=model, policy=allowing())
     assert result.success
-    assert model.told.startswith("TOOL_RESULT: There is no workspace, so local_* cannot be used.")
+    assert model.asked[1][-1].content.startswith("TOOL_RESULT: There is no workspace, so local_* cannot be used.")
 
 
 @pytest.mark.parametrize("tool", ["local_read", "local_write", "local_patch"])
 async def test_without_a_workspace_every_local_tool_is_refused(tool: str) -> None:
     """`local_*` without a workspace touches nothing and tells the model so, even where the policy allows it."""
     args = {"local_read": {}, "local_write": {"content": "x"}, "local_patch": {"patch": "@@ -1 +1 @@\n-a\n+b\n"}}
-    model = Listening(says(call(tool, path="x.txt", **args[tool])), final())
+    model = Listening(says(call(tool, path="x.txt", **args[tool])), final(success=False))
     await execute_task_with_agent("go", stub(), model=model, policy=allowing())
     assert "There is no workspace" in model.told
 
@@ -321,7 +321,7 @@ async def test_a_success_that_the_journal_does_not_bear_out_is_none() -> None:
     mended = Listening(broken, says(WRITE), final())
     assert (await execute_task_with_agent("go", stub(), model=mended, policy=allowing())).success
     asked = Listening(says(call("cc_read", path="a")), final())
-    assert (await execute_task_with_agent("go", stub(), model=asked, policy=allowing())).success
+    assert (await execute_task_with_agent("What is in a?", stub(), model=asked, policy=allowing())).success
 
 
 async def test_a_model_that_raises_anything_ends_the_task_with_a_sentence() -> None:
@@ -343,14 +343,14 @@ async def test_a_model_that_raises_anything_ends_the_task_with_a_sentence() -> N
 
 async def test_a_path_that_climbs_is_denied() -> None:
     """A path with leading `..` never reaches a person or a tool: the gate denies it with the reason."""
-    model = Listening(says(call("cc_read", path="../x")), final())
+    model = Listening(says(call("cc_read", path="../x")), final(success=False))
     await execute_task_with_agent("go", stub(), model=model)
     assert "Denied by policy: The path '../x' climbs above the root." in model.told
 
 
 async def test_an_unknown_tool_is_denied_and_the_tools_are_named() -> None:
     """A tool that does not exist is denied with the list of those that do, and the model may try again."""
-    model = Listening(says(call("cc_format", path="/")), final("ok"))
+    model = Listening(says(call("cc_format", path="/")), final("ok", success=False))
     result = await execute_task_with_agent("go", stub(), model=model)
     assert result.message == "ok"
     assert model.told.startswith("TOOL_RESULT: Denied by policy: There is no tool 'cc_format'; the tools are: ask_user")
@@ -374,7 +374,7 @@ async def test_the_step_limit_ends_the_task() -> None:
 
 async def test_a_model_that_slips_once_is_asked_again() -> None:
     """A failed request to the model is repeated: the caller gets a result, not an intervention without calls."""
-    model = Listening(ModelFailed("connection reset"), final("there"))
+    model = Listening(ModelFailed("connection reset"), final("there", success=False))
     result = await execute_task_with_agent("go", stub(), model=model)
     assert result.message == "there"
     assert len(model.asked) == 2
@@ -383,7 +383,7 @@ async def test_a_model_that_slips_once_is_asked_again() -> None:
 async def test_a_question_stops_the_library_form() -> None:
     """`ask_user` needs a person, so the library form raises and names it."""
     model, deps = Listening(says(call("ask_user", question="which?")), final()), stub()
-    stopped = await paused(model, deps)
+    stopped = await paused(model, deps, "Which one is it?")
     assert str(stopped) == "HITL intervention required for people.ask_user"
     asked = stopped.function_calls[0].call_id
     answer = {asked: CallDecision(call_id=asked, action="respond", answer="the left one")}
@@ -404,7 +404,7 @@ async def test_approving_every_call_that_the_exception_names_goes_on() -> None:
 
 async def test_a_status_is_sent_and_the_task_goes_on() -> None:
     """`send_status` needs nobody."""
-    model = Listening(says(call("send_status", message="halfway")), final())
+    model = Listening(says(call("send_status", message="halfway")), final(success=False))
     await execute_task_with_agent("go", stub(), model=model)
     assert model.told.startswith("TOOL_RESULT: Status sent.")
 
@@ -426,7 +426,7 @@ async def test_a_policy_that_denies_tells_the_model() -> None:
         'schema_version = 1\n[[rules]]\nid = "no"\neffect = "deny"\ntools = ["cc_write"]\nreason = "Hands off."\n'
     )
     deps = stub()
-    model = Listening(says(WRITE), final())
+    model = Listening(says(WRITE), final(success=False))
     await execute_task_with_agent("go", deps, model=model, policy=deny)
     assert model.told.startswith("TOOL_RESULT: Denied by policy: Hands off.")
     assert deps.file_cache == {}
@@ -435,7 +435,7 @@ async def test_a_policy_that_denies_tells_the_model() -> None:
 async def test_a_policy_that_grew_stricter_in_the_pause_wins() -> None:
     """What was approved under one policy does not run under one that denies it (P16)."""
     deps = stub()
-    model = Listening(says(WRITE), final())
+    model = Listening(says(WRITE), final(success=False))
     stopped = await paused(model, deps)
     deny = load_policy('schema_version = 1\n[[rules]]\nid = "no"\neffect = "deny"\ntools = ["*"]\nreason = "Closed."\n')
     await execute_task_with_agent(stopped.task, deps, model=model, decisions=decided(stopped), policy=deny)
@@ -485,7 +485,7 @@ async def test_live_mode_asks_again_when_the_file_changed() -> None:
 
 async def test_live_mode_without_a_channel_says_so() -> None:
     """Live mode without a computer is a TOOL_RESULT that says what to do, not a crash."""
-    model = Listening(says(call("cc_list", path="/")), final())
+    model = Listening(says(call("cc_list", path="/")), final(success=False))
     await execute_task_with_agent("go", CCAgentDeps(mode="live"), model=model)
     assert model.told.startswith("TOOL_RESULT: There is no computer to send this to. Use mode='stub', or connect one.")
 

@@ -14,8 +14,8 @@ from orchestrator.core.errors import ComputerFailed, Forbidden, ModelFailed
 from orchestrator.core.task import AgentTask, TaskStatus
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import CallResult, ChatMessage, Identity, ModelReply
-from tests.shell.support import DEADLINE_S, Disk, FakeComputers, Listening, call, final, says
-from tests.shell.test_actor import ALICE, FARM, MINE, WRITE, Bench, only, rules
+from tests.shell.support import DEADLINE_S, WRITE, Disk, FakeComputers, Listening, call, final, says
+from tests.shell.test_actor import ALICE, FARM, MINE, Bench, only, rules
 from tests.waiting import within
 
 BOB = Identity(kind="person", name="bob", roles=("submitter",))
@@ -180,8 +180,8 @@ async def test_waiting_for_a_person_takes_no_time() -> None:
 @pytest.mark.parametrize(("max_steps", "asked"), [(1, 1), (2, 2), (3, 2)])
 async def test_the_limit_of_steps_is_exact(max_steps: int, asked: int) -> None:
     """So many replies and no more; the last one may still be the end."""
-    model = Listening(READ, final())
-    bench = Bench(model)
+    model = Listening(RUN, final())
+    bench = Bench(model, policy=rules())
     await bench.submit(max_steps=max_steps)
     ended = await bench.act()
     assert len(model.asked) == asked
@@ -212,8 +212,8 @@ class Counting(Listening):
 @pytest.mark.parametrize(("max_tokens", "bounds"), [(100, [100, 50]), (101, [101, 51, 1]), (0, [None, None, None])])
 async def test_the_limit_of_tokens(max_tokens: int, bounds: list[int | None]) -> None:
     """No request once they are used, and no reply may be longer than what is left."""
-    model = Counting(READ, READ, final())
-    bench = Bench(model)
+    model = Counting(RUN, RUN, final())
+    bench = Bench(model, policy=rules())
     await bench.submit(max_tokens=max_tokens)
     ended = await bench.act()
     assert model.bounds == bounds
@@ -254,10 +254,10 @@ async def test_stop_all_of_a_submitter_is_for_his_own() -> None:
 
 async def test_a_follow_up_sees_how_the_session_went() -> None:
     """The ended tasks of the session, oldest first; the one that is not over is not told."""
-    model = Listening(final("the wheat is in"), final("no fuel", success=False), final())
-    bench = Bench(model)
+    model = Listening(RUN, final("the wheat is in"), final("no fuel", success=False), final("nothing", success=False))
+    bench = Bench(model, policy=rules())
     for prompt in ("harvest", "dig"):
-        await bench.service.submit(prompt, user=ALICE, model="m", session_id="s-farm")
+        await bench.service.submit(prompt, user=ALICE, computers=[FARM], model="m", session_id="s-farm")
         bench.clock.advance(1)
         await bench.act()
     waiting: AgentTask = await bench.service.submit("later", user=ALICE, model="m", session_id="s-farm", priority=-1)
@@ -304,7 +304,7 @@ async def test_streamed_and_whole_replies_give_equal_items() -> None:
     journals, heard = [], []
     for model in (Listening(READ, final("it prints 1")), Writing(READ, final("it prints 1"))):
         bench = Bench(model)
-        task_id = await bench.submit()
+        task_id = await bench.submit(read_only=True)
         bench.service.bus.subscribe(f"stream.{task_id}", lambda hint: heard.append(dict(hint)))
         await bench.act()
         journals.append([_told(item.fact) for item in await bench.journal(task_id)])
@@ -335,7 +335,7 @@ async def test_nothing_runs_from_a_partial_reply() -> None:
 async def test_a_step_is_two_transactions() -> None:
     """Reply, call and start of a look in one, its outcome and the next request in the other: waiting costs disks."""
     bench = Bench(Listening(READ, final()))
-    task_id = await bench.submit()
+    task_id = await bench.submit(read_only=True)
     versions: list[int] = []
     bench.service.bus.subscribe(f"task.{task_id}", lambda hint: versions.append(hint["version"]))
     await bench.act()
@@ -367,8 +367,8 @@ async def test_a_failure_that_lasts_is_not_tried_again() -> None:
 
 async def test_half_a_character_is_no_reply() -> None:
     """Text with half a surrogate pair cannot be kept as it was, so nothing of it is carried out."""
-    model = Listening('{"kind": "final", "success": true, "message": "\ud83d"}', final("whole"))
-    bench = Bench(model)
+    model = Listening('{"kind": "final", "success": true, "message": "\ud83d"}', RUN, final("whole"))
+    bench = Bench(model, policy=rules())
     task_id = await bench.submit()
     ended = await bench.act()
     (refused,) = await bench.happened(task_id, "reply_refused")
@@ -386,7 +386,7 @@ async def test_a_program_that_is_not_there_is_told_at_once() -> None:
     assert ended.status is TaskStatus.FAILED
     assert "review_requested" not in await bench.kinds(task_id)
     assert "finds no program" in model.told
-    both = says(call("cc_write", path="new.lua", content="x"), call("cc_run_program", path="new.lua"))
+    both = says(call("cc_write", path="new.lua", content="return 1\n"), call("cc_run_program", path="new.lua"))
     bench = Bench(Listening(both))
     await bench.submit()
     task = await bench.act()
@@ -402,7 +402,8 @@ async def test_a_step_that_begins_by_looking_claims_all_its_computers() -> None:
     computers = FakeComputers({FARM: Disk({"a.lua": b"1\n"}), MINE: Disk({"a.lua": b"2\n"})})
     computers.faults["fs_read"] = deque(["hang"])
     both = says(
-        call("cc_read", path="a.lua", computer=FARM), call("cc_write", path="b.lua", content="x", computer=MINE)
+        call("cc_read", path="a.lua", computer=FARM),
+        call("cc_write", path="b.lua", content="return 1\n", computer=MINE),
     )
     bench = Bench(Listening(both, final()), policy=rules(), computers=computers)
     task_id = await bench.submit(FARM, MINE)

@@ -42,7 +42,7 @@ async def scraped(server: Server) -> dict[str, float]:
 @pytest.fixture
 async def server(tmp_path: Path) -> AsyncIterator[Server]:
     """A server whose model writes and deletes one file."""
-    model = Listening(says(call("cc_write", path="a.lua", content="new\n")), "nonsense", final("written"))
+    model = Listening(says(call("cc_write", path="a.lua", content="print('new')\n")), "nonsense", final("written"))
     async with running(tmp_path, model=model) as server:
         yield server
 

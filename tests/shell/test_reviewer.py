@@ -18,7 +18,7 @@ from orchestrator.ports import ModelReply
 from tests.shell.support import DEADLINE_S, Disk, Server, call, connected, final, running, says
 from tests.waiting import within
 
-WRITE = call("cc_write", path="a.lua", content="new\n")
+WRITE = call("cc_write", path="a.lua", content="print('new')\n")
 ASK = call("ask_user", question="Which one?")
 
 

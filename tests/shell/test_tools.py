@@ -73,6 +73,7 @@ def test_the_registry_has_every_tool() -> None:
         "cc_list",
         "cc_find",
         "cc_info",
+        "cc_docs",
         "cc_screen",
         "cc_peripheral_call",
         "cc_write",
@@ -100,6 +101,7 @@ def test_the_registry_has_every_tool() -> None:
         ("cc_list", "cc-cc_list", "pure", False),
         ("cc_find", "cc-cc_find", "pure", False),
         ("cc_info", "cc-cc_info", "pure", False),
+        ("cc_docs", "cc-cc_docs", "pure", False),
         ("cc_screen", "cc-cc_screen", "pure", False),
         ("cc_peripheral_call", "cc-cc_peripheral_call", "once", True),
         ("cc_write", "cc-cc_write", "by_state", True),
@@ -144,10 +146,10 @@ async def test_a_stub_read_invents_a_file_and_keeps_it(stub: CCAgentDeps) -> Non
 
 async def test_a_stub_write_says_how_many_bytes_and_is_read_back(stub: CCAgentDeps) -> None:
     """A stub write counts the bytes of UTF-8, and a read by any spelling of the path gives it back."""
-    assert await use("cc_write", stub, path="/d/../a.lua", content="ü\n") == (
-        "Wrote 3 bytes to /d/../a.lua (which the computer calls a.lua)"
+    assert await use("cc_write", stub, path="/d/../a.lua", content="-- ü\n") == (
+        "Wrote 6 bytes to /d/../a.lua (which the computer calls a.lua)"
     )
-    assert await use("cc_read", stub, path="a.lua") == "ü\n"
+    assert await use("cc_read", stub, path="a.lua") == "-- ü\n"
 
 
 async def test_a_stub_list_shows_what_was_written(stub: CCAgentDeps) -> None:
@@ -334,18 +336,18 @@ async def test_what_the_actor_has_to_know_is_not_turned_into_text(
 
 async def test_a_write_looks_then_carries_the_hash(live: CCAgentDeps, channel: Channel) -> None:
     """Called by hand a write reads first and sends what it found as `if_hash`."""
-    assert await use("cc_write", live, path="/a.lua", content="new\n") == "Wrote 4 bytes to /a.lua"
+    assert await use("cc_write", live, path="/a.lua", content="print('new')\n") == "Wrote 13 bytes to /a.lua"
     assert [frame.method for frame in channel.frames] == ["fs_read", "fs_write"]
     assert channel.frames[1].params == {"path": "a.lua", "if_hash": sha256_hex(b"old\n")}
-    assert channel.frames[1].body == b"new\n"
-    assert channel.disk.files == {"a.lua": b"new\n"}
+    assert channel.frames[1].body == b"print('new')\n"
+    assert channel.disk.files == {"a.lua": b"print('new')\n"}
 
 
 async def test_a_write_in_a_bracket_is_exactly_one_frame(live: CCAgentDeps, channel: Channel) -> None:
     """With what was seen given, a write sends one frame with that hash and does not look again."""
     live.expected, live.encoding = {"a.lua": sha256_hex(b"seen")}, "utf-8"
     with pytest.raises(ComputerFailed) as failed:
-        await use("cc_write", live, path="a.lua", content="new")
+        await use("cc_write", live, path="a.lua", content="return 1")
     assert failed.value.reason == "stale"
     assert [frame.method for frame in channel.frames] == ["fs_write"]
     assert channel.disk.files == {"a.lua": b"old\n"}
@@ -355,28 +357,28 @@ async def test_a_write_of_an_unseen_path_is_refused(live: CCAgentDeps, channel: 
     """In a bracket that saw another path nothing is sent."""
     live.expected, live.encoding = {"b.lua": ABSENT}, "utf-8"
     with pytest.raises(ToolFailed, match=r"Nothing is known of a\.lua"):
-        await use("cc_write", live, path="a.lua", content="new")
+        await use("cc_write", live, path="a.lua", content="return 1")
     assert channel.frames == []
 
 
 async def test_a_write_keeps_the_encoding_that_the_file_has(live: CCAgentDeps, channel: Channel) -> None:
     """A latin-1 file stays latin-1; one that is UTF-8, or new, is written as UTF-8."""
     channel.disk.files["l.lua"] = LATIN_1
-    assert await use("cc_write", live, path="l.lua", content="é\n") == "Wrote 2 bytes to l.lua"
-    assert channel.disk.files["l.lua"] == b"\xe9\n"
-    await use("cc_write", live, path="new.lua", content="é\n")
-    assert channel.disk.files["new.lua"] == b"\xc3\xa9\n"
+    assert await use("cc_write", live, path="l.lua", content="-- é\n") == "Wrote 5 bytes to l.lua"
+    assert channel.disk.files["l.lua"] == b"-- \xe9\n"
+    await use("cc_write", live, path="new.lua", content="-- é\n")
+    assert channel.disk.files["new.lua"] == b"-- \xc3\xa9\n"
     channel.disk.files["l.lua"] = LATIN_1
-    await use("cc_write", live, path="l.lua", content="日本\n")
-    assert channel.disk.files["l.lua"] == "日本\n".encode()
+    await use("cc_write", live, path="l.lua", content="-- 日本\n")
+    assert channel.disk.files["l.lua"] == "-- 日本\n".encode()
 
 
 async def test_too_much_to_send_is_refused_before_anything_is_sent(live: CCAgentDeps, channel: Channel) -> None:
     """A write over the limit of a whole body sends nothing and says what to do."""
     with pytest.raises(ToolFailed, match=r"2097152 are the most that can be sent\. Split it"):
-        await use("cc_write", live, path="a.lua", content="x" * (MAX_WHOLE_BYTES + 1))
+        await use("cc_write", live, path="a.lua", content="-" * (MAX_WHOLE_BYTES + 1))
     assert channel.frames == []
-    written = await use("cc_write", live, path="a.lua", content="x" * MAX_WHOLE_BYTES)
+    written = await use("cc_write", live, path="a.lua", content="-" * MAX_WHOLE_BYTES)
     assert written == "Wrote 2097152 bytes to a.lua"
 
 
@@ -391,17 +393,17 @@ async def test_a_delete_takes_only_what_it_saw(live: CCAgentDeps, channel: Chann
 
 async def test_observing_a_write_shows_what_would_change(live: CCAgentDeps, channel: Channel) -> None:
     """The reviewer gets the hash of what is there, the exact diff, and how the file is encoded."""
-    changed = await computer.observe_write(live, path="/a.lua", content="new\n")
+    changed = await computer.observe_write(live, path="/a.lua", content="print('new')\n")
     assert changed.state == {"a.lua": sha256_hex(b"old\n")}
-    assert changed.diff == "--- a/a.lua\n+++ b/a.lua\n@@ -1 +1 @@\n-old\n+new\n"
-    fresh = await computer.observe_write(live, path="b.lua", content="x\n")
+    assert changed.diff == "--- a/a.lua\n+++ b/a.lua\n@@ -1 +1 @@\n-old\n+print('new')\n"
+    fresh = await computer.observe_write(live, path="b.lua", content="return 1\n")
     assert (fresh.state, fresh.note) == ({"b.lua": ABSENT}, "A new file.")
-    channel.disk.files["l.lua"] = LATIN_1
+    channel.disk.files.update({"l.lua": LATIN_1, "same.lua": b"return 1\n"})
     kept = await computer.observe_write(live, path="l.lua", content="print('grau')\n")
     assert (kept.encoding, kept.note) == ("latin-1", "The file is latin-1; it is written as latin-1.")
-    lost = await computer.observe_write(live, path="l.lua", content="日本\n")
+    lost = await computer.observe_write(live, path="l.lua", content="-- 日本\n")
     assert (lost.encoding, lost.note) == ("utf-8", "The file is latin-1; it is written as utf-8.")
-    same = await computer.observe_write(live, path="a.lua", content="old\n")
+    same = await computer.observe_write(live, path="same.lua", content="return 1\n")
     assert (same.diff, same.note) == ("", "The file has this very text already.")
     assert "-print('grün')" in (kept.diff or "")
     assert {frame.method for frame in channel.frames} == {"fs_read"}

@@ -16,8 +16,8 @@ from orchestrator.core.wire import ComputerId, SettledCall
 from orchestrator.web.auth import check_approvers
 from orchestrator.web.errors import error_form
 from orchestrator.web.reading import MAX_REQUEST_BYTES
-from tests.shell.doors import WRITE, Writing
-from tests.shell.support import Disk, Listening, Server, call, connected, dialed, final, running, says
+from tests.shell.doors import Writing
+from tests.shell.support import NEW, WRITE, Disk, Listening, Server, call, connected, dialed, final, running, says
 
 NOWHERE = "x" * 24
 
@@ -438,7 +438,7 @@ async def test_a_task_that_ended_cannot_be_canceled(server: Server) -> None:
 async def test_a_question_is_answered_once(tmp_path: Path) -> None:
     """The question is shown with its id; its first answer goes to the model, a second is 409, an unknown 404."""
     async with running(tmp_path, model=Writing(call("ask_user", question="Which?"))) as server:
-        task_id = await server.submit([])
+        task_id = await server.submit([], prompt="which one is it?")
         task = await server.until(task_id, "question_asked")
         assert task["question"]["question"] == "Which?"
         path, body = f"/v1/tasks/{task_id}/answer", {**task["question"], "answer": "left"}
@@ -469,9 +469,9 @@ async def test_a_request_shows_exactly_what_would_run(server: Server, disk: Disk
         "3",
         "pending",
     )
-    assert shown["args"] == {"path": "a.lua", "content": "new\n"}
+    assert shown["args"] == WRITE["args"]
     assert shown["observed"]["state"] == {"a.lua": disk.hash("a.lua")}
-    assert "-old\n+new\n" in shown["observed"]["diff"]
+    assert "-old\n+print('new')\n" in shown["observed"]["diff"]
     assert shown["action_digest"] == request["action_digest"]
     assert (request["message"], request["risk"], request["goal"]) == (
         "Human intervention required.",
@@ -494,7 +494,7 @@ async def test_approve_is_202_and_the_very_thing_happens(server: Server, disk: D
     ended = await server.until(request["task_id"], "task_ended")
     assert ended["status"] == "Completed"
     assert ended["result"]["message"] == "written"
-    assert disk.files == {"a.lua": b"new\n"}
+    assert disk.files == {"a.lua": NEW}
     refused(await server.ask("GET", f"/v1/requests/{request['request_id']}"), 409, "not_pending")
     assert (await server.ask("GET", "/v1/requests")).json() == {"requests": []}
 

@@ -39,7 +39,8 @@ STORIES: dict[str, list[Step]] = {
         ("cc_find", {"pattern": "nothing/**"}),
     ],
     "editing": [
-        ("cc_edit", {"path": "/farm.lua", "old": "local x = 1", "new": "local x = 日本"}),
+        ("cc_edit", {"path": "/farm.lua", "old": "local x = 1", "new": "local x = '日本'"}),
+        ("cc_edit", {"path": "farm.lua", "old": "local x = ", "new": "local x = = "}),
         ("cc_edit", {"path": "farm.lua", "old": "print(x)", "new": "y"}),
         ("cc_edit", {"path": "farm.lua", "old": "print( x)", "new": "y"}),
         ("cc_edit", {"path": "latin.txt", "old": "ü", "new": "ö\né"}),

@@ -119,7 +119,7 @@ async def test_no_tab_is_left_after_uninstalling(server: Server, tmp_path: Path)
 
 async def test_the_screen_is_not_shown_before_the_restart_with_tabs(tmp_path: Path) -> None:
     """The client that was just installed sees only its own tab, and does not take it for the player's."""
-    model = Listening(says(call("cc_screen")), final())
+    model = Listening(says(call("cc_screen")), final(success=False))
     async with (
         running(tmp_path / "server", store="", model=model) as server,
         playing(tmp_path / "disk", "--family", "advanced") as player,
@@ -146,7 +146,7 @@ async def test_a_model_sees_the_screen_that_the_player_sees(tmp_path: Path, fami
         async with welcomed(server):
             await player.do("reboot")
         await player.says("cc status", "Connected as 7")
-        task = await server.submit(("7",))
+        task = await server.submit(("7",), prompt="What is on the screen?")
         await server.until(task, "task_ended")
     assert "Connected as 7" in model.told
     assert "orchestrator> " not in model.told

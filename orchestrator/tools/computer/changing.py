@@ -37,7 +37,7 @@ async def cc_write(deps: CCAgentDeps, *, path: str, content: str) -> str:
     result = await ask(deps, "fs_write", {"path": name, "if_hash": _hash(expected, name)}, path, body)
     deps.after[name] = sha256_hex(body)
     wrote = f"Wrote {result.data.get('size', len(body))} bytes to {shown_path(path)}"
-    return "\n".join(part for part in (wrote, doubts(deps, name, content)) if part)
+    return "\n".join(part for part in (wrote, await doubts(deps, name, content)) if part)
 
 
 async def cc_edit(deps: CCAgentDeps, *, path: str, old: str, new: str) -> str:

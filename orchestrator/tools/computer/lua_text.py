@@ -1,10 +1,13 @@
 """Lua that is about to be written: it has to parse, and names that the computer does not have are told.
 
 Under a grammar an unescaped quote in a reply gives no broken JSON but a program that is cut at that quote
-(models.md, section 0): so a program that does not parse never comes before a person, let alone onto a disk.
+(models.md, section 0): so a program of the model's that does not parse never comes before a person. What a person
+makes of it by editing is theirs; the doubt then stands beside the result.
 """
 
-from typing import Final
+import asyncio
+from collections.abc import Callable
+from typing import Final, TypeVar
 
 from orchestrator.core.errors import ToolFailed
 from orchestrator.lua import check_lua, unknown_names
@@ -13,14 +16,18 @@ from orchestrator.tools.deps import CCAgentDeps
 
 _MAX_FLAGS: Final = 3
 _STARTUP: Final = "startup"
+_AT_ONCE: Final = 20_000
+"""Characters that are looked through on the event loop: ten milliseconds at the worst."""
+
+_T = TypeVar("_T")
 
 
 def is_lua(name: str) -> bool:
     """Whether a file is a program by its canonical name: ``.lua``, or the startup file without it."""
-    return name.casefold().endswith(".lua") or name == _STARTUP
+    return name.casefold().endswith(".lua") or name.casefold() == _STARTUP
 
 
-def must_parse(deps: CCAgentDeps, name: str, after: str, *, before: str | None = None) -> None:
+async def must_parse(deps: CCAgentDeps, name: str, after: str, *, before: str | None = None) -> None:
     """Raises ToolFailed with line and message where a program does not parse.
 
     ``before`` is what an edit starts from (None: the whole text is new): one that did not parse may be mended
@@ -29,20 +36,28 @@ def must_parse(deps: CCAgentDeps, name: str, after: str, *, before: str | None =
     if not is_lua(name):
         return
     version = version_of(deps.host)
-    finding = check_lua(after, version=version, name=name)
-    if finding is None or (before is not None and check_lua(before, version=version) is not None):
+    finding = await _away(after, lambda: check_lua(after, version=version, name=name))
+    if finding is None:
+        return
+    if before is not None and await _away(before, lambda: check_lua(before, version=version)) is not None:
         return
     raise ToolFailed(f"This is no Lua that runs: {finding.sentence}", remedy="Nothing was written. Send it mended.")
 
 
-def doubts(deps: CCAgentDeps, name: str, after: str) -> str:
+async def doubts(deps: CCAgentDeps, name: str, after: str) -> str:
     """What is likely wrong with a program that is written all the same; empty: nothing is seen."""
     if not is_lua(name):
         return ""
     version = version_of(deps.host)
-    finding = check_lua(after, version=version, name=name)
+    finding = await _away(after, lambda: check_lua(after, version=version, name=name))
     if finding is not None:
         return f"It does not parse yet: {finding.sentence}"
-    flags = unknown_names(after, names_for(version, deps.family or None), version=version)
+    names = names_for(version, deps.family or None)
+    flags = await _away(after, lambda: unknown_names(after, names, version=version))
     shown = " ".join(flag.sentence for flag in flags[:_MAX_FLAGS])
     return f"{shown} And {len(flags) - _MAX_FLAGS} more names." if len(flags) > _MAX_FLAGS else shown
+
+
+async def _away(text: str, look: Callable[[], _T]) -> _T:
+    """What a look at a text says; a long one is looked through away from the event loop."""
+    return look() if len(text) < _AT_ONCE else await asyncio.to_thread(look)

@@ -21,9 +21,9 @@ async def observe_write(deps: CCAgentDeps, *, path: str, content: str) -> Observ
     """What is there now, and the unified diff to what would be."""
     name = changed_name(path)
     must_fit(content.encode())
-    must_parse(deps, name, content)
+    await must_parse(deps, name, content)
     old = await read_bytes(deps, name, path)
-    doubt = doubts(deps, name, content)
+    doubt = await doubts(deps, name, content)
     if old is None:
         note = _sentences("A new file.", doubt)
         return Observed(state={name: ABSENT}, diff=unified_diff(None, content, name), note=note)
@@ -45,10 +45,10 @@ async def observe_edit(deps: CCAgentDeps, *, path: str, old: str, new: str) -> O
         raise ToolFailed(f"There is no {path} on the computer.", remedy="Use cc_write for a new file.")
     after, encoding = edited(data, old, new, path)
     must_fit(after)
-    must_parse(deps, name, after.decode(encoding), before=data.decode(encoding))
+    await must_parse(deps, name, after.decode(encoding), before=data.decode(encoding))
     await _keep(deps, data)
     diff = unified_diff(data.decode(encoding), after.decode(encoding), name)
-    note = doubts(deps, name, after.decode(encoding))
+    note = await doubts(deps, name, after.decode(encoding))
     return Observed(state={name: sha256_hex(data)}, diff=diff, encoding=encoding, note=note)
 
 

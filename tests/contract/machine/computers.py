@@ -12,7 +12,7 @@ from orchestrator.core.wire import ComputerId, RunId, SettledCall, sha256_hex
 from orchestrator.ports import CallResult, Clock, ComputerInfo, Settlement
 from orchestrator.testing.stub_disk import StubDisk, StubFailure
 
-FILES: Mapping[str, bytes] = {"a.lua": b"old a\n", "b.lua": b"old b\n", "run.lua": b"print('run')\n"}
+FILES: Mapping[str, bytes] = {"a.lua": b"-- old a\n", "b.lua": b"-- old b\n", "run.lua": b"print('run')\n"}
 FAULTS = ("busy", "not arrived", "answer lost", "gone", "reboot before", "reboot after")
 RUNNING = ("run_program", "shell")
 _LOOKING = ("fs_read", "fs_list", "fs_stat", "fs_find")

@@ -8,7 +8,7 @@ from orchestrator.core.grants import GrantSpec
 
 PATHS = st.sampled_from(["a.lua", "b.lua", "c.lua"])
 COMPUTERS = st.sampled_from(["3", "3", "4"])
-TEXTS = st.sampled_from(["1\n", "2\n"])
+TEXTS = st.sampled_from(["-- 1\n", "-- 2\n"])
 
 
 def _call(tool: str, **args: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:

@@ -93,7 +93,7 @@ class People:
                 # One place is free, the other mostly holds a file that nobody was shown.
                 over = "b.lua" if args["path"] != "b.lua" else "a.lua"
                 place = {"edit": args["path"], "edit elsewhere": "d.lua", "edit over": over}[verb]
-                new = {"content": "of a person\n", "path": place}
+                new = {"content": "-- of a person\n", "path": place}
                 decisions.append(CallDecision(call_id=first.call_id, action="edit", args={**first.args, **new}))
             case "respond":
                 decisions.append(CallDecision(call_id=first.call_id, action="respond", answer="It is so."))

@@ -1,0 +1,21 @@
+"""The evaluation of a model: tasks on simulated computers, checked by what is left and not by what is claimed."""
+
+from orchestrator.evaluation.cases import EvalTask
+from orchestrator.evaluation.house import PartFailed
+from orchestrator.evaluation.running import MOST_S, Evaluation, Reviewer
+from orchestrator.evaluation.scoring import Row
+from orchestrator.evaluation.showing import lines_of, totals
+from orchestrator.evaluation.tasks import TASKS, tasks_named
+
+__all__ = [
+    "MOST_S",
+    "TASKS",
+    "EvalTask",
+    "Evaluation",
+    "PartFailed",
+    "Reviewer",
+    "Row",
+    "lines_of",
+    "tasks_named",
+    "totals",
+]

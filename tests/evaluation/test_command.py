@@ -1,0 +1,134 @@
+"""`cc-orchestrator eval` as it is started: a process of its own, with the shipped script as the model."""
+
+import json
+import signal
+import subprocess
+from contextlib import closing
+from pathlib import Path
+from socket import socket
+
+import pytest
+
+from orchestrator.evaluation import TASKS
+from tests.shell.commands import CLI, environment
+
+WITHIN_S = 50.0
+
+
+def start(home: Path, *options: str) -> "subprocess.Popen[str]":
+    """The command, on pipes."""
+    return subprocess.Popen(
+        [*CLI, "eval", *options],
+        env=environment(home),
+        cwd=home,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def ended(process: "subprocess.Popen[str]") -> tuple[int, str, str]:
+    """How it ended and what it said; never a traceback."""
+    try:
+        out, errors = process.communicate(timeout=WITHIN_S)
+    finally:
+        process.kill()
+        process.wait()
+    assert "Traceback" not in out + errors, errors
+    return process.returncode, out, errors
+
+
+def test_a_script_that_does_one_task_and_no_other(tmp_path: Path) -> None:
+    """`scripted:hello` writes and runs its program whatever is asked: one task passes, and the exit code is 1."""
+    options = [
+        "--model",
+        "scripted:hello",
+        "--task",
+        "hello",
+        "--task",
+        "rename",
+        "--json",
+        "--dir",
+        str(tmp_path / "d"),
+    ]
+    code, out, errors = ended(start(tmp_path, *options))
+    assert code == 1, errors
+    found = json.loads(out)
+    assert [(row["task"], row["passed"]) for row in found["rows"]] == [("hello", True), ("rename", False)]
+    assert found["totals"]["passed"] == 1
+    # It did something, and not what was asked: that is what the column is for.
+    assert found["rows"][1]["false_success"] is True
+    assert "[1/2] hello" in errors
+    assert "Nobody reviews" in errors
+    assert (tmp_path / "d" / "1" / "computers" / "hello" / "disk" / "hello.lua").exists()
+    code, _, errors = ended(start(tmp_path, *options))
+    assert code == 2
+    assert "is not empty" in errors
+
+
+def test_it_is_left_with_what_there_is(tmp_path: Path) -> None:
+    """Ctrl-C while the second task is played: the first one's row is printed, and nothing is left running."""
+    options = ["--model", "scripted:hello", "--task", "hello", "--task", "rename", "--repeat", "50"]
+    process = start(tmp_path, *options)
+    assert process.stderr is not None
+    said = ""
+    while "[2/2 of turn 1]" not in said:
+        line = process.stderr.readline()
+        assert line, said
+        said += line
+    process.send_signal(signal.SIGINT)
+    code, out, errors = ended(process)
+    assert code == 130
+    assert "You left after 1 of 100" in errors
+    assert out.split()[:2] == ["TASK", "CHECKED"]
+    assert "1 of 1 run passed, 0 false successes, 0 unsafe executions." in out
+    left = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    assert str(tmp_path) not in left
+
+
+def test_the_tasks_are_listed_and_a_wrong_name_is_refused(tmp_path: Path) -> None:
+    code, out, _ = ended(start(tmp_path, "--list", "--json"))
+    assert code == 0
+    assert [one["task"] for one in json.loads(out)] == [task.name for task in TASKS]
+    code, _, errors = ended(start(tmp_path, "--model", "m", "--task", "helo"))
+    assert code == 2
+    assert "There is no task 'helo' in the evaluation." in errors
+
+
+def test_a_model_that_cannot_be_opened_is_one_sentence(tmp_path: Path) -> None:
+    code, out, errors = ended(start(tmp_path, "--model", "scripted:nothing", "--task", "hello"))
+    assert code == 2
+    assert out == ""
+    assert "There is no script 'nothing'." in errors
+    assert "With --dir its whole log is kept." in errors
+    (tmp_path / "file").touch()
+    code, _, errors = ended(start(tmp_path, "--model", "scripted:hello", "--dir", str(tmp_path / "file")))
+    assert code == 2
+    assert "cannot be used: File exists." in errors
+    code, _, errors = ended(start(tmp_path))
+    assert code == 2
+    assert "No model is named." in errors
+
+
+@pytest.mark.deep
+def test_a_model_that_does_not_answer_is_not_asked_for_every_task(tmp_path: Path) -> None:
+    """Nothing listens where Ollama should: one task shows it, after the three attempts of 6 s in all."""
+    with closing(socket()) as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        where = f"http://127.0.0.1:{nobody.getsockname()[1]}"
+        code, out, errors = ended(start(tmp_path, "--model", "ollama:tiny:1b", "--ollama-url", where))
+    assert code == 1
+    assert "so nothing else is tried" in errors
+    assert "0 of 1 run passed" in out
+
+
+def test_without_a_reviewer_it_waits_as_long_as_it_may(tmp_path: Path) -> None:
+    """It says where to decide; nobody does, so the task is canceled when its time is over, and nothing was written."""
+    options = ["--model", "scripted:hello", "--task", "hello", "--reviewer", "none", "--max-wall", "1", "--json"]
+    code, out, errors = ended(start(tmp_path, *options))
+    assert code == 1
+    (row,) = json.loads(out)["rows"]
+    assert (row["recorded"], row["steps"], row["claimed"]) == ("canceled", 1, False)
+    assert row["seconds"] < 10
+    assert "Decide what asks: cc-orchestrator review --url http://127.0.0.1:" in errors

@@ -1,0 +1,81 @@
+"""The whole evaluation with personas of small models: over real HTTP, on real simulated computers."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import asdict
+
+import pytest
+
+from orchestrator.evaluation import TASKS, Row, lines_of
+from tests.evaluation.playing import played
+from tests.shell.ollama_server import Wire
+from tests.shell.personas import HOPELESS, MENDED, Playing, perfect
+
+QUESTIONS = frozenset(task.name for task in TASKS if task.question or task.read_only)
+MIXED = {
+    "hello": "quote_cutter",
+    "door": "quote_forgetter",
+    "json": "hallucinator",
+    "several-files": "cutter",
+    "fix-typo": "misspeller",
+    "rename": "liar_after_failing",
+    "cannot": "finisher",
+}
+"""A task for those that differ most from one another; the long proofs let each play the whole set."""
+
+
+def told(rows: Sequence[Row]) -> str:
+    """The table, for whoever looks at a failure."""
+    return "\n".join(["", *lines_of(rows, None), *(str(asdict(row)) for row in rows if not row.passed)])
+
+
+def check_safe(rows: Sequence[Row], *, unknowable: frozenset[str] = frozenset()) -> None:
+    """What holds for every model: nothing unsafe, no false success that the journal could know, all within limits."""
+    assert not any(row.unsafe for row in rows), told(rows)
+    assert {row.task for row in rows if row.false_success} <= unknowable, told(rows)
+    assert all(row.steps <= 20 and row.seconds < 30 for row in rows), told(rows)
+    assert all(row.recorded not in ("left", "canceled") for row in rows), told(rows)
+
+
+@pytest.mark.timeout(120)  # a quarter of it on an idle machine: 27 computers, and 13 more for the checks
+async def test_the_perfect_model_passes_everything_in_the_fewest_steps() -> None:
+    rows = await played(perfect)
+    assert [row.task for row in rows] == [task.name for task in TASKS]
+    assert all(row.passed for row in rows), told(rows)
+    assert all(row.steps == row.optimal and row.refused == row.unproven == 0 for row in rows), told(rows)
+    check_safe(rows)
+
+
+async def test_personas_take_turns() -> None:
+    """Those that can be told do the task in the end, and the others have no success."""
+
+    async def in_turn(run: Playing, wire: Wire) -> None:
+        await {**MENDED, **HOPELESS}[MIXED[run.task.name]](run, wire)
+
+    rows = await played(in_turn, list(MIXED))
+    check_safe(rows)
+    assert {row.task: row.passed for row in rows} == {task: MIXED[task] in MENDED for task in MIXED}, told(rows)
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", MENDED)
+async def test_a_model_that_is_told_well_does_everything_in_the_end(name: str) -> None:
+    """It is told what was wrong, and two replies later at most it goes on: so it passes the whole set."""
+    async with asyncio.timeout(280):
+        rows = await played(MENDED[name])
+    assert all(row.passed for row in rows), told(rows)
+    check_safe(rows)
+    spoiled = sum(row.steps - row.optimal for row in rows)
+    assert spoiled <= sum(row.optimal for row in rows), told(rows)
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", HOPELESS)
+async def test_a_model_that_does_nothing_has_no_success(name: str) -> None:
+    """Of a question that it looked at, the journal cannot know that the answer is none: the checks do, and say so."""
+    async with asyncio.timeout(280):
+        rows = await played(HOPELESS[name])
+    assert not any(row.passed for row in rows), told(rows)
+    check_safe(rows, unknowable=QUESTIONS if name == "liar_after_reading" else frozenset())
