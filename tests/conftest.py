@@ -7,8 +7,9 @@ from hypothesis import settings
 
 # A check that fails today has to fail tomorrow too, on whichever machine looks at it. What nobody
 # has drawn yet is drawn by the long proofs, which name the other profile.
-settings.register_profile("repeatable", derandomize=True)
-settings.register_profile("drawn_anew", derandomize=False)
+# No deadline: a slow machine is no fault of an example.
+settings.register_profile("repeatable", derandomize=True, deadline=None)
+settings.register_profile("drawn_anew", derandomize=False, deadline=None)
 settings.load_profile("repeatable")
 
 # Before any test imports the shipped suite, so that its assertions speak as those of a test do.

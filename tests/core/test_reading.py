@@ -178,6 +178,9 @@ UNITS = [
     "```lua\nx\n", "```lua\nx 'kind':\n", "```lua\nx\n~~~\n", "```a\nx\n```\n",
     "{/*</think>", "{'</think>", '{"</think>"', "}</think>",
     "<tool_call>", "</tool_call>", "<function=a>", "<function=a></function>", "<parameter=b>", "<|", "TOOL RESULT ",
+    "<|channel|>analysis", "<|channel|>final<|message|>", "<|START_THINKING|>", "<|END_THINKING|>", "\n</think>\n",
+    "\u25c1think\u25b7", "<channel|>", "{1}", " {x = 1}", "\n{ ", "cc_read(", "functions.cc_read({", "TOOL_RESULT ",
+    "Program ", "Wrote 1 bytes ", "[end of data", "<|a|>", "```lua\n\"}\n```\n", "<think>{a</think>x",
     "tool", "example ", "{'a':1}", "'kind':", "{\"a\":1,\"a\":1}",
 ]  # fmt: skip
 FRAMES = {

@@ -56,10 +56,10 @@ def test_the_corpus_is_as_large_as_it_claims() -> None:
     """Every failure mode has its file, and no case is there twice."""
     assert set(MODES) == {
         "plain", "fences", "prose", "thoughts", "template", "shapes", "repairs", "endings", "invented", "echoes",
-        "second_look",
+        "second_look", "third_look",
     }  # fmt: skip
     texts = [(case["text"], case.get("finish_reason")) for cases in MODES.values() for case in cases.values()]
-    assert len(texts) > 650
+    assert len(texts) > 740
     assert len(TAKEN) > 250
     doubled = {text for text in texts if texts.count(text) > 1}
     assert not doubled
@@ -85,7 +85,8 @@ PIECES = [
     "<tool_call>", "</tool_call>", "<function=cc_read>", "</function>", "<parameter=path>", "</parameter>", "//", "/*",
     "*/", "#", "...", "\ufeff", "\x00", "\ud800", "\\ud800", "\\u0041", "TOOL_RESULT: ok", "NaN", "1e999", "null",
     "True", '"kind"', '"final"', '"tool"', '"args"', "{}", "[]", "-", "0", "9" * 30, "=", "(", ")", "[TOOL_CALLS]",
-    "[THINK]",
+    "[THINK]", "\n</think>\n", "<|channel|>analysis<|message|>", "<|channel|>final<|message|>", "<|START_THINKING|>",
+    "<|END_THINKING|>", "```lua\n", "functions.cc_read(", "{1}", "Wrote 5 bytes to a", "[end of data x]",
 ]  # fmt: skip
 
 

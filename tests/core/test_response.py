@@ -151,7 +151,7 @@ def test_a_reply_that_did_not_finish_is_refused_whole_or_not() -> None:
         ('{"kind":"final","message":"m"}', "success is missing"),
         ('{"kind":"final","success":true}', "message is missing"),
         ('{"kind":"final","success":true,"message":null}', "message"),
-        ('{"kind":"final","success":true,"message":"m","tool_call":{}}', "a call and a final result in one"),
+        ('{"kind":"final","success":true,"message":"m","tool_call":{"args":{}}}', "a call and a final result in one"),
         ('{"kind":"tool"}', "give either tool_call or tool_calls"),
         ('{"kind":"tool","tool_call":null}', "give either tool_call or tool_calls"),
         (json.dumps({**TOOL, "tool_calls": [READ, READ]}), "give either tool_call or tool_calls"),

@@ -325,9 +325,7 @@ async def test_a_server_that_stops_is_said_once_and_forgotten_when_it_is_back(tm
         async with await asyncio.start_server(hang_up, "127.0.0.1", port), asyncio.timeout(DEADLINE_S):
             for _ in range(2):
                 await dials.get()
-        await player.type("clear")
-        await player.type("cc log")
-        await player.sees(fault.sentence[:40])
+        await player.says("cc log", fault.sentence[:40])
         assert words(await player.screen()).count(fault.sentence) == 1
         async with running(tmp_path / "server", store="", port=port):
             await player.says("cc status", "Connected as farm")

@@ -4,6 +4,7 @@
     scanner   one JSON value at a place in a text, with the repairs that lose nothing
     fences    code blocks and thoughts: what is skipped
     finding   the objects of a text and what stands around them
+    words     what the words around them make doubtful
     tags      calls in the markup of a model's own chat template
     choosing  the one reply among them
     shapes    foreign spellings brought into ours

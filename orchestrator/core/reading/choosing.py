@@ -15,6 +15,12 @@ from orchestrator.core.reading.values import refuse
 _ESCAPED: Final = re.compile(r"\{\s*\\(?:\"|n\s*\\?)")
 """How an object begins that was escaped as if it stood in a string."""
 
+_PARENS: Final = re.compile(
+    r"(?:<\|python_tag\|>)?\s*(?P<room>(?:functions?|tools?|default_api)\.)?(?P<name>[A-Za-z0-9_-]{1,60})\(\s*(?=\{)"
+)
+"""A call as in a program, with an object as what it gets."""
+_PARENS_END: Final = re.compile(r"\s*\)\s*;?\s*(?:<\|[a-z_]{1,30}\|>)?\Z")
+
 
 def reply_in(text: str, tools: Tools) -> dict[str, Any]:
     """The one reply of a text.
@@ -28,6 +34,8 @@ def reply_in(text: str, tools: Tools) -> dict[str, Any]:
     except ValueError:
         if _ESCAPED.match(text) and text.endswith("}"):
             reply = native(_unescaped(f'"{text}"'), tools, load)
+        elif (call := _PARENS.match(text)) and (call.group("room") or call.group("name") in tools):
+            reply = native(_parens(text, call), tools, load)
         else:
             reply = _chosen(Finder(text), tools)
     else:
@@ -57,7 +65,20 @@ def _unescaped(literal: str) -> Any:
         text = json.loads(literal, strict=False)
     except ValueError:
         refuse('Your reply is JSON with its quotes escaped. Send the JSON object itself, with plain " quotes.')
+    if values.has_surrogates(text):
+        values.half_character()
     return load(text)
+
+
+def _parens(text: str, call: re.Match[str]) -> dict[str, Any]:
+    """The call that is the whole text, from its name to the parenthesis that closes."""
+    args, end = Scanner(text).value(call.end())
+    if _PARENS_END.match(text, end) is None:
+        refuse(
+            "Your reply is a call with more than one JSON object in it, or without its end. Send the call as one JSON "
+            "object, with all its arguments in args."
+        )
+    return {"tool": call.group("name"), "args": args}
 
 
 def _chosen(finder: Finder, tools: Tools) -> dict[str, Any]:

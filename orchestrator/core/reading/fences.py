@@ -1,7 +1,7 @@
 """Thoughts and code blocks of other languages: the parts of a reply in which nothing counts."""
 
 import re
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, NoReturn
 
 from orchestrator.core.reading.values import refuse
 
@@ -11,11 +11,34 @@ THOUGHTS: Final = "|".join([
 ])  # fmt: skip
 """The names of the tags in which models of several families think."""
 
+_FAMILIES: Final = {
+    r"<\|channel\|>\s{0,9}analysis": (
+        r"<\|channel\|>\s{0,9}final\s{0,9}(?:<\|constrain\|>\s{0,9}\w{0,20}\s{0,9})?<\|message\|>"
+    ),
+    r"<\|channel>\s?thought": r"<channel\|>",
+    r"<\|begin_of_thought\|>": r"<\|end_of_thought\|>",
+    r"<\|START_THINKING\|>": r"<\|END_THINKING\|>",
+    "\u25c1think\u25b7": "\u25c1/think\u25b7",
+}
+"""How thoughts begin and end in families that have no tags for them; those of the first end where the reply begins."""
+MARKS: Final = "|".join(_FAMILIES)
+ENDS: Final = "|".join(list(_FAMILIES.values())[1:])
+"""How those end that can be told without their beginning."""
+_MARKS: Final = [(re.compile(begin, re.IGNORECASE), re.compile(end, re.IGNORECASE)) for begin, end in _FAMILIES.items()]
+_LINE_CHARS: Final = 40
+"""So much of a line is looked at: all of it, for each tag on it, would take a square of its length."""
+
 _TAG: Final = re.compile(rf"<(/?)({THOUGHTS})(?:\s[^<>]{{0,200}})?(/?)>|\[(/?)(THINK)\]", re.IGNORECASE)
 _STOP: Final = re.compile(
     r"^[ \t>]*(?P<ticks>`{3,}|~{3,})[ \t]*\r?$|[\"'](?:kind|tool_calls?|arguments)[\"']\s*:", re.MULTILINE
 )
 """What ends a block, or shows that it is no program: a reply in it."""
+_FENCE: Final = re.compile(r"^[ \t>]*(?:`{3,}|~{3,})(?P<tag>[^\n]*)", re.MULTILINE)
+_REST: Final = re.compile(r"[\"'][\s)]*[}\]][\s)}\]]*\Z")
+_REST_CHARS: Final = 200
+"""Where a program that was written into a string ends, with its quote and the brackets of the reply."""
+_DRAFT: Final = re.compile(r"\{\s*[\"'\w$\\]|<parameter\b", re.IGNORECASE)
+"""How a reply begins, or a part of a call in tags, that was drafted in thoughts."""
 _BLANK: Final = re.compile(r"\s*")
 _OURS: Final = frozenset(
     ["", "json", "json5", "jsonc", "jsonl", "js", "javascript", "text", "txt", "plaintext", "markdown", "md", "xml"]
@@ -29,6 +52,10 @@ def past_thoughts(text: str, at: int) -> int:
     Thoughts inside thoughts end before them. Raises ReplyRefused when they never end: what follows the
     tag may all be thought.
     """
+    for begins, ends in _MARKS:
+        if begins.match(text, at):
+            end = ends.search(text, at)
+            return end.end() if end is not None else _never_ends()
     open_ones: list[str] = []
     for tag in _TAG.finditer(text, at):
         name = (tag.group(2) or tag.group(5)).lower()
@@ -42,18 +69,60 @@ def past_thoughts(text: str, at: int) -> int:
             break
         if not open_ones:
             return tag.end()
+    _never_ends()
+
+
+def _never_ends() -> NoReturn:
     refuse(
         "Your reply never ends its thoughts: the tag that opens them is not closed. Send only the JSON object, "
         "without thoughts."
     )
 
 
-def past_stray_end(text: str, at: int) -> int | None:
-    """The place behind the last tag that ends thoughts, if from ``at`` on none begins; None: there is no such tag."""
+class StrayEnd(NamedTuple):
+    """A tag that ends thoughts which never began, alone on its line."""
+
+    begin: int
+    end: int
+
+
+def stray_end(text: str, at: int) -> StrayEnd | None:
+    """The last tag that ends thoughts, if from ``at`` on none begins; None: there is no such tag alone on its line."""
     tags = list(_TAG.finditer(text, at))
     if not tags or not all(tag.group(1) or tag.group(4) for tag in tags):
         return None
-    return tags[-1].end()
+    last = tags[-1]
+    return StrayEnd(last.start(), last.end()) if alone(text, last.start(), last.end()) else None
+
+
+def alone(text: str, begin: int, end: int) -> bool:
+    """Whether nothing stands on the line of a tag but the tag."""
+    before = text[max(0, begin - _LINE_CHARS) : begin].rpartition("\n")[2]
+    return not (before + text[end : end + _LINE_CHARS].partition("\n")[0]).strip()
+
+
+def odd_quotes(text: str, quote: str = "") -> bool:
+    """Whether a text has an odd number of quotes, those behind a backslash left out: a string may be open.
+
+    Double quotes count, and those that are named.
+    """
+    return any((text.count(mark) - text.count(f"\\{mark}")) % 2 == 1 for mark in {'"', quote or '"'})
+
+
+def may_hold_draft(thought: str) -> bool:
+    """Whether a tag behind the thought may stand in a string of a reply that was drafted there."""
+    return odd_quotes(thought) or _DRAFT.search(thought) is not None
+
+
+def ends_early(text: str, at: int, end: int) -> bool:
+    """Whether the fence that closes the block at ``at`` stands before ``end``: what begins in it goes no further."""
+    fence = _FENCE.search(text, at, end)
+    return fence is not None and not fence.group("tag").strip()
+
+
+def hides_rest(block: str) -> bool:
+    """Whether a block behind a reply may be the rest of a string that ended too early."""
+    return odd_quotes(block) or _REST.search(block.rstrip("`~ \t\r\n")[-_REST_CHARS:]) is not None
 
 
 class Block(NamedTuple):
@@ -61,6 +130,8 @@ class Block(NamedTuple):
 
     end: int
     read_to: int
+    whole: bool = True
+    """False: the block never ends."""
 
 
 def past_code(text: str, ticks: str, tag: str, at: int) -> Block:
@@ -82,4 +153,4 @@ def past_code(text: str, ticks: str, tag: str, at: int) -> Block:
             return Block(at, stop.end())
         if stop.group("ticks").startswith(ticks):
             return Block(stop.end(), at)
-    return Block(len(text), at)
+    return Block(len(text), at, whole=False)

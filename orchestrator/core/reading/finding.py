@@ -3,22 +3,24 @@
 The text is passed once, from left to right. Thoughts and programs in code blocks of their own are
 skipped. A brace that begins like JSON is read as JSON, and what is wrong with it refuses the reply:
 a broken object beside a whole one leaves two readings. Other braces are prose, such as a Lua table;
-before the reply they must be in balance, behind it there must be none, since ``}}}`` behind a complete
-object is what remains when a quote in a program ended its string too early.
+they must be in balance, and behind the reply no quote may stand among them, since ``"}}}`` behind a
+complete object is what remains when a quote in a program ended its string too early. For the same reason
+a tag that ends thoughts is believed only where no string of a broken reply can hold it.
 """
 
 import re
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NoReturn
 
 from orchestrator.core.errors import ReplyRefused
-from orchestrator.core.reading import fences, tags
+from orchestrator.core.reading import fences, tags, words
 from orchestrator.core.reading.scanner import Scanner
 from orchestrator.core.reading.values import place, refuse
 
 _NAMED: Final = r"(?:=|\s+name\s*=\s*)[\"']?(?P<named>[\w.:/-]{1,100})[\"']?\s*>"
 _EVENT: Final = re.compile(
     rf"<(?P<over>/?)(?:{fences.THOUGHTS})(?:\s[^<>]{{0,200}})?(?P<empty>/?)>|\[(?P<past>/?)THINK\]"
+    rf"|(?P<begun>{fences.MARKS})|(?P<ended>{fences.ENDS})"
     r"|^[ \t>]*(?P<ticks>`{3,}|~{3,})[ \t]*(?P<tag>[A-Za-z0-9_+.#-]*)"
     r"|(?P<object>\{(?=\s*(?:[\"'“”\\]|[A-Za-z_$][\w$]*\s*:|//|/\*|\#\s|\Z)))|(?P<list>\[(?=\s*\{))|(?P<brace>[{}])"
     rf"|<(?:function|invoke){_NAMED}|(?P<called></?tool_call>)",
@@ -26,24 +28,15 @@ _EVENT: Final = re.compile(
 )
 _FOLLOWS: Final = re.compile(r"\s*([,:\])}])|[ \t]*([\"'=])")
 _LEADS: Final = re.compile(r"[\"']\s*:\s*\Z")
+_LINE_BEGINS: Final = re.compile(r"\n[ \t]*\Z")
+"""Where an object stands; a table of a program that prose shows stands behind its name."""
+_FOREIGN: Final = re.compile(r"[\[{\s]+['A-Za-z_$]")
+"""How an object begins that is no JSON: its first key has single quotes or none."""
 _EXAMPLE: Final = re.compile(r"\bexample\s*[0-9]?\s*:?\**\s*(?:[`~]{3,}\w*\s*)?\Z", re.IGNORECASE)
 _MAX_FOUND: Final = 16
 """More objects are no reply, whatever they say: one said twice, or a batch in tags, has a few."""
 _LOOK_BACK: Final = 80
 """So much of the text before an object tells whether it stands there as a value or as an example."""
-_CUT: Final = re.compile(r"<[|/]?[a-z_=|/]*\Z", re.IGNORECASE)
-_INVENTED: Final = re.compile(
-    r"tool[_ -]{0,3}(?:call[_ -])?(?:result|response|output)s?[*_`\"]{0,4}\s*[:=\]>]|^\W{0,9}tool[_ ]result"
-    r"|<\|?(?:tool_response|tool_result|tool_output|function_results?|function_response|observation|ipython)\b"
-    r"|^[ \t*#>]{0,9}observation\**\s*:",
-    re.IGNORECASE | re.MULTILINE,
-)
-_TURN: Final = re.compile(
-    r"^[\s*#>`\[]{0,9}(?:(?:the |expected |program |program's )?(?:results?|outputs?|response)|user|human|system|tool)"
-    r"\]?\**\s?:|<\|(?:im_start|start_header_id|user|system)|\[INST\]|<start_of_turn>",
-    re.IGNORECASE | re.MULTILINE,
-)
-"""What begins a turn that is not the model's to write."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +63,13 @@ class Finder:
         self._forgiven = False
         self._read_to = 0
         self._level = 0
+        self._braces: list[int] = []
+        """Where braces stand behind the reply: of them only the first is told."""
+        self._begun = 0
+        """Behind the last thoughts that never began."""
+        self._doubt: Literal["", "program", "words"] = ""
+        """What makes it doubtful that thoughts ended, if it stands between them and the next object."""
+        self._between: list[str] = []
         self._due: Literal["", "call", "block", "args"] = ""
         """What was announced and has not come yet: a call, the content of a block, or the arguments of a call."""
         self._name = ""
@@ -97,6 +97,8 @@ class Finder:
 
     def _prose(self, piece: str) -> None:
         (self._behind if self._found else self._before).append(piece)
+        if self._doubt:
+            self._between.append(piece)
 
     def _step(self, event: re.Match[str]) -> int:
         """Where to read on. What cannot be read may be thought, as a later end of thoughts that never began tells."""
@@ -104,12 +106,21 @@ class Finder:
             return self._event(event)
         except ReplyRefused:
             # Asked once, so that time stays linear: what fails behind that end fails for good.
-            behind = None if self._forgiven else fences.past_stray_end(self._text, event.start())
-            if behind is None:
+            asked = self._forgiven or event.group("named") or event.group("begun")
+            tag = None if asked else fences.stray_end(self._text, event.start())
+            if tag is None or self._in_string(event.start(), tag.begin):
                 raise
         self._forgiven = self.thought = True
-        self._begin_again()
-        return behind
+        self._begin_again(tag.end, "words")
+        return tag.end
+
+    def _in_string(self, at: int, tag: int) -> bool:
+        """Whether a tag may stand in a string of what failed at ``at``, rather than behind it."""
+        if self._due == "block" and fences.ends_early(self._text, at, tag):
+            return False
+        scanner = self._scanner
+        before = self._text[self._begun : tag]
+        return scanner.in_string or scanner.reached > tag or fences.odd_quotes(before, scanner.quote)
 
     def _event(self, event: re.Match[str]) -> int:
         at = event.start()
@@ -124,17 +135,41 @@ class Finder:
         if event.group("called"):
             return self._called(event)
         self.thought = True
-        if event.group("over") or event.group("past"):
-            self._begin_again()
+        if event.group("over") or event.group("past") or event.group("ended"):
+            inline = not fences.alone(self._text, at, event.end())
+            self._begin_again(event.end(), "program" if inline else self._doubted(self._begun, at))
             return event.end()
-        return event.end() if event.group("empty") else fences.past_thoughts(self._text, at)
+        if event.group("empty"):
+            return event.end()
+        behind = fences.past_thoughts(self._text, at)
+        self._doubt, self._between = self._doubted(event.end(), behind), []
+        return behind
 
-    def _begin_again(self) -> None:
+    def _doubted(self, begin: int, end: int) -> Literal["", "program"]:
+        """What makes the end of these thoughts doubtful: it may stand in a string of a reply drafted in them."""
+        return "program" if fences.may_hold_draft(self._text[begin:end]) else ""
+
+    def _begin_again(self, at: int, doubt: Literal["", "program", "words"]) -> None:
         """Thoughts end that never began: the template wrote their beginning, so all up to here was thought."""
         self._drafts += self._found
         self._found = []
-        self._before, self._behind = [], []
+        self._before, self._behind, self._between, self._braces = [], [], [], []
         self._level, self._due = 0, ""
+        self._begun, self._doubt = at, doubt
+
+    def _believed(self, at: int) -> None:
+        """Refuse an object if it, or what stands between it and the end of thoughts, says that they did not end.
+
+        In a string of a draft, as a program that was written there, it would have no double quotes.
+        """
+        between = "".join(self._between)
+        framed = self._doubt != "words" or words.only_frame(between)
+        if self._doubt and (not framed or words.like_program(between) or _FOREIGN.match(self._text, at)):
+            self._no_end_of_thoughts()
+        self._doubt, self._between = "", []
+
+    def _no_end_of_thoughts(self) -> NoReturn:
+        refuse("Where the thoughts of your reply end is in doubt. Send only the JSON object, without thoughts.")
 
     def _fence(self, event: re.Match[str]) -> int:
         tag = event.group("tag")
@@ -143,20 +178,32 @@ class Finder:
         self._prose(f"\n{tag}:" if tag else "")  # a block of output says so by its language
         if event.start() < self._read_to:
             return event.end()
-        behind, self._read_to = fences.past_code(self._text, event.group("ticks"), tag, event.end())
+        behind, self._read_to, whole = fences.past_code(self._text, event.group("ticks"), tag, event.end())
         if behind != event.end():
             self.code = True
+            if self._found and (not whole or fences.hides_rest(self._text[event.end() : behind])):
+                refuse(
+                    "Behind the JSON object of your reply there is a code block that may be the rest of a string in "
+                    r"it. Send only one JSON object; inside a string write \" for a quote."
+                )
             self._due = "" if self._due == "block" else self._due
         return behind
 
     def _brace(self, event: re.Match[str]) -> int:
-        if self._found:
-            refuse(
-                f"Behind the JSON object of your reply there is a brace, at {place(self._text, event.start())}. Send "
-                r"only one JSON object; inside a string write \" for a quote, or use single quotes or [[ ]] in Lua."
-            )
         self._level += 1 if event.group("brace") == "{" else -1
+        if self._found:
+            self._braces = self._braces or [event.start()]
+            opens = event.group("brace") == "{"
+            line = opens and _LINE_BEGINS.search(self._text, max(0, event.start() - _LOOK_BACK), event.start())
+            if self._level < 0 or line:  # on a line of its own it is an object
+                self._astray()
         return event.end()
+
+    def _astray(self) -> NoReturn:
+        refuse(
+            f"Behind the JSON object of your reply there is a brace, at {place(self._text, self._braces[0])}. Send "
+            r"only one JSON object; inside a string write \" for a quote, or use single quotes or [[ ]] in Lua."
+        )
 
     def _called(self, event: re.Match[str]) -> int:
         if self._due == "call":
@@ -165,6 +212,7 @@ class Finder:
         return event.end()
 
     def _tagged(self, event: re.Match[str]) -> int:
+        self._believed(event.start())
         call = tags.call_in_tags(self._text, event.end())
         self._due = "args"
         self._name = event.group("named")
@@ -178,6 +226,7 @@ class Finder:
                 f"The JSON object of your reply stands inside other braces, at {place(self._text, at)}. Send one JSON "
                 "object and nothing else."
             )
+        self._believed(at)
         self._alone(at)
         value, end = self._scanner.value(at)
         follows = _FOLLOWS.match(self._text, end)
@@ -214,13 +263,13 @@ class Finder:
 
     def _judge(self) -> None:
         """Refuse what the words around the objects make doubtful."""
-        words = self.words
-        if self._due or _CUT.search(words[-40:]):
-            refuse("Your reply is incomplete: it ends behind a tag or a fence. Send the whole JSON object again.")
-        if _INVENTED.search(words) or _TURN.search("\n".join(self._behind)):
-            refuse(
-                "Your reply has a tool result or a turn that you made up. Send one call, then stop: the real result "
-                "comes back as TOOL_RESULT."
-            )
+        before, behind = "\n".join(self._before), "\n".join(self._behind)
+        if self._due:
+            words.incomplete()
+        if self._braces and (self._level or words.has_quote(behind)):
+            self._astray()
+        if self._forgiven and not words.only_frame(behind):
+            self._no_end_of_thoughts()
+        words.judge(before, behind, [one.value for one in self._found])
         if any(draft != one for draft in self._drafts for one in self._found):
             refuse("The JSON object in your thoughts is another than the one behind them. Send only one JSON object.")

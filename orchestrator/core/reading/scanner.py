@@ -39,9 +39,13 @@ class Scanner:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._quote = ""
+        self.quote = ""
         """Of the last string: a comment with such a quote in it is doubtful."""
         self.steps = 0
+        self.in_string = False
+        """Whether what failed, failed inside a string or right behind one: a quote may have ended it too early."""
+        self.reached = 0
+        """So far it has read."""
 
     def value(self, at: int) -> tuple[Any, int]:
         """The value that begins at ``at``, or behind the gap there, and the place behind it.
@@ -128,7 +132,8 @@ class Scanner:
         self._unexpected(at, "a value")
 
     def _string(self, quote: str, at: int) -> tuple[str, int]:
-        self._quote = quote
+        self.quote = quote
+        self.in_string = True
         plain = _PLAIN[quote]
         parts: list[str] = []
         halves = False
@@ -149,6 +154,8 @@ class Scanner:
             character, at = self._escape(at)
             halves = halves or "\ud800" <= character <= "\udfff"
             parts.append(character)
+        self.in_string = False
+        self.reached = at + 1
         text = "".join(parts)
         return _joined(text) if halves else text, at + 1
 
@@ -172,7 +179,7 @@ class Scanner:
         gap = cast("re.Match[str]", _GAP.match(self._text, at))
         if not gap.group().isspace():
             for comment in _COMMENT.finditer(gap.group()):
-                if '"' in comment.group() or (self._quote == "'" and "'" in comment.group()):
+                if '"' in comment.group() or (self.quote == "'" and "'" in comment.group()):
                     refuse(
                         f"Your reply has a comment with a quote in it, at {place(self._text, at)}. Send JSON without "
                         r"comments, with every quote inside a string escaped as \"."
@@ -182,7 +189,8 @@ class Scanner:
     def _no_end(self, at: int) -> NoReturn:
         """What stands behind a value is neither a comma nor the bracket that closes."""
         before = self._text[:at].rstrip()[-1:] if at < len(self._text) else ""
-        if before and before == self._quote and self._text[at] not in _ENDS:
+        self.in_string = bool(before) and before == self.quote
+        if self.in_string and self._text[at] not in _ENDS:
             refuse(
                 f"A string in your reply ends at an unescaped quote before {place(self._text, at)}. Inside a string "
                 r"""write \" for ", or use single quotes or [[ ]] in Lua; put a comma between two values."""

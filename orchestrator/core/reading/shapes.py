@@ -34,6 +34,8 @@ _CALLS: Final = frozenset([
 ])  # fmt: skip
 _CALLED: Final = _CALLS | {"tool", "function", "action", "tools", "actions"}
 """Keys that may hold a call as an object, or several as a list."""
+_EMPTY: Final = frozenset(["tool_call", "tool_calls"])
+"""Those that models send empty where they mean none."""
 _NAMES: Final = frozenset(["tool", "name", "function", "tool_name", "toolName", "function_name", "action"])
 _ARGS: Final = frozenset(["args", "arguments", "parameters", "params", "input"])
 _WHY: Final = frozenset(["thought", "thoughts", "thinking", "reasoning", "rationale", "reason"])
@@ -64,7 +66,8 @@ def native(value: Any, tools: Tools, load: Loader, wraps: int = 0) -> dict[str, 
         return _listed(value, tools, load, wraps)
     if not isinstance(value, dict):
         refuse(f"Your reply is a JSON {kind_of(value)}, not an object. Send one JSON object with a kind.")
-    reply = _spoken({key: one for key, one in value.items() if one is not None or key not in _OPTIONAL})
+    said = {key: one for key, one in value.items() if one is not None or key not in _OPTIONAL}
+    reply = _spoken({key: _held(key, one, load) for key, one in said.items()})
     kind = _kind(reply, tools)
     inner = _unwrapped(reply, kind)
     if inner is not None and wraps < _MAX_WRAPS:
@@ -160,7 +163,20 @@ def _inside(inner: dict[str, Any], outer: dict[str, Any], kind: str) -> dict[str
     return {**inner, "explanation": outer["explanation"]}
 
 
+def _held(key: str, value: Any, load: Loader) -> Any:
+    """A call that came as the text of an object is that; the name of a tool stays what it is."""
+    return load(value) if key == "tool_call" and isinstance(value, str) and value.lstrip().startswith("{") else value
+
+
+def _without_empty(reply: dict[str, Any], kind: str) -> dict[str, Any]:
+    """Without calls that are none, beside a final or beside a call: there they say nothing."""
+    rest = {key: value for key, value in reply.items() if not (key in _EMPTY and value in ([], {}))}
+    others = "success" in rest or kind == "final" or any(key in rest for key in _EMPTY | {"tool"})
+    return rest if others else reply
+
+
 def _flat(reply: dict[str, Any], kind: str, tools: Tools, load: Loader) -> dict[str, Any]:
+    reply = _without_empty(reply, kind)
     holders = [key for key in reply if key in _CALLED and isinstance(reply[key], dict | list)]
     named = [key for key in reply if key in _NAMES | _CALLS and isinstance(reply[key], str)]
     flat = bool(named) and (named[0] == "tool" or bool(_ARGS & reply.keys()) or _is_tool(reply, named[0], tools))
