@@ -3,13 +3,14 @@
 import sys
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # A check that fails today has to fail tomorrow too, on whichever machine looks at it. What nobody
 # has drawn yet is drawn by the long proofs, which name the other profile.
-# No deadline: a slow machine is no fault of an example.
-settings.register_profile("repeatable", derandomize=True, deadline=None)
-settings.register_profile("drawn_anew", derandomize=False, deadline=None)
+# Nothing is measured by the clock: a slow machine is no fault of an example.
+UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("repeatable", UNTIMED, derandomize=True)
+settings.register_profile("drawn_anew", UNTIMED, derandomize=False)
 settings.load_profile("repeatable")
 
 # Before any test imports the shipped suite, so that its assertions speak as those of a test do.
