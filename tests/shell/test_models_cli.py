@@ -259,8 +259,8 @@ async def test_what_is_there_is_not_fetched_again(tmp_path: Path) -> None:
             "Look at https://ollama.com/library for its name and its tag.",
         ),
         (
-            "write /root/.ollama/models/blobs/sha256-0-partial-0: no space left on device",
-            "The disk of {} is full: write /root/.ollama/models/blobs/sha256-0-partial-0: no space left on device. "
+            "write /var/ollama/models/blobs/sha256-0-partial-0: no space left on device",
+            "The disk of {} is full: write /var/ollama/models/blobs/sha256-0-partial-0: no space left on device. "
             "Make room there (`ollama rm NAME` removes a model), then type the same command again: it goes on.",
         ),
         (
