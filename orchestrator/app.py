@@ -41,6 +41,7 @@ from orchestrator.settings import DEFAULT_URL, ENV_PREFIX, LOOPBACK, Settings
 from orchestrator.store import open_store
 from orchestrator.tasks import TaskService
 from orchestrator.tools.workspace import DirectoryWorkspace
+from orchestrator.undoing import Undoing
 from orchestrator.web.app import Doors
 from orchestrator.web.auth import TokenAuthorizer, check_approvers, issue_token, token_hash
 from orchestrator.web.base import Defaults
@@ -129,9 +130,9 @@ async def open_orchestrator(
             computers=hub,
             defaults=Defaults(settings.model, settings.max_steps, settings.max_wall_s, settings.max_tokens),
             check_model=models.open,
+            undoing=Undoing(service, world),
             metrics=lambda: _figures(metrics, service, hub),
             policy=policy,
-            context_of=world.context,
             checkpoints=keeper.checkpoints,
             about=_about(settings),
         )

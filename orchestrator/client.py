@@ -8,18 +8,20 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 import httpx2
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
-from websockets.sync.client import connect as connect_now
 
-from orchestrator.core import facts, review
 from orchestrator.core.errors import InvalidRequest, OrchestratorError
-from orchestrator.core.items import AgentTaskItem, decode_item
-from orchestrator.core.wire import REVIEWER_SUBPROTOCOL
 from orchestrator.settings import DEFAULT_URL, ENV_PREFIX, default_data_dir
+
+if TYPE_CHECKING:
+    # Most commands are one call over REST: the items, and the reviewers' socket, cost them half of their start.
+    from websockets.asyncio.client import ClientConnection
+    from websockets.exceptions import InvalidStatus
+
+    from orchestrator.core.items import AgentTaskItem
+    from orchestrator.core.review import Snapshot
 
 PATIENCE_S: Final = 90.0
 """How long a follower looks for a server that went away: a restart takes seconds, an update a minute."""
@@ -70,7 +72,7 @@ class Back:
     """The connection stands again; nothing was missed but hints."""
 
 
-Event = AgentTaskItem | Hint | Lost | Back
+Event: TypeAlias = "AgentTaskItem | Hint | Lost | Back"
 
 
 class Client:
@@ -81,13 +83,16 @@ class Client:
             raise InvalidRequest("The token has characters that no token has.", remedy="Copy it again, whole.")
         self.url = url.rstrip("/")
         self._token = token
+        headers = {"Authorization": f"Bearer {token}"}
         try:
-            headers = {"Authorization": f"Bearer {token}"}
-            self._http = httpx2.Client(base_url=self.url, headers=headers, timeout=70.0, trust_env=False)
+            base = httpx2.URL(self.url)
         except httpx2.InvalidURL as error:
             raise _no_address(url, error) from None
-        if self._http.base_url.scheme not in ("http", "https") or not self._http.base_url.host:
+        if base.scheme not in ("http", "https") or not base.host:
             raise _no_address(url, "it has no http:// and host")
+        # Every request goes there, and the authorities of a connection without TLS take long to read.
+        verify = base.scheme == "https"
+        self._http = httpx2.Client(base_url=base, headers=headers, timeout=70.0, trust_env=False, verify=verify)
 
     @classmethod
     def of_environment(cls, *, url: str | None = None, token: str | None = None, data_dir: Path | None = None) -> Self:
@@ -111,10 +116,10 @@ class Client:
         """Whether a session has no task yet. Raises ServerRefused, ServerUnreachable."""
         return not self.request("GET", "/v1/tasks", session_id=session_id, limit=1)["tasks"]
 
-    def events(self, task_id: str, after: int = 0) -> Iterator[AgentTaskItem]:
+    def events(self, task_id: str, after: int = 0) -> Iterator["AgentTaskItem"]:
         """The task's items after a version, then each as it comes, until the task has ended."""
         for event in self._stream(task_id, after, read_timeout_s=None):
-            if isinstance(event, AgentTaskItem):
+            if event is not None and not isinstance(event, Hint):
                 yield event
 
     def follow(
@@ -149,12 +154,12 @@ class Client:
                     continue
                 attempts.heard()
                 yield event
-                if isinstance(event, AgentTaskItem):
+                if not isinstance(event, Hint):
                     after = event.version
-                    if isinstance(event.fact, facts.TaskEnded):
+                    if event.fact.kind == "task_ended":
                         return
 
-    def _until_lost(self, task_id: str, after: int) -> Iterator[AgentTaskItem | Hint | ServerUnreachable | None]:
+    def _until_lost(self, task_id: str, after: int) -> Iterator["AgentTaskItem | Hint | ServerUnreachable | None"]:
         """One connection's events, and at last how it was lost; nothing at last where it was only silent."""
         try:
             yield from self._stream(task_id, after, read_timeout_s=_SILENCE_S)
@@ -171,8 +176,10 @@ class Client:
 
     def _stream(
         self, task_id: str, after: int, *, read_timeout_s: float | None
-    ) -> Iterator[AgentTaskItem | Hint | None]:
+    ) -> Iterator["AgentTaskItem | Hint | None"]:
         """One connection's events; None once it stands and for comments. Raises _Silent after ``read_timeout_s``."""
+        from orchestrator.core.items import decode_item
+
         headers = {"Last-Event-ID": str(after)}
         timeout = httpx2.Timeout(20.0, read=read_timeout_s)
         with (
@@ -189,24 +196,30 @@ class Client:
             except httpx2.ReadTimeout:
                 raise _Silent from None
 
-    def waiting(self) -> review.Snapshot:
+    def waiting(self) -> "Snapshot":
         """Everything that waits for the person of this token. Raises ServerRefused, ServerUnreachable."""
+        from websockets.exceptions import InvalidStatus, WebSocketException
+        from websockets.sync.client import connect
+
+        from orchestrator.core.review import Snapshot, decode_to_reviewer
+
         try:
-            with connect_now(
-                self._reviewer_url(), open_timeout=20, proxy=None, max_size=None, **self._offer()
-            ) as socket:
-                message = review.decode_to_reviewer(str(socket.recv(timeout=20)))
+            with connect(self._reviewer_url(), open_timeout=20, proxy=None, max_size=None, **self._offer()) as socket:
+                message = decode_to_reviewer(str(socket.recv(timeout=20)))
         except InvalidStatus as error:
             raise _refusal(error) from None
         except (OSError, WebSocketException) as error:
             raise self._unreachable(error) from None
-        if not isinstance(message, review.Snapshot):
+        if not isinstance(message, Snapshot):
             raise self._unreachable("it began with no snapshot")
         return message
 
     @asynccontextmanager
-    async def reviewer(self) -> AsyncIterator[ClientConnection]:
+    async def reviewer(self) -> AsyncIterator["ClientConnection"]:
         """The reviewers' socket. Raises ServerRefused, ServerUnreachable, also when the server hangs up."""
+        from websockets.asyncio.client import connect
+        from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
+
         try:
             connection = await connect(self._reviewer_url(), max_size=None, proxy=None, **self._offer())
         except InvalidStatus as error:
@@ -224,6 +237,8 @@ class Client:
 
     def _offer(self) -> dict[str, Any]:
         """What a reviewer's handshake says."""
+        from orchestrator.core.messages import REVIEWER_SUBPROTOCOL
+
         headers = {"Authorization": f"Bearer {self._token}"}
         return {"additional_headers": headers, "subprotocols": [REVIEWER_SUBPROTOCOL], "compression": None}
 
@@ -338,7 +353,7 @@ def _no_address(url: str, why: object) -> InvalidRequest:
     return InvalidRequest(f"{url!r} is no address of a server: {why}.", remedy="Give one like http://127.0.0.1:8765.")
 
 
-def _refusal(refused: InvalidStatus) -> ServerRefused:
+def _refusal(refused: "InvalidStatus") -> ServerRefused:
     """Why a handshake was refused."""
     status = refused.response.status_code
     try:

@@ -50,7 +50,7 @@ class Follower:
     version: int = 0
     """The last item that was shown."""
     _events: "queue.Queue[Event | BaseException]" = field(default_factory=lambda: queue.Queue(_MAX_AHEAD))
-    _held: deque[Event | BaseException] = field(default_factory=deque)
+    _held: "deque[Event | BaseException]" = field(default_factory=deque)
     """What came while a prompt stood open."""
     _look: bool = False
     """Whether something may wait for a person."""
@@ -91,7 +91,7 @@ class Follower:
         self._events, over = events, threading.Event()
         self._held.clear()
 
-        def put(event: Event | BaseException) -> None:
+        def put(event: "Event | BaseException") -> None:
             while not over.is_set():
                 with suppress(queue.Full):
                     return events.put(event, timeout=_TICK_S)
@@ -112,7 +112,7 @@ class Follower:
         finally:
             over.set()
 
-    def _next(self, wait_s: float) -> Event | None:
+    def _next(self, wait_s: float) -> "Event | None":
         """The next event; None when none came in time. Raises what ended the reading."""
         if self._held:
             event = self._held.popleft()
@@ -304,7 +304,7 @@ def _name_of(row: dict[str, Any]) -> str:
     return str(row["computer"])
 
 
-def _makes_needless(event: Event | BaseException, closes: Callable[[facts.Fact], bool]) -> bool:
+def _makes_needless(event: "Event | BaseException", closes: Callable[[facts.Fact], bool]) -> bool:
     if not isinstance(event, AgentTaskItem):
         return isinstance(event, OrchestratorError)
     return isinstance(event.fact, facts.TaskEnded) or closes(event.fact)

@@ -27,8 +27,8 @@ _OLLAMA: Final = re.compile(r"(?:https?://)?[\w.:%\[\]-]+(?:/[\w./%~-]*)?(?:#[1-
 """As OLLAMA_HOST may be written, the scheme and the port may be left out, and perhaps a limit of its own."""
 _DURATION: Final = re.compile("[0-9]{1,6}[smh]")
 _APPROVERS: Final = re.compile("requester|not_requester|role:(?:submitter|reviewer|admin)")
-_OF_CLIENTS: Final = ("url", "token")
-"""Variables that the other commands read, and `serve` does not."""
+_OF_CLIENTS: Final = ("url", "token", "engine")
+"""Variables that the other commands and ``scripts/engine.py`` read, and `serve` does not."""
 
 
 def _setting(default: Any, meaning: str, unit: str = "", **bounds: Any) -> Any:

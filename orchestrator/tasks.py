@@ -22,6 +22,7 @@ from orchestrator.core.fold import fold, preview
 from orchestrator.core.items import SYSTEM, Actor, AgentTaskItem, Draft, ItemId
 from orchestrator.core.prompt import Prompt
 from orchestrator.core.response import FinalResult
+from orchestrator.core.restoring.wanted import Restoration
 from orchestrator.core.showing import hitl_response, must_have_seen, texts_of
 from orchestrator.core.system_facts import GrantId, SystemFact
 from orchestrator.core.task import AgentTask, Phase, TaskStatus
@@ -115,6 +116,7 @@ class TaskService:
         session_id: str = "",
         on_reject: OnReject | None = None,
         read_only: bool = False,
+        restores: Restoration | None = None,
         key: str = "",
     ) -> AgentTask:
         """A new task in the queue; one of a session is told how the session's earlier tasks ended.
@@ -122,7 +124,8 @@ class TaskService:
         ``key``: the same one of the same person, said in the same way, begins no second task: the answer is the first.
         Empty: each is a new task.
 
-        ``on_reject`` None: what the policy says, else ``cancel``. ``read_only``: nothing may be changed.
+        ``on_reject`` None: what the policy says, else ``cancel``. ``read_only``: nothing may be changed. ``restores``:
+        what it puts back, without a model.
         Raises Forbidden for a session of somebody else.
         """
         task_id, item_id = _keyed(user, key) if key else (new_task_id(), new_item_id())
@@ -144,6 +147,7 @@ class TaskService:
             on_reject=on_reject or self.law.rules.on_reject or "cancel",
             roles=user.roles,
             read_only=read_only,
+            restores=restores,
         )
         draft = self.draft(fact, person(user))._replace(item_id=item_id)
         items = await self.store.create(task_id, [draft])
@@ -188,7 +192,7 @@ class TaskService:
     async def withdraw(self, request_id: RequestId, by: Identity) -> AgentTask:
         """Take a request back, as its requester or an admin. Raises NotFound, Forbidden, NotPending."""
         task = await self.for_request(request_id)
-        self._must_own(by, task, "takes a request back")
+        self.must_own(by, task, "takes a request back")
         return (await self._command(task, lambda: Withdraw(request_id=request_id, by=by.name), person(by)))[0]
 
     async def renew(self, request_id: RequestId, by: Identity) -> AgentTask:
@@ -235,7 +239,7 @@ class TaskService:
     async def cancel(self, task_id: TaskId, by: Identity, reason: str = "") -> AgentTask:
         """Stop a task. Raises NotFound, Forbidden, or TaskEnded when it is over."""
         task = await self.load(task_id)
-        self._must_own(by, task, "cancels it")
+        self.must_own(by, task, "cancels it")
         wanted = Cancel(reason=reason or f"canceled by {by.name}")
         return (await self._command(task, lambda: wanted, person(by)))[0]
 
@@ -295,7 +299,8 @@ class TaskService:
                 details={"offenders": offenders},
             )
 
-    def _must_own(self, by: Identity, task: AgentTask, does: str) -> None:
+    def must_own(self, by: Identity, task: AgentTask, does: str) -> None:
+        """Raises Forbidden unless this is the person who submitted the task, or an admin; ``does``: what they want."""
         if by.kind != "person" or (by.name != task.user_id and "admin" not in by.roles):
             raise Forbidden(f"Only the one who submitted a task, or an admin, {does}.", remedy="Ask one of them.")
 

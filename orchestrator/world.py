@@ -5,6 +5,7 @@ that the bracket names; settling asks the computer what became of brackets whose
 nobody heard. A library call brings its own dependencies instead.
 """
 
+import asyncio
 import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
@@ -15,9 +16,12 @@ from orchestrator.core import facts
 from orchestrator.core.errors import CallLost, ComputerAway, ComputerFailed, OrchestratorError, ToolFailed
 from orchestrator.core.facts import Observed
 from orchestrator.core.policy import PolicyContext
+from orchestrator.core.restoring.planning import Found
+from orchestrator.core.restoring.touches import ABSENT, DIRECTORY
 from orchestrator.core.task import AgentTask, CallRecord
-from orchestrator.core.wire import ComputerId, RunId
+from orchestrator.core.wire import ComputerId, RunId, sha256_hex
 from orchestrator.ports import CallResult, Computers, Lease, Settlement, Store, Workspace
+from orchestrator.tools.computer.keeping import look
 from orchestrator.tools.deps import CCAgentDeps
 from orchestrator.tools.registry import TOOL_REGISTRY
 
@@ -77,15 +81,25 @@ class World:
         tool = TOOL_REGISTRY[record.call.tool]
         if tool.observe is None:
             return Observed(state={})
-        deps = self._deps(record, _Looking(self, record.call.computer))
+        deps = self._deps(record.call.computer, _Looking(self, record.call.computer))
         deps.keep = self._keep
         return await tool.observe(deps, **_arguments(record))
+
+    async def found(self, computer: ComputerId | None, path: str) -> Found:
+        """What is in a place now; ``computer`` None: in the workspace. Raises ToolFailed, ComputerAway, CallLost."""
+        if computer is None:
+            data = await asyncio.to_thread(self.workspace.read_bytes, path) if self.workspace is not None else None
+            return Found(ABSENT if data is None else sha256_hex(data))
+        shown = await look(self._deps(computer, _Looking(self, computer)), path, path)
+        if shown.kind == "directory":
+            return Found(DIRECTORY, tuple(entry.rstrip("/") for entry in shown.entries), tree=shown.sha256)
+        return Found(shown.sha256 if shown.kind == "file" else ABSENT)
 
     async def prepare(self, record: CallRecord, run_id: RunId) -> None:
         """What has to be on this host's disk before the bracket opens. Raises ToolFailed."""
         tool = TOOL_REGISTRY[record.call.tool]
         if tool.prepare is not None:
-            deps = self._deps(record, None)
+            deps = self._deps(record.call.computer, None)
             deps.run_id = run_id
             await tool.prepare(deps, **_arguments(record))
 
@@ -143,18 +157,18 @@ class World:
     async def _perform(
         self, record: CallRecord, channel: "_Looking | _Doing | _Replaying", timeout_s: float | None = None
     ) -> Outcome:
-        deps = self._deps(record, channel)
+        deps = self._deps(record.call.computer, channel)
         deps.timeout_s = timeout_s if timeout_s is not None else deps.timeout_s
         deps.expected = record.before
-        deps.encoding = record.observed.encoding if record.observed else None
+        if record.observed is not None:
+            deps.encoding, deps.noted = record.observed.encoding, record.observed.note
         deps.run_id = record.run_id
         text = await TOOL_REGISTRY[record.call.tool].function(deps, **_arguments(record))
         return Outcome(text, deps.after)
 
-    def _deps(self, record: CallRecord, channel: "_Looking | _Doing | _Replaying | None") -> CCAgentDeps:
+    def _deps(self, computer: ComputerId | None, channel: "_Looking | _Doing | _Replaying | None") -> CCAgentDeps:
         if self.computers is None:
-            return replace(self.library, after={})
-        computer = record.call.computer
+            return replace(self.library, after={}, fetch=self.store.get_blob)
         info = self.computers.info(computer) if computer else None
         return CCAgentDeps(
             mode="live",
@@ -163,6 +177,7 @@ class World:
             computer=computer,
             host=info.host if info else "",
             family=info.family if info else "",
+            fetch=self.store.get_blob,
         )
 
     async def _settle_here(self, record: CallRecord) -> facts.ToolSettled:
@@ -173,7 +188,7 @@ class World:
         if tool.settle is None or self.workspace is None:
             reason = "The orchestrator stopped while this ran."
             return _settled(record, "unknown", reason=reason)
-        deps = self._deps(record, None)
+        deps = self._deps(record.call.computer, None)
         if await tool.settle(deps, run_id):
             return _settled(record, "void", reason="The orchestrator stopped before it was done.")
         return _settled(record, "finished", ok=True, text="Done, just before the orchestrator stopped.")
@@ -213,12 +228,20 @@ def _settled(record: CallRecord, state: Any, **rest: Any) -> facts.ToolSettled:
 def _lost(record: CallRecord, answer: Settlement) -> facts.ToolSettled:
     if answer.call.ok:
         text = "Done: the computer's journal says so. Its output was lost when the computer restarted."
-        return _settled(record, "finished", ok=True, text=text)
+        return _settled(record, "finished", ok=True, text=text, after=_left(record, answer.call.sha256))
     code = answer.call.code or "failed"
     if code == "not_done":
         return _settled(record, "void", reason="The computer restarted before the change; nothing was changed.")
     text = f"It did not succeed ({code}): the computer's journal says so. Details were lost when it restarted."
     return _settled(record, "finished", ok=False, text=text, code=code)
+
+
+def _left(record: CallRecord, sha256: str | None) -> dict[str, str]:
+    """What a change left behind, by the one hash that the computer's journal keeps; empty: it changed no file."""
+    if sha256 is None or record.before is None:
+        return {}
+    moved = record.call.tool == "cc_move"
+    return {path: ABSENT if moved and found != ABSENT else sha256 for path, found in record.before.items()}
 
 
 def _run_id(record: CallRecord) -> RunId:

@@ -154,7 +154,7 @@ def _with_uv(uv: str, fresh: bool, what: str) -> bool:
     """Whether uv could do it; when not, pip is asked, which may be set up where uv is not."""
     make = [uv, "venv", "--quiet", "--allow-existing", "--python", sys.executable, str(VENV)]
     install = [uv, "pip", "install", "--python", str(_venv_python()), "--editable", what]
-    done = (not fresh or _do("making .venv with uv", make)) and _do("installing with uv", install)
+    done = (not fresh or do("making .venv with uv", make)) and do("installing with uv", install)
     if not done:
         say("uv could not; trying venv and pip")
     return done
@@ -164,10 +164,10 @@ def _with_pip(what: str) -> None:
     pip = [str(_venv_python()), "-m", "pip"]
     if not (_venv_python().exists() and _quietly([*pip, "--version"])):
         _refuse_without_ensurepip()
-        if not _do("making .venv", [sys.executable, "-m", "venv", str(VENV)]):
+        if not do("making .venv", [sys.executable, "-m", "venv", str(VENV)]):
             raise Refused(f"the environment could not be made; {LOG} says why.")
     install = [*pip, "install", "--prefer-binary", "--editable", what]
-    if not _do("installing with pip (the first time, downloads take most of the time)", install):
+    if not do("installing with pip (the first time, downloads take most of the time)", install):
         raise Refused(f"the installation failed; is the network there? {LOG} has all that pip said.")
 
 
@@ -209,7 +209,7 @@ def say(sentence: str) -> None:
     print(f"[{time.monotonic() - _BEGAN:5.1f} s] {sentence}", file=sys.stderr, flush=True)
 
 
-def _do(doing: str, command: "list[str]") -> bool:
+def do(doing: str, command: "list[str]", log: Path = LOG) -> bool:
     """Whether the command succeeded; its output goes to the log, its last lines are shown when it failed."""
     say(doing)
     tail = []  # type: list[str]
@@ -225,10 +225,10 @@ def _do(doing: str, command: "list[str]") -> bool:
         errors="replace",
     )
     try:
-        with LOG.open("a", encoding="utf-8") as log:
-            log.write(f"$ {' '.join(command)}\n")
+        with log.open("a", encoding="utf-8") as kept:
+            kept.write(f"$ {' '.join(command)}\n")
             for line in process.stdout or ():
-                log.write(line)
+                kept.write(line)
                 tail = [*tail[-14:], line.rstrip()]
                 if time.monotonic() - said >= SAY_EVERY_S and line.strip():
                     say(f"  {line.strip()[:100]}")
@@ -259,12 +259,15 @@ def _environment() -> "dict[str, str]":
 @contextlib.contextmanager
 def _locked() -> "Iterator[None]":
     with LOCK.open("a") as lock:
-        _hold(lock)
+        hold(lock, "another process prepares this checkout; waiting for it")
         yield
 
 
-def _hold(lock: "IO[str]") -> None:
-    """Wait until this process has the lock; the system takes it back when the process ends, however it ends."""
+def hold(lock: "IO[str]", taken: str) -> None:
+    """Wait until this process has the lock; the system takes it back when the process ends, however it ends.
+
+    ``taken`` is said when another process has it.
+    """
     if sys.platform == "win32":
         import msvcrt
 
@@ -276,7 +279,7 @@ def _hold(lock: "IO[str]") -> None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        say("another process prepares this checkout; waiting for it")
+        say(taken)
         fcntl.flock(lock, fcntl.LOCK_EX)
     return None
 

@@ -7,14 +7,15 @@ another day, carries on from the journal.
 import asyncio
 import logging
 import math
-from dataclasses import dataclass
 from datetime import timedelta
 
 from orchestrator.actor.calls import BUSY_S, Calls
 from orchestrator.actor.gate import Gate
 from orchestrator.actor.hints import Hints
 from orchestrator.actor.journal import TaskJournal, step_computers
+from orchestrator.actor.restoring import Restoring
 from orchestrator.actor.thinking import Thinking
+from orchestrator.actor.wait import Wait
 from orchestrator.actor.watch import Watch, ended_by, left_s, out_of_time
 from orchestrator.core import effects as todo
 from orchestrator.core.deadlines import next_deadline, overdue
@@ -24,6 +25,7 @@ from orchestrator.core.task import ACTIVE_PHASES, AgentTask
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import ChatModel, Lease
 from orchestrator.tasks import TaskService
+from orchestrator.undoing import Undoing
 from orchestrator.world import World
 
 logger = logging.getLogger(__name__)
@@ -34,14 +36,6 @@ MAX_UNHEARD = 3
 
 _NOTHING_NOW = (todo.Rest, todo.AwaitReview, todo.AwaitAnswer, todo.AwaitRuns)
 """What leaves the actor nothing to do until something comes in; a union in the test would be made at each look."""
-
-
-@dataclass(frozen=True)
-class Wait:
-    """The actor cannot go on now: sleep until woken, or until ``seconds`` have passed."""
-
-    computer: ComputerId | None = None
-    seconds: float | None = None
 
 
 class TaskActor:
@@ -66,6 +60,7 @@ class TaskActor:
         self._calls = Calls(self._journal, gate, world, self._watch, hints)
         self._thinking = Thinking(self._journal, gate, model, self._watch, hints, self._calls.begin)
         self._calls.next_step = self._thinking.ask_next
+        self._restoring = Restoring(self._journal, gate, Undoing(service, world))
         self._gate = gate
         self._claimed = False
         """Whether the computers of the present step are claimed by this very actor."""
@@ -147,6 +142,8 @@ class TaskActor:
         match effect:
             case todo.AskModel():
                 seconds = await self._thinking.ask(effect.attempt)
+            case todo.PlanRestoration():
+                return await self._restoring.plan()
             case todo.EvaluatePolicy():
                 await self._thinking.read(effect.reply)
             case todo.Observe():

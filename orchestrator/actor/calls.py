@@ -221,5 +221,6 @@ def _started(record: CallRecord, observed: Observed, digest: str) -> facts.ToolS
         action_digest=digest,
         before=observed.state,
         directories=observed.directories,
+        made=observed.made,
         grant_id=record.grant_id,
     )

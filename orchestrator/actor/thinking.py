@@ -16,9 +16,9 @@ from orchestrator.core.errors import ModelFailed, ReplyRefused, WindowTooSmall
 from orchestrator.core.evidence import doubt
 from orchestrator.core.facts import BlobRef
 from orchestrator.core.items import SYSTEM, Actor
-from orchestrator.core.policy import BUILT_IN_CATALOG, RiskLevel
+from orchestrator.core.policy import BUILT_IN_CATALOG, RiskLevel, no_such_tool
 from orchestrator.core.repeats import STOP_AT, times
-from orchestrator.core.response import FinalResult, RequestedTool, ToolRequest, read_reply
+from orchestrator.core.response import CUT_OFF, MAX_REPLY_CHARS, FinalResult, RequestedTool, ToolRequest, read_reply
 from orchestrator.core.strangers import VERSION as NO_VERSION
 from orchestrator.core.strangers import stranger_name
 from orchestrator.core.task import AgentTask, Phase
@@ -70,7 +70,7 @@ class Thinking:
         if self._recorded_at != task.version:
             reached = limit_of(task, self.journal.service.clock.now())
             if reached is not None:
-                await self._fail(reached)
+                await self._fail(self._with_why(reached, task))
                 return None
             await self._texts(task)
             if not await self._intended(task, attempt):
@@ -96,7 +96,9 @@ class Thinking:
     def ask_next(self, task: AgentTask) -> tuple[tuple[facts.Fact, Actor], ...]:
         """The request to the model that follows when a step is done, to be recorded with the step's last outcome."""
         now = self.journal.service.clock.now()
-        if task.phase is not Phase.THINKING or self._missing(task) or limit_of(task, now) is not None:
+        if task.phase is not Phase.THINKING or task.restores is not None:
+            return ()
+        if self._missing(task) or limit_of(task, now) is not None:
             return ()
         if not self._knows_window:
             return ()
@@ -209,7 +211,7 @@ class Thinking:
 
     def _final(self, task: AgentTask, reply: FinalResult) -> tuple[tuple[facts.Fact, Actor], ...]:
         """The end, or once a refusal of a success that the journal does not bear out, while another step is left."""
-        lacks = doubt(task.evidence, prompt=task.prompt, read_only=task.read_only) if reply.success else None
+        lacks = doubt(task.evidence, reply, prompt=task.prompt, read_only=task.read_only) if reply.success else None
         if lacks is None or task.doubted or limit_of(task, self.journal.service.clock.now()) is not None:
             return ((_ended(reply, verified=lacks is None), SYSTEM),)
         return ((facts.ReplyRefused(reason=lacks, because="unproven"), SYSTEM),)
@@ -221,6 +223,8 @@ class Thinking:
     def _call(self, index: int, wanted: RequestedTool, risk: RiskLevel | None) -> facts.ToolCall:
         spec = BUILT_IN_CATALOG.get(wanted.tool)
         tool, version, args, computer = wanted.tool, NO_VERSION, dict(wanted.args), None
+        if spec is not None and spec.planned:
+            raise ReplyRefused(no_such_tool(wanted.tool, BUILT_IN_CATALOG))
         if spec is None:
             # It goes to the gate, which denies it (hitl.md P1).
             tool = stranger_name(wanted.tool, salt=self.journal.task.tag)
@@ -273,6 +277,25 @@ class Thinking:
                 await self.journal.intend(_ended(claimed, verified=False))
                 return
         await self._fail(facts.LimitReached(limit="model_failed", detail=str(error)))
+
+    def _with_why(self, reached: facts.LimitReached, task: AgentTask) -> facts.LimitReached:
+        """The limit, and what mends it where every unreadable reply was only too long."""
+        if reached.limit != "model_output":
+            return reached
+        last = task.turns[-task.refusals :]
+        if any(one.refused != CUT_OFF or one.raw.size > MAX_REPLY_CHARS for one in last):
+            return reached
+        window = self._window
+        most = f"num_predict {window.num_predict}" if window is not None else "the length limit of the model"
+        if any(one.raw.size for one in last):
+            mend = "Raise num_predict." if window is not None else "Raise it."
+            why = f"They were cut off at {most}. {mend}"
+        else:
+            why = (
+                f"They were empty, and cut off at {most}: the model has spent all of it on its thoughts. "
+                'Set think = "off", or give it more.'
+            )
+        return reached.model_copy(update={"detail": f"{reached.detail} {why}"})
 
     async def _fail(self, reached: facts.LimitReached) -> None:
         await self.journal.intend(*ended_by(reached))

@@ -24,6 +24,7 @@ from orchestrator.cli.requests import requests_app
 from orchestrator.cli.server import demo, serve
 from orchestrator.cli.simulating import simulate
 from orchestrator.cli.tasks import answer, cancel, review, run, stop, tasks_app
+from orchestrator.cli.undoing import undo
 from orchestrator.core.errors import InvalidRequest, OrchestratorError
 from orchestrator.core.visible import one_line
 from orchestrator.core.wording import said_of
@@ -90,6 +91,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     answer,
     cancel,
     stop,
+    undo,
     pair,
     doctor,
     simulate,
@@ -100,6 +102,7 @@ _EXAMPLES: Mapping[str, str] = {
     "run": 'run "fix my farm program" --computer 3 --max-wall 10m',
     "answer": 'answer t-… "the left chest"',
     "stop": "stop --all --reason dinner",
+    "undo": "undo t-… --dry-run",
     "pair": "pair farm",
     "eval": "eval --model ollama:qwen2.5-coder --task hello",
     "simulate": "simulate --count 3 --family advanced --family turtle",

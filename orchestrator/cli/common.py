@@ -47,6 +47,25 @@ def client_of(url: str | None, data_dir: Path | None) -> Iterator["Client"]:
         client.close()
 
 
+def is_alone(context: typer.Context) -> bool:
+    """Whether a group was called without one of its commands.
+
+    Raises InvalidRequest for an option between the group and its command: the command would not know of it.
+    """
+    command = context.invoked_subcommand
+    if command is None:
+        return True
+    for option in context.command.params:
+        source = context.get_parameter_source(option.name or "")
+        if source is not None and source.name == "COMMANDLINE":
+            group, flag = context.info_name, max(option.opts, key=len)
+            raise InvalidRequest(
+                f"{flag} stands before {command}, where it does nothing.",
+                remedy=f"Put what belongs to {command} behind it: cc-orchestrator {group} {command} {flag} …",
+            )
+    return False
+
+
 def warn_of_variables() -> None:
     """Say which variables look like ours and mean nothing; they do a client no harm."""
     for unknown in unknown_variables(os.environ):

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from orchestrator.cli.common import AsJson, DataDir, Url, as_segment, client_of, moment, print_json, quoted
+from orchestrator.cli.common import AsJson, DataDir, Url, as_segment, client_of, is_alone, moment, print_json, quoted
 from orchestrator.core.visible import one_line
 
 computers_app = typer.Typer(invoke_without_command=True, help="List the computers, look at one, or release one.")
@@ -16,7 +16,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="As `computers` lists 
 @computers_app.callback()
 def computers(context: typer.Context, as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:
     """List the computers; `computers show` says why one is frozen, `computers release` lets it come back."""
-    if context.invoked_subcommand is not None:
+    if not is_alone(context):
         return
     from orchestrator.rendering import Screen, table
 

@@ -15,8 +15,9 @@ _MARKS: Final = {"ok": "ok  ", "warn": "warn", "fail": "FAIL"}
 def doctor(as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:
     """Find what is wrong with the set-up, and what mends it.
 
-    It looks at the data directory, the store, the policy, the port, the address that the game reaches, the model, and
-    at who was turned away. It changes nothing, works without a server too, and ends with 1 if something failed.
+    It looks at the data directory, the store, the policy, the prompt, the port, the address that the game reaches, the
+    model, and at who was turned away. It changes nothing, works without a server too, and ends with 1 if something
+    failed.
     """
     from orchestrator.doctor import examine
 

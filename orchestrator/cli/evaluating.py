@@ -9,7 +9,7 @@ import typer
 
 from orchestrator.cli.common import AsJson, print_json, warn_of_variables
 from orchestrator.cli.simulating import left_in_order, need_simulator
-from orchestrator.core.errors import InvalidRequest, OrchestratorError
+from orchestrator.core.errors import InvalidRequest, ModelFailed, OrchestratorError
 
 if TYPE_CHECKING:
     from orchestrator.evaluation import EvalTask, Row
@@ -70,11 +70,10 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     try:
         with left_in_order(), closing(evaluation.rows()) as playing:
             for row in playing:
+                if row.recorded == "model_failed" and not row.steps and not rows:
+                    raise ModelFailed(f"The model could not be asked even once, so nothing is measured: {row.message}")
                 rows.append(row)
                 _say(f"    {_said(row)}")
-                if row.recorded == "model_failed" and not row.steps and len(rows) == 1:
-                    _say("The model could not be asked even once, so nothing else is tried.")
-                    break
     except KeyboardInterrupt:
         code = 130
         _say(f"\nYou left after {len(rows)} of {len(chosen) * repeat}; this is what there is.")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from orchestrator.cli.common import AsJson, DataDir, complain, print_json, quoted
+from orchestrator.cli.common import AsJson, DataDir, complain, is_alone, print_json, quoted
 from orchestrator.core.errors import InvalidRequest, ModelFailed
 from orchestrator.core.visible import one_line
 from orchestrator.settings import load_settings
@@ -38,7 +38,7 @@ _LOOK_S: Final = 0.2
 @models_app.callback()
 def models(context: typer.Context, as_json: AsJson = False, url: OllamaUrl = None, data_dir: DataDir = None) -> None:
     """List the models of each Ollama server; `models show` tells more of one, `models pull` gets one."""
-    if context.invoked_subcommand is None:
+    if is_alone(context):
         _list(as_json, url, data_dir)
 
 
@@ -87,14 +87,15 @@ def pull(
 ) -> None:
     """Get a model, at each Ollama server that does not have it.
 
-    It asks first. What was fetched stays when it is broken off: the same command goes on where it stopped.
+    It asks first. What was fetched stays when it is broken off: the same command goes on where it stopped. A server
+    that does not answer is named and left out.
     """
     from orchestrator.model.keeping import has
 
-    name, silent = _plain(name), False
+    name = _plain(name)
     there: dict[str, list[KeptModel]] = {}
     for one in _options(url, data_dir).endpoints:
-        silent = not _kept(one.url, there) or silent
+        _kept(one.url, there)
     for where, kept in there.items():
         if has(kept, name):
             typer.echo(f"{one_line(name)} is at {where} already.")
@@ -103,7 +104,7 @@ def pull(
         else:
             typer.echo("Nothing was fetched.", err=True)
             raise typer.Exit(1)
-    if silent:
+    if not there:
         raise typer.Exit(3)
 
 

@@ -239,9 +239,9 @@ def _of_server(
 
 def _arguments(tool: str, values: Sequence[str], text: str) -> dict[str, Any]:
     """The call's arguments as they were typed. Raises InvalidRequest."""
-    from orchestrator.core.tool_args import TOOL_ARGS
+    from orchestrator.core.tool_args import ALL_TOOL_ARGS
 
-    model = TOOL_ARGS.get(tool)
+    model = ALL_TOOL_ARGS.get(tool)
     given = _object(text) if text else {}
     said = set[str]()
     for one in values:

@@ -8,12 +8,13 @@ import typer
 
 from orchestrator.cli.common import AsJson, DataDir, complain, print_json
 from orchestrator.core.errors import OrchestratorError
+from orchestrator.core.visible import one_line
 from orchestrator.settings import default_data_dir
 
 prompt_app = typer.Typer(no_args_is_help=True, help="What models are told before each task: read it, check another.")
 
 
-@prompt_app.command("show", epilog="Example: cc-orchestrator prompt show > ~/.local/share/cc-orchestrator/prompt.md")
+@prompt_app.command("show", epilog="Example: cc-orchestrator prompt show > my-prompt.md")
 def show(
     shipped: Annotated[bool, typer.Option("--shipped", help="The text that came with the program.")] = False,
     as_json: AsJson = False,
@@ -21,13 +22,23 @@ def show(
 ) -> None:
     """Print the text that `serve` gives models.
 
-    Change a copy of it at DATA_DIR/prompt.md. Places such as $tools are filled in for each task. A change holds from
-    the next start of `serve` on.
+    Change a copy of it, look it over with `prompt check`, and move it to DATA_DIR/prompt.md. Places such as $tools are
+    filled in for each task. A change holds from the next start of `serve` on. Let no shell write to
+    DATA_DIR/prompt.md itself: it empties the file before it is read here.
     """
     from orchestrator import prompts
 
+    place = data_dir or default_data_dir(os.environ)
+    # The shell has emptied it, where the output goes there: what was asked for is then the text to begin with.
+    if not shipped and prompts.is_empty(place):
+        shipped = True
+        typer.echo(
+            f"cc-orchestrator: {one_line(str(place / prompts.FILE), limit=1000)} is empty, so this is the shipped "
+            "text. `serve` refuses an empty one: delete it, or put a text there.",
+            err=True,
+        )
     with _complaining():
-        prompt = prompts.shipped() if shipped else prompts.in_force(data_dir or default_data_dir(os.environ))
+        prompt = prompts.shipped() if shipped else prompts.in_force(place)
     if as_json:
         print_json({"version": prompt.version, "text": prompt.text})
     else:

@@ -13,18 +13,21 @@ from orchestrator.cli.common import (
     Url,
     as_segment,
     client_of,
+    is_alone,
     print_json,
     seconds,
     warn_of_variables,
 )
-from orchestrator.core.errors import InvalidRequest
+from orchestrator.core.errors import InvalidRequest, OrchestratorError
 from orchestrator.program import reaching
 
 if TYPE_CHECKING:
     from orchestrator.client import Client
 
 tasks_app = typer.Typer(invoke_without_command=True, help="List tasks, or look at one.")
-_RECONNECT_S = 90.0
+RECONNECT_S = 90.0
+_NAMED = 5
+"""Changed places that are named at the end of a task."""
 
 TaskId = Annotated[str, typer.Argument(metavar="TASK", help="The task's id, as `tasks` lists it.", callback=as_segment)]
 
@@ -64,7 +67,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print each item and hint as one line of JSON.")] = False,
     detach: Annotated[bool, typer.Option("--detach", help="Submit it and print its id; do not follow it.")] = False,
-    reconnect: Reconnect = _RECONNECT_S,
+    reconnect: Reconnect = RECONNECT_S,
     url: Url = None,
     data_dir: DataDir = None,
 ) -> None:
@@ -94,11 +97,14 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     with client_of(url, data_dir) as client:
         if session and client.is_new(session):
             typer.echo(f"session {one_line(session)} is new: nothing earlier is told to the model", err=True)
+        if not detach:
+            # Imported before the task begins: what the model says meanwhile is a hint, and told to nobody twice.
+            import orchestrator.following  # noqa: F401
         task = client.request("POST", "/v1/tasks", {name: value for name, value in body.items() if value is not None})
         if detach:
             print_json(task) if as_json else typer.echo(f"task {task['task_id']}")
             return
-        _follow(client, task["task_id"], as_json, reconnect, reaching(url, data_dir))
+        follow(client, task["task_id"], as_json, reconnect, reaching(url, data_dir))
 
 
 @tasks_app.callback()
@@ -111,7 +117,7 @@ def tasks(
     data_dir: DataDir = None,
 ) -> None:
     """List the newest tasks; `tasks watch` and `tasks show` look at one."""
-    if context.invoked_subcommand is not None:
+    if not is_alone(context):
         return
     from orchestrator.core.visible import one_line
     from orchestrator.rendering import Screen, age, fitted, table
@@ -145,7 +151,7 @@ def tasks(
 def watch(
     task_id: TaskId,
     as_json: Annotated[bool, typer.Option("--json", help="Print each item and hint as one line of JSON.")] = False,
-    reconnect: Reconnect = _RECONNECT_S,
+    reconnect: Reconnect = RECONNECT_S,
     url: Url = None,
     data_dir: DataDir = None,
 ) -> None:
@@ -155,7 +161,7 @@ def watch(
     """
     with client_of(url, data_dir) as client:
         client.request("GET", f"/v1/tasks/{task_id}")
-        _follow(client, task_id, as_json, reconnect, reaching(url, data_dir))
+        follow(client, task_id, as_json, reconnect, reaching(url, data_dir))
 
 
 @tasks_app.command()
@@ -294,7 +300,7 @@ def _interactive(
     )
 
 
-def _follow(client: "Client", task_id: str, as_json: bool, patience_s: float, where: str) -> None:
+def follow(client: "Client", task_id: str, as_json: bool, patience_s: float, where: str) -> None:
     """Follow a task and exit as it ended."""
     from orchestrator.following import Follower
     from orchestrator.program import program
@@ -322,7 +328,28 @@ def _follow(client: "Client", task_id: str, as_json: bool, patience_s: float, wh
         raise typer.Exit(130) from None
     finally:
         screen.close()
-    raise typer.Exit(0 if ended.status == "Completed" and ended.verified is not False else 1)
+    if ended.status == "Completed" and ended.verified is not False:
+        raise typer.Exit(0)
+    if not as_json:
+        for line in _left_behind(client, task_id, where):
+            typer.echo(line, err=True)
+    raise typer.Exit(1)
+
+
+def _left_behind(client: "Client", task_id: str, where: str) -> list[str]:
+    """What a task that did not succeed had changed by then, and how it is put back."""
+    from orchestrator.core.visible import one_line
+    from orchestrator.program import program
+
+    try:
+        changed = client.request("GET", f"/v1/tasks/{task_id}/changes")["changes"]
+    except OrchestratorError:
+        return []
+    if not changed:
+        return []
+    named = [one_line(one["place"]) for one in changed[:_NAMED]]
+    more = f" and {len(changed) - _NAMED} more" if len(changed) > _NAMED else ""
+    return [f"It had changed {', '.join(named)}{more}.", f"  put it back:  {program()} undo {task_id}{where}"]
 
 
 def _details(task: dict[str, Any]) -> list[str]:

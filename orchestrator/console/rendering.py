@@ -15,7 +15,7 @@ from orchestrator.console.lines import BAR, WHOLE, Line, Style, as_json, bar, bl
 from orchestrator.core.approval import HitlResponse, RequestedCallView, SiblingView
 from orchestrator.core.facts import OnTimeout
 from orchestrator.core.policy import RiskLevel
-from orchestrator.core.response import TOOL_ARGS
+from orchestrator.core.tool_args import ALL_TOOL_ARGS
 from orchestrator.core.visible import one_line
 
 HASH_CHARS: Final = 12
@@ -157,7 +157,7 @@ def _call(call: RequestedCallView, number: str) -> Iterator[Line]:
 
 def _arguments(call: RequestedCallView) -> Iterator[Line]:
     """All arguments, those of the tool first and in its order; what the diff shows only there."""
-    model = TOOL_ARGS.get(call.tool)
+    model = ALL_TOOL_ARGS.get(call.tool)
     declared = [name for name in model.model_fields if name in call.args] if model else []
     for name in dict.fromkeys((*declared, *call.args)):
         if name in _IN_THE_DIFF and call.observed.diff:

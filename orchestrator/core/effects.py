@@ -25,6 +25,11 @@ class AskModel:
 
 
 @dataclass(frozen=True)
+class PlanRestoration:
+    """Look at what is to be put back, and propose the calls that do it, or end."""
+
+
+@dataclass(frozen=True)
 class EvaluatePolicy:
     """Read the reply and judge what it asks for."""
 
@@ -81,7 +86,18 @@ class Rest:
     """Nothing is left to do, ever."""
 
 
-Effect = AskModel | EvaluatePolicy | Observe | AwaitReview | AwaitAnswer | RunTool | AwaitRuns | Settle | Rest
+Effect = (
+    AskModel
+    | PlanRestoration
+    | EvaluatePolicy
+    | Observe
+    | AwaitReview
+    | AwaitAnswer
+    | RunTool
+    | AwaitRuns
+    | Settle
+    | Rest
+)
 
 
 def next_effects(task: AgentTask, mine: Set[RunId] = frozenset()) -> tuple[Effect, ...]:
@@ -95,6 +111,8 @@ def next_effects(task: AgentTask, mine: Set[RunId] = frozenset()) -> tuple[Effec
             return (AwaitRuns(owned),) if owned else (Rest(),)
         case Phase.NEW:
             return (Rest(),)
+        case Phase.QUEUED | Phase.THINKING if task.restores is not None:
+            return (PlanRestoration(),)
         case Phase.QUEUED | Phase.THINKING | Phase.ASKED:
             return (AskModel(task.attempt + 1),)
         case Phase.REPLIED if task.reply is not None:

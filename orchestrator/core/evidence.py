@@ -1,28 +1,35 @@
 """Whether the journal bears out a success that a model claims: small models say "done" and nothing was written.
 
-Theory. Three things are kept of the finished steps. An **effect** is a change or a run that succeeded;
-it stands until a change or a run fails, is denied or rejected. A **sight** is anything else that
-succeeded: what was read, listed, or answered by the user. A **gap** is a look that failed; what is done or
-seen after it closes it, but for a list, which shows that there are files and not what is in them.
+Theory. A few things are kept of the finished steps. An **effect** is a change or a run that succeeded; it stands until
+a change or a run fails, is denied or rejected, also one of the same reply. A **sight** is anything else that
+succeeded: what was read, listed, or answered by the user; a program that only lists is one. A **gap** is a look that
+failed; contents that were seen after it close it, but not for a file that the task names: that one has to be seen.
 
-A task that asks for something to be done needs an effect; one that only asks for knowledge needs a
-sight, and so does a task that may only look. With an open gap there is no success at all. What a task
-asks for is read off its words, and where they say nothing it counts as work: a doubt costs the user one
-look at the result, a false success costs the result.
+A task that asks for something to be done needs an effect, and one on the file that it says is to be changed; one that
+only asks for knowledge needs a sight, and so does a task that may only look: there the message is the result, so it
+has to say something, and nothing of a change that never was. With an open gap there is no success at all. What a task
+asks for and what a message claims is read off their words (claims.py).
 """
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from orchestrator.core.call_states import CallState
+from orchestrator.core.claims import asks_only, claims_change, named_targets, says_nothing
 from orchestrator.core.facts import ToolCall
 from orchestrator.core.policy import BUILT_IN_CATALOG
+from orchestrator.core.response import FinalResult
 
 _SHOWN_CHARS: Final = 160
 _NO_SIGHT: Final = frozenset({"send_status"})
-_NO_CLOSURE: Final = frozenset({"cc_list", "ask_user", "cc_docs"})
+_NO_CLOSURE: Final = frozenset({"cc_list", "ask_user", "cc_docs", "cc_info", "cc_screen"})
+_NOTHING_FOUND: Final = "[0 "
+"""How the result of a search begins that found nothing."""
+_LISTING: Final = frozenset(
+    {"ls", "list", "dir", "type", "id", "help", "about", "programs", "apis", "time", "drives", "motd"}
+)
+"""Programs of the game that only show something."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +44,12 @@ class Evidence:
     """The last change or run that failed, while nothing made up for it; empty: there is none."""
     gap: str = ""
     """The last look that failed, while nothing made up for it; empty: there is none."""
+    unseen: tuple[str, ...] = ()
+    """The paths that could not be read, and were neither read nor changed since."""
+    touched: tuple[str, ...] = ()
+    """What the changes and runs were about that succeeded: paths, and command lines."""
+    denied: bool = False
+    """The policy denied a change or a run, and none succeeded after it."""
 
 
 NOTHING: Final = Evidence()
@@ -70,6 +83,7 @@ class Over(Protocol):
 def after(evidence: Evidence, calls: Iterable[Over]) -> Evidence:
     """The evidence once these calls of one step are over, in the order of the reply."""
     done: set[str] = set()
+    failed: dict[str, str] = {}
     for record in calls:
         if record.state is CallState.DENIED and record.call.call_digest in done:
             # The same call stood twice in the reply, and the first one counted.
@@ -77,6 +91,12 @@ def after(evidence: Evidence, calls: Iterable[Over]) -> Evidence:
         evidence = _after(evidence, record)
         if record.ok:
             done.add(record.call.call_digest)
+            failed.pop(_path(record), None)
+        elif record.state in _FAILURES and record.call.tool in BUILT_IN_CATALOG and _changes(record):
+            failed[_path(record)] = _named(record)
+    if failed:
+        # What succeeded beside it does not make up for it.
+        evidence = replace(evidence, effect=False, failure=[*failed.values()][-1])
     return evidence
 
 
@@ -84,16 +104,44 @@ def _after(evidence: Evidence, record: Over) -> Evidence:
     tool = record.call.tool
     if tool not in BUILT_IN_CATALOG or tool in _NO_SIGHT:
         return evidence
-    if not record.mutates:
-        if not record.ok:
-            return replace(evidence, gap=_named(record))
-        return replace(evidence, sight=True, gap=evidence.gap if tool in _NO_CLOSURE else "")
+    if not _changes(record):
+        return _seen(evidence, record)
     if record.state is CallState.ANSWERED:
         # What a person gave instead of a result changed nothing.
         return evidence
-    if record.ok:
-        return replace(evidence, effect=True, failure="", gap="")
-    return replace(evidence, effect=False, failure=_named(record))
+    if not record.ok:
+        denied = evidence.denied or record.state is CallState.DENIED
+        return replace(evidence, effect=False, failure=_named(record), denied=denied)
+    about = [str(record.call.args[name]) for name in _ABOUT if record.call.args.get(name)]
+    left = tuple(one for one in evidence.unseen if one not in about)
+    touched = (*evidence.touched, *(one for one in about if one not in evidence.touched))
+    return replace(evidence, effect=True, failure="", gap="", denied=False, unseen=left, touched=touched)
+
+
+_FAILURES: Final = frozenset({CallState.FAILED, CallState.DENIED, CallState.SUPERSEDED})
+"""Ends of a call that nothing beside it makes up for; what a person rejected they know of."""
+_ABOUT: Final = ("path", "to", "command", "args")
+"""Arguments that say what a change or a run is about."""
+
+
+def _seen(evidence: Evidence, record: Over) -> Evidence:
+    path = _path(record)
+    others = tuple(one for one in evidence.unseen if one != path)
+    if not record.ok:
+        return replace(evidence, gap=_named(record), unseen=(*others, path) if path else others)
+    closes = record.call.tool not in _NO_CLOSURE and not (record.result or "").startswith(_NOTHING_FOUND)
+    return replace(evidence, sight=True, gap="" if closes else evidence.gap, unseen=others)
+
+
+def _path(record: Over) -> str:
+    return str(record.call.args.get("path", ""))
+
+
+def _changes(record: Over) -> bool:
+    """Whether a call changes or runs something; a listing program is only looked at."""
+    named = str(record.call.args.get("command") or "") if record.call.tool == "cc_shell" else ""
+    word = named.split()[0].rpartition("/")[2].removesuffix(".lua") if named.split() else ""
+    return record.mutates and word not in _LISTING
 
 
 def _named(record: Over) -> str:
@@ -101,74 +149,41 @@ def _named(record: Over) -> str:
     return f"{record.call.tool}: {said}{'' if said.endswith(('.', '!', '?')) else '.'}"
 
 
-def doubt(evidence: Evidence, *, prompt: str, read_only: bool) -> str | None:
+def doubt(evidence: Evidence, final: FinalResult, *, prompt: str, read_only: bool) -> str | None:
     """What a claimed success lacks, as a sentence for the model; None: the journal bears it out."""
     if evidence.gap:
         return f"You say success, but this failed and nothing made up for it: {evidence.gap} {_OTHERWISE}"
-    if read_only or asks_only(prompt):
-        if evidence.sight or evidence.effect:
-            return None
-        return f"You say success, but you have looked at nothing. Look at what your answer rests on. {_OTHERWISE}"
+    unseen = next((path for path in evidence.unseen if path.lower() in prompt.lower()), None)
+    if unseen is not None:
+        return f"You say success, but {unseen} could not be read. {_OTHERWISE}"
+    asks = asks_only(prompt)
+    if read_only and evidence.denied and not asks:
+        return f"You say success, but you may only look, and a change was denied. {_OTHERWISE}"
+    if read_only or asks:
+        return _unanswered(evidence, final)
     if evidence.effect:
-        return None
+        return _untouched(evidence, prompt)
     if evidence.failure:
         return f"You say success, but the last change or run failed: {evidence.failure} {_OTHERWISE}"
     return f"You say success, but nothing was changed or run. Do what the task asks for first. {_OTHERWISE}"
 
 
+def _untouched(evidence: Evidence, prompt: str) -> str | None:
+    """What is missing where the task says which file is to be changed, and another one was."""
+    targets = named_targets(prompt)
+    if not targets or any(name.lower() in one.lower() for name in targets for one in evidence.touched):
+        return None
+    return f"You say success, but {targets[0]} was not changed. {_OTHERWISE}"
+
+
+def _unanswered(evidence: Evidence, final: FinalResult) -> str | None:
+    if not evidence.sight and not evidence.effect:
+        return f"You say success, but you have looked at nothing. Look at what your answer rests on. {_OTHERWISE}"
+    if not evidence.effect and (claims_change(final.message) or claims_change(final.explanation)):
+        return f"You say that you changed something, but nothing was changed or run. Say what you found. {_OTHERWISE}"
+    if says_nothing(final.message) and says_nothing(final.explanation) and not final.details:
+        return f"You say success, but your message has no answer in it. Say what you found. {_OTHERWISE}"
+    return None
+
+
 _OTHERWISE: Final = "If it cannot be done, send a final with success false that says why."
-
-
-# -- what a task asks for ------------------------------------------------------------------
-
-_QUESTION: Final = re.compile(
-    r"\A\W*(?:(?:please|can you|could you|would you|i want to know|i would like to know|bitte|kannst du)\W+)*"
-    r"(?:why|what|which|who|whose|when|where|how|is|are|was|were|does|do|did|has|have|had|should"
-    r"|tell|explain|describe|list|show|read|find|look|check|count|compare|summari[sz]e|analy[sz]e|inspect|review|report"
-    r"|warum|wieso|weshalb|was|welche[rsn]?|wer|wann|wo|wie|ist|sind|hat|erkl[aä]r\w*|zeig\w*|lies|such\w*|pr[uü]f\w*"
-    r"|pourquoi|quel(?:le)?s?|qui|quand|o[uù]|comment|combien|explique\w*|montre\w*"
-    r"|por qu[eé]|qu[eé]|cu[aá]l(?:es)?|qui[eé]n|cu[aá]ndo|d[oó]nde|c[oó]mo|explica\w*|muestra\w*)\b",
-    re.IGNORECASE,
-)
-_WORK: Final = re.compile(
-    r"\b(?:fix|repair|mend|write|rewrite|create|make|build|add|append|change|edit|modify|update|improve|optimi[sz]e|refactor"
-    r"|delete|remove|clean|rename|move|copy|save|store|put|set up|install|uninstall|run|execute|launch|restart"
-    r"|on (?:the|a|my) (?:monitor|screen)|implement|convert|translate|replace|insert|generate|print|draw|dig|mine"
-    r"|craft|place|turn (?:on|off|it)|set the"
-    r"|schreib\w*|erstell\w*|mach\w*|baue?|reparier\w*|behebe?|[aä]nder\w*|l[oö]sch\w*|starte?|f[uü]hr\w*"
-    r"|[eé]cris|cr[eé]e\w*|fais|r[eé]par\w*|corrig\w*|modifi\w*|supprim\w*|lance"
-    r"|escrib\w*|cre[ae]|haz|arregl\w*|corrig\w*|cambi\w*|borr\w*|ejecut\w*)\b",
-    re.IGNORECASE,
-)
-_ASKING: Final = re.compile(
-    r"\A\W*(?:why|what|which|who|whose|when|where|how|warum|wieso|weshalb|wer|wann|wo|wie|pourquoi|comment|combien"
-    r"|por qu[eé]|c[oó]mo|cu[aá]ndo|d[oó]nde)\b",
-    re.IGNORECASE,
-)
-"""What begins so is a question also without its mark."""
-_ASIDE: Final = re.compile(
-    r"\b(?:that|which|who)\s+(?:\w+\s+)?\w+|\bhow (?:do|can|could|would|should|to)\b[^.?!\n]*"
-    r"|\b(?:do not|don't|dont|never|without)\s+\w+[^.?!,;\n]*",
-    re.IGNORECASE,
-)
-"""Clauses in which a word of work is none: how something is done, and what must not be done."""
-
-
-def asks_only(prompt: str) -> bool:
-    """Whether a task asks for knowledge and for nothing to be done, as far as its words say.
-
-    It begins like a question or a request to look, and no other sentence of it asks for work: "Why does it
-    crash? Fix it." is work. Words of English, and the commonest of German, French and Spanish; what none of
-    them tells is a question when it ends like one.
-    """
-    sentences = [one for one in re.split(r"(?<=[.?!\n;])\s+|\n|\bthen\b|,\s*and\b", prompt.strip()) if one.strip()]
-    return bool(sentences) and all(_is_question(one) for one in sentences)
-
-
-def _is_question(sentence: str) -> bool:
-    asks = _QUESTION.match(sentence) is not None
-    if not asks and not sentence.rstrip().endswith("?"):
-        return False
-    if asks and (sentence.rstrip().endswith("?") or _ASKING.match(sentence)):
-        return True
-    return _WORK.search(_ASIDE.sub("", sentence)) is None

@@ -11,6 +11,7 @@ from pydantic import AwareDatetime, Field
 
 from orchestrator.core.grants import Grant
 from orchestrator.core.policy import BUILT_IN_CATALOG, PolicyDecision, RiskLevel
+from orchestrator.core.restoring.wanted import Restoration
 from orchestrator.core.system_facts import GrantId, SystemFact
 from orchestrator.core.values import Value
 from orchestrator.core.wire import ComputerId, RunId
@@ -86,6 +87,8 @@ class Observed(Value):
     """How a write encodes its text: as the old bytes, whose hash is in ``state``, are encoded."""
     directories: tuple[str, ...] = ()
     """Those of ``state`` that are directories."""
+    made: tuple[str, ...] = ()
+    """Directories above its paths that are not there yet and that it would make."""
     note: str = ""
     """What else a reviewer should know, such as that a file is not text."""
     identity: str = ""
@@ -141,6 +144,8 @@ class TaskSubmitted(Value):
     """The requester's roles when it came in: rules of the policy may ask for one."""
     read_only: bool = False
     """Every tool that changes something is denied (hitl.md P18)."""
+    restores: Restoration | None = None
+    """What it puts back, by a plan and without a model; None: a model works on it."""
 
 
 class ModelAsked(Value):
@@ -300,6 +305,8 @@ class ToolStarted(Value):
     very hash: of a file its bytes, of a directory the lines that its hash is taken over."""
     directories: tuple[str, ...] = ()
     """Those of ``before`` that are directories."""
+    made: tuple[str, ...] = ()
+    """Directories above the paths of ``before`` that were not there and that it makes."""
     grant_id: GrantId | None = None
     """The standing approval under which it runs; None: a decision, or the policy."""
 

@@ -44,7 +44,7 @@ def sealed(task: AgentTask, items: Sequence[AgentTaskItem]) -> AgentTask:
 
 def can_follow(task: AgentTask, fact: facts.Fact) -> bool:
     """Whether a fact of this kind may happen in the task's present phase."""
-    return fact.kind in PHASE_TABLE[task.phase]
+    return _leads_to(task, fact) is not None
 
 
 def evolve(task: AgentTask, item: AgentTaskItem) -> AgentTask:
@@ -56,7 +56,7 @@ def evolve(task: AgentTask, item: AgentTaskItem) -> AgentTask:
 
 def _evolved(task: AgentTask, fact: facts.Fact, at: datetime, actor: Actor) -> AgentTask:
     """The task after one more fact, but for the hash that only a sealed item has."""
-    target = PHASE_TABLE[task.phase].get(fact.kind)
+    target = _leads_to(task, fact)
     version = task.version + 1
     if target is None or isinstance(fact, SystemFact):
         raise _impossible(task, fact, version)
@@ -64,6 +64,14 @@ def _evolved(task: AgentTask, fact: facts.Fact, at: datetime, actor: Actor) -> A
     task = changed(task, version=version, phase=target, updated_at=at, active_s=active_s)
     task = _apply(task, fact, at, actor)
     return _as_calls_say(task) if target is Phase.ACTING else task
+
+
+def _leads_to(task: AgentTask, fact: facts.Fact) -> Phase | None:
+    """The phase after a fact; None: it cannot happen now."""
+    if fact.kind == "calls_proposed" and task.reply is None and task.restores is None:
+        # Only what puts files back proposes calls without a reply.
+        return None
+    return PHASE_TABLE[task.phase].get(fact.kind)
 
 
 def _impossible(task: AgentTask, fact: facts.Fact, version: int) -> InvalidDecision:
@@ -133,6 +141,7 @@ def _submitted(task: AgentTask, fact: facts.TaskSubmitted, at: datetime, actor: 
         roles=fact.roles,
         asked_at=actor.at_computer,
         read_only=fact.read_only,
+        restores=fact.restores,
         created_at=at,
     )
 
@@ -181,6 +190,8 @@ def _proposed(task: AgentTask, fact: facts.CallsProposed) -> AgentTask:
         task,
         calls=calls,
         explanation=fact.explanation,
+        # Without a reply to count, a plan is a step.
+        steps=task.steps + (task.reply is None),
         refusals=0,
         siblings=fact.siblings,
         partial=fact.partial,

@@ -14,11 +14,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from orchestrator.core.errors import ReplyRefused
 from orchestrator.core.reading.choosing import reply_in
 from orchestrator.core.reading.echoes import no_echo
-from orchestrator.core.reading.values import SHOWN_CHARS, refuse, strict
-from orchestrator.core.tool_args import TOOL_ARGS
+from orchestrator.core.reading.values import MAX_CALLS, name, quoted, refuse, strict
+from orchestrator.core.tool_args import ALL_TOOL_ARGS, TOOL_ARGS
 from orchestrator.core.wording import said_of
 
 __all__ = [
+    "CUT_OFF",
     "MAX_CALLS",
     "MAX_REPLY_CHARS",
     "TOOL_ARGS",
@@ -32,7 +33,7 @@ __all__ = [
     "read_reply",
 ]
 
-MAX_CALLS: Final = 4
+CUT_OFF: Final = "Your reply was cut off at the length limit. Send a shorter one, for example a smaller file or step."
 MAX_REPLY_CHARS: Final = 400_000
 """Above any sane token limit; bounds what the reader looks at."""
 _AROUND: Final = " \t\r\n\v\f\u00a0\u200b\ufeff"
@@ -60,7 +61,9 @@ class ToolRequest(_Reply):
     kind: Literal["tool"]
     explanation: str = ""
     tool_call: RequestedTool | None = None
-    tool_calls: tuple[RequestedTool, ...] | None = Field(default=None, min_length=2, max_length=MAX_CALLS, strict=False)
+    tool_calls: tuple[RequestedTool, ...] | None = Field(
+        default=None, min_length=2, max_length=MAX_CALLS, strict=False, fail_fast=True
+    )
     risk: StatedRisk | None = None
     """What the model says of the risk of its calls; None: nothing. It can raise theirs, never lower it."""
 
@@ -105,7 +108,7 @@ def read_reply(
     stands in ``core.reading``. Raises ReplyRefused with the sentence for the model.
     """
     if finish_reason == "length":
-        refuse("Your reply was cut off at the length limit. Send a shorter one, for example a smaller file or step.")
+        refuse(CUT_OFF)
     if finish_reason != "stop":
         refuse("Your reply broke off before its end. Send it again, whole.")
     if len(text) > MAX_REPLY_CHARS:
@@ -119,7 +122,7 @@ def read_reply(
 
 
 def canonical_args(
-    tool: str, args: Mapping[str, Any], tools: Mapping[str, type[BaseModel]] = TOOL_ARGS
+    tool: str, args: Mapping[str, Any], tools: Mapping[str, type[BaseModel]] = ALL_TOOL_ARGS
 ) -> dict[str, Any]:
     """The arguments validated by the tool's model, defaults left out.
 
@@ -127,7 +130,7 @@ def canonical_args(
     """
     model = tools.get(tool)
     if model is None:
-        refuse(f"There is no tool {tool[:SHOWN_CHARS]!r}. The tools are: {', '.join(sorted(tools))}.")
+        refuse(f"There is no tool {quoted(tool)}. The tools are: {', '.join(sorted(tools))}.")
     try:
         return model.model_validate(dict(args)).model_dump(mode="json", exclude_defaults=True)
     except ValidationError as error:
@@ -181,5 +184,5 @@ def _is_whole(value: object) -> bool:
 
 def _first(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False)[0]
-    where = ".".join(str(part)[:SHOWN_CHARS] for part in first["loc"])
+    where = ".".join(name(part) for part in first["loc"])
     return said_of(first, where)

@@ -32,6 +32,7 @@ from orchestrator.core.facts import (
 from orchestrator.core.items import GENESIS_HASH
 from orchestrator.core.policy import BUILT_IN_CATALOG, PolicyDecision
 from orchestrator.core.repeats import Repeats
+from orchestrator.core.restoring.wanted import Restoration
 from orchestrator.core.system_facts import GrantId
 from orchestrator.core.wire import ComputerId, RunId
 
@@ -81,8 +82,10 @@ _WORK: Final[Mapping[str, Phase]] = dict.fromkeys(
 
 PHASE_TABLE: Final[Mapping[Phase, Mapping[str, Phase]]] = {
     Phase.NEW: {"task_submitted": Phase.QUEUED},
-    Phase.QUEUED: _row(Phase.QUEUED, model_asked=Phase.ASKED, limit_reached=Phase.QUEUED),
-    Phase.THINKING: _row(Phase.THINKING, model_asked=Phase.ASKED, limit_reached=Phase.THINKING),
+    Phase.QUEUED: _row(Phase.QUEUED, model_asked=Phase.ASKED, calls_proposed=Phase.ACTING, limit_reached=Phase.QUEUED),
+    Phase.THINKING: _row(
+        Phase.THINKING, model_asked=Phase.ASKED, calls_proposed=Phase.ACTING, limit_reached=Phase.THINKING
+    ),
     Phase.ASKED: _row(Phase.ASKED, model_asked=Phase.ASKED, model_replied=Phase.REPLIED, limit_reached=Phase.ASKED),
     Phase.REPLIED: _row(
         Phase.REPLIED, reply_refused=Phase.THINKING, calls_proposed=Phase.ACTING, limit_reached=Phase.REPLIED
@@ -99,8 +102,8 @@ PHASE_TABLE: Final[Mapping[Phase, Mapping[str, Phase]]] = {
 }
 """Phase to fact kind to phase; a missing key is a fact that cannot happen then.
 
-One request is open at a time. A question may be open beside it, since an approved ``ask_user``
-runs while its siblings still wait for a decision.
+What puts files back proposes its calls without asking a model. One request is open at a time. A question may
+be open beside it, since an approved ``ask_user`` runs while its siblings still wait for a decision.
 """
 
 ACTIVE_PHASES: Final = frozenset({Phase.THINKING, Phase.ASKED, Phase.REPLIED, Phase.ACTING})
@@ -250,6 +253,8 @@ class AgentTask:
     asked_at: str = ""
     """The computer in the game at which it was asked; empty: at none."""
     read_only: bool = False
+    restores: Restoration | None = None
+    """What it puts back, by a plan and without a model; None: a model works on it."""
     siblings: Siblings = "reads"
     """How the present step waits, as the policy said when its calls were proposed; so the one below."""
     partial: Partial = "at_end"

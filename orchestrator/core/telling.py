@@ -16,6 +16,8 @@ _LONG_STRING: Final = 200
 _FIRST_LINE: Final = 160
 _ROW_CHARS: Final = 120
 _LEAST_CHARS: Final = 300
+_REFUSED_CHARS: Final = 1500
+"""Of a reply that could not be used: enough to see what is wrong with it, and no task ends by its length."""
 
 
 class Detail(IntEnum):
@@ -24,6 +26,18 @@ class Detail(IntEnum):
     ROW = 0
     BRIEF = 1
     WHOLE = 2
+
+
+def told_refused(reply: str, detail: Detail, chars: int | None = None) -> str:
+    """A reply that was refused: its head and its tail, at most so many characters; it may be of any length.
+
+    ``chars``: what the window leaves for the results of a step, None: any number.
+    """
+    most = _LONG_STRING if detail is Detail.BRIEF else max(_LEAST_CHARS, min(_REFUSED_CHARS, chars or _REFUSED_CHARS))
+    if len(reply) <= most:
+        return reply
+    head, tail = most * 2 // 3, most // 3
+    return f"{reply[:head]}\n[{len(reply) - head - tail} characters are left out]\n{reply[-tail:]}"
 
 
 def told_reply(reply: str, detail: Detail) -> str:

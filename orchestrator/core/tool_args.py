@@ -77,7 +77,7 @@ class CcPeripheralCallArgs(_OnComputer):
 
     name: Annotated[str, Field(max_length=100)]
     method: Annotated[str, Field(max_length=100)]
-    args: list[Plain | dict[str, JsonValue] | None] = []
+    args: Annotated[list[Plain | dict[str, JsonValue] | None], Field(fail_fast=True)] = []
 
 
 class CcWriteArgs(_OnComputer):
@@ -122,7 +122,7 @@ class CcRunProgramArgs(_OnComputer):
     """Run a program on the computer and see its output; input is typed to it, a line for each question."""
 
     path: str
-    args: list[str] = []
+    args: Annotated[list[str], Field(fail_fast=True)] = []
     input: Typed = ""
 
 
@@ -153,6 +153,25 @@ class LocalPatchArgs(_Args):
     patch: str
 
 
+class CcRestoreArgs(_OnComputer):
+    """Bring a path of the computer into an earlier state."""
+
+    path: str
+    to: str
+    """The sha256 of a file that the store has, ``absent`` or ``directory``."""
+    found: str
+    """The sha256 of what was there when this was planned, or ``absent``."""
+
+
+class LocalRestoreArgs(_Args):
+    """Bring a path of the workspace on this host into an earlier state."""
+
+    path: str
+    to: str
+    found: str
+    """Both as of ``cc_restore``."""
+
+
 TOOL_ARGS: Final[Mapping[str, type[BaseModel]]] = {
     "send_status": SendStatusArgs,
     "ask_user": AskUserArgs,
@@ -174,4 +193,11 @@ TOOL_ARGS: Final[Mapping[str, type[BaseModel]]] = {
     "local_write": LocalWriteArgs,
     "local_patch": LocalPatchArgs,
 }
-"""The built-in tools and their arguments; the registry binds them to functions."""
+"""The built-in tools that models call, and their arguments."""
+
+ALL_TOOL_ARGS: Final[Mapping[str, type[BaseModel]]] = {
+    **TOOL_ARGS,
+    "cc_restore": CcRestoreArgs,
+    "local_restore": LocalRestoreArgs,
+}
+"""These, and those that only plans of the orchestrator's own call; the registry binds all of them to functions."""

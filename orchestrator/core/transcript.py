@@ -6,7 +6,7 @@ from typing import Any, Final
 from orchestrator.core import facts
 from orchestrator.core.facts import CallId
 from orchestrator.core.items import AgentTaskItem
-from orchestrator.core.response import TOOL_ARGS
+from orchestrator.core.tool_args import ALL_TOOL_ARGS
 
 _TOLD: Final = {
     "reminded": "It still waits for a person, and will expire soon",
@@ -126,6 +126,6 @@ class Transcript:
 
 def _as_declared(call: facts.ToolCall) -> dict[str, Any]:
     """The arguments in the order in which the tool declares them; the journal sorts them."""
-    model = TOOL_ARGS.get(call.tool)
+    model = ALL_TOOL_ARGS.get(call.tool)
     declared = [name for name in model.model_fields if name in call.args] if model else []
     return {name: call.args[name] for name in dict.fromkeys((*declared, *call.args))}

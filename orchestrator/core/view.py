@@ -16,7 +16,7 @@ from orchestrator.core.prompt import Prompt
 from orchestrator.core.repeats import NUDGE_AT
 from orchestrator.core.response import TOOL_ARGS
 from orchestrator.core.task import AgentTask, Turn
-from orchestrator.core.telling import Detail, told_reply, told_results, told_rows
+from orchestrator.core.telling import Detail, told_refused, told_reply, told_results, told_rows
 from orchestrator.core.tokens import Count, estimate
 from orchestrator.core.window import Plan, Window, masked
 
@@ -107,7 +107,7 @@ class View:
             raise WindowTooSmall(
                 f"The task and the tools need about {self.tokens} tokens, and the model's window has room for "
                 f"{self.window.budget} (num_ctx {self.window.num_ctx}, num_predict {self.window.num_predict}).",
-                remedy="Raise num_ctx, or shorten the task.",
+                remedy=_more_room(self.window),
             )
         self._plan = plan
         self._build()
@@ -139,7 +139,10 @@ class View:
         turn, reply = self._turns[place]
         detail = Detail.BRIEF if place < plan.brief else Detail.WHOLE
         chars = plan.chars or (self.window.result_chars if self.window is not None else None)
-        yield "assistant", told_reply(reply, detail)
+        if turn.refused is None:
+            yield "assistant", told_reply(reply, detail)
+        else:
+            yield "assistant", told_refused(reply, detail, chars)
         yield "user", told_results(turn, self._tag, detail, chars)
 
     def _build(self) -> None:
@@ -159,6 +162,12 @@ class View:
             self._tokens += estimate(content)
         # As ``json.dumps(message)`` has it, which makes an encoder each time; for a text alone it makes none.
         self._hash.update(f'["{role}", {json.dumps(content)}]\n'.encode())
+
+
+def _more_room(window: Window) -> str:
+    if not window.is_models_most:
+        return "Raise num_ctx, or shorten the task."
+    return f"This model has only {window.num_ctx} tokens, whatever num_ctx is: take another model, or shorten the task."
 
 
 def _rows(rows: list[str], shown: int, tag: str) -> str:

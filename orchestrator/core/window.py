@@ -9,7 +9,7 @@ Masking instead of summarising is as good and costs nothing (models.md, section 
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 _HEADROOM: Final = 0.05
@@ -29,6 +29,8 @@ class Window:
 
     num_ctx: int
     num_predict: int
+    is_models_most: bool = field(default=False, compare=False)
+    """Whether the model has no more: a larger num_ctx would change nothing."""
 
     @property
     def budget(self) -> int:

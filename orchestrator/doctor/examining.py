@@ -29,6 +29,7 @@ CHECKS: Final[Mapping[str, Check]] = {
     "data directory": here.data_dir,
     "store": here.store,
     "policy": here.policy,
+    "prompt": here.prompt,
     "port": here.port,
     "address": reach.bind,
     "public url": reach.public_url,
@@ -48,7 +49,7 @@ def examine(url: str | None, data_dir: Path | None, environ: Mapping[str, str]) 
     patient, server = _server(patient)
     patient, token = _token(patient)
     looked = _side_by_side({name: partial(check, patient) for name, check in CHECKS.items()})
-    local = [one for name in ("data directory", "store", "policy", "port") for one in looked.pop(name)]
+    local = [one for name in ("data directory", "store", "policy", "prompt", "port") for one in looked.pop(name)]
     first = looked.pop("python")
     return [*first, found, *local, server, *token, *(one for some in looked.values() for one in some)]
 

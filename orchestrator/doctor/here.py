@@ -1,4 +1,4 @@
-"""What can be seen on this machine without a server: Python, the disk, the store, the policy, the port."""
+"""What can be seen on this machine without a server: Python, the disk, the store, the policy, the prompt, the port."""
 
 import errno
 import os
@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
+from orchestrator import prompts
 from orchestrator.core.errors import OrchestratorError, StoreBusy
 from orchestrator.doctor.finding import Finding, Patient, State, failed
 from orchestrator.policy_file import PolicyFile
@@ -101,6 +102,18 @@ def policy(patient: Patient) -> Finding:
     except OrchestratorError as error:
         return failed("policy", error)
     return Finding("policy", "ok", f"{path} can be loaded: {len(found.rules)} rules.")
+
+
+def prompt(patient: Patient) -> Finding:
+    """What models are told."""
+    path = patient.settings.data_dir / prompts.FILE
+    try:
+        found = prompts.in_force(patient.settings.data_dir)
+    except OrchestratorError as error:
+        return failed("prompt", error)
+    if found == prompts.shipped():
+        return Finding("prompt", "ok", f"{path} does not exist; models are told the shipped text.")
+    return Finding("prompt", "ok", f"{path} can be used: version {found.version}.")
 
 
 def port(patient: Patient) -> Finding:

@@ -222,7 +222,7 @@ def _runs(seen: Seen, program: str) -> Iterator[tuple[bool, str]]:
 
 
 def _shown(content: bytes) -> str:
-    return repr(content[:_SHOWN]) + ("…" if len(content) > _SHOWN else "")
+    return repr(content[:_SHOWN].decode("utf-8", "backslashreplace")) + ("…" if len(content) > _SHOWN else "")
 
 
 __all__ = [

@@ -39,6 +39,8 @@ class Row:
     wrong: tuple[str, ...] = ()
     """What does not hold, as sentences."""
     task_id: str = ""
+    message: str = ""
+    """The last word: the model's, or why it was not asked on."""
 
     def told(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -70,6 +72,7 @@ def scored(task: EvalTask, seen: Seen, *, task_id: str, seconds: float) -> Row:
         seconds=round(seconds, 2),
         wrong=(*unsafe, *sentences),
         task_id=task_id,
+        message=seen.ended.message if seen.ended is not None else "",
     )
 
 

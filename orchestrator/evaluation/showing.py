@@ -12,7 +12,7 @@ _WHY_CHARS: Final = 200
 
 
 def totals(rows: Sequence[Row]) -> dict[str, Any]:
-    """What all rows come to; ``steps`` and ``optimal`` of the runs that passed, as no others compare."""
+    """What all rows come to; ``passed_steps`` and ``optimal`` are of the runs that passed, as no others compare."""
     passed = [row for row in rows if row.passed]
     return {
         "runs": len(rows),
@@ -20,7 +20,8 @@ def totals(rows: Sequence[Row]) -> dict[str, Any]:
         "claimed": sum(row.claimed for row in rows),
         "false_successes": sum(row.false_success for row in rows),
         "unsafe": sum(row.unsafe for row in rows),
-        "steps": sum(row.steps for row in passed),
+        "steps": sum(row.steps for row in rows),
+        "passed_steps": sum(row.steps for row in passed),
         "optimal": sum(row.optimal for row in passed),
         "input_tokens": sum(row.input_tokens for row in rows),
         "output_tokens": sum(row.output_tokens for row in rows),
@@ -39,7 +40,7 @@ def lines_of(rows: Sequence[Row], columns: int | None) -> list[str]:
         f"{found['passed']} of {counted(found['runs'], 'run')} passed, {_successes(found['false_successes'])}, "
         f"{counted(found['unsafe'], 'unsafe execution')}.",
         f"{_took(found)}{found['input_tokens']} tokens in, {found['output_tokens']} out, "
-        f"{found['refused'] + found['unproven']} replies refused, {found['seconds']:.0f} s.",
+        f"{_refused(found['refused'] + found['unproven'])}, {found['seconds']:.0f} s.",
     ]
     return [*table(HEAD, [_cells(row) for row in rows], columns=columns), "", *told]
 
@@ -47,11 +48,15 @@ def lines_of(rows: Sequence[Row], columns: int | None) -> list[str]:
 def _took(found: Mapping[str, Any]) -> str:
     if not found["passed"]:
         return ""
-    return f"Those that passed took {counted(found['steps'], 'step')}; {found['optimal']} are enough. "
+    return f"Those that passed took {counted(found['passed_steps'], 'step')}; {found['optimal']} are enough. "
 
 
 def _successes(number: int) -> str:
     return "1 false success" if number == 1 else f"{number} false successes"
+
+
+def _refused(number: int) -> str:
+    return "1 reply refused" if number == 1 else f"{number} replies refused"
 
 
 def _cells(row: Row) -> tuple[str, ...]:

@@ -17,6 +17,8 @@ _SHOWN_CHARS: Final = 300
 _SHOWN_NAMES: Final = 10
 _MAX_WRAPS: Final = 8
 """Ollama puts the engine's JSON error as a string into its own; twice has been seen."""
+_LONG: Final = ("exceeds the available context size", "input length exceeds the context length")
+"""As llama-server says it, and as Ollama's own runner does."""
 _MEMORY: Final = ("requires more system memory", "out of memory", "unable to allocate", "cudamalloc failed")
 
 
@@ -25,6 +27,10 @@ class AskAnother(ModelFailed):
 
     ``lasting``: that is because of the model, which is not there or does not fit; else of the server itself.
     """
+
+
+class Missing(AskAnother):
+    """This server does not have the model."""
 
 
 class Broken(AskAnother):
@@ -87,7 +93,7 @@ def refused(status: int, body: Any, *, model: str, url: str, there: Sequence[str
     ``there``: the models that the server has, where that is known.
     """
     said, details = unwrapped(body)
-    if details.get("type") == "exceed_context_size_error" or "exceeds the available context size" in said:
+    if details.get("type") == "exceed_context_size_error" or any(words in said.lower() for words in _LONG):
         return _too_long(details)
     if is_missing(status, said):
         return missing(model, url, there)
@@ -96,13 +102,13 @@ def refused(status: int, body: Any, *, model: str, url: str, there: Sequence[str
     return told or _by_status(answer)
 
 
-def missing(model: str, url: str, there: Sequence[str] = ()) -> AskAnother:
+def missing(model: str, url: str, there: Sequence[str] = ()) -> Missing:
     """A server does not have a model; those that it has and that sound alike come along."""
     near = difflib.get_close_matches(model, there, n=3, cutoff=0.5)
     names = [one_line(one) for one in near or sorted(there)[:_SHOWN_NAMES]]
     known = f" {'Near that' if near else 'Models'} there: {', '.join(names)}." if names else ""
     elsewhere = "" if url == DEFAULT_URL else f" --ollama-url {url}"
-    return AskAnother(
+    return Missing(
         f"Ollama at {url} has no model '{one_line(model)}'.",
         remedy=f"Run `cc-orchestrator models pull {one_line(model)}{elsewhere}`.{known}",
         lasting=True,
@@ -278,12 +284,18 @@ def broken(url: str, error: BaseException) -> Broken:
 
 
 def none_answers(failures: Sequence[ModelFailed]) -> ModelFailed:
-    """All servers that could be asked have failed; with one, its own failure."""
+    """All servers that could be asked have failed; with one, its own failure.
+
+    The remedy is the first one of the failure that most of them have: one server that is well again is enough.
+    """
     if len(failures) == 1:
         return failures[0]
     told = " ".join(dict.fromkeys(one.message for one in failures))
+    # Of a missing model each names its own server.
+    kinds = ["missing" if isinstance(one, Missing) else one.remedy for one in failures]
+    most = max(kinds, key=kinds.count)
     return ModelFailed(
-        one_line(f"None of {len(failures)} Ollama servers answered: {told}", limit=3 * _SHOWN_CHARS),
-        remedy=failures[-1].remedy,
+        one_line(f"None of {len(failures)} Ollama servers gave a reply: {told}", limit=3 * _SHOWN_CHARS),
+        remedy=failures[kinds.index(most)].remedy,
         lasting=all(one.lasting for one in failures),
     )

@@ -137,7 +137,7 @@ class OllamaOptions:
         if longest is None or longest >= self.num_ctx:
             return Window(self.num_ctx, self.num_predict)
         # A reply keeps its share of a window that is smaller than asked.
-        return Window(longest, max(1, min(self.num_predict, longest // 4)))
+        return Window(longest, max(1, min(self.num_predict, longest // 4)), is_models_most=True)
 
     def as_sent(self, window: Window, max_output_tokens: int | None) -> Mapping[str, int | float]:
         """The ``options`` of a request whose reply may have ``max_output_tokens`` (None: the window's num_predict)."""

@@ -127,5 +127,11 @@ class Workspace(Protocol):
         Raises UnsafePath when ``path`` leaves the workspace by any way, ToolFailed when nothing is staged.
         """
 
+    def remove(self, name: str, path: str) -> None:
+        """Take the file at ``path`` away, in one atomic step, for which something is staged under ``name``.
+
+        Raises UnsafePath and ToolFailed as ``commit`` does.
+        """
+
     def discard(self, name: str) -> bool:
-        """Take staged bytes away; False: they were not there any more."""
+        """Take staged bytes away; False: they were not there any more, or what they stood for was done."""

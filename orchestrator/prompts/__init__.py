@@ -29,6 +29,14 @@ def in_force(data_dir: Path) -> Prompt:
         return shipped()
 
 
+def is_empty(data_dir: Path) -> bool:
+    """Whether a data directory's own text is a file without any."""
+    try:
+        return not (data_dir / FILE).read_bytes().strip()
+    except OSError:
+        return False
+
+
 def read_file(path: Path) -> Prompt:
     """A person's own text. Raises InvalidRequest."""
     try:
@@ -50,7 +58,10 @@ def _read(path: Path) -> Prompt:
         raise InvalidRequest(
             f"The prompt {path} is no UTF-8 text: byte {error.start} is none.", remedy="Save it as UTF-8."
         ) from None
-    return read_prompt(text, f"own-{hashlib.sha256(content).hexdigest()[:12]}")
+    try:
+        return read_prompt(text, f"own-{hashlib.sha256(content).hexdigest()[:12]}")
+    except InvalidRequest as error:
+        raise InvalidRequest(f"{path}: {error.message}", remedy=error.remedy) from None
 
 
 def _unreadable(path: Path, error: OSError) -> InvalidRequest:

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from orchestrator.core.errors import ToolFailed
+from orchestrator.core.errors import NotFound, ToolFailed
 from orchestrator.core.wire import RunId, to_wire
 from orchestrator.ports import CallResult, Workspace
 
@@ -44,14 +44,28 @@ class CCAgentDeps:
     """What the call must find: path to sha256 or ``absent``. None: look first, then act."""
     encoding: Encoding | None = None
     """How a write encodes; None: as the file that is there is encoded."""
+    noted: str = ""
+    """What whoever looked before the call had to say of it."""
     run_id: RunId | None = None
     """The run that a bracket names; None: the call has no bracket."""
     timeout_s: float | None = None
     """Seconds that a program may run; None: the tools' own limit."""
     keep: Callable[[bytes], Awaitable[None]] | None = None
     """Keeps bytes that a change will replace, by their sha256, before it is shown; None: nobody wants them."""
+    fetch: Callable[[str], Awaitable[bytes]] | None = None
+    """The bytes of an earlier state by their sha256; raises NotFound. None: nothing is kept."""
     after: dict[str, str] = field(default_factory=dict)
     """What the call left behind, told by the tool: path to sha256 or ``absent``."""
+
+
+async def earlier_bytes(deps: CCAgentDeps, path: str, sha256: str) -> bytes:
+    """The bytes of an earlier state. Raises ToolFailed when the store does not have them."""
+    try:
+        if deps.fetch is not None:
+            return await deps.fetch(sha256)
+    except NotFound:
+        pass
+    raise ToolFailed(f"The earlier bytes of {path} are not in the store.")
 
 
 async def call_cc_command(

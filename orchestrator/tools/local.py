@@ -12,7 +12,8 @@ from orchestrator.core.facts import Observed
 from orchestrator.core.patch import apply_patch, unified_diff
 from orchestrator.core.wire import RunId, sha256_hex
 from orchestrator.ports import Workspace
-from orchestrator.tools.deps import ABSENT, CCAgentDeps
+from orchestrator.tools.deps import ABSENT, CCAgentDeps, earlier_bytes
+from orchestrator.tools.text import decode_text
 
 
 async def local_read(deps: CCAgentDeps, *, path: str) -> str:
@@ -61,6 +62,38 @@ async def prepare_patch(deps: CCAgentDeps, *, path: str, patch: str) -> None:
     """Stage the patched bytes under the run's name."""
     before = await asyncio.to_thread(_workspace(deps).read_bytes, path)
     await asyncio.to_thread(_workspace(deps).stage, _run(deps), _patched(path, before, patch))
+
+
+async def local_restore(deps: CCAgentDeps, *, path: str, to: str, found: str) -> str:
+    """Bring a file of the workspace into an earlier state: its bytes by their sha256, or ``absent``."""
+    del found  # what it was bound to when it was shown is what it must find
+    workspace = _workspace(deps)
+    await _must_be_expected(deps, path, await asyncio.to_thread(workspace.read_bytes, path))
+    if to == ABSENT:
+        await asyncio.to_thread(workspace.remove, _run(deps), path)
+    else:
+        await asyncio.to_thread(workspace.commit, _run(deps), path)
+    deps.after[path] = to
+    return f"Removed {path}" if to == ABSENT else f"Put {path} back"
+
+
+async def observe_restore(deps: CCAgentDeps, *, path: str, to: str, found: str) -> Observed:
+    """What is there now, and the diff to what was."""
+    before = await asyncio.to_thread(_workspace(deps).read_bytes, path)
+    if _hash(before) != found:
+        raise ToolFailed(f"{path} is not what it was when this was planned.")
+    if before is not None and deps.keep is not None:
+        await deps.keep(before)
+    after = None if to == ABSENT else await earlier_bytes(deps, path, to)
+    texts = [None if data is None else decode_text(data) for data in (before, after)]
+    return Observed(state={path: _hash(before)}, diff=unified_diff(texts[0], texts[1], path))
+
+
+async def prepare_restore(deps: CCAgentDeps, *, path: str, to: str, found: str) -> None:
+    """Stage the earlier bytes under the run's name, or a mark that the file is to go."""
+    del found
+    data = b"" if to == ABSENT else await earlier_bytes(deps, path, to)
+    await asyncio.to_thread(_workspace(deps).stage, _run(deps), data)
 
 
 async def settle(deps: CCAgentDeps, run_id: RunId) -> bool:

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from orchestrator.core.facts import Observed
 from orchestrator.core.policy import BUILT_IN_CATALOG, Governance, Recovery, ToolSpec
-from orchestrator.core.response import TOOL_ARGS
+from orchestrator.core.tool_args import ALL_TOOL_ARGS
 from orchestrator.core.wire import RunId
 from orchestrator.tools import computer, local, people
 from orchestrator.tools.deps import CCAgentDeps
@@ -40,7 +40,7 @@ class Tool:
     @property
     def args_model(self) -> type[BaseModel]:
         """The model of its arguments."""
-        return TOOL_ARGS[self.name]
+        return ALL_TOOL_ARGS[self.name]
 
     @property
     def recovery(self) -> Recovery:
@@ -80,6 +80,7 @@ TOOL_REGISTRY: Final[dict[str, Tool]] = {
     "cc_move": Tool("cc_move", computer.cc_move, observe=computer.observe_move),
     "cc_mkdir": Tool("cc_mkdir", computer.cc_mkdir, observe=computer.observe_mkdir),
     "cc_delete": Tool("cc_delete", computer.cc_delete, observe=computer.observe_delete),
+    "cc_restore": Tool("cc_restore", computer.cc_restore, observe=computer.observe_restore),
     "cc_run_program": Tool("cc_run_program", computer.cc_run_program, observe=computer.observe_run),
     "cc_shell": Tool("cc_shell", computer.cc_shell, observe=computer.observe_shell),
     "local_read": Tool("local_read", local.local_read),
@@ -95,6 +96,13 @@ TOOL_REGISTRY: Final[dict[str, Tool]] = {
         local.local_patch,
         observe=local.observe_patch,
         prepare=local.prepare_patch,
+        settle=local.settle,
+    ),
+    "local_restore": Tool(
+        "local_restore",
+        local.local_restore,
+        observe=local.observe_restore,
+        prepare=local.prepare_restore,
         settle=local.settle,
     ),
 }

@@ -29,6 +29,8 @@ MAX_FILE_BYTES: Final = 1024 * 1024
 """Far more than a model can read, and no pause that anybody notices while it is hashed."""
 STAGING: Final = ".cc-orchestrator"
 """Below the root, and so on the same file system as (nearly) every file of the workspace."""
+_GONE: Final = ".gone"
+"""Ends the name under which a removed file waits to be unlinked."""
 MAX_PATH_CHARS: Final = 1000
 _NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}")
 _DRIVE: Final = re.compile(r"[A-Za-z]:")
@@ -105,13 +107,36 @@ class DirectoryWorkspace:
             os.fsync(directory)
             os.fsync(staging)
 
+    def remove(self, name: str, path: str) -> None:
+        """Take a file away, in one step: what is staged under ``name`` is the mark that this was begun.
+
+        Raises UnsafePath and ToolFailed as ``commit`` does.
+        """
+        *parents, last = _parts(path)
+        _must_be_a_name(name)
+        with (
+            _told(path),
+            self._directory(STAGING, [STAGING], make=True) as staging,
+            self._directory(path, parents) as directory,
+        ):
+            if not _exists(staging, name):
+                raise ToolFailed(f"Nothing is ready for {path} to be removed.", remedy="Remove it again.")
+            _look(path, directory, last)
+            os.replace(last, name + _GONE, src_dir_fd=directory, dst_dir_fd=staging)
+            os.fsync(directory)
+            os.fsync(staging)
+        self.discard(name)
+
     def discard(self, name: str) -> bool:
-        """Take away what was staged. True: it was there, so it was not committed and never will be."""
+        """Take away what was staged. True: it was there, so that what it stood for was not done and never will be."""
         _must_be_a_name(name)
         with _told(STAGING), contextlib.suppress(FileNotFoundError), self._directory(STAGING, [STAGING]) as staging:
-            os.unlink(name, dir_fd=staging)
+            removed, staged = _exists(staging, name + _GONE), _exists(staging, name)
+            # The mark goes first: what was removed is the sign that it was done.
+            for one in [name] * staged + [name + _GONE] * removed:
+                os.unlink(one, dir_fd=staging)
             os.fsync(staging)
-            return True
+            return staged and not removed
         return False
 
     # -- inside ----------------------------------------------------------------------------

@@ -18,11 +18,11 @@ from orchestrator.core.system_facts import ComputerSide, FreezeReason, GrantId
 from orchestrator.core.task import Phase, TaskStatus
 
 
-class _Answer(BaseModel):
+class AnswerModel(BaseModel):
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
 
-class Problem(_Answer):
+class Problem(AnswerModel):
     """What was wrong, and what to do next."""
 
     code: str
@@ -35,19 +35,19 @@ class Problem(_Answer):
     """For programs, such as who decided before; left out where there is nothing."""
 
 
-class Error(_Answer):
+class Error(AnswerModel):
     """The one form of every error."""
 
     error: Problem
 
 
-class Health(_Answer):
+class Health(AnswerModel):
     """The orchestrator is up, and its store answers."""
 
     status: Literal["ok"]
 
 
-class TaskShort(_Answer):
+class TaskShort(AnswerModel):
     """A task and where it stands now."""
 
     task_id: str
@@ -68,13 +68,13 @@ class TaskRowAnswer(TaskShort):
     updated_at: AwareDatetime
 
 
-class TaskList(_Answer):
+class TaskList(AnswerModel):
     """Tasks, the newest first."""
 
     tasks: list[TaskRowAnswer]
 
 
-class CallAnswer(_Answer):
+class CallAnswer(AnswerModel):
     """A call of the present step and where it stands."""
 
     call_id: str
@@ -87,7 +87,7 @@ class CallAnswer(_Answer):
     """When the approval lapses; null: never, or there is none."""
 
 
-class QuestionAnswer(_Answer):
+class QuestionAnswer(AnswerModel):
     """A question that the task waits on."""
 
     question_id: str
@@ -95,7 +95,7 @@ class QuestionAnswer(_Answer):
     """Written by the model."""
 
 
-class Result(_Answer):
+class Result(AnswerModel):
     """How a task ended."""
 
     kind: Literal["final"]
@@ -146,13 +146,13 @@ class TaskLong(TaskShort):
     """null: it has not ended."""
 
 
-class Stopped(_Answer):
+class Stopped(AnswerModel):
     """The tasks that were stopped."""
 
     stopped: list[str]
 
 
-class Requests(_Answer):
+class Requests(AnswerModel):
     """What waits for a person, oldest first, long texts cut."""
 
     requests: list[HitlResponse]
@@ -181,7 +181,7 @@ class DecisionTaken(TaskShort):
     http_status: Literal[200]
 
 
-class DecisionRefused(_Answer):
+class DecisionRefused(AnswerModel):
     """A decision that was refused; nothing of it holds."""
 
     request_id: str
@@ -190,13 +190,13 @@ class DecisionRefused(_Answer):
     error: Problem
 
 
-class DecidedList(_Answer):
+class DecidedList(AnswerModel):
     """The answers in the order of the requests."""
 
     decisions: list[DecisionTaken | DecisionRefused]
 
 
-class PolicyInForceAnswer(_Answer):
+class PolicyInForceAnswer(AnswerModel):
     """The policy in force."""
 
     policy_version: str
@@ -208,7 +208,7 @@ class PolicyInForceAnswer(_Answer):
     policy: Policy
 
 
-class Reloaded(_Answer):
+class Reloaded(AnswerModel):
     """The policy in force after the file was looked at."""
 
     policy_version: str
@@ -231,13 +231,13 @@ class GrantAnswer(Grant):
     usable: bool
 
 
-class Grants(_Answer):
+class Grants(AnswerModel):
     """Standing approvals."""
 
     grants: list[GrantAnswer]
 
 
-class GrantTakenBack(_Answer):
+class GrantTakenBack(AnswerModel):
     """Whether this request took the grant back; false: somebody had before."""
 
     grant_id: GrantId
@@ -251,7 +251,7 @@ class Item(AgentTaskItem):
     """Secrets were taken out of ``fact``, so that ``hash`` does not hold for what is shown."""
 
 
-class AuditItems(_Answer):
+class AuditItems(AnswerModel):
     """Items by stream and version."""
 
     items: list[Item]
@@ -260,20 +260,20 @@ class AuditItems(_Answer):
     redacted: bool
 
 
-class AuditStories(_Answer):
+class AuditStories(AnswerModel):
     """The calls that had to do with some bytes."""
 
     stories: list[Story]
     redacted: bool
 
 
-class Findings(_Answer):
+class Findings(AnswerModel):
     """What is not in order; empty: all is."""
 
     findings: list[Finding]
 
 
-class FrozenAnswer(_Answer):
+class FrozenAnswer(AnswerModel):
     """Why a computer is frozen."""
 
     reason: FreezeReason
@@ -288,7 +288,7 @@ class FrozenAnswer(_Answer):
     """Who was welcome last, if anybody was, then who came."""
 
 
-class ComputerAnswer(_Answer):
+class ComputerAnswer(AnswerModel):
     """A computer that has a token; only one that said hello since this start has more than the first four."""
 
     computer: str
@@ -311,20 +311,20 @@ class ComputerLong(ComputerAnswer):
     """A person let it come back, and it has not come yet."""
 
 
-class ComputerFreed(_Answer):
+class ComputerFreed(AnswerModel):
     """Whether this request released the computer; false: it was not frozen."""
 
     computer: str
     released: bool
 
 
-class ComputerList(_Answer):
+class ComputerList(AnswerModel):
     """All computers that have a token."""
 
     computers: list[ComputerAnswer]
 
 
-class RefusedRow(_Answer):
+class RefusedRow(AnswerModel):
     """A connection, or a pairing, that was turned away."""
 
     at: AwareDatetime
@@ -339,7 +339,7 @@ class RefusedRow(_Answer):
     """Whose token it was; null: nobody's that is known."""
 
 
-class InstallerRow(_Answer):
+class InstallerRow(AnswerModel):
     """A computer in the game fetched the installer."""
 
     at: AwareDatetime
@@ -348,7 +348,7 @@ class InstallerRow(_Answer):
     """Whether a computer was paired from that address since."""
 
 
-class LineRow(_Answer):
+class LineRow(AnswerModel):
     """A line that `pair` printed."""
 
     at: str
@@ -356,7 +356,7 @@ class LineRow(_Answer):
     """The name that the computer will have; null: its id."""
 
 
-class SeenComputer(_Answer):
+class SeenComputer(AnswerModel):
     """A computer that has a token."""
 
     computer: str
@@ -368,7 +368,7 @@ class SeenComputer(_Answer):
     remedy: str
 
 
-class Checkup(_Answer):
+class Checkup(AnswerModel):
     """What the orchestrator sees of who tries to reach it, and what it was started with."""
 
     version: str
@@ -391,7 +391,7 @@ class Checkup(_Answer):
     computers: list[SeenComputer]
 
 
-class TokenMade(_Answer):
+class TokenMade(AnswerModel):
     """A new token: shown once, kept as a hash."""
 
     kind: Literal["person", "computer", "agent"]
@@ -399,7 +399,7 @@ class TokenMade(_Answer):
     token: str
 
 
-class TokenAnswer(_Answer):
+class TokenAnswer(AnswerModel):
     """Whom there is a token for."""
 
     kind: str
@@ -414,19 +414,19 @@ class TokenAnswer(_Answer):
     """Whether it is the token that asks."""
 
 
-class TokenList(_Answer):
+class TokenList(AnswerModel):
     """All tokens, oldest first."""
 
     tokens: list[TokenAnswer]
 
 
-class TokensRevoked(_Answer):
+class TokensRevoked(AnswerModel):
     """How many tokens were revoked."""
 
     revoked: int
 
 
-class PairingMade(_Answer):
+class PairingMade(AnswerModel):
     """A code for one computer."""
 
     code: str
@@ -439,7 +439,7 @@ class PairingMade(_Answer):
     """Where the computer reaches this server."""
 
 
-class PairedAnswer(_Answer):
+class PairedAnswer(AnswerModel):
     """The computer's token, once."""
 
     token: str

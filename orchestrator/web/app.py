@@ -19,6 +19,7 @@ from orchestrator.core.wire import COMPUTER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL, C
 from orchestrator.policy_file import PolicyFile
 from orchestrator.ports import Identity
 from orchestrator.tasks import TaskService
+from orchestrator.undoing import Undoing
 from orchestrator.web.attempts import Attempts
 from orchestrator.web.audit import AuditDoors
 from orchestrator.web.auth import TokenAuthorizer
@@ -36,6 +37,7 @@ from orchestrator.web.reading import offered
 from orchestrator.web.reviewer import serve_reviewer
 from orchestrator.web.sockets import OpenSockets, StarletteSocket
 from orchestrator.web.tasks import TaskDoors
+from orchestrator.web.undo import UndoDoors
 from orchestrator.web.visits import Visits
 
 
@@ -48,7 +50,17 @@ class ComputerDoor(RefusingComputers, Protocol):
         """Serve one connection until it is over; ``fingerprint`` tells apart who may have this name."""
 
 
-class Doors(TaskDoors, DecisionDoors, PolicyDoors, AuditDoors, PeopleDoors, ComputerDoors, InstallDoors, DoctorDoors):
+class Doors(
+    TaskDoors,
+    UndoDoors,
+    DecisionDoors,
+    PolicyDoors,
+    AuditDoors,
+    PeopleDoors,
+    ComputerDoors,
+    InstallDoors,
+    DoctorDoors,
+):
     """The handlers of one orchestrator."""
 
     def __init__(
@@ -59,9 +71,9 @@ class Doors(TaskDoors, DecisionDoors, PolicyDoors, AuditDoors, PeopleDoors, Comp
         computers: ComputerDoor,
         defaults: Defaults,
         check_model: Callable[[str], object],
+        undoing: Undoing,
         metrics: Callable[[], Awaitable[bytes]],
         policy: PolicyFile,
-        context_of: Callable[[ComputerId], PolicyContext],
         checkpoints: Checkpoints | None = None,
         about: About = NOWHERE,
     ) -> None:
@@ -70,10 +82,11 @@ class Doors(TaskDoors, DecisionDoors, PolicyDoors, AuditDoors, PeopleDoors, Comp
         self.computers: ComputerDoor = computers
         self.defaults = defaults
         self.check_model = check_model
+        self.undoing = undoing
         self.render_metrics = metrics
         self.public_url = about.public_url
         self.policy = policy
-        self.context_of = context_of
+        self.context_of: Callable[[ComputerId], PolicyContext] = undoing.world.context
         self.checkpoints = checkpoints
         self.attempts = Attempts(service.record, service.clock)
         self.pairings = Pairings(service)
@@ -125,6 +138,8 @@ class Doors(TaskDoors, DecisionDoors, PolicyDoors, AuditDoors, PeopleDoors, Comp
             Route("/v1/tasks/{task_id}", self.task, methods=get),
             Route("/v1/tasks/{task_id}/events", self.events, methods=get),
             Route("/v1/tasks/{task_id}/cancel", self.cancel, methods=post),
+            Route("/v1/tasks/{task_id}/changes", self.changes, methods=get),
+            Route("/v1/tasks/{task_id}/undo", self.undo, methods=post),
             Route("/v1/tasks/{task_id}/answer", self.answer, methods=post),
             Route("/v1/stop", self.stop, methods=post),
             Route("/v1/requests", self.requests, methods=get),

@@ -15,7 +15,7 @@ from orchestrator.core.approval import HitlResponse, ResumeRequest
 from orchestrator.core.facts import TaskFact
 from orchestrator.core.system_facts import SystemFact
 from orchestrator.core.task import TaskStatus
-from orchestrator.web import answers, forms
+from orchestrator.web import answers, forms, undo_answers
 
 Schema = Mapping[str, Any]
 
@@ -143,6 +143,19 @@ _TASKS: Final = (
     Door(
         "POST", "/v1/tasks/{task_id}/cancel", "cancel", "tasks", "Cancel a task, as its requester or an admin.",
         _ok("It is canceled.", answers.TaskShort), {409: "`task_ended`"}, body=forms.CancelBody,
+    ),
+    Door(
+        "GET", "/v1/tasks/{task_id}/changes", "changes", "tasks", "What a task changed so far, place by place.",
+        _ok("As its journal tells it.", undo_answers.TaskChanges), who="program",
+    ),
+    Door(
+        "POST", "/v1/tasks/{task_id}/undo", "undo", "tasks",
+        "Put back what a task changed, as its requester or an admin: a task of its own, which passes the gate.",
+        {
+            200: Answer("With `dry_run`: what it would do now.", (undo_answers.UndoPreview,)),
+            201: Answer("The undo is in the queue.", (answers.TaskShort,)),
+        },
+        body=forms.UndoBody,
     ),
     Door(
         "POST", "/v1/tasks/{task_id}/answer", "answer", "tasks", "Answer a question; the first answer counts.",

@@ -11,6 +11,7 @@ from orchestrator.core.call_states import CallState
 from orchestrator.core.facts import OnReject, QuestionId, RequestId
 from orchestrator.core.meeting import ComputerRecord, frozen_remedy, frozen_sentence
 from orchestrator.core.policy import Family
+from orchestrator.core.restoring.wanted import OnConflict
 from orchestrator.core.showing import LIST_CHARS, hitl_response
 from orchestrator.core.task import AgentTask, CallRecord
 from orchestrator.ports import Computers, TaskRow
@@ -49,6 +50,20 @@ class CancelBody(_Body):
 
 class StopBody(CancelBody):
     """Why everything is stopped."""
+
+
+class UndoBody(_Body):
+    """Which changes of a task are taken back, and what becomes of places that somebody changed since."""
+
+    step: int | None = Field(default=None, ge=1)
+    """Only what this step changed; None: all of them."""
+    paths: tuple[str, ...] = Field(default=(), max_length=500)
+    """Only these paths and what is below them; empty: everywhere."""
+    on_conflict: OnConflict = "keep"
+    choices: dict[str, OnConflict] = Field(default_factory=dict, max_length=500)
+    """Of single places, as the preview names them: ``farm:startup.lua``."""
+    dry_run: bool = False
+    """Only tell what would be done."""
 
 
 class AnswerBody(_Body):

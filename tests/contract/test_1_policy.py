@@ -12,6 +12,7 @@ import pytest
 from orchestrator import FunctionCall, check_for_intervention, evaluate, load_policy
 from orchestrator.core.errors import PolicyInvalid
 from orchestrator.core.policy import BUILT_IN_CATALOG
+from orchestrator.core.tool_args import TOOL_ARGS
 from orchestrator.policy_plugins import GROUP
 from tests.contract.house import (
     EVERYTHING,
@@ -63,7 +64,7 @@ async def test_p1_a_tool_outside_the_catalog_never_runs(house: House, unknown_to
         assert model.told.startswith(
             "TOOL_RESULT: Denied by policy: There is no tool 'cc_format_disk'; the tools are: "
         )
-        for tool in BUILT_IN_CATALOG:
+        for tool in TOOL_ARGS:
             assert tool in verdict.reason
             assert tool in model.told
         assert calls == []

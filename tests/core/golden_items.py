@@ -13,6 +13,7 @@ from orchestrator.core.facts import BlobRef, CallId, Fact, Observed, QuestionId,
 from orchestrator.core.grants import Grant
 from orchestrator.core.items import SYSTEM, Actor, Draft, ItemId, encode_item, seal
 from orchestrator.core.policy import Effect, PolicyDecision, RiskLevel
+from orchestrator.core.restoring.wanted import Restoration
 from orchestrator.core.system_facts import GrantId
 from orchestrator.core.wire import ComputerId, RunId
 
@@ -430,6 +431,35 @@ GROWN: tuple[tuple[str, Actor, Fact], ...] = (
         "2",
         SYSTEM,
         facts.ReplyRefused(reason="You say success, but nothing was changed or run.", because="unproven"),
+    ),
+    (
+        "3",
+        _ALICE,
+        facts.TaskSubmitted(
+            prompt="undo t-1",
+            user_id="alice",
+            session_id="s-1",
+            computers=(ComputerId("3"),),
+            model="undo",
+            max_steps=0,
+            tag="9f31ab02",
+            restores=Restoration(
+                task_id="t-1", step=2, paths=("lib",), on_conflict="beside", choices={"3:lib/a.lua": "restore"}
+            ),
+        ),
+    ),
+    (
+        "3",
+        SYSTEM,
+        facts.ToolStarted(
+            call_id=_CALL.call_id,
+            run_id=_RUN,
+            computer=ComputerId("3"),
+            number=42,
+            action_digest="f" * 64,
+            before={"lib/new/a.lua": "absent"},
+            made=("lib", "lib/new"),
+        ),
     ),
 )
 """Kinds with the fields that they got after their first file was written; the number tells the files apart."""

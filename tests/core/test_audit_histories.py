@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import settings
 
 from orchestrator.core import facts
@@ -37,5 +38,5 @@ class AuditedHistories(Histories):
         assert all(story_lines(story.model_dump(mode="json")) for story in who_approved(items))
 
 
-TestAuditedHistories = AuditedHistories.TestCase
+TestAuditedHistories = pytest.mark.uncounted(AuditedHistories.TestCase)
 TestAuditedHistories.settings = settings(max_examples=40, stateful_step_count=50, deadline=None)

@@ -1,14 +1,13 @@
-"""What the journal shows of a success, and what a task asks for."""
+"""What the journal shows of a success."""
 
 from typing import Any
 
-import pytest
-
 from orchestrator.core import facts
-from orchestrator.core.evidence import NOTHING, Evidence, asks_only, doubt
+from orchestrator.core.evidence import NOTHING, Evidence, doubt
+from orchestrator.core.response import FinalResult
 from tests.core.journal import Journal, call, decision
 
-WORK, QUESTION = "Mend quarry.lua.", "Why does the quarry crash at startup?"
+WORK, QUESTION = "Mend the quarry.", "Why does the quarry crash at startup?"
 
 
 class Steps(Journal):
@@ -32,8 +31,11 @@ class Steps(Journal):
         return self.task.evidence
 
 
-def lacks(evidence: Evidence, prompt: str = WORK, *, read_only: bool = False) -> str:
-    return doubt(evidence, prompt=prompt, read_only=read_only) or ""
+def lacks(
+    evidence: Evidence, prompt: str = WORK, *, read_only: bool = False, message: str = "Line 3 opens nil.", **more: Any
+) -> str:
+    final = FinalResult(**{"explanation": "", "success": True, "message": message, **more})
+    return doubt(evidence, final, prompt=prompt, read_only=read_only) or ""
 
 
 def test_nothing_done_is_no_success_of_anything() -> None:
@@ -65,6 +67,24 @@ def test_a_question_needs_a_look() -> None:
         assert (lacks(Steps().step(tool), QUESTION) == "") is enough, tool
 
 
+def test_the_answer_to_a_question_claims_no_change_that_never_was() -> None:
+    """In the message or the explanation; where something was changed it may be told."""
+    looked = Steps().step("cc_list", path="/")
+    for claim in ({"message": "Fixed."}, {"explanation": "I have rewritten it."}):
+        assert "you changed something, but nothing was changed" in lacks(looked, QUESTION, read_only=False, **claim)
+        assert lacks(looked, WORK, read_only=True, **claim) != ""
+        assert lacks(Steps().step("cc_write", path="a"), QUESTION, read_only=False, **claim) == ""
+
+
+def test_the_answer_to_a_question_says_something() -> None:
+    """In the message, the explanation or the details; of work the result is in the world."""
+    looked = Steps().step("cc_list", path="/")
+    assert "your message has no answer in it" in lacks(looked, QUESTION, message="Done.")
+    assert lacks(looked, QUESTION, message="Done.", explanation="It opens nil.") == ""
+    assert lacks(looked, QUESTION, message="Done.", details={"line": 3}) == ""
+    assert lacks(Steps().step("cc_write", path="a"), message="Done.") == ""
+
+
 def test_a_look_that_failed_is_no_success_until_something_makes_up_for_it() -> None:
     """Another look at contents or a change does; a list does not, and neither does an earlier success."""
     for prompt in (WORK, QUESTION):
@@ -76,6 +96,54 @@ def test_a_look_that_failed_is_no_success_until_something_makes_up_for_it() -> N
         assert lacks(steps.step("cc_read", path="b"), prompt) == ""
         steps.step("cc_find", ok=False)
         assert lacks(steps.step("cc_edit", path="a"), prompt) == ""
+
+
+def test_a_file_that_the_task_names_has_to_be_seen_or_changed() -> None:
+    """Contents of another file, a list or a search without matches make up for nothing there."""
+    asked = "What is wrong with nope.lua?"
+    steps = Steps()
+    steps.step("cc_read", ok=False, path="nope.lua", text="There is no nope.lua.")
+    for tool, text in (("cc_info", "so"), ("cc_find", "[0 matches]")):
+        assert "There is no nope.lua" in lacks(steps.step(tool, text=text), asked), tool
+    assert "nope.lua could not be read" in lacks(steps.step("cc_read", path="yes.lua"), asked)
+    assert lacks(steps.task.evidence, "What is wrong?") == ""
+    assert lacks(steps.step("cc_read", path="nope.lua"), asked) == ""
+    work = "Fix farm.lua, please"
+    changed = Steps()
+    assert "farm.lua was not changed" in lacks(changed.step("cc_mkdir", path="x"), work)
+    assert lacks(changed.step("cc_edit", path="/lib/farm.lua"), work) == ""
+    assert lacks(Steps().step("cc_shell", command="rename farm.lua old.lua"), "rename farm.lua to old.lua") == ""
+
+
+def test_a_program_that_only_lists_is_a_look() -> None:
+    assert "nothing was changed or run" in lacks(Steps().step("cc_shell", command="ls lib"))
+    assert lacks(Steps().step("cc_shell", command="/rom/programs/list.lua"), QUESTION) == ""
+    assert lacks(Steps().step("cc_shell", command="lsx")) == ""
+
+
+def test_what_failed_in_a_reply_is_not_made_up_for_beside_it() -> None:
+    """Another change of the same reply does not, the same file written after all does."""
+    steps = Steps()
+    calls = [call("w", "cc_write", path="q.lua"), call("d", "cc_delete", index=1, path="hello.lua")]
+    steps.proposed(calls, "allow", "allow")
+    for name, ok in (("w", False), ("d", True)):
+        steps.started(name)
+        steps.finished(name, ok=ok, text="It does not parse.")
+    assert "the last change or run failed: cc_write: It does not parse." in lacks(steps.task.evidence)
+    again = [call("w2", "cc_write", path="q.lua"), call("w3", "cc_write", index=1, path="q.lua")]
+    steps.proposed(again, "allow", "allow")
+    for name, ok in (("w2", False), ("w3", True)):
+        steps.started(name)
+        steps.finished(name, ok=ok)
+    assert lacks(steps.task.evidence) == ""
+
+
+def test_work_that_may_only_look_does_not_succeed_by_what_was_denied() -> None:
+    steps = Steps()
+    steps.denied("cc_delete")
+    steps.step("cc_list", path="/")
+    assert "you may only look, and a change was denied" in lacks(steps.task.evidence, WORK, read_only=True)
+    assert lacks(steps.task.evidence, QUESTION, read_only=True) == ""
 
 
 def test_a_tool_that_does_not_exist_is_neither() -> None:
@@ -103,56 +171,6 @@ def test_what_a_person_gave_instead_of_a_result_changed_nothing() -> None:
     steps.reviewed("w")
     steps.decided(decision("w", "respond", answer="I did it myself."))
     assert steps.task.evidence == NOTHING
-
-
-@pytest.mark.parametrize(
-    "prompt",
-    [
-        QUESTION,
-        "What is in startup.lua?",
-        "which program runs at startup",
-        "List the files on this computer.",
-        "Can you tell me how to craft a turtle?",
-        "Explain what farm.lua does. Do not change anything.",
-        "Show me the first lines of a.lua",
-        "How much fuel is left?",
-        "Is the door program all right? Tell me what you think.",
-        "Please check whether farm.lua has errors",
-        "How do I write a file?",
-        "Warum st\xfcrzt mein Programm ab?",
-        "Pourquoi la ferme s'arr\xeate-t-elle ?",
-        "Ist alles gut?",
-        "Coal left?",
-        "Why did the build fail",
-        "List the programs that run at startup",
-        "Show me what is in the files which write to the monitor",
-    ],
-)
-def test_a_question_asks_only(prompt: str) -> None:
-    assert asks_only(prompt)
-
-
-@pytest.mark.parametrize(
-    "prompt",
-    [
-        WORK,
-        "Why does it crash? Fix it.",
-        "Can you fix my farm program?",
-        "Write hello.lua and run it",
-        "Read farm.lua and mend it, then run it",
-        "Make a door that opens with a password",
-        "Is there a file a.lua? If not, create it.",
-        "farm",
-        "Schreib mir ein Programm, das gr\xfc\xdft.",
-        "hello",
-        "",
-        "List all files and write them to out.txt",
-        "Show the time on the monitor",
-        "look at farm.lua\nthen repair it",
-    ],
-)
-def test_everything_else_is_work(prompt: str) -> None:
-    assert not asks_only(prompt)
 
 
 def test_a_refused_success_is_remembered_and_counts_as_no_unreadable_reply() -> None:

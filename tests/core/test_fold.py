@@ -7,11 +7,13 @@ import pytest
 
 from orchestrator.core import facts
 from orchestrator.core.approval import CallState
+from orchestrator.core.effects import PlanRestoration, next_effects
 from orchestrator.core.errors import InvalidDecision
 from orchestrator.core.facts import BlobRef, CallId, Fact, QuestionId, RequestId
 from orchestrator.core.fold import can_follow, evolve, fold, preview, sealed
 from orchestrator.core.fold_review import rejection_text
 from orchestrator.core.items import Actor, AgentTaskItem, Draft, ItemId, seal
+from orchestrator.core.restoring.wanted import Restoration
 from orchestrator.core.task import PHASE_TABLE, AgentTask, CallRecord, Phase, TaskStatus, Turn
 from orchestrator.core.wire import RunId
 from tests.core.golden_items import EXAMPLES, KINDS
@@ -148,6 +150,20 @@ LEADS_TO: dict[str, dict[str, str]] = {
 """Written out once more, so that the table in the code cannot drift unseen. In `reviewing` a question is open too."""
 
 
+def test_only_what_puts_files_back_proposes_calls_without_a_reply() -> None:
+    """Round after round, and each plan is a step."""
+    story = Journal()
+    story.submitted(restores=Restoration(task_id="t0"))
+    for step in (1, 2):
+        assert next_effects(story.task) == (PlanRestoration(),)
+        name = f"r{step}"
+        proposed = call(name, "cc_restore", path="a", to="absent")
+        story.add(facts.CallsProposed(explanation="", calls=(proposed,), evaluations=(verdict("allow"),)))
+        story.started(name)
+        story.finished(name)
+        assert (story.task.phase, story.task.steps) == (Phase.THINKING, step)
+
+
 @pytest.mark.parametrize("phase", Phase)
 @pytest.mark.parametrize("kind", [model.model_fields["kind"].default for model in KINDS])
 def test_every_phase_with_every_kind_of_fact(phase: Phase, kind: str) -> None:
@@ -157,7 +173,8 @@ def test_every_phase_with_every_kind_of_fact(phase: Phase, kind: str) -> None:
     fact = fact_of(kind, story)
     target = LEADS_TO[phase.value].get(kind)
     assert can_follow(story.task, fact) is (target is not None)
-    assert (kind in PHASE_TABLE[phase]) is (target is not None)
+    planned = kind == "calls_proposed" and phase in (Phase.QUEUED, Phase.THINKING)
+    assert (kind in PHASE_TABLE[phase]) is (target is not None or planned)
     before = story.task
     if target is None:
         with pytest.raises(InvalidDecision, match=f"A {kind} of version .* cannot follow in phase {phase.value}"):

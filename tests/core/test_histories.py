@@ -662,5 +662,5 @@ def some_of(values: Any, least: int = 1) -> st.SearchStrategy[Any]:
     return st.lists(st.sampled_from(values), min_size=least, unique_by=str) if values else st.just([])
 
 
-TestHistories = Histories.TestCase
+TestHistories = pytest.mark.uncounted(Histories.TestCase)
 TestHistories.settings = settings(max_examples=100, stateful_step_count=60, deadline=None)

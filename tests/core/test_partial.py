@@ -43,6 +43,7 @@ def split(text: str, cuts: Sequence[int]) -> list[str]:
     return [text[start:end] for start, end in zip([0, *places], [*places, len(text)], strict=True)]
 
 
+@pytest.mark.uncounted
 @given(REPLIES, st.lists(st.integers(0, 10_000), max_size=12), st.booleans(), PROSE, st.sampled_from([None, 1]))
 def test_any_cutting_of_a_reply_tells_what_a_reader_of_the_whole_would(
     reply: dict[str, Any], cuts: list[int], ascii_only: bool, prose: str, indent: int | None

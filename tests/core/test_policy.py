@@ -33,7 +33,20 @@ def test_p1_a_tool_outside_the_catalog_is_denied_and_the_tools_are_named() -> No
         verdict = evaluate(FunctionCall(tool="rm_rf"), policy=one)
         assert (verdict.effect, verdict.risk, verdict.matched_rules) == (Effect.DENY, RiskLevel.UNKNOWN, ())
         assert "'rm_rf'" in verdict.reason
-        assert all(name in verdict.reason for name in BUILT_IN_CATALOG)
+        named = verdict.reason.partition(": ")[2].rstrip(".").split(", ")
+        assert named == [name for name in sorted(BUILT_IN_CATALOG) if name not in ("cc_restore", "local_restore")]
+
+
+def test_a_tool_of_plans_is_judged_like_the_one_that_it_resembles() -> None:
+    """By its rules, deny and path rules among them, unless a rule names the tool itself."""
+    like = policy(rule("allow", "w", tools=("cc_write",)), rule("deny", "s", tools=("cc_write",), paths=("secret/**",)))
+    call = FunctionCall(tool="cc_restore", args={"path": "a", "to": "absent"})
+    secret = FunctionCall(tool="cc_restore", args={"path": "secret/a", "to": "absent"})
+    assert [evaluate(one, policy=like).effect for one in (call, secret)] == [Effect.ALLOW, Effect.DENY]
+    named = policy(*like.rules, rule("ask", "r", tools=("cc_restore",)))
+    assert [evaluate(one, policy=named).effect for one in (call, secret)] == [Effect.ASK, Effect.ASK]
+    nothing = policy(rule("allow", "l", tools=("cc_list",)))
+    assert evaluate(call, policy=nothing).effect is Effect.ASK
 
 
 def test_p1_an_unknown_tool_may_ask_where_the_file_says_so() -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from orchestrator.core.policy import Effect, FunctionCall
 from orchestrator.core.policy.command_line import read_line, split_words
+from orchestrator.core.policy.programs import is_allowed, is_hit, runs_of
 from tests.core.policies import effect_of, hits, rule, run, shell
 
 DELETE = rule("deny", programs=("rom/programs/delete.lua",), tools=("cc_shell", "cc_run_program"))
@@ -86,6 +87,14 @@ def test_a_command_that_is_no_text_is_unclear(args: dict[str, object]) -> None:
     call = FunctionCall(tool="cc_shell", args=args)
     assert hits(DELETE, call)
     assert not hits(rule("allow", programs=("**",), tools=RUNS), call, program="rom/programs/list.lua")
+
+
+def test_a_call_that_runs_nothing_is_no_program() -> None:
+    """Of no program, whatever its arguments say: no glob means it, not even one that means all."""
+    for tool in ("cc_write", "cc_read"):
+        runs = runs_of(tool, {"path": "rm", "command": "rm"}, None)
+        assert is_hit(runs, ("**", "rm")) is False
+        assert not is_allowed(runs, ("**",))
 
 
 @pytest.mark.parametrize("args", ["rm", [5], {"a": "b"}])

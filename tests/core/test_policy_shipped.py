@@ -20,7 +20,7 @@ from orchestrator.core.policy import (
     tools_without_a_rule,
 )
 from orchestrator.core.policy.rules import content_of
-from orchestrator.core.response import TOOL_ARGS
+from orchestrator.core.tool_args import ALL_TOOL_ARGS, TOOL_ARGS
 from tests.core.policies import judge, policy, rule
 
 # -- the catalog --------------------------------------------------------------------------
@@ -28,11 +28,12 @@ from tests.core.policies import judge, policy, rule
 
 def test_the_catalog_and_the_arguments_know_the_same_tools() -> None:
     """Each built-in tool has a spec and an args model, and its path arguments are arguments that it takes."""
-    assert set(BUILT_IN_CATALOG) == set(TOOL_ARGS)
+    assert set(BUILT_IN_CATALOG) == set(ALL_TOOL_ARGS)
+    assert {name for name, spec in BUILT_IN_CATALOG.items() if not spec.planned} == set(TOOL_ARGS)
     for name, spec in BUILT_IN_CATALOG.items():
         assert spec.name == name
-        assert set(spec.path_args) <= set(TOOL_ARGS[name].model_fields)
-        assert ("path" in TOOL_ARGS[name].model_fields) == ("path" in spec.path_args)
+        assert set(spec.path_args) <= set(ALL_TOOL_ARGS[name].model_fields)
+        assert ("path" in ALL_TOOL_ARGS[name].model_fields) == ("path" in spec.path_args)
 
 
 def test_the_catalog_says_what_each_tool_is() -> None:
@@ -53,11 +54,13 @@ def test_the_catalog_says_what_each_tool_is() -> None:
         "cc_move": ("cc", "by_state", True),
         "cc_mkdir": ("cc", "by_state", True),
         "cc_delete": ("cc", "by_state", True),
+        "cc_restore": ("cc", "by_state", True),
         "cc_run_program": ("cc", "once", True),
         "cc_shell": ("cc", "once", True),
         "local_read": ("local", "pure", False),
         "local_write": ("local", "by_state", True),
         "local_patch": ("local", "by_state", True),
+        "local_restore": ("local", "by_state", True),
     }
     assert all(spec.governance.requires_hitl == spec.governance.mutates for spec in BUILT_IN_CATALOG.values())
     assert BUILT_IN_CATALOG["cc_write"].tool_id == "cc-cc_write"
@@ -165,7 +168,7 @@ def test_the_shipped_policy_is_the_text_that_serve_writes() -> None:
     assert load_policy(DEFAULT_POLICY_TOML) == default_policy()
     assert load_policy(DEFAULT_POLICY_TOML).version == default_policy().version
     named = {name for one in default_policy().rules for name in one.tools}
-    assert named == set(BUILT_IN_CATALOG)
+    assert named == set(TOOL_ARGS)
 
 
 # -- files that are older than a tool ------------------------------------------------------

@@ -17,6 +17,7 @@ from orchestrator.core.policy import (
     summary,
 )
 from orchestrator.core.policy.summary import MAX_SUMMARY_CHARS
+from orchestrator.core.tool_args import TOOL_ARGS
 from tests.core.policies import policy, rule
 
 VERBS = {"run at once": Effect.ALLOW, "wait for a person": Effect.ASK, "are denied": Effect.DENY}
@@ -150,6 +151,6 @@ def test_l6_what_is_told_is_true_and_short(
     call = FunctionCall(tool=tool, args={"path": path})
     said = told(text)
     assert evaluate(call, policy=chosen, context=context).effect in said[tool]
-    assert set(said) == set(BUILT_IN_CATALOG)
+    assert set(said) == set(TOOL_ARGS)
     assert len(text) <= MAX_SUMMARY_CHARS
     assert text == summary(chosen, computers=("3",), roles=("builder",), plan=plan)

@@ -77,6 +77,8 @@ def test_the_scanner_completes_nothing(value: Any, data: st.DataObject) -> None:
         ('["\\u0041\\ud83d\\ude00\\/\\b\\f"]', ["A\U0001f600/\b\f"]),
         ("[-0.5e-3, 0, -12, 1E5]", [-0.0005, 0, -12, 100000.0]),
         ('["# no comment", "// none"]', ["# no comment", "// none"]),
+        ('{// "one"\n"a": /* it\'s "two" */ [ # "three"\n1]}', {"a": [1]}),
+        ('{// 5"\n}', {}),
         ('{"a" /* of a */ : /* 1 */ 1 /* done */ , /* and */ }', {"a": 1}),
     ],
 )
@@ -127,6 +129,9 @@ def test_a_repair_loses_nothing(text: str, value: Any) -> None:
         ("[1234567890123456789]", "18 digits"),
         ('["a" // "b"\n]', "comment"),
         ("['a', # it's\n]", "comment"),
+        ('["a",\n1, # "b"\n]', "line 2, column 4"),
+        ('["a"# b\n]', "unescaped quote"),
+        ('["a"/* b */]', "unescaped quote"),
         ("[" * (MAX_DEPTH + 1), "deeper"),
     ],
 )
@@ -141,6 +146,14 @@ def test_what_has_two_readings_or_none_is_refused(text: str, words: str) -> None
 def test_a_comment_may_have_the_quote_that_the_strings_have_not() -> None:
     """An apostrophe in a comment says nothing among strings in double quotes."""
     assert outcome('["a", // it\'s\n]') == (["a"], len('["a", // it\'s\n]'))
+
+
+def test_the_work_is_counted() -> None:
+    """Each value and each gap is a step, and so is each thing that the finder stops at."""
+    finder = Finder(f"a {{b}} {REPLY}")
+    assert finder.steps == 1
+    finder.run()
+    assert 10 < finder.steps < 2 * len(REPLY)
 
 
 def test_a_place_is_told_as_an_editor_tells_it() -> None:
@@ -181,6 +194,8 @@ UNITS = [
     "<|channel|>analysis", "<|channel|>final<|message|>", "<|START_THINKING|>", "<|END_THINKING|>", "\n</think>\n",
     "\u25c1think\u25b7", "<channel|>", "{1}", " {x = 1}", "\n{ ", "cc_read(", "functions.cc_read({", "TOOL_RESULT ",
     "Program ", "Wrote 1 bytes ", "[end of data", "<|a|>", "```lua\n\"}\n```\n", "<think>{a</think>x",
+    '{"a"}', '{"a",', "`}`", " }", '"x": ', '"x": {}', ", a", "// \"\n", "</function>", "</parameter>", "<|think|>",
+    "<scratch_pad>", "<a_b_c_", "</plan>\n", "```think\n", "<output>", "wait for TOOL_RESULT to ", "*\n",
     "tool", "example ", "{'a':1}", "'kind':", "{\"a\":1,\"a\":1}",
 ]  # fmt: skip
 FRAMES = {
@@ -212,6 +227,7 @@ def spent(text: str) -> float:
     return time.process_time() - before
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("unit", UNITS)
 def test_time_is_linear(unit: str) -> None:
     """Eight times the text takes about eight times the time, wherever it stands: a square would take 64 times.
@@ -226,6 +242,7 @@ def test_time_is_linear(unit: str) -> None:
             assert len(ratios) < 5, f"{unit!r} {frame}: eight times the text took {ratios} times the time"
 
 
+@pytest.mark.uncounted
 @pytest.mark.parametrize("unit", UNITS)
 def test_the_work_is_bounded_by_the_text(unit: str) -> None:
     """The steps of the finder and of its scanner are counted: never more than two for each character."""

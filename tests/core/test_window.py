@@ -11,7 +11,7 @@ from orchestrator.core.errors import WindowTooSmall
 from orchestrator.core.facts import BlobRef, Usage
 from orchestrator.core.fold import fold
 from orchestrator.core.task import Turn
-from orchestrator.core.telling import Detail, told_reply, told_results, told_rows
+from orchestrator.core.telling import Detail, told_refused, told_reply, told_results, told_rows
 from orchestrator.core.tokens import Count, estimate
 from orchestrator.core.view import View, view
 from orchestrator.core.window import Plan, Window, masked
@@ -32,6 +32,14 @@ class Story(Journal):
         self.chars_a_token = chars_a_token
         self.submitted(prompt=prompt, max_steps=0)
         self.grown = View(self.task, window=SMALL, prompt=shipped())
+
+    def refuse(self, reply: str) -> None:
+        """A reply that could not be used."""
+        sha = sha256_hex(reply.encode())
+        self.texts[sha] = reply
+        self.asked()
+        self.add(facts.ModelReplied(raw=BlobRef(sha256=sha, size=len(reply)), done_reason="length", usage=Usage()))
+        self.add(facts.ReplyRefused(reason="Your reply was cut off."))
 
     def step(self, number: int, tool: str, text: str, *, ok: bool = True, digest: str = "", **args: Any) -> None:
         """One call and its result."""
@@ -82,6 +90,7 @@ def long_story(steps: int, **options: Any) -> Story:
     return told
 
 
+@pytest.mark.uncounted
 @pytest.mark.parametrize("chars_a_token", [0.0, 2.2, 3.0, 4.5])
 def test_sixty_steps_never_exceed_the_budget_and_always_show_the_task(chars_a_token: float) -> None:
     """Each request fits, has the task in its second message, and mostly only adds to the one before."""
@@ -124,6 +133,7 @@ def test_an_estimate_errs_on_the_side_of_too_many() -> None:
     assert estimate("") == 8
     assert estimate("for i=1,10 do print(i) end") == 8 + 13
     assert estimate("1234567890" * 10) == 8 + 100
+    assert estimate("12 345 x 7") == 8 + 9
     assert estimate("\N{SNOWMAN}" * 10) == 8 + 20
     assert estimate("a line\n        indented") == 8 + 5
 
@@ -168,6 +178,40 @@ def test_a_refusal_is_told_by_what_it_was() -> None:
     assert told_results(turn(refused="Nothing was done.", unproven=True), "maple") == "Nothing was done."
 
 
+@pytest.mark.parametrize("reply", ["-" * 9000, "[" * 100_000, "1234 " * 20_000, "\N{SNOWMAN}" * 9000])
+@pytest.mark.parametrize("window", [SMALL, Window(4096, 1024), None])
+def test_a_refused_reply_of_any_length_leaves_the_task_its_window(reply: str, window: Window | None) -> None:
+    """Its head and its tail are told; what was sent before stays while there is room, and any node makes the same."""
+    told = Story()
+    told.step(0, "cc_read", "short", path="a")
+    grown = view(told.task, told.texts, window=window, prompt=shipped())
+    for number in (1, 2):
+        before = list(grown.messages)
+        told.refuse(f"{{BEGIN {number} {reply} END {number}")
+        grown.extend(told.task, told.texts)
+        if reply.isascii() and window != Window(4096, 1024):
+            assert grown.messages[: len(before)] == before
+        said = grown.messages[-2][1]
+        assert said.startswith(f"{{BEGIN {number} ")
+        assert said.endswith(f" END {number}")
+        assert "characters are left out]" in said
+        assert len(said) < 1600
+    if window is not None:
+        assert grown.tokens <= window.budget
+    assert grown.digest == view(told.task, told.texts, window=window, prompt=shipped()).digest
+
+
+def test_a_refused_reply_has_as_many_characters_as_there_is_room() -> None:
+    """A short one is told as it came; an older one in brief."""
+    assert told_refused("No JSON.", Detail.WHOLE) == told_refused("No JSON.", Detail.BRIEF) == "No JSON."
+    assert told_refused("a" * 1500, Detail.WHOLE) == "a" * 1500
+    assert told_refused("a" * 1200 + "b" * 400, Detail.WHOLE) == (
+        "a" * 1000 + "\n[100 characters are left out]\n" + "a" * 100 + "b" * 400
+    )
+    assert told_refused("a" * 600, Detail.WHOLE, 10) == "a" * 200 + "\n[300 characters are left out]\n" + "a" * 100
+    assert told_refused("a" * 600, Detail.BRIEF) == "a" * 133 + "\n[401 characters are left out]\n" + "a" * 66
+
+
 def test_a_repeated_call_is_told_once_with_a_nudge() -> None:
     """With a window the earlier ones are taken out at the third time; without one they stay, with the nudge."""
     told = Story()
@@ -190,6 +234,17 @@ def test_a_window_that_cannot_hold_the_task_is_said() -> None:
     ) as small:
         View(told.task, window=SMALL, prompt=shipped())
     assert small.value.remedy == "Raise num_ctx, or shorten the task."
+
+
+def test_a_model_that_has_too_little_for_the_task_is_said() -> None:
+    """No num_ctx helps there."""
+    told = Journal()
+    told.submitted(prompt="mend it " * 4000)
+    with pytest.raises(WindowTooSmall) as small:
+        View(told.task, window=Window(2048, 512, is_models_most=True), prompt=shipped())
+    assert small.value.remedy == (
+        "This model has only 2048 tokens, whatever num_ctx is: take another model, or shorten the task."
+    )
 
 
 def test_results_shrink_before_the_window_is_given_up() -> None:

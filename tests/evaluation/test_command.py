@@ -1,5 +1,6 @@
 """`cc-orchestrator eval` as it is started: a process of its own, with the shipped script as the model."""
 
+import asyncio
 import json
 import signal
 import subprocess
@@ -10,16 +11,18 @@ from socket import socket
 import pytest
 
 from orchestrator.evaluation import TASKS
+from tests import forked
 from tests.shell.commands import CLI, environment
+from tests.shell.ollama_server import ollama, says
 
 WITHIN_S = 50.0
 
 
 def start(home: Path, *options: str) -> "subprocess.Popen[str]":
     """The command, on pipes."""
-    return subprocess.Popen(
+    return forked.start(
         [*CLI, "eval", *options],
-        env=environment(home),
+        environment(home),
         cwd=home,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -47,7 +50,7 @@ def test_a_script_that_does_one_task_and_no_other(tmp_path: Path) -> None:
         "--task",
         "hello",
         "--task",
-        "rename",
+        "startup",
         "--json",
         "--dir",
         str(tmp_path / "d"),
@@ -55,7 +58,7 @@ def test_a_script_that_does_one_task_and_no_other(tmp_path: Path) -> None:
     code, out, errors = ended(start(tmp_path, *options))
     assert code == 1, errors
     found = json.loads(out)
-    assert [(row["task"], row["passed"]) for row in found["rows"]] == [("hello", True), ("rename", False)]
+    assert [(row["task"], row["passed"]) for row in found["rows"]] == [("hello", True), ("startup", False)]
     assert found["totals"]["passed"] == 1
     # It did something, and not what was asked: that is what the column is for.
     assert found["rows"][1]["false_success"] is True
@@ -118,9 +121,18 @@ def test_a_model_that_does_not_answer_is_not_asked_for_every_task(tmp_path: Path
         nobody.bind(("127.0.0.1", 0))
         where = f"http://127.0.0.1:{nobody.getsockname()[1]}"
         code, out, errors = ended(start(tmp_path, "--model", "ollama:tiny:1b", "--ollama-url", where))
-    assert code == 1
-    assert "so nothing else is tried" in errors
-    assert "0 of 1 run passed" in out
+    assert (code, out) == (2, "")
+    assert f"so nothing is measured: Ollama is not running at {where}." in errors
+
+
+async def test_a_model_that_is_not_there_is_said_with_the_remedy(tmp_path: Path) -> None:
+    """It cannot begin: the exit code says so, and the sentence is what helps."""
+    async with ollama(says("{}"), models=("other:1b",)) as server:
+        options = ["--model", "ollama:tiny:1b", "--ollama-url", server.url, "--json"]
+        code, out, errors = await asyncio.to_thread(lambda: ended(start(tmp_path, *options)))
+    assert (code, out) == (2, "")
+    assert f"Ollama at {server.url} has no model 'tiny:1b'. Run `cc-orchestrator models pull tiny:1b" in errors
+    assert "[2/" not in errors
 
 
 def test_without_a_reviewer_it_waits_as_long_as_it_may(tmp_path: Path) -> None:

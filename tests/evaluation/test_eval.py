@@ -11,7 +11,6 @@ from tests.evaluation.playing import played
 from tests.shell.ollama_server import Wire
 from tests.shell.personas import HOPELESS, MENDED, Playing, perfect
 
-QUESTIONS = frozenset(task.name for task in TASKS if task.question or task.read_only)
 MIXED = {
     "hello": "quote_cutter",
     "door": "quote_forgetter",
@@ -29,10 +28,10 @@ def told(rows: Sequence[Row]) -> str:
     return "\n".join(["", *lines_of(rows, None), *(str(asdict(row)) for row in rows if not row.passed)])
 
 
-def check_safe(rows: Sequence[Row], *, unknowable: frozenset[str] = frozenset()) -> None:
-    """What holds for every model: nothing unsafe, no false success that the journal could know, all within limits."""
+def check_safe(rows: Sequence[Row]) -> None:
+    """What holds for every model: nothing unsafe, no false success, all within limits."""
     assert not any(row.unsafe for row in rows), told(rows)
-    assert {row.task for row in rows if row.false_success} <= unknowable, told(rows)
+    assert not any(row.false_success for row in rows), told(rows)
     assert all(row.steps <= 20 and row.seconds < 30 for row in rows), told(rows)
     assert all(row.recorded not in ("left", "canceled") for row in rows), told(rows)
 
@@ -74,8 +73,7 @@ async def test_a_model_that_is_told_well_does_everything_in_the_end(name: str) -
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", HOPELESS)
 async def test_a_model_that_does_nothing_has_no_success(name: str) -> None:
-    """Of a question that it looked at, the journal cannot know that the answer is none: the checks do, and say so."""
     async with asyncio.timeout(280):
         rows = await played(HOPELESS[name])
     assert not any(row.passed for row in rows), told(rows)
-    check_safe(rows, unknowable=QUESTIONS if name == "liar_after_reading" else frozenset())
+    check_safe(rows)

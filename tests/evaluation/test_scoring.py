@@ -80,7 +80,8 @@ async def test_the_table_says_what_the_rows_come_to(tmp_path: Path) -> None:
     good = row(await journal(says(WRITE), final()), tmp_path)
     bad = row(await journal(final(), final()), tmp_path, EvalTask("bad", "", (Machine("3"),), (), (FileIs("b", b""),)))
     found = totals([good, bad])
-    assert (found["runs"], found["passed"], found["claimed"], found["unproven"], found["steps"]) == (2, 1, 2, 1, 2)
+    assert (found["runs"], found["passed"], found["claimed"], found["unproven"]) == (2, 1, 2, 1)
+    assert (found["steps"], found["passed_steps"], found["optimal"]) == (4, 2, 0)
     head, first, second, _, sentence, took = lines_of([good, bad], None)
     assert head.split()[:4] == ["TASK", "CHECKED", "RECORDED", "FALSE"]
     assert first.split()[:5] == ["a-task", "pass", "success", "-", "2/0"]
@@ -88,7 +89,20 @@ async def test_the_table_says_what_the_rows_come_to(tmp_path: Path) -> None:
     assert second.endswith("There is no b.")
     assert sentence == "1 of 2 runs passed, 0 false successes, 0 unsafe executions."
     assert took.startswith("Those that passed took 2 steps; 0 are enough. 0 tokens in, ")
+    assert took.endswith(" 0 out, 1 reply refused, 2 s.")
     assert lines_of([bad], None)[-1].startswith("0 tokens in, ")
+    assert lines_of([good], None)[-1].endswith(" 0 replies refused, 1 s.")
+
+
+def test_a_file_is_quoted_as_text(tmp_path: Path) -> None:
+    """Also where it is none."""
+
+    class There(Untouched):
+        def read(self, path: str) -> bytes:
+            return b"gr\xfcn\r\n"
+
+    seen = Seen({"3": There(Machine("3"), tmp_path)}, [], None)
+    assert FileIs("b.lua", b"x")(seen) == r"b.lua is 'gr\\xfcn\r\n'"
 
 
 def test_nothing_played_is_said() -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests import forked
 from tests.shell.support import call, final, says
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -32,16 +33,8 @@ def environment(home: Path, **more: str) -> dict[str, str]:
 
 def cli(home: Path, *arguments: str, typed: str = "", **more: str) -> "subprocess.CompletedProcess[str]":
     """One command to its end, without a terminal; a traceback is never an answer."""
-    done = subprocess.run(
-        [*CLI, *arguments],
-        env=environment(home, **more),
-        cwd=home,
-        input=typed,
-        capture_output=True,
-        text=True,
-        timeout=WITHIN_S,
-        check=False,
-    )
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    done = forked.run([*CLI, *arguments], environment(home, **more), cwd=home, typed=typed, timeout=WITHIN_S, **pipes)
     assert "Traceback" not in done.stderr + done.stdout, done.stderr
     return done
 
@@ -80,9 +73,9 @@ class Served:
 
     def start(self, *arguments: str) -> "subprocess.Popen[str]":
         """A client's command on pipes, while it runs."""
-        return subprocess.Popen(
+        return forked.start(
             [*CLI, *arguments, *self.where],
-            env=environment(self.home),
+            environment(self.home),
             cwd=self.home,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -95,9 +88,7 @@ class Served:
 def process_of(command: list[str], home: Path, data: Path) -> Iterator[Served]:
     """A server in a process of its own; killed when the block ends and it still runs."""
     with (home / "serve.log").open("a") as log:
-        process = subprocess.Popen(
-            command, env=environment(home), cwd=home, stdout=subprocess.PIPE, stderr=log, text=True
-        )
+        process = forked.start(command, environment(home), cwd=home, stdout=subprocess.PIPE, stderr=log, text=True)
         try:
             assert process.stdout is not None
             line = process.stdout.readline()
@@ -205,9 +196,9 @@ class Terminal:
 def on_a_terminal(home: Path, *arguments: str, python: str = "", **more: str) -> Iterator[Terminal]:
     """A command, or a Python program, on a pseudo terminal; killed when the block ends and it still runs."""
     master, slave = pty.openpty()
-    process = subprocess.Popen(
+    process = forked.start(
         [sys.executable, "-c", python] if python else [*CLI, *arguments],
-        env=environment(home, **{"NO_COLOR": "1", **more}),
+        environment(home, **{"NO_COLOR": "1", **more}),
         cwd=home,
         stdin=slave,
         stdout=slave,

@@ -17,15 +17,15 @@ class Writing:
 
     name = "writing"
 
-    def __init__(self, *calls: dict[str, Any]) -> None:
-        self._calls = calls or (WRITE,)
+    def __init__(self, *calls: dict[str, Any], message: str = "written") -> None:
+        self._calls, self._message = calls or (WRITE,), message
 
     async def window(self) -> None:
         """It does not say."""
 
     async def reply(self, messages: Any, **_: object) -> ModelReply:
         said = sum(message.role == "assistant" for message in messages)
-        return ModelReply(json.dumps(says(*self._calls) if said == 0 else final("written")))
+        return ModelReply(json.dumps(says(*self._calls) if said == 0 else final(self._message)))
 
 
 @asynccontextmanager

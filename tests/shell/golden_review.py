@@ -1,7 +1,7 @@
 """Writes tests/golden/reviewer: one message of each type of the reviewer channel. A file that exists is never touched.
 
 Run ``python -m tests.shell.golden_review`` after adding a type. The files are for ever: what a released
-version said must still be read. The directories 0.1 to 0.3 hold what those releases wrote themselves.
+version said must still be read. The directories 0.1 to 0.4 hold what those releases wrote themselves.
 """
 
 from datetime import UTC, datetime, timedelta, timezone
@@ -51,6 +51,7 @@ _WRITE = RequestedCallView(
         diff="--- startup.lua\n+++ startup.lua\n@@ -1 +1 @@\n-prnt()\n+print()\n",
         encoding="latin-1",
         directories=("disk",),
+        made=("lib",),
         note="The file is latin-1 and stays so.",
         identity="9" * 64,
     ),

@@ -2,13 +2,13 @@
 
 import asyncio
 import json
-import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests import forked
 from tests.shell.support import DEADLINE_S, Server
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -79,8 +79,8 @@ def tree(root: Path) -> dict[str, bytes | None]:
 @asynccontextmanager
 async def playing(disk: Path, *options: str, number: int = 7) -> AsyncIterator[Player]:
     """A computer that is switched on as the game does it, and somebody in front of it; killed at the end."""
-    command = ("-m", "cc_client.simulator", "--bare", "--control", "--disk", str(disk), "--id", str(number), *options)
-    process = await asyncio.create_subprocess_exec(sys.executable, *command, cwd=ROOT, stdin=PIPE, stdout=PIPE)
+    command = ("--bare", "--control", "--disk", str(disk), "--id", str(number), *options)
+    process = await forked.start_simulator(*command, stdin=PIPE, stdout=PIPE)
     try:
         yield Player(process, disk)
     finally:

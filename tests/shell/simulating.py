@@ -2,12 +2,13 @@
 
 import asyncio
 import json
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from tests import forked
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DEADLINE_S = 20
@@ -51,11 +52,11 @@ class Player:
 @asynccontextmanager
 async def playing(disk: Path, *options: str, bare: bool = True) -> AsyncIterator[Player]:
     """A simulated computer that is controlled; ended when the block ends."""
-    command = ["-m", "cc_client.simulator", f"--disk={disk}", "--control", *(["--bare"] if bare else []), *options]
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *command,
-        cwd=ROOT,
+    process = await forked.start_simulator(
+        f"--disk={disk}",
+        "--control",
+        *(["--bare"] if bare else []),
+        *options,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,

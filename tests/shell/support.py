@@ -116,7 +116,7 @@ class Disk:
                 return CallResult({"count": len(entries)}, json.dumps(entries).encode())
             case "fs_stat":
                 return self._stat(params)
-            case "fs_write" | "fs_delete":
+            case "fs_write" | "fs_edit" | "fs_delete":
                 return self._change(method, params, body)
             case "run_program" | "shell":
                 self._expect(params)
@@ -139,6 +139,9 @@ class Disk:
         before = self._expect(params)
         if method == "fs_write":
             self.files[path] = body or b""
+        elif method == "fs_edit":
+            old, new = (body or b"")[: params["old_size"]], (body or b"")[params["old_size"] :]
+            self.files[path] = self.files[path].replace(old, new)
         else:
             del self.files[path]
         self.done.append(f"{method} {path}")

@@ -1,8 +1,10 @@
 """The console reviewer: what it shows, and its loop over a real server."""
 
 import asyncio
+import ssl
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from websockets.asyncio.server import ServerConnection, serve
@@ -326,3 +328,12 @@ def test_an_address_or_a_token_that_cannot_be_one_is_refused_here(url: str, toke
     with pytest.raises(InvalidRequest, match=words) as refused:
         Client(url, token)
     assert refused.value.remedy
+
+
+@pytest.mark.parametrize(("scheme", "mode"), [("https", ssl.CERT_REQUIRED), ("http", ssl.CERT_NONE)])
+def test_a_server_behind_tls_has_to_prove_who_it_is(scheme: str, mode: ssl.VerifyMode) -> None:
+    """The authorities are left out for an address without TLS only."""
+    client = Client(f"{scheme}://127.0.0.1:9", "x")
+    transport: Any = client._http._transport
+    assert transport._pool._ssl_context.verify_mode is mode
+    client.close()

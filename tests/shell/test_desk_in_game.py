@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from cc_client.simulator.install import install
+from tests import forked
 from tests.shell.simulating import playing
 from tests.shell.support import DEADLINE_S, Listening, Server, call, final, running, says
 
@@ -59,10 +59,8 @@ def computer(directory: Path, url: str, token: str) -> Path:
 async def game(disk: Path, *typed: str, family: str = "advanced") -> AsyncIterator[Game]:
     """The computer boots, and somebody types these lines, each as soon as it asks for one."""
     lines = [word for line in typed for word in ("--type", line)]
-    command = ("-m", "cc_client.simulator", "--bare", "--disk", str(disk), "--screen", "-", "--family", family, *lines)
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
-    )
+    command = ("--bare", "--disk", str(disk), "--screen", "-", "--family", family, *lines)
+    process = await forked.start_simulator(*command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT)
     try:
         yield Game(process)
     finally:
@@ -108,12 +106,14 @@ async def test_the_server_restarts_in_the_middle(tmp_path: Path) -> None:
             here = await stack.enter_async_context(game(disk, "cc ask where is my farm"))
             await here.sees("Which farm?")
         await here.sees("not connected")
-        async with running(tmp_path / "server", store="", model=Listening(final("mended")), port=port) as server:
+        async with running(
+            tmp_path / "server", store="", model=Listening(final("it stands there")), port=port
+        ) as server:
             task = await only_task(server)
             question = (await server.ask("GET", f"/v1/tasks/{task['task_id']}")).json()["question"]
             answer = {"question_id": question["question_id"], "answer": "the river"}
             assert (await server.ask("POST", f"/v1/tasks/{task['task_id']}/answer", answer)).status_code == 200
-            await here.sees("Done: mended")
+            await here.sees("Done: it stands there")
             assert (await only_task(server))["task_id"] == task["task_id"]
 
 

@@ -82,8 +82,11 @@ async def test_a_question_is_answered_by_looking() -> None:
 
 
 async def test_a_task_that_may_only_look_needs_no_change_and_cannot_make_one() -> None:
-    bench, task = await played(says(WRITE), says(READ), final(), read_only=True)
+    """A look is enough, unless it asked for work that was denied and says that all is done."""
+    _, task = await played(says(READ), final(), read_only=True)
     assert verdict(task) == ("Completed", "final", True)
+    bench, task = await played(says(WRITE), says(READ), final(), final(), read_only=True)
+    assert verdict(task) == ("Completed", "unverified", False)
     assert bench.disk.files == {"a.lua": b"old\n"}
 
 

@@ -23,6 +23,7 @@ from orchestrator.core.policy import Policy, load_policy
 from orchestrator.core.response import FinalResult
 from orchestrator.core.task import AgentTask, TaskStatus
 from orchestrator.model import ScriptedModel
+from orchestrator.ports import ModelReply
 from orchestrator.runner import execute_task_with_agent
 from orchestrator.tools.deps import CCAgentDeps
 from orchestrator.tools.workspace import DirectoryWorkspace
@@ -362,6 +363,24 @@ async def test_three_unreadable_replies_end_the_task() -> None:
     result = await execute_task_with_agent("go", stub(), model=model)
     assert (result.success, result.message) == (False, "3 replies in a row could not be read.")
     assert len(model.asked) == 3
+
+
+async def test_three_replies_that_a_model_of_ones_own_cut_off_are_named_as_such() -> None:
+    """A model that does not tell its window has a limit of its own."""
+
+    class Cut:
+        name = "cut"
+
+        async def window(self) -> None:
+            """It does not say."""
+
+        async def reply(self, messages: object, **_: object) -> ModelReply:
+            return ModelReply("{", "length")
+
+    result = await execute_task_with_agent("go", stub(), model=Cut())
+    assert result.message == (
+        "3 replies in a row could not be read. They were cut off at the length limit of the model. Raise it."
+    )
 
 
 async def test_the_step_limit_ends_the_task() -> None:

@@ -48,16 +48,19 @@ async def refused(tool: str, deps: CCAgentDeps, **args: Any) -> str:
 # -- a write -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", ["a.lua", "/lib/a.lua", "A.LUA", "startup", "/startup", "STARTUP", "startup/farm.lua"])
+AT_BOOT = ["startup", "/startup", "STARTUP", "startup/farm.lua", "startup/10-farm", "disk/startup", "disk2/startup/a"]
+
+
+@pytest.mark.parametrize("path", ["a.lua", "/lib/a.lua", "A.LUA", *AT_BOOT])
 async def test_a_program_that_does_not_parse_is_not_written(path: str) -> None:
-    """A name with .lua is one, in letters of either case, and so is the startup file without it."""
+    """A name with .lua is one, in letters of either case, and so is what is run at boot without it."""
     said = await refused("cc_write", on(), path=path, content=BROKEN)
     assert said.startswith(f"This is no Lua that runs: {path.strip('/')}:2: ')' expected (to close '(' at line 1)")
 
 
-@pytest.mark.parametrize("path", ["a.txt", "a.lua.bak", "lua", "lib/startup", "startup.txt", "a.luac"])
+@pytest.mark.parametrize("path", ["a.txt", "a.lua.bak", "lua", "lib/startup", "startup/read.me", "a.luac"])
 async def test_what_is_no_program_is_written_as_it_is(path: str) -> None:
-    """Only the startup file of the root is a program without .lua."""
+    """Only what is run at boot is a program without .lua."""
     deps = on()
     assert await TOOL_REGISTRY["cc_write"](deps, path=path, content=BROKEN) == f"Wrote {len(BROKEN)} bytes to {path}"
     assert deps.file_cache == {path: BROKEN}
@@ -186,6 +189,14 @@ async def test_three_names_are_told_and_the_rest_is_counted() -> None:
     )
 
 
+async def test_an_edit_tells_the_names_of_the_whole_file() -> None:
+    """Beside its result, as a write does."""
+    deps = on(a_lua="banana()\nprint(1)\n")
+    said = await TOOL_REGISTRY["cc_edit"](deps, path="a.lua", old="print", new="prnt")
+    flags = "line 1: banana does not exist. line 2: prnt does not exist (did you mean print?)."
+    assert said == f"Edited a.lua: 5 bytes became 4\n{flags}"
+
+
 async def test_a_text_that_is_no_program_has_no_unknown_names() -> None:
     assert await shown("cc_write", on(), path="a.txt", content="banana()") == "A new file."
 
@@ -228,8 +239,15 @@ async def test_a_policy_that_allows_everything_allows_no_broken_program() -> Non
     assert not bench.computers.sent("fs_write")
 
 
-async def test_reviewer_and_model_read_of_a_name_that_this_family_does_not_have() -> None:
-    model = Listening(says(call("cc_write", path="a.lua", content="turtle.dig()\n")), final())
+@pytest.mark.parametrize(
+    "change",
+    [
+        call("cc_write", path="a.lua", content="turtle.dig()\n"),
+        call("cc_edit", path="a.lua", old="old", new="turtle.dig()"),
+    ],
+)
+async def test_reviewer_and_model_read_of_a_name_that_this_family_does_not_have(change: dict[str, Any]) -> None:
+    model = Listening(says(change), final())
     bench = Bench(model)
     bench.computers.families[FARM] = "computer"
     flag = "line 1: turtle does not exist (only on turtles; this is a basic computer)."

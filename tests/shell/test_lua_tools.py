@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 
 from orchestrator.core.errors import ComputerFailed, ToolFailed
 from orchestrator.tools.deps import CCAgentDeps
+from tests import forked
 from tests.shell.doorway import Door, observed, open_for_lua, use
 from tests.shell.house import House
 from tests.shell.support import DEADLINE_S
@@ -40,12 +40,8 @@ async def computer(house: House, disk: Path, **more: Any) -> AsyncIterator[CCAge
     world = disk.parent / "world.json"
     world.write_text(json.dumps(WORLD))
     options = {"url": f"{house.url.replace('http', 'ws')}/computer", "token": "t", "disk": disk, "world": world, **more}
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "cc_client.simulator",
+    process = await forked.start_simulator(
         *[f"--{name}={value}" for name, value in options.items()],
-        cwd=ROOT,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,
     )

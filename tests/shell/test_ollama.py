@@ -276,9 +276,16 @@ STOPPED = "model runner has unexpectedly stopped, this may be due to resource li
             "The conversation does not fit the model's window: it has 12000 tokens, the window has 4096. "
             "Raise num_ctx, or split the task into smaller ones.",
         ),
-        (
-            refuses(400, {"error": "the prompt exceeds the available context size"}),
-            "The conversation does not fit the model's window. Raise num_ctx, or split the task into smaller ones.",
+        *(
+            (
+                refuses(400, {"error": said}),
+                "The conversation does not fit the model's window. Raise num_ctx, or split the task into smaller ones.",
+            )
+            for said in (
+                "the prompt exceeds the available context size",
+                "the input length exceeds the context length",
+                "The input length exceeds the context length",
+            )
         ),
         (
             refuses(401, {"error": "unauthorized", "signin_url": "https://example.org"}),

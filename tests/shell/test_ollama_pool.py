@@ -311,7 +311,7 @@ async def test_when_all_fail_it_is_said_of_each() -> None:
         with pytest.raises(ModelFailed) as failed:
             await there.ask()
         assert failed.value.message == (
-            "None of 2 Ollama servers answered: "
+            "None of 2 Ollama servers gave a reply: "
             f"Ollama at {there.servers[0].url} is busy: server busy, please try again. maximum pending requests "
             "exceeded. Ollama may not use 'tiny:1b': nobody is signed in."
         )
@@ -319,6 +319,23 @@ async def test_when_all_fail_it_is_said_of_each() -> None:
         with pytest.raises(ModelFailed):
             await there.ask()
         assert [len(one.asked) for one in there.servers] == [2, 2]
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+async def test_what_most_servers_lack_is_what_is_mended(place: int) -> None:
+    """One is down and two do not have the model: each is named, and the remedy is to get it."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        down = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    async with ollama(says("{}"), models=("other",)) as one, ollama(says("{}"), models=("another",)) as other:
+        urls = [one.url, other.url]
+        urls.insert(place, down)
+        with pytest.raises(ModelFailed) as failed:
+            await OllamaModel("tiny:1b", OllamaOptions(url=",".join(urls))).reply(view("task"))
+    assert failed.value.message.startswith("None of 3 Ollama servers gave a reply: ")
+    assert f"Ollama is not running at {down}." in failed.value.message
+    for server in (one, other):
+        assert f"Ollama at {server.url} has no model 'tiny:1b'." in failed.value.message
+    assert failed.value.remedy.startswith(f"Run `cc-orchestrator models pull tiny:1b --ollama-url {one.url}`.")
 
 
 async def test_a_server_that_has_rested_takes_who_waits(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from orchestrator.core.response import MAX_REPLY_CHARS
 from orchestrator.runner import execute_task_with_agent
 from orchestrator.tools.deps import CCAgentDeps
-from tests.shell.ollama_server import OllamaServer, Persona, breaks, floods, ollama, plays, refuses, says, stops
+from tests.shell.ollama_server import FACTS, OllamaServer, Persona, breaks, floods, ollama, plays, refuses, says, stops
 from tests.shell.support import call, final
 from tests.shell.support import says as wants
 
@@ -50,6 +51,15 @@ async def test_a_reply_that_is_not_whole_is_refused_and_the_task_goes_on(
     assert len(server.asked) == 2
 
 
+@pytest.mark.parametrize("reply", ["-" * 9000, "[" * 100_000], ids=["dashes", "brackets"])
+async def test_a_reply_without_end_does_not_fill_the_window(reply: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was refused is told in part, so the task goes on."""
+    async with ollama(says(reply, "length"), says(json.dumps(final("Then not.", success=False)))) as server:
+        result = await run(server, monkeypatch)
+    assert result.message == "Then not."
+    assert len(server.asked[1]["messages"][-2]["content"]) < 1600
+
+
 async def test_a_model_that_only_ever_breaks_off_ends_the_task_honestly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three in a row are enough: the task fails and says so."""
     async with ollama(stops("{")) as server:
@@ -59,12 +69,45 @@ async def test_a_model_that_only_ever_breaks_off_ends_the_task_honestly(monkeypa
     assert len(server.asked) == 3
 
 
+@pytest.mark.parametrize(
+    ("personas", "why"),
+    [
+        ([says("{" * 50, "length")], " They were cut off at num_predict 2048. Raise num_predict."),
+        (
+            [says("", "length")],
+            " They were empty, and cut off at num_predict 2048: the model has spent all of it on its thoughts. "
+            'Set think = "off", or give it more.',
+        ),
+        ([says("{", "length"), says("no JSON")], ""),
+        ([says("-" * (MAX_REPLY_CHARS + 1))], ""),
+    ],
+    ids=["cut", "thoughts", "not only cut", "without end"],
+)
+async def test_replies_that_were_only_too_long_end_the_task_with_the_remedy(
+    personas: list[Persona], why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where each of the three was cut at the limit, it is the limit that has to be mended."""
+    async with ollama(*personas) as server:
+        result = await run(server, monkeypatch)
+    assert result.message == f"3 replies in a row could not be read.{why}"
+
+
 async def test_a_reply_that_a_broken_connection_ate_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """The model is not blamed: the second request is the first one, and the task goes on."""
     async with ollama(breaks("{"), says(json.dumps(final("Here again.", success=False)))) as server:
         result = await run(server, monkeypatch)
     assert result.message == "Here again."
     assert server.asked[0] == server.asked[1]
+
+
+async def test_a_model_with_too_little_context_is_named_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not asked, and nobody is told to raise a num_ctx that is larger already."""
+    async with ollama(says("{}")) as server:
+        server.facts = {**FACTS, "model_info": {"llama.context_length": 1024}}
+        result = await run(server, monkeypatch)
+    assert "This model has only 1024 tokens, whatever num_ctx is: take another model" in result.message
+    assert "Raise num_ctx" not in result.message
+    assert not server.asked
 
 
 async def test_a_model_that_is_not_there_ends_the_task_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:

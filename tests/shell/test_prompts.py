@@ -11,6 +11,7 @@ from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.prompt import MAX_CHARS, PLACES
 from orchestrator.core.response import TOOL_ARGS
 from orchestrator.core.tokens import estimate
+from tests.shell.commands import cli
 
 OWN = "Mine.\n$tools\n$computers\n$tag\n"
 PINNED = {"5": "6a308d8968560bcb47502766ac5715ad1d4488795ca62034cd24a3e309969e3b"}
@@ -110,6 +111,20 @@ def test_one_that_is_no_utf8_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_one_that_could_not_work_is_refused(tmp_path: Path, text: str, sentence: str) -> None:
-    """And the shipped one does not take its place in silence."""
-    put(tmp_path, text.encode())
-    assert refusal(tmp_path) == sentence
+    """With the name of the file; and the shipped one does not take its place in silence."""
+    path = put(tmp_path, text.encode())
+    assert refusal(tmp_path) == f"{path}: {sentence}"
+
+
+@pytest.mark.parametrize("content", [b"", b" \n"])
+def test_an_empty_one_is_shown_as_the_shipped_text_and_used_by_nobody(tmp_path: Path, content: bytes) -> None:
+    """A shell empties the file to which the output goes before there is any: what it writes there is of use."""
+    path = put(tmp_path, content)
+    shown = cli(tmp_path, "prompt", "show", "--data-dir", str(tmp_path))
+    assert (shown.returncode, shown.stdout) == (0, prompts.shipped().text)
+    assert f"{path} is empty, so this is the shipped text." in shown.stderr
+    checked = cli(tmp_path, "prompt", "check", "--data-dir", str(tmp_path))
+    assert (checked.returncode, checked.stdout) == (1, "")
+    assert str(path) in checked.stderr
+    quiet = cli(tmp_path, "prompt", "show", "--shipped", "--data-dir", str(tmp_path))
+    assert (quiet.stdout, quiet.stderr) == (prompts.shipped().text, "")

@@ -11,7 +11,7 @@ from tests.shell.golden_review import EXAMPLES, FROM_REVIEWER, GOLDEN, TO_REVIEW
 
 FILES = sorted(GOLDEN.rglob("*.json"))
 PRESENT = sorted(GOLDEN.glob("*.json"))
-RELEASES = ("0.1", "0.2", "0.3")
+RELEASES = ("0.1", "0.2", "0.3", "0.4")
 
 
 def named(path: Path) -> str:

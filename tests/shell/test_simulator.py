@@ -5,7 +5,6 @@ import contextlib
 import json
 import shutil
 import signal
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.typing import Subprotocol
 
 from orchestrator.core import wire
+from tests import forked
 from tests.waiting import within
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -144,15 +144,11 @@ async def server() -> AsyncIterator[Server]:
 @asynccontextmanager
 async def computer(to: Server, disk: Path, *options: str) -> AsyncIterator[asyncio.subprocess.Process]:
     """A simulated computer; ended with SIGKILL when the block ends and it still runs."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "cc_client.simulator",
+    process = await forked.start_simulator(
         f"--url=ws://127.0.0.1:{to.port}/computer",
         f"--token={TOKEN}",
         f"--disk={disk}",
         *options,
-        cwd=ROOT,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
     )

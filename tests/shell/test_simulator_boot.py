@@ -2,11 +2,11 @@
 
 import asyncio
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests import forked
 from tests.shell.simulating import END_WITHIN_S, playing, printed
 
 
@@ -203,10 +203,7 @@ async def test_what_is_wrong_with_the_command_line_is_said(tmp_path: Path) -> No
 
 async def _started(*options: str) -> asyncio.subprocess.Process:
     pipe = asyncio.subprocess.PIPE
-    return await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "cc_client.simulator",
+    return await forked.start_simulator(
         *options,
         stdout=pipe,
         stderr=pipe,

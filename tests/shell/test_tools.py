@@ -18,7 +18,7 @@ from orchestrator.core.errors import (
     UnsafePath,
 )
 from orchestrator.core.policy import BUILT_IN_CATALOG
-from orchestrator.core.response import TOOL_ARGS
+from orchestrator.core.tool_args import ALL_TOOL_ARGS, TOOL_ARGS
 from orchestrator.core.wire import MAX_WHOLE_BYTES, RunId, sha256_hex
 from orchestrator.ports import CallResult
 from orchestrator.tools import computer, local
@@ -87,9 +87,10 @@ def test_the_registry_has_every_tool() -> None:
         "local_write",
         "local_patch",
     ]
-    assert list(TOOL_REGISTRY) == names
-    assert set(BUILT_IN_CATALOG) == set(TOOL_ARGS) == set(names)
-    assert [tool.name for tool in TOOL_REGISTRY.values()] == names
+    assert [name for name, tool in TOOL_REGISTRY.items() if not tool.spec.planned] == names
+    assert list(TOOL_ARGS) == names
+    assert set(BUILT_IN_CATALOG) == set(ALL_TOOL_ARGS) == set(TOOL_REGISTRY) == {*names, "cc_restore", "local_restore"}
+    assert [tool.name for tool in TOOL_REGISTRY.values()] == list(TOOL_REGISTRY)
 
 
 @pytest.mark.parametrize(

@@ -437,7 +437,7 @@ async def test_a_task_that_ended_cannot_be_canceled(server: Server) -> None:
 
 async def test_a_question_is_answered_once(tmp_path: Path) -> None:
     """The question is shown with its id; its first answer goes to the model, a second is 409, an unknown 404."""
-    async with running(tmp_path, model=Writing(call("ask_user", question="Which?"))) as server:
+    async with running(tmp_path, model=Writing(call("ask_user", question="Which?"), message="the left one")) as server:
         task_id = await server.submit([], prompt="which one is it?")
         task = await server.until(task_id, "question_asked")
         assert task["question"]["question"] == "Which?"
@@ -447,7 +447,7 @@ async def test_a_question_is_answered_once(tmp_path: Path) -> None:
         assert (await server.ask("POST", path, body)).status_code == 200
         ended = await server.until(task_id, "task_ended")
         assert (ended["status"], ended["question"]) == ("Completed", None)
-        assert ended["result"]["message"] == "written"
+        assert ended["result"]["message"] == "the left one"
         refused(await server.ask("POST", path, body), 404, "not_found")
 
 

@@ -234,6 +234,15 @@ async def computer(server: Server, tmp: Path, url: str = "") -> AsyncIterator[Co
         one.kill()
 
 
+def tree(disk: Path) -> dict[str, bytes | None]:
+    """Files and directories of a computer (None), its client's own left out."""
+    return {
+        path.relative_to(disk).as_posix(): path.read_bytes() if path.is_file() else None
+        for path in sorted(disk.rglob("*"))
+        if not path.relative_to(disk).as_posix().startswith(".cc-orchestrator")
+    }
+
+
 # -- the journal and its laws ------------------------------------------------------------
 
 

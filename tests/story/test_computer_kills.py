@@ -44,7 +44,7 @@ HOWS: tuple[How, ...] = ("kill", "cut")
 Side = Literal["lost", "delivered"]
 LAST_FRAME = 5
 """In each direction: up hello, ack, result, ack, result; down welcome, call, result_ack, call, result_ack."""
-LAST_CHANGE = 45
+LAST_CHANGE = 60
 """More changes of the disk than one boot and one task make: the last of them is never reached."""
 
 

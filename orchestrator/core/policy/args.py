@@ -16,7 +16,7 @@ from orchestrator.core.paths import canonical_path
 from orchestrator.core.policy.catalog import ToolSpec
 from orchestrator.core.policy.linear import LinearPattern
 from orchestrator.core.policy.rules import ArgRule
-from orchestrator.core.tool_args import TOOL_ARGS
+from orchestrator.core.tool_args import ALL_TOOL_ARGS
 
 MAX_TEXT_CHARS: Final = 100_000
 """A longer text is not searched."""
@@ -63,7 +63,7 @@ def find(args: Mapping[str, Any], tokens: Sequence[str], spec: ToolSpec) -> Any:
 
 
 def _default(tool: str, name: str) -> Any:
-    model = TOOL_ARGS.get(tool)
+    model = ALL_TOOL_ARGS.get(tool)
     field = model.model_fields.get(name) if model else None
     return None if field is None or field.default is PydanticUndefined else field.default
 

@@ -33,6 +33,10 @@ class ToolSpec(Value):
     """Arguments that are paths on the computer or, for ``local``, in the workspace."""
     takes_trees: bool = False
     """It takes a directory with all that is in it, so a rule on a path inside counts for it, too."""
+    judged_as: str | None = None
+    """The tool whose rules speak of it where no rule names it; None: none do."""
+    planned: bool = False
+    """Only a plan of the orchestrator's own calls it: models are not told of it."""
 
     @property
     def tool_id(self) -> str:
@@ -40,12 +44,21 @@ class ToolSpec(Value):
         return f"{self.plugin}-{self.name}"
 
 
-def _spec(name: str, recovery: Recovery, risk: RiskLevel, *path_args: str, trees: bool = False) -> ToolSpec:
+def _spec(
+    name: str, recovery: Recovery, risk: RiskLevel, *path_args: str, trees: bool = False, judged_as: str | None = None
+) -> ToolSpec:
     mutates = recovery != "pure"
     plugin: Any = name.split("_", maxsplit=1)[0] if name.startswith(("cc_", "local_")) else "people"
     governance = Governance(requires_hitl=mutates, mutates=mutates, risk=risk)
     return ToolSpec(
-        name=name, plugin=plugin, recovery=recovery, governance=governance, path_args=path_args, takes_trees=trees
+        name=name,
+        plugin=plugin,
+        recovery=recovery,
+        governance=governance,
+        path_args=path_args,
+        takes_trees=trees,
+        judged_as=judged_as,
+        planned=judged_as is not None,
     )
 
 
@@ -68,13 +81,21 @@ BUILT_IN_CATALOG: Final[ToolCatalog] = {
         _spec("cc_move", "by_state", RiskLevel.MEDIUM, "path", "to", trees=True),
         _spec("cc_mkdir", "by_state", RiskLevel.LOW, "path"),
         _spec("cc_delete", "by_state", RiskLevel.HIGH, "path", trees=True),
+        _spec("cc_restore", "by_state", RiskLevel.MEDIUM, "path", judged_as="cc_write"),
         _spec("cc_run_program", "once", RiskLevel.MEDIUM, "path"),
         _spec("cc_shell", "once", RiskLevel.HIGH),
         _spec("local_read", "pure", RiskLevel.LOW, "path"),
         _spec("local_write", "by_state", RiskLevel.MEDIUM, "path"),
         _spec("local_patch", "by_state", RiskLevel.MEDIUM, "path"),
+        _spec("local_restore", "by_state", RiskLevel.MEDIUM, "path", judged_as="local_write"),
     )
 }
+
+
+def tools_of_models(catalog: ToolCatalog) -> tuple[str, ...]:
+    """The names of the tools that a model may call, sorted."""
+    return tuple(sorted(spec.name for spec in catalog.values() if not spec.planned))
+
 
 MIXED: Final = frozenset({"cc_peripheral_call"})
 """The tools of which some calls only read; which, a rule says (``reads``)."""

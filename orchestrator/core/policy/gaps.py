@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 
-from orchestrator.core.policy.catalog import BUILT_IN_CATALOG
+from orchestrator.core.policy.catalog import BUILT_IN_CATALOG, tools_of_models
 
 
 def tools_without_a_rule(rules: Iterable[Sequence[str]]) -> tuple[str, ...]:
     """The tools of the catalog that no rule names; ``rules``: the ``tools`` of each."""
     named = {tool for tools in rules for tool in tools}
-    return () if "*" in named else tuple(sorted(set(BUILT_IN_CATALOG) - named))
+    return () if "*" in named else tuple(sorted(set(tools_of_models(BUILT_IN_CATALOG)) - named))
 
 
 def told_of_gaps(tools: Sequence[str]) -> tuple[str, ...]:

@@ -17,10 +17,10 @@ from typing import Final, NamedTuple
 from orchestrator.core.errors import UnsafePath
 from orchestrator.core.paths import canonical_path
 from orchestrator.core.policy.calls import AnyCall, PolicyContext
-from orchestrator.core.policy.catalog import ToolCatalog, ToolSpec
+from orchestrator.core.policy.catalog import ToolCatalog, ToolSpec, tools_of_models
 from orchestrator.core.policy.custom import CustomPolicy, Heard, hear
 from orchestrator.core.policy.document import Policy
-from orchestrator.core.policy.matching import MAYBE, NO, Subject
+from orchestrator.core.policy.matching import MAYBE, NO, ReadyRule, Subject
 from orchestrator.core.policy.rules import PolicyRule
 from orchestrator.core.policy.verdicts import Effect, PolicyDecision, RiskLevel, digest_of, severity, strictness
 
@@ -75,7 +75,7 @@ def subject_of(call: AnyCall, spec: ToolSpec, context: PolicyContext, heard: Seq
 
 def no_such_tool(tool: str, catalog: ToolCatalog) -> str:
     """The reason for which a tool outside the catalog never runs: it names those that there are (P1)."""
-    return f"There is no tool {tool!r}; the tools are: {', '.join(sorted(catalog))}."
+    return f"There is no tool {tool!r}; the tools are: {', '.join(tools_of_models(catalog))}."
 
 
 def _raised(risk: RiskLevel, others: Iterable[RiskLevel | None]) -> RiskLevel:
@@ -96,7 +96,7 @@ def _of_rules(call: AnyCall, spec: ToolSpec, policy: Policy, context: PolicyCont
         return _Said(Effect.DENY, RiskLevel.HIGH, error.message)
     matched: list[PolicyRule] = []
     possible: list[PolicyRule] = []
-    for one in policy.ready_rules(call.tool):
+    for one in _rules_on(spec, policy):
         found = one.outcome(subject)
         if found is not NO:
             (possible if found is MAYBE else matched).append(one.rule)
@@ -113,6 +113,14 @@ def _of_rules(call: AnyCall, spec: ToolSpec, policy: Policy, context: PolicyCont
         reason = f"Rule {possible[0].id} may apply; it is not known yet whether it does. {possible[0].reason}".strip()
         return _Said(Effect.ASK, risk, reason, (*matched, *possible), raised)
     return _Said(strictest.effect, risk, reason, tuple(matched), raised)
+
+
+def _rules_on(spec: ToolSpec, policy: Policy) -> tuple[ReadyRule, ...]:
+    """The rules that speak of a tool; where none names one that only plans call, those of the tool that it is like."""
+    rules = policy.ready_rules(spec.name)
+    if spec.judged_as is None or any(spec.name in one.rule.tools for one in rules):
+        return rules
+    return policy.ready_rules(spec.judged_as)
 
 
 def _raised_by_model(

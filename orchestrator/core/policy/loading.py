@@ -15,7 +15,7 @@ from orchestrator.core.policy.custom import CustomPolicy
 from orchestrator.core.policy.document import Example, Policy
 from orchestrator.core.policy.judging import judge
 from orchestrator.core.policy.rules import ArgRule, PolicyRule
-from orchestrator.core.tool_args import TOOL_ARGS
+from orchestrator.core.tool_args import ALL_TOOL_ARGS
 from orchestrator.core.wording import said_of
 
 _MEND: Final = "Mend the rule."
@@ -69,7 +69,7 @@ def parse_policy(text: str, *, source: str = "policy.toml") -> Policy:
 def _wrong(example: Example, policy: Policy, custom: Sequence[CustomPolicy]) -> str:
     """What is wrong with an example, as a sentence; empty: nothing."""
     call = example.call
-    model = TOOL_ARGS.get(call.tool)
+    model = ALL_TOOL_ARGS.get(call.tool)
     odd = [name for name in call.args if model is not None and name not in model.model_fields]
     if odd:
         return f"{call.tool} has no argument {odd[0]!r}."
@@ -128,8 +128,8 @@ def _misfit(test: ArgRule, tool: str) -> str:
     if name == "computer":
         return "the computer is no argument once a call is judged; use computers, families or labels"
     if not _takes(tool, name):
-        return f"{tool} has no argument {name!r}; it has: {', '.join(TOOL_ARGS[tool].model_fields)}"
-    types = _types(TOOL_ARGS[tool].model_fields[name].annotation)
+        return f"{tool} has no argument {name!r}; it has: {', '.join(ALL_TOOL_ARGS[tool].model_fields)}"
+    types = _types(ALL_TOOL_ARGS[tool].model_fields[name].annotation)
     if deeper and (list not in types or len(deeper) > 1 or not deeper[0].isdigit()):
         return f"nothing stands at {test.pointer} in the arguments of {tool}"
     values = test.one_of if test.one_of is not None else () if test.eq is None else (test.eq,)
@@ -146,7 +146,7 @@ _KINDS: Final = {str: "a text", int: "a number", float: "a number", bool: "true 
 
 
 def _takes(tool: str, name: str) -> bool:
-    return name in TOOL_ARGS[tool].model_fields
+    return name in ALL_TOOL_ARGS[tool].model_fields
 
 
 def _types(annotation: Any) -> set[Any]:

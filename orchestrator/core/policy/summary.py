@@ -31,7 +31,7 @@ def summary(policy: Policy, *, computers: Sequence[str] = (), roles: Sequence[st
     """
     plan = plan or policy.mode == "plan"
     grouped: dict[tuple[Effect, ...], list[str]] = {}
-    for spec in BUILT_IN_CATALOG.values():
+    for spec in (one for one in BUILT_IN_CATALOG.values() if not one.planned):
         places = computers if spec.plugin == "cc" else (None,)
         outcomes: set[Effect] = set()
         for place in places:

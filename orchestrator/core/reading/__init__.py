@@ -4,6 +4,7 @@
     scanner   one JSON value at a place in a text, with the repairs that lose nothing
     fences    code blocks and thoughts: what is skipped
     finding   the objects of a text and what stands around them
+    standing  what stands right before and behind an object
     words     what the words around them make doubtful
     tags      calls in the markup of a model's own chat template
     choosing  the one reply among them

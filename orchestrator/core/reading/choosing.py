@@ -6,10 +6,10 @@ from typing import Any, Final, NoReturn
 
 from orchestrator.core.errors import ReplyRefused
 from orchestrator.core.reading import values
-from orchestrator.core.reading.echoes import no_echo
+from orchestrator.core.reading.echoes import calls_of, no_echo
 from orchestrator.core.reading.finding import Finder, Found
 from orchestrator.core.reading.scanner import Scanner
-from orchestrator.core.reading.shapes import CALL_AND_FINAL, Tools, native
+from orchestrator.core.reading.shapes import CALL_AND_FINAL, SAME_TWICE, Tools, native
 from orchestrator.core.reading.values import refuse
 
 _ESCAPED: Final = re.compile(r"\{\s*\\(?:\"|n\s*\\?)")
@@ -89,11 +89,7 @@ def _chosen(finder: Finder, tools: Tools) -> dict[str, Any]:
         return _batch(found, tools)
     if len(found) == 1:
         return native(found[0].value, tools, load)
-    try:
-        replies = [native(one.value, tools, load) for one in found]
-    except ReplyRefused:
-        # It is not passed over: it may be a result that was made up, or what should have been the reply.
-        refuse("Your reply has several JSON objects, and one of them is no reply. Send only one JSON object.")
+    replies = _replies(found, tools)
     if len({_text(reply) for reply in replies}) > 1:
         kinds = {reply["kind"] for reply in replies}
         refuse(
@@ -102,6 +98,21 @@ def _chosen(finder: Finder, tools: Tools) -> dict[str, Any]:
             else "Your reply has several JSON objects that differ. Send one: several calls go into its tool_calls."
         )
     return replies[0]
+
+
+def _replies(found: list[Found], tools: Tools) -> list[dict[str, Any]]:
+    """The replies among several objects; what else there is only says once more what a call of theirs gets."""
+    replies, others = [], []
+    for one in found:
+        try:
+            replies.append(native(one.value, tools, load))
+        except ReplyRefused:
+            others.append(one.value)
+    said = {_text(call.get("args")) for reply in replies for call in calls_of(reply) if isinstance(call, dict)}
+    if any(_text(value) not in said for value in others):
+        # It is not passed over: it may be a result that was made up, or what should have been the reply.
+        refuse("Your reply has several JSON objects, and one of them is no reply. Send only one JSON object.")
+    return replies
 
 
 def _batch(found: list[Found], tools: Tools) -> dict[str, Any]:
@@ -113,7 +124,7 @@ def _batch(found: list[Found], tools: Tools) -> dict[str, Any]:
         refuse("Your reply has several requests. Send one JSON object with all the calls in its tool_calls.")
     calls = [reply["tool_call"] for reply in replies]
     if len({_text(call) for call in calls}) < len(calls):
-        refuse("Your reply has the same call twice. Send it once, or several different ones in tool_calls.")
+        refuse(SAME_TWICE)
     return {"kind": "tool", "tool_calls": calls}
 
 

@@ -5,19 +5,28 @@ from typing import Final, NamedTuple, NoReturn
 
 from orchestrator.core.reading.values import refuse
 
-THOUGHTS: Final = "|".join([
-    "think", "thinking", "thoughts?", "thought_process", "reasoning", "reason", "analysis", "reflection", "scratchpad",
-    "inner_monologue", "seed:think",
-])  # fmt: skip
-"""The names of the tags in which models of several families think."""
+_THOUGHTS: Final = (
+    r"(?!(?:begin|start|end)[_-])(?:(?:[a-z0-9]{1,20}[_:.-]){0,3}|ant|inner|internal)"
+    r"(?:think(?:ing)?|thoughts?|reason(?:ing)?|scratch[_-]?pad|monologue|cot)(?:[_:.-][a-z0-9]{1,20}){0,2}"
+    r"|analysis|reflection|plan(?:ning)?"
+)
+"""The names of the tags in which models of several families think, by their stem."""
+TAG: Final = (
+    rf"<\|?(?P<over>/?)\|?(?P<name>{_THOUGHTS})(?:\s[^<>]{{0,200}})?(?P<empty>/?)\|?>"
+    r"|\[(?P<past>/?)(?P<mistral>THINK)\]"
+)
+"""Such a tag: ``over`` and ``past`` when it ends thoughts, ``empty`` when it does both."""
 
+_BAR: Final = "[|\uff5c]?"
+_OF: Final = "(?:[_\u2581]of)?[_\u2581]"
 _FAMILIES: Final = {
     r"<\|channel\|>\s{0,9}analysis": (
         r"<\|channel\|>\s{0,9}final\s{0,9}(?:<\|constrain\|>\s{0,9}\w{0,20}\s{0,9})?<\|message\|>"
     ),
     r"<\|channel>\s?thought": r"<channel\|>",
-    r"<\|begin_of_thought\|>": r"<\|end_of_thought\|>",
-    r"<\|START_THINKING\|>": r"<\|END_THINKING\|>",
+    rf"<{_BAR}(?:begin|start){_OF}(?:thought|think(?:ing)?|reasoning){_BAR}>": (
+        rf"<{_BAR}end{_OF}(?:thought|think(?:ing)?|reasoning){_BAR}>"
+    ),
     "\u25c1think\u25b7": "\u25c1/think\u25b7",
 }
 """How thoughts begin and end in families that have no tags for them; those of the first end where the reply begins."""
@@ -28,7 +37,8 @@ _MARKS: Final = [(re.compile(begin, re.IGNORECASE), re.compile(end, re.IGNORECAS
 _LINE_CHARS: Final = 40
 """So much of a line is looked at: all of it, for each tag on it, would take a square of its length."""
 
-_TAG: Final = re.compile(rf"<(/?)({THOUGHTS})(?:\s[^<>]{{0,200}})?(/?)>|\[(/?)(THINK)\]", re.IGNORECASE)
+_TAG: Final = re.compile(TAG, re.IGNORECASE)
+_THINKS: Final = re.compile(_THOUGHTS, re.IGNORECASE)
 _STOP: Final = re.compile(
     r"^[ \t>]*(?P<ticks>`{3,}|~{3,})[ \t]*\r?$|[\"'](?:kind|tool_calls?|arguments)[\"']\s*:", re.MULTILINE
 )
@@ -37,7 +47,9 @@ _FENCE: Final = re.compile(r"^[ \t>]*(?:`{3,}|~{3,})(?P<tag>[^\n]*)", re.MULTILI
 _REST: Final = re.compile(r"[\"'][\s)]*[}\]][\s)}\]]*\Z")
 _REST_CHARS: Final = 200
 """Where a program that was written into a string ends, with its quote and the brackets of the reply."""
-_DRAFT: Final = re.compile(r"\{\s*[\"'\w$\\]|<parameter\b", re.IGNORECASE)
+_PARAMETER: Final = re.compile(r"<parameter\b", re.IGNORECASE)
+_TOKEN: Final = re.compile(r"\\.|[\"{}]|(?<!\w)'", re.DOTALL)
+_DRAFT: Final = re.compile(rf"\{{\s*[\"'\w$\\]|{_PARAMETER.pattern}", re.IGNORECASE)
 """How a reply begins, or a part of a call in tags, that was drafted in thoughts."""
 _BLANK: Final = re.compile(r"\s*")
 _OURS: Final = frozenset(
@@ -46,8 +58,15 @@ _OURS: Final = frozenset(
 """Languages whose blocks are read like the text around them; a block of any other only if it begins like a reply."""
 
 
-def past_thoughts(text: str, at: int) -> int:
-    """The place behind the thoughts that begin with the tag at ``at``.
+class End(NamedTuple):
+    """A tag that ends thoughts."""
+
+    begin: int
+    end: int
+
+
+def end_of_thoughts(text: str, at: int) -> End:
+    """The tag that ends the thoughts that begin with the tag at ``at``.
 
     Thoughts inside thoughts end before them. Raises ReplyRefused when they never end: what follows the
     tag may all be thought.
@@ -55,20 +74,20 @@ def past_thoughts(text: str, at: int) -> int:
     for begins, ends in _MARKS:
         if begins.match(text, at):
             end = ends.search(text, at)
-            return end.end() if end is not None else _never_ends()
+            return End(end.start(), end.end()) if end is not None else _never_ends()
     open_ones: list[str] = []
     for tag in _TAG.finditer(text, at):
-        name = (tag.group(2) or tag.group(5)).lower()
-        if tag.group(3):
+        name = (tag.group("name") or tag.group("mistral")).lower()
+        if tag.group("empty"):
             pass  # it is closed as it stands
-        elif not (tag.group(1) or tag.group(4)):
+        elif not (tag.group("over") or tag.group("past")):
             open_ones.append(name)
         elif open_ones[-1] == name:
             open_ones.pop()
         else:
             break
         if not open_ones:
-            return tag.end()
+            return End(tag.start(), tag.end())
     _never_ends()
 
 
@@ -79,20 +98,13 @@ def _never_ends() -> NoReturn:
     )
 
 
-class StrayEnd(NamedTuple):
-    """A tag that ends thoughts which never began, alone on its line."""
-
-    begin: int
-    end: int
-
-
-def stray_end(text: str, at: int) -> StrayEnd | None:
+def stray_end(text: str, at: int) -> End | None:
     """The last tag that ends thoughts, if from ``at`` on none begins; None: there is no such tag alone on its line."""
     tags = list(_TAG.finditer(text, at))
-    if not tags or not all(tag.group(1) or tag.group(4) for tag in tags):
+    if not tags or not all(tag.group("over") or tag.group("past") for tag in tags):
         return None
     last = tags[-1]
-    return StrayEnd(last.start(), last.end()) if alone(text, last.start(), last.end()) else None
+    return End(last.start(), last.end()) if alone(text, last.start(), last.end()) else None
 
 
 def alone(text: str, begin: int, end: int) -> bool:
@@ -112,6 +124,31 @@ def odd_quotes(text: str, quote: str = "") -> bool:
 def may_hold_draft(thought: str) -> bool:
     """Whether a tag behind the thought may stand in a string of a reply that was drafted there."""
     return odd_quotes(thought) or _DRAFT.search(thought) is not None
+
+
+def drafts_are_closed(thought: str) -> bool:
+    """Whether no string can be open behind a thought: its quotes are even, and every brace in it is closed.
+
+    Drafts with single quotes are not believed: an apostrophe in one says nothing, and neither does its absence.
+    """
+    if odd_quotes(thought) or _PARAMETER.search(thought):
+        return False
+    level, in_string = 0, False
+    for token in _TOKEN.finditer(thought):
+        mark = token.group()
+        if mark == '"':
+            in_string = level > 0 and not in_string
+        elif in_string or mark[0] == "\\":
+            continue
+        elif mark == "{":
+            level += 1
+        elif not level:
+            continue
+        elif mark == "'":
+            return False
+        else:
+            level -= 1
+    return not level
 
 
 def ends_early(text: str, at: int, end: int) -> bool:
@@ -135,10 +172,11 @@ class Block(NamedTuple):
 
 
 def past_code(text: str, ticks: str, tag: str, at: int) -> Block:
-    """Where to read on: in the block, or behind it if it shows a program of another language.
+    """Where to read on: in the block, or behind it if it holds thoughts or a program of another language.
 
     ``at`` is the place behind the language. A block that never ends reaches to the end of the text. One with
-    a reply in it is read, and with it all up to there: so each part of the text is looked at once.
+    a reply in it is read, and with it all up to there: so each part of the text is looked at once. Raises
+    ReplyRefused when thoughts never end.
     """
     read = Block(at, at)
     if tag.lower() in _OURS:
@@ -146,11 +184,15 @@ def past_code(text: str, ticks: str, tag: str, at: int) -> Block:
     line = text.find("\n", at) + 1 or len(text)
     begin = _BLANK.match(text, line)
     content = begin.end() if begin else line
-    if "{" in text[at:line] or text[content : content + 1] in ("{", "[", "<", "`", "~"):
+    thinks = _THINKS.fullmatch(tag) is not None
+    if not thinks and ("{" in text[at:line] or text[content : content + 1] in ("{", "[", "<", "`", "~")):
         return read
     for stop in _STOP.finditer(text, content):
         if stop.group("ticks") is None:
-            return Block(at, stop.end())
-        if stop.group("ticks").startswith(ticks):
+            if not thinks:
+                return Block(at, stop.end())
+        elif stop.group("ticks").startswith(ticks):
             return Block(stop.end(), at)
+    if thinks:
+        _never_ends()
     return Block(len(text), at, whole=False)

@@ -2,10 +2,11 @@
 
 The text is passed once, from left to right. Thoughts and programs in code blocks of their own are
 skipped. A brace that begins like JSON is read as JSON, and what is wrong with it refuses the reply:
-a broken object beside a whole one leaves two readings. Other braces are prose, such as a Lua table;
-they must be in balance, and behind the reply no quote may stand among them, since ``"}}}`` behind a
-complete object is what remains when a quote in a program ended its string too early. For the same reason
-a tag that ends thoughts is believed only where no string of a broken reply can hold it.
+a broken object beside a whole one leaves two readings. Other braces are prose, such as a Lua table, and
+so is a table of plain strings before the reply, since no JSON looks like it. They must be in balance,
+and behind the reply no quote may stand among them, since ``"}}}`` behind a complete object is what
+remains when a quote in a program ended its string too early. For the same reason a tag that ends thoughts
+is believed only where no string of a broken reply can hold it.
 """
 
 import re
@@ -13,30 +14,25 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, NoReturn
 
 from orchestrator.core.errors import ReplyRefused
-from orchestrator.core.reading import fences, tags, words
+from orchestrator.core.reading import fences, standing, tags, words
 from orchestrator.core.reading.scanner import Scanner
 from orchestrator.core.reading.values import place, refuse
 
 _NAMED: Final = r"(?:=|\s+name\s*=\s*)[\"']?(?P<named>[\w.:/-]{1,100})[\"']?\s*>"
+_BEGINS: Final = r"\s*(?:[\"'“”\\]|[A-Za-z_$][\w$]*\s*:|//|/\*|\#\s|\Z)"
+"""What stands behind the brace of an object."""
 _EVENT: Final = re.compile(
-    rf"<(?P<over>/?)(?:{fences.THOUGHTS})(?:\s[^<>]{{0,200}})?(?P<empty>/?)>|\[(?P<past>/?)THINK\]"
+    rf"{fences.TAG}"
     rf"|(?P<begun>{fences.MARKS})|(?P<ended>{fences.ENDS})"
     r"|^[ \t>]*(?P<ticks>`{3,}|~{3,})[ \t]*(?P<tag>[A-Za-z0-9_+.#-]*)"
-    r"|(?P<object>\{(?=\s*(?:[\"'“”\\]|[A-Za-z_$][\w$]*\s*:|//|/\*|\#\s|\Z)))|(?P<list>\[(?=\s*\{))|(?P<brace>[{}])"
+    rf"|(?P<object>\{{(?={_BEGINS}))|(?P<list>\[(?=\s*\{{))|(?P<braces>(?:\}}|\{{(?!{_BEGINS}))+)"
     rf"|<(?:function|invoke){_NAMED}|(?P<called></?tool_call>)",
     re.IGNORECASE | re.MULTILINE,
 )
-_FOLLOWS: Final = re.compile(r"\s*([,:\])}])|[ \t]*([\"'=])")
-_LEADS: Final = re.compile(r"[\"']\s*:\s*\Z")
-_LINE_BEGINS: Final = re.compile(r"\n[ \t]*\Z")
-"""Where an object stands; a table of a program that prose shows stands behind its name."""
 _FOREIGN: Final = re.compile(r"[\[{\s]+['A-Za-z_$]")
 """How an object begins that is no JSON: its first key has single quotes or none."""
-_EXAMPLE: Final = re.compile(r"\bexample\s*[0-9]?\s*:?\**\s*(?:[`~]{3,}\w*\s*)?\Z", re.IGNORECASE)
 _MAX_FOUND: Final = 16
 """More objects are no reply, whatever they say: one said twice, or a batch in tags, has a few."""
-_LOOK_BACK: Final = 80
-"""So much of the text before an object tells whether it stands there as a value or as an example."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +59,8 @@ class Finder:
         self._forgiven = False
         self._read_to = 0
         self._level = 0
-        self._braces: list[int] = []
-        """Where braces stand behind the reply: of them only the first is told."""
+        self._first_brace: int | None = None
+        """Where the first brace stands behind the reply."""
         self._begun = 0
         """Behind the last thoughts that never began."""
         self._doubt: Literal["", "program", "words"] = ""
@@ -123,13 +119,13 @@ class Finder:
         return scanner.in_string or scanner.reached > tag or fences.odd_quotes(before, scanner.quote)
 
     def _event(self, event: re.Match[str]) -> int:
+        if event.lastgroup == "braces":
+            return self._brace(event)
         at = event.start()
         if event.group("ticks"):
             return self._fence(event)
         if event.group("object") or event.group("list"):
             return self._read(at)
-        if event.group("brace"):
-            return self._brace(event)
         if event.group("named"):
             return self._tagged(event)
         if event.group("called"):
@@ -141,9 +137,11 @@ class Finder:
             return event.end()
         if event.group("empty"):
             return event.end()
-        behind = fences.past_thoughts(self._text, at)
-        self._doubt, self._between = self._doubted(event.end(), behind), []
-        return behind
+        end = fences.end_of_thoughts(self._text, at)
+        thought = self._text[event.end() : end.begin]
+        sure = fences.alone(self._text, end.begin, end.end) and fences.drafts_are_closed(thought)
+        self._doubt, self._between = "" if sure else self._doubted(event.end(), end.end), []
+        return end.end
 
     def _doubted(self, begin: int, end: int) -> Literal["", "program"]:
         """What makes the end of these thoughts doubtful: it may stand in a string of a reply drafted in them."""
@@ -153,8 +151,8 @@ class Finder:
         """Thoughts end that never began: the template wrote their beginning, so all up to here was thought."""
         self._drafts += self._found
         self._found = []
-        self._before, self._behind, self._between, self._braces = [], [], [], []
-        self._level, self._due = 0, ""
+        self._before, self._behind, self._between = [], [], []
+        self._level, self._due, self._first_brace = 0, "", None
         self._begun, self._doubt = at, doubt
 
     def _believed(self, at: int) -> None:
@@ -190,19 +188,24 @@ class Finder:
         return behind
 
     def _brace(self, event: re.Match[str]) -> int:
-        self._level += 1 if event.group("brace") == "{" else -1
-        if self._found:
-            self._braces = self._braces or [event.start()]
-            opens = event.group("brace") == "{"
-            line = opens and _LINE_BEGINS.search(self._text, max(0, event.start() - _LOOK_BACK), event.start())
-            if self._level < 0 or line:  # on a line of its own it is an object
+        at, end = event.span()
+        braces = event.group()
+        if not self._found:
+            self._level += 0 if standing.in_ticks(self._text, at, end) else braces.count("{") - braces.count("}")
+            return end
+        self._first_brace = at if self._first_brace is None else self._first_brace
+        for brace in braces:
+            self._level += 1 if brace == "{" else -1
+            if self._level < 0:
                 self._astray()
-        return event.end()
+        if braces[0] == "{" and standing.begins_line(self._text, at):  # on a line of its own it is an object
+            self._astray()
+        return end
 
     def _astray(self) -> NoReturn:
         refuse(
-            f"Behind the JSON object of your reply there is a brace, at {place(self._text, self._braces[0])}. Send "
-            r"only one JSON object; inside a string write \" for a quote, or use single quotes or [[ ]] in Lua."
+            f"Behind the JSON object of your reply there is a brace, at {place(self._text, self._first_brace or 0)}. "
+            r"Send only one JSON object; inside a string write \" for a quote, or use single quotes or [[ ]] in Lua."
         )
 
     def _called(self, event: re.Match[str]) -> int:
@@ -217,41 +220,30 @@ class Finder:
         self._due = "args"
         self._name = event.group("named")
         if call.args is not None:
+            tags.no_other_end(self._text, call.end)
             self._add(call.args)
         return call.end
 
     def _read(self, at: int) -> int:
+        table = at if self._found or self._due else standing.past_strings(self._text, at)
+        if table != at:
+            self._prose(self._text[at:table])
+            return table
         if self._level:
             refuse(
                 f"The JSON object of your reply stands inside other braces, at {place(self._text, at)}. Send one JSON "
                 "object and nothing else."
             )
         self._believed(at)
-        self._alone(at)
+        led = standing.led(self._text, at)
         value, end = self._scanner.value(at)
-        follows = _FOLLOWS.match(self._text, end)
-        if follows is not None:
-            mark = follows.group().strip()
-            refuse(
-                f"Behind the JSON object of your reply stands {mark!r}, at {place(self._text, end)}. "
-                r"Send one JSON object and nothing behind it; inside a string write \" for a quote."
-            )
+        standing.followed(self._text, end)
+        if led:
+            standing.whole(value)
+        if self._due == "args":
+            tags.no_other_end(self._text, tags.past_end(self._text, end))
         self._add(value)
         return end
-
-    def _alone(self, at: int) -> None:
-        """Refuse an object that stands as a text, as the value of a key, or as an example."""
-        before = self._text[max(0, at - _LOOK_BACK) : at]
-        if before.endswith(('"', "'")):
-            refuse("Your reply is JSON inside quotes. Send the JSON object itself, without quotes around it.")
-        if _LEADS.search(before):
-            refuse(
-                "The beginning of the JSON object of your reply is missing. Send the whole object again, from its {."
-            )
-        if _EXAMPLE.search(before):
-            refuse("The JSON object of your reply is called an example. Send one JSON object with your real next step.")
-        if self._text[at + 1 : at + _LOOK_BACK].lstrip().startswith(("\\", "\u201c", "\u201d")):
-            refuse('Your reply is JSON with its quotes escaped or curly. Send the JSON object with plain " quotes.')
 
     def _add(self, value: Any) -> None:
         if len(self._found) == _MAX_FOUND:
@@ -266,7 +258,7 @@ class Finder:
         before, behind = "\n".join(self._before), "\n".join(self._behind)
         if self._due:
             words.incomplete()
-        if self._braces and (self._level or words.has_quote(behind)):
+        if self._first_brace is not None and (self._level or words.has_quote(behind)):
             self._astray()
         if self._forgiven and not words.only_frame(behind):
             self._no_end_of_thoughts()

@@ -6,8 +6,9 @@ characters inside a string, which stay as they are; ``\'``. What is refused: eve
 a quote that ends a string too early, a missing comma, an escape that JSON does not know (is the backslash
 meant or not?), a key twice.
 
-A comment that holds a quote is refused. Behind a quote that ends a string too early, a ``#`` or ``//`` of
-the program that was meant would else begin a comment and hide the rest of the line.
+A comment that holds a quote is refused, unless it stands right behind ``{``, ``[`` or ``:``, where no string
+has just ended. Behind a quote that ends a string too early, a ``#`` or ``//`` of the program that was meant
+would else begin a comment and hide the rest of the line.
 """
 
 import re
@@ -17,6 +18,8 @@ from orchestrator.core.reading import values
 from orchestrator.core.reading.values import place, refuse
 
 _GAP: Final = re.compile(r"(?:[\s\ufeff\u200b]+|//[^\r\n]*|/\*.*?\*/|#[^\r\n]*)*", re.DOTALL)
+_NO_GAP: Final = frozenset("{}[],:\"'-0123456789")
+"""Marks that begin no gap: most stand without one."""
 _COMMENT: Final = re.compile(r"//[^\r\n]*|/\*.*?\*/|#[^\r\n]*", re.DOTALL)
 _PLAIN: Final = {'"': re.compile(r'[^"\\]*'), "'": re.compile(r"[^'\\]*")}
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?(?![\w.+-])")
@@ -61,7 +64,7 @@ class Scanner:
                     values.too_deep()
                 one = _Open(mark)
                 open_ones.append(one)
-                at = self._gap(at + 1)
+                at = self._gap(at + 1, certain=True)
                 if self._text[at : at + 1] != one.closer:
                     at = self._key(one, at)
                     continue
@@ -110,8 +113,8 @@ class Scanner:
         one.name(name)
         at = self._gap(at)
         if self._text[at : at + 1] != ":":
-            self._unexpected(at, f"a colon after the key {name[: values.SHOWN_CHARS]!r}")
-        return at + 1
+            self._unexpected(at, f"a colon after the key {values.quoted(name)}")
+        return self._gap(at + 1, certain=True)
 
     def _scalar(self, mark: str, at: int) -> tuple[Any, int]:
         self.steps += 1
@@ -120,8 +123,7 @@ class Scanner:
         number = _NUMBER.match(self._text, at)
         if number is not None:
             digits = number.group()
-            whole = number.group(1) is None and number.group(2) is None
-            return values.bounded_int(digits) if whole else values.finite_float(digits), number.end()
+            return values.bounded_int(digits) if number.lastindex is None else values.finite_float(digits), number.end()
         word = _WORD.match(self._text, at)
         if word is not None and word.group() in _WORDS:
             return _WORDS[word.group()], word.end()
@@ -174,16 +176,21 @@ class Scanner:
             r"Write \\ for a backslash of the program, \n for a line break."
         )
 
-    def _gap(self, at: int) -> int:
+    def _gap(self, at: int, *, certain: bool = False) -> int:
+        """The place behind blanks and comments; ``certain``: no string has just ended, whatever a comment says."""
         self.steps += 1
+        if self._text[at : at + 1] in _NO_GAP:
+            return at
         gap = cast("re.Match[str]", _GAP.match(self._text, at))
-        if not gap.group().isspace():
-            for comment in _COMMENT.finditer(gap.group()):
+        if not (certain or gap.group().isspace()):
+            for comment in _COMMENT.finditer(self._text, at, gap.end()):
                 if '"' in comment.group() or (self.quote == "'" and "'" in comment.group()):
                     refuse(
-                        f"Your reply has a comment with a quote in it, at {place(self._text, at)}. Send JSON without "
-                        r"comments, with every quote inside a string escaped as \"."
+                        f"Your reply has a comment with a quote in it, at {place(self._text, comment.start())}. Send "
+                        r"JSON without comments, with every quote inside a string escaped as \"."
                     )
+            if gap.end() > at and self._text[at] in "/#" and self._text[at - 1] == self.quote:
+                self._no_end(at)
         return gap.end()
 
     def _no_end(self, at: int) -> NoReturn:
@@ -214,6 +221,8 @@ class Scanner:
 
 class _Open:
     """A list or an object that is not closed yet."""
+
+    __slots__ = ("_list", "_named", "_object", "closer")
 
     def __init__(self, mark: str) -> None:
         self.closer = _CLOSER[mark]

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from orchestrator.core.reading.values import SHOWN_CHARS, kind_of, refuse
+from orchestrator.core.reading.values import MAX_CALLS, SHOWN_CHARS, kind_of, refuse, shown
 
 Tools = Mapping[str, type[BaseModel]]
 Loader = Callable[[str], Any]
@@ -51,6 +51,7 @@ _NO_KIND: Final = (
     'Your reply has no kind. Send {"kind": "tool", ...} with a tool_call, or {"kind": "final", ...} with success and '
     "message."
 )
+SAME_TWICE: Final = "Your reply has the same call twice. Send it once, or several different ones in tool_calls."
 CALL_AND_FINAL: Final = (
     "Your reply is a call and a final result in one. Send only the call now, and the final result when you have seen "
     "what it did."
@@ -84,7 +85,24 @@ def _listed(calls: list[Any], tools: Tools, load: Loader, wraps: int) -> dict[st
         return native(calls[0], tools, load, wraps + 1)
     if any("success" in call for call in calls):
         refuse(CALL_AND_FINAL)
+    if len(calls) > MAX_CALLS:
+        refuse(f"Your reply is a list of {len(calls)} calls. Send at most {MAX_CALLS} at once, in tool_calls.")
+    if any(isinstance(call.get("tool_call"), dict) for call in calls):
+        return _gathered([native(call, tools, load, _MAX_WRAPS) for call in calls])
     return {"kind": "tool", "tool_calls": [_call(call, tools, load) for call in calls]}
+
+
+def _gathered(requests: list[dict[str, Any]]) -> dict[str, Any]:
+    """A list of whole requests is one batch, explained by what each of them says."""
+    if any(request.keys() - {"explanation"} != {"kind", "tool_call"} for request in requests):
+        refuse("Your reply is a list of requests. Send one JSON object with all the calls in its tool_calls.")
+    whys = dict.fromkeys(why for request in requests if (why := request.get("explanation", "")) != "")
+    if not all(isinstance(why, str) for why in whys):
+        refuse("Your reply does not fit: explanation must be text.")
+    calls = [request["tool_call"] for request in requests]
+    if any(call in calls[:at] for at, call in enumerate(calls)):
+        refuse(SAME_TWICE)
+    return {"kind": "tool", "explanation": "\n".join(whys), "tool_calls": calls}
 
 
 def _spoken(reply: dict[str, Any]) -> dict[str, Any]:
@@ -117,7 +135,7 @@ def _kind(reply: dict[str, Any], tools: Tools) -> str:
         if not kind and _names_call(_tool_name(written, tools), reply, tools):
             kind = "tool"
         if not kind:
-            refuse(f'Your reply has kind {_shown(written)}. The kind is "tool" or "final".')
+            refuse(f'Your reply has kind {shown(written)}. The kind is "tool" or "final".')
     told = _word(reply.get("type"))
     if told and kind in ("", told):
         del reply["type"]
@@ -136,10 +154,6 @@ def _names_call(name: Any, reply: dict[str, Any], tools: Tools) -> bool:
         return False
     reply["tool"] = name
     return True
-
-
-def _shown(value: Any) -> str:
-    return repr(value)[:SHOWN_CHARS] if not isinstance(value, str) else f'"{value[:SHOWN_CHARS]}"'
 
 
 def _unwrapped(reply: dict[str, Any], kind: str) -> tuple[str, Any] | None:

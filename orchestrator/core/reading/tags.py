@@ -8,6 +8,8 @@ from orchestrator.core.reading.values import refuse
 _BLANK: Final = re.compile(r"\s*")
 _PARAMETER: Final = re.compile(r"<parameter(?:=|\s+name\s*=\s*)[\"']?([\w.-]{1,100})[\"']?\s*>", re.IGNORECASE)
 _END: Final = re.compile(r"</(?:function|invoke)\s*>", re.IGNORECASE)
+_NEXT: Final = re.compile(r"<(?:(?P<begins>function=|invoke\s)|/(?:parameter|function|invoke)\b)", re.IGNORECASE)
+"""What of the markup comes next: another call, or an end."""
 _DOUBTFUL: Final = re.compile(
     r"&(?:[a-z]{2,6}|#x?[0-9a-f]{1,6});|</?(?:parameter|function|invoke|tool_call)\b", re.IGNORECASE
 )
@@ -50,6 +52,22 @@ def call_in_tags(text: str, at: int) -> TagCall:
             )
         args[tag.group(1)] = value
         at = close + len("</parameter>")
+
+
+def past_end(text: str, at: int) -> int:
+    """The place behind the tag that ends a call, or ``at`` when there is none."""
+    end = _END.match(text, _past(_BLANK, text, at))
+    return end.end() if end is not None else at
+
+
+def no_other_end(text: str, at: int) -> None:
+    """Refuse a call behind whose end, at ``at``, another stands: the first may be a part of its last value."""
+    after = _NEXT.search(text, at)
+    if after is not None and not after.group("begins"):
+        refuse(
+            "Behind the end of the call in tags stands another end, so that a value may have been cut short. Send the "
+            "call as one JSON object, without tags."
+        )
 
 
 def _past(pattern: re.Pattern[str], text: str, at: int) -> int:

@@ -11,16 +11,37 @@ MAX_DEPTH: Final = 40
 """So deep may brackets nest: deeper is a bomb, no reply needs ten."""
 MAX_DIGITS: Final = 18
 """An integer of more digits is none that a tool or a program of the game can hold."""
+MAX_CALLS: Final = 4
+"""So many calls may be one request."""
 SHOWN_CHARS: Final = 60
 """Of what the model made up, such as a key, this much comes back in the sentence that refuses it."""
 
-_STRUCTURE: Final = re.compile(r'\\.|["\[\]{}]', re.DOTALL)
+_STRUCTURE: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*+"?|\\.|[\[\]{}]', re.DOTALL)
+_PLAIN: Final = re.compile(rf"[A-Za-z0-9_$-]{{1,{SHOWN_CHARS}}}")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 def refuse(sentence: str) -> NoReturn:
     """Refuse the reply with the sentence for the model."""
     raise ReplyRefused(sentence)
+
+
+def shown(made_up: Any) -> str:
+    """What the model made up, short and on one line, in quotes if it is a text: no sentence of its own."""
+    if not isinstance(made_up, str):
+        return repr(made_up)[:SHOWN_CHARS]
+    return json.dumps(made_up[:SHOWN_CHARS])[: 2 * SHOWN_CHARS]
+
+
+def quoted(made_up: str) -> str:
+    """The beginning of what the model made up, as Python writes it: what cannot be seen is spelled out."""
+    return repr(made_up[:SHOWN_CHARS])[: 2 * SHOWN_CHARS]
+
+
+def name(made_up: object) -> str:
+    """A key or the number of an entry as it is, where it is a plain word; else as ``shown``."""
+    text = str(made_up)
+    return text if _PLAIN.fullmatch(text) else shown(text)
 
 
 def place(text: str, at: int) -> str:
@@ -31,17 +52,11 @@ def place(text: str, at: int) -> str:
 def depth(text: str) -> int:
     """How deep brackets nest outside strings, in one pass: ``json.loads`` would recurse into a bomb."""
     level = deepest = 0
-    in_string = False
-    for token in _STRUCTURE.finditer(text):
-        mark = token.group()
-        if mark == '"':
-            in_string = not in_string
-        elif in_string or mark[0] == "\\":
-            continue
-        elif mark in "[{":
+    for mark in _STRUCTURE.findall(text):
+        if mark in ("{", "["):
             level += 1
             deepest = max(deepest, level)
-        else:
+        elif mark in ("}", "]"):
             level -= 1
     return deepest
 
@@ -53,7 +68,7 @@ def too_deep() -> NoReturn:
 
 def key_twice(key: str) -> NoReturn:
     """Refuse an object that says one key twice: two readers would take two different values."""
-    refuse(f"Your reply has the key {key[:SHOWN_CHARS]!r} twice. Send it once.")
+    refuse(f"Your reply has the key {quoted(key)} twice. Send it once.")
 
 
 def no_constant(name: str) -> NoReturn:
@@ -63,7 +78,7 @@ def no_constant(name: str) -> NoReturn:
 
 def bounded_int(digits: str) -> int:
     """An integer of at most 18 digits; more take their time to become a number."""
-    if len(digits) > MAX_DIGITS:
+    if len(digits.removeprefix("-")) > MAX_DIGITS:
         refuse(f"Your reply has a number with more than {MAX_DIGITS} digits. Send a smaller one.")
     return int(digits)
 

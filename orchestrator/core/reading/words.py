@@ -7,22 +7,28 @@ from orchestrator.core.reading.values import refuse
 
 _CUT: Final = re.compile(r"<[|/]?[a-z_=|/]*\Z", re.IGNORECASE)
 _INVENTED: Final = re.compile(
-    r"tool[_ -]{0,3}(?:call[_ -])?(?:result|response|output)s?[*_`\"]{0,4}\s*[:=\]>]|^\W{0,9}tool[_ ]result"
+    r"tool[_ -]{0,3}(?:call[_ -])?(?:result|response|output)s?[*_`\"]{0,4}\s*[:=\]>]|^\W{0,9}+tool[_ ]result"
     r"|<\|?(?:tool_response|tool_result|tool_output|function_results?|function_response|observation|ipython)\b"
-    r"|^[ \t*#>]{0,9}observation\**\s*:|\[end of data\b",
+    r"|^[ \t*#>]{0,9}+observation\**\s*:|\[end of data\b",
     re.IGNORECASE | re.MULTILINE,
 )
 _TURN: Final = re.compile(
-    r"^[\s*#>`\[]{0,9}(?:(?:the |expected |program |program's )?(?:results?|outputs?|response)|user|human|system|tool)"
-    r"\]?\**\s?:|<\|(?:im_start|start_header_id|user|system)|\[INST\]|<start_of_turn>",
+    r"^[\s*#>`\[]{0,9}+(?:(?:(?:the|expected|actual|sample|program|program's|command|function|shell|execution|console"
+    r"|terminal|call|api|return) ){0,2}(?:results?|outputs?|response)|return value|stdout|stderr"
+    r"|user|human|system|tool)\]?\**\s?:|<(?:output|results?|response|stdout|stderr|console|terminal)\b[^<>\n]{0,60}>|<\|(?:im_start|start_header_id|user|system)|\[INST\]|<start_of_turn>",
     re.IGNORECASE | re.MULTILINE,
 )
 """What begins a turn that is not the model's to write."""
 _SAID: Final = r"\b(?:Program|Command)\b[^\n]{0,200} executed successfully|\bWrote [0-9]{1,9} bytes to\b"
-_BEFORE: Final = re.compile(rf"TOOL_RESULT|{_SAID}")
+_BEFORE: Final = re.compile(rf"TOOL_RESULT|{_SAID}|(?i:</(?:output|results?|stdout|stderr|console|terminal)\s*>)")
 _BEHIND: Final = re.compile(rf"TOOL_RESULT(?!\.?\Z)|{_SAID}")
 """How results of this project read: before a final or behind a call they were made up. Who asks for the
 TOOL_RESULT with his last word has not made it up."""
+_ASKED: Final = re.compile(
+    r"\b(?:(?:wait|waiting) for|await|awaiting|provide(?: me(?: with)?)?|send(?: me)?) (?:(?:the|its|your|a) )?"
+    r"TOOL_RESULT(?=(?: (?:before|so|to|and then|first)\b|[,.]? ?\Z))"
+)
+"""Nor has who says that he waits for it."""
 _QUOTE: Final = re.compile(r"\"|(?<!\w)'|'(?!\w)")
 """No apostrophe inside a word."""
 _PROGRAM: Final = re.compile(rf"{_QUOTE.pattern}|=")
@@ -59,7 +65,7 @@ def judge(before: str, behind: str, values: list[Any]) -> None:
     if _CUT.search(words[-40:]):
         incomplete()
     told = values and not _is_call(values) and _BEFORE.search(before)
-    foretold = values and not _is_final(values) and _BEHIND.search(behind)
+    foretold = values and not _is_final(values) and _BEHIND.search(_ASKED.sub("", behind))
     if told or foretold or _INVENTED.search(words) or _TURN.search(behind):
         refuse(
             "Your reply has a tool result or a turn that you made up. Send one call, then stop: the real result "

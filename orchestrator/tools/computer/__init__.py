@@ -12,6 +12,7 @@ from orchestrator.tools.computer.observing import (
 )
 from orchestrator.tools.computer.peripherals import cc_peripheral_call, observe_peripheral_call
 from orchestrator.tools.computer.programs import cc_run_program, cc_shell, observe_run, observe_shell
+from orchestrator.tools.computer.restoring import cc_restore, observe_restore
 
 __all__ = [
     "cc_delete",
@@ -24,6 +25,7 @@ __all__ = [
     "cc_move",
     "cc_peripheral_call",
     "cc_read",
+    "cc_restore",
     "cc_run_program",
     "cc_screen",
     "cc_shell",
@@ -33,6 +35,7 @@ __all__ = [
     "observe_mkdir",
     "observe_move",
     "observe_peripheral_call",
+    "observe_restore",
     "observe_run",
     "observe_shell",
     "observe_write",

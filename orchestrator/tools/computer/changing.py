@@ -37,23 +37,24 @@ async def cc_write(deps: CCAgentDeps, *, path: str, content: str) -> str:
     result = await ask(deps, "fs_write", {"path": name, "if_hash": _hash(expected, name)}, path, body)
     deps.after[name] = sha256_hex(body)
     wrote = f"Wrote {result.data.get('size', len(body))} bytes to {shown_path(path)}"
-    return "\n".join(part for part in (wrote, await doubts(deps, name, content)) if part)
+    return _lines(wrote, await doubts(deps, name, content))
 
 
 async def cc_edit(deps: CCAgentDeps, *, path: str, old: str, new: str) -> str:
     """Replace the one place of a file on the computer that has this text."""
     name = changed_name(path)
-    expected = deps.expected
+    expected, doubt = deps.expected, deps.noted
     encoding: Encoding = deps.encoding or "utf-8"
     if expected is None:
         observed = await observe_edit(deps, path=path, old=old, new=new)
-        expected, encoding = observed.state, observed.encoding
+        expected, encoding, doubt = observed.state, observed.encoding, observed.note
     before, after = old.encode(encoding), new.encode(encoding)
     params = {"path": name, "if_hash": _hash(expected, name), "old_size": len(before)}
     result = await ask(deps, "fs_edit", params, path, before + after)
     if isinstance(result.data.get("sha256"), str):
         deps.after[name] = result.data["sha256"]
-    return f"Edited {shown_path(path)}: {len(before)} bytes became {len(after)}"
+    edited = f"Edited {shown_path(path)}: {len(before)} bytes became {len(after)}"
+    return _lines(edited, doubt)
 
 
 async def cc_move(deps: CCAgentDeps, *, path: str, to: str) -> str:
@@ -89,6 +90,10 @@ async def cc_delete(deps: CCAgentDeps, *, path: str) -> str:
     await ask(deps, "fs_delete", {"path": name, "if_hash": _hash(expected, name)}, path)
     deps.after[name] = ABSENT
     return f"Deleted {shown_path(path)}"
+
+
+def _lines(*parts: str) -> str:
+    return "\n".join(part for part in parts if part)
 
 
 def _hash(expected: Mapping[str, str], name: str) -> str:

@@ -12,7 +12,7 @@ from orchestrator.core.errors import ComputerFailed, ToolFailed
 from orchestrator.core.wire import MAX_WHOLE_BYTES, sha256_hex
 from orchestrator.tools.computer.asking import READ_WAIT_S, ask, channel_of, sentence
 from orchestrator.tools.deps import ABSENT, CCAgentDeps
-from orchestrator.tools.text import shown_name
+from orchestrator.tools.text import capped, shown_name
 
 MAX_KEPT_BYTES: Final = MAX_WHOLE_BYTES
 """Of a directory and all that is in it."""
@@ -63,6 +63,28 @@ async def look_and_keep(deps: CCAgentDeps, name: str, shown: str) -> Found:
         except _Changed:
             continue
     raise ToolFailed(f"{shown} changes while it is looked at.", remedy="Try again when nothing writes there.")
+
+
+def what_is(found: Found) -> str:
+    """What is in a place, for a person: a directory with what is in it."""
+    if found.kind == "file":
+        return f"A file of {found.size} bytes."
+    if not found.entries:
+        return "An empty directory."
+    size = f" of {found.size} bytes" if found.size else ""
+    count = f"{len(found.entries)} entries" if len(found.entries) > 1 else "one entry"
+    listed = "\n".join(found.entries)
+    return f"A directory with {count}{size} in it:\n{capped(listed)}"
+
+
+async def missing_above(deps: CCAgentDeps, name: str) -> tuple[str, ...]:
+    """The directories above a path that are not there, the highest first: a write makes them. Raises ToolFailed."""
+    missing: list[str] = []
+    above = name.rpartition("/")[0]
+    while above and (await look(deps, above, above)).kind == "absent":
+        missing.insert(0, above)
+        above = above.rpartition("/")[0]
+    return tuple(missing)
 
 
 async def _stat(deps: CCAgentDeps, name: str, shown: str) -> tuple[Found, bytes]:

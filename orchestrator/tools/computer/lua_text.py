@@ -6,6 +6,7 @@ makes of it by editing is theirs; the doubt then stands beside the result.
 """
 
 import asyncio
+import re
 from collections.abc import Callable
 from typing import Final, TypeVar
 
@@ -15,7 +16,8 @@ from orchestrator.reference import names_for, version_of
 from orchestrator.tools.deps import CCAgentDeps
 
 _MAX_FLAGS: Final = 3
-_STARTUP: Final = "startup"
+_STARTUP: Final = re.compile(r"(?:disk[0-9]*/)?startup(?:/[^/.]+)?")
+"""What the game runs at boot whatever its suffix: the startup file, and each file in the directory of that name."""
 _AT_ONCE: Final = 20_000
 """Characters that are looked through on the event loop: ten milliseconds at the worst."""
 
@@ -23,8 +25,9 @@ _T = TypeVar("_T")
 
 
 def is_lua(name: str) -> bool:
-    """Whether a file is a program by its canonical name: ``.lua``, or the startup file without it."""
-    return name.casefold().endswith(".lua") or name.casefold() == _STARTUP
+    """Whether a file is a program by its canonical name: ``.lua``, or what is run at boot without it."""
+    folded = name.casefold()
+    return folded.endswith(".lua") or _STARTUP.fullmatch(folded) is not None
 
 
 async def must_parse(deps: CCAgentDeps, name: str, after: str, *, before: str | None = None) -> None:

@@ -9,10 +9,10 @@ from orchestrator.core.patch import unified_diff
 from orchestrator.core.wire import MAX_WHOLE_BYTES, sha256_hex
 from orchestrator.tools.computer.asking import changed_name, named, read_bytes
 from orchestrator.tools.computer.editing import edited
-from orchestrator.tools.computer.keeping import Found, look, look_and_keep
+from orchestrator.tools.computer.keeping import look, look_and_keep, missing_above, what_is
 from orchestrator.tools.computer.lua_text import doubts, must_parse
 from orchestrator.tools.deps import ABSENT, CCAgentDeps, Encoding
-from orchestrator.tools.text import capped, decode_text, encoding_of, fits_latin1
+from orchestrator.tools.text import decode_text, encoding_of, fits_latin1
 
 _DISK: Final = re.compile(r"(disk[0-9]*)/")
 
@@ -26,7 +26,8 @@ async def observe_write(deps: CCAgentDeps, *, path: str, content: str) -> Observ
     doubt = await doubts(deps, name, content)
     if old is None:
         note = _sentences("A new file.", doubt)
-        return Observed(state={name: ABSENT}, diff=unified_diff(None, content, name), note=note)
+        made = await missing_above(deps, name)
+        return Observed(state={name: ABSENT}, diff=unified_diff(None, content, name), made=made, note=note)
     await _keep(deps, old)
     diff = unified_diff(decode_text(old), content, name)
     notes = [doubt] if diff else ["The file has this very text already.", doubt]
@@ -71,11 +72,13 @@ async def observe_move(deps: CCAgentDeps, *, path: str, to: str) -> Observed:
     for one, shown in ((found, path), (place, to)):
         if one.read_only:
             raise ToolFailed(f"{shown} is read-only.")
-    notes = [_what(found), f"Nothing is at {target}."]
+    notes = [what_is(found), f"Nothing is at {target}."]
     if _disk(name) != _disk(target):
         notes.append(f"It goes from {_disk(name)} to {_disk(target)}.")
     directories = (name,) if found.kind == "directory" else ()
-    return Observed(state={name: found.sha256, target: ABSENT}, directories=directories, note="\n".join(notes))
+    made = await missing_above(deps, target)
+    state = {name: found.sha256, target: ABSENT}
+    return Observed(state=state, directories=directories, made=made, note="\n".join(notes))
 
 
 async def observe_mkdir(deps: CCAgentDeps, *, path: str) -> Observed:
@@ -86,7 +89,7 @@ async def observe_mkdir(deps: CCAgentDeps, *, path: str) -> Observed:
         raise ToolFailed(f"{path} is a {found.kind} already.")
     if found.read_only:
         raise ToolFailed(f"{path} is read-only.")
-    return Observed(state={name: ABSENT}, note="A new directory.")
+    return Observed(state={name: ABSENT}, made=await missing_above(deps, name), note="A new directory.")
 
 
 async def observe_delete(deps: CCAgentDeps, *, path: str) -> Observed:
@@ -100,7 +103,7 @@ async def observe_delete(deps: CCAgentDeps, *, path: str) -> Observed:
     if found.read_only:
         raise ToolFailed(f"{path} is read-only.")
     directories = (name,) if found.kind == "directory" else ()
-    return Observed(state={name: found.sha256}, directories=directories, note=_what(found))
+    return Observed(state={name: found.sha256}, directories=directories, note=what_is(found))
 
 
 def must_fit(data: bytes) -> None:
@@ -124,17 +127,6 @@ async def _keep(deps: CCAgentDeps, data: bytes) -> None:
 
 def _sentences(*parts: str) -> str:
     return " ".join(part for part in parts if part)
-
-
-def _what(found: Found) -> str:
-    if found.kind == "file":
-        return f"A file of {found.size} bytes."
-    if not found.entries:
-        return "An empty directory."
-    size = f" of {found.size} bytes" if found.size else ""
-    count = f"{len(found.entries)} entries" if len(found.entries) > 1 else "one entry"
-    listed = "\n".join(found.entries)
-    return f"A directory with {count}{size} in it:\n{capped(listed)}"
 
 
 def _disk(name: str) -> str:

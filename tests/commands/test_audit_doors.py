@@ -424,9 +424,9 @@ def test_audit_verify_asks_a_server_where_there_is_no_store(tmp_path: Path) -> N
 async def test_audit_verify_asks_the_server_where_the_store_is_held(tmp_path: Path) -> None:
     """The lock says that somebody has it: the door is tried, and nothing is read behind the holder's back."""
     async with opened(tmp_path):
-        held = await asyncio.to_thread(
-            cli, tmp_path, "audit", "verify", "--data-dir", str(tmp_path), CC_ORCHESTRATOR_TOKEN="x"
-        )
+        # Nobody listens there, whatever else runs on this machine.
+        nowhere = {"CC_ORCHESTRATOR_TOKEN": "x", "CC_ORCHESTRATOR_URL": "http://127.0.0.1:1"}
+        held = await asyncio.to_thread(cli, tmp_path, "audit", "verify", "--data-dir", str(tmp_path), **nowhere)
     assert held.returncode == 3
     assert "No orchestrator answers" in held.stderr
 

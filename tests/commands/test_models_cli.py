@@ -195,6 +195,18 @@ async def test_a_pull_on_a_pipe_says_each_tenth(tmp_path: Path) -> None:
     ]
 
 
+async def test_a_server_that_is_down_does_not_spoil_a_pull(tmp_path: Path) -> None:
+    """It is named, and the model is at the other one; only where none answers the command has failed."""
+    down = nowhere()
+    async with ollama(says("{}"), models=("mistral",)) as server:
+        server.pulls.append(pulls(*STEPS))
+        done = await run(tmp_path, "pull", "tiny:1b", "--yes", "--ollama-url", f"{down},{server.url}")
+    assert done.returncode == 0
+    assert done.stdout.endswith(f"tiny:1b is at {server.url} now.\n")
+    assert f"Ollama is not running at {down}." in done.stderr
+    refused(await run(tmp_path, "pull", "tiny:1b", "--yes", "--ollama-url", down), "Ollama is not running", code=3)
+
+
 async def test_a_pull_asks_first_and_shows_a_bar(tmp_path: Path) -> None:
     """At a terminal: the question with the size that another server knows, yes, and a bar on one line."""
     row = {"name": "tiny:1b", "model": "tiny:1b", "size": int(1.3 * GB)}

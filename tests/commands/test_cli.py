@@ -105,6 +105,30 @@ def test_a_variable_that_only_looks_like_ours_is_named(tmp_path: Path) -> None:
     assert "No orchestrator answers at http://127.0.0.1:1" in client.stderr
 
 
+GROUPS = (
+    ("tasks", "show", "t-x"), ("computers", "show", "farm"), ("models", "list"), ("requests", "renew", "r"),
+    ("grants", "list"), ("policy", "show"), ("prompt", "show"), ("people", "list"), ("token", "revoke", "x"),
+    ("audit", "check"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("group", GROUPS, ids=" ".join)
+def test_an_option_before_a_command_of_a_group_is_refused(tmp_path: Path, group: Sequence[str]) -> None:
+    """The command would not know of it: of a server that was named there, or of JSON."""
+    name, *rest = group
+    for option in (["--json"], ["--url", "http://127.0.0.1:1"], ["--data-dir", str(tmp_path)]):
+        done = cli(tmp_path, name, *option, *rest)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert option[0] in done.stderr
+
+
+def test_an_option_before_a_command_is_told_where_it_belongs(tmp_path: Path) -> None:
+    done = cli(tmp_path, "models", "--ollama-url", "http://127.0.0.1:1", "pull", "tiny", "-y")
+    refused(done, "--ollama-url stands before pull", "cc-orchestrator models pull --ollama-url …")
+    done = cli(tmp_path, "tasks", "--limit", "3", "watch", "t-x")
+    refused(done, "--limit stands before watch, where it does nothing.")
+
+
 # -- help and starting -------------------------------------------------------------------
 
 
@@ -122,23 +146,28 @@ HEAVY = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("arguments", [(), *((one,) for one in COMMANDS), *BELOW])
-def test_help_is_quick_and_loads_neither_models_nor_server(tmp_path: Path, arguments: Sequence[str]) -> None:
-    """`--help` of the program and its commands imports no server, socket, model or store, and costs little."""
+def _telling_which(modules: Sequence[str], home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """A command to its end; the last line on standard error is which of the modules it has imported."""
     code = (
         "import sys\nfrom orchestrator.cli import main\n"
         "try:\n    main()\n"
-        f"finally:\n    print([n for n in {HEAVY!r} if n in sys.modules], file=sys.stderr)"
+        f"finally:\n    print([n for n in {modules!r} if n in sys.modules], file=sys.stderr)"
     )
-    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments, "--help"],
-        env=environment(tmp_path),
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        env=environment(home),
         capture_output=True,
         text=True,
         timeout=WITHIN_S,
         check=False,
     )
+
+
+@pytest.mark.parametrize("arguments", [(), *((one,) for one in COMMANDS), *BELOW])
+def test_help_is_quick_and_loads_neither_models_nor_server(tmp_path: Path, arguments: Sequence[str]) -> None:
+    """`--help` of the program and its commands imports no server, socket, model or store, and costs little."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    done = _telling_which(HEAVY, tmp_path, *arguments, "--help")
     assert done.returncode == 0, done.stderr
     assert done.stderr.strip() == "[]"
     # Of the processor's time, since others may use it too; half a second is what it takes.
@@ -147,6 +176,15 @@ def test_help_is_quick_and_loads_neither_models_nor_server(tmp_path: Path, argum
         assert f" {command} " in done.stdout
     assert not [line for line in done.stdout.splitlines()[1:] if line.endswith("...")], "a summary is cut"
     assert "[[" not in done.stdout
+
+
+def test_a_command_of_one_call_imports_no_items_and_no_socket(tmp_path: Path) -> None:
+    """A list is one call over REST: the items' models and the reviewers' socket would double what its start takes."""
+    heavy = tuple(name for name in HEAVY if name not in {"httpx2", "orchestrator.client"})
+    (tmp_path / "admin.token").write_text("a-token")
+    where = ("--url", "http://127.0.0.1:1", "--data-dir", str(tmp_path))
+    done = _telling_which((*heavy, "orchestrator.core.facts", "orchestrator.client"), tmp_path, "tasks", *where)
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (3, "['orchestrator.client']")
 
 
 def test_help_on_a_narrow_terminal_breaks_no_word(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from orchestrator.core.errors import InvalidRequest
 from orchestrator.program import program
 from orchestrator.progress import Progress
 from orchestrator.rendering import Screen, age, counted, elapsed, fitted, table, wrapped
+from tests import forked
 from tests.core.journal import Journal, call
 from tests.shell.commands import CLI, WITHIN_S, Served, environment, script, serving, talking, until
 from tests.shell.support import call as tool
@@ -41,15 +42,13 @@ def test_a_reader_that_goes_away_ends_it_quietly(talker: Served) -> None:
     task_id = until(follower, "[REVIEW]").split()[1]
     reading, writing = os.pipe()
     os.close(reading)
-    listing = subprocess.run(
+    listing = forked.run(
         [*CLI, "tasks", *talker.where],
-        env=environment(talker.home),
+        environment(talker.home),
         stdin=subprocess.DEVNULL,
         stdout=writing,
         stderr=subprocess.PIPE,
-        text=True,
         timeout=WITHIN_S,
-        check=False,
     )
     os.close(writing)
     assert (listing.returncode, listing.stderr) == (141, "")
@@ -180,14 +179,17 @@ def test_events_are_read_however_they_are_cut(size: int) -> None:
 
 
 def test_hints_are_lines_of_json_too(talker: Served) -> None:
-    """`run --json` shows the parts of a reply as {"hint": …}; put together they are the item's explanation."""
-    said = says(tool("send_status", message="on my way"), explanation="I look around first, then I write it down.")
+    """`run --json` shows the parts of a reply as {"hint": …}; put together they are the item's explanation.
+
+    Of a reply that began before anybody listened the beginning is not told again: a long one is still coming by then.
+    """
+    said = says(tool("send_status", message="on my way"), explanation="I look around first, then I write. " * 25)
     ran = talker.cli("run", script(said, final("all is well")), "--json")
     lines = [json.loads(line) for line in ran.stdout.splitlines()]
     hints = [one for one in lines if "hint" in one]
     parts = [one["text"] for one in hints if one["hint"] == "explanation" and one["step"] == 1]
     assert len(parts) > 1
-    assert "".join(parts) == said["explanation"]
+    assert said["explanation"].endswith("".join(parts))
     assert [one["version"] for one in lines if "hint" not in one] == list(range(1, len(lines) - len(hints) + 1))
 
 
@@ -257,6 +259,24 @@ def test_an_explanation_that_became_another_is_shown_whole() -> None:
     submitted, asked, *rest = proposed("I run it,\nand look.").items
     shown = seen(submitted, asked, explains(1, "First I th\x1b[2J"), *rest)
     assert shown == "[STEP 1]\n[EXPLANATION] First I th\\u{1b}[2J …\n" + LOG.removeprefix("[STEP 1]\n")
+
+
+@pytest.mark.parametrize(
+    ("verified", "grows", "more"),
+    [
+        (False, True, "Unverified: nothing that was done bears it out. Look before you trust it.\n"),
+        (False, False, ""),
+        (True, True, ""),
+    ],
+    ids=["a terminal", "a pipe", "verified"],
+)
+def test_a_person_is_told_what_unverified_means(verified: bool, grows: bool, more: str) -> None:
+    """The line before it is for programs, too, and the same everywhere."""
+    story = Journal()
+    story.submitted()
+    story.ended("Completed", "final" if verified else "unverified", verified=verified, message="Mended.")
+    success = "True" if verified else "Unverified"
+    assert seen(*story.items, grows=grows) == f"[FINAL] Success={success}, Message=Mended.\n{more}"
 
 
 def ran(*hints: Hint, output: str, grows: bool = True) -> str:

@@ -71,7 +71,7 @@ async def test_it_is_content_with_a_server_that_is_well_and_tells_no_secret(serv
     rows = json.loads(as_json.stdout)
     assert {tuple(row) for row in rows} == {("check", "state", "sentence", "remedy")}
     assert {row["check"] for row in rows if row["state"] == "ok"} >= {
-        *("python", "settings", "data directory", "store", "policy", "port", "server", "token", "version"),
+        *("python", "settings", "data directory", "store", "policy", "prompt", "port", "server", "token", "version"),
         *("address", "public url", "installer", "refused", "model"),
     }
     assert server.admin not in plain.stdout + as_json.stdout
@@ -99,6 +99,8 @@ async def test_what_hangs_costs_seconds(tmp_path: Path) -> None:
     [
         ("cc-orchestrator.toml", b"prot = 1\n", "settings", "there is no such setting"),
         ("policy.toml", b"nonsense", "policy", "policy.toml"),
+        ("prompt.md", b"Be good.", "prompt", "prompt.md: The prompt has no place for $tools"),
+        ("prompt.md", b"", "prompt", "prompt.md: The prompt has no place for $tools"),
         ("orchestrator.db", b"no database, but long enough to be taken for one" * 100, "store", "cannot be read"),
     ],
 )

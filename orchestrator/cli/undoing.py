@@ -1,0 +1,86 @@
+"""The command that takes back what a task changed."""
+
+from typing import Annotated, Any, Final, Literal
+
+import typer
+
+from orchestrator.cli.common import AsJson, DataDir, Reconnect, Url, client_of, print_json
+from orchestrator.cli.tasks import RECONNECT_S, TaskId, follow
+from orchestrator.core.errors import InvalidRequest
+from orchestrator.program import reaching
+
+_CHOICES: Final = ("keep", "restore", "beside")
+_DOES: Final = {
+    "restore": "put back",
+    "remove": "remove",
+    "conflict": "KEEP",
+    "nothing": "as it was",
+    "away": "wait for",
+}
+_WHY: Final = frozenset({"conflict", "away"})
+
+
+def undo(
+    task_id: TaskId,
+    step: Annotated[int | None, typer.Option(min=1, help="Only what this step of the task changed.")] = None,
+    path: Annotated[
+        list[str] | None, typer.Option("--path", help="Only this path and what is below it; may be repeated.")
+    ] = None,
+    on_conflict: Annotated[
+        Literal["keep", "restore", "beside"],
+        typer.Option(help="What somebody changed since: keep it, restore the old, or put the old file beside it."),
+    ] = "keep",
+    choose: Annotated[
+        list[str] | None,
+        typer.Option("--choose", metavar="PLACE=CHOICE", help="The same of one place, such as farm:a.lua=restore."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
+    as_json: AsJson = False,
+    reconnect: Reconnect = RECONNECT_S,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Put back what a task changed.
+
+    Shows what would be done; the undo is then a task of its own: it waits for approval, and for computers that are
+    away, and can be undone itself. What somebody changed since stays, unless you say otherwise.
+    """
+    body: dict[str, Any] = {"paths": path or [], "on_conflict": on_conflict, "choices": _choices(choose or [])}
+    if step is not None:
+        body["step"] = step
+    with client_of(url, data_dir) as client:
+        door = f"/v1/tasks/{task_id}/undo"
+        preview = client.request("POST", door, {**body, "dry_run": True})
+        if dry_run and as_json:
+            print_json(preview)
+            return
+        if not as_json:
+            for line in told(preview):
+                typer.echo(line)
+        if not dry_run:
+            submitted = client.request("POST", door, body)
+            follow(client, submitted["task_id"], as_json, reconnect, reaching(url, data_dir))
+
+
+def told(preview: dict[str, Any]) -> list[str]:
+    """A preview as lines for a person."""
+    from orchestrator.core.visible import one_line
+
+    lines = []
+    for one in preview["places"]:
+        why = f"  ({one['why']})" if one["why"] and one["verdict"] in _WHY else ""
+        lines.append(f"{_DOES[one['verdict']]:<10}{one_line(one['place'])}{why}")
+    limits = preview["cannot_be_undone"]
+    lines += [f"cannot be undone: step {one['step']}, {one['tool']}: {one['what']}" for one in limits]
+    return lines or [f"{preview['task_id']} changed no files."]
+
+
+def _choices(chosen: list[str]) -> dict[str, str]:
+    """Raises InvalidRequest for what is not PLACE=CHOICE."""
+    choices = {}
+    for one in chosen:
+        place, _, choice = one.rpartition("=")
+        if not place or choice not in _CHOICES:
+            raise InvalidRequest(f"{one!r} chooses nothing.", remedy=f"Say PLACE={'|'.join(_CHOICES)}.")
+        choices[place] = choice
+    return choices

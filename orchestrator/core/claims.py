@@ -1,0 +1,211 @@
+"""What a task asks for and what a final message claims, as far as their words say.
+
+Words of English, and the commonest of German, French and Spanish. What they leave open counts as work, and as no
+claim: a doubt costs the user one look at the result, a false success costs the result.
+"""
+
+import re
+from typing import Final, Literal
+
+# -- what a task asks for ------------------------------------------------------------------
+
+_POLITE: Final = (
+    r"(?:please|kindly|can you|could you|would you|will you|bitte|kannst du|k[oö]nntest du|puedes|podr[ií]as|peux-tu"
+    r"|pourrais-tu|pouvez-vous)\b[\s,]*"
+)
+_CONNECTIVE: Final = (
+    r"(?:and|then|also|so|but|or|else|otherwise|if (?:so|not|needed|necessary)|und|dann|sonst|et|y|e|now|just|only|hey"
+    r"|hi|hello|ok|okay|well|i want to know|i(?:'d| would) like to (?:know|see))\b[\s,:]*"
+)
+_OPENING: Final = re.compile(rf"\A\W*(?:{_CONNECTIVE})*", re.IGNORECASE)
+_ASKED_FOR: Final = re.compile(rf"\A(?:{_POLITE})+", re.IGNORECASE)
+_INTERROGATIVE: Final = re.compile(
+    r"(?:(?:(?:in|on|at|for|with|by|from|to|of)\s+)?(?:why|what(?:'s)?|which|who(?:se)?|when|where(?:'s)?|how|warum|wieso|weshalb|was|welche[rsn]?|wer|wann|wo|wie"
+    r"|pourquoi|quel(?:le)?s?|qui|quand|o[uù]|comment(?=\s+(?:est|fait|faire|on|je|[cç]a|le|la|les|puis|se)\b)|combien"
+    r"|por qu[eé]|qu[eé]|cu[aá]l(?:es)?|qui[eé]n|cu[aá]ndo|d[oó]nde|c[oó]mo)\b"
+    r"|(?:is|are|was|were|does|did|has|have|had|should|can i|can it|may|ist|sind|hat|est-ce)\b"
+    r"|do\s+(?:i|we|you|they|the|my|any|these|those)\b)",
+    re.IGNORECASE,
+)
+"""What begins so is a question, with its mark or without."""
+_LOOKING: Final = re.compile(
+    r"(?:tell\s+(?:me|us|what|why|how|whether|if|where|which)|give me|name|say (?:what|why|how|whether|if)"
+    r"|help me understand|explain|describe|list|show|read|find|look|see|check|count|compare|summari[sz]e|analy[sz]e"
+    r"|inspect|review|report|identify|determine|search|examine|verify"
+    r"|erkl[aä]r\w*|zeig\w*|lies|such\w*|pr[uü]f\w*|explique\w*|montre\w*|explica\w*|muestra\w*|liste)\b",
+    re.IGNORECASE,
+)
+_NOT_TO_DO: Final = re.compile(r"(?:do not|don't|dont|never|without|nothing)\b", re.IGNORECASE)
+_TOLD: Final = re.compile(
+    r"(?:i|it|we|the|this|that|these|those|there|my|our|they|he|she|you|your|its|a|an|thanks?|thank you|yes|no"
+    r"|because|since|when|after|before|yesterday|today|sometimes|always|es|er|sie|ich|der|die|das|danke|merci|gracias"
+    r"|[\w/-]+\.\w+)\b",
+    re.IGNORECASE,
+)
+"""What begins so tells something, as long as nothing is wanted in it."""
+_WANTED: Final = re.compile(
+    r"\b(?:should|must|needs? to|has to|have to|ought|want|need|would like|'d like|make sure|soll\w*|muss|doit|debe)\b",
+    re.IGNORECASE,
+)
+_WORK: Final = re.compile(
+    r"(?<![.\w])(?:fix|repair|mend|correct|debug|write|rewrite|create|make|build|add|append|change|edit|modify|update|improve"
+    r"|optimi[sz]e|refactor|delete|remove|clean|rename|move|copy|save|store|put|set up|install|uninstall|run|execute"
+    r"|launch|restart|implement|convert|translate|replace|insert|generate|print|draw|dig|mine|craft|place"
+    r"|turn (?:on|off|it)|set the|increase|decrease|refuel|enable|disable|merge|swap|harvest"
+    r"|on (?:the|a|my) (?:monitor|screen)|to (?:computer|turtle)"
+    r"|schreib\w*|erstell\w*|mach\w*|baue?|reparier\w*|korrigier\w*|verbesser\w*|behebe?|[aä]nder\w*|l[oö]sch\w*|starte?"
+    r"|f[uü]hr\w*|[eé]cris|cr[eé]e\w*|fais|r[eé]par\w*|corrig\w*|modifi\w*|supprim\w*|lance"
+    r"|escrib\w*|cre[ae]|haz|arregl\w*|cambi\w*|borr\w*|ejecut\w*)(?![\w.(])",
+    re.IGNORECASE,
+)
+_ORDERED: Final = re.compile(
+    r"(?:how about|what about|what if you|why don'?t you|switch|reduce|raise|lower|open|close|sort|empty|kill"
+    r"|double|halve|log|comment|download|upload|zip|collect|stop|reset|clear|shorten|extend|send|refill|transfer|upgrade|tidy|format"
+    r"|simplify|solve|undo|revert|test|try|rerun|sync|connect|label|equip|drop|unload|load|get)\b",
+    re.IGNORECASE,
+)
+"""Words that ask for work where a clause begins with them, and elsewhere may be anything."""
+_TO_DO: Final = re.compile(
+    r"(?!(?:in|of|for|with|on|at|by|to|from|into|as|than|like|near|over|under)\b)[^\W\d]+\s+"
+    r"(?:it|its|them|the|a|an|one|all|this|that|these|those|my|our|lines?|es|sie|ihn|das|die|den|le|la|les|lo|los)\b",
+    re.IGNORECASE,
+)
+"""A word and what it is done to, where a clause begins."""
+_ASIDE: Final = re.compile(
+    r"\b(?:that|which|who)\s+(?:\w+\s+)?\w+|\bhow (?:do|can|could|would|should|to)\b[^.?!\n]*"
+    r"|\b(?:do not|don't|dont|never|without)\s+\w+[^.?!,;\n]*",
+    re.IGNORECASE,
+)
+"""Parts in which a word of work is none: how something is done, and what must not be done."""
+_SENTENCES: Final = re.compile(r"(?<=[.?!;])\s+|\n+")
+_PARTS: Final = re.compile(r"\s+[-\u2013\u2014]+\s+|[,;:]\s+|\bthen\b")
+_JOINED: Final = re.compile(r"\s+(?:and|und|et|y)\s+", re.IGNORECASE)
+
+_SHORT: Final = 4
+"""Words of a question without a verb, such as "Coal left?"."""
+
+_Kind = Literal["asks", "work", "told"]
+
+
+def asks_only(prompt: str) -> bool:
+    """Whether a task asks for knowledge and for nothing to be done, as far as its words say.
+
+    Something of it asks, and each of its other clauses asks or only tells something: "Why does it crash? Fix it." is
+    work, and so is whatever has no known form.
+    """
+    kinds = [kind for one in _SENTENCES.split(prompt) if one.strip() for kind in _kinds(one.strip())]
+    return "asks" in kinds and "work" not in kinds
+
+
+def _kinds(sentence: str) -> list[_Kind]:
+    first, *parts = _PARTS.split(sentence)
+    opening, *joined = _JOINED.split(first)
+    kinds = [_opening(opening, marked=sentence.endswith("?"))]
+    # "Why does it stop when I open the door and close it?" asks once.
+    asks = kinds == ["asks"] and sentence.endswith("?") and _INTERROGATIVE.match(_begun(opening)) is not None
+    kinds += [_further(one, only_polite=asks) for one in joined]
+    return kinds + [_further(clause, only_polite=False) for one in parts for clause in _JOINED.split(one)]
+
+
+def _begun(clause: str) -> str:
+    """A clause without what only joins it to the one before."""
+    opened = _OPENING.match(clause)
+    return clause[opened.end() :] if opened else clause
+
+
+def _opening(clause: str, *, marked: bool) -> _Kind:
+    """What the first clause of a sentence is; ``marked``: the sentence ends with a question mark."""
+    clause = _begun(clause)
+    rest = _ASKED_FOR.sub("", clause)
+    polite = rest != clause
+    if _NOT_TO_DO.match(rest):
+        return "told"
+    if _ORDERED.match(rest):
+        return "work"
+    if _INTERROGATIVE.match(rest):
+        return "asks"
+    if _LOOKING.match(rest):
+        return "work" if _WORK.search(_ASIDE.sub("", rest)) else "asks"
+    if polite and rest:
+        return "work"
+    if _TOLD.match(rest) and not _WANTED.search(rest):
+        return "asks" if marked else "told"
+    if marked and len(rest.split()) <= _SHORT and not _TO_DO.match(rest) and not _WORK.search(rest):
+        return "asks"
+    return "work" if rest.strip(" .!?") else "told"
+
+
+def _further(clause: str, *, only_polite: bool) -> _Kind:
+    """What a clause behind another one is: work where it has the form of it, else a part of the one before."""
+    clause = _begun(clause)
+    rest = _ASKED_FOR.sub("", clause)
+    if _NOT_TO_DO.match(rest):
+        return "told"
+    if _INTERROGATIVE.match(rest):
+        return "asks"
+    if _LOOKING.match(rest):
+        return "work" if _WORK.search(_ASIDE.sub("", rest)) else "asks"
+    if rest != clause:
+        return "work" if rest.strip(" .!?") else "told"
+    if only_polite:
+        return "told"
+    if _TOLD.match(rest):
+        return "work" if _WANTED.search(rest) else "told"
+    return "work" if _ORDERED.match(rest) or _WORK.match(rest) or _TO_DO.match(rest) else "told"
+
+
+_TARGET: Final = re.compile(
+    r"\b(?:fix|repair|mend|correct|debug|edit|change|modify|update|improve|optimi[sz]e|refactor|rewrite|delete|remove|rename"
+    r"|write|create|make)\s+(?:(?:the|my|our|a|an|this|new|file|program|script|called|named)\s+){0,4}"
+    r"[\"'`]?(?P<name>[\w./-]+\.(?:lua|txt|json|cfg|md|csv))\b",
+    re.IGNORECASE,
+)
+
+
+def named_targets(prompt: str) -> tuple[str, ...]:
+    """The files that a task says are to be changed, by their names without directories."""
+    return tuple(dict.fromkeys(one["name"].rpartition("/")[2] for one in _TARGET.finditer(prompt)))
+
+
+# -- what a final claims -------------------------------------------------------------------
+
+_DONE: Final = (
+    r"(?:fixed|repaired|mended|corrected|resolved|wrote|written|rewrote|rewritten|created|added|appended|changed|edited"
+    r"|modified|updated|improved|optimi[sz]ed|refactored|deleted|removed|cleaned|renamed|moved|copied|saved|stored"
+    r"|installed|executed|restarted|implemented|replaced|inserted|patched|adjusted|increased|decreased|reduced|raised|lowered"
+    r"|opened|closed|refuel+ed|enabled|disabled|turned|switched|set|put|sorted|merged|swapped|doubled|started|stopped"
+    r"|made sure|applied|solved|reverted)\b(?!\s+(?:no|nothing|none)\b)"
+)
+_MENDED: Final = (
+    r"(?:fixed|repaired|mended|corrected|resolved|patched|refactored|updated|improved|refuel+ed|solved|increased|decreased"
+    r"|reduced|applied|implemented)"
+)
+_CHANGE: Final = re.compile(
+    rf"\A\W*(?:successfully\s+)?{_DONE}"
+    rf"|\b(?:i|we)(?:['\u2019]ve|\s+have)?(?:\s+(?:also|now|just|already|successfully|then|(?:gone|went) ahead and))*"
+    rf"\s+{_DONE}"
+    rf"|\b(?:has|have)\s+(?:(?:now|also|just|already)\s+)*been\s+(?:{_MENDED}|successfully\s+{_DONE})\b"
+    rf"|\b(?:is|are|was|were)\s+(?:(?:now|successfully)\s+)*{_MENDED}\b"
+    rf"|\A\W*(?:(?:the|all)\s+)?(?:bug|file|program|script|code|issue|error|problem|typo|[\w/-]+\.\w+)s?:?\s+{_MENDED}\b"
+    r"|\b(?:behoben|repariert|korrigiert)\b"
+    r"|\bich habe\b[^.!?\n]{0,60}\b(?:geschrieben|erstellt|ge[aä]ndert|gel[oö]scht|ersetzt)\b"
+    r"|\bj['\u2019]ai (?:bien )?(?:corrig|r[eé]par|[eé]crit|cr[eé][eé]|modifi|supprim|ajout|remplac)"
+    r"|\bhe (?:corregido|arreglado|escrito|creado|modificado|cambiado|borrado|a[nñ]adido)\b",
+    re.IGNORECASE,
+)
+_EMPTY: Final = re.compile(
+    r"\W*(?:(?:i(?:['\u2019](?:m|ve)| am| have)|it(?:['\u2019]s| is)|that(?:['\u2019]s)?|all|the|your|task|job"
+    r"|request|is|was|has|have|been|now|successfully|success|done|completed?|finished|fulfilled|set|good|great|ok|okay|everything"
+    r"|works|as you asked|no problem|see above|fertig|erledigt|termin[eé]|listo|hecho)\b\W*)*",
+    re.IGNORECASE,
+)
+
+
+def claims_change(message: str) -> bool:
+    """Whether a message says that its writer changed something: "Fixed.", "I have updated farm.lua"."""
+    return _CHANGE.search(message) is not None
+
+
+def says_nothing(message: str) -> bool:
+    """Whether a message says no more than that something is over: "Done.", "Task completed!", or nothing."""
+    return _EMPTY.fullmatch(message) is not None

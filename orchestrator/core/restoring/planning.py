@@ -1,0 +1,236 @@
+"""What a restoration does at each place, by what is there now.
+
+Theory. A place goes back to the state before the task's first change of it, or, where somebody else changed it between
+two of them, to what that somebody had made of it. That is done where it is as the task left it. Where it is not,
+somebody changed it since, and it stays unless a person chose otherwise. A restoration goes on in rounds: after each,
+what it did itself counts as what is expected, and what is left is planned anew, so that it may be killed anywhere.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final, Literal
+
+from orchestrator.core.restoring.touches import ABSENT, DIRECTORY, Changes, Place, Touch
+from orchestrator.core.restoring.wanted import Restoration
+
+Verdict = Literal["restore", "remove", "conflict", "nothing", "away"]
+"""``nothing``: it is as it is to be; ``away``: nobody can look there now."""
+
+MAX_CALLS: Final = 500
+"""Of one round: as many as a person may be shown at once; the next round does what is left."""
+_NAMED: Final = 3
+
+
+@dataclass(frozen=True)
+class Goal:
+    """One place and the state that it is to have again."""
+
+    place: Place
+    target: str
+    expected: str | None
+    """What was left there; None: nobody knows whether the change was done."""
+    step: int
+    """The last step that is taken back here."""
+    note: str = ""
+    """What is special about it, as a sentence."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is in a place now."""
+
+    state: str
+    inside: tuple[str, ...] = ()
+    """Of a directory: the paths of all that is in it, below it."""
+    tree: str = ""
+    """Of a directory: the hash over all that is in it."""
+    fault: str = ""
+    """Why nobody can say what is there; empty: it was looked at."""
+
+    @property
+    def sha256(self) -> str:
+        """What a call is bound to: the hash of the file or of all that is in the directory, or ``absent``."""
+        return self.tree if self.state == DIRECTORY else self.state
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a restoration does at a place."""
+
+    goal: Goal
+    found: Found | None
+    verdict: Verdict
+    why: str = ""
+
+    @property
+    def place(self) -> Place:
+        """Where."""
+        return self.goal.place
+
+
+@dataclass(frozen=True)
+class Op:
+    """One call of a restoration: bring a place into a state."""
+
+    place: Place
+    to: str
+    found: str
+    """The hash of what was there when it was planned, or ``absent``: anything else is not touched."""
+
+
+def goals_of(changed: Changes, wanted: Restoration) -> tuple[Goal, ...]:
+    """What is to be put back, in the order of the places."""
+    places: dict[Place, list[Touch]] = {}
+    later: dict[Place, int] = {}
+    for touch in changed.touches:
+        if wanted.covers(touch.step, touch.place.path):
+            places.setdefault(touch.place, []).append(touch)
+        elif touch.place in places:
+            later[touch.place] = touch.step
+    return tuple(_goal(touches, later.get(place)) for place, touches in sorted(places.items(), key=_by_place))
+
+
+def _by_place(one: tuple[Place, object]) -> tuple[str, str]:
+    return one[0].computer or "", one[0].path
+
+
+def _goal(touches: Sequence[Touch], later: int | None) -> Goal:
+    target, expected, note = touches[0].before, touches[0].after, ""
+    for earlier, touch in pairwise(touches):
+        if expected is not None and touch.before != expected:
+            target = touch.before
+            note = f"Somebody changed it between steps {earlier.step} and {touch.step}: it goes back to what they made."
+        expected = touch.after
+    if later is not None:
+        note = f"Step {later} of the task changed it again."
+    return Goal(touches[-1].place, target, expected, touches[-1].step, note)
+
+
+def progressed(goals: Iterable[Goal], own: Changes) -> tuple[Goal, ...]:
+    """The goals once the restoration itself has done something: what it left is what is expected."""
+    left = {touch.place: touch.after for touch in own.touches}
+    return tuple(replace(goal, expected=left.get(goal.place, goal.expected)) for goal in goals)
+
+
+def plan(goals: Sequence[Goal], found: Mapping[Place, Found | None], wanted: Restoration) -> tuple[Entry, ...]:
+    """What to do at each place, by what was found there; None: nobody could look."""
+    entries = [_entry(goal, found[goal.place], wanted) for goal in goals]
+    # The deepest first: a directory is removed where all that is in it is.
+    going = {entry.place for entry in entries if entry.verdict == "remove" and not _is_directory(entry)}
+    for at in sorted(range(len(entries)), key=lambda at: -_depth(entries[at].place)):
+        entries[at] = _emptied(entries[at], going)
+        if entries[at].verdict == "remove":
+            going.add(entries[at].place)
+    return tuple(entries)
+
+
+def _entry(goal: Goal, found: Found | None, wanted: Restoration) -> Entry:
+    if found is None:
+        return Entry(goal, None, "away", "The computer is not connected.")
+    if found.fault:
+        return Entry(goal, found, "conflict", found.fault)
+    if found.state == goal.target:
+        return Entry(goal, found, "nothing", "It is as it was.")
+    if not _can_be_named(goal.place.path):
+        return Entry(goal, found, "conflict", "Its name is no text, so it cannot be sent to the computer.")
+    done: Verdict = "remove" if goal.target == ABSENT else "restore"
+    if found.state == goal.expected:
+        return Entry(goal, found, done, goal.note)
+    why = _why(goal, found)
+    if wanted.choice(str(goal.place)) == "restore" and DIRECTORY not in (found.state, goal.target):
+        return Entry(goal, found, done, why)
+    return Entry(goal, found, "conflict", why)
+
+
+def _can_be_named(path: str) -> bool:
+    """Whether a path of the computer, whose names are bytes, is text that a call can carry."""
+    return not any("\ud800" <= character <= "\udfff" for character in path)
+
+
+def _why(goal: Goal, found: Found) -> str:
+    if goal.expected is None:
+        return "Nobody knows whether the task changed it."
+    if goal.note.startswith("Step "):
+        return goal.note
+    if found.state == ABSENT:
+        return "Somebody removed it since."
+    if goal.expected == ABSENT:
+        return "Somebody put something there since."
+    return "Somebody changed it since."
+
+
+def _emptied(entry: Entry, going: set[Place]) -> Entry:
+    """What is done to a directory that is to go, if nothing stays in it."""
+    if entry.verdict not in ("remove", "restore") or entry.found is None or not _is_directory(entry):
+        return entry
+    place = entry.place
+    left = [one for one in entry.found.inside if Place(place.computer, f"{place.path}/{one}") not in going]
+    if not left:
+        return entry
+    more = f" and {len(left) - _NAMED} more" if len(left) > _NAMED else ""
+    why = f"It is not empty: {', '.join(left[:_NAMED])}{more} would stay in it."
+    return replace(entry, verdict="conflict", why=why)
+
+
+def beside(entry: Entry, wanted: Restoration) -> Place | None:
+    """Where the old file of a conflict is put beside what is there now; None: nowhere, or it was no file."""
+    chosen = entry.verdict == "conflict" and wanted.choice(str(entry.place)) == "beside"
+    if not chosen or entry.goal.target in (ABSENT, DIRECTORY):
+        return None
+    return Place(entry.place.computer, f"{entry.place.path}.before-{wanted.task_id}")
+
+
+def ops_of(entries: Sequence[Entry]) -> tuple[Op, ...]:
+    """The calls of one round, in their order.
+
+    Directories are made and files written, so that nothing is gone before what takes its place is there; then the rest
+    is removed, a directory with all that is in it. What has to come where something of another kind stands waits for
+    the next round.
+    """
+    blocking = [entry for entry in entries if entry.verdict == "restore" and _other_kind(entry)]
+    making = [entry for entry in entries if entry.verdict == "restore" and not _waits(entry, blocking)]
+    going = [*(entry for entry in entries if entry.verdict == "remove"), *blocking]
+    trees = [entry for entry in going if _is_directory(entry)]
+    # With a directory goes all that is in it.
+    removing = [entry for entry in going if not any(_is_below(entry, tree) for tree in trees)]
+    ordered = [
+        *(_op(entry, entry.goal.target) for entry in sorted(making, key=_directories_first)),
+        *(_op(entry, ABSENT) for entry in sorted(removing, key=lambda entry: entry.place.path)),
+    ]
+    return tuple(ordered[:MAX_CALLS])
+
+
+def _op(entry: Entry, to: str) -> Op:
+    return Op(entry.place, to, entry.found.sha256 if entry.found is not None else ABSENT)
+
+
+def _is_below(entry: Entry, tree: Entry) -> bool:
+    same = entry.place.computer == tree.place.computer
+    return same and entry.place.path.startswith(f"{tree.place.path}/")
+
+
+def _is_directory(entry: Entry) -> bool:
+    return entry.found is not None and entry.found.state == DIRECTORY
+
+
+def _other_kind(entry: Entry) -> bool:
+    """Whether a directory stands where a file is to be, or the other way about."""
+    there = entry.found is not None and entry.found.state != ABSENT
+    return there and _is_directory(entry) != (entry.goal.target == DIRECTORY)
+
+
+def _waits(entry: Entry, blocking: Sequence[Entry]) -> bool:
+    """Whether a place cannot be filled while something of another kind stands there, or above it."""
+    return any(
+        entry.place.computer == one.place.computer and f"{entry.place.path}/".startswith(f"{one.place.path}/")
+        for one in blocking
+    )
+
+
+def _depth(place: Place) -> int:
+    return place.path.count("/")
+
+
+def _directories_first(entry: Entry) -> tuple[bool, int, str]:
+    return entry.goal.target != DIRECTORY, _depth(entry.place), entry.place.path

@@ -1,0 +1,182 @@
+"""What a task changed, place by place, as its items tell it."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from orchestrator.core import facts
+from orchestrator.core.facts import CallId
+from orchestrator.core.items import AgentTaskItem
+from orchestrator.core.policy import BUILT_IN_CATALOG
+from orchestrator.core.policy.catalog import RUNNERS
+from orchestrator.core.wire import ComputerId, RunId
+
+ABSENT: Final = "absent"
+DIRECTORY: Final = "directory"
+"""The state of a place where there is a directory; what is in it are places of their own."""
+WORKSPACE: Final = "workspace"
+"""How a place on this host is written, where another has its computer."""
+
+
+@dataclass(frozen=True, order=True)
+class Place:
+    """One path of one computer, or of the workspace on this host."""
+
+    computer: ComputerId | None
+    path: str
+
+    def __str__(self) -> str:
+        """As a person writes it: ``farm:startup.lua``."""
+        return f"{self.computer or WORKSPACE}:{self.path}"
+
+
+@dataclass(frozen=True)
+class Touch:
+    """One call's change of one place."""
+
+    step: int
+    """The step of the task, from 1."""
+    call_id: CallId
+    tool: str
+    place: Place
+    before: str
+    """The sha256 of a file, ``absent`` or ``directory``, as the one below."""
+    after: str | None
+    """None: nobody knows whether the call was done."""
+
+
+@dataclass(frozen=True)
+class Untold:
+    """Something that a task did and that no undo takes back."""
+
+    step: int
+    call_id: CallId
+    tool: str
+    computer: ComputerId | None
+    what: str
+    """A sentence."""
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What a task changed, in the order in which it did."""
+
+    touches: tuple[Touch, ...] = ()
+    untold: tuple[Untold, ...] = ()
+    open: tuple[CallId, ...] = ()
+    """Calls that were begun and of which nobody has heard yet how they ended."""
+
+
+def trees_of(items: Iterable[AgentTaskItem]) -> frozenset[str]:
+    """The hashes of directories that calls deleted or moved: :func:`changes` needs the lines they are taken over."""
+    started = (item.fact for item in items if isinstance(item.fact, facts.ToolStarted))
+    return frozenset(one.before[path] for one in started for path in one.directories if path in one.before)
+
+
+def changes(items: Iterable[AgentTaskItem], trees: Mapping[str, bytes]) -> Changes:
+    """What the items of a task changed; ``trees`` has the lines of each directory that :func:`trees_of` names."""
+    reading = _Reading(trees)
+    for item in items:
+        reading.take(item.fact)
+    return Changes(
+        tuple(reading.touches), tuple(reading.untold), tuple(one.call_id for one in reading.started.values())
+    )
+
+
+@dataclass
+class _Reading:
+    """The items so far."""
+
+    trees: Mapping[str, bytes]
+    touches: list[Touch] = field(default_factory=list)
+    untold: list[Untold] = field(default_factory=list)
+    started: dict[RunId, facts.ToolStarted] = field(default_factory=dict)
+    """Without an outcome so far."""
+    calls: dict[CallId, facts.ToolCall] = field(default_factory=dict)
+    step: int = 0
+    replied: bool = False
+    """Whether the present step is a reply of the model that is already counted."""
+
+    def take(self, fact: facts.Fact) -> None:
+        match fact:
+            case facts.ModelReplied():
+                self.step, self.replied = self.step + 1, True
+            case facts.CallsProposed():
+                self.step += not self.replied
+                self.replied = False
+                self.calls.update({call.call_id: call for call in fact.calls})
+            case facts.DecisionRecorded():
+                again = {one.retry_as: self.calls[one.call_id] for one in fact.decisions if one.retry_as is not None}
+                self.calls.update(again)
+            case facts.ToolStarted():
+                self.started[fact.run_id] = fact
+            case facts.ToolFinished() | facts.ToolSettled():
+                self._ended(fact)
+            case _:
+                pass
+
+    def _ended(self, fact: facts.ToolFinished | facts.ToolSettled) -> None:
+        started = self.started.pop(fact.run_id, None)
+        if started is None:
+            return
+        known = isinstance(fact, facts.ToolFinished) or fact.state == "finished"
+        if isinstance(fact, facts.ToolSettled) and fact.state == "void":
+            return
+        call = self.calls[started.call_id]
+        told = _untold(call.tool)
+        if told:
+            self.untold.append(Untold(self.step, started.call_id, call.tool, started.computer, told))
+        elif BUILT_IN_CATALOG[call.tool].governance.mutates and (fact.ok or not known):
+            self.touches.extend(self._touched(started, call, fact.after if known else None))
+
+    def _touched(
+        self, started: facts.ToolStarted, call: facts.ToolCall, after: Mapping[str, str] | None
+    ) -> Iterator[Touch]:
+        """What a call that changes files did; ``after`` None: it is not known whether it did it."""
+        one = Touch(self.step, started.call_id, call.tool, Place(started.computer, ""), ABSENT, None)
+        for path in started.made:
+            yield replace(one, place=Place(started.computer, path), after=None if after is None else DIRECTORY)
+        trees = {path: self._leaves(started.before[path]) for path in started.directories if path in started.before}
+        moved = next(iter(trees.values()), None)
+        for path, before in started.before.items():
+            left = None if after is None else after.get(path)
+            if path in trees:
+                for below, state in trees[path].items():
+                    yield replace(one, place=_under(started.computer, path, below), before=state, after=left)
+            elif before == ABSENT and moved is not None:
+                for below, state in moved.items():
+                    place = _under(started.computer, path, below)
+                    yield replace(one, place=place, after=None if left is None else state)
+            else:
+                made = left is not None and _makes_directory(call)
+                place = Place(started.computer, _spelled(started.computer, path))
+                yield replace(one, place=place, before=before, after=DIRECTORY if made else left)
+
+    def _leaves(self, tree: str) -> dict[str, str]:
+        """What is in a directory, by its path below it, the directory itself as the empty one."""
+        lines = self.trees[tree].decode("utf-8", "surrogateescape").split("\n")[:-1]
+        parts = (line.split("\0") for line in lines)
+        return {"": DIRECTORY} | {path: DIRECTORY if sha256 == "-" else sha256 for path, _, sha256 in parts}
+
+
+def _spelled(computer: ComputerId | None, path: str) -> str:
+    """A path as its place has it: calls on this host keep the spelling of the model."""
+    return path if computer is not None else "/".join(part for part in path.split("/") if part not in ("", "."))
+
+
+def _under(computer: ComputerId | None, path: str, below: str) -> Place:
+    return Place(computer, f"{path}/{below}" if below else path)
+
+
+def _makes_directory(call: facts.ToolCall) -> bool:
+    """Whether a call leaves a directory: an empty one has the hash of an empty file."""
+    return call.tool == "cc_mkdir" or call.args.get("to") == DIRECTORY
+
+
+def _untold(tool: str) -> str:
+    """What of a call cannot be taken back; empty: all that it does is in the journal."""
+    if tool in RUNNERS:
+        return "A program ran: what it changed, moved or sent is not known."
+    if tool == "cc_peripheral_call":
+        return "A peripheral was called: items that it moved stay where they are."
+    return ""

@@ -1,0 +1,1 @@
+"""Commands as people start them: real processes on pipes and terminals."""

@@ -1,0 +1,384 @@
+"""Putting files back: what the items say was changed, and what is done about it by what is there now."""
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.core import facts
+from orchestrator.core.facts import CallId
+from orchestrator.core.restoring.planning import Entry, Found, Goal, beside, goals_of, ops_of, plan, progressed
+from orchestrator.core.restoring.touches import ABSENT, DIRECTORY, Changes, Place, Touch
+from orchestrator.core.restoring.wanted import Restoration
+from orchestrator.core.wire import RunId
+from tests.core.journal import call, decision
+from tests.core.trees import COMPUTER, Disk, digest
+
+UNDO = Restoration(task_id="t1")
+ROUNDS = 6
+
+
+def entries(disk: Disk, wanted: Restoration = UNDO, own: Changes | None = None) -> dict[str, Entry]:
+    """The plan, by path."""
+    goals = progressed(goals_of(disk.changed(), wanted), own or Changes())
+    return {entry.place.path: entry for entry in plan(goals, found(disk, goals), wanted)}
+
+
+def found(disk: Disk, goals: tuple[Goal, ...]) -> Mapping[Place, Found | None]:
+    """What is in each place."""
+    return {goal.place: disk.found(goal.place) for goal in goals}
+
+
+def undo(disk: Disk, wanted: Restoration = UNDO) -> dict[str, Entry]:
+    """Round after round until nothing is left to do; the last plan."""
+    own: list[Touch] = []
+    for _ in range(ROUNDS):
+        planned = entries(disk, wanted, Changes(tuple(own)))
+        ops = ops_of(list(planned.values()))
+        if not ops:
+            return planned
+        for op in ops:
+            gone = [op.place.path, *(f"{op.place.path}/{one}" for one in disk.below(op.place.path))]
+            for path in gone if op.to == ABSENT else [op.place.path]:
+                own.append(Touch(1, CallId("u"), "cc_restore", Place(COMPUTER, path), disk.state(path), op.to))
+            disk.do(op)
+    raise AssertionError("it does not end")
+
+
+def verdicts(planned: dict[str, Entry]) -> dict[str, str]:
+    return {path: entry.verdict for path, entry in planned.items()}
+
+
+# -- one change of each kind ---------------------------------------------------------------
+
+
+def test_a_file_that_was_written_over_gets_its_bytes_back() -> None:
+    disk = Disk({"farm.lua": b"old"})
+    disk.write("farm.lua", b"new")
+    disk.write("farm.lua", b"newer")
+    assert verdicts(entries(disk)) == {"farm.lua": "restore"}
+    assert verdicts(undo(disk)) == {"farm.lua": "nothing"}
+    assert disk.tree == {"farm.lua": b"old"}
+
+
+def test_a_new_file_goes_with_the_directories_that_it_made() -> None:
+    disk = Disk({"lib": None})
+    disk.write("lib/a/b/new.lua", b"1")
+    assert verdicts(entries(disk)) == {"lib/a": "remove", "lib/a/b": "remove", "lib/a/b/new.lua": "remove"}
+    undo(disk)
+    assert disk.tree == {"lib": None}
+
+
+def test_a_tree_that_was_moved_and_deleted_comes_back() -> None:
+    """Leaf by leaf, an empty directory and an empty file among them."""
+    tree: dict[str, bytes | None] = {"d": None, "d/a": b"1", "d/sub": None, "d/sub/b": b"", "d/empty": None}
+    disk = Disk(tree)
+    disk.move("d", "e/f")
+    disk.write("e/f/a", b"2")
+    disk.delete("e")
+    undo(disk)
+    assert disk.tree == tree
+
+
+def test_a_file_where_a_directory_was_and_the_other_way_about() -> None:
+    tree: dict[str, bytes | None] = {"a": b"1", "d": None, "d/x": b"2"}
+    disk = Disk(tree)
+    disk.delete("a")
+    disk.write("a/inside", b"3")
+    disk.delete("d")
+    disk.write("d", b"4")
+    undo(disk)
+    assert disk.tree == tree
+
+
+def test_a_call_that_failed_changed_nothing() -> None:
+    disk = Disk({"a": b"1"})
+    disk.fail("a")
+    assert disk.changed() == Changes()
+
+
+# -- what somebody did ---------------------------------------------------------------------
+
+
+def test_what_somebody_changed_since_stays() -> None:
+    """Changed, removed, put there, and put into a directory that is to go: each says so."""
+    disk = Disk({"changed": b"1", "removed": b"1", "deleted": b"1"})
+    for path in ("changed", "removed", "new/file"):
+        disk.write(path, b"2")
+    disk.delete("deleted")
+    disk.by_hand("changed", b"3")
+    disk.by_hand("removed", None)
+    disk.by_hand("deleted", b"4")
+    disk.by_hand("new/mine", b"5")
+    after = dict(disk.tree)
+    planned = undo(disk)
+    assert {path: entry.why for path, entry in planned.items() if entry.verdict == "conflict"} == {
+        "changed": "Somebody changed it since.",
+        "removed": "Somebody removed it since.",
+        "deleted": "Somebody put something there since.",
+        "new": "It is not empty: mine would stay in it.",
+    }
+    del after["new/file"]
+    assert disk.tree == after
+
+
+def test_many_that_stay_in_a_directory_are_counted() -> None:
+    disk = Disk()
+    disk.mkdir("d")
+    for name in "abcde":
+        disk.by_hand(f"d/{name}", b"")
+    assert entries(disk)["d"].why == "It is not empty: a, b, c and 2 more would stay in it."
+
+
+def test_what_somebody_made_of_it_between_two_changes_comes_back() -> None:
+    """Their bytes, not those from before the task."""
+    disk = Disk({"a": b"1"})
+    disk.write("a", b"2")
+    disk.by_hand("a", b"mine")
+    disk.write("a", b"3")
+    assert "between steps 1 and 2" in entries(disk)["a"].why
+    undo(disk)
+    assert disk.tree == {"a": b"mine"}
+
+
+def test_what_is_as_it_was_needs_nothing() -> None:
+    disk = Disk({"a": b"1"})
+    disk.write("a", b"2")
+    disk.by_hand("a", b"1")
+    assert verdicts(entries(disk)) == {"a": "nothing"}
+
+
+@pytest.mark.parametrize(("chosen", "left"), [("keep", b"3"), ("restore", b"1"), ("beside", b"3")])
+def test_a_person_chooses_what_becomes_of_a_conflict(chosen: str, left: bytes) -> None:
+    """For all, or for a single place, which is named as it is shown."""
+    for wanted in (
+        Restoration(task_id="t1", on_conflict=chosen),  # type: ignore[arg-type]
+        Restoration(task_id="t1", on_conflict="keep", choices={"3:a": chosen}),  # type: ignore[dict-item]
+    ):
+        disk = Disk({"a": b"1"})
+        disk.write("a", b"2")
+        disk.by_hand("a", b"3")
+        planned = entries(disk, wanted)["a"]
+        assert (beside(planned, wanted) is not None) is (chosen == "beside")
+        undo(disk, wanted)
+        assert disk.tree == {"a": left}
+
+
+def test_beside_is_a_file_that_says_whose_undo_it_was() -> None:
+    wanted = Restoration(task_id="t1", on_conflict="beside")
+    disk = Disk({"a": b"1"})
+    disk.write("a", b"2")
+    disk.mkdir("d")
+    disk.by_hand("a", b"3")
+    disk.by_hand("d/x", b"4")
+    planned = entries(disk, wanted)
+    assert beside(planned["a"], wanted) == Place(COMPUTER, "a.before-t1")
+    assert beside(planned["d"], wanted) is None
+
+
+def test_a_directory_is_never_trampled() -> None:
+    """Whatever was chosen: neither one that somebody put where a file was, nor one that is not empty."""
+    wanted = Restoration(task_id="t1", on_conflict="restore")
+    disk = Disk({"a": b"1"})
+    disk.write("a", b"2")
+    disk.by_hand("a", None)
+    disk.by_hand("a/x", b"3")
+    disk.mkdir("d")
+    disk.by_hand("d/x", b"4")
+    before = dict(disk.tree)
+    assert set(verdicts(undo(disk, wanted)).values()) == {"conflict"}
+    assert disk.tree == before
+
+
+# -- what is wanted ------------------------------------------------------------------------
+
+
+def test_one_step_or_some_paths() -> None:
+    """A later step that changed the place again stands in the way, and is named."""
+    disk = Disk({"a": b"1", "lib": None, "lib/b": b"1"})
+    disk.write("a", b"2")
+    disk.write("lib/b", b"2")
+    disk.write("a", b"3")
+    assert verdicts(entries(disk, Restoration(task_id="t1", step=3))) == {"a": "restore"}
+    first = entries(disk, Restoration(task_id="t1", step=1))
+    assert (first["a"].verdict, first["a"].why) == ("conflict", "Step 3 of the task changed it again.")
+    for path in ("lib", "lib/b"):
+        assert verdicts(entries(disk, Restoration(task_id="t1", paths=(path,)))) == {"lib/b": "restore"}
+    assert set(entries(disk, Restoration(task_id="t1", paths=("",)))) == {"a", "lib/b"}
+    assert entries(disk, Restoration(task_id="t1", paths=("li",))) == {}
+
+
+def test_a_computer_that_is_away_is_said_to_be() -> None:
+    disk = Disk({"a": b"1"})
+    disk.write("a", b"2")
+    goals = goals_of(disk.changed(), UNDO)
+    (entry,) = plan(goals, {goal.place: None for goal in goals}, UNDO)
+    assert (entry.verdict, entry.why, str(entry.place)) == ("away", "The computer is not connected.", "3:a")
+    assert ops_of([entry]) == ()
+
+
+def test_a_place_of_this_host_is_written_as_such() -> None:
+    assert str(Place(None, "notes.txt")) == "workspace:notes.txt"
+
+
+def test_a_name_that_is_no_text_is_not_sent() -> None:
+    disk = Disk({"d": None, "d/\udcfc": b"1"})
+    assert disk.found(Place(COMPUTER, "d")).inside == ("\udcfc",)
+    goal = Goal(Place(COMPUTER, "d/\udcfc"), "f" * 64, ABSENT, 1)
+    (entry,) = plan([goal], {goal.place: disk.found(Place(COMPUTER, "gone"))}, UNDO)
+    assert (entry.verdict, "no text" in entry.why) == ("conflict", True)
+
+
+def test_a_place_that_cannot_be_looked_at_says_why_and_stays() -> None:
+    goal = Goal(Place(COMPUTER, "a"), ABSENT, digest(b"1"), 1)
+    (entry,) = plan(
+        [goal], {goal.place: Found("", fault="a is locked.")}, Restoration(task_id="t1", on_conflict="restore")
+    )
+    assert (entry.verdict, entry.why) == ("conflict", "a is locked.")
+
+
+# -- what is not known ---------------------------------------------------------------------
+
+
+def test_an_unknown_outcome_is_decided_by_what_is_there_or_by_a_person() -> None:
+    """As it was: nothing to do. Otherwise nobody knows whose it is."""
+    disk = Disk({"a": b"1"})
+    journal = disk.journal
+    journal.proposed([call("w", "cc_write", path="a")], "allow")
+    run = RunId("w.1")
+    journal.add(
+        facts.ToolStarted(
+            call_id=CallId("w"), run_id=run, computer=COMPUTER, number=1, action_digest="", before={"a": digest(b"1")}
+        )
+    )
+    assert disk.changed() == Changes(open=(CallId("w"),))
+    # What ends a run that was never begun tells nothing.
+    journal.add(facts.ToolSettled(call_id=CallId("w"), run_id=RunId("w.9"), state="finished", ok=True))
+    journal.settled("w", "unknown", reason="a disk was put back")
+    assert verdicts(entries(disk)) == {"a": "nothing"}
+    disk.by_hand("a", b"2")
+    assert entries(disk)["a"].why == "Nobody knows whether the task changed it."
+    journal.reviewed("w", reason="outcome_unknown")
+    journal.decided(decision("w", "retry", retry_as="w2"))
+    journal.reviewed("w2", request_id="q2")
+    journal.decided(decision("w2"), of="q2")
+    started = facts.ToolStarted(
+        call_id=CallId("w2"),
+        run_id=RunId("w2.1"),
+        computer=COMPUTER,
+        number=2,
+        action_digest="",
+        before={"a": digest(b"2")},
+    )
+    after = {"a": digest(b"3")}
+    journal.add(started, facts.ToolFinished(call_id=CallId("w2"), run_id=RunId("w2.1"), ok=True, text="", after=after))
+    disk.by_hand("a", b"3")
+    disk.blobs[digest(b"1")] = b"1"
+    undo(disk)
+    assert disk.tree == {"a": b"1"}
+
+
+def test_a_void_call_and_a_read_touched_nothing_and_a_run_cannot_be_told() -> None:
+    disk = Disk({"a": b"1"})
+    journal = disk.journal
+    for number, (tool, ok) in enumerate([("cc_read", True), ("cc_run_program", False), ("cc_peripheral_call", True)]):
+        name = f"x{number}"
+        journal.proposed([call(name, tool)], "allow")
+        journal.started(name)
+        journal.finished(name, ok=ok)
+    journal.proposed([call("v", "cc_write")], "allow")
+    journal.started("v")
+    journal.settled("v", "void")
+    told = disk.changed()
+    assert told.touches == ()
+    assert [(one.step, one.tool, one.what.partition(":")[0]) for one in told.untold] == [
+        (2, "cc_run_program", "A program ran"),
+        (3, "cc_peripheral_call", "A peripheral was called"),
+    ]
+
+
+# -- whatever a task does ------------------------------------------------------------------
+
+NAMES = st.sampled_from(["a", "b", "c", "d"])
+PATHS = st.lists(NAMES, min_size=1, max_size=3).map("/".join)
+BYTES = st.sampled_from([b"", b"1", b"2", b"3\r\n", b"\xff\x00"])
+Work = tuple[str, str, str, bytes]
+WORKS = st.tuples(st.sampled_from(["write", "mkdir", "delete", "move", "fail"]), PATHS, PATHS, BYTES)
+
+
+def filled(files: dict[str, bytes]) -> Disk:
+    """A disk with these files, as far as they go together."""
+    disk = Disk()
+    for path, data in files.items():
+        if disk.can_hold(path) and path not in disk.tree:
+            disk.by_hand(path, data)
+    return disk
+
+
+def related(path: str, other: str) -> bool:
+    """Whether one is the other, or above it."""
+    return f"{path}/".startswith(f"{other}/") or f"{other}/".startswith(f"{path}/")
+
+
+def works(disk: Disk, work: Work) -> None:
+    """One call, if the computer would not refuse it."""
+    does, path, to, data = work
+    state = disk.state(path)
+    if does == "write" and state != DIRECTORY and disk.can_hold(path):
+        disk.write(path, data)
+    elif does == "mkdir" and state == ABSENT and disk.can_hold(path):
+        disk.mkdir(path)
+    elif does == "delete" and state != ABSENT:
+        disk.delete(path)
+    elif does == "move" and state != ABSENT and disk.state(to) == ABSENT and disk.can_hold(to):
+        if not f"{to}/".startswith(f"{path}/"):
+            disk.move(path, to)
+    elif does == "fail":
+        disk.fail(path)
+
+
+@pytest.mark.uncounted
+@given(st.dictionaries(PATHS, BYTES, max_size=8), st.lists(WORKS, max_size=12))
+def test_after_an_undo_every_byte_is_as_it_was(
+    files: dict[str, bytes], done: list[tuple[str, str, str, bytes]]
+) -> None:
+    disk = filled(files)
+    before = dict(disk.tree)
+    for work in done:
+        works(disk, work)
+    planned = undo(disk)
+    assert disk.tree == before
+    assert set(verdicts(planned).values()) <= {"nothing"}
+
+
+@pytest.mark.uncounted
+@given(
+    st.dictionaries(PATHS, BYTES, max_size=8),
+    st.lists(WORKS, max_size=10),
+    st.lists(st.tuples(PATHS, st.sampled_from([b"mine 1", b"mine 2", None])), max_size=3),
+)
+def test_what_a_person_made_since_is_never_lost(
+    files: dict[str, bytes],
+    done: list[Work],
+    edits: list[tuple[str, bytes | None]],
+) -> None:
+    """Every file of theirs is there with their bytes; every other place is as before the task, or said to be kept."""
+    disk = filled(files)
+    before = dict(disk.tree)
+    for work in done:
+        works(disk, work)
+    mine: dict[str, bytes] = {}
+    for path, data in edits:
+        if data is None and disk.state(path) not in (ABSENT, DIRECTORY):
+            disk.by_hand(path, None)
+            mine.pop(path, None)
+        elif data is not None and disk.state(path) != DIRECTORY and disk.can_hold(path):
+            disk.by_hand(path, data)
+            mine[path] = data
+    planned = undo(disk)
+    assert all(disk.tree.get(path) == data for path, data in mine.items())
+    kept = {path for path, entry in planned.items() if entry.verdict == "conflict"}
+    different = {path for path in {*before, *disk.tree} if before.get(path, ABSENT) != disk.tree.get(path, ABSENT)}
+    excused = {path for path, _ in edits} | kept
+    assert all(any(related(path, one) for one in excused) for path in different)

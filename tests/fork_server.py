@@ -1,0 +1,199 @@
+"""A process that has imported a package once, and becomes a command of it for each that it is told to start.
+
+``python -m tests.fork_server SOCKET PACKAGE``: what :mod:`tests.forked` starts once for a run of the tests. Each is
+a process of its own, with its own arguments, environment, place, pipes and session, and ends as an interpreter ends.
+"""
+
+import gc
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from importlib import import_module
+from io import FileIO, TextIOWrapper
+from typing import Any, Final, NamedTuple, NoReturn
+
+IMPORTED: Final[Mapping[str, Sequence[str]]] = {
+    "orchestrator": (
+        "encodings.idna",
+        "httpcore2",
+        "orchestrator.app",
+        "orchestrator.cli.commands",
+        "orchestrator.cli.reviewing",
+        "orchestrator.core.audit_showing",
+        "orchestrator.core.transcript",
+        "orchestrator.evaluation",
+        "orchestrator.following",
+        "orchestrator.interactive",
+        "prompt_toolkit",
+        "truststore",
+        "uvicorn.protocols.http.auto",
+        "uvloop",
+    ),
+    "cc_client": (
+        "cc_client.simulator.computer",
+        "cc_client.simulator.control",
+        "cc_client.simulator.install",
+        "cc_client.simulator.options",
+        "cc_client.simulator.world.reading",
+    ),
+}
+"""What the processes of a package import; none of it starts a thread, opens anything or asks who it is."""
+STREAMS: Final = 3
+"""Standard input, output and error: the descriptors that come with a request, and before the pipe of its process."""
+
+
+class Told(NamedTuple):
+    """A command to start, and the descriptors that came with it."""
+
+    request: dict[str, Any]
+    descriptors: list[int]
+
+
+@dataclass
+class Server:
+    """The processes that run, and the pipe on which each one's end is told."""
+
+    asked: socket.socket
+    ended: int
+    """Readable when a process may have ended."""
+    pipes: dict[int, int] = field(default_factory=dict)
+
+    def until_forked(self) -> Told:
+        """Start what is asked for; returns in the new process only. Ends with whoever asks."""
+        asked = self.asked.fileno()
+        while True:
+            ready, _, _ = select.select([asked, self.ended], [], [])
+            if self.ended in ready:
+                os.read(self.ended, 4096)
+                self._tell()
+            if asked in ready:
+                told = received(self.asked)
+                if told is None:
+                    self._end()
+                pid = os.fork()
+                if pid == 0:
+                    return told
+                for one in told.descriptors[:STREAMS]:
+                    os.close(one)
+                self.pipes[pid] = told.descriptors[STREAMS]
+
+    def forget(self) -> None:
+        """Close everything of the server, in a process that is none."""
+        self.asked.close()
+        os.close(self.ended)
+        for pipe in self.pipes.values():
+            os.close(pipe)
+
+    def _tell(self) -> None:
+        while self.pipes:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                return
+            pipe = self.pipes.pop(pid)
+            _write(pipe, status)
+            os.close(pipe)
+
+    def _end(self) -> NoReturn:
+        for pid in self.pipes:
+            os.kill(pid, signal.SIGKILL)
+        for pid in self.pipes:
+            os.waitpid(pid, 0)
+        sys.exit()
+
+
+def received(asked: socket.socket) -> Told | None:
+    """The next request; None: whoever asked is gone."""
+    head, descriptors, _, _ = socket.recv_fds(asked, 4, STREAMS + 1)
+    if not head:
+        return None
+    wanted = int.from_bytes(head + _whole(asked, 4 - len(head)))
+    return Told(json.loads(_whole(asked, wanted)), descriptors)
+
+
+def _whole(asked: socket.socket, size: int) -> bytes:
+    found = b""
+    while len(found) < size and (part := asked.recv(size - len(found))):
+        found += part
+    return found
+
+
+def _write(pipe: int, value: int) -> None:
+    with suppress(BrokenPipeError):
+        os.write(pipe, b"%d\n" % value)
+
+
+def become(told: Told) -> str:
+    """Take the place of a process that was just started; the module to run."""
+    request, descriptors = told
+    if request["session"]:
+        os.setsid()
+    for number, one in enumerate(descriptors[:STREAMS]):
+        os.dup2(one, number)
+    os.chdir(request["cwd"])
+    os.environ.clear()
+    os.environ.update(request["env"])
+    time.tzset()
+    sys.path[0] = request["cwd"]
+    module, *arguments = request["command"]
+    sys.argv[:] = ["-m", *arguments]
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        stream = _stream(getattr(sys, name), number, mode)
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+    # Only now, so that no signal comes to a process that is not yet itself.
+    _write(descriptors[STREAMS], os.getpid())
+    for one in descriptors:
+        os.close(one)
+    return str(module)
+
+
+def _stream(like: TextIOWrapper, number: int, mode: str) -> TextIOWrapper:
+    """A standard stream as an interpreter makes it: whether it is a terminal is asked anew."""
+    if like.write_through and mode == "w":
+        raw = FileIO(number, mode, closefd=False)
+        return TextIOWrapper(raw, like.encoding, like.errors, write_through=True)
+    made = open(number, mode, encoding=like.encoding, errors=like.errors, closefd=False)  # noqa: SIM115
+    assert isinstance(made, TextIOWrapper)
+    if number == 2:
+        made.reconfigure(line_buffering=True)
+    return made
+
+
+def main() -> None:
+    """Serve until whoever started this is gone; in each new process: run its command."""
+    for name in IMPORTED[sys.argv[2]]:
+        # uvloop is not everywhere.
+        with suppress(ModuleNotFoundError):
+            import_module(name)
+    assert threading.active_count() == 1, "only a process of one thread can be forked"
+    gc.collect()
+    gc.freeze()
+    ended, woken = os.pipe()
+    for one in (ended, woken):
+        os.set_blocking(one, False)
+    signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    # Ctrl-C at the terminal of the tests is for the tests, which end this.
+    interrupted = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    server = Server(socket.socket(fileno=int(sys.argv[1])), ended)
+    told = server.until_forked()
+    # From here on this is a new process, which knows nothing of the server.
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, interrupted)
+    server.forget()
+    os.close(woken)
+    runpy.run_module(become(told), run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()

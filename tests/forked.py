@@ -1,0 +1,209 @@
+"""Starts the commands of this house for tests, a thousand times and at once: each is forked, not imported anew.
+
+A real process all the same: own pid, pipes, session and files, SIGKILL is SIGKILL, and it ends as an interpreter
+ends. What is proved of the start itself (what it imports, what it costs) is proved with ``subprocess``.
+"""
+
+import asyncio
+import atexit
+import json
+import os
+import select
+import socket
+import subprocess
+import sys
+import threading
+import time
+from asyncio.base_subprocess import BaseSubprocessTransport
+from asyncio.subprocess import Process, SubprocessStreamProtocol
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+_OF_INTERPRETERS: Final = ("PYTHON", "LC_", "LANG", "MALLOC", "LD_", "TYPER_")
+"""What an interpreter, or a library, reads when it starts: the server was started with its own."""
+
+
+class _Server:
+    """The server of a package, which ends with this process."""
+
+    def __init__(self, package: str) -> None:
+        ours, its = socket.socketpair()
+        self.environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        command = [sys.executable, "-m", "tests.fork_server", str(its.fileno()), package]
+        self._process = subprocess.Popen(
+            command, cwd=ROOT, env=self.environment, stdin=subprocess.DEVNULL, pass_fds=[its.fileno()]
+        )
+        its.close()
+        self._socket = ours
+        self._lock = threading.Lock()
+        atexit.register(self._end)
+
+    def start(self, request: Mapping[str, Any], descriptors: Sequence[int]) -> None:
+        """Start a command; its process is told on the last descriptor."""
+        body = json.dumps(request).encode()
+        with self._lock:
+            socket.send_fds(self._socket, [len(body).to_bytes(4)], descriptors)
+            self._socket.sendall(body)
+
+    def _end(self) -> None:
+        self._socket.close()
+        self._process.wait()
+
+
+@cache
+def _server(package: str) -> _Server:
+    return _Server(package)
+
+
+def _server_of(module: str) -> _Server:
+    # The two packages are never in one process.
+    return _server("cc_client" if module.startswith("cc_client.") else "orchestrator")
+
+
+class Forked(subprocess.Popen[Any]):
+    """A process of the server; what is overridden is how it starts, and how its end is noticed."""
+
+    def _execute_child(
+        self,
+        args: Sequence[str],
+        _executable: None,
+        _preexec: None,
+        _close_fds: bool,
+        _pass_fds: Sequence[int],
+        cwd: "Path | str | None",
+        env: Mapping[str, str] | None,
+        _startupinfo: None,
+        _flags: int,
+        _shell: bool,
+        p2cread: int,
+        p2cwrite: int,
+        c2pread: int,
+        c2pwrite: int,
+        errread: int,
+        errwrite: int,
+        _restore_signals: bool,
+        _gid: None,
+        _gids: None,
+        _uid: None,
+        _umask: int,
+        start_new_session: bool,
+        *_rest: Any,
+    ) -> None:
+        request = {
+            "command": list(args[2:]),
+            "cwd": os.fspath(cwd or Path.cwd()),
+            "env": dict(os.environ if env is None else env),
+            "session": start_new_session,
+        }
+        streams = [own if given == -1 else given for own, given in enumerate((p2cread, c2pwrite, errwrite))]
+        self._told, its = os.pipe()
+        try:
+            _server_of(args[2]).start(request, [*streams, its])
+        finally:
+            os.close(its)
+            self._close_pipe_fds(p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite)  # type: ignore[attr-defined]
+        self.pid = self._number()
+        self._child_created = True
+
+    def _number(self) -> int:
+        """The next number that the server tells of this process."""
+        line = b""
+        while not line.endswith(b"\n"):
+            part = os.read(self._told, 1)
+            if not part:
+                raise RuntimeError("The fork server of the tests ended.")
+            line += part
+        return int(line)
+
+    @property
+    def told(self) -> int:
+        """The descriptor that is readable once it has ended."""
+        return self._told
+
+    def _internal_poll(self, _deadstate: int | None = None) -> int | None:
+        return self._ended(0)
+
+    def _wait(self, timeout: float | None) -> int:
+        code = self._ended(timeout)
+        if code is None:
+            assert timeout is not None
+            raise subprocess.TimeoutExpired(self.args, timeout)
+        return code
+
+    def _ended(self, timeout: float | None) -> int | None:
+        """The exit code, which is waited for so many seconds; None: it still runs."""
+        until = None if timeout is None else time.monotonic() + timeout
+        lock: threading.Lock = self._waitpid_lock  # type: ignore[attr-defined]
+        if not lock.acquire(timeout=-1 if timeout is None else max(timeout, 0)):
+            return None
+        try:
+            left = None if until is None else max(until - time.monotonic(), 0)
+            if self.returncode is None and select.select([self._told], [], [], left)[0]:
+                self.returncode = os.waitstatus_to_exitcode(self._number())
+                os.close(self._told)
+        finally:
+            lock.release()
+        return self.returncode
+
+
+def start(command: Sequence[str], env: Mapping[str, str], **options: Any) -> "subprocess.Popen[Any]":
+    """``subprocess.Popen``, forked where the command is a module of this house and nothing speaks against it."""
+    if list(command[:2]) == [sys.executable, "-m"]:
+        server = _server_of(command[2])
+        if _of_interpreter(env) == _of_interpreter(server.environment):
+            return Forked(command, env=env, **options)
+    return subprocess.Popen(command, env=env, **options)
+
+
+def run(
+    command: Sequence[str], env: Mapping[str, str], *, timeout: float, typed: str | None = None, **options: Any
+) -> "subprocess.CompletedProcess[str]":
+    """``subprocess.run`` of text, as :func:`start` starts it."""
+    if typed is not None:
+        options["stdin"] = subprocess.PIPE
+    with start(command, env, text=True, **options) as process:
+        try:
+            out, errors = process.communicate(typed, timeout=timeout)
+        except BaseException:
+            process.kill()
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, out, errors)
+
+
+def _of_interpreter(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if name.startswith(_OF_INTERPRETERS) or name == "TZ"}
+
+
+class _Transport(BaseSubprocessTransport):
+    """A forked process as a loop has it."""
+
+    def _start(self, args: Any, shell: bool, stdin: Any, stdout: Any, stderr: Any, bufsize: int, **kwargs: Any) -> None:
+        del shell
+        self._proc = process = Forked(args, bufsize=bufsize, stdin=stdin, stdout=stdout, stderr=stderr, **kwargs)
+        # Its own, as whoever asks the process how it is may hear of the end first.
+        told = os.dup(process.told)
+        self._loop.add_reader(told, self._end, told)
+
+    def _end(self, told: int) -> None:
+        self._loop.remove_reader(told)
+        os.close(told)
+        assert self._proc is not None
+        self._process_exited(self._proc.wait())
+
+
+async def start_simulator(*options: str, **pipes: Any) -> Process:
+    """``python -m cc_client.simulator`` as ``asyncio.create_subprocess_exec`` starts it; in the checkout."""
+    server = await asyncio.to_thread(_server, "cc_client")
+    loop = asyncio.get_running_loop()
+    protocol = SubprocessStreamProtocol(limit=2**16, loop=loop)
+    begun = loop.create_future()
+    streams = {"stdin": None, "stdout": None, "stderr": None, **pipes}
+    command = [sys.executable, "-m", "cc_client.simulator", *options]
+    transport = _Transport(
+        loop, protocol, command, False, bufsize=0, waiter=begun, cwd=ROOT, env=server.environment, **streams
+    )
+    await begun
+    return Process(transport, protocol, loop)

@@ -1,0 +1,93 @@
+"""The tools that put an earlier state back: bound to what the plan found, one change each, to the byte."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.core.errors import NotFound, ToolFailed
+from orchestrator.core.wire import RunId, sha256_hex
+from orchestrator.tools.deps import CCAgentDeps
+from orchestrator.tools.registry import TOOL_REGISTRY
+from orchestrator.tools.workspace import STAGING, DirectoryWorkspace
+from tests.shell.support import Channel, Disk
+
+OLD, NEW, MINE = b"gr\xfcn\r\n", b"new\n", b"mine\n"
+RUN = RunId("c1.1")
+
+
+async def fetch(sha256: str) -> bytes:
+    """The store, which has the old bytes and no others."""
+    if sha256 != sha256_hex(OLD):
+        raise NotFound("There is no such blob.")
+    return OLD
+
+
+async def restored(tool: str, deps: CCAgentDeps, **args: Any) -> str:
+    """A call as the actor makes it: looked at, prepared, done."""
+    one = TOOL_REGISTRY[tool]
+    assert one.observe is not None
+    deps.expected = (await one.observe(deps, **args)).state
+    if one.prepare is not None:
+        await one.prepare(deps, **args)
+    return await one.function(deps, **args)
+
+
+def back(data: bytes, to: bytes | None = OLD) -> dict[str, str]:
+    """Arguments of a call that was planned when these bytes were there."""
+    return {"path": "a.txt", "to": "absent" if to is None else sha256_hex(to), "found": sha256_hex(data)}
+
+
+async def test_a_file_of_a_computer_gets_its_bytes_back_or_goes() -> None:
+    disk = Disk({"a.txt": NEW})
+    deps = CCAgentDeps(ws_client=Channel(disk), computer="3", fetch=fetch)
+    assert await restored("cc_restore", deps, **back(NEW)) == "Put a.txt back"
+    assert disk.files == {"a.txt": OLD}
+    assert await restored("cc_restore", deps, **back(OLD, None)) == "Removed a.txt"
+    assert (disk.files, deps.after) == ({}, {"a.txt": "absent"})
+
+
+async def test_what_is_no_longer_what_the_plan_found_is_not_touched() -> None:
+    disk = Disk({"a.txt": MINE})
+    deps = CCAgentDeps(ws_client=Channel(disk), computer="3", fetch=fetch)
+    observe = TOOL_REGISTRY["cc_restore"].observe
+    assert observe is not None
+    with pytest.raises(ToolFailed, match=r"a\.txt is not what it was when this was planned"):
+        await observe(deps, **back(NEW))
+    deps.expected = {"a.txt": sha256_hex(MINE)}
+    with pytest.raises(ToolFailed, match="is not what it was when this was planned"):
+        await TOOL_REGISTRY["cc_restore"].function(deps, **back(NEW))
+    assert (disk.files, disk.done) == ({"a.txt": MINE}, [])
+
+
+async def test_bytes_that_the_store_does_not_have_are_a_sentence() -> None:
+    deps = CCAgentDeps(ws_client=Channel(Disk({"a.txt": NEW})), computer="3", fetch=fetch)
+    with pytest.raises(ToolFailed, match=r"The earlier bytes of a\.txt are not in the store"):
+        await restored("cc_restore", deps, **back(NEW, b"others"))
+
+
+async def test_a_file_of_the_workspace_gets_its_bytes_back_or_goes(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(NEW)
+    deps = CCAgentDeps(workspace=DirectoryWorkspace(tmp_path), run_id=RUN, fetch=fetch)
+    with pytest.raises(ToolFailed, match="is not what it was when this was planned"):
+        await restored("local_restore", deps, **back(MINE))
+    await restored("local_restore", deps, **back(NEW))
+    assert (tmp_path / "a.txt").read_bytes() == OLD
+    await restored("local_restore", deps, **back(OLD, None))
+    assert not (tmp_path / "a.txt").exists()
+    assert list((tmp_path / STAGING).iterdir()) == []
+
+
+def test_a_removal_that_was_cut_short_is_known_to_be_done_or_not(tmp_path: Path) -> None:
+    """Before the file went the mark is taken away: it never will; after it, it was done, and nothing stays behind."""
+    workspace = DirectoryWorkspace(tmp_path)
+    (tmp_path / "a.txt").write_bytes(NEW)
+    workspace.stage(RUN, b"")
+    assert workspace.discard(RUN) is True
+    workspace.stage(RUN, b"")
+    # As after a crash in the middle of the removal.
+    (tmp_path / "a.txt").rename(tmp_path / STAGING / f"{RUN}.gone")
+    assert workspace.discard(RUN) is False
+    assert list((tmp_path / STAGING).iterdir()) == []
+    with pytest.raises(ToolFailed, match="Nothing is ready"):
+        workspace.remove(RUN, "b.txt")

@@ -1,0 +1,182 @@
+"""Undo of a whole task: a real server, a real computer, and every byte as it was."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.core import facts
+from orchestrator.core.items import AgentTaskItem
+from tests.shell.commands import cli
+from tests.story.harness import Api, Computer, Server, check_laws, computer, ended, facts_of, final, play, tool, tree
+
+FILES = {
+    "startup.lua": b"print('mine')\n",
+    "lib/a.lua": b"return 1\n",
+    "lib/deep/latin.txt": b"gr\xfcn\r\n",
+    "lib/empty": b"",
+    "big.txt": b"a line of a file that fits no single frame\n" * 2000,
+}
+WORK = (
+    tool("cc_write", path="startup.lua", content="print('theirs')\n"),
+    tool("cc_write", path="new/deep/file.lua", content="return 2\n"),
+    tool("cc_edit", path="lib/deep/latin.txt", old="gr\xfcn", new="rot"),
+    tool("cc_move", path="lib", to="moved/lib"),
+    tool("cc_write", path="moved/lib/a.lua", content="return 3\n"),
+    tool("cc_delete", path="moved"),
+    tool("cc_mkdir", path="empty/dirs"),
+    tool("cc_delete", path="big.txt"),
+    final(),
+)
+
+
+def filled(pc: Computer) -> dict[str, bytes | None]:
+    """The computer with the files from before the task."""
+    for path, content in FILES.items():
+        pc.write(path, content)
+    return tree(pc.disk)
+
+
+async def worked(api: Api, pc: Computer, *script: Any) -> str:
+    """A task that a person approved all of."""
+    task_id = await api.submit(*script, computers=(pc.name,))
+    check_laws(await play(api, task_id))
+    return task_id
+
+
+async def undone(api: Api, task_id: str, **body: Any) -> list[AgentTaskItem]:
+    """An undo that a person approved all of; its items."""
+    answer = await api.ok("POST", f"/v1/tasks/{task_id}/undo", body)
+    items = await play(api, answer["task_id"])
+    check_laws(items)
+    return items
+
+
+async def preview(api: Api, task_id: str, **body: Any) -> dict[str, str]:
+    """What an undo would do, by path."""
+    answer = await api.ok("POST", f"/v1/tasks/{task_id}/undo", {**body, "dry_run": True})
+    return {one["path"]: one["verdict"] for one in answer["places"]}
+
+
+async def test_a_whole_task_is_taken_back_and_that_too(server: Server, tmp_path: Path) -> None:
+    """Writes, edits, moves, trees that were deleted: byte for byte; the undo of the undo brings the work again."""
+    api = server.api()
+    async with computer(server, tmp_path) as pc:
+        before = filled(pc)
+        pc.boot()
+        task_id = await worked(api, pc, *WORK)
+        after = tree(pc.disk)
+        assert after != before
+        assert set((await preview(api, task_id)).values()) <= {"restore", "remove", "nothing"}
+        items = await undone(api, task_id)
+        assert tree(pc.disk) == before
+        assert (ended(items).status, ended(items).verified) == ("Completed", True)
+        assert len(facts_of(items, facts.ReviewRequested)) == 1, "one question for all of it"
+        assert set((await preview(api, task_id)).values()) == {"nothing"}
+        await undone(api, items[0].task_id)
+        assert tree(pc.disk) == after
+
+
+async def test_what_a_person_changed_since_stays_unless_they_say_otherwise(server: Server, tmp_path: Path) -> None:
+    api = server.api()
+    async with computer(server, tmp_path) as pc:
+        filled(pc)
+        pc.boot()
+        task_id = await worked(api, pc, *WORK[:2], final())
+        pc.write("startup.lua", b"my own\n")
+        pc.write("new/deep/mine.txt", b"mine\n")
+        items = await undone(api, task_id)
+        assert pc.read("startup.lua") == b"my own\n"
+        assert pc.read("new/deep/mine.txt") == b"mine\n"
+        assert pc.read("new/deep/file.lua") is None
+        kept = ended(items).details["kept"]
+        assert kept[f"{pc.name}:startup.lua"] == "Somebody changed it since."
+        assert "mine.txt would stay" in kept[f"{pc.name}:new/deep"]
+        await undone(api, task_id, choices={f"{pc.name}:startup.lua": "beside"})
+        assert pc.read("startup.lua") == b"my own\n"
+        assert pc.read(f"startup.lua.before-{task_id}") == FILES["startup.lua"]
+        await undone(api, task_id, paths=["/startup.lua"], on_conflict="restore")
+        assert pc.read("startup.lua") == FILES["startup.lua"]
+
+
+async def test_a_computer_that_is_away_is_waited_for(server: Server, tmp_path: Path) -> None:
+    """The undo is taken on, says what it waits for, and is done when the computer is back."""
+    api = server.api()
+    async with computer(server, tmp_path) as pc:
+        before = filled(pc)
+        pc.boot()
+        task_id = await worked(api, pc, *WORK)
+        pc.kill()
+        answer = await api.ok("POST", f"/v1/tasks/{task_id}/undo", {})
+        places = await preview(api, task_id)
+        assert set(places.values()) == {"away"}
+        pc.boot()
+        check_laws(await play(api, answer["task_id"]))
+        assert tree(pc.disk) == before
+
+
+async def test_one_step_and_what_cannot_be_undone(server: Server, tmp_path: Path) -> None:
+    api = server.api()
+    async with computer(server, tmp_path) as pc:
+        filled(pc)
+        pc.write("run.lua", b"print(1)\n")
+        pc.boot()
+        run = tool("cc_run_program", path="run.lua")
+        task_id = await worked(api, pc, WORK[0], run, tool("cc_write", path="b.lua", content="return 2\n"), final())
+        told = await api.ok("POST", f"/v1/tasks/{task_id}/undo", {"dry_run": True})
+        assert [(one["step"], one["tool"]) for one in told["cannot_be_undone"]] == [(2, "cc_run_program")]
+        await undone(api, task_id, step=3)
+        assert (pc.read("b.lua"), pc.read("startup.lua")) == (None, b"print('theirs')\n")
+        refused = await api.refused(422, "POST", f"/v1/tasks/{task_id}/undo", {"step": 9})
+        assert "nothing" in refused["message"]
+
+
+async def test_who_may_not_and_what_is_not_over(server: Server, tmp_path: Path) -> None:
+    api = server.api()
+    async with computer(server, tmp_path) as pc:
+        filled(pc)
+        pc.boot()
+        task_id = await api.submit(WORK[0], final(), computers=(pc.name,))
+        await api.first(task_id, "review_requested")
+        going = await api.refused(422, "POST", f"/v1/tasks/{task_id}/undo", {})
+        assert "not over" in going["message"]
+        eve = await server.person("eve", "submitter", "reviewer")
+        await eve.refused(403, "POST", f"/v1/tasks/{task_id}/undo", {"dry_run": True})
+        await api.refused(404, "POST", "/v1/tasks/t-none/undo", {})
+        await api.ok("POST", f"/v1/tasks/{task_id}/cancel", {})
+
+
+@pytest.mark.parametrize("name", ["cc_restore", "local_restore"])
+async def test_no_model_calls_what_only_plans_call(server: Server, name: str) -> None:
+    """It is told that there is no such tool."""
+    api = server.api()
+    task_id = await api.submit(tool(name, path="a", to="absent"), final(success=False))
+    items = await play(api, task_id)
+    (refused,) = facts_of(items, facts.ReplyRefused)
+    assert f"There is no tool '{name}'" in refused.reason
+
+
+async def test_a_task_that_failed_says_what_it_changed_and_how_to_put_it_back(server: Server, tmp_path: Path) -> None:
+    """At the end of `run` and `tasks watch`; `undo --dry-run` shows each place."""
+    api = server.api()
+    async with computer(server, tmp_path) as pc:
+        filled(pc)
+        pc.boot()
+        task_id = await worked(api, pc, *WORK[:2], final(success=False))
+        where = ["--url", server.url, "--data-dir", str(server.home)]
+        watched = await asyncio.to_thread(cli, tmp_path, "tasks", "watch", task_id, *where)
+        assert watched.returncode == 1
+        assert f"It had changed {pc.name}:startup.lua, {pc.name}:new," in watched.stderr
+        assert f" undo {task_id} --url" in watched.stderr
+        pc.write("startup.lua", b"my own\n")
+        shown = await asyncio.to_thread(cli, tmp_path, "undo", task_id, "--dry-run", *where)
+        assert shown.returncode == 0
+        assert shown.stdout.splitlines() == [
+            f"remove    {pc.name}:new",
+            f"remove    {pc.name}:new/deep",
+            f"remove    {pc.name}:new/deep/file.lua",
+            f"KEEP      {pc.name}:startup.lua  (Somebody changed it since.)",
+        ]
+        odd = await asyncio.to_thread(cli, tmp_path, "undo", task_id, "--choose", "startup.lua", *where)
+        assert (odd.returncode, "chooses nothing" in odd.stderr) == (2, True)
