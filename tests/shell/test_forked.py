@@ -18,7 +18,8 @@ import atexit, os, random, signal, sys, threading
 atexit.register(lambda: print("ended", file=sys.stderr))
 print(sys.argv[1:], os.environ["HOME"], os.environ.get("LEFT"), os.getcwd(), repr(sys.stdin.read()))
 print(os.getsid(0) == os.getpid(), os.getpgid(0) == os.getpid(), sys.path[0], __name__)
-for one in (sys.stdin, sys.stdout, sys.stderr):
+print(sys.stdin.encoding, sys.stdin.errors, sys.stdin.line_buffering)
+for one in (sys.stdout, sys.stderr):
     print(one.encoding, one.errors, one.line_buffering, one.write_through)
 print([signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGPIPE)])
 print(sorted(os.listdir("/dev/fd"))[:3], len(os.listdir("/dev/fd")), threading.active_count())
