@@ -12,6 +12,7 @@ from orchestrator.core.policy import (
     PolicyContext,
     PolicyDecision,
     RequestRules,
+    Undo,
     default_policy,
     evaluate,
     no_such_tool,
@@ -46,6 +47,11 @@ class PolicyInForce:
     def rules(self) -> RequestRules:
         """What it says of requests."""
         return self.policy().requests
+
+    @property
+    def undo(self) -> Undo:
+        """What it says of the changes of a task that failed or was canceled."""
+        return self.policy().undo
 
     def summary(self, task: AgentTask) -> str:
         """What the model of a task is told of it (hitl.md L6)."""

@@ -118,6 +118,7 @@ class TaskService:
         read_only: bool = False,
         restores: Restoration | None = None,
         key: str = "",
+        begun_by: Actor | None = None,
     ) -> AgentTask:
         """A new task in the queue; one of a session is told how the session's earlier tasks ended.
 
@@ -125,7 +126,7 @@ class TaskService:
         Empty: each is a new task.
 
         ``on_reject`` None: what the policy says, else ``cancel``. ``read_only``: nothing may be changed. ``restores``:
-        what it puts back, without a model.
+        what it puts back, without a model. ``begun_by``: the system, which begins a task for ``user``; None: they do.
         Raises Forbidden for a session of somebody else.
         """
         task_id, item_id = _keyed(user, key) if key else (new_task_id(), new_item_id())
@@ -148,8 +149,9 @@ class TaskService:
             roles=user.roles,
             read_only=read_only,
             restores=restores,
+            for_program=begun_by is not None and user.kind == "agent",
         )
-        draft = self.draft(fact, person(user))._replace(item_id=item_id)
+        draft = self.draft(fact, begun_by or person(user))._replace(item_id=item_id)
         items = await self.store.create(task_id, [draft])
         self.published(task_id, items)
         return fold(items)
@@ -327,7 +329,9 @@ class TaskService:
     # -- appending -----------------------------------------------------------------------
 
     def draft(self, fact: Fact, actor: Actor) -> Draft:
-        """A fact with its id, time and cause."""
+        """A fact with its id, time and cause; the end of a task says what becomes of its changes by the policy now."""
+        if isinstance(fact, facts.TaskEnded) and fact.status != "Completed":
+            fact = fact.model_copy(update={"undo": self.law.undo})
         return Draft(item_id=new_item_id(), at=self.clock.now(), actor=actor, fact=fact)
 
     async def append(self, task: AgentTask, drafts: Sequence[Draft], *, wake: bool = False) -> AgentTask:

@@ -4,18 +4,22 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Literal
 
+from orchestrator.core import facts
 from orchestrator.core.errors import (
     CallLost,
     CallVoid,
     ComputerAway,
     ComputerFailed,
+    Conflict,
+    InvalidDecision,
     InvalidRequest,
     NotFound,
     ToolFailed,
 )
 from orchestrator.core.facts import TaskId
+from orchestrator.core.items import SYSTEM, Actor
 from orchestrator.core.restoring.planning import Entry, Found, Goal, Verdict, beside, goals_of, plan, progressed
 from orchestrator.core.restoring.touches import ABSENT, Changes, Place, Untold, changes, trees_of
 from orchestrator.core.restoring.wanted import MODEL, Restoration
@@ -33,6 +37,8 @@ _VERBS: Final[tuple[tuple[Verdict, str], ...]] = (
     ("away", "waiting for their computer"),
 )
 _TITLE_CHARS: Final = 80
+_BY_POLICY: Final = "policy"
+"""How the system proves whom it submits an undo for: nobody who asks at a door has this."""
 
 
 @dataclass(frozen=True)
@@ -57,22 +63,82 @@ class Undoing:
         return Preview(await self.plan(undone, wanted), undone.untold)
 
     async def submit(self, wanted: Restoration, by: Identity, *, key: str = "") -> AgentTask:
-        """A task that undoes another one. Raises as :meth:`preview`; ``key`` as of ``TaskService.submit``."""
+        """A task that undoes another one; ``key``: the same one of the same person begins no second one.
+
+        Raises as :meth:`preview`, and InvalidDecision where the key came with another undo.
+        """
         task = await self._may(wanted, by)
-        undone = await self.changes(wanted.task_id)
-        places = [goal.place for goal in goals_of(undone, wanted)]
+        places = await self._places(wanted)
         if not places:
             raise InvalidRequest(f"There is nothing of {task.task_id} to undo.", remedy="Look at what it changed.")
+        key = f"undo {key}" if key else ""
+        undo = await self._submit(f"Undo {task.task_id}", task, places, wanted, user=by, key=key)
+        if undo.restores != wanted:
+            raise InvalidDecision(
+                "This idempotency key was used for another undo.",
+                remedy="Take a new key for this one.",
+                details={"used_for": undo.task_id},
+            )
+        await self.note(undo)
+        return undo
+
+    async def begin(self, task: AgentTask) -> bool:
+        """Submit the undo of a task for whoever it was of, as the policy wants it; once, however often it is asked for.
+
+        False: the task changed nothing.
+        """
+        wanted = Restoration(task_id=task.task_id)
+        places = await self._places(wanted)
+        if not places:
+            return False
+        kind: Literal["agent", "person"] = "agent" if task.by_program else "person"
+        owner = Identity(kind=kind, name=task.user_id, roles=task.roles, auth=_BY_POLICY)
+        what = f"Undo {task.task_id}, which is {task.status.value}, as the policy says"
+        undo = await self._submit(what, task, places, wanted, user=owner, key=task.task_id, begun_by=SYSTEM)
+        await self.note(undo)
+        return True
+
+    async def note(self, undo: AgentTask) -> None:
+        """Write down on the task that is taken back which one does it, as said by whoever began that; once."""
+        if undo.restores is None:
+            return
+        submitted = (await self.service.store.read(undo.task_id))[0]
+        while True:
+            task = await self.service.load(TaskId(undo.restores.task_id))
+            if undo.task_id in task.undone_by:
+                return
+            fact = facts.UndoSubmitted(undo_task_id=undo.task_id)
+            try:
+                await self.service.append(task, [self.service.draft(fact, submitted.actor)])
+            except Conflict:
+                continue
+            return
+
+    async def _submit(
+        self,
+        what: str,
+        task: AgentTask,
+        places: Sequence[Place],
+        wanted: Restoration,
+        *,
+        user: Identity,
+        key: str,
+        begun_by: Actor | None = None,
+    ) -> AgentTask:
         title = task.prompt.partition("\n")[0][:_TITLE_CHARS]
         return await self.service.submit(
-            f"Undo {task.task_id}: {title}",
-            user=by,
+            f"{what}: {title}",
+            user=user,
             computers=sorted({place.computer for place in places if place.computer is not None}),
             model=MODEL,
             max_steps=0,
             restores=wanted,
             key=key,
+            begun_by=begun_by,
         )
+
+    async def _places(self, wanted: Restoration) -> list[Place]:
+        return [goal.place for goal in goals_of(await self.changes(wanted.task_id), wanted)]
 
     async def _may(self, wanted: Restoration, by: Identity) -> AgentTask:
         task = await self.service.load(TaskId(wanted.task_id))

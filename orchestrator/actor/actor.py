@@ -60,7 +60,8 @@ class TaskActor:
         self._calls = Calls(self._journal, gate, world, self._watch, hints)
         self._thinking = Thinking(self._journal, gate, model, self._watch, hints, self._calls.begin)
         self._calls.next_step = self._thinking.ask_next
-        self._restoring = Restoring(self._journal, gate, Undoing(service, world))
+        self._undoing = Undoing(service, world)
+        self._restoring = Restoring(self._journal, gate, self._undoing)
         self._gate = gate
         self._claimed = False
         """Whether the computers of the present step are claimed by this very actor."""
@@ -101,7 +102,7 @@ class TaskActor:
         if None not in away:
             # Not claimed first: giving it back would wake the others that wait for it, and theirs this one.
             return Wait(computer=away[0])
-        blocked = None if self._starts_looking(effects) else await self._claim()
+        blocked = None if self._needs_no_claim(effects) else await self._claim()
         if blocked is not None:
             return Wait(computer=blocked)
         outcomes = await self._perform_all(effects)
@@ -152,6 +153,10 @@ class TaskActor:
                 seconds = await self._calls.run(effect.call_id)
             case todo.Settle():
                 await self._calls.settle(effect)
+            case todo.BeginUndo():
+                if not await self._undoing.begin(self._journal.task):
+                    return Wait()
+                await self._journal.refold()
         return None if seconds is None else Wait(seconds=seconds)
 
     def _away(self, effect: todo.Effect) -> ComputerId | None:
@@ -185,10 +190,12 @@ class TaskActor:
         self._journal.claimed = self._journal.claimed or self._claimed
         return blocked
 
-    def _starts_looking(self, effects: tuple[todo.Effect, ...]) -> bool:
-        """Whether all there is to do is looking, which claims its computer as it starts."""
+    def _needs_no_claim(self, effects: tuple[todo.Effect, ...]) -> bool:
+        """Whether all there is to do touches no computer, or is looking, which claims its computer as it starts."""
         return all(
-            isinstance(effect, todo.RunTool) and not self._journal.record(effect.call_id).mutates for effect in effects
+            isinstance(effect, todo.BeginUndo)
+            or (isinstance(effect, todo.RunTool) and not self._journal.record(effect.call_id).mutates)
+            for effect in effects
         )
 
     async def _release(self) -> None:

@@ -35,6 +35,9 @@ class Restoring:
         task = self.journal.task
         if task.restores is None:
             return None
+        if not task.steps:
+            # Whoever submitted it may have been killed before this was written down.
+            await self.undoing.note(task)
         undone = await self.undoing.changes(task.restores.task_id)
         if undone.open:
             return Wait(seconds=_SETTLED_S)

@@ -34,7 +34,7 @@ from orchestrator.core.facts import CallId, Fact, RequestId, ToolCall
 from orchestrator.core.granting import granted, released
 from orchestrator.core.grants import Grant, own_paths
 from orchestrator.core.items import canonical_json
-from orchestrator.core.policy import BUILT_IN_CATALOG, RUNNERS, Effect, PolicyDecision, RequestRules
+from orchestrator.core.policy import BUILT_IN_CATALOG, RUNNERS, Effect, PolicyDecision, RequestRules, Undo
 from orchestrator.core.redact import restore
 from orchestrator.core.response import canonical_args
 from orchestrator.core.system_facts import GrantId
@@ -52,6 +52,10 @@ class Law(Protocol):
     @property
     def rules(self) -> RequestRules:
         """What it says of requests."""
+
+    @property
+    def undo(self) -> Undo:
+        """What it says of the changes of a task that failed or was canceled."""
 
     def summary(self, task: AgentTask) -> str:
         """What the model of a task is told of it."""

@@ -82,6 +82,11 @@ class Settle:
 
 
 @dataclass(frozen=True)
+class BeginUndo:
+    """Submit the task that takes back what this one changed, where it changed something."""
+
+
+@dataclass(frozen=True)
 class Rest:
     """Nothing is left to do, ever."""
 
@@ -96,6 +101,7 @@ Effect = (
     | RunTool
     | AwaitRuns
     | Settle
+    | BeginUndo
     | Rest
 )
 
@@ -108,7 +114,7 @@ def next_effects(task: AgentTask, mine: Set[RunId] = frozenset()) -> tuple[Effec
     owned = tuple(record.run_id for record in task.open_runs if record.run_id is not None)
     match task.phase:
         case Phase.ENDED:
-            return (AwaitRuns(owned),) if owned else (Rest(),)
+            return (_at_the_end(task, owned),)
         case Phase.NEW:
             return (Rest(),)
         case Phase.QUEUED | Phase.THINKING if task.restores is not None:
@@ -119,6 +125,13 @@ def next_effects(task: AgentTask, mine: Set[RunId] = frozenset()) -> tuple[Effec
             return (EvaluatePolicy(task.reply),)
         case _:
             return _act(task, owned)
+
+
+def _at_the_end(task: AgentTask, owned: tuple[RunId, ...]) -> Effect:
+    """What is left once a task is over: first all has to be known that it did, then it may be taken back."""
+    if owned:
+        return AwaitRuns(owned)
+    return BeginUndo() if task.undoes_itself and not task.undo_begun else Rest()
 
 
 def _settle(orphans: list[CallRecord]) -> tuple[Effect, ...]:

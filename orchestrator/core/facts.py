@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, NewType
 from pydantic import AwareDatetime, Field
 
 from orchestrator.core.grants import Grant
-from orchestrator.core.policy import BUILT_IN_CATALOG, PolicyDecision, RiskLevel
+from orchestrator.core.policy import BUILT_IN_CATALOG, PolicyDecision, RiskLevel, Undo
 from orchestrator.core.restoring.wanted import Restoration
 from orchestrator.core.system_facts import GrantId, SystemFact
 from orchestrator.core.values import Value
@@ -146,6 +146,8 @@ class TaskSubmitted(Value):
     """Every tool that changes something is denied (hitl.md P18)."""
     restores: Restoration | None = None
     """What it puts back, by a plan and without a model; None: a model works on it."""
+    for_program: bool = False
+    """Of what the system submits: it is for a program, and not for the person of the same name."""
 
 
 class ModelAsked(Value):
@@ -393,6 +395,15 @@ class TaskEnded(Value):
     details: dict[str, Any] = Field(default_factory=dict)
     verified: bool | None = None
     """False: the model claims a success for which there is no evidence; None: nobody judged it."""
+    undo: Undo = "offer"
+    """What the policy said then of the changes of a task that failed or was canceled."""
+
+
+class UndoSubmitted(Value):
+    """Another task was begun that takes back what this one changed."""
+
+    kind: Literal["undo_submitted"] = "undo_submitted"
+    undo_task_id: TaskId
 
 
 TaskFact = (
@@ -414,6 +425,7 @@ TaskFact = (
     | CancelRequested
     | LimitReached
     | TaskEnded
+    | UndoSubmitted
 )
 """What an item of a task may carry; the others are items of a node's own stream."""
 

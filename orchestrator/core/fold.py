@@ -119,6 +119,9 @@ def _apply(  # noqa: C901, PLR0911, PLR0912 - one case per kind
             return task
         case facts.TaskEnded():
             return changed(task, ended=fact, request=None, lapsed=None)
+        case facts.UndoSubmitted():
+            begun = task.undo_begun or actor.kind == "system"
+            return changed(task, undone_by=(*task.undone_by, fact.undo_task_id), undo_begun=begun)
     assert_never(fact)
 
 
@@ -127,7 +130,7 @@ def _submitted(task: AgentTask, fact: facts.TaskSubmitted, at: datetime, actor: 
         task,
         prompt=fact.prompt,
         user_id=fact.user_id,
-        by_program=actor.kind == "agent",
+        by_program=fact.for_program or actor.kind == "agent",
         session_id=fact.session_id,
         computers=fact.computers,
         model=fact.model,

@@ -98,7 +98,7 @@ PHASE_TABLE: Final[Mapping[Phase, Mapping[str, Phase]]] = {
         question_answered=Phase.ACTING,
     ),
     Phase.ANSWERING: _row(Phase.ANSWERING, **_WORK, question_answered=Phase.ACTING, limit_reached=Phase.ANSWERING),
-    Phase.ENDED: {"tool_finished": Phase.ENDED, "tool_settled": Phase.ENDED},
+    Phase.ENDED: dict.fromkeys(("tool_finished", "tool_settled", "undo_submitted"), Phase.ENDED),
 }
 """Phase to fact kind to phase; a missing key is a fact that cannot happen then.
 
@@ -293,6 +293,10 @@ class AgentTask:
     """Tokens of the messages that the present reply answers; 0: nobody said."""
     cancel_reason: str | None = None
     ended: facts.TaskEnded | None = None
+    undone_by: tuple[TaskId, ...] = ()
+    """The tasks that were begun to take back what it changed, oldest first."""
+    undo_begun: bool = False
+    """Whether one of them is the one that the policy wanted."""
 
     @property
     def status(self) -> TaskStatus:
@@ -321,6 +325,14 @@ class AgentTask:
     def open_runs(self) -> tuple[CallRecord, ...]:
         """The calls that were started and have no outcome."""
         return tuple(record for record in self.calls if record.state is CallState.EXECUTING)
+
+    @property
+    def undoes_itself(self) -> bool:
+        """Whether what it changed is to be taken back without anybody asking, as the policy said when it ended.
+
+        What takes something back is never taken back by itself: where it failed, a person has to look.
+        """
+        return self.ended is not None and self.ended.undo == "auto" and self.restores is None
 
     def is_of(self, name: str) -> bool:
         """Whether the person of this name submitted it."""

@@ -191,6 +191,7 @@ EXAMPLES: tuple[tuple[Actor, Fact], ...] = (
             verified=False,
         ),
     ),
+    (SYSTEM, facts.UndoSubmitted(undo_task_id=TaskId("t-undo"))),
     (
         SYSTEM,
         facts.ReviewNoted(
@@ -459,6 +460,28 @@ GROWN: tuple[tuple[str, Actor, Fact], ...] = (
             action_digest="f" * 64,
             before={"lib/new/a.lua": "absent"},
             made=("lib", "lib/new"),
+        ),
+    ),
+    (
+        "2",
+        SYSTEM,
+        facts.TaskEnded(
+            status="Canceled", status_reason="canceled", message="canceled by alice", verified=None, undo="auto"
+        ),
+    ),
+    (
+        "5",
+        SYSTEM,
+        facts.TaskSubmitted(
+            prompt="Undo t-1, which is Failed, as the policy says: mend my farm",
+            user_id="ci",
+            session_id="s-1",
+            computers=(ComputerId("3"),),
+            model="undo",
+            max_steps=0,
+            tag="9f31ab02",
+            restores=Restoration(task_id="t-1"),
+            for_program=True,
         ),
     ),
 )

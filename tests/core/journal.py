@@ -9,7 +9,7 @@ from orchestrator.core import facts
 from orchestrator.core.facts import BlobRef, CallId, Fact, Observed, QuestionId, RequestId, TaskId, ToolCall
 from orchestrator.core.fold import fold
 from orchestrator.core.items import GENESIS_HASH, SYSTEM, Actor, AgentTaskItem, Draft, ItemId, seal
-from orchestrator.core.policy import Effect, PolicyDecision, RequestRules, RiskLevel
+from orchestrator.core.policy import Effect, PolicyDecision, RequestRules, RiskLevel, Undo
 from orchestrator.core.task import AgentTask, CallRecord
 from orchestrator.core.wire import ComputerId, RunId
 
@@ -78,6 +78,7 @@ class StubLaw:
     rules: RequestRules = field(default_factory=RequestRules)
     says: Callable[[AgentTask, ToolCall], PolicyDecision] = _as_it_was
     version: str = "v1"
+    undo: Undo = "offer"
     asked: list[tuple[ToolCall, str | None]] = field(default_factory=list)
     """The calls that it judged, each with the program that it was told of."""
 

@@ -2,11 +2,13 @@
 
 import pytest
 
+from orchestrator.core import facts
 from orchestrator.core.effects import (
     AskModel,
     AwaitAnswer,
     AwaitReview,
     AwaitRuns,
+    BeginUndo,
     Effect,
     EvaluatePolicy,
     Observe,
@@ -15,9 +17,10 @@ from orchestrator.core.effects import (
     Settle,
     next_effects,
 )
-from orchestrator.core.facts import BlobRef, CallId, QuestionId, RequestId
+from orchestrator.core.facts import BlobRef, CallId, QuestionId, RequestId, TaskId
+from orchestrator.core.restoring.wanted import Restoration
 from orchestrator.core.wire import ComputerId, RunId
-from tests.core.journal import REQUEST, Journal, call, decision
+from tests.core.journal import REQUEST, Journal, call, decision, person
 
 READS = [call("r1", "cc_read", index=0, path="a"), call("r2", "cc_list", index=1, path="b")]
 WRITES = [call("w1", index=2, path="a"), call("w2", "cc_delete", index=3, path="b")]
@@ -204,6 +207,32 @@ def test_D11_an_ended_task_rests_once_its_runs_are_known(owned: bool) -> None:
         assert next_effects(story.task) == (Settle(ComputerId("3"), ids("w1")),)
     story.finished("w1")
     assert next_effects(story.task, mine("w1.1")) == (Rest(),)
+
+
+@pytest.mark.parametrize("owned", [True, False])
+def test_what_an_ended_task_changed_is_taken_back_where_the_policy_said_so(owned: bool) -> None:
+    """Once all is known that it did, and once: a person's own undo is another one."""
+    story = Journal()
+    story.proposed([*WRITES], "allow", "ask")
+    story.started("w1")
+    story.ended(undo="auto")
+    first = (AwaitRuns((RunId("w1.1"),)),) if owned else (Settle(ComputerId("3"), ids("w1")),)
+    assert next_effects(story.task, mine("w1.1") if owned else mine()) == first
+    story.settled("w1", "unknown")
+    assert next_effects(story.task) == (BeginUndo(),)
+    story.add(facts.UndoSubmitted(undo_task_id=TaskId("t-own")), by=person("alice"))
+    assert next_effects(story.task) == (BeginUndo(),)
+    story.add(facts.UndoSubmitted(undo_task_id=TaskId("t-auto")))
+    assert story.task.undone_by == ("t-own", "t-auto")
+    assert next_effects(story.task) == (Rest(),)
+
+
+def test_what_takes_something_back_is_not_taken_back_by_itself() -> None:
+    """Where it failed a person has to look; the policy's word on tasks is not for it."""
+    story = Journal()
+    story.submitted(restores=Restoration(task_id="t0"))
+    story.ended("Failed", undo="auto")
+    assert next_effects(story.task) == (Rest(),)
 
 
 # -- how a step waits (hitl.md S3, D5) ----------------------------------------------------

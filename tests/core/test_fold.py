@@ -9,7 +9,7 @@ from orchestrator.core import facts
 from orchestrator.core.approval import CallState
 from orchestrator.core.effects import PlanRestoration, next_effects
 from orchestrator.core.errors import InvalidDecision
-from orchestrator.core.facts import BlobRef, CallId, Fact, QuestionId, RequestId
+from orchestrator.core.facts import BlobRef, CallId, Fact, QuestionId, RequestId, TaskId
 from orchestrator.core.fold import can_follow, evolve, fold, preview, sealed
 from orchestrator.core.fold_review import rejection_text
 from orchestrator.core.items import Actor, AgentTaskItem, Draft, ItemId, seal
@@ -103,6 +103,7 @@ def fact_of(kind: str, story: Journal) -> Fact:
         "limit_reached": facts.LimitReached(limit="max_steps"),
         "task_ended": facts.TaskEnded(status="Failed", status_reason="r"),
         "review_noted": facts.ReviewNoted(what="viewed", request_id=REQUEST_ID),
+        "undo_submitted": facts.UndoSubmitted(undo_task_id=TaskId("t-undo")),
     }
     return made.get(kind) or next(fact for _, fact in EXAMPLES if fact.kind == kind)
 
@@ -145,7 +146,7 @@ LEADS_TO: dict[str, dict[str, str]] = {
         "question_answered": "acting",
         "limit_reached": "same",
     },
-    "ended": {"tool_finished": "same", "tool_settled": "same"},
+    "ended": {"tool_finished": "same", "tool_settled": "same", "undo_submitted": "same"},
 }
 """Written out once more, so that the table in the code cannot drift unseen. In `reviewing` a question is open too."""
 

@@ -26,6 +26,7 @@ from orchestrator.core.effects import (
     AwaitAnswer,
     AwaitReview,
     AwaitRuns,
+    BeginUndo,
     Effect,
     EvaluatePolicy,
     Observe,
@@ -35,7 +36,7 @@ from orchestrator.core.effects import (
     next_effects,
 )
 from orchestrator.core.errors import InvalidDecision, OrchestratorError
-from orchestrator.core.facts import CallId, Fact, QuestionId, RequestId, ToolCall
+from orchestrator.core.facts import CallId, Fact, QuestionId, RequestId, TaskId, ToolCall
 from orchestrator.core.fold import can_follow, evolve, fold, preview
 from orchestrator.core.items import SYSTEM, Actor, Draft, ItemId, decode_item, encode_item, verify_chain
 from orchestrator.core.policy import BUILT_IN_CATALOG, PolicyDecision, RequestRules, RiskLevel
@@ -50,7 +51,7 @@ from tests.core.ledger import Ledger
 
 TOOLS = ["cc_write", "cc_read", "ask_user", *BUILT_IN_CATALOG, "tool_of_tomorrow"]
 PAUSED = {Phase.REVIEWING, Phase.ANSWERING}
-OUTCOMES = {"tool_finished", "tool_settled"}
+AT_THE_END = {"tool_finished", "tool_settled", "undo_submitted"}
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 Candidate = Callable[[Draw], Fact]
 
@@ -209,7 +210,9 @@ class Histories(RuleBasedStateMachine):
             yield (
                 "task_ended",
                 lambda draw: facts.TaskEnded(
-                    status=draw(st.sampled_from(["Completed", "Failed", "Canceled"])), status_reason="r"
+                    status=draw(st.sampled_from(["Completed", "Failed", "Canceled"])),
+                    status_reason="r",
+                    undo=draw(st.sampled_from(["offer", "auto"])),
                 ),
             )
         match task.phase:
@@ -264,6 +267,7 @@ class Histories(RuleBasedStateMachine):
             yield "tool_finished", lambda draw: self.finished(draw, draw(st.sampled_from(ran)))
             yield "tool_settled", lambda draw: self.settled(draw, draw(st.sampled_from(ran)))
         if task.phase is Phase.ENDED:
+            yield "undo_submitted", lambda _: facts.UndoSubmitted(undo_task_id=TaskId(f"t-{next(self.numbers)}"))
             return
         ready = of_states(task, CallState.ALLOWED, CallState.APPROVED)
         doing = [one for one in ready if one.call.tool not in ("ask_user", "send_status")]
@@ -506,17 +510,17 @@ class Histories(RuleBasedStateMachine):
             assert record.result in (None, text)
 
     @invariant()
-    def an_ended_task_takes_nothing_but_outcomes(self) -> None:
+    def an_ended_task_takes_nothing_but_outcomes_and_undos(self) -> None:
         """Every other kind of fact is refused, and the end stays the end."""
         task = self.story.task
         if task.phase is not Phase.ENDED:
             return
-        assert {fact.kind for _, fact in EXAMPLES if can_follow(task, fact)} == OUTCOMES
+        assert {fact.kind for _, fact in EXAMPLES if can_follow(task, fact)} == AT_THE_END
         if self.before.ended is not None:
             assert task.ended == self.before.ended
             return
         for _, fact in EXAMPLES:
-            if fact.kind not in OUTCOMES:
+            if fact.kind not in AT_THE_END:
                 with pytest.raises(InvalidDecision):
                     evolve(task, self.story.sealed(fact))
 
@@ -563,6 +567,11 @@ class Histories(RuleBasedStateMachine):
                 case EvaluatePolicy():
                     assert task.phase is Phase.REPLIED
                     assert one.reply == task.reply
+                case BeginUndo():
+                    assert task.ended is not None
+                    assert task.ended.undo == "auto"
+                    assert not task.open_runs
+                    assert not task.undo_begun
                 case Rest():
                     assert task.phase in (Phase.NEW, Phase.ENDED)
                     assert not task.open_runs

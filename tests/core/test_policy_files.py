@@ -69,6 +69,14 @@ def test_a_file_that_can_be_used() -> None:
     assert loaded.version != load_policy('[[rules]]\nid = "all"\neffect = "ask"\ntools = ["*"]').version
 
 
+def test_a_file_says_what_becomes_of_changes() -> None:
+    """What it says of them counts in its version, unless it is what every file meant before it could say so."""
+    rules = 'rules = [{ id = "all", effect = "allow", tools = ["*"] }]\n'
+    offers, undoes = load_policy(f'undo = "offer"\n{rules}'), load_policy(f'undo = "auto"\n{rules}')
+    assert (load_policy(rules).undo, undoes.undo) == ("offer", "auto")
+    assert load_policy(rules).version == offers.version != undoes.version
+
+
 def test_p9_a_rule_for_a_tool_that_does_not_exist_fails_the_load() -> None:
     """A typo in a deny rule must not become a rule that never matches: file, rule and tools are named."""
     text = 'rules = [{ id = "no-deleting", effect = "deny", tools = ["cc_delte"] }]'
@@ -182,6 +190,7 @@ def an_arg(rest: str, effect: str = "deny", tool: str = "cc_write") -> str:
             "rule 1 (custom:x): ids that begin with 'custom:'",
         ),
         ('mode = "lax"\nrules = []', "my.toml: mode must be 'normal' or 'plan'."),
+        ('undo = "always"\nrules = []', "my.toml: undo must be 'offer' or 'auto'."),
         ('custom = [""]\nrules = []', "my.toml: custom 1 must have at least 1 characters."),
         ("requests = 5\nrules = []", "my.toml: requests must be"),
         ('requests.siblings = "none"\nrules = []', "my.toml: requests.siblings must be 'reads', 'hold' or 'run_safe'."),

@@ -75,6 +75,12 @@ def test_plugins_are_said_to_be_stricter() -> None:
     assert "night" not in summary(chosen)
 
 
+def test_what_becomes_of_the_changes_is_said_where_they_do_not_stay() -> None:
+    chosen = policy(rule("allow", tools=("*",)), undo="auto")
+    assert summary(chosen).endswith("\n- If the task fails or is canceled, its changes of files are taken back.")
+    assert "taken back" not in summary(chosen.model_copy(update={"undo": "offer"}))
+
+
 @pytest.mark.parametrize(
     ("more", "effects"),
     [

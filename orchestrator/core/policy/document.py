@@ -40,6 +40,10 @@ class Example(Value):
     expect: Effect
 
 
+Undo = Literal["offer", "auto"]
+"""What becomes of the changes of a task that failed or was canceled: people may take them back, or it is done."""
+
+
 class Policy(Value):
     """A policy file, checked: rules and what to do with tools the catalog does not know."""
 
@@ -49,6 +53,8 @@ class Policy(Value):
     """In ``plan`` every tool that changes something is denied (hitl.md P18)."""
     custom: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     """The plugins that judge every call as well, by the names of their entry points."""
+    undo: Undo = "offer"
+    """``auto``: they are taken back by a task that nobody has to ask for and that passes the gate as any other."""
     requests: RequestRules = RequestRules()
     rules: tuple[PolicyRule, ...]
     examples: tuple[Example, ...] = ()

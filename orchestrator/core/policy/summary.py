@@ -46,6 +46,8 @@ def summary(policy: Policy, *, computers: Sequence[str] = (), roles: Sequence[st
     lines += [f"- {', '.join(names)}: {_said(effects)}" for effects, names in by_strictness]
     if policy.custom:
         lines.append("- Plugins may be stricter.")
+    if policy.undo == "auto":
+        lines.append("- If the task fails or is canceled, its changes of files are taken back.")
     return "\n".join(lines)
 
 
