@@ -237,10 +237,11 @@ class Client:
 
     def _offer(self) -> dict[str, Any]:
         """What a reviewer's handshake says."""
-        from orchestrator.core.messages import REVIEWER_SUBPROTOCOL
+        from orchestrator.core.messages import REVIEWER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL_1_1
 
         headers = {"Authorization": f"Bearer {self._token}"}
-        return {"additional_headers": headers, "subprotocols": [REVIEWER_SUBPROTOCOL], "compression": None}
+        protocols = [REVIEWER_SUBPROTOCOL_1_1, REVIEWER_SUBPROTOCOL]
+        return {"additional_headers": headers, "subprotocols": protocols, "compression": None}
 
     @contextmanager
     def _reachable(self) -> Iterator[None]:

@@ -13,7 +13,7 @@ from orchestrator.client import Client, ServerRefused
 from orchestrator.console.console import ClientDesk, Console
 from orchestrator.console.lines import Line
 from orchestrator.console.lines import field as text_field
-from orchestrator.console.outcomes import OVER, carried_out, closed_meanwhile, refused, said_of
+from orchestrator.console.outcomes import OVER, carried_out, closed_meanwhile, left_behind, refused, said_of
 from orchestrator.console.rendering import time_left
 from orchestrator.console.terminal import Overtaken
 from orchestrator.core import review
@@ -96,16 +96,7 @@ class ReviewLoop:
     def _take(self, message: Any) -> None:
         match message:
             case review.Snapshot():
-                self._known = True
-                self.waiting = {one.request_id: one for one in message.requests}
-                self.questions = {one.question_id: one for one in message.questions}
-                self._open = dict(self.questions)
-                for one in message.requests:
-                    self._open[one.request_id] = one
-                if not self._open:
-                    self._notices.append(_NOTHING)
-                    if message.others:
-                        self._notices.append(_OTHERS.format(message.others))
+                self._begin_with(message)
             case review.RequestOpened():
                 self._rest.discard(message.request.request_id)
                 self._open[message.request.request_id] = message.request
@@ -122,9 +113,23 @@ class ReviewLoop:
             case review.QuestionClosed():
                 self._open.pop(message.question_id, None)
                 self.questions.pop(message.question_id, None)
+            case review.TaskOver():
+                self._notices.append(left_behind(message))
             case review.Done() | review.Failed():
                 # A frame that could not be read has no name; only one is on its way at a time.
                 self._outcomes[message.ref or self._on_its_way] = message
+
+    def _begin_with(self, message: review.Snapshot) -> None:
+        self._known = True
+        self.waiting = {one.request_id: one for one in message.requests}
+        self.questions = {one.question_id: one for one in message.questions}
+        self._open = dict(self.questions)
+        for one in message.requests:
+            self._open[one.request_id] = one
+        if not self._open:
+            self._notices.append(_NOTHING)
+            if message.others:
+                self._notices.append(_OTHERS.format(message.others))
 
     def _closed(self, message: review.RequestClosed) -> None:
         self._open.pop(message.request_id, None)

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from orchestrator.console.rendering import time_left
+from orchestrator.core import review
 from orchestrator.core.approval import ResumeRequest
 from orchestrator.core.visible import one_line
 
@@ -18,6 +19,8 @@ _DONE: Final = {
     "mark_failed": "marked as failed by you",
     "retry": "asked for anew by you",
 }
+_NAMED: Final = 3
+"""Of the places that a task changed: as many as fit a line."""
 OVER: Final = frozenset({"not_pending", "expired", "not_found", "task_ended"})
 """The refusals after which there is nothing left to decide."""
 
@@ -31,6 +34,19 @@ def said_of(resume: ResumeRequest) -> str:
 def carried_out(said: str, task_id: str, status: str) -> str:
     """It was taken."""
     return f"Carried out: {said}; task {one_line(task_id)} is {one_line(status)}."
+
+
+def left_behind(over: review.TaskOver) -> str:
+    """A task failed or was canceled after it had changed something, and what becomes of that."""
+    task_id = one_line(over.task_id)
+    named = ", ".join(one_line(one.place) for one in over.changes[:_NAMED])
+    more = over.undo.changes - min(_NAMED, len(over.changes))
+    said = f"Task {task_id} is {over.status} and had changed {named}{f' and {more} more' if more else ''}"
+    if over.undo.tasks:
+        return f"{said}; task {one_line(over.undo.tasks[-1])} puts it back."
+    if over.undo.automatic:
+        return f"{said}; it is put back, as the policy says."
+    return f"{said}. It is put back with: cc-orchestrator undo {task_id}"
 
 
 def closed_meanwhile(how: str) -> str:

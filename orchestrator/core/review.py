@@ -11,7 +11,8 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, V
 
 from orchestrator.core.approval import HitlResponse, ResumeRequest
 from orchestrator.core.errors import FrameRefused
-from orchestrator.core.facts import QuestionId, RequestId, TaskId
+from orchestrator.core.facts import EndStatus, QuestionId, RequestId, TaskId
+from orchestrator.core.restoring.telling import TaskChange, UndoLimit, UndoOffer, UndoPlace, UndoRequest
 from orchestrator.core.strict_json import doubled_key
 from orchestrator.core.wording import plain
 
@@ -86,6 +87,36 @@ class QuestionClosed(_Message):
     question_id: QuestionId
 
 
+class TaskOver(_Message):
+    """A task failed or was canceled, and had changed something by then; told again when a task takes it back."""
+
+    type: Literal["task_over"] = "task_over"
+    seq: int
+    task_id: TaskId
+    status: EndStatus
+    goal: str
+    message: str
+    """Why, as the model or the system wrote it."""
+    changes: tuple[TaskChange, ...]
+    """The first of the places that it changed."""
+    left_out: int = 0
+    """How many more there are: ``GET /v1/tasks/{task_id}/changes`` lists them all."""
+    undo: UndoOffer
+
+
+class UndoPreviewed(_Message):
+    """What an undo would do now."""
+
+    type: Literal["undo_preview"] = "undo_preview"
+    seq: int
+    ref: str
+    task_id: TaskId
+    places: tuple[UndoPlace, ...]
+    left_out: int = 0
+    """Places that are not named here: the same request over REST names all."""
+    cannot_be_undone: tuple[UndoLimit, ...]
+
+
 class Done(_Message):
     """What the reviewer asked for was carried out."""
 
@@ -128,19 +159,39 @@ class AnswerQuestion(_Message):
     answer: str = Field(max_length=20_000)
 
 
+class UndoTask(_Message):
+    """Take back what a task changed, or tell what that would do."""
+
+    type: Literal["undo"] = "undo"
+    ref: str = Field(max_length=100)
+    task_id: TaskId
+    undo: UndoRequest = UndoRequest()
+
+
 ToReviewer = Annotated[
-    Snapshot | RequestOpened | RequestClosed | RequestReminded | QuestionOpened | QuestionClosed | Done | Failed,
+    Snapshot
+    | RequestOpened
+    | RequestClosed
+    | RequestReminded
+    | QuestionOpened
+    | QuestionClosed
+    | TaskOver
+    | UndoPreviewed
+    | Done
+    | Failed,
     Field(discriminator="type"),
 ]
-FromReviewer = Annotated[DecideRequest | AnswerQuestion, Field(discriminator="type")]
+Asked = DecideRequest | AnswerQuestion | UndoTask
+"""What a reviewer may send."""
+FromReviewer = Annotated[Asked, Field(discriminator="type")]
 
 _FROM: TypeAdapter[Any] = TypeAdapter(FromReviewer)
 _TO: TypeAdapter[Any] = TypeAdapter(ToReviewer)
 
 
-def decode_from_reviewer(text: str) -> DecideRequest | AnswerQuestion:
+def decode_from_reviewer(text: str) -> Asked:
     """A frame of a reviewer. Raises FrameRefused with the reason."""
-    message: DecideRequest | AnswerQuestion = _decode(text, _FROM, MAX_REVIEW_FRAME_CHARS)
+    message: Asked = _decode(text, _FROM, MAX_REVIEW_FRAME_CHARS)
     if (key := doubled_key(text)) is not None:
         raise FrameRefused(f"The frame has the key {key[:100]!r} twice.", remedy="Send each key once.")
     return message

@@ -66,6 +66,8 @@ class Transcript:
                 return [f"[LIMIT] {fact.detail}"]
             case facts.TaskEnded():
                 return self._ended(fact)
+            case facts.UndoSubmitted():
+                return [f"[UNDO] Task {fact.undo_task_id} puts back what it changed."]
             case _:
                 return []
 

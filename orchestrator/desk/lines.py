@@ -33,7 +33,14 @@ QUESTIONS_CHARS: Final = 7000
 _HEAD_ROWS, _TAIL_ROWS = 4, 2
 _ARG_CHARS: Final = 48
 """Of one argument: longer ones are told by their length."""
-_KINDS: Final = {"ANSWER": "note", "DECISION": "note", "STATUS": "say", "LIMIT": "bad", "REFUSED": "bad"}
+_KINDS: Final = {
+    "ANSWER": "note",
+    "DECISION": "note",
+    "UNDO": "note",
+    "STATUS": "say",
+    "LIMIT": "bad",
+    "REFUSED": "bad",
+}
 """The marks of the log whose lines are shown as something other than what came back (``out``) or waits (``wait``)."""
 
 

@@ -14,6 +14,7 @@ from orchestrator.core.facts import EarlierTask
 from orchestrator.core.grants import Grant
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.core.policy import CustomReport, Policy, PolicyDecision, RuleReport
+from orchestrator.core.restoring.telling import UndoOffer
 from orchestrator.core.system_facts import ComputerSide, FreezeReason, GrantId
 from orchestrator.core.task import Phase, TaskStatus
 
@@ -143,6 +144,10 @@ class TaskLong(TaskShort):
     calls: list[CallAnswer]
     question: QuestionAnswer | None
     result: Result | None
+    """null: it has not ended."""
+    undoes: str | None
+    """The task that it takes back; null: none."""
+    undo: UndoOffer | None
     """null: it has not ended."""
 
 

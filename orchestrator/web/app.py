@@ -15,7 +15,7 @@ from starlette.websockets import WebSocket
 from orchestrator.audit import Checkpoints
 from orchestrator.core.errors import OrchestratorError, Unauthenticated
 from orchestrator.core.policy import PolicyContext
-from orchestrator.core.wire import COMPUTER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL, ComputerId
+from orchestrator.core.wire import COMPUTER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL_1_1, ComputerId
 from orchestrator.policy_file import PolicyFile
 from orchestrator.ports import Identity
 from orchestrator.tasks import TaskService
@@ -202,9 +202,17 @@ class Doors(
         """``/reviewer``: 401 at the handshake without a person's token."""
         identity = await self._socket_identity(websocket, "person")
         if identity is not None:
-            await websocket.accept(offered(websocket, REVIEWER_SUBPROTOCOL))
+            newer = offered(websocket, REVIEWER_SUBPROTOCOL_1_1)
+            await websocket.accept(newer or offered(websocket, REVIEWER_SUBPROTOCOL))
             with self.sockets.holding(identity, websocket) as socket:
-                await serve_reviewer(self.service, identity, socket, attempts=self.attempts, present=self.present)
+                await serve_reviewer(
+                    self.undoing,
+                    identity,
+                    socket,
+                    attempts=self.attempts,
+                    present=self.present,
+                    ends=newer is not None,
+                )
 
     async def _socket_identity(self, websocket: WebSocket, kind: str) -> Identity | None:
         try:

@@ -2,7 +2,6 @@
 
 import asyncio
 from datetime import timedelta
-from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -25,11 +24,8 @@ from orchestrator.web.forms import (
     outcome_form,
     short_form,
 )
-from orchestrator.web.reading import actions, read_body, read_number, request_id_of
+from orchestrator.web.reading import actions, key_of, read_body, read_number, request_id_of
 from orchestrator.web.secrecy import without_secrets
-
-MAX_KEY_CHARS: Final = 200
-"""Of an idempotency key, as in a body."""
 
 
 class DecisionDoors(Room):
@@ -110,14 +106,7 @@ class DecisionDoors(Room):
     async def _decide(self, request: Request, identity: Identity, resume: ResumeRequest) -> Response:
         request_id = request_id_of(request)
         wait_s = read_number(request, "wait_s", 0.0, 0.0, 60.0)
-        key = request.headers.get("idempotency-key", "")
-        if len(key) > MAX_KEY_CHARS:
-            raise InvalidRequest(
-                f"The header Idempotency-Key has {len(key)} characters, over {MAX_KEY_CHARS}.",
-                remedy="Take a shorter key, such as a UUID.",
-            )
-        if key and not resume.idempotency_key:
-            resume = resume.model_copy(update={"idempotency_key": key})
+        resume = resume.model_copy(update={"idempotency_key": key_of(request, resume.idempotency_key)})
         if digest := request.headers.get("if-match", "").strip().strip('"'):
             resume = _bound_to(resume, digest[:200])
         decided = await self.service.decide(request_id, resume, identity)

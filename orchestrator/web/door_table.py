@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from orchestrator.audit import Verification
 from orchestrator.core.approval import HitlResponse, ResumeRequest
 from orchestrator.core.facts import TaskFact
+from orchestrator.core.restoring.telling import UndoRequest
 from orchestrator.core.system_facts import SystemFact
 from orchestrator.core.task import TaskStatus
 from orchestrator.web import answers, forms, undo_answers
@@ -155,7 +156,7 @@ _TASKS: Final = (
             200: Answer("With `dry_run`: what it would do now.", (undo_answers.UndoPreview,)),
             201: Answer("The undo is in the queue.", (answers.TaskShort,)),
         },
-        body=forms.UndoBody,
+        {409: "`invalid_decision`: the key came with another undo"}, takes=(_KEY,), body=UndoRequest,
     ),
     Door(
         "POST", "/v1/tasks/{task_id}/answer", "answer", "tasks", "Answer a question; the first answer counts.",

@@ -11,7 +11,7 @@ from orchestrator.core.call_states import CallState
 from orchestrator.core.facts import OnReject, QuestionId, RequestId
 from orchestrator.core.meeting import ComputerRecord, frozen_remedy, frozen_sentence
 from orchestrator.core.policy import Family
-from orchestrator.core.restoring.wanted import OnConflict
+from orchestrator.core.restoring.telling import UndoOffer
 from orchestrator.core.showing import LIST_CHARS, hitl_response
 from orchestrator.core.task import AgentTask, CallRecord
 from orchestrator.ports import Computers, TaskRow
@@ -50,20 +50,6 @@ class CancelBody(_Body):
 
 class StopBody(CancelBody):
     """Why everything is stopped."""
-
-
-class UndoBody(_Body):
-    """Which changes of a task are taken back, and what becomes of places that somebody changed since."""
-
-    step: int | None = Field(default=None, ge=1)
-    """Only what this step changed; None: all of them."""
-    paths: tuple[str, ...] = Field(default=(), max_length=500)
-    """Only these paths and what is below them; empty: everywhere."""
-    on_conflict: OnConflict = "keep"
-    choices: dict[str, OnConflict] = Field(default_factory=dict, max_length=500)
-    """Of single places, as the preview names them: ``farm:startup.lua``."""
-    dry_run: bool = False
-    """Only tell what would be done."""
 
 
 class AnswerBody(_Body):
@@ -164,7 +150,9 @@ def row_form(row: TaskRow, status_reason: str) -> dict[str, Any]:
     }
 
 
-def long_form(task: AgentTask, now: datetime, online: Callable[[str], bool] = lambda _: True) -> dict[str, Any]:
+def long_form(
+    task: AgentTask, now: datetime, offer: UndoOffer | None, online: Callable[[str], bool] = lambda _: True
+) -> dict[str, Any]:
     question = next((one for one in task.calls if one.question_id and one.state == "asking"), None)
     return {
         **short_form(task),
@@ -195,6 +183,8 @@ def long_form(task: AgentTask, now: datetime, online: Callable[[str], bool] = la
         if question
         else None,
         "result": {**final_form(task), "verified": task.ended.verified} if task.ended else None,
+        "undoes": task.restores.task_id if task.restores is not None else None,
+        "undo": offer.model_dump(mode="json") if offer is not None else None,
     }
 
 

@@ -16,6 +16,9 @@ from orchestrator.core.wording import plain
 MAX_REQUEST_BYTES = 1024 * 1024
 """A task's prompt or a decision is far smaller; what is larger is refused unread."""
 
+MAX_KEY_CHARS: Final = 200
+"""Of an idempotency key, as in a body."""
+
 _WHOLE: Final = re.compile("[0-9]{1,15}")
 _NUMBER: Final = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,30})?(?:[eE][+-]?[0-9]{1,3})?")
 
@@ -57,6 +60,17 @@ def actions(resume: ResumeRequest) -> list[str]:
     if resume.decisions is not None:
         return [one.action for one in resume.decisions]
     return [resume.action or ""]
+
+
+def key_of(request: Request, said: str) -> str:
+    """The idempotency key of a request: what its body ``said``, else the header's. Raises InvalidRequest."""
+    key = request.headers.get("idempotency-key", "")
+    if len(key) > MAX_KEY_CHARS:
+        raise InvalidRequest(
+            f"The header Idempotency-Key has {len(key)} characters, over {MAX_KEY_CHARS}.",
+            remedy="Take a shorter key, such as a UUID.",
+        )
+    return said or key
 
 
 def task_id_of(request: Request) -> TaskId:

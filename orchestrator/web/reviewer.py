@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, assert_never
 
 from orchestrator.core import review
 from orchestrator.core.approval import CallState, HitlResponse
@@ -14,9 +14,11 @@ from orchestrator.core.redact import redact_text
 from orchestrator.core.showing import LIST_CHARS
 from orchestrator.core.task import AgentTask, OpenRequest, TaskStatus
 from orchestrator.ports import Identity
-from orchestrator.tasks import TaskService, show
+from orchestrator.tasks import show
+from orchestrator.undoing import Undoing
 from orchestrator.web.attempts import Attempts
 from orchestrator.web.errors import error_form
+from orchestrator.web.reviewer_undo import left_behind, previewed
 
 logger = logging.getLogger(__name__)
 
@@ -39,10 +41,14 @@ Present = Callable[[Identity], Awaitable[Identity]]
 
 
 async def serve_reviewer(
-    service: TaskService, identity: Identity, socket: TextSocket, *, attempts: Attempts, present: Present
+    undoing: Undoing, identity: Identity, socket: TextSocket, *, attempts: Attempts, present: Present, ends: bool
 ) -> None:
-    """Serve one reviewer until the connection is over; ``present`` says who they are by now."""
-    session = _ReviewSession(service, identity, socket, attempts, present)
+    """Serve one reviewer until the connection is over; ``present`` says who they are by now.
+
+    ``ends``: they are told of tasks that are over and left something to take back.
+    """
+    service = undoing.service
+    session = _ReviewSession(undoing, identity, socket, attempts, present, ends=ends)
     unsubscribe = service.bus.subscribe("tasks", session.hint)
     telling = asyncio.create_task(session.tell())
     listening = asyncio.create_task(session.listen())
@@ -63,9 +69,17 @@ class _ReviewSession:
     """One reviewer's connection: what they were told, and what changed since."""
 
     def __init__(
-        self, service: TaskService, identity: Identity, socket: TextSocket, attempts: Attempts, present: Present
+        self,
+        undoing: Undoing,
+        identity: Identity,
+        socket: TextSocket,
+        attempts: Attempts,
+        present: Present,
+        *,
+        ends: bool,
     ) -> None:
-        self._service = service
+        self._undoing = undoing
+        self._service = undoing.service
         self._identity = identity
         self._socket = socket
         self._attempts = attempts
@@ -78,6 +92,9 @@ class _ReviewSession:
         self._reminded: set[tuple[RequestId, datetime]] = set()
         """The deadlines of which this reviewer was reminded: an extended request has a new one."""
         self._questions: dict[QuestionId, TaskId] = {}
+        self._ends = ends
+        self._over: dict[TaskId, dict[str, Any]] = {}
+        """What was told of the tasks that are over."""
 
     def hint(self, payload: Any) -> None:
         """A task has new items."""
@@ -108,22 +125,18 @@ class _ReviewSession:
             await self._changed(await self._service.load(await self._dirty.get()))
 
     async def listen(self) -> None:
-        """Decisions and answers, until the connection is over."""
+        """Decisions, answers and undos, until the connection is over."""
         while (frame := await self._socket.receive()) is not None:
-            message: review.DecideRequest | review.AnswerQuestion | None = None
+            message: review.Asked | None = None
             try:
                 if isinstance(frame, bytes):
                     raise FrameRefused("The frame is binary.", remedy="Send text frames, one JSON object each.")
                 message = review.decode_from_reviewer(frame)
-                task = await self._carry_out(message)
+                await self._answer(message)
             except OrchestratorError as error:
                 await self._refuse(message, error)
-            else:
-                await self._send(review.Done, ref=message.ref, task_id=task.task_id, status=task.status.value)
 
-    async def _refuse(
-        self, message: review.DecideRequest | review.AnswerQuestion | None, error: OrchestratorError
-    ) -> None:
+    async def _refuse(self, message: review.Asked | None, error: OrchestratorError) -> None:
         # The ref is a word of the reviewer's own and says nothing in an audit.
         request_id = message.request_id if isinstance(message, review.DecideRequest) else ""
         await self._attempts.refused_at("/reviewer", self._identity, error, request_id=request_id)
@@ -137,16 +150,37 @@ class _ReviewSession:
             details=error.details,
         )
 
-    async def _carry_out(self, message: review.DecideRequest | review.AnswerQuestion) -> AgentTask:
+    async def _answer(self, message: review.Asked) -> None:
         # Rights may have changed since this connection began (hitl.md R5).
         identity = await self._present(self._identity)
-        if isinstance(message, review.DecideRequest):
-            return (await self._service.decide(message.request_id, message.resume, identity)).task
-        return await self._service.answer(message.task_id, message.question_id, message.answer, identity)
+        if isinstance(message, review.UndoTask) and message.undo.dry_run:
+            await self._send(review.UndoPreviewed, **await previewed(self._undoing, message, identity))
+            return
+        task = await self._carry_out(message, identity)
+        await self._send(review.Done, ref=message.ref, task_id=task.task_id, status=task.status.value)
+
+    async def _carry_out(self, message: review.Asked, identity: Identity) -> AgentTask:
+        match message:
+            case review.DecideRequest():
+                return (await self._service.decide(message.request_id, message.resume, identity)).task
+            case review.AnswerQuestion():
+                return await self._service.answer(message.task_id, message.question_id, message.answer, identity)
+            case review.UndoTask():
+                wanted = message.undo.of_task(message.task_id)
+                return await self._undoing.submit(wanted, identity, key=message.undo.idempotency_key)
+        assert_never(message)
 
     async def _changed(self, task: AgentTask) -> None:
-        if not self._concerns(task):
-            return
+        concerned = self._concerns(task)
+        if concerned:
+            await self._tell_change(task)
+        told = self._ends and (concerned or task.is_of(self._identity.name))
+        over = await left_behind(self._undoing, task) if told else None
+        if over is not None and over != self._over.get(task.task_id):
+            self._over[task.task_id] = over
+            await self._send(review.TaskOver, **over)
+
+    async def _tell_change(self, task: AgentTask) -> None:
         present = task.request.request_id if task.request else None
         for request_id, task_id in list(self._requests.items()):
             if task_id == task.task_id and request_id != present:

@@ -12,6 +12,7 @@ from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.task import AgentTask, TaskStatus
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Computers, TaskRow
+from orchestrator.undoing import Undoing
 from orchestrator.web.auth import must_have
 from orchestrator.web.base import Defaults, Room
 from orchestrator.web.events import EventStream, follow
@@ -27,6 +28,7 @@ class TaskDoors(Room):
     """``/v1/tasks`` and ``/v1/stop``."""
 
     computers: Computers
+    undoing: Undoing
     defaults: Defaults
     check_model: Callable[[str], object]
     """Raises InvalidRequest for a model that cannot be used."""
@@ -101,7 +103,8 @@ class TaskDoors(Room):
         """``GET /v1/tasks/{id}``."""
         await self.who(request, agents=True)
         task = await self.service.load(task_id_of(request))
-        form = await asyncio.to_thread(long_form, task, self.service.clock.now(), self._online)
+        offer = await self.undoing.offer(task)
+        form = await asyncio.to_thread(long_form, task, self.service.clock.now(), offer, self._online)
         return JSONResponse(await without_secrets({**form, "status_reason": await self._reason(task)}))
 
     def _online(self, computer: str) -> bool:

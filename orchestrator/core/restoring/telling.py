@@ -1,0 +1,148 @@
+"""What people ask of an undo, and what they are told of it: the same at every door."""
+
+from collections.abc import Sequence
+
+from pydantic import ConfigDict, Field
+
+from orchestrator.core.errors import InvalidRequest
+from orchestrator.core.paths import canonical_path
+from orchestrator.core.restoring.planning import Entry, Verdict
+from orchestrator.core.restoring.touches import Changes, Place, Touch, Untold
+from orchestrator.core.restoring.wanted import OnConflict, Restoration
+from orchestrator.core.values import Value
+
+
+class _Told(Value):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class UndoRequest(_Told):
+    """Which changes of a task are taken back, and what becomes of places that somebody changed since."""
+
+    model_config = ConfigDict(strict=True)
+
+    step: int | None = Field(default=None, ge=1)
+    """Only what this step changed; None: all of them."""
+    paths: tuple[str, ...] = Field(default=(), max_length=500)
+    """Only these paths and what is below them; empty: everywhere."""
+    on_conflict: OnConflict = "keep"
+    choices: dict[str, OnConflict] = Field(default_factory=dict, max_length=500)
+    """Of single places, as the preview names them: ``farm:startup.lua``."""
+    dry_run: bool = False
+    """Only tell what would be done."""
+    idempotency_key: str = Field(default="", max_length=200)
+    """The same one of the same person begins no second undo; empty: each request begins one."""
+
+    def of_task(self, task_id: str) -> Restoration:
+        """The restoration that it asks for.
+
+        Raises UnsafePath for a path that leaves the computer, InvalidRequest for one that is no text.
+        """
+        if any("\ud800" <= character <= "\udfff" for path in (*self.paths, *self.choices) for character in path):
+            raise InvalidRequest("A path has half of a character, a lone surrogate.", remedy="Send the character.")
+        return Restoration(
+            task_id=task_id,
+            step=self.step,
+            paths=tuple(canonical_path(path) for path in self.paths),
+            on_conflict=self.on_conflict,
+            choices=self.choices,
+        )
+
+
+class _Somewhere(_Told):
+    place: str
+    """Such as ``farm:startup.lua``; of this host ``workspace:notes.txt``."""
+    computer: str | None
+    path: str
+
+
+class TaskChange(_Somewhere):
+    """A place that a task changed."""
+
+    step: int
+    """The last step that changed it."""
+    before: str
+    """The sha256 of a file, ``absent`` or ``directory``."""
+    after: str | None
+    """null: nobody knows whether it was changed."""
+
+
+class UndoPlace(_Somewhere):
+    """What an undo does at one place."""
+
+    verdict: Verdict
+    """``nothing``: it is as it was; ``conflict``: somebody else changed it, and it stays; ``away``: nobody can look."""
+    why: str
+    step: int
+    target: str
+    """What it is to be again: the sha256 of a file, ``absent`` or ``directory``."""
+    found: str | None
+    """What it is now; null: nobody could look."""
+
+
+class UndoLimit(_Told):
+    """What no undo takes back."""
+
+    step: int
+    tool: str
+    computer: str | None
+    what: str
+
+
+class UndoOffer(_Told):
+    """What a task that is over left changed, and what became of it."""
+
+    changes: int
+    """Places that it changed."""
+    automatic: bool
+    """They are taken back without anybody asking, as the policy said when the task failed or was canceled."""
+    tasks: tuple[str, ...]
+    """The tasks that were begun to take them back, oldest first."""
+
+
+def told_changes(changed: Changes) -> tuple[TaskChange, ...]:
+    """Each place once, with what was there first and what is there last; what came back to what it was is left out."""
+    first: dict[Place, Touch] = {}
+    last: dict[Place, Touch] = {}
+    for touch in changed.touches:
+        first.setdefault(touch.place, touch)
+        last[touch.place] = touch
+    return tuple(
+        TaskChange(
+            place=_shown(str(place)),
+            computer=place.computer,
+            path=_shown(place.path),
+            step=last[place].step,
+            before=first[place].before,
+            after=last[place].after,
+        )
+        for place in first
+        if first[place].before != last[place].after
+    )
+
+
+def told_places(entries: Sequence[Entry]) -> tuple[UndoPlace, ...]:
+    """What an undo does, place by place."""
+    return tuple(
+        UndoPlace(
+            place=_shown(str(one.place)),
+            computer=one.place.computer,
+            path=_shown(one.place.path),
+            verdict=one.verdict,
+            why=one.why,
+            step=one.goal.step,
+            target=one.goal.target,
+            found=None if one.found is None else one.found.state,
+        )
+        for one in entries
+    )
+
+
+def told_limits(untold: Sequence[Untold]) -> tuple[UndoLimit, ...]:
+    """What of a task no undo takes back."""
+    return tuple(UndoLimit(step=one.step, tool=one.tool, computer=one.computer, what=one.what) for one in untold)
+
+
+def _shown(text: str) -> str:
+    """Names on a computer are bytes: what is no text in them is shown as question marks."""
+    return text.encode(errors="replace").decode()
