@@ -15,6 +15,7 @@ from orchestrator.client import Client
 from orchestrator.core.errors import InvalidRequest, OrchestratorError
 from orchestrator.core.visible import one_line
 from orchestrator.following import Follower, typed
+from orchestrator.leftovers import left_behind
 from orchestrator.program import program, reaching
 from orchestrator.progress import Progress
 from orchestrator.rendering import Screen, age, fitted, table
@@ -156,12 +157,14 @@ class _Session:
         follower = Follower(self.client, Progress(self.screen), screen=self.screen)
         while True:
             try:
-                follower.follow(task_id)
+                ended = follower.follow(task_id)
             except KeyboardInterrupt:
                 if self._interrupted(task_id):
                     return
             else:
                 self.screen.close()
+                if ended.status != "Completed" or ended.verified is False:
+                    self._tell_leftovers(task_id)
                 return
 
     def _interrupted(self, task_id: str) -> bool:
@@ -178,9 +181,14 @@ class _Session:
         if choice == "c":
             status = self.client.request("POST", f"/v1/tasks/{task_id}/cancel", {"reason": "canceled at the prompt"})
             self.screen.line(f"task {task_id} is {status['status']}")
+            self._tell_leftovers(task_id)
         else:
             self.screen.line(f"task {task_id} goes on: {program()} tasks watch {task_id}{self.where}")
         return True
+
+    def _tell_leftovers(self, task_id: str) -> None:
+        for line in left_behind(self.client, task_id, self.where):
+            self.screen.line(line)
 
     # -- commands ------------------------------------------------------------------------
 

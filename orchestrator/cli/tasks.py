@@ -18,7 +18,7 @@ from orchestrator.cli.common import (
     seconds,
     warn_of_variables,
 )
-from orchestrator.core.errors import InvalidRequest, OrchestratorError
+from orchestrator.core.errors import InvalidRequest
 from orchestrator.program import reaching
 
 if TYPE_CHECKING:
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 tasks_app = typer.Typer(invoke_without_command=True, help="List tasks, or look at one.")
 RECONNECT_S = 90.0
-_NAMED = 5
-"""Changed places that are named at the end of a task."""
 
 TaskId = Annotated[str, typer.Argument(metavar="TASK", help="The task's id, as `tasks` lists it.", callback=as_segment)]
 
@@ -178,7 +176,7 @@ def show(task_id: TaskId, as_json: AsJson = False, url: Url = None, data_dir: Da
         if as_json:
             print_json(task)
             return
-        for line in _details(task):
+        for line in _details(task, reaching(url, data_dir)):
             typer.echo(line)
         transcript = Transcript()
         for item in client.events(task_id):
@@ -195,10 +193,17 @@ def cancel(
     url: Url = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Stop a task."""
+    """Stop a task.
+
+    What it had changed by then is named, and how it is put back.
+    """
     with client_of(url, data_dir) as client:
         task = client.request("POST", f"/v1/tasks/{task_id}/cancel", {"reason": reason})
-    print_json(task) if as_json else typer.echo(f"task {task['task_id']} is {task['status']}")
+        if as_json:
+            print_json(task)
+            return
+        typer.echo(f"task {task['task_id']} is {task['status']}")
+        _tell_leftovers(client, task_id, reaching(url, data_dir))
 
 
 def stop(
@@ -219,11 +224,12 @@ def stop(
         return
     with client_of(url, data_dir) as client:
         answer = client.request("POST", "/v1/stop", {"reason": reason})
-    if as_json:
-        print_json(answer)
-        return
-    for stopped in answer["stopped"]:
-        typer.echo(f"stopped {stopped}")
+        if as_json:
+            print_json(answer)
+            return
+        for stopped in answer["stopped"]:
+            typer.echo(f"stopped {stopped}")
+            _tell_leftovers(client, stopped, reaching(url, data_dir))
     if not answer["stopped"]:
         typer.echo("Nothing was running.", err=True)
 
@@ -331,29 +337,20 @@ def follow(client: "Client", task_id: str, as_json: bool, patience_s: float, whe
     if ended.status == "Completed" and ended.verified is not False:
         raise typer.Exit(0)
     if not as_json:
-        for line in _left_behind(client, task_id, where):
-            typer.echo(line, err=True)
+        _tell_leftovers(client, task_id, where)
     raise typer.Exit(1)
 
 
-def _left_behind(client: "Client", task_id: str, where: str) -> list[str]:
-    """What a task that did not succeed had changed by then, and how it is put back."""
+def _tell_leftovers(client: "Client", task_id: str, where: str) -> None:
+    from orchestrator.leftovers import left_behind
+
+    for line in left_behind(client, task_id, where):
+        typer.echo(line, err=True)
+
+
+def _details(task: dict[str, Any], where: str) -> list[str]:
     from orchestrator.core.visible import one_line
-    from orchestrator.program import program
-
-    try:
-        changed = client.request("GET", f"/v1/tasks/{task_id}/changes")["changes"]
-    except OrchestratorError:
-        return []
-    if not changed:
-        return []
-    named = [one_line(one["place"]) for one in changed[:_NAMED]]
-    more = f" and {len(changed) - _NAMED} more" if len(changed) > _NAMED else ""
-    return [f"It had changed {', '.join(named)}{more}.", f"  put it back:  {program()} undo {task_id}{where}"]
-
-
-def _details(task: dict[str, Any]) -> list[str]:
-    from orchestrator.core.visible import one_line
+    from orchestrator.leftovers import how
     from orchestrator.rendering import counted, elapsed
 
     limits = [f"{task['steps']} of {counted(task['max_steps'], 'step')}"]
@@ -365,6 +362,9 @@ def _details(task: dict[str, Any]) -> list[str]:
         limits.append(f"{elapsed(task['active_s'])}{most} of work")
     reason = f" ({one_line(task['status_reason'])})" if task["status_reason"] else ""
     at = f" at computer {one_line(task['asked_at'])} in the game" if task.get("asked_at") else ""
+    offer = task.get("undo") or {}
+    changed = counted(offer.get("changes", 0), "place")
+    undo = [f"changed   {changed}; {how(offer, task['task_id'], where)}"] if offer.get("changes") else []
     return [
         f"task      {task['task_id']}",
         f"status    {task['status']}{reason}",
@@ -372,5 +372,6 @@ def _details(task: dict[str, Any]) -> list[str]:
         f"computers {one_line(', '.join(task['computers'])) or 'none'}",
         f"model     {one_line(task['model'])}",
         f"used      {', '.join(limits)}",
+        *undo,
         f"prompt    {one_line(task['prompt'], limit=2000)}",
     ]
