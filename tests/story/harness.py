@@ -115,9 +115,9 @@ class Api:
         raise AssertionError(f"task {task_id} ended without {place} × {kind}")
 
     @contextlib.asynccontextmanager
-    async def reviewer(self) -> AsyncIterator[ClientConnection]:
+    async def reviewer(self, speaks: str = REVIEWER_SUBPROTOCOL) -> AsyncIterator[ClientConnection]:
         """The reviewers' socket."""
-        protocols = [Subprotocol(REVIEWER_SUBPROTOCOL)]
+        protocols = [Subprotocol(speaks)]
         async with _dial(self.url, "/reviewer", self.token, protocols) as socket:
             yield socket
 

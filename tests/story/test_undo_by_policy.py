@@ -1,0 +1,238 @@
+"""A policy that wants what failed tasks changed back: begun once, by nobody, wherever the server dies."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from websockets.exceptions import WebSocketException
+
+from orchestrator.core import facts
+from orchestrator.core.default_policy import DEFAULT_POLICY_TOML
+from orchestrator.core.items import AgentTaskItem
+from orchestrator.core.wire import REVIEWER_SUBPROTOCOL_1_1
+from tests.story.harness import (
+    WITHIN_S,
+    Api,
+    Computer,
+    Server,
+    approve,
+    check_laws,
+    computer,
+    decoded,
+    each,
+    ended,
+    final,
+    last_words,
+    play,
+    tool,
+    tree,
+)
+from tests.story.processes import Kill
+
+AUTO = DEFAULT_POLICY_TOML.replace('unknown_tool = "deny"\n', 'unknown_tool = "deny"\nundo = "auto"\n')
+UNASKED = """
+[[rules]]
+id = "undoing"
+effect = "allow"
+tools = ["cc_restore", "local_restore"]
+"""
+WRITE = tool("cc_write", path="startup.lua", content="print('theirs')\n")
+MORE = tool("cc_write", path="more.lua", content="return 2\n")
+FAILS = (WRITE, final(success=False))
+CANCELED = (WRITE, MORE, final())
+SECOND_STARTS = 12
+"""The transaction of the journal with which the second write of CANCELED starts."""
+ENDS = {False: 9, True: 11}
+"""The one that ends FAILS, and CANCELED by a cancel that comes while the second write waits."""
+
+
+def under(policy: str, home: Path) -> Server:
+    """A server under a policy, not yet started."""
+    home.mkdir(parents=True)
+    (home / "policy.toml").write_text(policy, "utf-8")
+    return Server(home)
+
+
+@contextlib.asynccontextmanager
+async def house(home: Path, policy: str = AUTO) -> AsyncIterator[Server]:
+    """The same, gone at the end."""
+    server = under(policy, home)
+    try:
+        yield server
+    finally:
+        await server.close()
+        server.kill()
+
+
+async def the_undo(api: Api, task_id: str) -> str:
+    """The one undo of a task, as soon as a reviewer is told of it."""
+    async with asyncio.timeout(WITHIN_S), api.reviewer(REVIEWER_SUBPROTOCOL_1_1) as socket:
+        assert decoded(await socket.recv())["type"] == "snapshot", "from here on each change is told"
+        found = (await api.task(task_id))["undo"]["tasks"]
+        while not found:
+            told = decoded(await socket.recv())
+            if told["type"] == "task_over" and told["task_id"] == task_id:
+                found = told["undo"]["tasks"]
+    assert len(found) == 1
+    return str(found[0])
+
+
+def begun(items: list[AgentTaskItem]) -> list[tuple[str, str]]:
+    """Who began the undos of a task, and which they are."""
+    return [(item.actor.kind, item.fact.undo_task_id) for item in items if isinstance(item.fact, facts.UndoSubmitted)]
+
+
+async def check(api: Api, pc: Computer, task_id: str, before: dict[str, Any]) -> None:
+    """The task was undone once, by the system, and says so."""
+    undo = await the_undo(api, task_id)
+    items = await play(api, undo)
+    check_laws(items)
+    assert (ended(items).status, items[0].actor.kind) == ("Completed", "system")
+    assert tree(pc.disk) == before
+    assert begun(await api.journal(task_id)) == [("system", undo)]
+    tasks = (await api.ok("GET", "/v1/tasks"))["tasks"]
+    assert {one["task_id"] for one in tasks} == {task_id, undo}
+    shown = await api.task(undo)
+    assert (shown["user_id"], shown["undoes"]) == ("admin", task_id)
+
+
+async def lived(server: Server, pc: Computer, *, cancels: bool) -> str:
+    """The task, as far as the server lives to play it; its id."""
+    task_id = ""
+    with contextlib.suppress(httpx2.TransportError, OSError, WebSocketException):
+        api = server.api()
+        task_id = await api.submit(*(CANCELED if cancels else FAILS), computers=(pc.name,))
+        await _worked(api, task_id, cancels=cancels)
+        await api.first(await the_undo(api, task_id), "review_requested")
+    return task_id
+
+
+async def _worked(api: Api, task_id: str, *, cancels: bool) -> None:
+    if not cancels:
+        await play(api, task_id)
+        return
+    request = (await api.first(task_id, "review_requested")).request_id
+    await api.resume(request, "approve")
+    await api.first(task_id, "review_requested", 2)
+    await api.ok("POST", f"/v1/tasks/{task_id}/cancel", {})
+
+
+async def _killed(tmp: Path, kill: Kill, *, cancels: bool) -> None:
+    async with house(tmp / "home") as server:
+        server.start()
+        async with computer(server, tmp) as pc:
+            pc.write("startup.lua", b"print('mine')\n")
+            before = tree(pc.disk)
+            await server.close()
+            server.kill()
+            server.start(kill)
+            pc.boot()
+            task_id = await lived(server, pc, cancels=cancels)
+            # Where the operation at which it dies was refused as a conflict, it lives until here.
+            server.kill()
+            await server.close()
+            server.start()
+            await check(server.api(), pc, task_id, before)
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("cancels", [False, True], ids=["failed", "canceled"])
+async def test_a_server_killed_around_the_end_begins_the_undo_once(tmp_path: Path, *, cancels: bool) -> None:
+    """At the end, the submission, the note of it, and the first steps of the undo: neither lost nor begun twice."""
+    at = ENDS[cancels]
+    kills = [Kill(at, "after"), *(Kill(at + more, side) for more in (1, 2, 3) for side in ("before", "after"))]
+    names = {f"{kill.at}-{kill.side}": kill for kill in kills}
+    cases = {name: _killed(tmp_path / name, kill, cancels=cancels) for name, kill in names.items()}
+    await each(cases, lambda name: last_words(tmp_path / name / "home" / "server.log"))
+
+
+async def test_a_call_that_is_open_at_the_end_is_settled_first(tmp_path: Path) -> None:
+    """The server and the computer die in a write and the task is canceled: the undo waits for the computer."""
+    async with house(tmp_path / "home") as server:
+        server.start()
+        async with computer(server, tmp_path) as pc:
+            pc.write("startup.lua", b"print('mine')\n")
+            before = tree(pc.disk)
+            await server.close()
+            server.kill()
+            # The second write.
+            server.start(Kill(SECOND_STARTS, "after"))
+            pc.boot()
+            task_id = ""
+            with contextlib.suppress(httpx2.TransportError):
+                task_id = await server.api().submit(*CANCELED, computers=(pc.name,))
+                await play(server.api(), task_id)
+            pc.kill()
+            await server.close()
+            server.start()
+            api = server.api()
+            await api.ok("POST", f"/v1/tasks/{task_id}/cancel", {})
+            waiting = (await api.task(task_id))["undo"]
+            assert waiting == {"changes": 1, "automatic": True, "tasks": []}
+            pc.boot()
+            await check(api, pc, task_id, before)
+
+
+async def test_nothing_changed_and_what_ended_well_are_not_undone(tmp_path: Path) -> None:
+    """Nor is an undo that failed, nor what an earlier policy left; each has its own word on it."""
+    async with house(tmp_path / "home", AUTO + UNASKED) as server:
+        server.start()
+        api = server.api()
+        async with computer(server, tmp_path) as pc:
+            pc.write("startup.lua", b"print('mine')\n")
+            before = tree(pc.disk)
+            pc.boot()
+            looked = await api.submit(tool("cc_read", path="startup.lua"), final(success=False), computers=(pc.name,))
+            await play(api, looked)
+            well = await api.submit(MORE, final(), computers=(pc.name,))
+            await play(api, well)
+            failed = await api.submit(*FAILS, computers=(pc.name,))
+            await play(api, failed)
+            undo = await the_undo(api, failed)
+            items = await play(api, undo, _nobody)
+            assert ended(items).status == "Completed", "a rule that allows it asks nobody"
+            assert pc.read("startup.lua") == before["startup.lua"]
+            nothing = {"changes": 0, "automatic": True, "tasks": []}
+            assert (await api.task(looked))["undo"] == nothing
+            assert (await api.task(well))["undo"] == {"changes": 1, "automatic": False, "tasks": []}
+            assert (await api.task(undo))["undo"] == {"changes": 1, "automatic": False, "tasks": []}
+            assert len((await api.ok("GET", "/v1/tasks"))["tasks"]) == 4
+
+
+async def _nobody(request: dict[str, Any]) -> str:
+    raise AssertionError(f"somebody was asked: {request}")
+
+
+async def test_an_undo_that_fails_stays_as_it_is(tmp_path: Path) -> None:
+    """Rejected by a person, it is not taken back by itself, and another one can be begun by hand."""
+    async with house(tmp_path / "home") as server:
+        server.start()
+        api = server.api()
+        async with computer(server, tmp_path) as pc:
+            pc.boot()
+            task_id = await api.submit(*FAILS, computers=(pc.name,))
+            await play(api, task_id)
+            undo = await the_undo(api, task_id)
+            items = await play(api, undo, _reject)
+            assert (ended(items).status, ended(items).undo) == ("Canceled", "auto")
+            assert pc.read("startup.lua") == b"print('theirs')\n"
+            by_hand = (await api.ok("POST", f"/v1/tasks/{task_id}/undo", {}))["task_id"]
+            check_laws(await play(api, by_hand, approve))
+            assert pc.read("startup.lua") is None
+            assert (await api.task(task_id))["undo"] == {"changes": 1, "automatic": True, "tasks": [undo, by_hand]}
+            assert (await api.task(undo))["undo"]["tasks"] == []
+            assert begun(await api.journal(task_id)) == [("system", undo), ("person", by_hand)]
+
+
+async def _reject(request: dict[str, Any]) -> dict[str, Any]:
+    assert request["requester"] == "admin"
+    return {"action": "reject", "on_reject": "cancel"}
+
+
+def test_the_policies_of_these_stories() -> None:
+    """The line is where TOML has it count for the whole file."""
+    assert 'undo = "auto"' in AUTO.partition("[[rules]]")[0]
