@@ -124,20 +124,21 @@ async def open_orchestrator(
             await asyncio.to_thread(models.open, settings.model)
             looking = [asyncio.create_task(models.look(settings.model))]
         keeper = CheckpointKeeper(service, Checkpoints(settings.data_dir))
+        undoing = Undoing(service, world)
         doors = Doors(
             service=service,
             authorizer=authorizer,
             computers=hub,
             defaults=Defaults(settings.model, settings.max_steps, settings.max_wall_s, settings.max_tokens),
             check_model=models.open,
-            undoing=Undoing(service, world),
+            undoing=undoing,
             metrics=lambda: _figures(metrics, service, hub),
             policy=policy,
             checkpoints=keeper.checkpoints,
             about=_about(settings),
         )
         hub.desk = desk = Desk(
-            service,
+            undoing,
             new_task=NewTask(settings.model, settings.max_steps, settings.max_wall_s, settings.max_tokens),
             approvers=settings.approvers,
             refused=doors.attempts.refused_at,

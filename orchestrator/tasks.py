@@ -129,9 +129,9 @@ class TaskService:
         what it puts back, without a model. ``begun_by``: the system, which begins a task for ``user``; None: they do.
         Raises Forbidden for a session of somebody else.
         """
+        if (present := await self.of_key(user, key)) is not None:
+            return present
         task_id, item_id = _keyed(user, key) if key else (new_task_id(), new_item_id())
-        if key and (present := await self.store.read(task_id)) and present[0].item_id == item_id:
-            return fold(present)
         earlier = await self._earlier(session_id, user) if session_id else ()
         fact = facts.TaskSubmitted(
             prompt=prompt,
@@ -155,6 +155,12 @@ class TaskService:
         items = await self.store.create(task_id, [draft])
         self.published(task_id, items)
         return fold(items)
+
+    async def of_key(self, user: Identity, key: str) -> AgentTask | None:
+        """The task that somebody submitted with this key; None: none, or the key is empty."""
+        task_id, item_id = _keyed(user, key)
+        present = await self.store.read(task_id) if key else []
+        return fold(present) if present and present[0].item_id == item_id else None
 
     async def decide(self, request_id: RequestId, resume: ResumeRequest, by: Identity) -> Decided:
         """A person's decision, carried out once.

@@ -72,8 +72,7 @@ class Undoing:
         places = await self._places(wanted)
         if not places:
             raise InvalidRequest(f"There is nothing of {task.task_id} to undo.", remedy="Look at what it changed.")
-        key = f"undo {key}" if key else ""
-        undo = await self._submit(f"Undo {task.task_id}", task, places, wanted, user=by, key=key)
+        undo = await self._submit(f"Undo {task.task_id}", task, places, wanted, user=by, key=_key_of(key))
         if undo.restores != wanted:
             raise InvalidDecision(
                 "This idempotency key was used for another undo.",
@@ -82,6 +81,10 @@ class Undoing:
             )
         await self.note(undo)
         return undo
+
+    async def begun(self, by: Identity, key: str) -> AgentTask | None:
+        """The undo that this person submitted with this key; None: none, or the key is empty."""
+        return await self.service.of_key(by, _key_of(key))
 
     async def begin(self, task: AgentTask) -> bool:
         """Submit the undo of a task for whoever it was of, as the policy wants it; once, however often it is asked for.
@@ -194,6 +197,11 @@ class Undoing:
         goals = [replace(goal, note="The old file, beside the one that is kept.") for goal in goals]
         found = await self._found([goal.place for goal in goals])
         return plan(progressed(goals, own), found, wanted)
+
+
+def _key_of(key: str) -> str:
+    """The key of an undo as that of a task; empty: none."""
+    return f"undo {key}" if key else ""
 
 
 def told_of(entries: Sequence[Entry]) -> str:

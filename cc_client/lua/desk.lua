@@ -1,7 +1,7 @@
---- The player's desk: what `cc ask`, `watch`, `tasks`, `answer` and `stop` want of the orchestrator.
+--- The player's desk: what `cc ask`, `watch`, `tasks`, `answer`, `stop` and `undo` want of the orchestrator.
 --
--- A request has an id of its own, by which the orchestrator knows an `ask` that comes again: that
--- begins no second task. Whoever follows a task hears of it over every reconnect, from where it was
+-- A request has an id of its own, by which the orchestrator knows an `ask` or `undo` that comes again:
+-- that begins no second task. Whoever follows a task hears of it over every reconnect, from where it was
 -- told last. Nothing is sent while nobody waits. All verbs are functions of a request of command.lua;
 -- what is told has a kind, see shown.lua. docs/protocol.md section 1.7 is the specification.
 -- @module desk
@@ -148,7 +148,7 @@ local function of_task(verb)
   end
 end
 
-desk.VERBS.watch, desk.VERBS.stop = of_task("watch"), of_task("stop")
+desk.VERBS.watch, desk.VERBS.stop, desk.VERBS.undo = of_task("watch"), of_task("stop"), of_task("undo")
 
 function desk.VERBS.tasks(request)
   begin(request, "tasks")
@@ -161,6 +161,7 @@ desk.HELP = {
   { "tasks", "what is open here, and what it waits for" },
   { "answer [TASK] TEXT", "answers the question of a task" },
   { "stop [TASK]", "stops a task" },
+  { "undo [TASK]", "puts back what a task changed here" },
 }
 
 -- What the orchestrator says ----------------------------------------------------------------------
@@ -244,15 +245,16 @@ local function followed(id, item, message, lines)
   end
 end
 
-SHOWN.ask, SHOWN.watch = followed, followed
+SHOWN.ask, SHOWN.watch, SHOWN.undo = followed, followed, followed
 
 function SHOWN.tasks(id, _, _, rows)
   remember(rows)
   finish(id, together(list_of(rows)), "lines")
 end
 
-function SHOWN.stop(id, _, message)
-  finish(id, "Stopped: " .. tostring(message.task) .. ".", "good")
+function SHOWN.stop(id, _, message, lines)
+  table.insert(lines, 1, { is = "good", text = "Stopped: " .. tostring(message.task) .. "." })
+  finish(id, together(lines), "lines")
 end
 
 function SHOWN.answer(id, _, message)
@@ -345,6 +347,7 @@ end
 
 local LATE = {
   ask = "The task may have begun all the same: `cc tasks` shows it; asking again begins another.",
+  undo = "It may have begun all the same: `cc tasks` shows it.",
   stop = "It may be stopped all the same: `cc tasks` shows it.",
   answer = "It may have arrived all the same: `cc tasks` shows it.",
 }

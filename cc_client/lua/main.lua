@@ -38,7 +38,7 @@ local function at_least(host, version)
 end
 
 local function capabilities()
-  local list = { "chunks", "desk", "input", "screen_of", "update" }
+  local list = { "chunks", "desk", "input", "screen_of", "undo", "update" }
   for name in pairs(methods) do
     list[#list + 1] = name
   end

@@ -40,6 +40,8 @@ MAX_UNACKNOWLEDGED: Final = 64
 MAX_CALL_ID_CHARS: Final = 24
 DESK: Final = "desk"
 """The capability of a computer at which a player can ask, and which takes ``told`` when it has not asked."""
+UNDO: Final = "undo"
+"""The capability of a computer at which a player can take back what a task changed there."""
 NEWS: Final = "news"
 """The desk id of what nobody at the computer asked for: the questions that wait there when it connects."""
 MAX_DESK_BYTES: Final = 4096
@@ -207,9 +209,9 @@ class Desk(_Message):
     type: Literal["desk"] = "desk"
     journal_seq: Counter
     desk: CallIdString
-    """Drawn by the computer; an ``ask`` that comes again with the same one begins no second task."""
+    """Drawn by the computer; an ``ask`` or ``undo`` that comes again with the same one begins no second task."""
     verb: str = Field(max_length=32)
-    """``ask tasks stop answer watch leave``; any other is answered with a sentence."""
+    """``ask tasks stop answer watch undo leave``; any other is answered with a sentence."""
     task: ShortString | None = None
     """A task's id, or the beginning of one; None: the one that is meant is clear, or there is none."""
     after: Counter | None = None

@@ -41,6 +41,7 @@ from orchestrator.core.messages import (
     REVIEWER_SUBPROTOCOL_1_1,
     SCREEN_OF,
     SILENCE_S,
+    UNDO,
     UPDATE,
     WINDOW_FRAMES,
     Ack,
@@ -81,12 +82,12 @@ __all__ = [
     "CHUNKS", "COMPUTER_SUBPROTOCOL", "DESK", "HELLO_WITHIN_S", "INPUT", "MAX_BODY_BYTES", "MAX_CALL_ID_CHARS",
     "MAX_COUNTER", "MAX_DESK_BYTES", "MAX_FRAME_BYTES", "MAX_HEADER_BYTES", "MAX_OPEN_CALLS", "MAX_OUTPUT_BYTES",
     "MAX_UNACKNOWLEDGED", "MAX_WHOLE_BYTES", "NEWS", "PING_EVERY_S", "PROTOCOL_VERSION", "REVIEWER_SUBPROTOCOL",
-    "REVIEWER_SUBPROTOCOL_1_1",
-    "SCREEN_OF", "SILENCE_S", "UPDATE", "WINDOW_FRAMES", "Ack", "Body", "Call", "CallIdString", "CallRefused", "Chunk",
-    "ChunkAck", "Client", "Complaint", "ComputerId", "Counter", "Desk", "Family", "FromComputer", "Hello", "Message",
-    "Method", "Output", "Ping", "Pong", "Refused", "Result", "ResultAck", "RunId", "Settle", "Settled", "SettledCall",
-    "ShortString", "ToComputer", "Told", "Welcome", "WireString", "call", "check_body", "decode", "decode_any",
-    "decode_settled", "encode", "from_wire", "read", "read_any", "result_ack", "sha256_hex", "to_wire", "whole",
+    "REVIEWER_SUBPROTOCOL_1_1", "SCREEN_OF", "SILENCE_S", "UNDO", "UPDATE", "WINDOW_FRAMES", "Ack", "Body", "Call",
+    "CallIdString", "CallRefused", "Chunk", "ChunkAck", "Client", "Complaint", "ComputerId", "Counter", "Desk",
+    "Family", "FromComputer", "Hello", "Message", "Method", "Output", "Ping", "Pong", "Refused", "Result", "ResultAck",
+    "RunId", "Settle", "Settled", "SettledCall", "ShortString", "ToComputer", "Told", "Welcome", "WireString", "call",
+    "check_body", "decode", "decode_any", "decode_settled", "encode", "from_wire", "read", "read_any", "result_ack",
+    "sha256_hex", "to_wire", "whole",
 ]  # fmt: skip
 
 _FROM_COMPUTER: TypeAdapter[Any] = TypeAdapter(FromComputer)

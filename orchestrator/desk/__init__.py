@@ -1,4 +1,4 @@
-"""The player's desk: ``cc ask``, ``tasks``, ``watch``, ``answer`` and ``stop`` at a computer in the game."""
+"""The player's desk: ``cc ask``, ``tasks``, ``watch``, ``answer``, ``stop`` and ``undo`` at a computer in the game."""
 
 from orchestrator.desk.desk import Desk, NewTask
 

@@ -1,7 +1,7 @@
 """What somebody types at a computer in the game, done as the person who paired it, with that person's present rights.
 
 Theory. A computer proves nothing but its own token, and its token says who paired it: for that person the
-desk submits, lists, follows, answers and stops that person's tasks on this very computer. Everything goes
+desk submits, lists, follows, answers, stops and undoes that person's tasks on this very computer. Everything goes
 through ``TaskService``, so the desk has no power that the person has not. It never decides a request:
 whoever types on somebody's computer need not be that person. All that comes from a computer is data.
 """
@@ -21,10 +21,11 @@ from orchestrator.core.task import AgentTask, TaskStatus
 from orchestrator.desk import owners
 from orchestrator.desk.following import follow
 from orchestrator.desk.limits import MAX_OPEN, Limits
-from orchestrator.desk.lines import QUESTIONS_CHARS, as_body, in_game, row
+from orchestrator.desk.lines import QUESTIONS_CHARS, Line, as_body, in_game, row
 from orchestrator.desk.news import News
+from orchestrator.desk.undoing import left_behind, submitted
 from orchestrator.ports import ComputerLine, Identity, TaskRow
-from orchestrator.tasks import TaskService
+from orchestrator.undoing import Undoing
 
 logger = logging.getLogger(__name__)
 
@@ -60,10 +61,9 @@ class _Asked:
 class Desk:
     """The desk of one node. ``refused`` writes down who was refused what."""
 
-    def __init__(
-        self, service: TaskService, *, new_task: NewTask, approvers: str = "requester", refused: Refused
-    ) -> None:
-        self._service = service
+    def __init__(self, undoing: Undoing, *, new_task: NewTask, approvers: str = "requester", refused: Refused) -> None:
+        self._undoing = undoing
+        self._service = service = undoing.service
         self._new_task = new_task
         self._approvers = approvers
         self._refused = refused
@@ -82,6 +82,7 @@ class Desk:
             "tasks": self._tasks,
             "stop": self._stop,
             "answer": self._answer,
+            "undo": self._undo,
         }
 
     # -- what the hub says ---------------------------------------------------------------
@@ -208,7 +209,15 @@ class Desk:
         task = await self._meant(asked, await self._tasks_of(asked.person, asked.line))
         reason = f"stopped by {asked.person.name} at computer {asked.line.computer} in the game"
         await self._service.cancel(task.task_id, asked.person, reason)
-        _tell(asked.line, asked.request.desk, done=True, value=[], task=task.task_id)
+        left = await left_behind(self._undoing, asked.line, await self._service.load(task.task_id))
+        rows = [one.form() for one in left]
+        _tell(asked.line, asked.request.desk, done=True, value=rows, task=task.task_id)
+
+    async def _undo(self, asked: _Asked) -> None:
+        key, wanted = asked.request.desk, asked.request.task or ""
+        # As of a new task: sent again in the middle of it, it is still made whole.
+        task = await asyncio.shield(submitted(self._undoing, asked.person, asked.line, wanted, key))
+        await self._follow(asked, await self._service.load(task.task_id))
 
     async def _answer(self, asked: _Asked) -> None:
         found = await self._tasks_of(asked.person, asked.line)
@@ -227,7 +236,13 @@ class Desk:
         waits_for = owners.deciders(self._approvers, task.user_id)
         line, after = asked.line, asked.request.after or 0
         may = partial(owners.person_at, self._service.store, line)
-        await follow(self._service, line, asked.request.desk, task, after=after, waits_for=waits_for, may=may)
+
+        async def left() -> list[Line]:
+            return await left_behind(self._undoing, line, await self._service.load(task.task_id))
+
+        await follow(
+            self._service, line, asked.request.desk, task, after=after, waits_for=waits_for, may=may, left=left
+        )
 
     async def _open_rows(self, person: Identity, line: ComputerLine) -> list[TaskRow]:
         """The open tasks of this person on this computer, the newest first."""

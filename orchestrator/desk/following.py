@@ -52,10 +52,12 @@ async def follow(
     after: int,
     waits_for: str,
     may: Callable[[], Awaitable[object]],
+    left: Callable[[], Awaitable[list[Line]]],
 ) -> None:
     """Tell what happens to a task until it has ended; ``after``: the version that was told last.
 
-    ``may`` raises once whoever follows has lost the right to: it is asked before each frame.
+    ``may`` raises once whoever follows has lost the right to: it is asked before each frame. ``left``: what is to be
+    said last.
     """
     feed = _Feed(present=task.version)
     reading = asyncio.create_task(_read(service, task, after, Narrator(waits_for), feed))
@@ -72,7 +74,8 @@ async def follow(
             if done:
                 # What kept it from reading on is told, not that the task is over.
                 reading.result()
-            body = as_body([one.form() for one in feed.take(done)])
+            lines = feed.take(done) + (await left() if done else [])
+            body = as_body([one.form() for one in lines])
             told = wire.Told(
                 desk=desk, ok=True, done=done, task=task.task_id, version=feed.version, body=wire.whole(body)
             )

@@ -139,6 +139,12 @@ async def row(values: dict[str, str], *, question: str = "", question_chars: int
     return {**form, "question": in_game(_cut(_safe(shown[-1]), question_chars))} if question else form
 
 
+async def note(text: str) -> Line:
+    """A line that is no item's, without secrets."""
+    (shown,) = await _without_secrets([text])
+    return Line("note", _shortened("note", shown))
+
+
 def as_body(value: Any) -> bytes:
     r"""JSON in ASCII in which ``\u00XX`` is one byte of the game's charset."""
     return json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode()

@@ -280,6 +280,11 @@ class Session:
 
     # -- the player's desk ---------------------------------------------------------------
 
+    @property
+    def capabilities(self) -> Sequence[str]:
+        """What the client said that it can do; nothing before ``hello``."""
+        return () if self.link.hello is None else self.link.hello.capabilities
+
     def tell(self, told: wire.Told, body: bytes = b"") -> None:
         """Answer a player at the computer; nothing goes to one that is gone."""
         self.link.tell(told, body)

@@ -18,6 +18,10 @@ class ComputerLine(Protocol):
     def fingerprint(self) -> str:
         """The hash of the token by which it came in; empty: not known."""
 
+    @property
+    def capabilities(self) -> Sequence[str]:
+        """What its client can do, as it said in ``hello``."""
+
     def tell(self, told: Told, body: bytes = b"") -> None:
         """Send an answer soon; nothing is sent to a computer that is gone."""
 
