@@ -201,6 +201,36 @@ describe("desk", function()
     expect(again.bytes).to_be(nil)
   end)
 
+  it("follows an undo, and asks for it again by the same id", function()
+    local here, machine = welcomed()
+    local nonce = type_command("undo", "0a1b")
+    local first = here:last_of("desk")
+    expect({ first.verb, first.task }).to_be({ "undo", "t-0a1b" })
+    here.session:finish("gone")
+    here:welcome(6)
+    local again = here:last_of("desk")
+    expect({ again.desk, again.verb, again.task }).to_be({ first.desk, "undo", "t-0a1b" })
+    answer(here, first.desk, { task = "t-2", version = 1 }, {})
+    here.session:finish("gone")
+    here:welcome(7)
+    again = here:last_of("desk")
+    expect({ again.verb, again.task, again.after }).to_be({ "watch", "t-2", 1 })
+    answer(here, first.desk, { task = "t-2", version = 9, done = true }, { { is = "good", text = "Done" } })
+    expect(last(told_to(machine, nonce))[2]).to_be(true)
+  end)
+
+  it("says with a stop what the task had changed", function()
+    local here, machine = welcomed()
+    local nonce = type_command("stop")
+    local line = { is = "note", text = "It had changed a." }
+    answer(here, here:last_of("desk").desk, { done = true, task = "t-1" }, { line })
+    expect(last(told_to(machine, nonce))).to_be({
+      "good:Stopped: t-1.\30note:It had changed a.",
+      true,
+      "lines",
+    })
+  end)
+
   it("never sends twice what changes something", function()
     local here, machine = welcomed()
     local nonce = type_command("answer", "yes")

@@ -8,6 +8,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from orchestrator.core import wire
 from orchestrator.desk import following
 from orchestrator.desk.limits import ASKS_A_MINUTE, MAX_OPEN
@@ -17,6 +19,7 @@ from tests.shell.support import Disk, Listening, Server, StubClient, call, diale
 ASKS = says(call("ask_user", question="Which farm?"))
 LOOKS = says(call("cc_read", path="farm.lua"))
 WRITES = says(call("cc_write", path="farm.lua", content="print(1)"))
+WRITES_MORE = says(call("cc_write", path="farm.lua", content="print(2)"))
 
 
 @dataclass
@@ -288,6 +291,111 @@ async def test_only_one_s_own_tasks_on_this_computer_are_seen(tmp_path: Path) ->
             for task in (others, elsewhere):
                 for verb in ("watch", "stop", "answer"):
                     assert (await here.refused(verb, "x", task=task)).code == "not_found"
+
+
+# -- undo --------------------------------------------------------------------------------
+
+ALLOWS = """
+[[rules]]
+id = "all"
+effect = "allow"
+tools = ["*"]
+"""
+
+
+def allowing(directory: Path) -> Path:
+    """A policy that asks nobody."""
+    path = directory / "allowing.toml"
+    path.write_text(ALLOWS, "utf-8")
+    return path
+
+
+async def left(here: Player, desk: str) -> list[str]:
+    """What is said last of a task, once it is over."""
+    lines: list[dict[str, str]] = []
+    while True:
+        told, more = await here.hear(desk)
+        assert told.ok, told
+        lines += more
+        if told.done:
+            return texts(lines, "note")[1:]
+
+
+@pytest.mark.parametrize("client", ["present", "older"])
+async def test_a_task_that_failed_says_what_it_changed_and_how_it_is_put_back(tmp_path: Path, client: str) -> None:
+    """A client that knows no `cc undo` is told of the command outside the game."""
+    capabilities = ("desk", wire.UNDO) if client == "present" else ("desk",)
+    model = Listening(WRITES, final("no", success=False))
+    async with (
+        running(tmp_path, model=model, policy=allowing(tmp_path)) as server,
+        player(server, await server.computer("3"), capabilities=capabilities) as here,
+    ):
+        said = await left(here, await here.send("ask", "fix"))
+        (row,) = await tasks_of(server)
+        word = "`cc undo" if client == "present" else "Outside the game `cc-orchestrator undo"
+        assert said == [f"It had changed farm.lua. {word} {row['task_id']}` puts it back."]
+
+
+async def test_undo_begins_once_and_is_followed(tmp_path: Path) -> None:
+    """Sent again by the same id it is the same undo, though by now another task would be meant."""
+    script = [WRITES, final("no", success=False), WRITES_MORE, final("no", success=False)]
+    async with (
+        running(tmp_path, model=Listening(*script), policy=allowing(tmp_path)) as server,
+        player(server, await server.computer("3"), capabilities=("desk", wire.UNDO)) as here,
+    ):
+        for prompt in ("first", "second"):
+            await left(here, await here.send("ask", prompt))
+        second, first = await tasks_of(server)
+        desk = await here.send("undo")
+        assert "Done: 1 put back." in texts(await here.until(desk, "good"), "good")
+        assert here.disk.files == {"farm.lua": b"print(1)"}
+        again, _ = await here.ask("undo", desk=desk)
+        undo = (await server.ask("GET", f"/v1/tasks/{again.task}")).json()
+        assert (undo["undoes"], undo["asked_at"], undo["user_id"]) == (second["task_id"], "3", "admin")
+        assert len(await tasks_of(server)) == 3
+        desk = await here.send("undo", task=first["task_id"][:9])
+        assert "Done: 1 put back." in texts(await here.until(desk, "good"), "good")
+        assert here.disk.files == {"farm.lua": b"print(0)"}
+        assert (await here.refused("undo")).message == (
+            "None of the last tasks here left something to put back. Name one: cc undo TASK."
+        )
+        both = await here.refused("undo", task="t-")
+        assert "More than one task begins with t-" in str(both.message)
+
+
+async def test_undo_decides_nothing(tmp_path: Path) -> None:
+    """Where the policy asks a person, the undo waits for its owner as any other task does."""
+    async with game(tmp_path, WRITES, final("no", success=False)) as (server, here):
+        desk = await here.send("ask", "fix")
+        await here.until(desk, "wait")
+        (row,) = await tasks_of(server)
+        request = await server.paused(row["task_id"])
+        await server.ask("POST", request["approval_url"])
+        await left(here, desk)
+        lines = await here.until(await here.send("undo"), "wait")
+        assert texts(lines, "wait") == ["cc_restore waits for approval by admin (risk: medium), outside the game."]
+        assert here.disk.files == {"farm.lua": b"print(1)"}
+
+
+async def test_only_one_s_own_changes_on_this_computer_are_put_back(tmp_path: Path) -> None:
+    """Not another person's, not of a task that goes on, and not one that changed something elsewhere too."""
+    elsewhere = says(call("local_write", path="note.txt", content="n"))
+    script = [final("no", success=False), elsewhere, WRITES, final("no", success=False), ASKS]
+    async with running(tmp_path, model=Listening(*script), policy=allowing(tmp_path)) as server:
+        ann = await second_admin(server)
+        async with player(server, await computer_of(server, ann), capabilities=("desk", wire.UNDO)) as here:
+            others = await server.submit(("3",))
+            await server.until(others, "task_ended")
+            assert (await here.refused("undo", task=others)).code == "not_found"
+            assert (await here.refused("undo")).code == "not_found"
+            await left(here, await here.send("ask", "both"))
+            refused = await here.refused("undo")
+            assert refused.code == "forbidden"
+            assert "changed something elsewhere too" in str(refused.message)
+            desk = await here.send("ask", "going on")
+            await here.until(desk, "ask")
+            going = (await tasks_of(server))[0]["task_id"]
+            assert "no task" in str((await here.refused("undo", task=going)).message)
 
 
 # -- rights ------------------------------------------------------------------------------

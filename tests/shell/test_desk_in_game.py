@@ -142,6 +142,27 @@ async def test_a_long_question_waits_to_be_read(tmp_path: Path) -> None:
     assert {word for word in words if word not in " ".join(seen)} == set()
 
 
+@pytest.mark.parametrize("family", ["advanced", "computer"])
+async def test_what_a_task_changed_is_put_back_at_the_computer(tmp_path: Path, family: str) -> None:
+    """A task that failed says what it had changed and how it is put back; so it is typed, and the file is as before."""
+    policy = tmp_path / "policy.toml"
+    policy.write_text('[[rules]]\nid = "all"\neffect = "allow"\ntools = ["*"]\n', "utf-8")
+    write = says(call("cc_write", path="farm.lua", content="print(1)\n"))
+    model = Listening(write, final("it does not run", success=False))
+    async with running(tmp_path / "server", model=model, policy=policy) as server:
+        disk = computer(tmp_path, server.url, await server.computer("3"))
+        farm = disk / "farm.lua"
+        farm.write_text("print(0)\n", "utf-8")
+        async with game(disk, "cc ask fix my farm", family=family) as here:
+            await here.sees("Failed: it does not run")
+            await here.sees("It had changed farm.lua. `cc undo t-")
+            assert farm.read_text("utf-8") == "print(1)\n"
+        async with game(disk, "cc undo", "cc undo", family=family) as here:
+            await here.sees("Done: 1 put back.")
+            assert farm.read_text("utf-8") == "print(0)\n"
+            await here.sees("None of the last tasks here left something")
+
+
 async def test_without_a_connection_nothing_is_asked(tmp_path: Path) -> None:
     """What keeps it from connecting is known by then, and said at once."""
     disk = computer(tmp_path, "http://127.0.0.1:1", "no token")
