@@ -10,6 +10,7 @@ from orchestrator.core.approval import HitlResponse, RequestedCallView, ResumeRe
 from orchestrator.core.errors import FrameRefused
 from orchestrator.core.facts import CallId, Observed, QuestionId, RequestId
 from orchestrator.core.policy import RiskLevel
+from orchestrator.core.restoring.telling import TaskChange, UndoLimit, UndoOffer, UndoPlace, UndoRequest
 from tests.core.journal import NOW, TASK, digest_of, verdict
 
 REQUEST = HitlResponse(
@@ -49,12 +50,31 @@ TO_REVIEWER: list[Any] = [
     review.RequestReminded(seq=3, request_id=RequestId("q1"), expires_at=NOW),
     review.QuestionOpened(seq=4, question=QUESTION),
     review.QuestionClosed(seq=5, question_id=QuestionId("u1")),
+    review.TaskOver(
+        seq=6,
+        task_id=TASK,
+        status="Canceled",
+        goal="fix my farm",
+        message="enough",
+        changes=(TaskChange(place="3:a", computer="3", path="a", step=1, before="absent", after=None),),
+        undo=UndoOffer(changes=1, automatic=False, tasks=()),
+    ),
+    review.UndoPreviewed(
+        seq=7,
+        ref="3",
+        task_id=TASK,
+        places=(
+            UndoPlace(place="3:a", computer="3", path="a", verdict="away", why="", step=1, target="absent", found=None),
+        ),
+        cannot_be_undone=(UndoLimit(step=2, tool="cc_shell", computer="3", what="A program ran."),),
+    ),
     review.Done(seq=6, ref="1", task_id=TASK, status="Running"),
     review.Failed(seq=7, code="not_pending", message="no", remedy="look", details={"decided_by": "bob"}),
 ]
 FROM_REVIEWER: list[Any] = [
     review.DecideRequest(ref="1", request_id=RequestId("q1"), resume=ResumeRequest(action="approve")),
     review.AnswerQuestion(ref="2", task_id=TASK, question_id=QuestionId("u1"), answer="the wheat"),
+    review.UndoTask(ref="3", task_id=TASK, undo=UndoRequest(paths=("a",), choices={"3:a": "beside"}, dry_run=True)),
 ]
 
 

@@ -247,6 +247,7 @@ def test_the_limits_are_those_of_the_protocol() -> None:
     assert (wire.MAX_OPEN_CALLS, wire.MAX_UNACKNOWLEDGED, wire.MAX_CALL_ID_CHARS) == (8, 64, 24)
     assert wire.COMPUTER_SUBPROTOCOL == "cc-orchestrator.v1"
     assert wire.REVIEWER_SUBPROTOCOL == "cc-orchestrator.review.v1"
+    assert wire.REVIEWER_SUBPROTOCOL_1_1 == "cc-orchestrator.review.v1.1"
     assert wire.PING_EVERY_S * 2 < wire.SILENCE_S
 
 

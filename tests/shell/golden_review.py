@@ -21,6 +21,7 @@ from orchestrator.core.approval import (
 from orchestrator.core.facts import CallId, Observed, QuestionId, RequestId, TaskId
 from orchestrator.core.grants import GrantSpec
 from orchestrator.core.policy import Effect, PolicyDecision, RiskLevel
+from orchestrator.core.restoring.telling import TaskChange, UndoLimit, UndoOffer, UndoPlace, UndoRequest
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "reviewer"
 TO_REVIEWER: tuple[type[Any], ...] = get_args(get_args(review.ToReviewer)[0])
@@ -126,6 +127,49 @@ EXAMPLES: tuple[Any, ...] = (
     review.RequestReminded(seq=4, request_id=_REQUEST, expires_at=_UNTIL),
     review.QuestionOpened(seq=5, question=_QUESTION),
     review.QuestionClosed(seq=6, question_id=QuestionId("u-1")),
+    review.TaskOver(
+        seq=9,
+        task_id=_TASK,
+        status="Failed",
+        goal="fix my farm",
+        message="It does not run.",
+        changes=(
+            TaskChange(
+                place="3:startup.lua", computer="3", path="startup.lua", step=2, before="e" * 64, after="absent"
+            ),
+            TaskChange(
+                place="workspace:notes.txt", computer=None, path="notes.txt", step=3, before="directory", after=None
+            ),
+        ),
+        left_out=5,
+        undo=UndoOffer(changes=7, automatic=True, tasks=("t-1b2c3d4e5f60",)),
+    ),
+    review.UndoPreviewed(
+        seq=10,
+        ref="r-3",
+        task_id=_TASK,
+        places=(
+            UndoPlace(
+                place="3:startup.lua",
+                computer="3",
+                path="startup.lua",
+                verdict="conflict",
+                why="Somebody changed it since.",
+                step=2,
+                target="e" * 64,
+                found="absent",
+            ),
+        ),
+        left_out=2,
+        cannot_be_undone=(
+            UndoLimit(
+                step=4,
+                tool="cc_run_program",
+                computer="3",
+                what="A program ran: what it changed, moved or sent is not known.",
+            ),
+        ),
+    ),
     review.Done(seq=7, ref="r-1", task_id=_TASK, status="Running"),
     review.Failed(
         seq=8,
@@ -156,6 +200,18 @@ EXAMPLES: tuple[Any, ...] = (
             reason="Half of it.",
             on_reject="cancel",
             idempotency_key="key-1",
+        ),
+    ),
+    review.UndoTask(
+        ref="r-3",
+        task_id=_TASK,
+        undo=UndoRequest(
+            step=2,
+            paths=("lib", "startup.lua"),
+            on_conflict="beside",
+            choices={"3:startup.lua": "restore"},
+            dry_run=True,
+            idempotency_key="key-2",
         ),
     ),
     review.AnswerQuestion(ref="r-2", task_id=_TASK, question_id=QuestionId("u-1"), answer="The one with wheat."),

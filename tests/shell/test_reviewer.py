@@ -13,7 +13,7 @@ from websockets.exceptions import InvalidStatus
 from websockets.typing import Subprotocol
 
 from orchestrator.core.review import MAX_REVIEW_FRAME_CHARS
-from orchestrator.core.wire import REVIEWER_SUBPROTOCOL
+from orchestrator.core.wire import REVIEWER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL_1_1
 from orchestrator.ports import ModelReply
 from tests.shell.support import DEADLINE_S, Disk, Server, call, connected, final, running, says
 from tests.waiting import within
@@ -35,10 +35,19 @@ class ByPrompt:
 
     async def reply(self, messages: Any, **_: object) -> ModelReply:
         said = sum(message.role == "assistant" for message in messages)
-        return ModelReply(json.dumps(says(*self._calls[messages[1].content]) if said == 0 else final()))
+        wanted = messages[1].content
+        last = final("it does not run", success=False) if wanted == "fail" else final()
+        return ModelReply(json.dumps(says(*self._calls[wanted]) if said == 0 else last))
 
 
-MODEL = ByPrompt({"write": (WRITE,), "ask": (ASK,), "two": (WRITE, call("cc_write", path="b", content="2"))})
+MODEL = ByPrompt(
+    {
+        "write": (WRITE,),
+        "ask": (ASK,),
+        "two": (WRITE, call("cc_write", path="b", content="2")),
+        "fail": (WRITE,),
+    }
+)
 
 
 @dataclass
@@ -79,16 +88,18 @@ class Reviewer:
 
 
 @asynccontextmanager
-async def reviewing(server: Server, token: str | None = None) -> AsyncIterator[Reviewer]:
+async def reviewing(
+    server: Server, token: str | None = None, *, speaks: str = REVIEWER_SUBPROTOCOL
+) -> AsyncIterator[Reviewer]:
     socket = await connect(
         f"{server.url.replace('http', 'ws', 1)}/reviewer",
         additional_headers={"Authorization": f"Bearer {server.admin if token is None else token}"},
-        subprotocols=[Subprotocol(REVIEWER_SUBPROTOCOL)],
+        subprotocols=[Subprotocol(speaks)],
         compression=None,
         proxy=None,
     )
     async with socket:
-        assert socket.subprotocol == REVIEWER_SUBPROTOCOL
+        assert socket.subprotocol == speaks
         yield Reviewer(socket)
 
 
@@ -361,3 +372,132 @@ async def test_a_stopping_server_ends_the_connection(tmp_path: Path) -> None:
     await within(DEADLINE_S, reviewer.socket.wait_closed())
     assert reviewer.socket.close_code == 1012
     await cm.__aexit__(None, None, None)
+
+
+# -- undo --------------------------------------------------------------------------------
+
+
+async def changed(server: Server, prompt: str = "write") -> str:
+    """A task that was allowed to change a.lua."""
+    task_id = await server.submit(prompt=prompt)
+    request = await server.paused(task_id)
+    answer = await server.ask("POST", request["approval_url"])
+    assert answer.is_success, answer.text
+    return task_id
+
+
+async def test_an_undo_is_previewed_and_begun_over_the_socket(server: Server, disk: Disk) -> None:
+    """The preview is that of REST; the undo is a task that passes the gate, and `done` names it."""
+    task_id = await changed(server)
+    assert await ended(server, task_id) == "Completed"
+    over_rest = await server.ask("POST", f"/v1/tasks/{task_id}/undo", {"dry_run": True})
+    async with reviewing(server) as reviewer:
+        await reviewer.hear("snapshot")
+        await reviewer.say(type="undo", ref="look", task_id=task_id, undo={"dry_run": True})
+        told = await reviewer.hear("undo_preview")
+        preview = {key: told[key] for key in ("task_id", "places", "cannot_be_undone")}
+        assert (told["ref"], told["left_out"], preview) == ("look", 0, over_rest.json())
+        assert [one["verdict"] for one in told["places"]] == ["restore"]
+        assert len((await server.ask("GET", "/v1/tasks")).json()["tasks"]) == 1
+        await reviewer.say(type="undo", ref="do", task_id=task_id)
+        both = await reviewer.either("done", "request_opened")
+        request = both["request_opened"]["request"]
+        assert (both["done"]["ref"], both["done"]["task_id"]) == ("do", request["task_id"])
+        assert [one["tool"] for one in request["tool_calls"]] == ["cc_restore"]
+        await reviewer.decide(request)
+        await reviewer.either("done", "request_closed")
+        assert await ended(server, request["task_id"]) == "Completed"
+    assert disk.files == {"a.lua": b"old\n"}
+    shown = (await server.ask("GET", f"/v1/tasks/{task_id}")).json()["undo"]
+    assert shown == {"changes": 1, "automatic": False, "tasks": [request["task_id"]]}
+
+
+async def test_an_undo_that_is_sent_again_is_the_first(server: Server) -> None:
+    """After a dropped socket, with the same key: one task; the same key of somebody else or at REST's door, too."""
+    task_id = await changed(server)
+    await ended(server, task_id)
+    said = {"type": "undo", "task_id": task_id, "undo": {"idempotency_key": "mine"}}
+    begun = []
+    for ref in ("one", "two"):
+        async with reviewing(server) as reviewer:
+            await reviewer.hear("snapshot")
+            await reviewer.say(**said, ref=ref)
+            while (message := json.loads(await within(DEADLINE_S, reviewer.socket.recv())))["type"] != "done":
+                pass
+            begun.append(message["task_id"])
+    assert begun[0] == begun[1]
+    undo = f"/v1/tasks/{task_id}/undo"
+    for again in (
+        await server.ask("POST", undo, {"idempotency_key": "mine"}),
+        await server.ask("POST", undo, **{"Idempotency-Key": "mine"}),
+    ):
+        assert (again.status_code, again.json()["task_id"]) == (201, begun[0])
+    other = await server.ask("POST", f"/v1/tasks/{task_id}/undo", {"idempotency_key": "mine", "step": 1})
+    assert (other.status_code, other.json()["error"]["code"]) == (409, "invalid_decision")
+    assert other.json()["error"]["details"] == {"used_for": begun[0]}
+    boss = await server.person("boss", "admin")
+    theirs = await server.ask("POST", f"/v1/tasks/{task_id}/undo", {"idempotency_key": "mine"}, token=boss)
+    assert theirs.json()["task_id"] != begun[0]
+
+
+async def test_an_undo_over_the_socket_takes_the_rights_of_rest(server: Server) -> None:
+    """Somebody else's task, one that goes on, and one that nobody knows: failed under the ref."""
+    sam = await server.person("sam", "reviewer", "submitter")
+    task_id = await changed(server)
+    await ended(server, task_id)
+    going = await server.submit([], prompt="ask")
+    await server.until(going, "question_asked")
+    async with reviewing(server, sam) as reviewer:
+        await reviewer.hear("snapshot")
+        for dry_run in (True, False):
+            await reviewer.say(type="undo", ref="r", task_id=task_id, undo={"dry_run": dry_run})
+            failed = await reviewer.hear("failed")
+            assert (failed["ref"], failed["code"]) == ("r", "forbidden")
+    async with reviewing(server) as reviewer:
+        await reviewer.hear("snapshot")
+        for named, code in ((going, "invalid_request"), ("t-none", "not_found")):
+            await reviewer.say(type="undo", ref="r", task_id=named, undo={})
+            assert (await reviewer.hear("failed"))["code"] == code
+        await reviewer.say(type="undo", ref="r", task_id=task_id, undo={"paths": ["../x"]})
+        assert (await reviewer.hear("failed"))["code"] == "unsafe_path"
+        await reviewer.say(type="undo", ref="r", task_id=task_id, undo={"stepp": 1})
+        assert (await reviewer.hear("failed"))["code"] == "bad_frame"
+
+
+async def test_a_task_that_is_over_and_left_changes_is_told_to_who_takes_it(server: Server) -> None:
+    """Failed after a write: its owner hears what it changed, then by which task it is undone; others hear nothing."""
+    sam = await server.person("sam", "reviewer", "submitter")
+    async with (
+        reviewing(server, speaks=REVIEWER_SUBPROTOCOL_1_1) as owner,
+        reviewing(server) as older,
+        reviewing(server, sam, speaks=REVIEWER_SUBPROTOCOL_1_1) as stranger,
+    ):
+        for one in (owner, older, stranger):
+            await one.hear("snapshot")
+        task_id = await changed(server, "fail")
+        over = await heard(owner, "task_over")
+        assert (over["task_id"], over["status"], over["message"], over["goal"]) == (
+            task_id,
+            "Failed",
+            "it does not run",
+            "fail",
+        )
+        assert [one["place"] for one in over["changes"]] == ["3:a.lua"]
+        assert (over["left_out"], over["undo"]) == (0, {"changes": 1, "automatic": False, "tasks": []})
+        undo = (await server.ask("POST", f"/v1/tasks/{task_id}/undo", {})).json()["task_id"]
+        assert (await heard(owner, "task_over"))["undo"]["tasks"] == [undo]
+        await older.hear("request_opened")
+        await older.hear("request_closed")
+        assert (await older.hear("request_opened"))["request"]["task_id"] == undo
+        await server.submit([], prompt="ask", token=sam)
+        await stranger.hear("question_opened")
+
+
+async def heard(reviewer: Reviewer, kind: str) -> dict[str, Any]:
+    """The next frame of a kind, whatever comes before it."""
+    while True:
+        message: dict[str, Any] = json.loads(await within(DEADLINE_S, reviewer.socket.recv()))
+        reviewer.seq += 1
+        assert message["seq"] == reviewer.seq
+        if message["type"] == kind:
+            return message
