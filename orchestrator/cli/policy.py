@@ -49,6 +49,7 @@ def check(
                 "tools_without_a_rule": list(unnamed),
                 "policy_version": policy.version,
                 "mode": policy.mode,
+                "undo": policy.undo,
                 "rules": len(policy.rules),
                 "examples": len(policy.examples),
                 "custom": list(policy.custom),
@@ -60,6 +61,8 @@ def check(
         parts.append(f"{'plugin' if len(policy.custom) == 1 else 'plugins'} {one_line(' and '.join(policy.custom))}")
     if policy.mode == "plan":
         parts.append("plan mode, in which nothing may be changed")
+    if policy.undo == "auto":
+        parts.append("what failed tasks changed is put back by itself")
     typer.echo(f"{one_line(str(loaded.path), limit=1000)} is in order: {', '.join(parts)}.")
     _print_gaps(unnamed)
 
@@ -133,6 +136,7 @@ def show(as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> 
     typer.echo(f"version  {one_line(found['policy_version'])}")
     typer.echo(f"file     {one_line(found['source'], limit=1000)}")
     typer.echo(f"mode     {one_line(found['mode'])}")
+    typer.echo(f"undo     {one_line(found['policy'].get('undo', 'offer'))}")
     if found["alert"]:
         typer.echo(f"alert    {one_line(found['alert'], limit=2000)}")
     rows = [

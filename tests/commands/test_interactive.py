@@ -264,6 +264,21 @@ def test_a_session_may_only_look(talker: Served) -> None:
     )
 
 
+def test_a_session_says_what_a_task_changed_that_failed(talker: Served) -> None:
+    """Once it is over, with the command that puts it back."""
+    with on_a_terminal(talker.home, *session(talker), TERM="xterm") as terminal:
+        terminal.expect("] >")
+        write = call("local_write", path="unfinished.txt", content="new\n")
+        terminal.type(script(says(write), final("no", success=False)) + "\r")
+        terminal.expect(PROMPT)
+        terminal.type("a\n")
+        terminal.expect("It had changed workspace:unfinished.txt.")
+        terminal.expect(f"put it back:  {program()} undo t-")
+        terminal.expect("] >")
+        terminal.type("/quit\r")
+        assert terminal.end() == 0, terminal.text
+
+
 @pytest.mark.parametrize(("choice", "ends"), [("c\n", "Canceled"), ("l\n", "Paused"), ("", "Paused")])
 def test_ctrl_c_in_a_session_asks_what_is_meant(talker: Served, choice: str, ends: str) -> None:
     """Ctrl-C while a task runs asks: cancel it or leave it running, a second Ctrl-C leaves it; the session goes on."""

@@ -11,6 +11,8 @@ from orchestrator.console import ReviewLoop
 from orchestrator.console.outcomes import closed_meanwhile, refused, said_of
 from orchestrator.core import review
 from orchestrator.core.approval import ResumeRequest
+from orchestrator.core.facts import TaskId
+from orchestrator.core.restoring.telling import TaskChange, UndoOffer
 from tests.shell.asked import NOW, console, request
 from tests.shell.support import DEADLINE_S, NEW, WRITE, Disk, Listening, Server, call, connected, final, running, says
 from tests.waiting import within
@@ -246,3 +248,40 @@ async def test_a_frame_that_the_server_cannot_read_is_told_and_asked_for_again(t
         client.close()
     assert len(heard) == 1
     assert "Not carried out: No." in said
+
+
+async def test_a_task_that_left_something_is_told_with_what_becomes_of_it(tmp_path: Path) -> None:
+    """Before the next thing is asked: the first places, and how they are put back or by which task."""
+    offers = [
+        UndoOffer(changes=1, automatic=False, tasks=()),
+        UndoOffer(changes=5, automatic=True, tasks=()),
+        UndoOffer(changes=5, automatic=True, tasks=("t-undo",)),
+    ]
+
+    async def telling(socket: ServerConnection) -> None:
+        await socket.send(review.Snapshot(seq=1, requests=(request(),)).model_dump_json())
+        await socket.recv()
+        for seq, offer in enumerate(offers, start=2):
+            places = tuple(
+                TaskChange(place=f"3:{name}", computer="3", path=name, step=1, before="absent", after=None)
+                for name in "abcde"[: offer.changes]
+            )
+            over = review.TaskOver(
+                seq=seq, task_id=TaskId("t-1"), status="Failed", goal="g", message="m", changes=places, undo=offer
+            )
+            await socket.send(over.model_dump_json())
+        await socket.send(
+            review.Done(seq=5, ref=request().request_id, task_id=TaskId("t-2"), status="Running").model_dump_json()
+        )
+        await socket.wait_closed()
+
+    here, said, _ = console("a")
+    async with serve(telling, "127.0.0.1", 0, compression=None) as listening:
+        client = Client(f"http://127.0.0.1:{next(iter(listening.sockets)).getsockname()[1]}", "x")
+        await within(DEADLINE_S, ReviewLoop(client, here).run(until_empty=True))
+        client.close()
+    assert [line for line in said if line.startswith("Task t-1")] == [
+        "Task t-1 is Failed and had changed 3:a. It is put back with: cc-orchestrator undo t-1",
+        "Task t-1 is Failed and had changed 3:a, 3:b, 3:c and 2 more; it is put back, as the policy says.",
+        "Task t-1 is Failed and had changed 3:a, 3:b, 3:c and 2 more; task t-undo puts it back.",
+    ]

@@ -180,3 +180,30 @@ async def test_a_task_that_failed_says_what_it_changed_and_how_to_put_it_back(se
         ]
         odd = await asyncio.to_thread(cli, tmp_path, "undo", task_id, "--choose", "startup.lua", *where)
         assert (odd.returncode, "chooses nothing" in odd.stderr) == (2, True)
+
+
+async def test_a_task_that_is_canceled_says_so_where_it_is_canceled(server: Server, tmp_path: Path) -> None:
+    """`cancel` and `stop` name what it changed; `tasks show` counts it, and names the task that puts it back."""
+    api = server.api()
+    where = ["--url", server.url, "--data-dir", str(server.home)]
+    async with computer(server, tmp_path) as pc:
+        pc.boot()
+        task_id = await api.submit(*WORK[:2], final(), computers=(pc.name,))
+        await api.resume((await api.first(task_id, "review_requested")).request_id, "approve")
+        await api.first(task_id, "review_requested", 2)
+        canceled = await asyncio.to_thread(cli, tmp_path, "cancel", task_id, *where)
+        assert canceled.stdout == f"task {task_id} is Canceled\n"
+        first, second = canceled.stderr.splitlines()
+        assert first == f"It had changed {pc.name}:startup.lua."
+        assert second.startswith("  put it back:  ")
+        assert f" undo {task_id} --url {server.url}" in second
+        shown = await asyncio.to_thread(cli, tmp_path, "tasks", "show", task_id, *where)
+        (line,) = [one for one in shown.stdout.splitlines() if one.startswith("changed ")]
+        assert line.startswith("changed   1 place; put it back:  ")
+        undo = await api.ok("POST", f"/v1/tasks/{task_id}/undo", {})
+        shown = await asyncio.to_thread(cli, tmp_path, "tasks", "show", task_id, *where)
+        (line,) = [one for one in shown.stdout.splitlines() if one.startswith("changed ")]
+        assert line.startswith(f"changed   1 place; task {undo['task_id']} puts it back:  ")
+        assert f"[UNDO] Task {undo['task_id']} puts back what it changed." in shown.stdout
+        stopped = await asyncio.to_thread(cli, tmp_path, "stop", undo["task_id"], *where)
+        assert (stopped.stdout, stopped.stderr) == (f"task {undo['task_id']} is Canceled\n", "")

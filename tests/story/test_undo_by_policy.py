@@ -14,6 +14,7 @@ from orchestrator.core import facts
 from orchestrator.core.default_policy import DEFAULT_POLICY_TOML
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.core.wire import REVIEWER_SUBPROTOCOL_1_1
+from tests.shell.commands import cli
 from tests.story.harness import (
     WITHIN_S,
     Api,
@@ -231,6 +232,28 @@ async def test_an_undo_that_fails_stays_as_it_is(tmp_path: Path) -> None:
 async def _reject(request: dict[str, Any]) -> dict[str, Any]:
     assert request["requester"] == "admin"
     return {"action": "reject", "on_reject": "cancel"}
+
+
+async def test_the_command_line_names_the_undo_that_begins_by_itself(tmp_path: Path) -> None:
+    """As soon as it is begun; before, that it will be."""
+    async with house(tmp_path / "home") as server:
+        server.start()
+        api = server.api()
+        where = ["--url", server.url, "--data-dir", str(server.home)]
+        async with computer(server, tmp_path) as pc:
+            pc.boot()
+            task_id = await api.submit(*FAILS, computers=(pc.name,))
+            await play(api, task_id)
+            watched = await asyncio.to_thread(cli, tmp_path, "tasks", "watch", task_id, *where)
+            first, second = watched.stderr.splitlines()
+            undo = await the_undo(api, task_id)
+            assert first == f"It had changed {pc.name}:startup.lua."
+            assert second.startswith(f"  task {undo} puts it back:  ")
+            policy = str(server.home / "policy.toml")
+            checked = await asyncio.to_thread(cli, tmp_path, "policy", "check", policy)
+            assert "what failed tasks changed is put back by itself" in checked.stdout
+            shown = await asyncio.to_thread(cli, tmp_path, "policy", "show", *where)
+            assert "undo     auto" in shown.stdout.splitlines()
 
 
 def test_the_policies_of_these_stories() -> None:
