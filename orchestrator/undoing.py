@@ -21,7 +21,7 @@ from orchestrator.core.errors import (
 from orchestrator.core.facts import TaskId
 from orchestrator.core.items import SYSTEM, Actor
 from orchestrator.core.restoring.planning import Entry, Found, Goal, Verdict, beside, goals_of, plan, progressed
-from orchestrator.core.restoring.telling import UndoOffer, told_changes
+from orchestrator.core.restoring.telling import TaskChange, UndoOffer, told_changes
 from orchestrator.core.restoring.touches import ABSENT, Changes, Place, Untold, changes, trees_of
 from orchestrator.core.restoring.wanted import MODEL, Restoration
 from orchestrator.core.task import AgentTask
@@ -162,8 +162,15 @@ class Undoing:
         """What a task left changed, and what became of it; None: it is not over."""
         if task.ended is None:
             return None
-        left = told_changes(await self.changes(task.task_id))
+        left = await self.left_behind(task)
         return UndoOffer(changes=len(left), automatic=task.undoes_itself, tasks=task.undone_by)
+
+    async def left_behind(self, task: AgentTask) -> tuple[TaskChange, ...]:
+        """What a task left changed, place by place; nothing where what it takes to tell was not kept."""
+        try:
+            return told_changes(await self.changes(task.task_id))
+        except NotFound:
+            return ()
 
     async def plan(self, undone: Changes, wanted: Restoration, *, own: Changes | None = None) -> tuple[Entry, ...]:
         """What is to be done at each place, by what is there now; ``own``: what the restoration did so far."""

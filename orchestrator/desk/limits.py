@@ -7,6 +7,8 @@ from typing import Final
 WITHIN_S: Final = 60.0
 ASKS_A_MINUTE: Final = 6
 """New tasks: a person types no faster, and each costs minutes of a model."""
+_BEGIN: Final = ("ask", "undo")
+"""What begins a task."""
 OTHERS_A_MINUTE: Final = 60
 MAX_OPEN: Final = 4
 """Requests of one computer that are answered at once: somebody at each side of a monitor."""
@@ -44,4 +46,4 @@ class Limits:
 
     def wait_s(self, computer: str, verb: str, now: float) -> float:
         """Seconds that a request has to wait; 0: none."""
-        return (self.asks if verb == "ask" else self.others).wait_s(computer, now)
+        return (self.asks if verb in _BEGIN else self.others).wait_s(computer, now)

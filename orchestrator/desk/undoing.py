@@ -3,7 +3,7 @@
 from typing import Final
 
 from orchestrator.core.errors import Forbidden, InvalidRequest, NotFound
-from orchestrator.core.restoring.telling import TaskChange, told_changes
+from orchestrator.core.restoring.telling import TaskChange
 from orchestrator.core.restoring.wanted import Restoration
 from orchestrator.core.task import AgentTask, TaskStatus
 from orchestrator.core.wire import UNDO, ComputerId
@@ -43,7 +43,7 @@ async def left_behind(undoing: Undoing, line: ComputerLine, task: AgentTask) -> 
     """What a task that did not end well had changed, and how that is put back; nothing of any other."""
     if task.ended is None or (task.status is TaskStatus.COMPLETED and task.ended.verified is not False):
         return []
-    changes = told_changes(await undoing.changes(task.task_id))
+    changes = await undoing.left_behind(task)
     if not changes:
         return []
     return [await note(f"It had changed {_named(changes, line.computer)}. {_how(line, task, changes)}")]

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from orchestrator.core import review
 from orchestrator.core.redact import redact_text
-from orchestrator.core.restoring.telling import UndoOffer, told_changes, told_limits, told_places
+from orchestrator.core.restoring.telling import UndoOffer, told_limits, told_places
 from orchestrator.core.task import AgentTask, TaskStatus
 from orchestrator.ports import Identity
 from orchestrator.undoing import Undoing
@@ -33,7 +33,7 @@ async def left_behind(undoing: Undoing, task: AgentTask) -> dict[str, Any] | Non
     """The fields of a ``task_over``; None: the task goes on, ended well, or changed nothing."""
     if task.ended is None or task.status not in _LEFT:
         return None
-    changes = told_changes(await undoing.changes(task.task_id))
+    changes = await undoing.left_behind(task)
     if not changes:
         return None
     return {

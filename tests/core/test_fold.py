@@ -165,6 +165,15 @@ def test_only_what_puts_files_back_proposes_calls_without_a_reply() -> None:
         assert (story.task.phase, story.task.steps) == (Phase.THINKING, step)
 
 
+def test_what_the_system_submits_for_a_program_is_no_person_s() -> None:
+    """A person of the program's name is somebody else: the task is not theirs."""
+    of_program, of_person = Journal(), Journal()
+    of_program.submitted(user_id="ci", for_program=True)
+    of_person.submitted(user_id="ci")
+    assert (of_program.task.by_program, of_program.task.is_of("ci")) == (True, False)
+    assert (of_person.task.by_program, of_person.task.is_of("ci")) == (False, True)
+
+
 @pytest.mark.parametrize("phase", Phase)
 @pytest.mark.parametrize("kind", [model.model_fields["kind"].default for model in KINDS])
 def test_every_phase_with_every_kind_of_fact(phase: Phase, kind: str) -> None:

@@ -359,8 +359,17 @@ async def test_undo_begins_once_and_is_followed(tmp_path: Path) -> None:
         assert (await here.refused("undo")).message == (
             "None of the last tasks here left something to put back. Name one: cc undo TASK."
         )
+
+
+async def test_what_cannot_be_undone_says_why(tmp_path: Path) -> None:
+    """A beginning that several have, and a task that changed nothing."""
+    async with game(tmp_path, LOOKS, final(), LOOKS, final()) as (server, here):
+        for prompt in ("first", "second"):
+            await left(here, await here.send("ask", prompt))
         both = await here.refused("undo", task="t-")
         assert "More than one task begins with t-" in str(both.message)
+        nothing = await here.refused("undo", task=(await tasks_of(server))[0]["task_id"])
+        assert "There is nothing of t-" in str(nothing.message)
 
 
 async def test_undo_decides_nothing(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ class UndoOffer(_Told):
     """What a task that is over left changed, and what became of it."""
 
     changes: int
-    """Places that it changed."""
+    """Places that it changed, as far as what was kept still tells."""
     automatic: bool
     """They are taken back without anybody asking, as the policy said when the task failed or was canceled."""
     tasks: tuple[str, ...]
