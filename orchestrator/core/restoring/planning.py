@@ -17,6 +17,8 @@ from orchestrator.core.restoring.wanted import Restoration
 Verdict = Literal["restore", "remove", "conflict", "nothing", "away"]
 """``nothing``: it is as it is to be; ``away``: nobody can look there now."""
 
+ANYTHING: Final = "anything"
+"""As what is expected in a place: whatever is there is replaced."""
 MAX_CALLS: Final = 500
 """Of one round: as many as a person may be shown at once; the next round does what is left."""
 _NAMED: Final = 3
@@ -29,9 +31,9 @@ class Goal:
     place: Place
     target: str
     expected: str | None
-    """What was left there; None: nobody knows whether the change was done."""
+    """What was left there, or ``anything``; None: nobody knows whether the change was done."""
     step: int
-    """The last step that is taken back here."""
+    """The last step that is taken back here; 0: it is put back as a listing has it."""
     note: str = ""
     """What is special about it, as a sentence."""
 
@@ -135,7 +137,7 @@ def _entry(goal: Goal, found: Found | None, wanted: Restoration) -> Entry:
     if not _can_be_named(goal.place.path):
         return Entry(goal, found, "conflict", "Its name is no text, so it cannot be sent to the computer.")
     done: Verdict = "remove" if goal.target == ABSENT else "restore"
-    if found.state == goal.expected:
+    if goal.expected in (found.state, ANYTHING):
         return Entry(goal, found, done, goal.note)
     why = _why(goal, found)
     if wanted.choice(str(goal.place)) == "restore" and DIRECTORY not in (found.state, goal.target):
