@@ -1,4 +1,4 @@
-"""What an undo of a task would do: its changes read off the journal, and a look at each place."""
+"""What a restoration would do: its goals, read off a task's journal or off a listing, and a look at each place."""
 
 import asyncio
 from collections import Counter
@@ -18,13 +18,15 @@ from orchestrator.core.errors import (
     NotFound,
     ToolFailed,
 )
-from orchestrator.core.facts import TaskId
+from orchestrator.core.facts import CallId, TaskId
 from orchestrator.core.items import SYSTEM, Actor
+from orchestrator.core.restoring.listings import Listed, Listing, goals_to, read_listing
 from orchestrator.core.restoring.planning import Entry, Found, Goal, Verdict, beside, goals_of, plan, progressed
 from orchestrator.core.restoring.telling import TaskChange, UndoOffer, told_changes
 from orchestrator.core.restoring.touches import ABSENT, Changes, Place, Untold, changes, trees_of
 from orchestrator.core.restoring.wanted import MODEL, Restoration
 from orchestrator.core.task import AgentTask
+from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Identity
 from orchestrator.tasks import TaskService
 from orchestrator.world import World
@@ -40,11 +42,27 @@ _VERBS: Final[tuple[tuple[Verdict, str], ...]] = (
 _TITLE_CHARS: Final = 80
 _BY_POLICY: Final = "policy"
 """How the system proves whom it submits an undo for: nobody who asks at a door has this."""
+_LINE_END: Final = "\n"
+
+
+_EACH: Final = 20
+"""Places of a computer that are looked at one by one; of more, all that is on it is listed at once."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a restoration is to bring about, as far as it is known now."""
+
+    goals: tuple[Goal, ...]
+    untold: tuple[Untold, ...] = ()
+    """What it cannot."""
+    open: tuple[CallId, ...] = ()
+    """Calls of the task that is taken back of which nobody has heard yet how they ended."""
 
 
 @dataclass(frozen=True)
 class Preview:
-    """What an undo would do, and what it cannot."""
+    """What a restoration would do, and what it cannot."""
 
     entries: tuple[Entry, ...]
     untold: tuple[Untold, ...]
@@ -58,29 +76,31 @@ class Undoing:
     world: World
 
     async def preview(self, wanted: Restoration, by: Identity) -> Preview:
-        """What an undo would do now. Raises NotFound, Forbidden, InvalidRequest while the task goes on."""
-        await self._may(wanted, by)
-        undone = await self.changes(wanted.task_id)
-        return Preview(await self.plan(undone, wanted), undone.untold)
+        """What a restoration would do now. Raises NotFound, Forbidden, InvalidRequest while the task goes on."""
+        await self._title(wanted, by)
+        wish = await self.wish(wanted)
+        return Preview(await self.plan(wish, wanted), wish.untold)
 
-    async def submit(self, wanted: Restoration, by: Identity, *, key: str = "") -> AgentTask:
-        """A task that undoes another one; ``key``: the same one of the same person begins no second one.
+    async def submit(self, wanted: Restoration, by: Identity, *, title: str = "", key: str = "") -> AgentTask:
+        """A task that restores; ``title`` empty: by the task that it undoes.
 
-        Raises as :meth:`preview`, and InvalidDecision where the key came with another undo.
+        ``key``: the same one of the same person begins no second one. Raises as :meth:`preview`, and InvalidDecision
+        where the key came with another restoration.
         """
-        task = await self._may(wanted, by)
-        places = await self._places(wanted)
-        if not places:
-            raise InvalidRequest(f"There is nothing of {task.task_id} to undo.", remedy="Look at what it changed.")
-        undo = await self._submit(f"Undo {task.task_id}", task, places, wanted, user=by, key=_key_of(key))
-        if undo.restores != wanted:
+        title = title or await self._title(wanted, by)
+        wish = await self.wish(wanted)
+        if not wish.goals:
+            of = wanted.task_id or wanted.computer
+            raise InvalidRequest(f"There is nothing of {of} to put back.", remedy="Look at what changed.")
+        task = await self._submit(title, wish, wanted, user=by, key=_key_of(key))
+        if task.restores != wanted:
             raise InvalidDecision(
                 "This idempotency key was used for another undo.",
                 remedy="Take a new key for this one.",
-                details={"used_for": undo.task_id},
+                details={"used_for": task.task_id},
             )
-        await self.note(undo)
-        return undo
+        await self.note(task)
+        return task
 
     async def begun(self, by: Identity, key: str) -> AgentTask | None:
         """The undo that this person submitted with this key; None: none, or the key is empty."""
@@ -92,23 +112,23 @@ class Undoing:
         False: the task changed nothing.
         """
         wanted = Restoration(task_id=task.task_id)
-        places = await self._places(wanted)
-        if not places:
+        wish = await self.wish(wanted)
+        if not wish.goals:
             return False
         kind: Literal["agent", "person"] = "agent" if task.by_program else "person"
         owner = Identity(kind=kind, name=task.user_id, roles=task.roles, auth=_BY_POLICY)
-        what = f"Undo {task.task_id}, which is {task.status.value}, as the policy says"
-        undo = await self._submit(what, task, places, wanted, user=owner, key=task.task_id, begun_by=SYSTEM)
+        title = _title_of(task, f"Undo {task.task_id}, which is {task.status.value}, as the policy says")
+        undo = await self._submit(title, wish, wanted, user=owner, key=task.task_id, begun_by=SYSTEM)
         await self.note(undo)
         return True
 
     async def note(self, undo: AgentTask) -> None:
         """Write down on the task that is taken back which one does it, as said by whoever began that; once."""
-        if undo.restores is None:
+        if undo.undoes is None:
             return
         submitted = (await self.service.store.read(undo.task_id))[0]
         while True:
-            task = await self.service.load(TaskId(undo.restores.task_id))
+            task = await self.service.load(undo.undoes)
             if undo.task_id in task.undone_by:
                 return
             fact = facts.UndoSubmitted(undo_task_id=undo.task_id)
@@ -120,18 +140,17 @@ class Undoing:
 
     async def _submit(
         self,
-        what: str,
-        task: AgentTask,
-        places: Sequence[Place],
+        title: str,
+        wish: Wish,
         wanted: Restoration,
         *,
         user: Identity,
         key: str,
         begun_by: Actor | None = None,
     ) -> AgentTask:
-        title = task.prompt.partition("\n")[0][:_TITLE_CHARS]
+        places = [goal.place for goal in wish.goals]
         return await self.service.submit(
-            f"{what}: {title}",
+            title,
             user=user,
             computers=sorted({place.computer for place in places if place.computer is not None}),
             model=MODEL,
@@ -141,15 +160,14 @@ class Undoing:
             begun_by=begun_by,
         )
 
-    async def _places(self, wanted: Restoration) -> list[Place]:
-        return [goal.place for goal in goals_of(await self.changes(wanted.task_id), wanted)]
-
-    async def _may(self, wanted: Restoration, by: Identity) -> AgentTask:
+    async def _title(self, wanted: Restoration, by: Identity) -> str:
+        if wanted.listing:
+            return f"Restore {wanted.computer}"
         task = await self.service.load(TaskId(wanted.task_id))
         self.service.must_own(by, task, "undoes it")
         if task.ended is None:
             raise InvalidRequest(f"{task.task_id} is not over yet.", remedy=f"Cancel it first: stop {task.task_id}.")
-        return task
+        return _title_of(task, f"Undo {task.task_id}")
 
     async def changes(self, task_id: str) -> Changes:
         """What a task changed. Raises NotFound."""
@@ -172,20 +190,47 @@ class Undoing:
         except NotFound:
             return ()
 
-    async def plan(self, undone: Changes, wanted: Restoration, *, own: Changes | None = None) -> tuple[Entry, ...]:
+    async def wish(self, wanted: Restoration) -> Wish:
+        """What is to be put back. Raises NotFound."""
+        if not wanted.listing:
+            undone = await self.changes(wanted.task_id)
+            return Wish(goals_of(undone, wanted), undone.untold, undone.open)
+        target, base = await self._listing(wanted.listing), None
+        if wanted.base:
+            base = await self._listing(wanted.base)
+        there = await self._present(wanted.computer) if wanted.exact and base is None else None
+        return Wish(goals_to(target, wanted, base=base, present=there.listing if there is not None else None))
+
+    async def _listing(self, sha256: str) -> Listing:
+        return read_listing(await self.service.store.get_blob(sha256))
+
+    async def _present(self, computer: ComputerId | None) -> Listed | None:
+        """All that is on a computer now; None: nobody can look."""
+        if computer is None or not self.world.online(computer):
+            return None
+        try:
+            return await self.world.listed(computer)
+        except (ComputerAway, CallLost, CallVoid, ToolFailed):
+            return None
+
+    async def plan(self, wish: Wish, wanted: Restoration, *, own: Changes | None = None) -> tuple[Entry, ...]:
         """What is to be done at each place, by what is there now; ``own``: what the restoration did so far."""
         own = own or Changes()
-        goals = progressed(goals_of(undone, wanted), own)
+        goals = progressed(wish.goals, own)
         found = await self._found([goal.place for goal in goals])
         entries = plan(goals, found, wanted)
         return (*entries, *await self._beside(entries, wanted, own))
 
     async def _found(self, places: Sequence[Place]) -> dict[Place, Found | None]:
+        listed = await self._listed(places)
         slots = asyncio.Semaphore(_AT_ONCE)
 
         async def look(place: Place) -> Found | None:
             if place.computer is not None and not self.world.online(place.computer):
                 return None
+            there = listed.get(place.computer)
+            if there is not None and there.tells_of(place.path):
+                return there.listing.found(place.path)
             async with slots:
                 try:
                     return await self.world.found(place.computer, place.path)
@@ -197,6 +242,11 @@ class Undoing:
         looked = await asyncio.gather(*(look(place) for place in places))
         return dict(zip(places, looked, strict=True))
 
+    async def _listed(self, places: Sequence[Place]) -> dict[ComputerId | None, Listed | None]:
+        """All that is on those computers of which many places are asked for."""
+        counts = Counter(place.computer for place in places)
+        return {one: await self._present(one) for one, count in counts.items() if count > _EACH}
+
     async def _beside(self, entries: Sequence[Entry], wanted: Restoration, own: Changes) -> tuple[Entry, ...]:
         """The old files that a person wants beside the new ones, where nothing is in their place."""
         wishes = {place: entry for entry in entries if (place := beside(entry, wanted)) is not None}
@@ -204,6 +254,10 @@ class Undoing:
         goals = [replace(goal, note="The old file, beside the one that is kept.") for goal in goals]
         found = await self._found([goal.place for goal in goals])
         return plan(progressed(goals, own), found, wanted)
+
+
+def _title_of(task: AgentTask, what: str) -> str:
+    return f"{what}: {task.prompt.partition(_LINE_END)[0][:_TITLE_CHARS]}"
 
 
 def _key_of(key: str) -> str:

@@ -16,12 +16,14 @@ from orchestrator.core import facts
 from orchestrator.core.errors import CallLost, ComputerAway, ComputerFailed, OrchestratorError, ToolFailed
 from orchestrator.core.facts import Observed
 from orchestrator.core.policy import PolicyContext
+from orchestrator.core.restoring.listings import Listed
 from orchestrator.core.restoring.planning import Found
 from orchestrator.core.restoring.touches import ABSENT, DIRECTORY
 from orchestrator.core.task import AgentTask, CallRecord
 from orchestrator.core.wire import ComputerId, RunId, sha256_hex
 from orchestrator.ports import CallResult, Computers, Lease, Settlement, Store, Workspace
 from orchestrator.tools.computer.keeping import look
+from orchestrator.tools.computer.listing import Kept, keep_tree, list_tree
 from orchestrator.tools.deps import CCAgentDeps
 from orchestrator.tools.registry import TOOL_REGISTRY
 
@@ -88,12 +90,21 @@ class World:
     async def found(self, computer: ComputerId | None, path: str) -> Found:
         """What is in a place now; ``computer`` None: in the workspace. Raises ToolFailed, ComputerAway, CallLost."""
         if computer is None:
-            data = await asyncio.to_thread(self.workspace.read_bytes, path) if self.workspace is not None else None
-            return Found(ABSENT if data is None else sha256_hex(data))
+            return await asyncio.to_thread(_found_here, self.workspace, path)
         shown = await look(self._deps(computer, _Looking(self, computer)), path, path)
         if shown.kind == "directory":
             return Found(DIRECTORY, tuple(entry.rstrip("/") for entry in shown.entries), tree=shown.sha256)
         return Found(shown.sha256 if shown.kind == "file" else ABSENT)
+
+    async def listed(self, computer: ComputerId, path: str = "") -> Listed:
+        """All that is on a computer now, or below a path of it. Raises ToolFailed, ComputerAway, CallLost."""
+        return await list_tree(self._deps(computer, _Looking(self, computer)), path)
+
+    async def kept(self, computer: ComputerId, listed: Listed) -> Kept:
+        """A listing with the bytes of its files in the store. Raises ToolFailed, ComputerAway, CallLost."""
+        deps = self._deps(computer, _Looking(self, computer))
+        deps.keep = self._keep
+        return await keep_tree(deps, listed, self.store.blob_sizes)
 
     async def prepare(self, record: CallRecord, run_id: RunId) -> None:
         """What has to be on this host's disk before the bracket opens. Raises ToolFailed."""
@@ -208,6 +219,15 @@ class World:
         except ToolFailed as error:
             return _settled(record, "finished", ok=False, text=str(error))
         return _settled(record, "finished", ok=True, text=outcome.text, after=dict(outcome.after))
+
+
+def _found_here(workspace: Workspace | None, path: str) -> Found:
+    """What is in a place of this host; blocks for as long as the disk takes."""
+    inside = workspace.inside(path) if workspace is not None else None
+    if inside is not None:
+        return Found(DIRECTORY, inside, tree=DIRECTORY)
+    data = workspace.read_bytes(path) if workspace is not None else None
+    return Found(ABSENT if data is None else sha256_hex(data))
 
 
 _IN_DOUBT = (

@@ -15,7 +15,7 @@ from orchestrator.core.policy import BUILT_IN_CATALOG
 from orchestrator.core.restoring.planning import Entry, Op, ops_of
 from orchestrator.core.restoring.touches import Changes
 from orchestrator.tasks import new_call_id
-from orchestrator.undoing import Undoing, told_of
+from orchestrator.undoing import Undoing, Wish, told_of
 
 _SETTLED_S: Final = 5.0
 """Between two looks whether the task that is taken back still has a call under way."""
@@ -38,11 +38,11 @@ class Restoring:
         if not task.steps:
             # Whoever submitted it may have been killed before this was written down.
             await self.undoing.note(task)
-        undone = await self.undoing.changes(task.restores.task_id)
-        if undone.open:
+        wish = await self.undoing.wish(task.restores)
+        if wish.open:
             return Wait(seconds=_SETTLED_S)
         own = await self.undoing.changes(task.task_id)
-        entries = await self.undoing.plan(undone, task.restores, own=own)
+        entries = await self.undoing.plan(wish, task.restores, own=own)
         ops = ops_of(entries)
         calls = tuple(_call(index, op) for index, op in enumerate(ops))
         stuck = bool(task.turns) and [call.call_digest for call in calls] == list(task.turns[-1].digests)
@@ -52,7 +52,7 @@ class Restoring:
         away = [entry for entry in entries if entry.verdict == "away"]
         if away and not stuck:
             return Wait(computer=away[0].place.computer)
-        await self.journal.intend(_end(entries, undone, own, task.turns[-1].results if stuck else ()))
+        await self.journal.intend(_end(entries, wish, own, task.turns[-1].results if stuck else ()))
         return None
 
     async def _propose(self, entries: Sequence[Entry], calls: tuple[facts.ToolCall, ...]) -> None:
@@ -77,12 +77,12 @@ def _call(index: int, op: Op) -> facts.ToolCall:
     )
 
 
-def _end(entries: Sequence[Entry], undone: Changes, own: Changes, failed: Sequence[tuple[str, str]]) -> facts.TaskEnded:
+def _end(entries: Sequence[Entry], wish: Wish, own: Changes, failed: Sequence[tuple[str, str]]) -> facts.TaskEnded:
     """How it ended: what was put back, and what was not and why."""
     put_back = sorted({str(touch.place) for touch in own.touches if touch.after is not None})
     kept = {str(entry.place): entry.why for entry in entries if entry.verdict == "conflict"}
     left = [str(entry.place) for entry in entries if entry.verdict in ("restore", "remove")]
-    untold = Counter(one.what for one in undone.untold)
+    untold = Counter(one.what for one in wish.untold)
     nothing_done = bool(kept) and not put_back
     details = {
         "put_back": put_back[:_NAMED],

@@ -327,6 +327,13 @@ class AgentTask:
         return tuple(record for record in self.calls if record.state is CallState.EXECUTING)
 
     @property
+    def undoes(self) -> TaskId | None:
+        """The task whose changes it takes back; None: it is no undo."""
+        if self.restores is None or self.restores.listing:
+            return None
+        return TaskId(self.restores.task_id)
+
+    @property
     def undoes_itself(self) -> bool:
         """Whether what it changed is to be taken back without anybody asking, as the policy said when it ended.
 

@@ -183,7 +183,7 @@ def long_form(
         if question
         else None,
         "result": {**final_form(task), "verified": task.ended.verified} if task.ended else None,
-        "undoes": task.restores.task_id if task.restores is not None else None,
+        "undoes": task.undoes,
         "undo": offer.model_dump(mode="json") if offer is not None else None,
     }
 

@@ -17,6 +17,8 @@ from orchestrator.core.restoring.wanted import Restoration
 Verdict = Literal["restore", "remove", "conflict", "nothing", "away"]
 """``nothing``: it is as it is to be; ``away``: nobody can look there now."""
 
+ANYTHING: Final = "anything"
+"""As what is expected in a place: whatever is there is replaced."""
 MAX_CALLS: Final = 500
 """Of one round: as many as a person may be shown at once; the next round does what is left."""
 _NAMED: Final = 3
@@ -29,9 +31,9 @@ class Goal:
     place: Place
     target: str
     expected: str | None
-    """What was left there; None: nobody knows whether the change was done."""
+    """What was left there, or ``anything``; None: nobody knows whether the change was done."""
     step: int
-    """The last step that is taken back here."""
+    """The last step that is taken back here; 0: it is put back as a listing has it."""
     note: str = ""
     """What is special about it, as a sentence."""
 
@@ -135,7 +137,7 @@ def _entry(goal: Goal, found: Found | None, wanted: Restoration) -> Entry:
     if not _can_be_named(goal.place.path):
         return Entry(goal, found, "conflict", "Its name is no text, so it cannot be sent to the computer.")
     done: Verdict = "remove" if goal.target == ABSENT else "restore"
-    if found.state == goal.expected:
+    if goal.expected in (found.state, ANYTHING):
         return Entry(goal, found, done, goal.note)
     why = _why(goal, found)
     if wanted.choice(str(goal.place)) == "restore" and DIRECTORY not in (found.state, goal.target):
@@ -185,18 +187,18 @@ def ops_of(entries: Sequence[Entry]) -> tuple[Op, ...]:
     """The calls of one round, in their order.
 
     Directories are made and files written, so that nothing is gone before what takes its place is there; then the rest
-    is removed, a directory with all that is in it. What has to come where something of another kind stands waits for
+    is removed, the deepest first. What has to come where something of another kind stands waits for
     the next round.
     """
     blocking = [entry for entry in entries if entry.verdict == "restore" and _other_kind(entry)]
     making = [entry for entry in entries if entry.verdict == "restore" and not _waits(entry, blocking)]
     going = [*(entry for entry in entries if entry.verdict == "remove"), *blocking]
-    trees = [entry for entry in going if _is_directory(entry)]
-    # With a directory goes all that is in it.
+    # With a directory of a computer goes all that is in it; on this host it goes when it is empty.
+    trees = [entry for entry in going if _is_directory(entry) and entry.place.computer is not None]
     removing = [entry for entry in going if not any(_is_below(entry, tree) for tree in trees)]
     ordered = [
         *(_op(entry, entry.goal.target) for entry in sorted(making, key=_directories_first)),
-        *(_op(entry, ABSENT) for entry in sorted(removing, key=lambda entry: entry.place.path)),
+        *(_op(entry, ABSENT) for entry in sorted(removing, key=_deepest_first)),
     ]
     return tuple(ordered[:MAX_CALLS])
 
@@ -234,3 +236,7 @@ def _depth(place: Place) -> int:
 
 def _directories_first(entry: Entry) -> tuple[bool, int, str]:
     return entry.goal.target != DIRECTORY, _depth(entry.place), entry.place.path
+
+
+def _deepest_first(entry: Entry) -> tuple[int, str]:
+    return -_depth(entry.place), entry.place.path
