@@ -92,8 +92,8 @@ class World:
             return Found(ABSENT if data is None else sha256_hex(data))
         shown = await look(self._deps(computer, _Looking(self, computer)), path, path)
         if shown.kind == "directory":
-            return Found(DIRECTORY, tuple(entry.rstrip("/") for entry in shown.entries), tree=shown.sha256)
-        return Found(shown.sha256 if shown.kind == "file" else ABSENT)
+            return Found(DIRECTORY, shown.inside, tree=shown.sha256)
+        return Found(shown.sha256 if shown.kind == "file" else ABSENT, size=shown.size)
 
     async def prepare(self, record: CallRecord, run_id: RunId) -> None:
         """What has to be on this host's disk before the bracket opens. Raises ToolFailed."""
@@ -191,7 +191,17 @@ class World:
         deps = self._deps(record.call.computer, None)
         if await tool.settle(deps, run_id):
             return _settled(record, "void", reason="The orchestrator stopped before it was done.")
-        return _settled(record, "finished", ok=True, text="Done, just before the orchestrator stopped.")
+        text = "Done, just before the orchestrator stopped."
+        return _settled(record, "finished", ok=True, text=text, after=await self._left_here(record, deps))
+
+    async def _left_here(self, record: CallRecord, deps: CCAgentDeps) -> dict[str, str]:
+        """What a change on this host left behind; empty: that cannot be told."""
+        tool = TOOL_REGISTRY[record.call.tool]
+        deps.expected = record.before
+        try:
+            return await tool.left(deps, **_arguments(record)) if tool.left is not None else {}
+        except ToolFailed:
+            return {}
 
     async def _settled(self, record: CallRecord, answer: Settlement) -> facts.ToolSettled:
         state = answer.call.state

@@ -8,7 +8,7 @@ from starlette.responses import JSONResponse, Response
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.paths import canonical_path
 from orchestrator.core.restoring.planning import Entry
-from orchestrator.core.restoring.touches import Changes, Place, Touch, Untold
+from orchestrator.core.restoring.touches import Changes, Place, Touch, Untold, shown
 from orchestrator.core.restoring.wanted import Restoration
 from orchestrator.undoing import Preview, Undoing
 from orchestrator.web.base import Room
@@ -77,9 +77,7 @@ def _limits(untold: Sequence[Untold]) -> list[dict[str, object]]:
 
 
 def _named(place: Place) -> dict[str, object]:
-    """Names on a computer are bytes: what is no text in them is shown as question marks."""
-    shown, path = (text.encode(errors="replace").decode() for text in (str(place), place.path))
-    return {"place": shown, "computer": place.computer, "path": path}
+    return {"place": str(place), "computer": place.computer, "path": shown(place.path)}
 
 
 def _place(entry: Entry) -> dict[str, object]:
