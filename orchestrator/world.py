@@ -15,14 +15,14 @@ from typing import Any
 from orchestrator.core import facts
 from orchestrator.core.errors import CallLost, ComputerAway, ComputerFailed, OrchestratorError, ToolFailed
 from orchestrator.core.facts import Observed
-from orchestrator.core.policy import PolicyContext
+from orchestrator.core.policy import BUILT_IN_CATALOG, PolicyContext
 from orchestrator.core.restoring.planning import Found
 from orchestrator.core.restoring.touches import ABSENT, DIRECTORY
 from orchestrator.core.task import AgentTask, CallRecord
 from orchestrator.core.wire import ComputerId, RunId, sha256_hex
 from orchestrator.ports import CallResult, Computers, Lease, Settlement, Store, Workspace
-from orchestrator.tools.computer.keeping import look
-from orchestrator.tools.deps import CCAgentDeps
+from orchestrator.tools.computer.keeping import look, missing_above
+from orchestrator.tools.deps import CCAgentDeps, Encoding
 from orchestrator.tools.registry import TOOL_REGISTRY
 
 logger = logging.getLogger(__name__)
@@ -84,6 +84,19 @@ class World:
         deps = self._deps(record.call.computer, _Looking(self, record.call.computer))
         deps.keep = self._keep
         return await tool.observe(deps, **_arguments(record))
+
+    async def missing_for(self, record: CallRecord, observed: Observed) -> tuple[str, ...]:
+        """The directories on the way to what a call makes that are not there now: it makes them as well.
+
+        Raises ToolFailed, ComputerAway, CallLost, CallVoid.
+        """
+        spec = BUILT_IN_CATALOG[record.call.tool]
+        if spec.plugin != "cc" or spec.recovery != "by_state":
+            return observed.made
+        deps = self._deps(record.call.computer, _Looking(self, record.call.computer))
+        named: Encoding = record.call.args.get("encoding", "utf-8")
+        absent = [path for path, found in observed.state.items() if found == ABSENT]
+        return tuple([one for path in absent for one in await missing_above(deps, path, named)])
 
     async def found(self, computer: ComputerId | None, path: str) -> Found:
         """What is in a place now; ``computer`` None: in the workspace. Raises ToolFailed, ComputerAway, CallLost."""

@@ -19,6 +19,7 @@ FOREIGN: Final = os.fsdecode(b"gr\xfc\xdf")
 TEXTS: Final = ("", "return 1\n", "-- gr\xfcn\n", "x = 2\r\n", "print('a')\n" * 700)
 BYTES: Final = (*(text.encode("latin-1") for text in TEXTS), b"\0\xff\n\r", bytes(range(256)))
 BIG: Final = b"more than a frame has, again and again\n" * 8_000
+LARGE: Final = "-- more than one frame has\n" * 2_000
 BALLAST: Final = "ballast.bin"
 """Fills a disk, and is no part of any story."""
 
@@ -125,6 +126,8 @@ class Drawn:
 
     def _calls(self, home: Home) -> Iterator[dict[str, Any]]:
         """Some of them fail, since nothing asks whether they can be done."""
+        if self.dice.random() < 0.1:
+            yield tool("cc_write", path=self._path(), content=LARGE)
         for _ in range(self.dice.randint(2, 9)):
             does = self.dice.choice(("write", "write", "edit", "mkdir", "delete", "delete", "move", "move", "host"))
             yield self._on_host(home.pc.name) if does == "host" else self._on_computer(does)
@@ -133,8 +136,7 @@ class Drawn:
         path = self._spelled(self._path())
         match does:
             case "write":
-                content = BIG.decode() if self.dice.random() < 0.03 else self.dice.choice(TEXTS)
-                return tool("cc_write", path=path, content=content)
+                return tool("cc_write", path=path, content=self.dice.choice(TEXTS))
             case "edit":
                 old, new = self.dice.choice((("return 1", "return 9"), ("x", "y"), ("-- gr", "")))
                 return tool("cc_edit", path=path, old=old, new=new)
@@ -215,5 +217,5 @@ def _make_directory(root: Path, path: str) -> None:
 def _take(target: Path) -> None:
     if target.is_dir():
         shutil.rmtree(target)
-    else:
-        target.unlink(missing_ok=True)
+    elif target.exists():
+        target.unlink()

@@ -13,7 +13,7 @@ from orchestrator.core.restoring.planning import MAX_TREE_BYTES, MAX_TREE_FILES
 from orchestrator.core.restoring.touches import escaped
 from orchestrator.core.wire import sha256_hex
 from orchestrator.tools.computer.asking import READ_WAIT_S, ask, channel_of, sentence
-from orchestrator.tools.deps import ABSENT, CCAgentDeps, byte_string
+from orchestrator.tools.deps import ABSENT, CCAgentDeps, Encoding, byte_string
 from orchestrator.tools.text import capped, shown_name
 
 _LOOKS: Final = 3
@@ -77,14 +77,22 @@ def what_is(found: Found) -> str:
     return f"A directory with {count}{size} in it:\n{capped(listed)}"
 
 
-async def missing_above(deps: CCAgentDeps, name: str) -> tuple[str, ...]:
-    """The directories above a path that are not there, the highest first: a write makes them. Raises ToolFailed."""
+async def missing_above(deps: CCAgentDeps, name: str, encoding: Encoding = "utf-8") -> tuple[str, ...]:
+    """The directories above a path that are not there, the highest first: a write makes them. Raises ToolFailed.
+
+    ``encoding``: how the bytes of the path are written as text.
+    """
     missing: list[str] = []
     above = name.rpartition("/")[0]
-    while above and (await look(deps, above, above)).kind == "absent":
+    while above and (await look(deps, place_of(above, encoding), above)).kind == "absent":
         missing.insert(0, above)
         above = above.rpartition("/")[0]
     return tuple(missing)
+
+
+def place_of(name: str, encoding: Encoding) -> str:
+    """A path as places have it: the bytes of names on a computer are not always UTF-8."""
+    return escaped(name) if encoding == "latin-1" else name
 
 
 async def _stat(deps: CCAgentDeps, name: str, shown: str) -> tuple[Found, bytes]:

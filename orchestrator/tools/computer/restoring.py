@@ -5,11 +5,11 @@ from typing import Final
 from orchestrator.core.errors import ToolFailed
 from orchestrator.core.facts import Observed
 from orchestrator.core.patch import unified_diff
-from orchestrator.core.restoring.touches import DIRECTORY, escaped
+from orchestrator.core.restoring.touches import DIRECTORY
 from orchestrator.core.wire import sha256_hex
 from orchestrator.tools.computer.asking import ask, changed_name, read_bytes
-from orchestrator.tools.computer.keeping import Found, look_and_keep, missing_above, what_is
-from orchestrator.tools.deps import ABSENT, CCAgentDeps, Encoding, byte_string, earlier_bytes
+from orchestrator.tools.computer.keeping import Found, look_and_keep, missing_above, place_of, what_is
+from orchestrator.tools.deps import ABSENT, CCAgentDeps, Encoding, earlier_bytes
 from orchestrator.tools.text import decode_text
 
 _CHANGED: Final = "{} is not what it was when this was planned."
@@ -23,7 +23,7 @@ async def cc_restore(deps: CCAgentDeps, *, path: str, to: str, found: str, encod
         raise ToolFailed(f"Nothing is known of {name}; look at it first.")
     if deps.expected[name] != found:
         raise ToolFailed(_CHANGED.format(path))
-    params = {"path": _place(name, encoding), "if_hash": found}
+    params = {"path": place_of(name, encoding), "if_hash": found}
     if to == ABSENT:
         await ask(deps, "fs_delete", params, path)
     elif to == DIRECTORY:
@@ -39,13 +39,12 @@ async def observe_restore(
 ) -> Observed:
     """What is there now, and the diff to what was. Raises ToolFailed unless it is what the plan found."""
     name = changed_name(path)
-    place = _place(name, encoding)
+    place = place_of(name, encoding)
     there = await look_and_keep(deps, place, path)
     if there.sha256 != found:
         raise ToolFailed(_CHANGED.format(path))
     _must_be_possible(there, path, to)
-    missing = await missing_above(deps, place) if there.kind == "absent" else ()
-    made = tuple(byte_string(one) if encoding == "latin-1" else one for one in missing)
+    made = await missing_above(deps, name, encoding) if there.kind == "absent" else ()
     state = {name: there.sha256}
     if there.kind == "directory":
         return Observed(state=state, directories=(name,), note=what_is(there))
@@ -55,11 +54,6 @@ async def observe_restore(
     after = None if to == ABSENT else await earlier_bytes(deps, path, to)
     texts = [None if data is None else decode_text(data) for data in (before, after)]
     return Observed(state=state, diff=unified_diff(texts[0], texts[1], name), made=made, note=_note(before, after))
-
-
-def _place(name: str, encoding: Encoding) -> str:
-    """The path as places have it: its bytes are not always UTF-8."""
-    return escaped(name) if encoding == "latin-1" else name
 
 
 def _must_be_possible(there: Found, path: str, to: str) -> None:
