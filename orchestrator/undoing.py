@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -23,7 +23,7 @@ from orchestrator.core.items import SYSTEM, Actor
 from orchestrator.core.restoring.listings import Listed, Listing, goals_to, read_listing
 from orchestrator.core.restoring.planning import Entry, Found, Goal, Verdict, beside, goals_of, plan, progressed
 from orchestrator.core.restoring.telling import TaskChange, UndoOffer, told_changes
-from orchestrator.core.restoring.touches import ABSENT, Changes, Place, Untold, changes, trees_of
+from orchestrator.core.restoring.touches import ABSENT, DIRECTORY, Changes, Place, Untold, changes, trees_of
 from orchestrator.core.restoring.wanted import MODEL, Restoration
 from orchestrator.core.task import AgentTask
 from orchestrator.core.wire import ComputerId
@@ -240,7 +240,10 @@ class Undoing:
                     return Found("", fault=str(error))
 
         looked = await asyncio.gather(*(look(place) for place in places))
-        return dict(zip(places, looked, strict=True))
+        found = dict(zip(places, looked, strict=True))
+        above = {one for place, there in found.items() if _is_absent(there) for one in _above(place)} - set(found)
+        higher = dict(zip(above, await asyncio.gather(*(look(place) for place in above)), strict=True))
+        return {place: _placed(place, there, found | higher) for place, there in found.items()}
 
     async def _listed(self, places: Sequence[Place]) -> dict[ComputerId | None, Listed | None]:
         """All that is on those computers of which many places are asked for."""
@@ -263,6 +266,25 @@ def _title_of(task: AgentTask, what: str) -> str:
 def _key_of(key: str) -> str:
     """The key of an undo as that of a task; empty: none."""
     return f"undo {key}" if key else ""
+
+
+def _is_absent(found: Found | None) -> bool:
+    return found is not None and found.state == ABSENT
+
+
+def _above(place: Place) -> Iterator[Place]:
+    """The directories above a place of a computer, the highest first."""
+    parts = place.path.split("/") if place.computer is not None else []
+    return (Place(place.computer, "/".join(parts[:count])) for count in range(1, len(parts)))
+
+
+def _placed(place: Place, there: Found | None, found: Mapping[Place, Found | None]) -> Found | None:
+    """What was found, and which file is above it."""
+    if there is None or there.state != ABSENT:
+        return there
+    higher = ((one, found[one]) for one in _above(place))
+    files = (one.path for one, above in higher if above and not above.fault and above.state not in (ABSENT, DIRECTORY))
+    return replace(there, under=next(files, ""))
 
 
 def told_of(entries: Sequence[Entry]) -> str:

@@ -15,16 +15,16 @@ from typing import Any
 from orchestrator.core import facts
 from orchestrator.core.errors import CallLost, ComputerAway, ComputerFailed, OrchestratorError, ToolFailed
 from orchestrator.core.facts import Observed
-from orchestrator.core.policy import PolicyContext
+from orchestrator.core.policy import BUILT_IN_CATALOG, PolicyContext
 from orchestrator.core.restoring.listings import Listed
 from orchestrator.core.restoring.planning import Found
 from orchestrator.core.restoring.touches import ABSENT, DIRECTORY
 from orchestrator.core.task import AgentTask, CallRecord
 from orchestrator.core.wire import ComputerId, RunId, sha256_hex
 from orchestrator.ports import CallResult, Computers, Lease, Settlement, Store, Workspace
-from orchestrator.tools.computer.keeping import look
+from orchestrator.tools.computer.keeping import look, missing_above
 from orchestrator.tools.computer.listing import Kept, keep_tree, list_tree
-from orchestrator.tools.deps import CCAgentDeps
+from orchestrator.tools.deps import CCAgentDeps, Encoding
 from orchestrator.tools.registry import TOOL_REGISTRY
 
 logger = logging.getLogger(__name__)
@@ -87,14 +87,27 @@ class World:
         deps.keep = self._keep
         return await tool.observe(deps, **_arguments(record))
 
+    async def missing_for(self, record: CallRecord, observed: Observed) -> tuple[str, ...]:
+        """The directories on the way to what a call makes that are not there now: it makes them as well.
+
+        Raises ToolFailed, ComputerAway, CallLost, CallVoid.
+        """
+        spec = BUILT_IN_CATALOG[record.call.tool]
+        if spec.plugin != "cc" or spec.recovery != "by_state":
+            return observed.made
+        deps = self._deps(record.call.computer, _Looking(self, record.call.computer))
+        named: Encoding = record.call.args.get("encoding", "utf-8")
+        absent = [path for path, found in observed.state.items() if found == ABSENT]
+        return tuple([one for path in absent for one in await missing_above(deps, path, named)])
+
     async def found(self, computer: ComputerId | None, path: str) -> Found:
         """What is in a place now; ``computer`` None: in the workspace. Raises ToolFailed, ComputerAway, CallLost."""
         if computer is None:
             return await asyncio.to_thread(_found_here, self.workspace, path)
         shown = await look(self._deps(computer, _Looking(self, computer)), path, path)
         if shown.kind == "directory":
-            return Found(DIRECTORY, tuple(entry.rstrip("/") for entry in shown.entries), tree=shown.sha256)
-        return Found(shown.sha256 if shown.kind == "file" else ABSENT)
+            return Found(DIRECTORY, shown.inside, tree=shown.sha256)
+        return Found(shown.sha256 if shown.kind == "file" else ABSENT, size=shown.size)
 
     async def listed(self, computer: ComputerId, path: str = "") -> Listed:
         """All that is on a computer now, or below a path of it. Raises ToolFailed, ComputerAway, CallLost."""
@@ -202,7 +215,17 @@ class World:
         deps = self._deps(record.call.computer, None)
         if await tool.settle(deps, run_id):
             return _settled(record, "void", reason="The orchestrator stopped before it was done.")
-        return _settled(record, "finished", ok=True, text="Done, just before the orchestrator stopped.")
+        text = "Done, just before the orchestrator stopped."
+        return _settled(record, "finished", ok=True, text=text, after=await self._left_here(record, deps))
+
+    async def _left_here(self, record: CallRecord, deps: CCAgentDeps) -> dict[str, str]:
+        """What a change on this host left behind; empty: that cannot be told."""
+        tool = TOOL_REGISTRY[record.call.tool]
+        deps.expected = record.before
+        try:
+            return await tool.left(deps, **_arguments(record)) if tool.left is not None else {}
+        except ToolFailed:
+            return {}
 
     async def _settled(self, record: CallRecord, answer: Settlement) -> facts.ToolSettled:
         state = answer.call.state

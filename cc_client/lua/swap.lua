@@ -58,6 +58,16 @@ local function copy_path(mount, id)
   return swap_directory(mount) .. "/" .. id .. ".to"
 end
 
+--- The highest directory above a path that is not there, or nil.
+local function highest_missing(path)
+  local highest
+  path = paths.parent(path)
+  while path ~= "" and not files.ask(fs.exists, path) do
+    highest, path = path, paths.parent(path)
+  end
+  return highest
+end
+
 --- The bytes that directories on the way to `path` will cost.
 local function missing_directories(path)
   local cost = 0
@@ -172,7 +182,9 @@ function Swap.make(id, method, path, change)
     self.to_mount = paths.mount(self.to)
     self.copy = copy_path(self.to_mount, id)
   end
+  self.made = highest_missing(self.to or path)
   local plan = { method = method, path = path, after = self.after, computer = os.getComputerID() }
+  plan.made = self.made
   plan.to, plan.to_mount = self.to, self.to_mount
   local text = json.encode(plan)
   local has_room, refused = pcall(check_space, self, text, change)
@@ -203,13 +215,30 @@ local function move_to(from, to)
   return disk.try(fs.move, from, to)
 end
 
+--- Takes away the directories that the step made on its way to where nothing came, but for what is in them.
+local function unmake(self)
+  local above = paths.parent(self.to or self.path)
+  while self.made and #above >= #self.made do
+    if fs.exists(above) then
+      local listed, names = disk.try(fs.list, above)
+      if not listed or names[1] or not disk.try(fs.delete, above) then
+        return
+      end
+    end
+    above = paths.parent(above)
+  end
+end
+
 --- Puts back what was moved aside after a later part of the step failed; false: not possible either.
 -- Without `ID.new` a boot would take the step for finished, so that comes back first.
 local function undo(self)
   if not fs.exists(self.new) and not disk.write(self.new, "") then
     return false
+  elseif fs.exists(self.old) and not disk.try(fs.move, self.old, self.path) then
+    return false
   end
-  return not fs.exists(self.old) or (disk.try(fs.move, self.old, self.path))
+  unmake(self)
+  return true
 end
 
 --- What is left of the step after the old was moved aside.
@@ -301,6 +330,7 @@ function Swap:read_plan()
     return false, plan ~= nil
   end
   self.method, self.path, self.after, self.to = plan.method, plan.path, plan.after, plan.to
+  self.made = type(plan.made) == "string" and plan.made or nil
   if type(plan.to_mount) == "string" then
     self.to_mount, self.copy = plan.to_mount, copy_path(plan.to_mount, self.id)
   end
@@ -343,6 +373,7 @@ function Swap:decide()
   if is_finished(self) then
     return done
   elseif fs.exists(self.new) and not fs.exists(self.old) then
+    unmake(self)
     return { state = "failed", code = "not_done" }
   elseif not is_in_place(self) or is_taken(self) then
     return { state = "unknown" }

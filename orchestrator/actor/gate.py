@@ -161,6 +161,8 @@ class Gate:
             holds, why = digest == record.action_digest, "digest_mismatch"
         else:
             holds, why = self._as_edited(record, observed, verdict), "edited_target"
+        if holds:
+            observed = await self._on_its_way(record, observed)
         if holds and not self._is_over(record):
             return observed, digest
         if holds:
@@ -193,6 +195,15 @@ class Gate:
         """Whether the computer that was looked at is not the one that has this name now (hitl.md B6)."""
         seen = record.observed.identity if record.observed is not None else ""
         return bool(seen) and seen != self.world.identity(record.call.computer)
+
+    async def _on_its_way(self, record: CallRecord, observed: Observed) -> Observed:
+        """With the directories that the call will make now: calls beside it and people made some since it was shown."""
+        if observed is not record.observed or ABSENT not in observed.state.values():
+            return observed
+        try:
+            return observed.model_copy(update={"made": await self.world.missing_for(record, observed)})
+        except (ToolFailed, ComputerFailed):
+            return observed
 
     def _as_edited(self, record: CallRecord, observed: Observed, verdict: PolicyDecision) -> bool:
         """Whether what an edit touches besides what was shown is new, and the policy says no more than it said then."""

@@ -1,7 +1,7 @@
 """The steps of a restoration: what is left to put back, planned anew in each round from what is there."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,8 +12,9 @@ from orchestrator.core import facts
 from orchestrator.core.approval import call_digest
 from orchestrator.core.items import SYSTEM
 from orchestrator.core.policy import BUILT_IN_CATALOG
-from orchestrator.core.restoring.planning import Entry, Op, ops_of
-from orchestrator.core.restoring.touches import Changes
+from orchestrator.core.restoring.planning import MAX_CALLS, Entry, Op, ops_of
+from orchestrator.core.restoring.touches import Changes, is_text, shown
+from orchestrator.core.task import AgentTask
 from orchestrator.tasks import new_call_id
 from orchestrator.undoing import Undoing, Wish, told_of
 
@@ -43,20 +44,20 @@ class Restoring:
             return Wait(seconds=_SETTLED_S)
         own = await self.undoing.changes(task.task_id)
         entries = await self.undoing.plan(wish, task.restores, own=own)
-        ops = ops_of(entries)
-        calls = tuple(_call(index, op) for index, op in enumerate(ops))
-        stuck = bool(task.turns) and [call.call_digest for call in calls] == list(task.turns[-1].digests)
-        if calls and not stuck:
-            await self._propose(entries, calls)
+        refused = {digest for digest, _ in task.rejections} | own.vain
+        calls = [call for op in ops_of(entries) if (call := _call(op)).call_digest not in refused]
+        if calls:
+            await self._propose(entries, calls[:MAX_CALLS])
             return None
         away = [entry for entry in entries if entry.verdict == "away"]
-        if away and not stuck:
+        if away:
             return Wait(computer=away[0].place.computer)
-        await self.journal.intend(_end(entries, wish, own, task.turns[-1].results if stuck else ()))
+        await self.journal.intend(_end(entries, wish, own, _last_words(task)))
         return None
 
-    async def _propose(self, entries: Sequence[Entry], calls: tuple[facts.ToolCall, ...]) -> None:
+    async def _propose(self, entries: Sequence[Entry], planned: Sequence[facts.ToolCall]) -> None:
         rules = self.gate.law.rules
+        calls = tuple(call.model_copy(update={"index": index}) for index, call in enumerate(planned))
         proposed = facts.CallsProposed(
             explanation=told_of(entries),
             calls=calls,
@@ -67,32 +68,41 @@ class Restoring:
         await self.journal.intend(proposed, actor=SYSTEM)
 
 
-def _call(index: int, op: Op) -> facts.ToolCall:
+def _call(op: Op) -> facts.ToolCall:
     tool = "local_restore" if op.place.computer is None else "cc_restore"
-    args = {"path": op.place.path, "to": op.to, "found": op.found}
+    args = {"path": shown(op.place.path), "to": op.to, "found": op.found}
+    if not is_text(op.place.path):
+        args["encoding"] = "latin-1"
     computer = op.place.computer
     digest = call_digest(tool=tool, tool_version=BUILT_IN_CATALOG[tool].version, args=args, computer=computer)
-    return facts.ToolCall(
-        call_id=new_call_id(), index=index, tool=tool, args=args, computer=computer, call_digest=digest
-    )
+    return facts.ToolCall(call_id=new_call_id(), index=0, tool=tool, args=args, computer=computer, call_digest=digest)
 
 
-def _end(entries: Sequence[Entry], wish: Wish, own: Changes, failed: Sequence[tuple[str, str]]) -> facts.TaskEnded:
+def _last_words(task: AgentTask) -> dict[str, str]:
+    """What each call came to, by its digest."""
+    turns = (zip(turn.digests, turn.results, strict=True) for turn in task.turns)
+    return {digest: text for turn in turns for digest, (_, text) in turn}
+
+
+def _end(entries: Sequence[Entry], wish: Wish, own: Changes, words: Mapping[str, str]) -> facts.TaskEnded:
     """How it ended: what was put back, and what was not and why."""
     put_back = sorted({str(touch.place) for touch in own.touches if touch.after is not None})
     kept = {str(entry.place): entry.why for entry in entries if entry.verdict == "conflict"}
-    left = [str(entry.place) for entry in entries if entry.verdict in ("restore", "remove")]
+    why = {str(op.place): words[_call(op).call_digest] for op in ops_of(entries)}
+    # What waits for something else that was not done says nothing of its own.
+    behind = next(iter(why.values()), "")
+    left = {str(one.place): why.get(str(one.place), behind) for one in entries if one.verdict in ("restore", "remove")}
     untold = Counter(one.what for one in wish.untold)
     nothing_done = bool(kept) and not put_back
     details = {
         "put_back": put_back[:_NAMED],
         "kept": dict(list(kept.items())[:_NAMED]),
-        "left": left[:_NAMED],
+        "left": dict(list(left.items())[:_NAMED]),
         "cannot_be_undone": list(untold),
     }
     parts = [f"{len(put_back)} put back" if put_back or kept or left else "There was nothing to put back"]
     parts += [f"{len(kept)} kept, since somebody changed them"] if kept else []
-    parts += [f"{len(left)} not put back: {failed[0][1]}"] if left and failed else []
+    parts += [f"{len(left)} not put back: {next(iter(left.values()))}"] if left else []
     return facts.TaskEnded(
         status="Failed" if left or nothing_done else "Completed",
         status_reason="not_restored" if left else "conflicts" if nothing_done else "final",

@@ -1,7 +1,7 @@
 """The built-in tools as a model may call them: one args model each, its docstring the tool's line in the prompt."""
 
 from collections.abc import Mapping
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
@@ -161,6 +161,8 @@ class CcRestoreArgs(_OnComputer):
     """The sha256 of a file that the store has, ``absent`` or ``directory``."""
     found: str
     """The sha256 of what was there when this was planned, or ``absent``."""
+    encoding: Literal["utf-8", "latin-1"] = "utf-8"
+    """How the bytes of the path are read as text."""
 
 
 class LocalRestoreArgs(_Args):

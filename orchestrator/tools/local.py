@@ -118,6 +118,25 @@ async def settle(deps: CCAgentDeps, run_id: RunId) -> bool:
     return await asyncio.to_thread(_workspace(deps).discard, run_id)
 
 
+async def left_by_write(deps: CCAgentDeps, *, path: str, content: str) -> dict[str, str]:
+    """What a write that was done left there, which nobody heard of."""
+    del deps
+    return {path: sha256_hex(content.encode())}
+
+
+async def left_by_patch(deps: CCAgentDeps, *, path: str, patch: str) -> dict[str, str]:
+    """What a patch that was done left there. Raises ToolFailed when the bytes before it are not in the store."""
+    found = (deps.expected or {}).get(path, ABSENT)
+    before = None if found == ABSENT else await earlier_bytes(deps, path, found)
+    return {path: sha256_hex(_patched(path, before, patch))}
+
+
+async def left_by_restore(deps: CCAgentDeps, *, path: str, to: str, found: str) -> dict[str, str]:
+    """What a restoration that was done left there."""
+    del deps, found
+    return {path: to}
+
+
 async def _change(deps: CCAgentDeps, path: str, data: bytes) -> None:
     """Put the bytes in the file's place; in a bracket they were staged before it opened."""
     workspace = _workspace(deps)

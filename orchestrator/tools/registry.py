@@ -26,6 +26,8 @@ class Tool:
     """Puts on this host's disk what must be there before the bracket opens; None: nothing."""
     settle: Callable[[CCAgentDeps, RunId], Awaitable[bool]] | None = None
     """Whether a started run on this host was *not* done, for good; None: the computer knows."""
+    left: Callable[..., Awaitable[dict[str, str]]] | None = None
+    """What a run on this host that was done left behind, as ``CCAgentDeps.after`` has it; None: the computer knows."""
 
     async def __call__(self, deps: CCAgentDeps, **args: Any) -> str:
         """Call the function with checked arguments. Raises ReplyRefused, ToolFailed."""
@@ -90,6 +92,7 @@ TOOL_REGISTRY: Final[dict[str, Tool]] = {
         observe=local.observe_write,
         prepare=local.prepare_write,
         settle=local.settle,
+        left=local.left_by_write,
     ),
     "local_patch": Tool(
         "local_patch",
@@ -97,6 +100,7 @@ TOOL_REGISTRY: Final[dict[str, Tool]] = {
         observe=local.observe_patch,
         prepare=local.prepare_patch,
         settle=local.settle,
+        left=local.left_by_patch,
     ),
     "local_restore": Tool(
         "local_restore",
@@ -104,5 +108,6 @@ TOOL_REGISTRY: Final[dict[str, Tool]] = {
         observe=local.observe_restore,
         prepare=local.prepare_restore,
         settle=local.settle,
+        left=local.left_by_restore,
     ),
 }

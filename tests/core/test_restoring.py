@@ -95,7 +95,7 @@ def test_a_file_where_a_directory_was_and_the_other_way_about() -> None:
 def test_a_call_that_failed_changed_nothing() -> None:
     disk = Disk({"a": b"1"})
     disk.fail("a")
-    assert disk.changed() == Changes()
+    assert (disk.changed().touches, disk.changed().untold) == ((), ())
 
 
 # -- what somebody did ---------------------------------------------------------------------
@@ -222,12 +222,16 @@ def test_a_place_of_this_host_is_written_as_such() -> None:
     assert str(Place(None, "notes.txt")) == "workspace:notes.txt"
 
 
-def test_a_name_that_is_no_text_is_not_sent() -> None:
-    disk = Disk({"d": None, "d/\udcfc": b"1"})
-    assert disk.found(Place(COMPUTER, "d")).inside == ("\udcfc",)
-    goal = Goal(Place(COMPUTER, "d/\udcfc"), "f" * 64, ABSENT, 1)
-    (entry,) = plan([goal], {goal.place: disk.found(Place(COMPUTER, "gone"))}, UNDO)
-    assert (entry.verdict, "no text" in entry.why) == ("conflict", True)
+def test_a_name_that_is_no_utf_8_is_shown_as_latin_1_and_comes_back() -> None:
+    """Its bytes decide, and a person may name it by what is shown."""
+    tree: dict[str, bytes | None] = {"d": None, "d/\udcfc": b"1"}
+    disk = Disk(tree)
+    disk.delete("d")
+    (named,) = [place for place in disk.changed().touches if place.place.path != "d"]
+    assert str(named.place) == "3:d/\xfc"
+    assert set(entries(disk, Restoration(task_id="t1", paths=("d/\xfc",)))) == {"d/\udcfc"}
+    undo(disk)
+    assert disk.tree == tree
 
 
 def test_a_place_that_cannot_be_looked_at_says_why_and_stays() -> None:
@@ -252,7 +256,7 @@ def test_an_unknown_outcome_is_decided_by_what_is_there_or_by_a_person() -> None
             call_id=CallId("w"), run_id=run, computer=COMPUTER, number=1, action_digest="", before={"a": digest(b"1")}
         )
     )
-    assert disk.changed() == Changes(open=(CallId("w"),))
+    assert (disk.changed().touches, disk.changed().open) == ((), (CallId("w"),))
     # What ends a run that was never begun tells nothing.
     journal.add(facts.ToolSettled(call_id=CallId("w"), run_id=RunId("w.9"), state="finished", ok=True))
     journal.settled("w", "unknown", reason="a disk was put back")

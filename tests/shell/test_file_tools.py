@@ -10,11 +10,11 @@ import pytest
 from pydantic import ValidationError
 
 from orchestrator.core.errors import ComputerFailed, ToolFailed
+from orchestrator.core.restoring.planning import MAX_TREE_FILES
 from orchestrator.core.wire import MAX_WHOLE_BYTES, sha256_hex
 from orchestrator.ports import CallResult
 from orchestrator.tools import computer
 from orchestrator.tools.computer.editing import edited
-from orchestrator.tools.computer.keeping import MAX_KEPT_FILES
 from orchestrator.tools.deps import ABSENT, CCAgentDeps
 from orchestrator.tools.registry import TOOL_REGISTRY
 from orchestrator.tools.stub import StubComputer
@@ -558,7 +558,7 @@ async def test_a_directory_too_large_to_keep_is_refused(deps: CCAgentDeps, farm:
         "lib is too large to keep for undo: it has more than the 2097152 bytes that are kept for an undo. "
         "Do it in smaller parts."
     )
-    farm.files |= {f"many/{number}": str(number) for number in range(MAX_KEPT_FILES + 1)}
+    farm.files |= {f"many/{number}": str(number) for number in range(MAX_TREE_FILES + 1)}
     assert "it has 501 different files" in await refusal("cc_move", deps, path="many", to="x")
 
 

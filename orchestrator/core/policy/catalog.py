@@ -81,7 +81,7 @@ BUILT_IN_CATALOG: Final[ToolCatalog] = {
         _spec("cc_move", "by_state", RiskLevel.MEDIUM, "path", "to", trees=True),
         _spec("cc_mkdir", "by_state", RiskLevel.LOW, "path"),
         _spec("cc_delete", "by_state", RiskLevel.HIGH, "path", trees=True),
-        _spec("cc_restore", "by_state", RiskLevel.MEDIUM, "path", judged_as="cc_write"),
+        _spec("cc_restore", "by_state", RiskLevel.MEDIUM, "path", trees=True, judged_as="cc_write"),
         _spec("cc_run_program", "once", RiskLevel.MEDIUM, "path"),
         _spec("cc_shell", "once", RiskLevel.HIGH),
         _spec("local_read", "pure", RiskLevel.LOW, "path"),

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, Literal
 
-from orchestrator.core.restoring.touches import ABSENT, DIRECTORY, Changes, Place, Touch
+from orchestrator.core.restoring.touches import ABSENT, DIRECTORY, Changes, Place, Touch, shown
 from orchestrator.core.restoring.wanted import Restoration
+from orchestrator.core.wire import MAX_WHOLE_BYTES
 
 Verdict = Literal["restore", "remove", "conflict", "nothing", "away"]
 """``nothing``: it is as it is to be; ``away``: nobody can look there now."""
@@ -21,6 +22,10 @@ ANYTHING: Final = "anything"
 """As what is expected in a place: whatever is there is replaced."""
 MAX_CALLS: Final = 500
 """Of one round: as many as a person may be shown at once; the next round does what is left."""
+MAX_TREE_FILES: Final = 500
+"""Of a directory that is taken as a whole, different ones: each is a command of its own, some 25 s of looking."""
+MAX_TREE_BYTES: Final = MAX_WHOLE_BYTES
+"""Of a directory that is taken as a whole, and all that is in it."""
 _NAMED: Final = 3
 
 
@@ -47,6 +52,10 @@ class Found:
     """Of a directory: the paths of all that is in it, below it."""
     tree: str = ""
     """Of a directory: the hash over all that is in it."""
+    size: int = 0
+    """Of a file: its bytes."""
+    under: str = ""
+    """Where nothing is: the path of the file above it, under which nothing can be; empty: there is none."""
     fault: str = ""
     """Why nobody can say what is there; empty: it was looked at."""
 
@@ -86,7 +95,7 @@ def goals_of(changed: Changes, wanted: Restoration) -> tuple[Goal, ...]:
     places: dict[Place, list[Touch]] = {}
     later: dict[Place, int] = {}
     for touch in changed.touches:
-        if wanted.covers(touch.step, touch.place.path):
+        if any(wanted.covers(touch.step, path) for path in {touch.place.path, shown(touch.place.path)}):
             places.setdefault(touch.place, []).append(touch)
         elif touch.place in places:
             later[touch.place] = touch.step
@@ -124,7 +133,8 @@ def plan(goals: Sequence[Goal], found: Mapping[Place, Found | None], wanted: Res
         entries[at] = _emptied(entries[at], going)
         if entries[at].verdict == "remove":
             going.add(entries[at].place)
-    return tuple(entries)
+    leaving = {entry.place for entry in entries if entry.verdict in ("remove", "restore")}
+    return tuple(_reached(entry, leaving) for entry in entries)
 
 
 def _entry(goal: Goal, found: Found | None, wanted: Restoration) -> Entry:
@@ -134,10 +144,8 @@ def _entry(goal: Goal, found: Found | None, wanted: Restoration) -> Entry:
         return Entry(goal, found, "conflict", found.fault)
     if found.state == goal.target:
         return Entry(goal, found, "nothing", "It is as it was.")
-    if not _can_be_named(goal.place.path):
-        return Entry(goal, found, "conflict", "Its name is no text, so it cannot be sent to the computer.")
     done: Verdict = "remove" if goal.target == ABSENT else "restore"
-    if goal.expected in (found.state, ANYTHING):
+    if goal.expected in (found.state, ANYTHING) or _is_half_way(goal, found):
         return Entry(goal, found, done, goal.note)
     why = _why(goal, found)
     if wanted.choice(str(goal.place)) == "restore" and DIRECTORY not in (found.state, goal.target):
@@ -145,9 +153,10 @@ def _entry(goal: Goal, found: Found | None, wanted: Restoration) -> Entry:
     return Entry(goal, found, "conflict", why)
 
 
-def _can_be_named(path: str) -> bool:
-    """Whether a path of the computer, whose names are bytes, is text that a call can carry."""
-    return not any("\ud800" <= character <= "\udfff" for character in path)
+def _is_half_way(goal: Goal, found: Found) -> bool:
+    """Whether what was left there, of another kind than what is to come, is gone: an earlier undo may have been cut."""
+    gone = found.state == ABSENT and goal.target != ABSENT and goal.expected not in (None, ABSENT)
+    return gone and (goal.target == DIRECTORY) != (goal.expected == DIRECTORY)
 
 
 def _why(goal: Goal, found: Found) -> str:
@@ -171,8 +180,16 @@ def _emptied(entry: Entry, going: set[Place]) -> Entry:
     if not left:
         return entry
     more = f" and {len(left) - _NAMED} more" if len(left) > _NAMED else ""
-    why = f"It is not empty: {', '.join(left[:_NAMED])}{more} would stay in it."
+    why = f"It is not empty: {', '.join(map(shown, left[:_NAMED]))}{more} would stay in it."
     return replace(entry, verdict="conflict", why=why)
+
+
+def _reached(entry: Entry, leaving: set[Place]) -> Entry:
+    """What comes to a place, unless a file that stays is above it."""
+    under = entry.found.under if entry.found is not None else ""
+    if entry.verdict != "restore" or not under or Place(entry.place.computer, under) in leaving:
+        return entry
+    return replace(entry, verdict="conflict", why=f"{shown(under)} is a file now, and nothing can be in it.")
 
 
 def beside(entry: Entry, wanted: Restoration) -> Place | None:
@@ -184,23 +201,32 @@ def beside(entry: Entry, wanted: Restoration) -> Place | None:
 
 
 def ops_of(entries: Sequence[Entry]) -> tuple[Op, ...]:
-    """The calls of one round, in their order.
+    """All calls that can be made now, in their order.
 
     Directories are made and files written, so that nothing is gone before what takes its place is there; then the rest
-    is removed, the deepest first. What has to come where something of another kind stands waits for
-    the next round.
+    is removed, the deepest first; a directory with all that is in it, unless that is too much for one call, or is on
+    this host. What has to come where something of another kind stands waits for the next round.
     """
     blocking = [entry for entry in entries if entry.verdict == "restore" and _other_kind(entry)]
-    making = [entry for entry in entries if entry.verdict == "restore" and not _waits(entry, blocking)]
     going = [*(entry for entry in entries if entry.verdict == "remove"), *blocking]
-    # With a directory of a computer goes all that is in it; on this host it goes when it is empty.
+    in_the_way = [*blocking, *(entry for entry in going if not _is_directory(entry))]
+    making = [entry for entry in entries if entry.verdict == "restore" and not _waits(entry, in_the_way)]
     trees = [entry for entry in going if _is_directory(entry) and entry.place.computer is not None]
-    removing = [entry for entry in going if not any(_is_below(entry, tree) for tree in trees)]
-    ordered = [
+    large = [tree for tree in trees if not _is_one_call(tree, going)]
+    # With a directory of a computer goes all that is in it; a large one, and one of this host, goes when it is empty.
+    whole = [tree for tree in trees if tree not in large]
+    removing = [entry for entry in going if entry not in large and not any(_is_below(entry, tree) for tree in whole)]
+    return (
         *(_op(entry, entry.goal.target) for entry in sorted(making, key=_directories_first)),
         *(_op(entry, ABSENT) for entry in sorted(removing, key=_deepest_first)),
-    ]
-    return tuple(ordered[:MAX_CALLS])
+    )
+
+
+def _is_one_call(tree: Entry, going: Sequence[Entry]) -> bool:
+    """Whether a directory can be taken as a whole, all of it kept for an undo of that."""
+    inside = [entry.found for entry in going if _is_below(entry, tree)]
+    sizes = {found.state: found.size for found in inside if found is not None and found.state != DIRECTORY}
+    return len(sizes) <= MAX_TREE_FILES and sum(sizes.values()) <= MAX_TREE_BYTES
 
 
 def _op(entry: Entry, to: str) -> Op:

@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.paths import canonical_path
 from orchestrator.core.restoring.planning import Entry, Verdict
-from orchestrator.core.restoring.touches import Changes, Place, Touch, Untold
+from orchestrator.core.restoring.touches import Changes, Place, Touch, Untold, shown
 from orchestrator.core.restoring.wanted import OnConflict, Restoration
 from orchestrator.core.values import Value
 
@@ -109,9 +109,9 @@ def told_changes(changed: Changes) -> tuple[TaskChange, ...]:
         last[touch.place] = touch
     return tuple(
         TaskChange(
-            place=_shown(str(place)),
+            place=str(place),
             computer=place.computer,
-            path=_shown(place.path),
+            path=shown(place.path),
             step=last[place].step,
             before=first[place].before,
             after=last[place].after,
@@ -125,9 +125,9 @@ def told_places(entries: Sequence[Entry]) -> tuple[UndoPlace, ...]:
     """What an undo does, place by place."""
     return tuple(
         UndoPlace(
-            place=_shown(str(one.place)),
+            place=str(one.place),
             computer=one.place.computer,
-            path=_shown(one.place.path),
+            path=shown(one.place.path),
             verdict=one.verdict,
             why=one.why,
             step=one.goal.step,
@@ -141,8 +141,3 @@ def told_places(entries: Sequence[Entry]) -> tuple[UndoPlace, ...]:
 def told_limits(untold: Sequence[Untold]) -> tuple[UndoLimit, ...]:
     """What of a task no undo takes back."""
     return tuple(UndoLimit(step=one.step, tool=one.tool, computer=one.computer, what=one.what) for one in untold)
-
-
-def _shown(text: str) -> str:
-    """Names on a computer are bytes: what is no text in them is shown as question marks."""
-    return text.encode(errors="replace").decode()

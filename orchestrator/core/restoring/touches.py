@@ -26,10 +26,26 @@ class Place:
 
     computer: ComputerId | None
     path: str
+    """Names on a computer are bytes: one that is no UTF-8 stands escaped here (``surrogateescape``)."""
 
     def __str__(self) -> str:
         """As a person writes it: ``farm:startup.lua``."""
-        return f"{self.computer or WORKSPACE}:{self.path}"
+        return f"{self.computer or WORKSPACE}:{shown(self.path)}"
+
+
+def is_text(path: str) -> bool:
+    """Whether the path of a place is UTF-8."""
+    return not any("\ud800" <= character <= "\udfff" for character in path)
+
+
+def shown(path: str) -> str:
+    """The path of a place as text: all of it as latin-1 where it is no UTF-8."""
+    return path if is_text(path) else path.encode("utf-8", "surrogateescape").decode("latin-1")
+
+
+def escaped(path: str) -> str:
+    """The path of a place by its latin-1 text, which :func:`shown` gave."""
+    return path.encode("latin-1").decode("utf-8", "surrogateescape")
 
 
 @dataclass(frozen=True)
@@ -67,6 +83,8 @@ class Changes:
     untold: tuple[Untold, ...] = ()
     open: tuple[CallId, ...] = ()
     """Calls that were begun and of which nobody has heard yet how they ended."""
+    vain: frozenset[str] = frozenset()
+    """The digests of calls that came to nothing, and after which none changed anything."""
 
 
 def trees_of(items: Iterable[AgentTaskItem]) -> frozenset[str]:
@@ -80,9 +98,8 @@ def changes(items: Iterable[AgentTaskItem], trees: Mapping[str, bytes]) -> Chang
     reading = _Reading(trees)
     for item in items:
         reading.take(item.fact)
-    return Changes(
-        tuple(reading.touches), tuple(reading.untold), tuple(one.call_id for one in reading.started.values())
-    )
+    still_open = tuple(one.call_id for one in reading.started.values())
+    return Changes(tuple(reading.touches), tuple(reading.untold), still_open, reading.vain())
 
 
 @dataclass
@@ -95,9 +112,16 @@ class _Reading:
     started: dict[RunId, facts.ToolStarted] = field(default_factory=dict)
     """Without an outcome so far."""
     calls: dict[CallId, facts.ToolCall] = field(default_factory=dict)
+    done: set[CallId] = field(default_factory=set)
+    """That changed something."""
     step: int = 0
     replied: bool = False
     """Whether the present step is a reply of the model that is already counted."""
+
+    def vain(self) -> frozenset[str]:
+        """As ``Changes.vain``: a call that changed something may have made room for those before it."""
+        last = max((at for at, call_id in enumerate(self.calls) if call_id in self.done), default=-1)
+        return frozenset(call.call_digest for call in list(self.calls.values())[last + 1 :])
 
     def take(self, fact: facts.Fact) -> None:
         match fact:
@@ -129,6 +153,7 @@ class _Reading:
         if told:
             self.untold.append(Untold(self.step, started.call_id, call.tool, started.computer, told))
         elif BUILT_IN_CATALOG[call.tool].governance.mutates and (fact.ok or not known):
+            self.done |= {started.call_id} if known else set()
             self.touches.extend(self._touched(started, call, fact.after if known else None))
 
     def _touched(
@@ -137,22 +162,24 @@ class _Reading:
         """What a call that changes files did; ``after`` None: it is not known whether it did it."""
         one = Touch(self.step, started.call_id, call.tool, Place(started.computer, ""), ABSENT, None)
         for path in started.made:
-            yield replace(one, place=Place(started.computer, path), after=None if after is None else DIRECTORY)
+            yield replace(one, place=_place(started.computer, call, path), after=None if after is None else DIRECTORY)
         trees = {path: self._leaves(started.before[path]) for path in started.directories if path in started.before}
         moved = next(iter(trees.values()), None)
         for path, before in started.before.items():
             left = None if after is None else after.get(path)
             if path in trees:
                 for below, state in trees[path].items():
-                    yield replace(one, place=_under(started.computer, path, below), before=state, after=left)
+                    yield replace(one, place=_place(started.computer, call, path, below), before=state, after=left)
             elif before == ABSENT and moved is not None:
                 for below, state in moved.items():
-                    place = _under(started.computer, path, below)
-                    yield replace(one, place=place, after=None if left is None else state)
+                    yield replace(
+                        one, place=_place(started.computer, call, path, below), after=None if left is None else state
+                    )
             else:
                 made = left is not None and _makes_directory(call)
-                place = Place(started.computer, _spelled(started.computer, path))
-                yield replace(one, place=place, before=before, after=DIRECTORY if made else left)
+                yield replace(
+                    one, place=_place(started.computer, call, path), before=before, after=DIRECTORY if made else left
+                )
 
     def _leaves(self, tree: str) -> dict[str, str]:
         """What is in a directory, by its path below it, the directory itself as the empty one."""
@@ -165,18 +192,18 @@ def states_of(lines: bytes) -> dict[str, str]:
     return {path: DIRECTORY if sha256 == NO_HASH else sha256 for path, _, sha256 in parts}
 
 
-def _spelled(computer: ComputerId | None, path: str) -> str:
-    """A path as its place has it: calls on this host keep the spelling of the model."""
-    return path if computer is not None else "/".join(part for part in path.split("/") if part not in ("", "."))
-
-
-def _under(computer: ComputerId | None, path: str, below: str) -> Place:
+def _place(computer: ComputerId | None, call: facts.ToolCall, path: str, below: str = "") -> Place:
+    """A path of a call as a place: calls on this host keep the spelling of the model."""
+    if computer is None:
+        path = "/".join(part for part in path.split("/") if part not in ("", "."))
+    elif call.args.get("encoding") == "latin-1":
+        path = escaped(path)
     return Place(computer, f"{path}/{below}" if below else path)
 
 
 def _makes_directory(call: facts.ToolCall) -> bool:
     """Whether a call leaves a directory: an empty one has the hash of an empty file."""
-    return call.tool == "cc_mkdir" or call.args.get("to") == DIRECTORY
+    return call.tool == "cc_mkdir" or (call.tool == "cc_restore" and call.args.get("to") == DIRECTORY)
 
 
 def _untold(tool: str) -> str:

@@ -5,19 +5,17 @@ a computer is in use while somebody looks at it, so what was read is compared wi
 said, and looked at again where they differ.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from orchestrator.core.errors import ComputerFailed, ToolFailed
-from orchestrator.core.wire import MAX_WHOLE_BYTES, sha256_hex
+from orchestrator.core.restoring.planning import MAX_TREE_BYTES, MAX_TREE_FILES
+from orchestrator.core.restoring.touches import escaped
+from orchestrator.core.wire import sha256_hex
 from orchestrator.tools.computer.asking import READ_WAIT_S, ask, channel_of, sentence
-from orchestrator.tools.deps import ABSENT, CCAgentDeps
+from orchestrator.tools.deps import ABSENT, CCAgentDeps, Encoding, byte_string
 from orchestrator.tools.text import capped, shown_name
 
-MAX_KEPT_BYTES: Final = MAX_WHOLE_BYTES
-"""Of a directory and all that is in it."""
-MAX_KEPT_FILES: Final = 500
-"""Each is a command of its own: some 25 s of looking."""
 _LOOKS: Final = 3
 """Looks at a place that changes meanwhile."""
 
@@ -35,6 +33,8 @@ class Found:
     read_only: bool = False
     entries: tuple[str, ...] = ()
     """Of a directory: what is below it, directories with a slash."""
+    inside: tuple[str, ...] = ()
+    """The same, as places have paths."""
 
 
 class Changed(Exception):
@@ -57,7 +57,7 @@ async def look_and_keep(deps: CCAgentDeps, name: str, shown: str) -> Found:
             return found
         try:
             if found.kind == "file":
-                await keep_file(deps, name.encode().decode("latin-1"), found.sha256, shown)
+                await keep_file(deps, byte_string(name), found.sha256, shown)
                 return found
             return await _keep_directory(deps, name, found, manifest, shown)
         except Changed:
@@ -77,14 +77,22 @@ def what_is(found: Found) -> str:
     return f"A directory with {count}{size} in it:\n{capped(listed)}"
 
 
-async def missing_above(deps: CCAgentDeps, name: str) -> tuple[str, ...]:
-    """The directories above a path that are not there, the highest first: a write makes them. Raises ToolFailed."""
+async def missing_above(deps: CCAgentDeps, name: str, encoding: Encoding = "utf-8") -> tuple[str, ...]:
+    """The directories above a path that are not there, the highest first: a write makes them. Raises ToolFailed.
+
+    ``encoding``: how the bytes of the path are written as text.
+    """
     missing: list[str] = []
     above = name.rpartition("/")[0]
-    while above and (await look(deps, above, above)).kind == "absent":
+    while above and (await look(deps, place_of(above, encoding), above)).kind == "absent":
         missing.insert(0, above)
         above = above.rpartition("/")[0]
     return tuple(missing)
+
+
+def place_of(name: str, encoding: Encoding) -> str:
+    """A path as places have it: the bytes of names on a computer are not always UTF-8."""
+    return escaped(name) if encoding == "latin-1" else name
 
 
 async def _stat(deps: CCAgentDeps, name: str, shown: str) -> tuple[Found, bytes]:
@@ -95,10 +103,10 @@ async def _stat(deps: CCAgentDeps, name: str, shown: str) -> tuple[Found, bytes]
     if kind == "file":
         return Found("file", sha256, size, read_only), b""
     if kind == "directory":
-        entries = tuple(
-            f"{shown_name(path)}{'/' if sha == '-' else ''}" for path, sha in manifest_lines(result.body, shown)
-        )
-        return Found("directory", sha256, 0, read_only, entries), result.body
+        lines = manifest_lines(result.body, shown)
+        entries = tuple(f"{shown_name(path)}{'/' if sha == '-' else ''}" for path, sha in lines)
+        inside = tuple(escaped(path) for path, _ in lines)
+        return Found("directory", sha256, 0, read_only, entries, inside), result.body
     return Found("absent", read_only=read_only), b""
 
 
@@ -129,18 +137,18 @@ async def _keep_directory(deps: CCAgentDeps, name: str, found: Found, manifest: 
             )
         raise Changed
     files = {sha: path for path, sha in manifest_lines(manifest, shown) if sha != "-"}
-    if len(files) > MAX_KEPT_FILES:
-        raise _too_large(shown, f"{len(files)} different files, and at most {MAX_KEPT_FILES} are kept for an undo")
-    parent = name.encode().decode("latin-1")
+    if len(files) > MAX_TREE_FILES:
+        raise _too_large(shown, f"{len(files)} different files, and at most {MAX_TREE_FILES} are kept for an undo")
+    parent = byte_string(name)
     sizes: dict[str, int] = {}
     for sha, path in files.items():
         sizes[sha] = await keep_file(deps, f"{parent}/{path}", sha, shown)
-        if sum(sizes.values()) > MAX_KEPT_BYTES:
-            raise _too_large(shown, f"more than the {MAX_KEPT_BYTES} bytes that are kept for an undo")
+        if sum(sizes.values()) > MAX_TREE_BYTES:
+            raise _too_large(shown, f"more than the {MAX_TREE_BYTES} bytes that are kept for an undo")
     if deps.keep is not None:
         await deps.keep(manifest)
     size = sum(sizes.get(sha, 0) for _, sha in manifest_lines(manifest, shown))
-    return Found("directory", found.sha256, size, found.read_only, found.entries)
+    return replace(found, size=size)
 
 
 def manifest_lines(manifest: bytes, shown: str) -> list[tuple[str, str]]:

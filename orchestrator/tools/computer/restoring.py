@@ -5,50 +5,52 @@ from typing import Final
 from orchestrator.core.errors import ToolFailed
 from orchestrator.core.facts import Observed
 from orchestrator.core.patch import unified_diff
+from orchestrator.core.restoring.touches import DIRECTORY
 from orchestrator.core.wire import sha256_hex
 from orchestrator.tools.computer.asking import ask, changed_name, read_bytes
-from orchestrator.tools.computer.keeping import Found, look_and_keep, missing_above, what_is
-from orchestrator.tools.deps import ABSENT, CCAgentDeps, earlier_bytes
+from orchestrator.tools.computer.keeping import Found, look_and_keep, missing_above, place_of, what_is
+from orchestrator.tools.deps import ABSENT, CCAgentDeps, Encoding, earlier_bytes
 from orchestrator.tools.text import decode_text
 
-DIRECTORY: Final = "directory"
-"""As ``to``: there is to be a directory."""
 _CHANGED: Final = "{} is not what it was when this was planned."
 _EMPTY_DIRECTORY: Final = sha256_hex(b"")
 
 
-async def cc_restore(deps: CCAgentDeps, *, path: str, to: str, found: str) -> str:
+async def cc_restore(deps: CCAgentDeps, *, path: str, to: str, found: str, encoding: Encoding = "utf-8") -> str:
     """Bring a path of the computer into an earlier state: a file by its sha256, ``absent`` or ``directory``."""
     name = changed_name(path)
     if deps.expected is None:
         raise ToolFailed(f"Nothing is known of {name}; look at it first.")
     if deps.expected[name] != found:
         raise ToolFailed(_CHANGED.format(path))
+    params = {"path": place_of(name, encoding), "if_hash": found}
     if to == ABSENT:
-        await ask(deps, "fs_delete", {"path": name, "if_hash": found}, path)
+        await ask(deps, "fs_delete", params, path)
     elif to == DIRECTORY:
-        await ask(deps, "fs_mkdir", {"path": name, "if_hash": found}, path)
+        await ask(deps, "fs_mkdir", params, path)
     else:
-        body = await earlier_bytes(deps, path, to)
-        await ask(deps, "fs_write", {"path": name, "if_hash": found}, path, body)
+        await ask(deps, "fs_write", params, path, await earlier_bytes(deps, path, to))
     deps.after[name] = _EMPTY_DIRECTORY if to == DIRECTORY else to
     return f"Removed {path}" if to == ABSENT else f"Put {path} back"
 
 
-async def observe_restore(deps: CCAgentDeps, *, path: str, to: str, found: str) -> Observed:
+async def observe_restore(
+    deps: CCAgentDeps, *, path: str, to: str, found: str, encoding: Encoding = "utf-8"
+) -> Observed:
     """What is there now, and the diff to what was. Raises ToolFailed unless it is what the plan found."""
     name = changed_name(path)
-    there = await look_and_keep(deps, name, path)
+    place = place_of(name, encoding)
+    there = await look_and_keep(deps, place, path)
     if there.sha256 != found:
         raise ToolFailed(_CHANGED.format(path))
     _must_be_possible(there, path, to)
-    made = await missing_above(deps, name) if there.kind == "absent" else ()
+    made = await missing_above(deps, name, encoding) if there.kind == "absent" else ()
     state = {name: there.sha256}
     if there.kind == "directory":
         return Observed(state=state, directories=(name,), note=what_is(there))
     if to == DIRECTORY:
         return Observed(state=state, made=made, note="A new directory.")
-    before = await read_bytes(deps, name, path) if there.kind == "file" else None
+    before = await read_bytes(deps, place, path) if there.kind == "file" else None
     after = None if to == ABSENT else await earlier_bytes(deps, path, to)
     texts = [None if data is None else decode_text(data) for data in (before, after)]
     return Observed(state=state, diff=unified_diff(texts[0], texts[1], name), made=made, note=_note(before, after))
