@@ -53,6 +53,10 @@ class Law(Protocol):
     def rules(self) -> RequestRules:
         """What it says of requests."""
 
+    @property
+    def watch(self) -> tuple[str, ...]:
+        """Where it says that programs are watched, as globs."""
+
     def summary(self, task: AgentTask) -> str:
         """What the model of a task is told of it."""
 

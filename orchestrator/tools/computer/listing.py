@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from json import loads
+from math import inf
 from typing import Final
 
 from orchestrator.core.errors import ComputerFailed, ToolFailed
@@ -44,10 +45,11 @@ async def list_tree(deps: CCAgentDeps, name: str = "") -> Listed:
     return Listed(Listing(listing.states), listing.skipped)
 
 
-async def keep_tree(deps: CCAgentDeps, listed: Listed, sizes: Sizes) -> Kept:
+async def keep_tree(deps: CCAgentDeps, listed: Listed, sizes: Sizes, *, most: float = inf) -> Kept:
     """Keep the bytes of every file of a listing, but for those that are kept already.
 
-    A file that changes meanwhile is listed as it is when it is read. Raises ToolFailed.
+    A file that changes meanwhile is listed as it is when it is read. Once ``most`` new bytes were read, others are
+    skipped. Raises ToolFailed.
     """
     states, skipped = dict(listed.listing.states), dict(listed.skipped)
     known = dict(await sizes(sorted(set(listed.listing.files.values()))))
@@ -58,6 +60,8 @@ async def keep_tree(deps: CCAgentDeps, listed: Listed, sizes: Sizes) -> Kept:
         async with slots:
             for path in paths:
                 try:
+                    if sum(new.values()) >= most and states[path] not in {**known, **new}:
+                        raise ToolFailed(f"More than {most:.0f} bytes there were not kept yet.")
                     states[path] = await _kept(deps, path, states[path], known, new)
                 except ToolFailed as error:
                     skipped[path] = str(error)
