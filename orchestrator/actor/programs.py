@@ -149,7 +149,7 @@ async def _patiently(look: Callable[[], Awaitable[_Looked]], until: float) -> _L
 def _told(changed: Mapping[str, tuple[str, str]], when: str) -> str:
     """What changed, for the model: files, and the directories in which no file did."""
     above = {path.rpartition("/")[0] for path in changed}
-    leaves = {path: states for path, states in changed.items() if DIRECTORY not in states or path not in above}
+    leaves = {path: states for path, states in changed.items() if path not in above or not _only_directory(states)}
     if not leaves:
         return ""
     shown = [_word(path, *states) for path, states in list(leaves.items())[:_TOLD]]
@@ -158,9 +158,14 @@ def _told(changed: Mapping[str, tuple[str, str]], when: str) -> str:
 
 
 def _word(path: str, was: str, now: str) -> str:
-    slash = "/" if DIRECTORY in (was, now) else ""
+    slash = "/" if _only_directory((was, now)) else ""
     word = " (new)" if was == ABSENT else " (gone)" if now == ABSENT else ""
     return f"{_shown(path)}{slash}{word}"
+
+
+def _only_directory(states: tuple[str, str]) -> bool:
+    """Whether a directory was made or removed, and nothing else took or had its place."""
+    return set(states) == {DIRECTORY, ABSENT}
 
 
 def _shown(path: str) -> str:

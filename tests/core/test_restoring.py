@@ -70,6 +70,23 @@ def test_a_new_file_goes_with_the_directories_that_it_made() -> None:
     assert disk.tree == {"lib": None}
 
 
+def test_calls_that_were_looked_at_together_do_not_make_a_directory_twice() -> None:
+    """Each found it missing; taken for two changes, somebody would have removed it in between."""
+    disk = Disk({"d": b"a file"})
+    disk.delete("d")
+    for name in ("d/a", "d/b"):
+        run, call_id = RunId(f"{name}.1"), CallId(name)
+        disk.journal.proposed([call(name, "cc_write", path=name)], "allow")
+        started = {"call_id": call_id, "run_id": run, "computer": COMPUTER, "action_digest": "", "made": ("d",)}
+        disk.journal.add(
+            facts.ToolStarted.model_validate({**started, "before": {name: ABSENT}}),
+            facts.ToolFinished(call_id=call_id, run_id=run, ok=True, text="", after={name: digest(b"new")}),
+        )
+        disk.by_hand(name, b"new")
+    undo(disk)
+    assert disk.tree == {"d": b"a file"}
+
+
 def test_a_tree_that_was_moved_and_deleted_comes_back() -> None:
     """Leaf by leaf, an empty directory and an empty file among them."""
     tree: dict[str, bytes | None] = {"d": None, "d/a": b"1", "d/sub": None, "d/sub/b": b"", "d/empty": None}

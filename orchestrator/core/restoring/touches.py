@@ -183,7 +183,10 @@ class _Reading:
         """What a call that changes files did; ``after`` None: it is not known whether it did it."""
         one = Touch(self.step, started.call_id, call.tool, Place(started.computer, ""), ABSENT, None)
         for path in started.made:
-            yield replace(one, place=Place(started.computer, path), after=None if after is None else DIRECTORY)
+            place = Place(started.computer, path)
+            # Calls that were looked at together each find it missing; the first of them makes it.
+            if self._left(place) != DIRECTORY:
+                yield replace(one, place=place, after=None if after is None else DIRECTORY)
         trees = {path: self._leaves(started.before[path]) for path in started.directories if path in started.before}
         moved = next(iter(trees.values()), None)
         for path, before in started.before.items():
@@ -199,6 +202,10 @@ class _Reading:
                 made = left is not None and _makes_directory(call)
                 place = Place(started.computer, _spelled(started.computer, path))
                 yield replace(one, place=place, before=before, after=DIRECTORY if made else left)
+
+    def _left(self, place: Place) -> str | None:
+        """What the task left in a place so far; None: nothing, or nobody knows."""
+        return next((touch.after for touch in reversed(self.touches) if touch.place == place), None)
 
     def _leaves(self, tree: str) -> dict[str, str]:
         """What is in a directory, by its path below it, the directory itself as the empty one."""
