@@ -11,13 +11,14 @@ from orchestrator.core.wire import SettledCall
 from orchestrator.testing import ManualClock
 from tests.contract.house import House, Opened, Playing, call, policy, says
 from tests.contract.more import ByHand, by_hand, sha256
+from tests.contract.test_10_tampering import tamper
 
 RUN = call("cc_run_program", path="work.lua")
 FILES = {"work.lua": b"print('work')\n", "a": b"a", "b": b"bb", "c": b"ccc"}
 STATES = {path: sha256(data) for path, data in FILES.items()}
 
 
-async def worked(house: House, **settings: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+async def worked(house: House, **settings: Any) -> tuple[Any, Any, dict[str, Any]]:
     """A program that changes two files was run: how it began, how it ended, and what the task changed."""
 
     def work(_: list[str]) -> str:
@@ -68,6 +69,16 @@ async def test_where_nothing_is_watched_nothing_is_looked_at(house: House) -> No
     assert (before, finished.watched) == (None, None)
     assert told["changes"] == []
     assert told["cannot_be_undone"][0]["what"].endswith("is not known.")
+
+
+async def test_the_bytes_from_before_have_to_be_there(kept_house: House) -> None:
+    """Only the lines of what was watched name them."""
+    await worked(kept_house)
+    tamper(kept_house.directory, f"DELETE FROM blobs WHERE sha256 = '{sha256(FILES['b'])}'")
+    async with kept_house.open(Playing(), computer=False) as server:
+        faults = (await server.ask("GET", "/v1/audit/verify")).json()["faults"]
+        assert [one["what"] for one in faults] == ["blob"]
+        assert "a file of the watched files before a program ran is not in the store" in faults[0]["detail"]
 
 
 # -- by hand -----------------------------------------------------------------------------------
