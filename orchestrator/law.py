@@ -53,6 +53,11 @@ class PolicyInForce:
         """What it says of the changes of a task that failed or was canceled."""
         return self.policy().undo
 
+    @property
+    def watch(self) -> tuple[str, ...]:
+        """Where it says that programs are watched, as globs."""
+        return self.policy().watch
+
     def summary(self, task: AgentTask) -> str:
         """What the model of a task is told of it (hitl.md L6)."""
         return summary(self.policy(), computers=task.computers, roles=task.roles, plan=task.read_only)

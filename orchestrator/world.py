@@ -7,6 +7,7 @@ nobody heard. A library call brings its own dependencies instead.
 
 import asyncio
 import logging
+import math
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -109,15 +110,23 @@ class World:
             return Found(DIRECTORY, shown.inside, tree=shown.sha256)
         return Found(shown.sha256 if shown.kind == "file" else ABSENT, size=shown.size)
 
-    async def listed(self, computer: ComputerId, path: str = "") -> Listed:
-        """All that is on a computer now, or below a path of it. Raises ToolFailed, ComputerAway, CallLost."""
-        return await list_tree(self._deps(computer, _Looking(self, computer)), path)
+    async def listed(self, computer: ComputerId, path: str = "", *, until: float = math.inf) -> Listed:
+        """All that is on a computer now, or below a path of it; ``until``: of the event loop's clock.
 
-    async def kept(self, computer: ComputerId, listed: Listed) -> Kept:
-        """A listing with the bytes of its files in the store. Raises ToolFailed, ComputerAway, CallLost."""
-        deps = self._deps(computer, _Looking(self, computer))
+        Raises ToolFailed, also when it takes longer than that, ComputerAway, CallLost, CallVoid.
+        """
+        return await list_tree(self._deps(computer, _Looking(self, computer, until)), path)
+
+    async def kept(
+        self, computer: ComputerId, listed: Listed, *, until: float = math.inf, most: float = math.inf
+    ) -> Kept:
+        """A listing with the bytes of its files in the store; ``until`` and ``most`` new bytes: others are skipped.
+
+        Raises ToolFailed, ComputerAway, CallLost, CallVoid.
+        """
+        deps = self._deps(computer, _Looking(self, computer, until))
         deps.keep = self._keep
-        return await keep_tree(deps, listed, self.store.blob_sizes)
+        return await keep_tree(deps, listed, self.store.blob_sizes, most=most)
 
     async def prepare(self, record: CallRecord, run_id: RunId) -> None:
         """What has to be on this host's disk before the bracket opens. Raises ToolFailed."""
@@ -303,6 +312,8 @@ class _Looking:
 
     world: World
     computer: ComputerId | None
+    until: float = math.inf
+    """When nobody waits any longer, by the event loop's clock."""
 
     async def call(
         self, method: str, params: Mapping[str, Any], body: bytes | None = None, wait_s: float = 60.0
@@ -312,6 +323,9 @@ class _Looking:
             raise ToolFailed("This call names no computer.")
         if not self.world.online(computer):
             raise ComputerAway(f"Computer {computer} is not connected.")
+        left_s = self.until - asyncio.get_running_loop().time()
+        if left_s <= 0:
+            raise ToolFailed("The computer took too long.")
         run_id = RunId("o" + secrets.token_hex(8))
         number = await self.world.store.allot_number(computer)
         try:
@@ -323,10 +337,14 @@ class _Looking:
                 method=method,
                 params=params,
                 body=body,
-                wait_s=wait_s,
+                wait_s=min(wait_s, left_s),
             )
         except ComputerFailed:
             await self.world.acknowledge(computer, run_id)
+            raise
+        except CallLost as lost:
+            if self.until < math.inf and self.world.online(computer):
+                raise ToolFailed("The computer took too long.") from lost
             raise
         await self.world.acknowledge(computer, run_id)
         return result

@@ -17,6 +17,8 @@ files.ABSENT = "absent"
 local MAX_SNAPSHOT_BYTES = 2 * 1024 * 1024
 --- The most entries of one directory tree: each costs 500 bytes, so 1 MB holds 2000.
 local MAX_SNAPSHOT_ENTRIES = 4000
+--- The most bytes whose hashes are remembered: as many as a computer's own disk holds by default.
+local MAX_REMEMBERED_BYTES = 1024 * 1024
 --- What is said of the biggest files of a full disk: it has to fit a header with each byte escaped.
 local MAX_BIGGEST, MAX_BIGGEST_BYTES = 5, 300
 
@@ -49,6 +51,31 @@ local function check_size(bytes)
   if bytes > MAX_SNAPSHOT_BYTES then
     failure.raise("too_large", "There is too much below this path to hash it.")
   end
+end
+
+local remembered, remembered_bytes = {}, 0
+
+local function remember(path, bytes, hash)
+  local old = remembered[path]
+  remembered_bytes = remembered_bytes + #bytes - (old and #old.bytes or 0)
+  if remembered_bytes > MAX_REMEMBERED_BYTES then
+    remembered, remembered_bytes = {}, #bytes
+  end
+  remembered[path] = { bytes = bytes, hash = hash }
+end
+
+--- The hash of the bytes of a file. What has not changed since the last look is not hashed again: comparing bytes is
+-- the game's own work and takes next to nothing, hashing is ours and takes seconds for a full disk.
+function files.hash(path, bytes, pause)
+  local known = remembered[path]
+  if known and known.bytes == bytes then
+    return known.hash
+  end
+  local hash = sha256.hex(bytes, pause)
+  if #bytes <= MAX_REMEMBERED_BYTES then
+    remember(path, bytes, hash)
+  end
+  return hash
 end
 
 --- Adds every entry below `path` to `entries`, names relative to the top. The client's own
@@ -101,10 +128,10 @@ local function tree(path, pause, skip)
 end
 
 --- The lines that the hash of a directory is taken over.
-local function manifest(entries, pause)
+local function manifest(path, entries, pause)
   local lines = {}
   for index, entry in ipairs(entries) do
-    local hash = entry.bytes and sha256.hex(entry.bytes, pause) or "-"
+    local hash = entry.bytes and files.hash(paths.join(path, entry.path), entry.bytes, pause) or "-"
     lines[index] = entry.path .. "\0" .. entry.kind .. "\0" .. hash .. "\n"
     pause()
   end
@@ -135,9 +162,9 @@ end
 function files.snapshot(path, pause, skip)
   local shot = look(path, pause, skip)
   if shot.kind == "file" then
-    shot.hash = sha256.hex(shot.bytes, pause)
+    shot.hash = files.hash(path, shot.bytes, pause)
   elseif shot.kind == "directory" then
-    shot.manifest = manifest(shot.entries, pause)
+    shot.manifest = manifest(path, shot.entries, pause)
     shot.hash = sha256.hex(shot.manifest, pause)
   else
     shot.hash = files.ABSENT

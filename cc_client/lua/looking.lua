@@ -5,7 +5,6 @@ local answers = require("answers")
 local files = require("files")
 local params = require("params")
 local paths = require("paths")
-local sha256 = require("sha256")
 
 local looking = {}
 
@@ -38,7 +37,7 @@ function looking.fs_read(given, body, has_body, job)
     answers.check_size(files.ask(fs.getSize, given.path))
     local bytes = answers.read(given.path)
     answers.check_size(#bytes)
-    local hash = sha256.hex(bytes, job.pause)
+    local hash = files.hash(given.path, bytes, job.pause)
     local outcome = answers.done({ size = #bytes, sha256 = hash }, bytes)
     outcome.body_sha256 = hash
     return outcome

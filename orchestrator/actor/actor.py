@@ -13,6 +13,7 @@ from orchestrator.actor.calls import BUSY_S, Calls
 from orchestrator.actor.gate import Gate
 from orchestrator.actor.hints import Hints
 from orchestrator.actor.journal import TaskJournal, step_computers
+from orchestrator.actor.programs import Programs
 from orchestrator.actor.restoring import Restoring
 from orchestrator.actor.thinking import Thinking
 from orchestrator.actor.wait import Wait
@@ -54,10 +55,11 @@ class TaskActor:
         self._clock = service.clock
         self._world = world
         self._journal = TaskJournal(lease, service, task)
-        gate = Gate(self._journal, world, service.law)
+        programs = Programs(world, service.law)
+        gate = Gate(self._journal, world, service.law, programs)
         self._watch = Watch(service, lambda: self._journal.task)
         hints = Hints(service.bus, task.task_id)
-        self._calls = Calls(self._journal, gate, world, self._watch, hints)
+        self._calls = Calls(self._journal, gate, world, self._watch, hints, programs)
         self._thinking = Thinking(self._journal, gate, model, self._watch, hints, self._calls.begin)
         self._calls.next_step = self._thinking.ask_next
         self._undoing = Undoing(service, world)

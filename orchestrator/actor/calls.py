@@ -8,6 +8,7 @@ from functools import partial
 from orchestrator.actor.gate import MAX_VOIDS, NOTHING, Gate
 from orchestrator.actor.hints import Hints
 from orchestrator.actor.journal import Follow, TaskJournal, nothing, of_computer
+from orchestrator.actor.programs import UNSEEN, Programs, with_told
 from orchestrator.actor.watch import Watch
 from orchestrator.core import effects as todo
 from orchestrator.core import facts
@@ -24,11 +25,14 @@ from orchestrator.core.errors import (
 from orchestrator.core.facts import CallId, Observed, QuestionId
 from orchestrator.core.items import SYSTEM, Actor
 from orchestrator.core.policy import RUNNERS
+from orchestrator.core.restoring.touches import NEVER_RAN
 from orchestrator.core.task import AgentTask, CallRecord, Phase, changed
 from orchestrator.core.wire import ComputerId, RunId
 from orchestrator.tasks import new_request_id
 from orchestrator.world import OUTCOME_UNKNOWN, World
 
+_WHILE = "While it ran"
+_SINCE = "Since it was started"
 BUSY_S = 1.0
 """A busy computer, or one whose journal cannot be written, is asked again after this."""
 
@@ -42,6 +46,7 @@ class Calls:
     world: World
     watch: Watch
     hints: Hints
+    programs: Programs
     next_step: Follow = nothing
     """What is recorded together with the outcome that ends a step."""
     mine: set[RunId] = field(default_factory=set)
@@ -95,7 +100,7 @@ class Calls:
         with self.watch.stopping(lambda: self._terminate(records)):
             answers = await self.world.settle(effect.computer, records, self.journal.lease)
         for answer in answers:
-            settled = self._given_up(answer)
+            settled = await self._looked(self._given_up(answer))
             await self.journal.happened(settled, of_computer(effect.computer))
             await self.world.acknowledge(effect.computer, settled.run_id)
 
@@ -106,6 +111,17 @@ class Calls:
             return settled
         text = f"It was interrupted {record.runs} times: {settled.reason}"
         return settled.model_copy(update={"state": "finished", "ok": False, "text": text, "code": "interrupted"})
+
+    async def _looked(self, settled: facts.ToolSettled) -> facts.ToolSettled:
+        """What became of a program, with what changed since it was started. Raises ComputerAway, CallLost."""
+        if settled.state == "void" or settled.code in NEVER_RAN:
+            return settled
+        seen = await self.programs.after(self.journal.record(settled.call_id), _SINCE)
+        if settled.state == "finished":
+            told = {"text": with_told(settled.text, seen.told)}
+        else:
+            told = {"reason": " ".join(filter(None, (settled.reason, seen.told)))}
+        return settled.model_copy(update={"watched": seen.watched, **told})
 
     async def _speak(self, record: CallRecord) -> None:
         """The tools that speak to people are items themselves: nothing else is touched."""
@@ -119,11 +135,15 @@ class Calls:
         await self.journal.intend(asked)
 
     async def _bracket(self, record: CallRecord, observed: Observed, digest: str) -> float | None:
+        watched = await self.programs.before(record.call)
+        if watched is not None and self.gate.is_over(record):
+            # That look took the time that was left of the approval.
+            return None
         run_id = record.next_run_id
         unprepared = await self._prepare(record, run_id)
         self.mine.add(run_id)
         try:
-            await self.journal.intend(_started(record, observed, digest))
+            await self.journal.intend(_started(record, observed, digest, watched))
         except GrantVoid:
             await self.gate.grant_is_over(record)
             return None
@@ -183,7 +203,9 @@ class Calls:
         if error.reason != OUTCOME_UNKNOWN:
             await self._finished(record, run_id, ok=False, text=str(error), code=error.reason)
             return
-        unknown = facts.ToolSettled(call_id=record.call_id, run_id=run_id, state="unknown", reason=error.message)
+        unknown = await self._looked(
+            facts.ToolSettled(call_id=record.call_id, run_id=run_id, state="unknown", reason=error.message)
+        )
         await self.journal.happened(unknown, of_computer(record.call.computer))
 
     async def _finished(
@@ -196,8 +218,15 @@ class Calls:
         code: str | None = None,
         after: Mapping[str, str] | None = None,
     ) -> None:
+        seen = UNSEEN if code in NEVER_RAN else await self.programs.after(record, _WHILE)
         finished = facts.ToolFinished(
-            call_id=record.call_id, run_id=run_id, ok=ok, code=code, text=text, after=dict(after or {})
+            call_id=record.call_id,
+            run_id=run_id,
+            ok=ok,
+            code=code,
+            text=with_told(text, seen.told),
+            after=dict(after or {}),
+            watched=seen.watched,
         )
         await self.journal.happened(finished, of_computer(record.call.computer), follow=self.next_step)
 
@@ -213,7 +242,9 @@ class Calls:
                 stopping.add_done_callback(self._stopping.discard)
 
 
-def _started(record: CallRecord, observed: Observed, digest: str) -> facts.ToolStarted:
+def _started(
+    record: CallRecord, observed: Observed, digest: str, watched: facts.Watched | None = None
+) -> facts.ToolStarted:
     return facts.ToolStarted(
         call_id=record.call_id,
         run_id=record.next_run_id,
@@ -223,4 +254,5 @@ def _started(record: CallRecord, observed: Observed, digest: str) -> facts.ToolS
         directories=observed.directories,
         made=observed.made,
         grant_id=record.grant_id,
+        watched=watched,
     )

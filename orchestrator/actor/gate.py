@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Final
 
 from orchestrator.actor.journal import TaskJournal
+from orchestrator.actor.programs import Programs
 from orchestrator.core import effects as todo
 from orchestrator.core import facts
 from orchestrator.core.approval import OPEN_STATES, CallState, action_digest, call_digest
@@ -39,6 +40,7 @@ class Gate:
     journal: TaskJournal
     world: World
     law: Law
+    programs: Programs
 
     def judge_all(self, calls: tuple[facts.ToolCall, ...]) -> tuple[PolicyDecision, ...]:
         """The verdicts on the calls of one reply."""
@@ -163,7 +165,7 @@ class Gate:
             holds, why = self._as_edited(record, observed, verdict), "edited_target"
         if holds:
             observed = await self._on_its_way(record, observed)
-        if holds and not self._is_over(record):
+        if holds and not self.is_over(record):
             return observed, digest
         if holds:
             await self.journal.intend(*overdue(self.journal.task, self.journal.service.clock.now()))
@@ -184,7 +186,7 @@ class Gate:
         """A call whose standing approval was revoked, spent or over before it started: a person is asked."""
         await self._stale(record, _GRANT_OVER, "grant_void")
 
-    def _is_over(self, record: CallRecord) -> bool:
+    def is_over(self, record: CallRecord) -> bool:
         """Whether the approval ended while the computer was looked at: it does not run late (hitl.md B7)."""
         until = record.valid_until if record.state is CallState.APPROVED else None
         return until is not None and self.journal.service.clock.now() >= until
@@ -239,9 +241,10 @@ class Gate:
                 await self._supersede(record, str(error))
                 return None
             observed = Observed(state={}, note=f"It could not be looked at: {error}")
-        found = {"identity": self.world.identity(record.call.computer)}
+        note = " ".join(filter(None, (observed.note, self.programs.note(record.call))))
         if unknown:
-            found["note"] = f"{record.note} Whether it was done is not known. {observed.note}".strip()
+            note = f"{record.note} Whether it was done is not known. {observed.note}".strip()
+        found = {"identity": self.world.identity(record.call.computer), "note": note}
         return observed.model_copy(update=found)
 
     async def _observed(self, record: CallRecord) -> Observed:

@@ -194,7 +194,9 @@ class _Stream:
         """What the item says of other tables, and the task as it then is."""
         self.books.take(item)
         for named in blobs_named(self.task, item):
-            self.named.setdefault(named.sha256, (named, item.version))
+            # Of two that name the same lines, the one counts that says more of what has to be there.
+            if named.is_directory or named.sha256 not in self.named:
+                self.named[named.sha256] = named, item.version
         if isinstance(item.fact, facts.ReviewRequested):
             self.requests.append(item.fact.request_id)
         before = self.task or AgentTask(task_id=item.task_id)
@@ -229,9 +231,11 @@ class _Stream:
             self.requests = []
 
     async def _look_into(self, sha256: str, directory: Named, version: int, check: StreamCheck) -> None:
-        files = files_listed(await self.store.get_blob(sha256))
-        there = await self.store.blob_sizes(files)
-        for one in files:
+        files = set(files_listed(await self.store.get_blob(sha256)))
+        if directory.but and await self.store.blob_sizes([directory.but]):
+            files -= set(files_listed(await self.store.get_blob(directory.but)))
+        there = await self.store.blob_sizes(sorted(files))
+        for one in sorted(files):
             if one not in there:
                 check.fault(
                     version, "blob", f"a file of {directory.what} is not in the store, where it was kept as {one}"

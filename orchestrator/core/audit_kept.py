@@ -43,6 +43,8 @@ class Named(NamedTuple):
     """Such as ``the model's reply``."""
     is_directory: bool = False
     """Whether it lists the files of a directory, each of which is a blob, too."""
+    but: str = ""
+    """The sha256 of lines that list those of them that are not kept; empty: all are."""
 
 
 def read_written(data: bytes) -> Written:
@@ -67,10 +69,21 @@ def blobs_named(task: AgentTask | None, item: AgentTaskItem) -> Iterator[Named]:
             yield Named(fact.raw.sha256, fact.raw.size, "the model's reply")
         case PolicyLoaded() as fact:
             yield Named(fact.sha256, None, "the policy")
-        case facts.ToolStarted() as fact if _keeps(task, fact):
-            for path, sha256 in fact.before.items():
+        case facts.ToolStarted() as fact:
+            for path, sha256 in fact.before.items() if _keeps(task, fact) else ():
                 if sha256 != ABSENT:
                     yield Named(sha256, None, f"{path} as it was before", path in fact.directories)
+            yield from _watched(fact.watched, "before a program ran", with_files=True)
+        case facts.ToolFinished() | facts.ToolSettled() as fact:
+            yield from _watched(fact.watched, "after a program ran", with_files=False)
+
+
+def _watched(watched: facts.Watched | None, when: str, *, with_files: bool) -> Iterator[Named]:
+    """The listings of a look at what is watched; only of the one before it are the files kept as well."""
+    if watched is not None and watched.gaps:
+        yield Named(watched.gaps, None, f"what could not be watched {when}")
+    if watched is not None and watched.listing:
+        yield Named(watched.listing, None, f"the watched files {when}", with_files, watched.gaps if with_files else "")
 
 
 def files_listed(manifest: bytes) -> list[str]:

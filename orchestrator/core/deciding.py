@@ -57,6 +57,10 @@ class Law(Protocol):
     def undo(self) -> Undo:
         """What it says of the changes of a task that failed or was canceled."""
 
+    @property
+    def watch(self) -> tuple[str, ...]:
+        """Where it says that programs are watched, as globs."""
+
     def summary(self, task: AgentTask) -> str:
         """What the model of a task is told of it."""
 

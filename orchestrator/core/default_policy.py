@@ -10,6 +10,8 @@ DEFAULT_POLICY_TOML: Final = """\
 # What else a rule can look at, how long a request waits and how to try this file: docs/policy.md.
 schema_version = 1
 unknown_tool = "deny"
+# Where it is known what a program changes while it runs, so that `undo` puts it back; [] where nothing shall be.
+watch = ["**"]
 
 # cc_find shows lines of any file: whoever denies cc_read somewhere should deny or ask for cc_find, too.
 [[rules]]

@@ -47,7 +47,7 @@ class Evidence:
     unseen: tuple[str, ...] = ()
     """The paths that could not be read, and were neither read nor changed since."""
     touched: tuple[str, ...] = ()
-    """What the changes and runs were about that succeeded: paths, and command lines."""
+    """What the changes and runs were about that succeeded: paths, command lines, what changed while one ran."""
     denied: bool = False
     """The policy denied a change or a run, and none succeeded after it."""
 
@@ -78,6 +78,10 @@ class Over(Protocol):
     @property
     def mutates(self) -> bool:
         """Whether it changes or runs something."""
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """Paths that changed while it ran, where it was watched."""
 
 
 def after(evidence: Evidence, calls: Iterable[Over]) -> Evidence:
@@ -112,7 +116,7 @@ def _after(evidence: Evidence, record: Over) -> Evidence:
     if not record.ok:
         denied = evidence.denied or record.state is CallState.DENIED
         return replace(evidence, effect=False, failure=_named(record), denied=denied)
-    about = [str(record.call.args[name]) for name in _ABOUT if record.call.args.get(name)]
+    about = [*(str(record.call.args[name]) for name in _ABOUT if record.call.args.get(name)), *record.changed]
     left = tuple(one for one in evidence.unseen if one not in about)
     touched = (*evidence.touched, *(one for one in about if one not in evidence.touched))
     return replace(evidence, effect=True, failure="", gap="", denied=False, unseen=left, touched=touched)

@@ -95,6 +95,22 @@ class Observed(Value):
     """Which computer it was: a hash over its token and its id in the game; empty for this host (hitl.md B6)."""
 
 
+class Watched(Value):
+    """What was in the watched places of a computer just before a program ran there, or just after."""
+
+    globs: tuple[str, ...] = ()
+    """The places, as the policy named them; said before it ran."""
+    listing: str = ""
+    """The sha256 of the listing's lines, which are kept; empty: nobody could look."""
+    gaps: str = ""
+    """The sha256 of the lines of what the listing lacks, kept as well: a file whose bytes are not kept with its
+    hash, what could not be looked at as ``absent``. Empty: it lacks nothing."""
+    changed: tuple[str, ...] = ()
+    """After it ran: the first of the paths at which the listings differ, as they are shown to people."""
+    why: str = ""
+    """Why nobody could look, or not all bytes are kept, as a sentence."""
+
+
 class RequestedCall(Value):
     """One call of an approval request, with all that a decision is bound to."""
 
@@ -311,6 +327,8 @@ class ToolStarted(Value):
     """Directories above the paths of ``before`` that were not there and that it makes."""
     grant_id: GrantId | None = None
     """The standing approval under which it runs; None: a decision, or the policy."""
+    watched: Watched | None = None
+    """Of a program: what was in the watched places; None: nothing was watched."""
 
 
 class ToolFinished(Value):
@@ -324,6 +342,8 @@ class ToolFinished(Value):
     text: str
     after: dict[str, str] = Field(default_factory=dict)
     """Each changed path with its sha256 or ``absent`` afterwards, where it is known."""
+    watched: Watched | None = None
+    """Of a program: what was in the watched places right after it had ended; None: nothing was watched."""
 
 
 class ToolSettled(Value):
@@ -342,6 +362,8 @@ class ToolSettled(Value):
     """Of a finished run that failed, the code as in ``tool_finished``; None otherwise."""
     after: dict[str, str] = Field(default_factory=dict)
     """As in ``tool_finished``."""
+    watched: Watched | None = None
+    """Of a program: what was in the watched places when it was asked about; others may have changed something, too."""
 
 
 class QuestionAsked(Value):

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Final, assert_never
 
 from orchestrator.core import evidence, facts, repeats
-from orchestrator.core.approval import OPEN_STATES, CallState
+from orchestrator.core.approval import OPEN_STATES, CallEvent, CallState
 from orchestrator.core.call_records import call_record, move_call, told, update_call
 from orchestrator.core.errors import InvalidDecision
 from orchestrator.core.facts import BlobRef
@@ -211,6 +211,7 @@ def _started(task: AgentTask, fact: facts.ToolStarted) -> AgentTask:
         run_id=fact.run_id,
         number=fact.number,
         before=fact.before,
+        watched=fact.watched,
         action_digest=fact.action_digest,
         grant_id=fact.grant_id or record.grant_id,
     )
@@ -229,7 +230,9 @@ def _ended_run(
     """A run that ended, heard at once or at settling; what was approved and then changed is shown again."""
     if code == "stale" and (record.request_id is not None or record.grant_id is not None):
         return move_call(task, record, "stale", observed=None, action_digest=None, grant_id=None)
-    return move_call(task, record, "succeed" if fact.ok else "fail", ok=fact.ok, result=told(record, fact.text))
+    changed_files = () if fact.watched is None else fact.watched.changed
+    event: CallEvent = "succeed" if fact.ok else "fail"
+    return move_call(task, record, event, ok=fact.ok, result=told(record, fact.text), changed=changed_files)
 
 
 def _settled(task: AgentTask, fact: facts.ToolSettled) -> AgentTask:

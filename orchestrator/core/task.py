@@ -147,6 +147,10 @@ class CallRecord:
     run_id: RunId | None = None
     number: int = 0
     before: Mapping[str, str] | None = None
+    watched: facts.Watched | None = None
+    """What was in the watched places before its last run."""
+    changed: tuple[str, ...] = ()
+    """Paths that changed while it ran, where it was watched."""
     question_id: QuestionId | None = None
     ok: bool | None = None
     """None while there is no outcome."""

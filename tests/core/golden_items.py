@@ -484,6 +484,43 @@ GROWN: tuple[tuple[str, Actor, Fact], ...] = (
             for_program=True,
         ),
     ),
+    (
+        "4",
+        SYSTEM,
+        facts.ToolStarted(
+            call_id=_CALL.call_id,
+            run_id=_RUN,
+            computer=ComputerId("3"),
+            number=43,
+            action_digest="f" * 64,
+            before={"harvest.lua": "e" * 64},
+            watched=facts.Watched(
+                globs=("farm/**", "*.log"), listing="5" * 64, gaps="4" * 64, why="The computer took too long."
+            ),
+        ),
+    ),
+    (
+        "2",
+        _COMPUTER,
+        facts.ToolFinished(
+            call_id=_CALL.call_id,
+            run_id=_RUN,
+            ok=True,
+            text="While it ran, these files changed: farm/log.",
+            watched=facts.Watched(listing="3" * 64, changed=("farm/log",)),
+        ),
+    ),
+    (
+        "3",
+        _COMPUTER,
+        facts.ToolSettled(
+            call_id=_CALL.call_id,
+            run_id=_RUN,
+            state="interrupted",
+            reason="The computer restarted while this ran.",
+            watched=facts.Watched(listing="3" * 64, changed=("farm/log",)),
+        ),
+    ),
 )
 """Kinds with the fields that they got after their first file was written; the number tells the files apart."""
 

@@ -82,6 +82,10 @@ class StubLaw:
     asked: list[tuple[ToolCall, str | None]] = field(default_factory=list)
     """The calls that it judged, each with the program that it was told of."""
 
+    @property
+    def watch(self) -> tuple[str, ...]:
+        return ()
+
     def summary(self, task: AgentTask) -> str:
         """Its words for the model."""
         return f"Policy {self.version} of {task.task_id}."

@@ -120,6 +120,30 @@ def test_a_start_of_an_early_release_names_nothing() -> None:
     assert named(decode_item(json.dumps(value | {"fact": value["fact"] | {"call_id": "c9"}})), journal) == []
 
 
+def test_what_was_watched_around_a_program_is_named() -> None:
+    """Before it with the files' bytes, but for those that are said to be missing; after it only the lines."""
+    watched = facts.Watched(globs=("**",), listing="a" * 64, gaps="b" * 64)
+    run = {"call_id": "c1", "run_id": "c1.1"}
+    ended = {**run, "watched": watched, "text": ""}
+    one, two, three, four = stream(
+        "t1",
+        facts.ToolStarted.model_validate({**run, "action_digest": "d", "watched": watched}),
+        facts.ToolFinished.model_validate({**ended, "ok": True}),
+        facts.ToolSettled.model_validate({**ended, "state": "unknown"}),
+        facts.ToolFinished.model_validate({**run, "ok": True, "text": "", "watched": facts.Watched(why="It is gone.")}),
+    )
+    assert [(named.sha256[0], named.is_directory, named.but[:1]) for named in blobs_named(None, one)] == [
+        ("b", False, ""),
+        ("a", True, "b"),
+    ]
+    for after in (two, three):
+        assert [(named.sha256[0], named.is_directory) for named in blobs_named(None, after)] == [
+            ("b", False),
+            ("a", False),
+        ]
+    assert named(four) == []
+
+
 def journal_item(before: dict[str, str], **more: object) -> AgentTaskItem:
     """A call's start, as a store gives it."""
     fields = {"call_id": "c1", "run_id": "c1.1", "action_digest": "d", "before": before, **more}

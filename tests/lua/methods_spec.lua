@@ -524,3 +524,27 @@ describe("screen", function()
     expect(answer.message).to_contain("once it has been restarted")
   end)
 end)
+
+describe("the hashes of files", function()
+  it("are remembered, and right when bytes of the same length take the place of others", function()
+    local ask, nodes = welcomed({ d = true, ["d/f"] = "old", ["d/g"] = "same" })
+    local first = ask("fs_stat", { path = "d" })
+    expect(ask("fs_stat", { path = "d" }).data.sha256).to_be(first.data.sha256)
+    nodes["d/f"] = "new"
+    local second = ask("fs_stat", { path = "d" })
+    expect(second.bytes).to_be((first.bytes:gsub(sha256.hex("old"), sha256.hex("new"))))
+    expect(ask("fs_read", { path = "d/f" }).data.sha256).to_be(sha256.hex("new"))
+    expect(ask("fs_stat", { path = "d/f" }).data.sha256).to_be(sha256.hex("new"))
+  end)
+
+  it("are right for more bytes than are remembered", function()
+    local nodes = { d = true }
+    for index = 1, 3 do
+      nodes["d/f" .. index] = tostring(index):rep(500000)
+    end
+    local ask = welcomed(nodes)
+    local first = ask("fs_stat", { path = "d" })
+    expect(ask("fs_stat", { path = "d" }).data.sha256).to_be(first.data.sha256)
+    expect(ask("fs_stat", { path = "d/f1" }).data.sha256).to_be(sha256.hex(nodes["d/f1"]))
+  end)
+end)

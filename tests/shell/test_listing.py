@@ -117,3 +117,35 @@ async def test_what_cannot_be_looked_at_is_an_error_that_says_so(store: InMemory
         await list_tree(CCAgentDeps())
     nothing = await list_tree(_deps(Narrow(99), store), "nothing")
     assert nothing == Listed(nothing.listing)
+
+
+class Mute:
+    """A computer that answers each look with the same."""
+
+    def __init__(self, **data: Any) -> None:
+        self.data = data
+
+    async def call(
+        self, method: str, params: Mapping[str, Any], body: bytes | None = None, wait_s: float = 60.0
+    ) -> CallResult:
+        del method, params, body, wait_s
+        return CallResult(self.data)
+
+
+async def test_a_computer_that_does_not_tell_what_is_on_it_is_no_empty_one() -> None:
+    """All that is on it would look new the next time."""
+    with pytest.raises(ToolFailed, match="too old to tell what is in /"):
+        await list_tree(CCAgentDeps(ws_client=Mute(kind="directory", sha256="0" * 64)))
+    with pytest.raises(ToolFailed, match="does not tell"):
+        await list_tree(CCAgentDeps(ws_client=Mute(kind="absent", sha256="absent")))
+
+
+async def test_no_more_new_bytes_are_kept_than_are_wanted(store: InMemoryPersistenceManager) -> None:
+    """What is kept already counts for nothing; what is not reached says why."""
+    computer = Narrow(99)
+    deps = _deps(computer, store)
+    await store.put_blob(b"return 2\n")
+    kept = await keep_tree(deps, await list_tree(deps), store.blob_sizes, most=0)
+    assert computer.read == []
+    assert set(kept.listed.listing.files) == {"lib/b.lua"}
+    assert kept.listed.skipped["a.lua"] == "More than 0 bytes there were not kept yet."

@@ -44,6 +44,8 @@ HOWS: tuple[How, ...] = ("kill", "cut")
 Side = Literal["lost", "delivered"]
 LAST_FRAME = 5
 """In each direction: up hello, ack, result, ack, result; down welcome, call, result_ack, call, result_ack."""
+FIRST_WATCHED, FIRST_RUN, LAST_RUN = 6, 10, 13
+"""Of a program: the look at the files that are watched, its start, and the end of the look after it."""
 LAST_CHANGE = 60
 """More changes of the disk than one boot and one task make: the last of them is never reached."""
 
@@ -63,6 +65,16 @@ class Story:
     def once(self) -> bool:
         """Whether the call may end in ``outcome_unknown``: a program cannot be undone or looked up."""
         return self.call["tool_call"]["tool"] in ("cc_run_program", "cc_shell")
+
+    @property
+    def frames(self) -> range:
+        """The frames of each direction that are its own; those of a program before are looks like any other's."""
+        return range(FIRST_WATCHED, LAST_RUN + 1) if self.once else range(1, LAST_FRAME + 1)
+
+    @property
+    def effect(self) -> range:
+        """The frames from its call to its last acknowledgement."""
+        return range(FIRST_RUN if self.once else LAST_FRAME - 1, self.frames.stop)
 
     def found(self, pc: Computer) -> bytes | None:
         """What is at the path now."""
@@ -90,7 +102,8 @@ def _prepare(story: Story, pc: Computer) -> None:
     if story.before is not None:
         pc.write(story.path, story.before)
     if story.once:
-        pc.write("p.lua", PROGRAM)
+        # Bytes that no other story has: what is kept already is not read again, and that would be frames less.
+        pc.write("p.lua", PROGRAM + f"-- {pc.name}\n".encode())
 
 
 @dataclass
@@ -213,14 +226,11 @@ def _result(items: list[AgentTaskItem]) -> str:
     return "\n".join(one.text for one in ends)
 
 
-def _every(how: How, last: int, connection: int = 1) -> list[Fault]:
+def _every(how: How, places: range, connection: int = 1) -> list[Fault]:
     directions: tuple[Direction, ...] = ("up", "down")
     sides: tuple[Side, ...] = ("lost", "delivered")
     return [
-        Fault(how, direction, place, side, connection)
-        for direction in directions
-        for place in range(1, last + 1)
-        for side in sides
+        Fault(how, direction, place, side, connection) for direction in directions for place in places for side in sides
     ]
 
 
@@ -233,7 +243,7 @@ async def test_a_fault_at_any_frame_is_done_once_not_done_or_said_to_be_unknown(
     """At each frame of each direction, lost or delivered: once, or not at all and run again, or a person is asked."""
     cases = {
         f"{name}-{fault.name}": _at_frames(server, tmp_path / fault.name, STORIES[name], fault)
-        for fault in _every(how, LAST_FRAME)
+        for fault in _every(how, STORIES[name].frames)
     }
     await each(cases, lambda _: last_words(server.home / "server.log"))
 
@@ -247,8 +257,7 @@ async def test_a_fault_at_the_frames_of_the_effect_is_done_once_not_done_or_said
     """The same for every other method that changes something, from its call to its last acknowledgement."""
     cases = {
         f"{name}-{fault.name}": _at_frames(server, tmp_path / fault.name, OTHERS[name], fault)
-        for fault in _every(how, LAST_FRAME)
-        if fault.place >= LAST_FRAME - 1
+        for fault in _every(how, OTHERS[name].effect)
     }
     await each(cases, lambda _: last_words(server.home / "server.log"))
 
@@ -261,8 +270,7 @@ async def test_a_fault_at_any_frame_of_the_others(server: Server, tmp_path: Path
     """From the hello on."""
     cases = {
         f"{name}-{fault.name}": _at_frames(server, tmp_path / fault.name, OTHERS[name], fault)
-        for fault in _every(how, LAST_FRAME)
-        if fault.place < LAST_FRAME - 1
+        for fault in _every(how, range(1, OTHERS[name].effect.start))
     }
     await each(cases, lambda _: last_words(server.home / "server.log"))
 
@@ -303,11 +311,14 @@ def _listed(items: list[AgentTaskItem]) -> list[dict[str, Any]]:
 @pytest.mark.timeout(120)
 async def test_a_peripheral_is_called_once_wherever_the_line_is_cut(server: Server, tmp_path: Path) -> None:
     """At each frame of the call and of the look before it; the world outlives the line."""
-    cases = {fault.name: _push_at(server, tmp_path / fault.name, fault) for fault in _every("cut", LAST_FRAME)}
+    cases = {
+        fault.name: _push_at(server, tmp_path / fault.name, fault) for fault in _every("cut", range(1, LAST_FRAME + 1))
+    }
     await each(cases, lambda _: last_words(server.home / "server.log"))
 
 
-RESULT_LOST = Fault("cut", "up", LAST_FRAME, "lost")
+def _result_lost(story: Story) -> Fault:
+    return Fault("cut", "up", story.effect.start + 1, "lost")
 
 
 @pytest.mark.timeout(120)
@@ -318,8 +329,10 @@ async def test_a_second_fault_while_the_first_is_settled_changes_nothing(
 ) -> None:
     """The result is lost, and then the computer or its line goes again at any frame of the settling."""
     cases = {
-        f"{name}-{fault.name}": _at_frames(server, tmp_path / fault.name, STORIES[name], RESULT_LOST, fault, must=False)
-        for fault in _every(how, 3, connection=2)
+        f"{name}-{fault.name}": _at_frames(
+            server, tmp_path / fault.name, STORIES[name], _result_lost(STORIES[name]), fault, must=False
+        )
+        for fault in _every(how, range(1, 4), connection=2)
     }
     await each(cases, lambda _: last_words(server.home / "server.log"))
 
@@ -332,10 +345,9 @@ async def test_any_two_faults_change_nothing(server: Server, tmp_path: Path, nam
     pairs = [
         (first, second)
         for how in HOWS
-        for first in _every(how, LAST_FRAME)
-        if first.place >= LAST_FRAME - 1
+        for first in _every(how, EVERY[name].effect)
         for other in HOWS
-        for second in _every(other, LAST_FRAME - 1, connection=2)
+        for second in _every(other, range(1, LAST_FRAME), connection=2)
     ]
     cases = {
         f"{name}-{first.name}-then-{second.name}": _at_frames(

@@ -4,13 +4,15 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
+from orchestrator.core.paths import can_match
 from orchestrator.core.policy.calls import PolicyContext
 from orchestrator.core.policy.matching import ReadyRule, ready
 from orchestrator.core.policy.requests import RequestRules
 from orchestrator.core.policy.rules import Family, PolicyRule, content_of
 from orchestrator.core.policy.verdicts import Effect, PolicyDecision, RiskLevel, digest_of
+from orchestrator.core.policy.watching import is_never_watched
 from orchestrator.core.values import Value
 
 
@@ -56,8 +58,21 @@ class Policy(Value):
     undo: Undo = "offer"
     """``auto``: they are taken back by a task that nobody has to ask for and that passes the gate as any other."""
     requests: RequestRules = RequestRules()
+    watch: tuple[str, ...] = ("**",)
+    """Globs on paths of a computer: there, what a program changes while it runs is known and can be put back."""
     rules: tuple[PolicyRule, ...]
     examples: tuple[Example, ...] = ()
+
+    @field_validator("watch")
+    @classmethod
+    def _can_be_watched(cls, watch: tuple[str, ...]) -> tuple[str, ...]:
+        dead = [glob for glob in watch if not can_match(glob)]
+        if dead:
+            raise ValueError(f"no canonical path can match: {', '.join(map(repr, dead))}")
+        never = [glob for glob in watch if is_never_watched(glob)]
+        if never:
+            raise ValueError(f"only a computer's own files are watched, no other disk: {', '.join(map(repr, never))}")
+        return watch
 
     @cached_property
     def version(self) -> str:

@@ -4,13 +4,13 @@ Kept as the lines that a computer takes the hash of a directory over, so that a 
 itself would say.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
 
 from orchestrator.core.restoring.planning import ANYTHING, Found, Goal
-from orchestrator.core.restoring.touches import ABSENT, DIRECTORY, NO_HASH, Place, states_of
+from orchestrator.core.restoring.touches import ABSENT, DIRECTORY, NO_HASH, Place, differing, states_of
 from orchestrator.core.restoring.wanted import Restoration
 from orchestrator.core.wire import sha256_hex
 
@@ -69,9 +69,7 @@ def read_listing(lines: bytes) -> Listing:
 
 def differences(before: Listing, after: Listing) -> dict[str, tuple[str, str]]:
     """The paths whose states differ, sorted, each with what it was and what it is."""
-    paths: Iterable[str] = sorted({*before.states, *after.states})
-    both = ((path, (before.state(path), after.state(path))) for path in paths)
-    return {path: (was, now) for path, (was, now) in both if was != now}
+    return differing(before.states, after.states)
 
 
 def goals_to(

@@ -1,6 +1,6 @@
 """What a task changed, place by place, as its items tell it."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -16,6 +16,9 @@ DIRECTORY: Final = "directory"
 """The state of a place where there is a directory; what is in it are places of their own."""
 NO_HASH: Final = "-"
 """Stands for a directory where a file has its hash, in the lines of a directory."""
+NEVER_RAN: Final = frozenset({"stale", "refused"})
+"""The codes of a program that did not even start."""
+_NAMED: Final = 5
 WORKSPACE: Final = "workspace"
 """How a place on this host is written, where another has its computer."""
 
@@ -88,9 +91,18 @@ class Changes:
 
 
 def trees_of(items: Iterable[AgentTaskItem]) -> frozenset[str]:
-    """The hashes of directories that calls deleted or moved: :func:`changes` needs the lines they are taken over."""
-    started = (item.fact for item in items if isinstance(item.fact, facts.ToolStarted))
-    return frozenset(one.before[path] for one in started for path in one.directories if path in one.before)
+    """The hashes of directories that calls deleted or moved, and of what was watched around programs.
+
+    :func:`changes` needs the lines that they are taken over.
+    """
+    found: set[str] = set()
+    for item in items:
+        fact = item.fact
+        if isinstance(fact, facts.ToolStarted):
+            found |= {fact.before[path] for path in fact.directories if path in fact.before}
+        if isinstance(fact, facts.ToolStarted | facts.ToolFinished | facts.ToolSettled) and fact.watched is not None:
+            found |= {fact.watched.listing, fact.watched.gaps}
+    return frozenset(found - {""})
 
 
 def changes(items: Iterable[AgentTaskItem], trees: Mapping[str, bytes]) -> Changes:
@@ -149,12 +161,46 @@ class _Reading:
         if isinstance(fact, facts.ToolSettled) and fact.state == "void":
             return
         call = self.calls[started.call_id]
-        told = _untold(call.tool)
-        if told:
-            self.untold.append(Untold(self.step, started.call_id, call.tool, started.computer, told))
+        if call.tool in RUNNERS:
+            self._ran(started, call, fact)
+        elif call.tool == "cc_peripheral_call":
+            self._cannot(started, call, "A peripheral was called: items that it moved stay where they are.")
         elif BUILT_IN_CATALOG[call.tool].governance.mutates and (fact.ok or not known):
             self.done |= {started.call_id} if known else set()
             self.touches.extend(self._touched(started, call, fact.after if known else None))
+
+    def _cannot(self, started: facts.ToolStarted, call: facts.ToolCall, what: str) -> None:
+        self.untold.append(Untold(self.step, started.call_id, call.tool, started.computer, what))
+
+    def _ran(
+        self, started: facts.ToolStarted, call: facts.ToolCall, ended: facts.ToolFinished | facts.ToolSettled
+    ) -> None:
+        """What a program did, as far as it was watched."""
+        if ended.code in NEVER_RAN:
+            return
+        before, after = started.watched, ended.watched
+        self._cannot(started, call, _of_program(before, after))
+        if before is None or after is None or not before.listing or not after.listing:
+            return
+        # Somebody else may have been there between the end of the program and a later look.
+        known = isinstance(ended, facts.ToolFinished)
+        lacking, lost = self._states(before.gaps), list[str]()
+        unseen = [path for path, state in (lacking | self._states(after.gaps)).items() if state == ABSENT]
+        changed = differing(self._states(before.listing), self._states(after.listing), unseen)
+        for path, (was, now) in changed.items():
+            if path in lacking:
+                lost.append(path)
+                continue
+            place = Place(started.computer, path)
+            self.touches.append(Touch(self.step, started.call_id, call.tool, place, was, now if known else None))
+        if unseen:
+            self._cannot(started, call, f"What it did to {named(unseen)} is not known: {before.why or after.why}")
+        if lost:
+            self._cannot(started, call, f"It changed {named(lost)}, whose bytes were not kept: {before.why}")
+
+    def _states(self, lines: str) -> dict[str, str]:
+        """What is in kept lines, by their hash; empty: nothing."""
+        return states_of(self.trees[lines]) if lines else {}
 
     def _touched(
         self, started: facts.ToolStarted, call: facts.ToolCall, after: Mapping[str, str] | None
@@ -186,6 +232,22 @@ class _Reading:
         return {"": DIRECTORY} | states_of(self.trees[tree])
 
 
+def differing(
+    before: Mapping[str, str], after: Mapping[str, str], unseen: Sequence[str] = ()
+) -> dict[str, tuple[str, str]]:
+    """The paths whose states differ, sorted, each with what it was and what it is.
+
+    Left out is what is ``unseen``, and what is below that.
+    """
+    both = ((path, (before.get(path, ABSENT), after.get(path, ABSENT))) for path in sorted({*before, *after}))
+    found = {path: (was, now) for path, (was, now) in both if was != now}
+    return {path: states for path, states in found.items() if not _is_in(path, unseen)}
+
+
+def _is_in(path: str, places: Sequence[str]) -> bool:
+    return any(f"{path}/".startswith(f"{one}/") for one in places)
+
+
 def states_of(lines: bytes) -> dict[str, str]:
     """What is in a directory, by the lines that its hash is taken over; a name that is no UTF-8 has surrogates."""
     parts = (line.split("\0") for line in lines.decode("utf-8", "surrogateescape").split("\n")[:-1])
@@ -206,10 +268,26 @@ def _makes_directory(call: facts.ToolCall) -> bool:
     return call.tool == "cc_mkdir" or (call.tool == "cc_restore" and call.args.get("to") == DIRECTORY)
 
 
-def _untold(tool: str) -> str:
-    """What of a call cannot be taken back; empty: all that it does is in the journal."""
-    if tool in RUNNERS:
+def _of_program(before: facts.Watched | None, after: facts.Watched | None) -> str:
+    """What of a program's run cannot be taken back."""
+    if before is None:
         return "A program ran: what it changed, moved or sent is not known."
-    if tool == "cc_peripheral_call":
-        return "A peripheral was called: items that it moved stay where they are."
-    return ""
+    if not before.listing or after is None or not after.listing:
+        when = "before" if not before.listing else "afterwards"
+        why = before.why if not before.listing else after.why if after is not None else ""
+        looked = f"Nobody could look {when} at the files that are watched{f': {why}' if why else '.'}"
+        return f"A program ran: what it changed, moved or sent is not known. {looked}"
+    where = places_of(before.globs)
+    return f"A program ran: which files it changed is known only {where}; what else it changed, moved or sent is not."
+
+
+def places_of(globs: Sequence[str]) -> str:
+    """Where it is that is watched."""
+    return "on the computer's own disk" if "**" in globs else f"in {', '.join(globs)}"
+
+
+def named(paths: Sequence[str]) -> str:
+    """Some paths for a person, the first few by their names."""
+    shown = [path.encode(errors="replace").decode() for path in paths[:_NAMED]]
+    more = len(paths) - len(shown)
+    return f"{', '.join(shown)} and {more} more" if more else ", ".join(shown)

@@ -4,11 +4,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from json import loads
+from math import inf
 from typing import Final
 
 from orchestrator.core.errors import ComputerFailed, ToolFailed
 from orchestrator.core.restoring.listings import Listed, Listing
 from orchestrator.core.restoring.touches import ABSENT, DIRECTORY
+from orchestrator.core.wire import sha256_hex
 from orchestrator.ports import CallResult
 from orchestrator.tools.computer.asking import READ_WAIT_S, channel_of, sentence
 from orchestrator.tools.computer.keeping import Changed, keep_file, manifest_lines
@@ -44,10 +46,11 @@ async def list_tree(deps: CCAgentDeps, name: str = "") -> Listed:
     return Listed(Listing(listing.states), listing.skipped)
 
 
-async def keep_tree(deps: CCAgentDeps, listed: Listed, sizes: Sizes) -> Kept:
+async def keep_tree(deps: CCAgentDeps, listed: Listed, sizes: Sizes, *, most: float = inf) -> Kept:
     """Keep the bytes of every file of a listing, but for those that are kept already.
 
-    A file that changes meanwhile is listed as it is when it is read. Raises ToolFailed.
+    A file that changes meanwhile is listed as it is when it is read. Once ``most`` new bytes were read, others are
+    skipped. Raises ToolFailed.
     """
     states, skipped = dict(listed.listing.states), dict(listed.skipped)
     known = dict(await sizes(sorted(set(listed.listing.files.values()))))
@@ -58,6 +61,8 @@ async def keep_tree(deps: CCAgentDeps, listed: Listed, sizes: Sizes) -> Kept:
         async with slots:
             for path in paths:
                 try:
+                    if sum(new.values()) >= most and states[path] not in {**known, **new}:
+                        raise ToolFailed(f"More than {most:.0f} bytes there were not kept yet.")
                     states[path] = await _kept(deps, path, states[path], known, new)
                 except ToolFailed as error:
                     skipped[path] = str(error)
@@ -109,9 +114,17 @@ class _Listing:
         if shown.data.get("kind") == "file":
             self.states[_text(wire)] = str(shown.data["sha256"])
         elif shown.data.get("kind") == "directory":
+            if sha256_hex(shown.body) != shown.data.get("sha256"):
+                raise ToolFailed(
+                    f"The client on this computer is too old to tell what is in {_text(wire) or '/'}.",
+                    remedy="Its user can update it.",
+                )
             self._directory(wire)
             for path, sha256 in manifest_lines(shown.body, _text(wire)):
                 self.states[_text(_joined(wire, path))] = DIRECTORY if sha256 == "-" else sha256
+        elif not wire:
+            # Taken for an empty computer, all that is on it would look new the next time.
+            raise ToolFailed("The computer does not tell what is on it.")
 
     async def _in_parts(self, wire: str, too_large: ComputerFailed) -> None:
         """Look at each entry of a directory; a file that is too large is skipped."""

@@ -1,0 +1,172 @@
+"""Programs are watched: what the policy names on their computer is listed before and after, the old bytes kept."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, TypeVar
+
+from orchestrator.core.deciding import Law
+from orchestrator.core.errors import CallVoid, ComputerFailed, ToolFailed
+from orchestrator.core.facts import ToolCall, Watched
+from orchestrator.core.policy import RUNNERS
+from orchestrator.core.policy.watching import is_watched, watched_roots
+from orchestrator.core.restoring.listings import Listed, Listing, read_listing
+from orchestrator.core.restoring.touches import ABSENT, DIRECTORY, differing, named, places_of
+from orchestrator.core.task import CallRecord
+from orchestrator.core.wire import ComputerId, sha256_hex
+from orchestrator.world import World
+
+WITHIN_S: Final = 20.0
+"""The longest that a program's start, or what it came to, waits for a look: a full disk of a computer takes a few."""
+MAX_NEW_BYTES: Final = 2_000_000
+"""The most bytes that one program's start keeps: two disks as the game has them."""
+_Looked = TypeVar("_Looked")
+_MAX_CHANGED: Final = 50
+_TOLD: Final = 10
+_LOOK_AGAIN_S: Final = 0.2
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A look after a program."""
+
+    watched: Watched | None = None
+    """None: nothing was watched."""
+    told: str = ""
+    """What changed, as a sentence; empty: nothing did, or nobody knows."""
+
+
+UNSEEN: Final = Seen()
+"""Where nothing was watched."""
+
+
+@dataclass(frozen=True)
+class Programs:
+    """Looks at what is watched around the programs of one task."""
+
+    world: World
+    law: Law
+
+    def note(self, call: ToolCall) -> str:
+        """What a reviewer is told of it; empty: the call runs no program."""
+        if call.tool not in RUNNERS or self.world.computers is None:
+            return ""
+        globs = self._globs(call)
+        if not globs:
+            return "Nothing is watched while it runs: what it changes cannot be put back."
+        return f"What it changes {places_of(globs)} is watched and can be put back."
+
+    async def before(self, call: ToolCall) -> Watched | None:
+        """What is there before a program is started, its bytes in the store; None: nothing is watched.
+
+        It is said, and stops no program, where nobody could look, or where that is too much. Raises ComputerAway,
+        CallLost.
+        """
+        globs, computer = self._globs(call), call.computer
+        if computer is None or not globs:
+            return None
+        until = asyncio.get_running_loop().time() + WITHIN_S
+        listed = await self._listed(computer, globs, until)
+        if isinstance(listed, str):
+            return Watched(globs=globs, why=listed)
+        kept = await _patiently(partial(self.world.kept, computer, listed, until=until, most=MAX_NEW_BYTES), until)
+        if isinstance(kept, str):
+            return Watched(globs=globs, why=kept)
+        unkept = {path: listed.listing.state(path) for path in kept.listed.skipped}
+        states = {**kept.listed.listing.states, **{path: one for path, one in unkept.items() if one != ABSENT}}
+        why = next(iter(kept.listed.skipped.values()), "")
+        gaps = await self._keep(unkept) if unkept else ""
+        return Watched(globs=globs, listing=await self._keep(states), gaps=gaps, why=why)
+
+    async def after(self, record: CallRecord, when: str) -> Seen:
+        """What is there after a program; ``when`` begins the sentence. Raises ComputerAway, CallLost."""
+        before, computer = record.watched, record.call.computer
+        if before is None or computer is None or not before.listing:
+            return UNSEEN
+        until = asyncio.get_running_loop().time() + WITHIN_S
+        listed = await self._listed(computer, before.globs, until)
+        if isinstance(listed, str):
+            return Seen(Watched(why=listed))
+        gaps = await self._keep(dict.fromkeys(listed.skipped, ABSENT)) if listed.skipped else ""
+        now = await self._keep(listed.listing.states)
+        changed = await self._changed(before, listed) if now != before.listing else {}
+        watched = Watched(
+            listing=now,
+            gaps=gaps,
+            changed=tuple(_shown(path) for path in list(changed)[:_MAX_CHANGED]),
+            why=next(iter(listed.skipped.values()), ""),
+        )
+        return Seen(watched, _told(changed, when))
+
+    def _globs(self, call: ToolCall) -> tuple[str, ...]:
+        """Where the policy watches a call: only programs of computers that are connected here."""
+        return self.law.watch if call.tool in RUNNERS and self.world.computers is not None else ()
+
+    async def _listed(self, computer: ComputerId, globs: Sequence[str], until: float) -> Listed | str:
+        """What is in the watched places, or why nobody can say, as a sentence."""
+        states: dict[str, str] = {}
+        skipped: dict[str, str] = {}
+        for root in watched_roots(globs):
+            listed = await _patiently(partial(self.world.listed, computer, root, until=until), until)
+            if isinstance(listed, str):
+                return listed
+            states |= {path: state for path, state in listed.listing.states.items() if is_watched(globs, path)}
+            skipped |= listed.skipped
+        return Listed(Listing(states), skipped)
+
+    async def _changed(self, before: Watched, now: Listed) -> dict[str, tuple[str, str]]:
+        """What differs now, but for what one of the looks did not reach."""
+        was = read_listing(await self.world.store.get_blob(before.listing))
+        gaps = read_listing(await self.world.store.get_blob(before.gaps)).states if before.gaps else {}
+        unseen = [*now.skipped, *(path for path, state in gaps.items() if state == ABSENT)]
+        return differing(was.states, now.listing.states, unseen)
+
+    async def _keep(self, states: Mapping[str, str]) -> str:
+        lines = Listing(states).lines
+        await self.world.store.put_blob(lines)
+        return sha256_hex(lines)
+
+
+def with_told(text: str, told: str) -> str:
+    """A result with what is told beside it."""
+    return "\n".join(filter(None, (text.removesuffix("\n"), told))) if told else text
+
+
+async def _patiently(look: Callable[[], Awaitable[_Looked]], until: float) -> _Looked | str:
+    """What a look found, or why it could not be taken; a computer that refuses it is asked again."""
+    while True:
+        try:
+            return await look()
+        except (ToolFailed, ComputerFailed) as error:
+            return error.message
+        except CallVoid as void:
+            if asyncio.get_running_loop().time() + _LOOK_AGAIN_S >= until:
+                return void.message
+        await asyncio.sleep(_LOOK_AGAIN_S)
+
+
+def _told(changed: Mapping[str, tuple[str, str]], when: str) -> str:
+    """What changed, for the model: files, and the directories in which no file did."""
+    above = {path.rpartition("/")[0] for path in changed}
+    leaves = {path: states for path, states in changed.items() if path not in above or not _only_directory(states)}
+    if not leaves:
+        return ""
+    shown = [_word(path, *states) for path, states in list(leaves.items())[:_TOLD]]
+    more = f" and {len(leaves) - _TOLD} more" if len(leaves) > _TOLD else ""
+    return f"{when}, these files changed: {', '.join(shown)}{more}."
+
+
+def _word(path: str, was: str, now: str) -> str:
+    slash = "/" if _only_directory((was, now)) else ""
+    word = " (new)" if was == ABSENT else " (gone)" if now == ABSENT else ""
+    return f"{_shown(path)}{slash}{word}"
+
+
+def _only_directory(states: tuple[str, str]) -> bool:
+    """Whether a directory was made or removed, and nothing else took or had its place."""
+    return set(states) == {DIRECTORY, ABSENT}
+
+
+def _shown(path: str) -> str:
+    return named([path])
