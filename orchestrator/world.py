@@ -105,7 +105,7 @@ class World:
         """A listing with the bytes of its files in the store. Raises ToolFailed, ComputerAway, CallLost."""
         deps = self._deps(computer, _Looking(self, computer))
         deps.keep = self._keep
-        return await keep_tree(deps, listed, self.store.blob_sizes)
+        return await keep_tree(deps, listed, self.store.touch_blobs)
 
     async def prepare(self, record: CallRecord, run_id: RunId) -> None:
         """What has to be on this host's disk before the bracket opens. Raises ToolFailed."""

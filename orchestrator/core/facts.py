@@ -395,6 +395,18 @@ class TaskEnded(Value):
     """False: the model claims a success for which there is no evidence; None: nobody judged it."""
 
 
+class TaskPinned(Value):
+    """Somebody wants the task kept: no retention removes it."""
+
+    kind: Literal["task_pinned"] = "task_pinned"
+
+
+class TaskUnpinned(Value):
+    """The task is no longer kept for somebody."""
+
+    kind: Literal["task_unpinned"] = "task_unpinned"
+
+
 TaskFact = (
     TaskSubmitted
     | ModelAsked
@@ -414,6 +426,8 @@ TaskFact = (
     | CancelRequested
     | LimitReached
     | TaskEnded
+    | TaskPinned
+    | TaskUnpinned
 )
 """What an item of a task may carry; the others are items of a node's own stream."""
 

@@ -119,6 +119,8 @@ def _apply(  # noqa: C901, PLR0911, PLR0912 - one case per kind
             return task
         case facts.TaskEnded():
             return changed(task, ended=fact, request=None, lapsed=None)
+        case facts.TaskPinned() | facts.TaskUnpinned():
+            return changed(task, pinned=isinstance(fact, facts.TaskPinned))
     assert_never(fact)
 
 

@@ -105,6 +105,15 @@ class Grants:
             [granting.decode_grant(kept.data, kept.standing.uses, kept.standing.revoked) for kept in found]
         )
 
+    def given_in(self, task_id: TaskId) -> list[GrantState]:
+        """The grants that were given in a task."""
+        return [one for one in self.states(None) if one.grant.task_id == task_id]
+
+    def drop(self, grant_ids: Sequence[GrantId]) -> None:
+        """Forget grants whose task goes away."""
+        for grant_id in grant_ids:
+            del self._kept[grant_id]
+
     def rows(self) -> list[KeptRow]:
         """The grants as the port's ``kept_rows`` has them."""
         return [

@@ -102,6 +102,11 @@ def append(wanted: Append, now: int) -> Script[list[AgentTaskItem]]:
     return items
 
 
+def give_back_all(task_id: TaskId, *, now: int) -> Script[None]:
+    """Free all that a task has claimed, for one that goes away."""
+    yield from _give_back(task_id, (), now)
+
+
 def claimant(computer: ComputerId) -> Script[TaskId | None]:
     """The port's ``claimant``."""
     rows = yield _CLAIMANT, (computer,)
