@@ -10,6 +10,7 @@ from orchestrator.actor.journal import TaskJournal
 from orchestrator.actor.wait import Wait
 from orchestrator.core import facts
 from orchestrator.core.approval import call_digest
+from orchestrator.core.errors import NotFound
 from orchestrator.core.items import SYSTEM
 from orchestrator.core.policy import BUILT_IN_CATALOG
 from orchestrator.core.restoring.planning import Entry, Op, ops_of
@@ -35,9 +36,17 @@ class Restoring:
         task = self.journal.task
         if task.restores is None:
             return None
-        wish = await self.undoing.wish(task.restores)
+        try:
+            wish = await self.undoing.wish(task.restores)
+        except NotFound as gone:
+            # Only where it went between the look at it and this task.
+            await self.journal.intend(_impossible(gone))
+            return None
         if wish.open:
             return Wait(seconds=_SETTLED_S)
+        if wish.unseen is not None:
+            online = self.undoing.world.online(wish.unseen)
+            return Wait(seconds=_SETTLED_S) if online else Wait(computer=wish.unseen)
         own = await self.undoing.changes(task.task_id)
         entries = await self.undoing.plan(wish, task.restores, own=own)
         ops = ops_of(entries)
@@ -72,6 +81,11 @@ def _call(index: int, op: Op) -> facts.ToolCall:
     return facts.ToolCall(
         call_id=new_call_id(), index=index, tool=tool, args=args, computer=computer, call_digest=digest
     )
+
+
+def _impossible(gone: NotFound) -> facts.TaskEnded:
+    """How it ends where what is to be put back is no longer kept."""
+    return facts.TaskEnded(status="Failed", status_reason="not_restored", message=gone.message)
 
 
 def _end(entries: Sequence[Entry], wish: Wish, own: Changes, failed: Sequence[tuple[str, str]]) -> facts.TaskEnded:

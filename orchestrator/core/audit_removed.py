@@ -9,16 +9,13 @@ a note whose head is the checkpoint's, or a later one.
 import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Any
 
 from orchestrator.core.audit import SYSTEM_STREAM, Anchor, Fault, beside
 from orchestrator.core.audit_tables import Row, Rows
 from orchestrator.core.items import AgentTaskItem
+from orchestrator.core.moments import to_us
 from orchestrator.core.system_facts import BackupRemoved, ComputerBackedUp, TaskPruned
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 @dataclass
@@ -96,7 +93,7 @@ def _said(row: Row) -> tuple[Any, ...]:
 
 def _as_row(item: AgentTaskItem) -> tuple[Any, ...]:
     told = item.fact.model_dump(mode="json")
-    return told["computer"], (item.at - _EPOCH) // _MICROSECOND, item.actor.id, told
+    return told["computer"], to_us(item.at), item.actor.id, told
 
 
 def _backup(name: str, what: str) -> Fault:

@@ -11,7 +11,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -20,6 +20,7 @@ from orchestrator.core import facts
 from orchestrator.core.audit import SYSTEM_STREAM, Fault, beside
 from orchestrator.core.grants import Grant
 from orchestrator.core.items import AgentTaskItem
+from orchestrator.core.moments import to_us
 from orchestrator.core.system_facts import OWNER, GrantRevoked, TaskPruned, TokenIssued, TokenRevoked
 from orchestrator.core.task import AgentTask
 
@@ -30,9 +31,6 @@ Row = Mapping[str, Any]
 """A row by its columns, of whatever type somebody put there."""
 Rows = Mapping[str, Row]
 """The rows of a table by their keys."""
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 def token_fingerprint(token_hash: str) -> str:
@@ -279,7 +277,7 @@ def request_faults(told: Sequence[str], of_task: str, raised_by: Mapping[str, st
 
 def _us(moment: datetime | None) -> int | None:
     """Microseconds since 1970 in UTC."""
-    return None if moment is None else (moment - _EPOCH) // _MICROSECOND
+    return None if moment is None else to_us(moment)
 
 
 def _number(value: object) -> int:

@@ -6,8 +6,8 @@ from typing import NamedTuple
 from orchestrator.core.errors import GrantVoid, InvalidRequest, NotFound
 from orchestrator.core.grants import Grant, GrantState
 from orchestrator.core.items import Draft
+from orchestrator.core.moments import from_us
 from orchestrator.core.system_facts import GrantId
-from orchestrator.store.entry import from_us
 
 
 class Standing(NamedTuple):

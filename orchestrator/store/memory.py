@@ -16,6 +16,7 @@ from orchestrator.core.fold import fold
 from orchestrator.core.grants import GrantState
 from orchestrator.core.items import AgentTaskItem, Draft
 from orchestrator.core.meeting import ComputerRecord
+from orchestrator.core.moments import from_us, to_us
 from orchestrator.core.system_facts import GrantId
 from orchestrator.core.task import AgentTask, TaskStatus
 from orchestrator.core.wire import ComputerId
@@ -25,7 +26,6 @@ from orchestrator.store.entry import (
     Entry,
     awakened,
     free,
-    from_us,
     given_back,
     holds,
     leasable,
@@ -33,7 +33,6 @@ from orchestrator.store.entry import (
     renewed,
     scheduled,
     seconds_to_us,
-    to_us,
 )
 from orchestrator.store.memory_journal import Journal
 from orchestrator.store.memory_kept import Task

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from orchestrator.core.facts import TaskId
 from orchestrator.core.grants import GrantState
 from orchestrator.core.items import GENESIS_HASH, AgentTaskItem, Draft, ItemId, decode_item
+from orchestrator.core.moments import to_us
 from orchestrator.core.system_facts import GrantId
 from orchestrator.ports import KeptItem, KeptRow, StreamHead
 from orchestrator.store import granting, sealing
-from orchestrator.store.entry import to_us
 from orchestrator.store.granting import Standing
 
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 
 from orchestrator.core.facts import RequestId, TaskId
 from orchestrator.core.meeting import ComputerRecord
+from orchestrator.core.moments import to_us
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import BackupRow, Clock, KeptBlob, KeptItem, KeptRow, KeptTable, TaskRow, TokenRow
 from orchestrator.store import sealing
-from orchestrator.store.entry import Entry, to_us
+from orchestrator.store.entry import Entry
 from orchestrator.store.memory_journal import Grants, Journal
 
 

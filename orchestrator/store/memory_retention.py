@@ -6,12 +6,12 @@ from datetime import datetime
 from orchestrator.core.audit_kept import files_listed
 from orchestrator.core.facts import TaskId, TaskSubmitted
 from orchestrator.core.items import Draft
+from orchestrator.core.moments import from_us, to_us
 from orchestrator.core.pruning import LISTS, referred
 from orchestrator.core.task import TaskStatus
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import BackupRow, BlobMark
 from orchestrator.store import granting, sealing
-from orchestrator.store.entry import from_us, to_us
 from orchestrator.store.memory_writing import MemoryWriting
 
 _OPEN = frozenset({TaskStatus.QUEUED, TaskStatus.RUNNING, TaskStatus.PAUSED})

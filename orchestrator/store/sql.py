@@ -24,12 +24,13 @@ from orchestrator.core.errors import ComputerClaimed, NewerSchema
 from orchestrator.core.facts import BlobRef, RequestId, TaskId
 from orchestrator.core.fold import fold
 from orchestrator.core.items import GENESIS_HASH, AgentTaskItem, Draft, decode_item
+from orchestrator.core.moments import from_us, to_us
 from orchestrator.core.pruning import LISTS
 from orchestrator.core.task import AgentTask, TaskStatus
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Schedule, TaskRow, Token
 from orchestrator.store import sealing, sql_grants
-from orchestrator.store.entry import Entry, from_us, holds, renewed, scheduled, to_us
+from orchestrator.store.entry import Entry, holds, renewed, scheduled
 from orchestrator.store.schema import MIGRATIONS, READ_META, SCHEMA_KEY, SET_META
 from orchestrator.store.script import Script
 

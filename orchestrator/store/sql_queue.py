@@ -11,10 +11,11 @@ from typing import Final
 
 from orchestrator.core.facts import TaskId
 from orchestrator.core.items import AgentTaskItem
+from orchestrator.core.moments import from_us, to_us
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Lease, Token
 from orchestrator.store import sealing, sql
-from orchestrator.store.entry import Entry, awakened, from_us, given_back, holds, leased, renewed, seconds_to_us, to_us
+from orchestrator.store.entry import Entry, awakened, given_back, holds, leased, renewed, seconds_to_us
 from orchestrator.store.script import Script
 from orchestrator.store.sql import ENTRY_COLUMNS, Append, Head, head_of, know_computer, next_number, set_entry
 

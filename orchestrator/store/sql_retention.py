@@ -10,12 +10,12 @@ from typing import Final
 from orchestrator.core.audit_kept import files_listed
 from orchestrator.core.facts import TaskId, TaskSubmitted
 from orchestrator.core.items import Draft, decode_item
+from orchestrator.core.moments import from_us, to_us
 from orchestrator.core.pruning import referred
 from orchestrator.core.system_facts import ComputerBackedUp
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import BackupRow, BlobMark
 from orchestrator.store import granting, sealing, sql, sql_kept, sql_queue, sql_system
-from orchestrator.store.entry import from_us, to_us
 from orchestrator.store.script import Script
 
 _TOUCH: Final = "UPDATE blob_marks SET touched = ? WHERE sha256 = ?"
