@@ -132,7 +132,7 @@ def tasks(
         (
             task["task_id"],
             task["status"],
-            one_line(task.get("status_reason") or ""),
+            one_line(", ".join(filter(None, (task.get("status_reason"), "pinned" if task.get("pinned") else "")))),
             one_line(",".join(task["computers"])) or "-",
             age(task["created_at"]),
             fitted(one_line(task["prompt"], limit=1000), 100),
@@ -373,4 +373,5 @@ def _details(task: dict[str, Any]) -> list[str]:
         f"model     {one_line(task['model'])}",
         f"used      {', '.join(limits)}",
         f"prompt    {one_line(task['prompt'], limit=2000)}",
+        *(["kept      it is pinned"] if task.get("pinned") else []),
     ]

@@ -7,6 +7,7 @@ from orchestrator.core.facts import TaskId
 from orchestrator.core.items import encode_item
 from orchestrator.core.pruning import Weighed, Weights, listed_in, named_in, pruned, referred, to_prune
 from orchestrator.core.restoring.wanted import Restoration
+from orchestrator.core.wire import ComputerId
 from tests.core.audited import granted, made
 from tests.core.golden_items import EXAMPLES
 from tests.core.journal import NOW
@@ -43,7 +44,7 @@ def test_a_task_refers_to_what_it_undoes_and_to_what_it_is_told_of() -> None:
     earlier = facts.EarlierTask(task_id=TaskId("t-0"), prompt="p", status="Failed", message="m")
     assert referred(submitted()) == frozenset()
     assert referred(submitted(restores=Restoration(task_id="t-9"), earlier=(earlier,))) == {"t-9", "t-0"}
-    assert referred(submitted(restores=Restoration(listing=A, computer="3"))) == frozenset()
+    assert referred(submitted(restores=Restoration(listing=A, computer=ComputerId("3")))) == frozenset()
 
 
 def test_what_is_left_of_a_task_follows_from_its_items() -> None:
