@@ -95,9 +95,13 @@ class Api:
         """The task's items from the first, then each as it comes, until the task has ended."""
         async with self.http.stream("GET", f"/v1/tasks/{task_id}/events", params={"hints": "0"}) as response:
             assert response.status_code == 200
-            async for line in response.aiter_lines():
-                if line.startswith("data: "):
-                    yield decode_item(line.removeprefix("data: "))
+            # Not by `aiter_lines`, which ends lines at more than line feeds.
+            rest = ""
+            async for text in response.aiter_text():
+                *lines, rest = (rest + text).split("\n")
+                for line in lines:
+                    if line.startswith("data: "):
+                        yield decode_item(line.removeprefix("data: "))
 
     async def journal(self, task_id: str) -> list[AgentTaskItem]:
         """All items, once the task has ended."""
