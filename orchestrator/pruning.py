@@ -18,7 +18,7 @@ which takes longest to make, is moreover only registered if all of its blobs are
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
@@ -27,9 +27,9 @@ from orchestrator.core.errors import NotFound, OrchestratorError
 from orchestrator.core.facts import TaskId, TaskSubmitted
 from orchestrator.core.items import SYSTEM, Actor, decode_item
 from orchestrator.core.moments import from_us
-from orchestrator.core.pruning import Weighed, Weights, listed_in, named_in, pruned, referred, to_prune
+from orchestrator.core.pruning import Weighed, Weights, listed_in, named_in, needed_by_note, pruned, referred, to_prune
 from orchestrator.core.task import TaskStatus
-from orchestrator.ports import KeptRow, KeptTable
+from orchestrator.ports import BlobMark, KeptRow, KeptTable
 from orchestrator.tasks import TaskService
 
 logger = logging.getLogger(__name__)
@@ -116,13 +116,17 @@ class Pruner:
         """Remove what a rule lets go, and what nobody needs; ``dry_run``: only say it."""
         async with self._running:
             now = self.service.clock.now()
-            weights = await _Weighing(self.service).weights()
+            weighing = _Weighing(self.service)
+            weights = await weighing.weights()
             until = None if rule.days is None else now - timedelta(days=rule.days)
             going = to_prune(weights, until=until, down_to=rule.bytes)
             if not dry_run:
                 going = {one: why for one, why in going.items() if await self._prune(one, rule.says(why), by)}
-            spare = sorted(weights.sizes.keys() - weights.needed(going))
-            swept = {name: weights.sizes[name] for name in spare} if dry_run else await self._sweep(spare, now - GRACE)
+            needed, before = weights.needed(going), now - GRACE
+            spare = [one for one in weighing.marks if one.sha256 not in needed and one.touched <= before]
+            swept = {one.sha256: one.size for one in spare}
+            if not dry_run:
+                swept = await self._sweep(list(swept), before)
             gone = [one for one in weights.tasks if one.task_id in going]
             size = sum(one.size for one in gone) + sum(swept.values())
             tasks = (PrunedTask(one.task_id, rule.says(going[one.task_id]), one.at) for one in gone)
@@ -144,6 +148,8 @@ class _Weighing:
 
     def __init__(self, service: TaskService) -> None:
         self._store = service.store
+        self.marks: list[BlobMark] = []
+        """All blobs, by name."""
         self._sizes: dict[str, int] = {}
         self._lists: set[str] = set()
         self._inside: dict[str, frozenset[str]] = {}
@@ -157,8 +163,8 @@ class _Weighing:
         others: set[str] = set()
         other_bytes = 0
         for head in await self._store.heads():
-            size, names = await self._stream(head.stream)
             row = rows.get(head.stream)
+            size, names = await self._stream(head.stream, needed_by_note if row is None else named_in)
             if row is None:
                 others |= names
                 other_bytes += size
@@ -173,9 +179,10 @@ class _Weighing:
     async def _blobs(self) -> None:
         after: str | None = None
         while page := await self._store.list_blobs(after):
-            self._sizes.update({one.sha256: one.size for one in page})
-            self._lists.update(one.sha256 for one in page if one.lists)
+            self.marks += page
             after = page[-1].sha256
+        self._sizes = {one.sha256: one.size for one in self.marks}
+        self._lists = {one.sha256 for one in self.marks if one.lists}
 
     async def _rows(self, table: KeptTable) -> list[KeptRow]:
         rows: list[KeptRow] = []
@@ -190,12 +197,12 @@ class _Weighing:
         fact = decode_item(first[0].data).fact if first else None
         return referred(fact) if isinstance(fact, TaskSubmitted) else frozenset()
 
-    async def _stream(self, name: str) -> tuple[int, frozenset[str]]:
+    async def _stream(self, name: str, needs: Callable[[bytes], frozenset[str]]) -> tuple[int, frozenset[str]]:
         """The bytes of a stream's items, and the blobs that they need."""
         size, after, named = 0, 0, set[str]()
         while page := await self._store.kept_items(name, after):
             size += sum(len(one.data) for one in page)
-            named.update(*(named_in(one.data) for one in page))
+            named.update(*(needs(one.data) for one in page))
             if page[-1].version <= after:
                 raise OrchestratorError(
                     f"The items of {name} are not as they were written.", remedy="Run `cc-orchestrator audit verify`."

@@ -20,6 +20,7 @@ from orchestrator.core.system_facts import GrantId, TaskPruned
 
 LISTS: Final = b"\0file\0"
 """What the lines of a directory have in them wherever they name a file."""
+_MADE: Final = b'"kind":"computer_backed_up"'
 _NAME: Final = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 _FILE: Final = re.compile(rb"\0file\0([0-9a-f]{64})\n")
 
@@ -27,6 +28,14 @@ _FILE: Final = re.compile(rb"\0file\0([0-9a-f]{64})\n")
 def named_in(data: bytes) -> frozenset[str]:
     """Every sha256 that stands in the bytes of an item or a row."""
     return frozenset(one.decode("ascii") for one in _NAME.findall(data))
+
+
+def needed_by_note(data: bytes) -> frozenset[str]:
+    """As :func:`named_in`, of an item that belongs to no task.
+
+    What a backup needs, its row names, and only as long as it is kept: the item that made it stays for ever.
+    """
+    return frozenset() if _MADE in data else named_in(data)
 
 
 def listed_in(lines: bytes) -> frozenset[str]:

@@ -33,6 +33,8 @@ class BlobMark(NamedTuple):
     size: int
     lists: bool
     """Whether it may be the lines of a directory, which name further blobs."""
+    touched: datetime
+    """When it was put or counted on last; in 1970: before that was written down."""
 
 
 class Retention(Protocol):

@@ -27,7 +27,10 @@ class MemoryRetention(MemoryWriting):
     async def list_blobs(self, after: str | None = None, limit: int = 5000) -> list[BlobMark]:
         await self._turn()
         names = sorted(name for name in self._blobs if after is None or name > after)[:limit]
-        return [BlobMark(name, len(self._blobs[name]), LISTS in self._blobs[name]) for name in names]
+        return [
+            BlobMark(name, len(self._blobs[name]), LISTS in self._blobs[name], from_us(self._touched[name]))
+            for name in names
+        ]
 
     async def sweep_blobs(self, names: Sequence[str], before: datetime) -> dict[str, int]:
         await self._turn()

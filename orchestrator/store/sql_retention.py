@@ -19,7 +19,7 @@ from orchestrator.store import granting, sealing, sql, sql_kept, sql_queue, sql_
 from orchestrator.store.script import Script
 
 _TOUCH: Final = "UPDATE blob_marks SET touched = ? WHERE sha256 = ?"
-_MARKS: Final = "SELECT sha256, size, lists FROM blob_marks {} ORDER BY sha256 LIMIT ?"
+_MARKS: Final = "SELECT sha256, size, lists, touched FROM blob_marks {} ORDER BY sha256 LIMIT ?"
 _OLD: Final = "SELECT size FROM blob_marks WHERE sha256 = ? AND touched <= ? /* FOR UPDATE */"
 _SWEEP: Final = ("DELETE FROM blobs WHERE sha256 = ?", "DELETE FROM blob_marks WHERE sha256 = ?")
 _PINNED: Final = "SELECT pinned FROM tasks WHERE task_id = ?"
@@ -48,7 +48,7 @@ def list_blobs(after: str | None, limit: int) -> Script[list[BlobMark]]:
     """The port's ``list_blobs``."""
     where = "" if after is None else "WHERE sha256 > ?"
     rows = yield _MARKS.format(where), (limit,) if after is None else (after, limit)
-    return [BlobMark(sha256, size, bool(lists)) for sha256, size, lists in rows]
+    return [BlobMark(sha256, size, bool(lists), from_us(touched)) for sha256, size, lists, touched in rows]
 
 
 def sweep_blobs(names: Sequence[str], before: datetime) -> Script[dict[str, int]]:

@@ -48,7 +48,11 @@ async def s72_blobs_are_listed_unread(store: Store, clock: ManualClock) -> None:
         await store.put_blob(content)
     await store.create(T1, [author.submitted()])
     await store.append(T1, 1, [author.note()], status=TaskStatus.QUEUED, blobs=[B])
-    marks = sorted(BlobMark(sha256_hex(one), len(one), lists=one == LINES) for one in (A, B, LINES))
+    clock.advance(5)
+    await store.touch_blobs([sha256_hex(B)])
+    now, then = clock.now(), clock.now() - timedelta(seconds=5)
+    told = {A: (False, then), B: (False, now), LINES: (True, then)}
+    marks = sorted(BlobMark(sha256_hex(one), len(one), *said) for one, said in told.items())
     assert await store.list_blobs() == marks
     assert await store.list_blobs(limit=1) == marks[:1]
     assert await store.list_blobs(marks[0].sha256) == marks[1:]

@@ -5,7 +5,7 @@ from datetime import timedelta
 from orchestrator.core import facts
 from orchestrator.core.facts import TaskId
 from orchestrator.core.items import encode_item
-from orchestrator.core.pruning import Weighed, Weights, listed_in, named_in, pruned, referred, to_prune
+from orchestrator.core.pruning import Weighed, Weights, listed_in, named_in, needed_by_note, pruned, referred, to_prune
 from orchestrator.core.restoring.wanted import Restoration
 from orchestrator.core.wire import ComputerId
 from tests.core.audited import granted, made
@@ -31,6 +31,14 @@ def test_every_hash_in_the_bytes_of_an_item_counts_as_named() -> None:
         (item,) = stream("t1", fact)
         if isinstance(fact, facts.ModelReplied):
             assert fact.raw.sha256 in named_in(encode_item(item))
+
+
+def test_what_a_backup_names_only_its_row_keeps() -> None:
+    made = next(fact for _, fact in EXAMPLES if fact.kind == "computer_backed_up")
+    (item,) = stream("system", made)
+    assert A in named_in(encode_item(item))
+    assert needed_by_note(encode_item(item)) == frozenset()
+    assert needed_by_note(f'"{A}"'.encode()) == {A}
 
 
 def test_the_lines_of_a_directory_name_its_files() -> None:
