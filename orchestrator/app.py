@@ -36,6 +36,7 @@ from orchestrator.policy_file import PolicyFile
 from orchestrator.ports import ChatMessage, ChatModel, Clock, ModelReply, Store
 from orchestrator.program import program
 from orchestrator.prompts import in_force
+from orchestrator.pruning import Pruner, Rule
 from orchestrator.runner import Workers
 from orchestrator.settings import DEFAULT_URL, ENV_PREFIX, LOOPBACK, Settings
 from orchestrator.store import open_store
@@ -125,6 +126,7 @@ async def open_orchestrator(
             looking = [asyncio.create_task(models.look(settings.model))]
         keeper = CheckpointKeeper(service, Checkpoints(settings.data_dir))
         undoing = Undoing(service, world)
+        pruner = Pruner(service, Rule(settings.retain_days or None, settings.retain_bytes or None))
         doors = Doors(
             service=service,
             authorizer=authorizer,
@@ -132,6 +134,7 @@ async def open_orchestrator(
             defaults=Defaults(settings.model, settings.max_steps, settings.max_wall_s, settings.max_tokens),
             check_model=models.open,
             undoing=undoing,
+            pruner=pruner,
             metrics=lambda: _figures(metrics, service, hub),
             policy=policy,
             checkpoints=keeper.checkpoints,
@@ -147,6 +150,7 @@ async def open_orchestrator(
             asyncio.create_task(workers.work()),
             asyncio.create_task(policy.watch(service.record, service.rejudge)),
             asyncio.create_task(keeper.keep()),
+            asyncio.create_task(pruner.keep()),
             asyncio.create_task(doors.sockets.watch(store)),
             *looking,
         ]

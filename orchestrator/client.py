@@ -112,6 +112,12 @@ class Client:
             response = self._http.request(method, path, json=body, params=query or None)
         return _checked(response.status_code, response.content)
 
+    def request_long(self, method: str, path: str, body: Any = None) -> Any:
+        """One call whose answer may take minutes, such as a whole computer that is read. Raises as :meth:`request`."""
+        with self._reachable():
+            response = self._http.request(method, path, json=body, timeout=httpx2.Timeout(70.0, read=None))
+        return _checked(response.status_code, response.content)
+
     def is_new(self, session_id: str) -> bool:
         """Whether a session has no task yet. Raises ServerRefused, ServerUnreachable."""
         return not self.request("GET", "/v1/tasks", session_id=session_id, limit=1)["tasks"]

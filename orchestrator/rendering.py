@@ -88,6 +88,14 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, columns: int | 
     return lines
 
 
+def sized(size: int) -> str:
+    """Bytes as a person says them."""
+    for unit, limit in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if size >= limit:
+            return f"{size / limit:.1f} {unit}"
+    return f"{size} B"
+
+
 def age(then: str, now: datetime | None = None) -> str:
     """How long ago a time of the server was: ``5 s``, ``3 min``, ``2 h`` or ``4 d``; empty when it is none."""
     try:

@@ -102,6 +102,20 @@ class Settings(BaseModel):
         "Ollama: whether a model that can think does: `auto` (as it likes) or `off` (quicker; some then answer in "
         "no form).",
     )
+    retain_days: int = _setting(
+        0,
+        "Ended tasks to which nothing happened for so long are removed, unless they are pinned; 0: kept for ever.",
+        "days",
+        ge=0,
+        le=36_500,
+    )
+    retain_bytes: int = _setting(
+        0,
+        "The oldest ended tasks are removed until all that is kept, backups too, has at most so many; 0: no limit.",
+        "bytes",
+        ge=0,
+        le=2**60,
+    )
     log_level: Literal["debug", "info", "warning", "error"] = _setting("info", "What the log tells, at least.")
 
     @field_validator("approvers")

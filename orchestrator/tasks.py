@@ -14,7 +14,7 @@ from typing import Literal
 
 from orchestrator.core import facts
 from orchestrator.core.approval import HitlResponse, ResumeRequest
-from orchestrator.core.commands import Answer, Cancel, Command, Extend, Rejudge, Renew, Withdraw, decide
+from orchestrator.core.commands import Answer, Cancel, Command, Extend, Pin, Rejudge, Renew, Withdraw, decide
 from orchestrator.core.deciding import Decide, Law
 from orchestrator.core.errors import Conflict, Forbidden, NotFound, TaskEnded
 from orchestrator.core.facts import CallId, DecisionAction, Fact, OnReject, QuestionId, RequestId, TaskId
@@ -251,6 +251,12 @@ class TaskService:
         wanted = Cancel(reason=reason or f"canceled by {by.name}")
         return (await self._command(task, lambda: wanted, person(by)))[0]
 
+    async def pin(self, task_id: TaskId, by: Identity, *, pinned: bool) -> AgentTask:
+        """Keep a task whatever the retention says, or no longer. Raises NotFound, Forbidden."""
+        task = await self.load(task_id)
+        self.must_own(by, task, "pins it")
+        return (await self._command(task, lambda: Pin(pinned=pinned), person(by)))[0]
+
     async def stop_all(self, by: Identity, reason: str = "") -> list[TaskId]:
         """Stop every task that is not over: all of them for an admin, else one's own; which were stopped."""
         rows = [
@@ -364,8 +370,19 @@ class TaskService:
         """The task. Raises NotFound."""
         task = await self.store.load(task_id)
         if task is None:
-            raise NotFound(f"There is no task {task_id!r}.", remedy="`cc-orchestrator tasks` lists them.")
+            raise await self.no_task(task_id)
         return task
+
+    async def no_task(self, task_id: TaskId) -> NotFound:
+        """Why there is no such task: it was pruned, or never was."""
+        at = await self.store.pruned_at(task_id)
+        if at is None:
+            return NotFound(f"There is no task {task_id!r}.", remedy="`cc-orchestrator tasks` lists them.")
+        return NotFound(
+            f"Task {task_id} was pruned on {at:%Y-%m-%d}: what it did is no longer kept, and cannot be undone.",
+            remedy="`cc-orchestrator audit --system` has the note of it. Pin a task to keep it: `tasks pin`.",
+            details={"pruned_at": at.isoformat()},
+        )
 
     async def for_request(self, request_id: RequestId) -> AgentTask:
         """The task that raised a request. Raises NotFound."""

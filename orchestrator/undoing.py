@@ -56,6 +56,8 @@ class Wish:
     goals: tuple[Goal, ...]
     untold: tuple[Untold, ...] = ()
     """What it cannot."""
+    unseen: ComputerId | None = None
+    """The computer on which all has to be looked at first, and nobody can now: what is to be removed is not known."""
     open: tuple[CallId, ...] = ()
     """Calls of the task that is taken back of which nobody has heard yet how they ended."""
 
@@ -89,7 +91,7 @@ class Undoing:
         """
         title = title or await self._title(wanted, by)
         wish = await self.wish(wanted)
-        if not wish.goals:
+        if not wish.goals and wish.unseen is None:
             of = wanted.task_id or wanted.computer
             raise InvalidRequest(f"There is nothing of {of} to put back.", remedy="Look at what changed.")
         task = await self._submit(title, wish, wanted, user=by, key=_key_of(key))
@@ -148,11 +150,11 @@ class Undoing:
         key: str,
         begun_by: Actor | None = None,
     ) -> AgentTask:
-        places = [goal.place for goal in wish.goals]
+        computers = {goal.place.computer for goal in wish.goals} | {wish.unseen}
         return await self.service.submit(
             title,
             user=user,
-            computers=sorted({place.computer for place in places if place.computer is not None}),
+            computers=sorted(computer for computer in computers if computer is not None),
             model=MODEL,
             max_steps=0,
             restores=wanted,
@@ -173,7 +175,7 @@ class Undoing:
         """What a task changed. Raises NotFound."""
         items = await self.service.store.read(TaskId(task_id))
         if not items:
-            raise NotFound(f"There is no task {task_id!r}.", remedy="List the tasks for their ids.")
+            raise await self.service.no_task(TaskId(task_id))
         return changes(items, {tree: await self.service.store.get_blob(tree) for tree in trees_of(items)})
 
     async def offer(self, task: AgentTask) -> UndoOffer | None:
@@ -194,12 +196,14 @@ class Undoing:
         """What is to be put back. Raises NotFound."""
         if not wanted.listing:
             undone = await self.changes(wanted.task_id)
-            return Wish(goals_of(undone, wanted), undone.untold, undone.open)
+            return Wish(goals_of(undone, wanted), undone.untold, open=undone.open)
         target, base = await self._listing(wanted.listing), None
         if wanted.base:
             base = await self._listing(wanted.base)
-        there = await self._present(wanted.computer) if wanted.exact and base is None else None
-        return Wish(goals_to(target, wanted, base=base, present=there.listing if there is not None else None))
+        looks = wanted.exact and base is None
+        there = await self._present(wanted.computer) if looks else None
+        goals = goals_to(target, wanted, base=base, present=there.listing if there is not None else None)
+        return Wish(goals, unseen=wanted.computer if looks and there is None else None)
 
     async def _listing(self, sha256: str) -> Listing:
         return read_listing(await self.service.store.get_blob(sha256))

@@ -23,6 +23,7 @@ from orchestrator.core.restoring.touches import ABSENT, DIRECTORY
 from orchestrator.core.task import AgentTask, CallRecord
 from orchestrator.core.wire import ComputerId, RunId, sha256_hex
 from orchestrator.ports import CallResult, Computers, Lease, Settlement, Store, Workspace
+from orchestrator.tools.computer.disks import other_disks
 from orchestrator.tools.computer.keeping import look, missing_above
 from orchestrator.tools.computer.listing import Kept, keep_tree, list_tree
 from orchestrator.tools.deps import CCAgentDeps, Encoding
@@ -126,7 +127,16 @@ class World:
         """
         deps = self._deps(computer, _Looking(self, computer, until))
         deps.keep = self._keep
-        return await keep_tree(deps, listed, self.store.blob_sizes, most=most)
+        return await keep_tree(deps, listed, self.store.touch_blobs, most=most)
+
+    async def kept_whole(self, computer: ComputerId) -> Kept:
+        """All that is on a computer now, with its bytes in the store, and what was left out with why.
+
+        Raises as :meth:`kept`.
+        """
+        listed = await self.listed(computer)
+        disks = await other_disks(self._deps(computer, _Looking(self, computer)), listed)
+        return await self.kept(computer, replace(listed, skipped={**listed.skipped, **disks}))
 
     async def prepare(self, record: CallRecord, run_id: RunId) -> None:
         """What has to be on this host's disk before the bracket opens. Raises ToolFailed."""

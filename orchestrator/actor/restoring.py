@@ -10,6 +10,7 @@ from orchestrator.actor.journal import TaskJournal
 from orchestrator.actor.wait import Wait
 from orchestrator.core import facts
 from orchestrator.core.approval import call_digest
+from orchestrator.core.errors import NotFound
 from orchestrator.core.items import SYSTEM
 from orchestrator.core.policy import BUILT_IN_CATALOG
 from orchestrator.core.restoring.planning import MAX_CALLS, Entry, Op, ops_of
@@ -36,12 +37,20 @@ class Restoring:
         task = self.journal.task
         if task.restores is None:
             return None
-        if not task.steps:
-            # Whoever submitted it may have been killed before this was written down.
-            await self.undoing.note(task)
-        wish = await self.undoing.wish(task.restores)
+        try:
+            if not task.steps:
+                # Whoever submitted it may have been killed before this was written down.
+                await self.undoing.note(task)
+            wish = await self.undoing.wish(task.restores)
+        except NotFound as gone:
+            # Only where it went between the look at it and this task.
+            await self.journal.intend(_impossible(gone))
+            return None
         if wish.open:
             return Wait(seconds=_SETTLED_S)
+        if wish.unseen is not None:
+            online = self.undoing.world.online(wish.unseen)
+            return Wait(seconds=_SETTLED_S) if online else Wait(computer=wish.unseen)
         own = await self.undoing.changes(task.task_id)
         entries = await self.undoing.plan(wish, task.restores, own=own)
         refused = {digest for digest, _ in task.rejections} | own.vain
@@ -82,6 +91,11 @@ def _last_words(task: AgentTask) -> dict[str, str]:
     """What each call came to, by its digest."""
     turns = (zip(turn.digests, turn.results, strict=True) for turn in task.turns)
     return {digest: text for turn in turns for digest, (_, text) in turn}
+
+
+def _impossible(gone: NotFound) -> facts.TaskEnded:
+    """How it ends where what is to be put back is no longer kept."""
+    return facts.TaskEnded(status="Failed", status_reason="not_restored", message=gone.message)
 
 
 def _end(entries: Sequence[Entry], wish: Wish, own: Changes, words: Mapping[str, str]) -> facts.TaskEnded:

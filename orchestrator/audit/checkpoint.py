@@ -19,7 +19,8 @@ from typing import Final, Literal, Protocol
 
 from pydantic import AwareDatetime, ConfigDict, Field, ValidationError
 
-from orchestrator.core.audit import Anchor, verify_onward
+from orchestrator.core.audit import SYSTEM_STREAM, Anchor, verify_onward
+from orchestrator.core.audit_removed import PruneBook
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.facts import TaskId
 from orchestrator.core.items import AgentTaskItem, canonical_json
@@ -169,10 +170,22 @@ async def make_checkpoint(store: Journals, checkpoints: Checkpoints, at: datetim
     """
     before = await asyncio.to_thread(checkpoints.read)
     heads = await heads_of(store)
-    for stream, anchor in (before.streams if before is not None else {}).items():
-        await _must_hold(store, stream, anchor, heads.get(stream))
+    known: Mapping[str, Anchor] = before.streams if before is not None else {}
+    pruned = await _pruned_since(store, known) if known.keys() - heads.keys() else PruneBook()
+    for stream, anchor in known.items():
+        if stream in heads or not pruned.explains(stream, anchor):
+            await _must_hold(store, stream, anchor, heads.get(stream))
     made = await asyncio.to_thread(checkpoints.write, heads, at)
     return CheckpointMade(streams=len(heads), sha256=made.sha256)
+
+
+async def _pruned_since(store: Journals, known: Mapping[str, Anchor]) -> PruneBook:
+    """What was pruned since a checkpoint; whether the notes follow from what it knew is seen with their stream."""
+    version, _ = known.get(SYSTEM_STREAM, (0, ""))
+    book = PruneBook()
+    for item in await store.read(TaskId(SYSTEM_STREAM), version):
+        book.take(item)
+    return book
 
 
 async def _must_hold(store: Journals, stream: str, anchor: Anchor, head: Anchor | None) -> None:

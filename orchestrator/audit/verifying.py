@@ -7,7 +7,7 @@ row of a task is read before its items, and they are held against it as it was t
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Protocol
@@ -16,8 +16,9 @@ from pydantic import AwareDatetime
 
 from orchestrator.audit.checkpoint import AuditBroken, Checkpoint, Checkpoints, Journals, heads_of
 from orchestrator.core import facts
-from orchestrator.core.audit import Anchor, Fault, StreamCheck, beside, gone, heads_digest
+from orchestrator.core.audit import SYSTEM_STREAM, Anchor, Fault, StreamCheck, beside, gone, heads_digest
 from orchestrator.core.audit_kept import Named, blobs_named, files_listed, read_written
+from orchestrator.core.audit_removed import BackupBook, PruneBook
 from orchestrator.core.audit_tables import (
     ComputerBook,
     GrantBook,
@@ -27,13 +28,15 @@ from orchestrator.core.audit_tables import (
     task_row_faults,
 )
 from orchestrator.core.errors import InvalidDecision, OrchestratorError
+from orchestrator.core.facts import TaskId
 from orchestrator.core.fold import evolve
 from orchestrator.core.items import AgentTaskItem
-from orchestrator.core.system_facts import CheckpointMade
+from orchestrator.core.system_facts import BackupRemoved, CheckpointMade, ComputerBackedUp, TaskPruned
 from orchestrator.core.task import AgentTask, changed
 from orchestrator.core.values import Value
 from orchestrator.ports import KeptItem, KeptRecords, KeptRow, KeptTable
 
+_TRIES: Final = 3
 PAGE: Final = 500
 """Items that are in memory at once: a megabyte or two, and a few milliseconds of work between two turns of the loop."""
 
@@ -64,6 +67,8 @@ class _Books:
     grants: GrantBook = field(default_factory=GrantBook)
     tokens: TokenBook = field(default_factory=TokenBook)
     computers: ComputerBook = field(default_factory=ComputerBook)
+    pruned: PruneBook = field(default_factory=PruneBook)
+    backups: BackupBook = field(default_factory=BackupBook)
     requests: int = 0
     items: int = 0
     oldest: datetime | None = None
@@ -72,11 +77,13 @@ class _Books:
     """sha256 of the checkpoint that was made last; empty: none is recorded."""
 
     def take(self, item: AgentTaskItem) -> None:
-        for book in (self.grants, self.tokens, self.computers):
+        for book in (self.grants, self.tokens, self.computers, self.pruned, self.backups):
             book.take(item)
         fact = item.fact
         if isinstance(fact, CheckpointMade):
             self.checkpoint = fact.sha256
+        elif isinstance(fact, TaskPruned) and (self.oldest is None or fact.created_at < self.oldest):
+            self.oldest = fact.created_at
         elif isinstance(fact, facts.TaskSubmitted) and (self.oldest is None or item.at < self.oldest):
             self.oldest = item.at
         elif isinstance(fact, facts.ReviewRequested):
@@ -86,8 +93,26 @@ class _Books:
 async def verify_store(store: Records, checkpoints: Checkpoints | None = None) -> Verification:
     """Every stream against its chain, its row and the checkpoint, and the tables against the items.
 
-    ``checkpoints`` None: this store has no directory for one.
+    ``checkpoints`` None: this store has no directory for one. Where something was pruned meanwhile, it is done again.
     """
+    for _ in range(_TRIES):
+        version, _ = (await heads_of(store)).get(SYSTEM_STREAM, (0, ""))
+        found = await _verified(store, checkpoints)
+        if not found.faults or not await _removed_since(store, version):
+            break
+    return found
+
+
+async def _removed_since(store: Records, version: int) -> bool:
+    """Whether anything was taken out on purpose after this version of the system stream."""
+    try:
+        told = await store.read(TaskId(SYSTEM_STREAM), version)
+    except OrchestratorError:
+        return False
+    return any(isinstance(item.fact, TaskPruned | BackupRemoved) for item in told)
+
+
+async def _verified(store: Records, checkpoints: Checkpoints | None) -> Verification:
     faults: list[Fault] = []
     checkpoint = await _last(checkpoints, faults)
     # First the rows, then the streams that there are: what a row has then, one of these streams says.
@@ -95,17 +120,18 @@ async def verify_store(store: Records, checkpoints: Checkpoints | None = None) -
     known = await _requests_known(store, faults)
     heads = await heads_of(store)
     anchors = checkpoint.streams if checkpoint is not None else {}
-    faults += [gone(stream, anchor) for stream, anchor in anchors.items() if stream not in heads]
     books = _Books()
     for stream in sorted(heads):
         faults += await _Stream(store, stream, heads[stream], books).verified(anchors.get(stream))
+    missing = {stream: anchor for stream, anchor in anchors.items() if stream not in heads}
+    faults += [gone(stream, anchor) for stream, anchor in missing.items() if not books.pruned.explains(stream, anchor)]
     if checkpoints is not None:
         faults += await _unrecorded(books.checkpoint, checkpoints, checkpoint)
     faults += await _told("items", _unlisted(store, heads))
     if known > books.requests:
         detail = f"The table knows {known} requests, and the items raise {books.requests}: items were taken out."
         faults.append(beside("", "request", detail))
-    faults += await _beside(store, before, books)
+    faults += await _beside(store, before, books, heads)
     return Verification(
         streams=len(heads),
         items=books.items,
@@ -249,7 +275,7 @@ def _anchor_of(row: KeptRow) -> Anchor:
 
 # -- beside the items --------------------------------------------------------------------
 
-_BEFORE_AND_AFTER: Final[tuple[KeptTable, ...]] = ("grants", "tokens", "computers")
+_BEFORE_AND_AFTER: Final[tuple[KeptTable, ...]] = ("grants", "tokens", "computers", "backups", "pruned")
 
 
 async def _tables(store: Records, faults: list[Fault]) -> Mapping[KeptTable, Rows]:
@@ -296,13 +322,32 @@ async def _rows(store: Records, table: KeptTable) -> AsyncIterator[KeptRow]:
         after = last
 
 
-async def _beside(store: Records, before: Mapping[KeptTable, Rows], books: _Books) -> list[Fault]:
+async def _beside(
+    store: Records, before: Mapping[KeptTable, Rows], books: _Books, streams: Collection[str]
+) -> list[Fault]:
     found: list[Fault] = []
     after = await _tables(store, [])
     found += books.grants.faults(before["grants"], after["grants"])
     found += books.tokens.faults(before["tokens"], after["tokens"], oldest=books.oldest)
     found += books.computers.faults(after["computers"])
+    found += books.pruned.faults(before["pruned"], after["pruned"], streams)
+    found += books.backups.faults(before["backups"], after["backups"])
+    found += await _told("blobs", _backed_up(store, books.backups))
     return [*found, *await _told("blobs", _blobs(store))]
+
+
+async def _backed_up(store: Records, backups: BackupBook) -> list[Fault]:
+    """Backups of which some bytes are not in the store."""
+    found: list[Fault] = []
+    for name, item in backups.kept.items():
+        assert isinstance(item.fact, ComputerBackedUp), "the book takes no other"
+        needed = [item.fact.listing]
+        if await store.blob_sizes(needed):
+            needed += files_listed(await store.get_blob(item.fact.listing))
+        missing = len(set(needed)) - len(await store.blob_sizes(needed))
+        if missing:
+            found.append(beside("", "blob", f"{missing} of the blobs of the backup {name} are not in the store."))
+    return found
 
 
 async def _unlisted(store: Records, heads: Mapping[str, Anchor]) -> list[Fault]:

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from typer.core import TyperGroup
 
 from orchestrator.cli.audit import audit_app
+from orchestrator.cli.backups import backup, backups_app, restore
 from orchestrator.cli.common import complain
 from orchestrator.cli.computers import computers_app
 from orchestrator.cli.doctor import doctor
@@ -21,6 +22,7 @@ from orchestrator.cli.places import pair
 from orchestrator.cli.policy import policy_app
 from orchestrator.cli.prompts import prompt_app
 from orchestrator.cli.requests import requests_app
+from orchestrator.cli.retention import prune
 from orchestrator.cli.server import demo, serve
 from orchestrator.cli.simulating import simulate
 from orchestrator.cli.tasks import answer, cancel, review, run, stop, tasks_app
@@ -92,6 +94,9 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     cancel,
     stop,
     undo,
+    backup,
+    restore,
+    prune,
     pair,
     doctor,
     simulate,
@@ -103,6 +108,9 @@ _EXAMPLES: Mapping[str, str] = {
     "answer": 'answer t-… "the left chest"',
     "stop": "stop --all --reason dinner",
     "undo": "undo t-… --dry-run",
+    "backup": 'backup farm --note "before the harvest"',
+    "restore": "restore farm --path lib --dry-run",
+    "prune": "prune --older-than 30 --dry-run",
     "pair": "pair farm",
     "eval": "eval --model ollama:qwen2.5-coder --task hello",
     "simulate": "simulate --count 3 --family advanced --family turtle",
@@ -113,6 +121,7 @@ for command in _COMMANDS:
 _GROUPS: Mapping[str, typer.Typer] = {
     "tasks": tasks_app,
     "computers": computers_app,
+    "backups": backups_app,
     "models": models_app,
     "requests": requests_app,
     "grants": grants_app,

@@ -199,7 +199,7 @@ def _plain(name: str) -> str:
 
 
 def _list(as_json: bool, url: str | None, data_dir: Any) -> None:
-    from orchestrator.rendering import Screen, table
+    from orchestrator.rendering import Screen, sized, table
 
     there: dict[str, list[KeptModel]] = {}
     endpoints = _options(url, data_dir).endpoints
@@ -209,7 +209,7 @@ def _list(as_json: bool, url: str | None, data_dir: Any) -> None:
         print_json([{"url": where, **vars(kept)} for where, kept in found])
     elif found:
         rows = [
-            (one_line(kept.name), _amount(kept.size) if kept.size else "-", _made(kept), where) for where, kept in found
+            (one_line(kept.name), sized(kept.size) if kept.size else "-", _made(kept), where) for where, kept in found
         ]
         for line in table(("MODEL", "SIZE", "MADE OF", "AT"), rows, columns=Screen.of().columns):
             typer.echo(line)
@@ -268,9 +268,10 @@ def _told(seen: "Seen", facts: "ModelFacts", options: "OllamaOptions") -> Iterat
 def _size(name: str, there: "Mapping[str, list[KeptModel]]") -> str:
     """How large a model is, where one of the servers has it."""
     from orchestrator.model.keeping import has
+    from orchestrator.rendering import sized
 
     sizes = [one.size for kept in there.values() for one in kept if one.size and has([one], name)]
-    return f" It has {_amount(sizes[0])}." if sizes else ""
+    return f" It has {sized(sizes[0])}." if sizes else ""
 
 
 def _sure(name: str, where: str, size: str) -> bool:
@@ -301,7 +302,9 @@ class _Showing:
             self.screen.status(f"{self.name}  {one_line(progress.status)}")
             return
         share = progress.done / progress.total
-        amount = f"{_amount(progress.done)} of {_amount(progress.total)}"
+        from orchestrator.rendering import sized
+
+        amount = f"{sized(progress.done)} of {sized(progress.total)}"
         filled = int(share * _BAR)
         bar = f"[{'#' * filled}{'-' * (_BAR - filled)}]"
         busy = "" if progress.done < progress.total else f"  {one_line(progress.status)}"
@@ -312,11 +315,3 @@ class _Showing:
             self._tenths = tenths
             typer.echo(f"{self.name}: {tenths * 10} %, {amount}")
             sys.stdout.flush()
-
-
-def _amount(size: int) -> str:
-    """Bytes as a person says them."""
-    for unit, limit in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if size >= limit:
-            return f"{size / limit:.1f} {unit}"
-    return f"{size} B"

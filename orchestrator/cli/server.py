@@ -62,7 +62,7 @@ def demo(
     raise typer.Exit(code)
 
 
-_UNITS: Final = {"s": "seconds", "tokens": "tokens"}
+_UNITS: Final = {"s": "seconds", "tokens": "tokens", "days": "days", "bytes": "bytes"}
 
 
 def _flag(name: str, field: FieldInfo) -> inspect.Parameter:

@@ -130,7 +130,7 @@ def tasks(
         (
             task["task_id"],
             task["status"],
-            one_line(task.get("status_reason") or ""),
+            one_line(", ".join(filter(None, (task.get("status_reason"), "pinned" if task.get("pinned") else "")))),
             one_line(",".join(task["computers"])) or "-",
             age(task["created_at"]),
             fitted(one_line(task["prompt"], limit=1000), 100),
@@ -374,4 +374,5 @@ def _details(task: dict[str, Any], where: str) -> list[str]:
         f"used      {', '.join(limits)}",
         *undo,
         f"prompt    {one_line(task['prompt'], limit=2000)}",
+        *(["kept      it is pinned"] if task.get("pinned") else []),
     ]

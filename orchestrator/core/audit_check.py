@@ -19,7 +19,7 @@ from orchestrator.core.facts import CallId, Observed, RequestId
 from orchestrator.core.grants import Grant, covers
 from orchestrator.core.items import Actor, AgentTaskItem
 from orchestrator.core.policy import Effect
-from orchestrator.core.system_facts import GrantId, GrantRevoked
+from orchestrator.core.system_facts import GrantId, GrantRevoked, TaskPruned
 from orchestrator.core.values import Value
 from orchestrator.core.wire import RunId
 
@@ -60,18 +60,22 @@ class Standing:
 
     grants: Mapping[GrantId, Grant] = field(default_factory=dict)
     revoked: Mapping[GrantId, datetime] = field(default_factory=dict)
+    pruned: frozenset[GrantId] = frozenset()
+    """Those that went with the task that gave them: what they covered cannot be looked up any more."""
 
 
 def standing_of(items: Iterable[AgentTaskItem], known: Standing | None = None) -> Standing:
     """The standing approvals given and taken back in these items, and those ``known`` from other streams."""
     known = known or Standing()
-    grants, revoked = dict(known.grants), dict(known.revoked)
+    grants, revoked, pruned = dict(known.grants), dict(known.revoked), set(known.pruned)
     for item in items:
         if isinstance(item.fact, facts.DecisionRecorded):
             grants.update((one.grant_id, one) for one in item.fact.grants)
         elif isinstance(item.fact, GrantRevoked):
             revoked.setdefault(item.fact.grant_id, item.at)
-    return Standing(grants, revoked)
+        elif isinstance(item.fact, TaskPruned):
+            pruned.update(item.fact.grants)
+    return Standing(grants, revoked, frozenset(pruned))
 
 
 def check(items: Iterable[AgentTaskItem], *, standing: Standing | None = None) -> list[Finding]:
@@ -224,7 +228,7 @@ class _Auditor:
         """Whether a standing approval existed, still stood and was for this call."""
         grant = None if grant_id is None else self._standing.grants.get(grant_id)
         if grant is None:
-            if self._whole or grant_id is None:
+            if grant_id is None or (self._whole and grant_id not in self._standing.pruned):
                 self._misused(item, call, f"there is no standing approval {grant_id}")
             return
         if grant.expires_at is not None and item.at > grant.expires_at + GRACE:

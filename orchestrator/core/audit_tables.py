@@ -11,7 +11,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -20,7 +20,8 @@ from orchestrator.core import facts
 from orchestrator.core.audit import SYSTEM_STREAM, Fault, beside
 from orchestrator.core.grants import Grant
 from orchestrator.core.items import AgentTaskItem
-from orchestrator.core.system_facts import OWNER, GrantRevoked, TokenIssued, TokenRevoked
+from orchestrator.core.moments import to_us
+from orchestrator.core.system_facts import OWNER, GrantRevoked, TaskPruned, TokenIssued, TokenRevoked
 from orchestrator.core.task import AgentTask
 
 PROMPT_HEAD_CHARS: Final = 200
@@ -30,9 +31,6 @@ Row = Mapping[str, Any]
 """A row by its columns, of whatever type somebody put there."""
 Rows = Mapping[str, Row]
 """The rows of a table by their keys."""
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 def token_fingerprint(token_hash: str) -> str:
@@ -51,6 +49,7 @@ def task_row_faults(row: Row, task: AgentTask) -> list[Fault]:
         "priority": task.priority,
         "created_at": _us(task.created_at),
         "updated_at": _us(task.updated_at),
+        "pinned": int(task.pinned),
     }
     found = {**row, "computers": _listed(row["computers"])}
     return [
@@ -72,6 +71,8 @@ class GrantBook:
     given: dict[str, Grant] = field(default_factory=dict)
     used: Counter[str] = field(default_factory=Counter)
     revoked: set[str] = field(default_factory=set)
+    pruned: set[str] = field(default_factory=set)
+    """Those that went with the task that gave them."""
 
     def take(self, item: AgentTaskItem) -> None:
         """The next item of any stream."""
@@ -82,13 +83,16 @@ class GrantBook:
                 self.used[grant_id] += 1
             case GrantRevoked() as fact:
                 self.revoked.add(fact.grant_id)
+            case TaskPruned() as fact:
+                self.pruned.update(fact.grants)
+                self.used.update(fact.uses)
 
     def faults(self, before: Rows, after: Rows) -> Iterator[Fault]:
         """Where the rows, as they were before and after the items were read, are not what the items say."""
         for grant_id in before.keys() - self.given.keys():
             yield _grant(grant_id, "stands in the table, and no decision gave it")
         # One that was given after its task was read has a row by now.
-        for grant_id in self.used.keys() - self.given.keys() - after.keys():
+        for grant_id in self.used.keys() - self.given.keys() - after.keys() - self.pruned:
             yield _grant(grant_id, "was used, and no decision gave it")
         for grant_id, grant in self.given.items():
             row = after.get(grant_id)
@@ -273,7 +277,7 @@ def request_faults(told: Sequence[str], of_task: str, raised_by: Mapping[str, st
 
 def _us(moment: datetime | None) -> int | None:
     """Microseconds since 1970 in UTC."""
-    return None if moment is None else (moment - _EPOCH) // _MICROSECOND
+    return None if moment is None else to_us(moment)
 
 
 def _number(value: object) -> int:

@@ -65,7 +65,14 @@ class Rejudge:
     now: datetime
 
 
-Command = Decide | Answer | Cancel | Extend | Withdraw | Renew | Rejudge
+@dataclass(frozen=True)
+class Pin:
+    """Keep the task whatever the retention says, or no longer."""
+
+    pinned: bool
+
+
+Command = Decide | Answer | Cancel | Extend | Withdraw | Renew | Rejudge | Pin
 
 
 def decide(task: AgentTask, command: Command) -> tuple[Fact, ...]:
@@ -88,6 +95,8 @@ def decide(task: AgentTask, command: Command) -> tuple[Fact, ...]:
             return _renew(task, command)
         case Rejudge():
             return _rejudge(task, command)
+        case Pin():
+            return _pin(task, command)
     assert_never(command)
 
 
@@ -145,6 +154,12 @@ def _withdraw(task: AgentTask, command: Withdraw) -> tuple[Fact, ...]:
             code="withdrawn",
         ),
     )
+
+
+def _pin(task: AgentTask, command: Pin) -> tuple[Fact, ...]:
+    if task.pinned == command.pinned:
+        return ()
+    return (facts.TaskPinned() if command.pinned else facts.TaskUnpinned(),)
 
 
 def _renew(task: AgentTask, command: Renew) -> tuple[Fact, ...]:

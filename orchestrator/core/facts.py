@@ -428,6 +428,18 @@ class UndoSubmitted(Value):
     undo_task_id: TaskId
 
 
+class TaskPinned(Value):
+    """Somebody wants the task kept: no retention removes it."""
+
+    kind: Literal["task_pinned"] = "task_pinned"
+
+
+class TaskUnpinned(Value):
+    """The task is no longer kept for somebody."""
+
+    kind: Literal["task_unpinned"] = "task_unpinned"
+
+
 TaskFact = (
     TaskSubmitted
     | ModelAsked
@@ -448,6 +460,8 @@ TaskFact = (
     | LimitReached
     | TaskEnded
     | UndoSubmitted
+    | TaskPinned
+    | TaskUnpinned
 )
 """What an item of a task may carry; the others are items of a node's own stream."""
 

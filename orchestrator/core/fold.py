@@ -122,6 +122,8 @@ def _apply(  # noqa: C901, PLR0911, PLR0912 - one case per kind
         case facts.UndoSubmitted():
             begun = task.undo_begun or actor.kind == "system"
             return changed(task, undone_by=(*task.undone_by, fact.undo_task_id), undo_begun=begun)
+        case facts.TaskPinned() | facts.TaskUnpinned():
+            return changed(task, pinned=isinstance(fact, facts.TaskPinned))
     assert_never(fact)
 
 

@@ -150,6 +150,60 @@ class ComputerReleased(Value):
     """What calls below this number came to is unknown; the store fills it in."""
 
 
+class ComputerBackedUp(Value):
+    """All that was on a computer was kept."""
+
+    kind: Literal["computer_backed_up"] = "computer_backed_up"
+    backup_id: str
+    computer: ComputerId
+    listing: str
+    """The sha256 of the listing's lines, which are kept as a blob; so are the bytes of each file that they name."""
+    files: int
+    bytes: int
+    """Of all its files."""
+    new_bytes: int
+    """What of it was not kept before."""
+    skipped: dict[str, str] = Field(default_factory=dict)
+    """Paths that are not in the listing, each with why, as a sentence."""
+    skipped_more: int = 0
+    """How many more were skipped than are named."""
+    note: str = ""
+    """What its maker wrote."""
+
+
+class BackupRemoved(Value):
+    """A backup is no longer kept."""
+
+    kind: Literal["backup_removed"] = "backup_removed"
+    backup_id: str
+    computer: ComputerId
+
+
+class TaskPruned(Value):
+    """An ended task was removed from the store, in the same transaction; this is what is left of it.
+
+    All but ``why`` follows from its items.
+    """
+
+    kind: Literal["task_pruned"] = "task_pruned"
+    task_id: str
+    version: int
+    """Of its last item."""
+    head_hash: str
+    """Of its last item."""
+    user_id: str
+    created_at: AwareDatetime
+    updated_at: AwareDatetime
+    requests: int = 0
+    """How many requests it had raised."""
+    grants: tuple[GrantId, ...] = ()
+    """The standing approvals that were given in it; their rows went with it."""
+    uses: dict[GrantId, int] = Field(default_factory=dict)
+    """How often it had used standing approvals."""
+    why: str = ""
+    """The rule, such as ``older than 30 days``."""
+
+
 SystemFact = (
     NodeStarted
     | NodeStopped
@@ -162,4 +216,7 @@ SystemFact = (
     | CheckpointMade
     | ComputerFrozen
     | ComputerReleased
+    | ComputerBackedUp
+    | BackupRemoved
+    | TaskPruned
 )

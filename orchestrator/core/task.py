@@ -63,7 +63,12 @@ class Phase(StrEnum):
 
 
 def _row(phase: Phase, **facts_of_phase: Phase) -> dict[str, Phase]:
-    return {**facts_of_phase, "cancel_requested": phase, "task_ended": Phase.ENDED}
+    return {**facts_of_phase, **_pins(phase), "cancel_requested": phase, "task_ended": Phase.ENDED}
+
+
+def _pins(phase: Phase) -> dict[str, Phase]:
+    """Whether it is kept changes nothing else."""
+    return {"task_pinned": phase, "task_unpinned": phase}
 
 
 _WORK: Final[Mapping[str, Phase]] = dict.fromkeys(
@@ -98,7 +103,10 @@ PHASE_TABLE: Final[Mapping[Phase, Mapping[str, Phase]]] = {
         question_answered=Phase.ACTING,
     ),
     Phase.ANSWERING: _row(Phase.ANSWERING, **_WORK, question_answered=Phase.ACTING, limit_reached=Phase.ANSWERING),
-    Phase.ENDED: dict.fromkeys(("tool_finished", "tool_settled", "undo_submitted"), Phase.ENDED),
+    Phase.ENDED: {
+        **dict.fromkeys(("tool_finished", "tool_settled", "undo_submitted"), Phase.ENDED),
+        **_pins(Phase.ENDED),
+    },
 }
 """Phase to fact kind to phase; a missing key is a fact that cannot happen then.
 
@@ -296,6 +304,8 @@ class AgentTask:
     input_tokens: int = 0
     """Tokens of the messages that the present reply answers; 0: nobody said."""
     cancel_reason: str | None = None
+    pinned: bool = False
+    """Whether no retention removes it."""
     ended: facts.TaskEnded | None = None
     undone_by: tuple[TaskId, ...] = ()
     """The tasks that were begun to take back what it changed, oldest first."""

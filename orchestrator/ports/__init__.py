@@ -14,6 +14,7 @@ from orchestrator.core.task import AgentTask
 from orchestrator.ports.computers import CallResult, ComputerInfo, ComputerLine, Computers, PlayersDesk, Settlement
 from orchestrator.ports.kept import KeptBlob, KeptItem, KeptRecords, KeptRow, KeptTable
 from orchestrator.ports.model import ChatMessage, ChatModel, ModelReply, Window
+from orchestrator.ports.retention import BackupRow, BlobMark, Retention
 from orchestrator.ports.store import (
     SYSTEM_STREAM,
     Coming,
@@ -30,6 +31,8 @@ from orchestrator.ports.store import (
 
 __all__ = [
     "SYSTEM_STREAM",
+    "BackupRow",
+    "BlobMark",
     "Bus",
     "CallResult",
     "ChatMessage",
@@ -49,6 +52,7 @@ __all__ = [
     "ModelReply",
     "PlayersDesk",
     "RequestAuthorizer",
+    "Retention",
     "Schedule",
     "Settlement",
     "Store",
@@ -71,7 +75,7 @@ class Clock(Protocol):
         """The present time, aware, in UTC."""
 
 
-class Store(TaskPersistenceManager, TaskQueue, KeptRecords, Protocol):
+class Store(TaskPersistenceManager, TaskQueue, KeptRecords, Retention, Protocol):
     """All in one: every adapter keeps task and queue entry in one row."""
 
 

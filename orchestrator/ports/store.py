@@ -35,6 +35,8 @@ class TaskRow:
     created_at: datetime
     updated_at: datetime
     computers: tuple[ComputerId, ...] = ()
+    pinned: bool = False
+    """Whether no retention removes it."""
 
 
 @dataclass(frozen=True)

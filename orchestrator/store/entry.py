@@ -19,14 +19,10 @@ version is refused with Conflict; a bare wake of a held task moves nothing, so i
 ``woken``, and a woken task falls due as its holder lets go.
 """
 
-from datetime import UTC, datetime, timedelta
-from typing import Final, NamedTuple, assert_never
+from typing import NamedTuple, assert_never
 
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Schedule
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 class Entry(NamedTuple):
@@ -108,16 +104,6 @@ def scheduled(entry: Entry, schedule: Schedule, token: int | None, now: int) -> 
             # An outsider puts an idle task to sleep, but takes the lease from nobody.
             return entry if entry.holder is not None else given_back(entry, now)
     assert_never(schedule)
-
-
-def to_us(moment: datetime) -> int:
-    """Microseconds since 1970 in UTC, exactly."""
-    return (moment - _EPOCH) // _MICROSECOND
-
-
-def from_us(microseconds: int) -> datetime:
-    """The moment, aware, in UTC."""
-    return _EPOCH + timedelta(microseconds=microseconds)
 
 
 def seconds_to_us(seconds: float) -> int:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from orchestrator.core.errors import GrantVoid, InvalidRequest, NotFound
 from orchestrator.core.grants import Grant, GrantState
 from orchestrator.core.items import Draft
+from orchestrator.core.moments import from_us
 from orchestrator.core.system_facts import GrantId
 
 
@@ -39,6 +40,11 @@ def check_usable(grant_id: GrantId, row: Standing, now: int) -> None:
         raise void(grant_id, "is over")
     if row.max_uses is not None and row.uses >= row.max_uses:
         raise void(grant_id, "is used up")
+
+
+def outlives_its_task(state: GrantState, now: int) -> bool:
+    """Whether a grant can still be used once the task in which it was given is over."""
+    return state.grant.scope == "session" and state.usable(from_us(now))
 
 
 def void(grant_id: GrantId, what: str) -> GrantVoid:

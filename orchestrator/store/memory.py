@@ -4,9 +4,8 @@ After its turn has come no method awaits anything, so each is one transaction: i
 seals first, and changes the dictionaries only when nothing can be refused any more.
 """
 
-import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from orchestrator.clock import SystemClock
@@ -17,6 +16,7 @@ from orchestrator.core.fold import fold
 from orchestrator.core.grants import GrantState
 from orchestrator.core.items import AgentTaskItem, Draft
 from orchestrator.core.meeting import ComputerRecord
+from orchestrator.core.moments import from_us, to_us
 from orchestrator.core.system_facts import GrantId
 from orchestrator.core.task import AgentTask, TaskStatus
 from orchestrator.core.wire import ComputerId
@@ -26,7 +26,6 @@ from orchestrator.store.entry import (
     Entry,
     awakened,
     free,
-    from_us,
     given_back,
     holds,
     leasable,
@@ -34,27 +33,14 @@ from orchestrator.store.entry import (
     renewed,
     scheduled,
     seconds_to_us,
-    to_us,
 )
-from orchestrator.store.memory_journal import Journal, KeptGrant
-from orchestrator.store.memory_kept import Computer, MemoryTables, Task
+from orchestrator.store.memory_journal import Journal
+from orchestrator.store.memory_kept import Task
+from orchestrator.store.memory_retention import MemoryRetention
+from orchestrator.store.memory_writing import Addition
 
 
-@dataclass(frozen=True)
-class _Addition:
-    """What is about to be written and can no longer be refused."""
-
-    journal: Journal
-    sealed: list[sealing.Sealed]
-    requests: list[RequestId]
-    grants: dict[GrantId, KeptGrant]
-
-    @property
-    def items(self) -> list[AgentTaskItem]:
-        return [item for item, _ in self.sealed]
-
-
-class InMemoryPersistenceManager(MemoryTables):
+class InMemoryPersistenceManager(MemoryRetention):
     """The `Store` in this process's memory."""
 
     def __init__(self, *, clock: Clock | None = None) -> None:
@@ -72,6 +58,8 @@ class InMemoryPersistenceManager(MemoryTables):
                 raise sealing.already_created(task_id)
             return stored
         sealing.check_task_id(task_id, is_stream=task_id in self._streams)
+        if task_id in self._pruned:
+            raise sealing.was_pruned(task_id)
         addition = self._addition(Journal(task_id), drafts, now)
         items = addition.items
         row = TaskRow(
@@ -124,8 +112,11 @@ class InMemoryPersistenceManager(MemoryTables):
         if number_for is not None and number is not None:
             self._computer(number_for).number = number
         for content in blobs:
-            self._keep_blob(content)
+            self._keep_blob(content, now)
         self._grow(task, addition, status)
+        pinned = sealing.pinned_by(drafts)
+        if pinned is not None:
+            task.row = replace(task.row, pinned=pinned)
         entry = renewed(task.entry, now) if token is not None else task.entry
         task.entry = scheduled(entry, schedule, token, now)
         if token is not None:
@@ -180,8 +171,7 @@ class InMemoryPersistenceManager(MemoryTables):
         return rows[:limit]
 
     async def put_blob(self, content: bytes) -> BlobRef:
-        await self._turn()
-        return self._keep_blob(content)
+        return self._keep_blob(content, await self._turn())
 
     async def get_blob(self, sha256: str) -> bytes:
         await self._turn()
@@ -376,62 +366,13 @@ class InMemoryPersistenceManager(MemoryTables):
         task = self._tasks.get(task_id)
         return None if task is None else fold(task.journal.read())
 
-    def _computer(self, computer: ComputerId) -> Computer:
-        return self._computers.setdefault(computer, Computer(ComputerRecord(computer)))
-
     def _blocked(self, task_id: TaskId, computers: Sequence[ComputerId]) -> ComputerId | None:
         """The first of the computers that another task has claimed."""
         others = (one for one in sorted(set(computers)) if self._computer(one).task not in {None, task_id})
         return next(others, None)
 
-    def _release(self, task_id: TaskId, keep: Sequence[ComputerId], now: int) -> None:
-        for computer, row in self._computers.items():
-            if row.task == task_id and computer not in keep:
-                row.task = None
-                self._wake_waiting(computer, now)
-
-    def _keep_blob(self, content: bytes) -> BlobRef:
-        sha256 = hashlib.sha256(content).hexdigest()
-        self._blobs.setdefault(sha256, bytes(content))
-        return BlobRef(sha256=sha256, size=len(content))
-
-    def _addition(self, journal: Journal, drafts: Sequence[Draft], now: int, number: int | None = None) -> _Addition:
-        """The drafts as they may be added. Raises what a store refuses them for."""
-        sealed = journal.sealed(drafts, number)
-        requests = sealing.requests_of(drafts)
-        for place, request_id in enumerate(requests):
-            if request_id in self._requests or request_id in requests[:place]:
-                raise sealing.raised_before(request_id)
-        return _Addition(journal, sealed, requests, self._grants.planned(drafts, now))
-
-    def _noted(self, note: Draft | None, now: int) -> _Addition | None:
-        """A note as it may be added to the system stream; None: there is none to add."""
-        journal = self._streams.get(TaskId(SYSTEM_STREAM)) or Journal(TaskId(SYSTEM_STREAM))
-        if note is None or journal.stored([note]) is not None:
-            return None
-        return self._addition(journal, [note], now)
-
-    def _add(self, addition: _Addition) -> None:
-        addition.journal.add(addition.sealed)
-        self._requests.update(dict.fromkeys(addition.requests, addition.journal.name))
-        self._grants.keep(addition.grants)
-
-    def _record(self, addition: _Addition | None) -> None:
-        """Add to a stream, which begins with it."""
-        if addition is not None:
-            self._add(addition)
-            self._streams[addition.journal.name] = addition.journal
-
-    def _grow(self, task: Task, addition: _Addition, status: TaskStatus) -> None:
+    def _grow(self, task: Task, addition: Addition, status: TaskStatus) -> None:
         """Add to a task."""
         self._add(addition)
         last, _ = addition.sealed[-1]
         task.row = replace(task.row, version=last.version, status=status, updated_at=last.at)
-
-    def _wake_waiting(self, computer: ComputerId, now: int) -> int:
-        parked = 0
-        for task in self._tasks.values():
-            if task.entry.waiting_for == computer:
-                parked += task.entry.holder is None
-                task.entry = awakened(task.entry, now)
-        return parked

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from orchestrator.core.facts import TaskId
 from orchestrator.core.grants import GrantState
 from orchestrator.core.items import GENESIS_HASH, AgentTaskItem, Draft, ItemId, decode_item
+from orchestrator.core.moments import to_us
 from orchestrator.core.system_facts import GrantId
 from orchestrator.ports import KeptItem, KeptRow, StreamHead
 from orchestrator.store import granting, sealing
-from orchestrator.store.entry import to_us
 from orchestrator.store.granting import Standing
 
 
@@ -104,6 +104,15 @@ class Grants:
         return granting.oldest_first(
             [granting.decode_grant(kept.data, kept.standing.uses, kept.standing.revoked) for kept in found]
         )
+
+    def given_in(self, task_id: TaskId) -> list[GrantState]:
+        """The grants that were given in a task."""
+        return [one for one in self.states(None) if one.grant.task_id == task_id]
+
+    def drop(self, grant_ids: Sequence[GrantId]) -> None:
+        """Forget grants whose task goes away."""
+        for grant_id in grant_ids:
+            del self._kept[grant_id]
 
     def rows(self) -> list[KeptRow]:
         """The grants as the port's ``kept_rows`` has them."""

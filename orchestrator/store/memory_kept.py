@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 
 from orchestrator.core.facts import RequestId, TaskId
 from orchestrator.core.meeting import ComputerRecord
+from orchestrator.core.moments import to_us
 from orchestrator.core.wire import ComputerId
-from orchestrator.ports import Clock, KeptBlob, KeptItem, KeptRow, KeptTable, TaskRow, TokenRow
+from orchestrator.ports import BackupRow, Clock, KeptBlob, KeptItem, KeptRow, KeptTable, TaskRow, TokenRow
 from orchestrator.store import sealing
-from orchestrator.store.entry import Entry, to_us
+from orchestrator.store.entry import Entry
 from orchestrator.store.memory_journal import Grants, Journal
 
 
@@ -40,6 +41,7 @@ class Task:
             "priority": self.priority,
             "created_at": to_us(row.created_at),
             "updated_at": to_us(row.updated_at),
+            "pinned": int(row.pinned),
         }
 
 
@@ -69,6 +71,9 @@ class MemoryTables:
         self._requests: dict[RequestId, TaskId] = {}
         self._computers: dict[ComputerId, Computer] = {}
         self._blobs: dict[str, bytes] = {}
+        self._touched: dict[str, int] = {}
+        self._pruned: dict[TaskId, int] = {}
+        self._backups: dict[str, BackupRow] = {}
         self._tokens: dict[str, TokenRow] = {}
 
     async def _turn(self) -> int:
@@ -131,6 +136,20 @@ class MemoryTables:
                 return [{"request_id": name, "task_id": task_id} for name, task_id in self._requests.items()]
             case "items":
                 return [{"task_id": name} for name, journal in self._journals().items() if journal.items]
+            case "backups":
+                return [_backup(row) for row in self._backups.values()]
+            case "pruned":
+                return [{"task_id": name, "pruned_at": at} for name, at in self._pruned.items()]
+
+
+def _backup(row: BackupRow) -> KeptRow:
+    return {
+        "backup_id": row.fact.backup_id,
+        "computer": row.fact.computer,
+        "made_at": to_us(row.at),
+        "made_by": row.by,
+        "data": row.fact.model_dump_json(),
+    }
 
 
 def _token(row: TokenRow) -> KeptRow:

@@ -92,5 +92,26 @@ _MEETING: Final = (
     "ALTER TABLE computers ADD COLUMN released SMALLINT NOT NULL DEFAULT 0",
 )
 
-MIGRATIONS: Final = (_FIRST, _SESSIONS, _SYSTEM, _MEETING)
+_KEEPING: Final = (
+    # What is to be known of blobs without reading them. Of one without a row nothing is known: it stays.
+    """CREATE TABLE blob_marks (
+        sha256 TEXT PRIMARY KEY,
+        size BIGINT NOT NULL,
+        lists SMALLINT NOT NULL,
+        touched BIGINT NOT NULL
+    )""",
+    "INSERT INTO blob_marks (sha256, size, lists, touched) SELECT sha256, LENGTH(content), 1, 0 FROM blobs",
+    "ALTER TABLE tasks ADD COLUMN pinned SMALLINT NOT NULL DEFAULT 0",
+    "CREATE TABLE pruned (task_id TEXT PRIMARY KEY, pruned_at BIGINT NOT NULL)",
+    """CREATE TABLE backups (
+        backup_id TEXT PRIMARY KEY,
+        computer TEXT NOT NULL,
+        made_at BIGINT NOT NULL,
+        made_by TEXT NOT NULL,
+        data TEXT NOT NULL
+    )""",
+    "CREATE INDEX backups_of ON backups (computer, made_at)",
+)
+
+MIGRATIONS: Final = (_FIRST, _SESSIONS, _SYSTEM, _MEETING, _KEEPING)
 """One step per version, run in order and never changed once released; new steps go at the end."""

@@ -8,8 +8,16 @@ from orchestrator.core.errors import Conflict, InvalidRequest, LeaseLost, NotFou
 from orchestrator.core.facts import RequestId, TaskId, TaskSubmitted
 from orchestrator.core.items import AgentTaskItem, Draft, seal_encoded
 from orchestrator.core.meeting import ComputerRecord
-from orchestrator.core.system_facts import ComputerFrozen, ComputerReleased
+from orchestrator.core.system_facts import (
+    BackupRemoved,
+    ComputerBackedUp,
+    ComputerFrozen,
+    ComputerReleased,
+    TaskPruned,
+)
+from orchestrator.core.task import TaskStatus
 from orchestrator.ports import SYSTEM_STREAM, Coming, StreamHead
+from orchestrator.store.entry import Entry
 
 Sealed = tuple[AgentTaskItem, bytes]
 """An item, and its bytes as they are kept."""
@@ -63,14 +71,22 @@ def requests_of(drafts: Sequence[Draft]) -> list[RequestId]:
 
 
 def only_items(drafts: Sequence[Draft]) -> bool:
-    """Whether the drafts write nothing but themselves: they raise no request, give no grant and use none."""
+    """Whether the drafts write nothing but themselves: no request, no grant given or used, no pin."""
     for draft in drafts:
         fact = draft.fact
+        if fact.kind in ("task_pinned", "task_unpinned"):
+            return False
         if fact.kind == "review_requested" or (fact.kind == "decision_recorded" and fact.grants):
             return False
         if fact.kind == "tool_started" and fact.grant_id is not None:
             return False
     return True
+
+
+def pinned_by(drafts: Sequence[Draft]) -> bool | None:
+    """Whether the task is pinned after the drafts; None: they say nothing of it."""
+    said = [draft.fact.kind == "task_pinned" for draft in drafts if draft.fact.kind in ("task_pinned", "task_unpinned")]
+    return said[-1] if said else None
 
 
 def counted(note: Draft | None, count: int) -> Draft | None:
@@ -195,3 +211,54 @@ def releasing(note: Draft) -> ComputerReleased:
 def numbered(note: Draft, number: int) -> Draft:
     """The note of a release with the number that only the store knows."""
     return note._replace(fact=note.fact.model_copy(update={"number": number}))
+
+
+# -- retention ---------------------------------------------------------------------------
+
+_OVER = frozenset({TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.CANCELED})
+
+
+def is_at_rest(status: str, entry: Entry, *, pinned: bool) -> bool:
+    """Whether a task is over, nobody keeps it, and nothing of it is still to be done."""
+    queued = entry.due is not None or entry.holder is not None or entry.waiting_for is not None
+    return status in _OVER and not queued and not pinned
+
+
+def pruning(note: Draft) -> TaskPruned:
+    """The fact that removes a task. Raises InvalidRequest when the note is of another."""
+    if not isinstance(note.fact, TaskPruned):
+        raise InvalidRequest(f"A task is pruned with task_pruned, not with {note.fact.kind}.")
+    return note.fact
+
+
+def backing_up(note: Draft) -> ComputerBackedUp:
+    """The fact that makes a backup. Raises InvalidRequest when the note is of another."""
+    if not isinstance(note.fact, ComputerBackedUp):
+        raise InvalidRequest(f"A backup is kept with computer_backed_up, not with {note.fact.kind}.")
+    return note.fact
+
+
+def removing_backup(note: Draft) -> BackupRemoved:
+    """The fact that removes a backup. Raises InvalidRequest when the note is of another."""
+    if not isinstance(note.fact, BackupRemoved):
+        raise InvalidRequest(f"A backup is removed with backup_removed, not with {note.fact.kind}.")
+    return note.fact
+
+
+def check_same_backup(stored: str, data: str) -> None:
+    """Refuse a backup under the id of another. Raises Conflict."""
+    if stored != data:
+        raise Conflict("There is another backup of this id.", remedy="Take a new random id.")
+
+
+def no_longer_kept() -> Conflict:
+    """The refusal of a backup of which some bytes are not in the store."""
+    return Conflict(
+        "Some of the bytes of this backup are not in the store: it was swept while the backup was made.",
+        remedy="Back the computer up again.",
+    )
+
+
+def was_pruned(task_id: TaskId) -> Conflict:
+    """The refusal of a new task by the id of one that was pruned."""
+    return Conflict(f"Task {task_id} was here before and was pruned.", remedy="Take a new task id or key.")

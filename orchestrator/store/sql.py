@@ -24,11 +24,13 @@ from orchestrator.core.errors import ComputerClaimed, NewerSchema
 from orchestrator.core.facts import BlobRef, RequestId, TaskId
 from orchestrator.core.fold import fold
 from orchestrator.core.items import GENESIS_HASH, AgentTaskItem, Draft, decode_item
+from orchestrator.core.moments import from_us, to_us
+from orchestrator.core.pruning import LISTS
 from orchestrator.core.task import AgentTask, TaskStatus
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Schedule, TaskRow, Token
 from orchestrator.store import sealing, sql_grants
-from orchestrator.store.entry import Entry, from_us, holds, renewed, scheduled, to_us
+from orchestrator.store.entry import Entry, holds, renewed, scheduled
 from orchestrator.store.schema import MIGRATIONS, READ_META, SCHEMA_KEY, SET_META
 from orchestrator.store.script import Script
 
@@ -46,13 +48,17 @@ SET_STATUS: Final = "UPDATE tasks SET status = ? WHERE task_id = ?"
 _SET_ENTRY: Final = """UPDATE tasks SET due = ?, holder = ?, token = ?, lease_until = ?, lease_for = ?,
     waiting_for = ?, woken = ? WHERE task_id = ?"""
 _IS_STREAM: Final = "SELECT version FROM streams WHERE stream = ?"
+_SET_PINNED: Final = "UPDATE tasks SET pinned = ? WHERE task_id = ?"
+_IS_PRUNED: Final = "SELECT pruned_at FROM pruned WHERE task_id = ?"
 _RAISED: Final = "SELECT task_id FROM requests WHERE request_id = ?"
 _ADD_REQUEST: Final = "INSERT INTO requests (request_id, task_id) VALUES (?, ?)"
 _ADD_BLOB: Final = "INSERT INTO blobs (sha256, content) VALUES (?, ?) ON CONFLICT DO NOTHING"
+_MARK_BLOB: Final = """INSERT INTO blob_marks (sha256, size, lists, touched) VALUES (?, ?, ?, ?)
+    ON CONFLICT (sha256) DO UPDATE SET touched = excluded.touched"""
 _BLOB: Final = "SELECT content FROM blobs WHERE sha256 = ?"
 _READ: Final = "SELECT data FROM items WHERE task_id = ? AND version > ? ORDER BY version"
-_ROW: Final = """SELECT task_id, status, version, user_id, session_id, prompt, created_at, updated_at, computers
-    FROM tasks"""
+_ROW: Final = """SELECT task_id, status, version, user_id, session_id, prompt, created_at, updated_at, computers,
+    pinned FROM tasks"""
 _NEWEST_FIRST: Final = "ORDER BY created_at DESC, task_id DESC LIMIT ?"
 _KNOW_COMPUTER: Final = "INSERT INTO computers (computer, number) VALUES (?, 0) ON CONFLICT DO NOTHING"
 _NEXT_NUMBER: Final = """UPDATE computers SET number = CASE WHEN number + 1 < ? THEN ? ELSE number + 1 END,
@@ -115,6 +121,8 @@ def create(task_id: TaskId, drafts: Sequence[Draft], *, now: int) -> Script[list
             raise sealing.already_created(task_id)
         return stored
     sealing.check_task_id(task_id, is_stream=bool((yield _IS_STREAM, (task_id,))))
+    if (yield _IS_PRUNED, (task_id,)):
+        raise sealing.was_pruned(task_id)
     sealed = sealing.seal_drafts(drafts, task_id=task_id, version=0, head_hash=GENESIS_HASH)
     items = [item for item, _ in sealed]
     last = items[-1]
@@ -161,13 +169,16 @@ def append(wanted: Append, *, now: int) -> Script[list[AgentTaskItem]]:
     for computer, columns in computers.items():
         yield _SET_COMPUTER, (*columns, computer)
     for content in wanted.blobs:
-        yield from put_blob(content)
+        yield from put_blob(content, now=now)
     yield from add(task_id, sealed, drafts, now=now)
     entry = renewed(head.entry, now) if token is not None else head.entry
     last = items[-1]
     yield SET_HEAD, (last.version, last.hash, to_us(last.at), entry.lease_until, task_id)
     if wanted.status.value != head.status:
         yield SET_STATUS, (wanted.status.value, task_id)
+    pinned = sealing.pinned_by(drafts)
+    if pinned is not None:
+        yield _SET_PINNED, (int(pinned), task_id)
     after = scheduled(entry._replace(waiting_for=None) if claim else entry, wanted.schedule, token, now)
     if after != entry:
         yield from set_entry(task_id, after)
@@ -201,10 +212,11 @@ def next_number(computer: ComputerId, at_least: int = 0, heard: int = 0) -> Scri
     return int(rows[0][0])
 
 
-def put_blob(content: bytes) -> Script[BlobRef]:
+def put_blob(content: bytes, *, now: int) -> Script[BlobRef]:
     """The port's ``put_blob``."""
     sha256 = hashlib.sha256(content).hexdigest()
     yield _ADD_BLOB, (sha256, content)
+    yield _MARK_BLOB, (sha256, len(content), int(LISTS in content), now)
     return BlobRef(sha256=sha256, size=len(content))
 
 
@@ -251,8 +263,9 @@ def list_tasks(status: TaskStatus | None, session_id: str | None, limit: int) ->
             created_at=from_us(created_at),
             updated_at=from_us(updated_at),
             computers=tuple(json.loads(computers)),
+            pinned=bool(pinned),
         )
-        for task_id, found, version, user_id, session_id, prompt, created_at, updated_at, computers in rows
+        for task_id, found, version, user_id, session_id, prompt, created_at, updated_at, computers, pinned in rows
     ]
 
 

@@ -19,8 +19,9 @@ from typing import Final
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.facts import TaskId
 from orchestrator.core.items import AgentTaskItem
+from orchestrator.core.moments import to_us
 from orchestrator.store import sealing
-from orchestrator.store.entry import Entry, holds, renewed_until, scheduled, to_us
+from orchestrator.store.entry import Entry, holds, renewed_until, scheduled
 from orchestrator.store.script import Script
 from orchestrator.store.sql import ENTRY_COLUMNS, SET_HEAD, SET_STATUS, Append, Head, set_entry
 

@@ -4,11 +4,11 @@ from typing import Any, Final
 
 from orchestrator.core.items import Draft
 from orchestrator.core.meeting import ComputerRecord
+from orchestrator.core.moments import from_us, to_us
 from orchestrator.core.system_facts import ComputerFrozen, ComputerSide
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Coming
 from orchestrator.store import sealing, sql, sql_system
-from orchestrator.store.entry import from_us, to_us
 from orchestrator.store.script import Script
 
 _COLUMNS: Final = "computer, number, heard, doubtful_below, known, token, frozen, frozen_at, released"

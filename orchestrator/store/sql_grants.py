@@ -9,9 +9,9 @@ from typing import Final
 
 from orchestrator.core.grants import GrantState
 from orchestrator.core.items import Draft
+from orchestrator.core.moments import to_us
 from orchestrator.core.system_facts import GrantId
 from orchestrator.store import granting
-from orchestrator.store.entry import to_us
 from orchestrator.store.granting import Standing
 from orchestrator.store.script import Script
 

@@ -10,13 +10,15 @@ from orchestrator.store.script import Script
 COLUMNS: Final[Mapping[KeptTable, tuple[str, ...]]] = {
     "tasks": (
         *("task_id", "status", "version", "head_hash", "user_id", "session_id", "prompt", "computers", "priority"),
-        *("created_at", "updated_at"),
+        *("created_at", "updated_at", "pinned"),
     ),
     "grants": (*("grant_id", "task_id", "session_id", "user_id", "data", "expires_at", "max_uses", "uses", "revoked"),),
     "tokens": ("token_hash", "kind", "name", "roles", "created_at", "revoked"),
     "computers": ("computer", "number", "task"),
     "requests": ("request_id", "task_id"),
     "items": ("task_id",),
+    "backups": ("backup_id", "computer", "made_at", "made_by", "data"),
+    "pruned": ("task_id", "pruned_at"),
 }
 """The columns that are told of each table, the key first."""
 

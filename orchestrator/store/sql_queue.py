@@ -11,10 +11,11 @@ from typing import Final
 
 from orchestrator.core.facts import TaskId
 from orchestrator.core.items import AgentTaskItem
+from orchestrator.core.moments import from_us, to_us
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Lease, Token
 from orchestrator.store import sealing, sql
-from orchestrator.store.entry import Entry, awakened, from_us, given_back, holds, leased, renewed, seconds_to_us, to_us
+from orchestrator.store.entry import Entry, awakened, given_back, holds, leased, renewed, seconds_to_us
 from orchestrator.store.script import Script
 from orchestrator.store.sql import ENTRY_COLUMNS, Append, Head, head_of, know_computer, next_number, set_entry
 
@@ -100,6 +101,11 @@ def append(wanted: Append, now: int) -> Script[list[AgentTaskItem]]:
     if wanted.release and wanted.token is not None:
         yield from _give_back(wanted.task_id, (), now)
     return items
+
+
+def give_back_all(task_id: TaskId, *, now: int) -> Script[None]:
+    """Free all that a task has claimed, for one that goes away."""
+    yield from _give_back(task_id, (), now)
 
 
 def claimant(computer: ComputerId) -> Script[TaskId | None]:

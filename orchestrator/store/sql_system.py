@@ -9,10 +9,10 @@ from typing import Final, get_args
 
 from orchestrator.core.facts import TaskId
 from orchestrator.core.items import GENESIS_HASH, AgentTaskItem, Draft
+from orchestrator.core.moments import from_us, to_us
 from orchestrator.core.system_facts import GrantId
 from orchestrator.ports import SYSTEM_STREAM, StreamHead, TokenKind, TokenRow
 from orchestrator.store import sealing, sql, sql_grants
-from orchestrator.store.entry import from_us, to_us
 from orchestrator.store.script import Script
 
 _STREAM: Final = "SELECT version, head_hash FROM streams WHERE stream = ? /* FOR UPDATE */"

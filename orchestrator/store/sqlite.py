@@ -23,6 +23,8 @@ from orchestrator.core.task import AgentTask, TaskStatus
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import (
     SYSTEM_STREAM,
+    BackupRow,
+    BlobMark,
     Clock,
     Coming,
     KeptBlob,
@@ -36,8 +38,9 @@ from orchestrator.ports import (
     Token,
     TokenRow,
 )
-from orchestrator.store import sealing, sql, sql_computers, sql_grants, sql_kept, sql_queue, sql_system
+from orchestrator.store import sealing, sql, sql_computers, sql_grants, sql_kept, sql_queue, sql_retention, sql_system
 from orchestrator.store.file_lock import FileLock
+from orchestrator.store.script import Script
 from orchestrator.store.sqlite_thread import SqliteThread, drive, explained
 
 Trace = Callable[[str], None]
@@ -47,6 +50,8 @@ _BUSY_TIMEOUT_S: Final = 5.0
 _CACHED_STATEMENTS: Final = 256
 """All texts there are; those for many rows are the dearest to prepare."""
 _PRAGMAS: Final = (
+    # Of a new file only: what was swept is given back to the disk. It has to come before anything is written.
+    "PRAGMA auto_vacuum = INCREMENTAL",
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",
     # Only here does a Mac's disk flush its own cache too; elsewhere it says nothing.
@@ -54,6 +59,7 @@ _PRAGMAS: Final = (
     # What one statement may have to take back needs no file: it dies with the process anyway.
     "PRAGMA temp_store = MEMORY",
 )
+_VACUUM: Final = "PRAGMA incremental_vacuum"
 _TABLES: Final = "SELECT name FROM sqlite_master WHERE type = 'table'"
 
 
@@ -131,7 +137,7 @@ class SqlitePersistenceManager:
         return await self._reader.submit(lambda _: sql.list_tasks(status, session_id, limit))
 
     async def put_blob(self, content: bytes) -> BlobRef:
-        return await self._writer.submit(lambda _: sql.put_blob(content))
+        return await self._writer.submit(lambda now: sql.put_blob(content, now=now))
 
     async def get_blob(self, sha256: str) -> bytes:
         return await self._reader.submit(lambda _: sql.get_blob(sha256))
@@ -203,6 +209,32 @@ class SqlitePersistenceManager:
     async def raised_by(self, request_ids: Sequence[str]) -> dict[str, str]:
         return await self._reader.submit(lambda _: sql_kept.raised_by(request_ids))
 
+    # -- retention -----------------------------------------------------------------------
+
+    async def touch_blobs(self, names: Sequence[str]) -> dict[str, int]:
+        return await self._writer.submit(lambda now: sql_retention.touch_blobs(names, now=now))
+
+    async def list_blobs(self, after: str | None = None, limit: int = 5000) -> list[BlobMark]:
+        return await self._reader.submit(lambda _: sql_retention.list_blobs(after, limit))
+
+    async def sweep_blobs(self, names: Sequence[str], before: datetime) -> dict[str, int]:
+        return await self._writer.submit(lambda _: _swept(names, before))
+
+    async def prune_task(self, note: Draft) -> bool:
+        return await self._writer.submit(lambda now: sql_retention.prune_task(note, now=now))
+
+    async def pruned_at(self, task_id: TaskId) -> datetime | None:
+        return await self._reader.submit(lambda _: sql_retention.pruned_at(task_id))
+
+    async def add_backup(self, note: Draft) -> None:
+        await self._writer.submit(lambda now: sql_retention.add_backup(note, now=now))
+
+    async def remove_backup(self, note: Draft) -> bool:
+        return await self._writer.submit(lambda now: sql_retention.remove_backup(note, now=now))
+
+    async def list_backups(self, computer: ComputerId | None = None) -> list[BackupRow]:
+        return await self._reader.submit(lambda _: sql_retention.list_backups(computer))
+
     async def close(self) -> None:
         self._reader.stop()
         self._writer.stop()
@@ -250,6 +282,13 @@ class SqlitePersistenceManager:
         for connection in self._connections:
             connection.close()
         self._lock.release()
+
+
+def _swept(names: Sequence[str], before: datetime) -> Script[dict[str, int]]:
+    """Blobs swept, and their pages given back to the disk where the file was made so."""
+    swept = yield from sql_retention.sweep_blobs(names, before)
+    yield _VACUUM, ()
+    return swept
 
 
 def _connect(path: Path, undo: ExitStack, trace: Trace | None) -> sqlite3.Connection:

@@ -22,9 +22,9 @@ from typing import Any, Final, TypeVar
 
 from orchestrator.core.errors import OrchestratorError, StoreBusy
 from orchestrator.core.items import AgentTaskItem
+from orchestrator.core.moments import to_us
 from orchestrator.ports import Clock
 from orchestrator.store import sql_queue
-from orchestrator.store.entry import to_us
 from orchestrator.store.script import Script
 from orchestrator.store.sealing import store_closed
 from orchestrator.store.sql import Append

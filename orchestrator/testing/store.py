@@ -17,6 +17,7 @@ from orchestrator.testing import (
     store_queue,
     store_records,
     store_reopening,
+    store_retention,
     store_system,
 )
 from orchestrator.testing.checks import OpenStore
@@ -34,7 +35,16 @@ def _numbered(modules: Iterable[ModuleType]) -> dict[str, Any]:
 
 
 STORE_CONTRACTS: Final[dict[str, StoreContract]] = _numbered(
-    (store_journal, store_records, store_queue, store_system, store_grants, store_kept, store_computers)
+    (
+        store_journal,
+        store_records,
+        store_queue,
+        store_system,
+        store_grants,
+        store_kept,
+        store_computers,
+        store_retention,
+    )
 )
 """Contracts of every store by their name, such as ``s04_wrong_version_writes_nothing``."""
 STORE_REOPENING_CONTRACTS: Final[dict[str, ReopeningContract]] = _numbered((store_reopening,))

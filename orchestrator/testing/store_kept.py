@@ -63,7 +63,7 @@ async def s60_kept_rows(store: Store, clock: ManualClock) -> None:
     assert task == {
         **{"task_id": T1, "status": "Running", "version": 7, "head_hash": head.hash, "user_id": "alice"},
         **{"session_id": "s1", "prompt": "fix my farm", "computers": json.dumps([COMPUTER]), "priority": 0},
-        **{"created_at": at, "updated_at": at},
+        **{"created_at": at, "updated_at": at, "pinned": 0},
     }
     assert await store.kept_task("t9") is None
     assert rows["grants"] == {

@@ -67,6 +67,8 @@ class TaskRowAnswer(TaskShort):
     computers: list[str]
     created_at: AwareDatetime
     updated_at: AwareDatetime
+    pinned: bool
+    """Whether no retention removes it."""
 
 
 class TaskList(AnswerModel):
@@ -133,6 +135,8 @@ class TaskLong(TaskShort):
     max_wall_s: float
     priority: int
     read_only: bool
+    pinned: bool
+    """Whether no retention removes it."""
     earlier: list[EarlierTask]
     """How the earlier tasks of its session ended, oldest first."""
     created_at: AwareDatetime | None

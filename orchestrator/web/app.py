@@ -13,16 +13,19 @@ from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from orchestrator.audit import Checkpoints
+from orchestrator.backups import Backups
 from orchestrator.core.errors import OrchestratorError, Unauthenticated
 from orchestrator.core.policy import PolicyContext
 from orchestrator.core.wire import COMPUTER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL_1_1, ComputerId
 from orchestrator.policy_file import PolicyFile
 from orchestrator.ports import Identity
+from orchestrator.pruning import Pruner
 from orchestrator.tasks import TaskService
 from orchestrator.undoing import Undoing
 from orchestrator.web.attempts import Attempts
 from orchestrator.web.audit import AuditDoors
 from orchestrator.web.auth import TokenAuthorizer
+from orchestrator.web.backups import BackupDoors
 from orchestrator.web.base import Defaults
 from orchestrator.web.computers import ComputerDoors, RefusingComputers, peer_of
 from orchestrator.web.decisions import DecisionDoors
@@ -34,6 +37,7 @@ from orchestrator.web.pairing import Pairings
 from orchestrator.web.people import PeopleDoors
 from orchestrator.web.policies import PolicyDoors
 from orchestrator.web.reading import offered
+from orchestrator.web.retention import RetentionDoors
 from orchestrator.web.reviewer import serve_reviewer
 from orchestrator.web.sockets import OpenSockets, StarletteSocket
 from orchestrator.web.tasks import TaskDoors
@@ -58,12 +62,14 @@ class Doors(
     AuditDoors,
     PeopleDoors,
     ComputerDoors,
+    BackupDoors,
+    RetentionDoors,
     InstallDoors,
     DoctorDoors,
 ):
     """The handlers of one orchestrator."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts of a house
         self,
         *,
         service: TaskService,
@@ -72,6 +78,7 @@ class Doors(
         defaults: Defaults,
         check_model: Callable[[str], object],
         undoing: Undoing,
+        pruner: Pruner,
         metrics: Callable[[], Awaitable[bytes]],
         policy: PolicyFile,
         checkpoints: Checkpoints | None = None,
@@ -83,6 +90,8 @@ class Doors(
         self.defaults = defaults
         self.check_model = check_model
         self.undoing = undoing
+        self.backups = Backups(service, undoing)
+        self.pruner = pruner
         self.render_metrics = metrics
         self.public_url = about.public_url
         self.policy = policy
@@ -140,6 +149,8 @@ class Doors(
             Route("/v1/tasks/{task_id}/cancel", self.cancel, methods=post),
             Route("/v1/tasks/{task_id}/changes", self.changes, methods=get),
             Route("/v1/tasks/{task_id}/undo", self.undo, methods=post),
+            Route("/v1/tasks/{task_id}/pin", self.pin, methods=post),
+            Route("/v1/tasks/{task_id}/unpin", self.unpin, methods=post),
             Route("/v1/tasks/{task_id}/answer", self.answer, methods=post),
             Route("/v1/stop", self.stop, methods=post),
             Route("/v1/requests", self.requests, methods=get),
@@ -162,6 +173,13 @@ class Doors(
             Route("/v1/computers", self.list_computers, methods=get),
             Route("/v1/computers/{name}", self.computer, methods=get),
             Route("/v1/computers/{name}/release", self.release_computer, methods=post),
+            Route("/v1/computers/{name}/backups", self.make_backup, methods=post),
+            Route("/v1/computers/{name}/backups", self.computer_backups, methods=get),
+            Route("/v1/computers/{name}/backups/{backup_id}", self.show_backup, methods=get),
+            Route("/v1/computers/{name}/backups/{backup_id}", self.remove_backup, methods=delete),
+            Route("/v1/computers/{name}/restore", self.restore, methods=post),
+            Route("/v1/backups", self.all_backups, methods=get),
+            Route("/v1/prune", self.prune, methods=post),
             Route("/v1/tokens", self.add_token, methods=post),
             Route("/v1/tokens", self.tokens, methods=get),
             Route("/v1/tokens/{kind}/{name}", self.revoke, methods=delete),

@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response
 from orchestrator.audit import Checkpoints, as_written, check_store, heads_of, stories_of, streams_of, verify_store
 from orchestrator.core.audit import SYSTEM_STREAM
 from orchestrator.core.audit_showing import Wanted
-from orchestrator.core.errors import Forbidden, InvalidDecision, InvalidRequest, NotFound
+from orchestrator.core.errors import Forbidden, InvalidDecision, InvalidRequest
 from orchestrator.core.facts import RequestId, TaskId, TaskSubmitted
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.core.redact import redact
@@ -88,7 +88,7 @@ class AuditDoors(Room):
         """
         if task_id := request.query_params.get("task"):
             if not await self.service.store.read(TaskId(task_id)):
-                raise NotFound("There is no such task.", remedy="`cc-orchestrator tasks` lists them.")
+                raise await self.service.no_task(TaskId(task_id))
             return task_id
         if request_id := request.query_params.get("request"):
             with contextlib.suppress(InvalidDecision, InvalidRequest):

@@ -16,7 +16,7 @@ from orchestrator.core.facts import TaskFact
 from orchestrator.core.restoring.telling import UndoRequest
 from orchestrator.core.system_facts import SystemFact
 from orchestrator.core.task import TaskStatus
-from orchestrator.web import answers, forms, undo_answers
+from orchestrator.web import answers, backup_answers, forms, undo_answers
 
 Schema = Mapping[str, Any]
 
@@ -157,6 +157,15 @@ _TASKS: Final = (
             201: Answer("The undo is in the queue.", (answers.TaskShort,)),
         },
         {409: "`invalid_decision`: the key came with another undo"}, takes=(_KEY,), body=UndoRequest,
+    ),
+    Door(
+        "POST", "/v1/tasks/{task_id}/pin", "pin", "tasks",
+        "Keep a task whatever the retention says, as its requester or an admin.",
+        _ok("It is pinned.", backup_answers.Pinned), body=forms.EmptyBody,
+    ),
+    Door(
+        "POST", "/v1/tasks/{task_id}/unpin", "unpin", "tasks", "Keep a task no longer than others.",
+        _ok("It is not pinned.", backup_answers.Pinned), body=forms.EmptyBody,
     ),
     Door(
         "POST", "/v1/tasks/{task_id}/answer", "answer", "tasks", "Answer a question; the first answer counts.",
@@ -324,6 +333,48 @@ _PEOPLE: Final = (
     ),
 )  # fmt: skip
 
+_BACKUPS: Final = (
+    Door(
+        "POST", "/v1/computers/{name}/backups", "make_backup", "backups",
+        "Keep all that is on a computer now: only what is not kept already is read.",
+        {201: Answer("The backup.", (backup_answers.BackupAnswer,))},
+        {409: "`conflict`: something was swept meanwhile", 503: "`computer_away`: it is not connected, or went away"},
+        body=backup_answers.BackupBody, who="submitter",
+    ),
+    Door(
+        "GET", "/v1/computers/{name}/backups", "computer_backups", "backups", "List a computer's backups.",
+        _ok("The backups, the newest first.", backup_answers.BackupList), who="program",
+    ),
+    Door(
+        "GET", "/v1/backups", "all_backups", "backups", "List the backups of all computers.",
+        _ok("The backups, the newest first.", backup_answers.BackupList), who="program",
+    ),
+    Door(
+        "GET", "/v1/computers/{name}/backups/{backup_id}", "show_backup", "backups",
+        "Look at a backup: how its id or its listing begins is enough.",
+        _ok("The backup, with all that is in it.", backup_answers.BackupLong), who="program",
+    ),
+    Door(
+        "DELETE", "/v1/computers/{name}/backups/{backup_id}", "remove_backup", "backups",
+        "Forget a backup, as whoever made it or as an admin; its bytes go with the next prune.",
+        _ok("It is not there any more.", backup_answers.BackupGone),
+    ),
+    Door(
+        "POST", "/v1/computers/{name}/restore", "restore", "backups",
+        "Put a backup back: a task of its own, which passes the gate and waits for the computer.",
+        {
+            200: Answer("With `dry_run`: what it would do now.", (backup_answers.RestorePreview,)),
+            201: Answer("The task is in the queue.", (backup_answers.RestoreSubmitted,)),
+        },
+        body=backup_answers.RestoreBody, who="submitter",
+    ),
+    Door(
+        "POST", "/v1/prune", "prune", "backups",
+        "Remove ended tasks by age or size, the oldest first, and what nobody needs any more.",
+        _ok("What went.", backup_answers.PruneOutcome), body=backup_answers.PruneBody, who="admin",
+    ),
+)  # fmt: skip
+
 _HOUSE: Final = (
     Door(
         "GET", "/healthz", "healthz", "house", "Whether the orchestrator is up and its store answers.",
@@ -364,5 +415,5 @@ _SOCKETS: Final = (
     ),
 )  # fmt: skip
 
-DOORS: Final = (*_TASKS, *_DECISIONS, *_POLICY, *_AUDIT, *_PEOPLE, *_HOUSE, *_SOCKETS)
+DOORS: Final = (*_TASKS, *_DECISIONS, *_POLICY, *_AUDIT, *_PEOPLE, *_BACKUPS, *_HOUSE, *_SOCKETS)
 """Every door."""

@@ -147,6 +147,7 @@ def row_form(row: TaskRow, status_reason: str) -> dict[str, Any]:
         "computers": list(row.computers),
         "created_at": row.created_at.isoformat(),
         "updated_at": row.updated_at.isoformat(),
+        "pinned": row.pinned,
     }
 
 
@@ -173,6 +174,7 @@ def long_form(
         "max_wall_s": task.max_wall_s,
         "priority": task.priority,
         "read_only": task.read_only,
+        "pinned": task.pinned,
         "earlier": [one.model_dump(mode="json") for one in task.earlier],
         "created_at": task.created_at.isoformat() if task.created_at else None,
         "updated_at": task.updated_at.isoformat() if task.updated_at else None,

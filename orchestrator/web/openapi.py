@@ -36,6 +36,7 @@ _TAGS: Final = {
     "policy": "What is allowed, asked and denied; standing approvals.",
     "audit": "What happened, and whether it was in order.",
     "people": "Who and which computer may come in.",
+    "backups": "What is kept of computers, and what goes in time.",
     "house": "The orchestrator itself.",
     "sockets": "The two channels, as WebSockets.",
 }

@@ -14,7 +14,7 @@ import pytest
 from orchestrator.cli.audit import offline_verify
 from orchestrator.core.facts import ToolStarted
 from orchestrator.core.items import decode_item, item_hash
-from tests.contract.house import WRITE, House, Playing, call, policy, says
+from tests.contract.house import DEADLINE_S, WRITE, House, Opened, Playing, call, policy, says
 from tests.contract.more import sha256
 from tests.shell.commands import cli
 
@@ -48,10 +48,25 @@ async def _lived(directory: Path) -> None:
         grants = (await server.ask("GET", "/v1/grants")).json()["grants"]
         (taken_back,) = [one["grant_id"] for one in grants if one["tool"] == "cc_delete"]
         await server.ask("DELETE", f"/v1/grants/{taken_back}")
+        await _kept_and_pruned(server, task_id, second)
     shutil.copytree(house.directory, directory / "plain")
     (directory / "plain" / "audit.checkpoint").unlink()
     with closing(sqlite3.connect(directory / "plain" / "orchestrator.db")) as database, database:
         _without_checkpoints(database)
+
+
+async def _kept_and_pruned(server: Opened, *pinned: str) -> None:
+    """Two backups, of which one is removed, and a third task, which is pruned; the others are pinned."""
+    backups = [(await server.ask("POST", "/v1/computers/3/backups", {})).json()["backup_id"] for _ in range(2)]
+    await server.ask("DELETE", f"/v1/computers/3/backups/{backups[0]}")
+    for task_id in pinned:
+        await server.ask("POST", f"/v1/tasks/{task_id}/pin")
+    third = (await server.ask("POST", "/v1/tasks", {"prompt": "never mind"})).json()["task_id"]
+    await server.ask("POST", f"/v1/tasks/{third}/cancel")
+    async with asyncio.timeout(DEADLINE_S):
+        wanted = {"older_than_days": 0}
+        while not (await server.ask("POST", "/v1/prune", wanted)).json()["tasks"]:  # noqa: ASYNC110 - it may be at work
+            await asyncio.sleep(0.02)
 
 
 def _without_checkpoints(database: sqlite3.Connection) -> None:
@@ -162,6 +177,24 @@ STATEMENTS: Mapping[str, tuple[str, str]] = {
     "a row gone": (f"DELETE FROM tasks WHERE task_id = {_TASK}", "row"),
     "the system stream's row gone": ("DELETE FROM streams", "row"),
     "another stream's head": ("UPDATE streams SET head_hash = '0'", "rewritten"),
+    "a pin taken away": ("UPDATE tasks SET pinned = 0", "row"),
+    "a pruned task forgotten": ("DELETE FROM pruned", "row"),
+    "a task that counts as pruned": ("INSERT INTO pruned (task_id, pruned_at) VALUES ('t-mine', 1)", "row"),
+    # backups
+    "a backup gone": ("DELETE FROM backups", "backup"),
+    "a backup of another computer": ("UPDATE backups SET computer = '9'", "backup"),
+    "who made a backup": ("UPDATE backups SET made_by = 'mallory'", "backup"),
+    "when a backup was made": ("UPDATE backups SET made_at = 1", "backup"),
+    "another listing": ("UPDATE backups SET data = json_set(data, '$.listing', 'mine')", "backup"),
+    "a backup that is none": ("UPDATE backups SET data = 'x'", "backup"),
+    "a backup that nobody made": (
+        "INSERT INTO backups SELECT 'b-mine', computer, made_at, made_by, data FROM backups",
+        "backup",
+    ),
+    "a backup's listing gone": (
+        "DELETE FROM blobs WHERE sha256 = (SELECT json_extract(data, '$.listing') FROM backups)",
+        "blob",
+    ),
     # requests
     "a request led elsewhere": ("UPDATE requests SET task_id = 'elsewhere'", "request"),
     "a request gone": ("DELETE FROM requests", "request"),
@@ -217,6 +250,8 @@ STATEMENTS: Mapping[str, tuple[str, str]] = {
     "no table of grants": ("DROP TABLE grants", "unreadable"),
     "no table of requests": ("DROP TABLE requests", "unreadable"),
     "no table of blobs": ("DROP TABLE blobs", "unreadable"),
+    "no table of backups": ("DROP TABLE backups", "unreadable"),
+    "no table of pruned tasks": ("DROP TABLE pruned", "unreadable"),
     "no table of tokens": ("DROP TABLE tokens", "unreadable"),
     "a version that is a fraction": (
         f"UPDATE items SET version = 2.5 WHERE version = 2 AND task_id = {_TASK}",
@@ -292,7 +327,8 @@ def _impossible(place: Path, database: sqlite3.Connection) -> None:
     del place
     (task_id,) = database.execute(f"SELECT {_TASK}").fetchone()
     texts = _items(database, task_id)
-    _sealed_anew(database, task_id, [*texts[:1], texts[-1], *texts[1:-1]])
+    (end,) = [text for text in texts if '"kind":"task_ended"' in text]
+    _sealed_anew(database, task_id, [texts[0], end, *(text for text in texts[1:] if text != end)])
 
 
 def _erased(place: Path, database: sqlite3.Connection) -> None:
@@ -301,6 +337,24 @@ def _erased(place: Path, database: sqlite3.Connection) -> None:
     (task_id,) = database.execute(f"SELECT {_OTHER}").fetchone()
     for table in ("items", "tasks", "requests", "grants"):
         database.execute(f"DELETE FROM {table} WHERE task_id = ?", (task_id,))
+
+
+def _erased_as_if_pruned(place: Path, database: sqlite3.Connection) -> None:
+    """The same, and in the table of pruned tasks."""
+    (task_id,) = database.execute(f"SELECT {_OTHER}").fetchone()
+    _erased(place, database)
+    database.execute("INSERT INTO pruned (task_id, pruned_at) VALUES (?, 1)", (task_id,))
+
+
+def _erased_with_a_note(place: Path, database: sqlite3.Connection) -> None:
+    """The same with a note in the system stream, of a task that was pruned before."""
+    (task_id,) = database.execute(f"SELECT {_OTHER}").fetchone()
+    texts = _items(database, "system")
+    (note,) = [text for text in texts if '"task_pruned"' in text]
+    value = json.loads(note)
+    value["fact"]["task_id"], value["item_id"] = task_id, "mine"
+    _erased_as_if_pruned(place, database)
+    _sealed_anew(database, "system", [*texts, json.dumps(value)])
 
 
 def _older_database(place: Path, database: sqlite3.Connection) -> None:
@@ -335,6 +389,8 @@ TAMPERINGS: Mapping[Callable[[Path, sqlite3.Connection], None], str] = {
     _rewritten: "rewritten",
     _impossible: "impossible",
     _erased: "gone",
+    _erased_as_if_pruned: "gone",
+    _erased_with_a_note: "gone",
     _older_database: "cut",
     _older_both: "forged",
     _no_checkpoint: "forged",

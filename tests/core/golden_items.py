@@ -256,6 +256,38 @@ EXAMPLES: tuple[tuple[Actor, Fact], ...] = (
         ),
     ),
     (_ALICE, system_facts.ComputerReleased(computer=ComputerId("3"), by="alice", number=41)),
+    (_ALICE, facts.TaskPinned()),
+    (_ALICE, facts.TaskUnpinned()),
+    (
+        _ALICE,
+        system_facts.ComputerBackedUp(
+            backup_id="b-0123456789ab",
+            computer=ComputerId("farm"),
+            listing="a" * 64,
+            files=12,
+            bytes=40_960,
+            new_bytes=217,
+            skipped={"big.log": "big.log is larger than what one look reaches.", "disk": "It is another disk."},
+            skipped_more=2,
+            note="before the harvest",
+        ),
+    ),
+    (_ALICE, system_facts.BackupRemoved(backup_id="b-0123456789ab", computer=ComputerId("farm"))),
+    (
+        SYSTEM,
+        system_facts.TaskPruned(
+            task_id="t-golden",
+            version=17,
+            head_hash="b" * 64,
+            user_id="alice",
+            created_at=_AT - timedelta(days=40),
+            updated_at=_AT - timedelta(days=31),
+            requests=2,
+            grants=(GrantId("g-0123456789abcdef"),),
+            uses={GrantId("g-fedcba9876543210"): 3},
+            why="nothing happened to it for 30 days",
+        ),
+    ),
 )
 
 GROWN: tuple[tuple[str, Actor, Fact], ...] = (

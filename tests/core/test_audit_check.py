@@ -10,7 +10,7 @@ from orchestrator.core.audit_check import GRACE, Finding, Standing, check, stand
 from orchestrator.core.facts import CallId, QuestionId, RequestId
 from orchestrator.core.items import SYSTEM
 from orchestrator.core.policy import RiskLevel
-from orchestrator.core.system_facts import GrantId, GrantRevoked
+from orchestrator.core.system_facts import GrantId, GrantRevoked, TaskPruned
 from tests.core.audited import ALICE, BOB, FOUND, PROGRAM, Trail, edits, granted, made, says, versions
 from tests.core.journal import NOW, REQUEST, Journal, verdict
 
@@ -353,6 +353,16 @@ def test_g6_an_approval_that_another_task_gave_is_looked_up_where_all_are_known(
     assert violations(trail, standing=Standing()) == [(3, "grant_misused")]
     known = standing_of(given(granted(C1)).items)
     assert check(trail.items, standing=known) == []
+    gone = TaskPruned(
+        task_id="t9",
+        version=3,
+        head_hash="h",
+        user_id="alice",
+        created_at=NOW,
+        updated_at=NOW,
+        grants=(GrantId("g-1"),),
+    )
+    assert check(trail.items, standing=standing_of(Trail(C1).add(gone).items)) == []
 
 
 def test_g6_a_run_after_its_standing_approval_was_taken_back_is_reported() -> None:

@@ -50,6 +50,7 @@ def test_the_row_of_a_task_is_what_its_items_say() -> None:
         "priority": task.priority,
         "created_at": AT + round((task.created_at - NOW).total_seconds() * 1e6) if task.created_at else None,
         "updated_at": AT + round((task.updated_at - NOW).total_seconds() * 1e6) if task.updated_at else None,
+        "pinned": 0,
     }
     assert task_row_faults(row, task) == []
     for name in row:
@@ -118,6 +119,18 @@ def test_an_honest_grant_has_no_fault() -> None:
     assert grants([gave(GRANT), back], {"g-1": grant_row(GRANT)}, {"g-1": grant_row(GRANT, revoked=1)}) == []
     assert grants([], {}, {"g-1": row}) == []
     assert grants([started("g-1")], {}, {"g-1": row}) == []
+
+
+def test_grants_of_a_pruned_task_are_told_by_its_note() -> None:
+    """Those that went with it may have been used elsewhere, and those of others have the uses that went with it."""
+    gone = system_facts.TaskPruned(
+        task_id="t9", version=3, head_hash="h", user_id="alice", created_at=NOW, updated_at=NOW
+    )
+    assert grants([started("g-1"), gone.model_copy(update={"grants": (GrantId("g-1"),)})], {}) == []
+    used = gone.model_copy(update={"uses": {GrantId("g-1"): 2}})
+    assert grants([gave(GRANT), started("g-1"), used], {"g-1": grant_row(GRANT, uses=3)}) == []
+    assert "counts 1 uses" in grants([gave(GRANT), started("g-1"), used], {"g-1": grant_row(GRANT, uses=1)})[0]
+    assert "was used" in grants([started("g-1"), gone], {})[0]
 
 
 @pytest.mark.parametrize(

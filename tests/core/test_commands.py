@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.core import facts
 from orchestrator.core.approval import CallDecision, CallState, request_digest
-from orchestrator.core.commands import Answer, Cancel, decide
+from orchestrator.core.commands import Answer, Cancel, Pin, decide
 from orchestrator.core.errors import InvalidDecision, NotFound, NotPending, RequestExpired, TaskEnded
 from orchestrator.core.facts import CallId, QuestionId
 from orchestrator.core.task import Phase, TaskStatus
@@ -388,3 +388,19 @@ def test_a_decision_is_bound_to_what_the_request_stored() -> None:
         "c2": digest_of("c2"),
     }
     assert CallDecision(call_id=CallId("c1"), action="approve").expected_digest is None
+
+
+# -- pin ---------------------------------------------------------------------------------
+
+
+def test_a_task_is_pinned_and_unpinned_whatever_it_is_at() -> None:
+    """Once each; the rest of it is as it was, also when it is over."""
+    story = paused()
+    story.add(*decide(story.task, Pin(pinned=True)))
+    assert (story.task.pinned, story.task.status) == (True, TaskStatus.PAUSED)
+    assert decide(story.task, Pin(pinned=True)) == ()
+    for fact in decide(story.task, Cancel()):
+        story.add(fact)
+    story.add(*decide(story.task, Pin(pinned=False)))
+    assert (story.task.pinned, story.task.status) == (False, TaskStatus.CANCELED)
+    assert decide(story.task, Pin(pinned=False)) == ()

@@ -109,7 +109,8 @@ def fact_of(kind: str, story: Journal) -> Fact:
 
 
 REQUEST_ID = RequestId(REQUEST)
-ANYTIME = {"cancel_requested": "same", "task_ended": "ended"}
+PINS = {"task_pinned": "same", "task_unpinned": "same"}
+ANYTIME = {**PINS, "cancel_requested": "same", "task_ended": "ended"}
 WORK = {
     "request_ended": "same",
     "review_noted": "same",
@@ -146,7 +147,7 @@ LEADS_TO: dict[str, dict[str, str]] = {
         "question_answered": "acting",
         "limit_reached": "same",
     },
-    "ended": {"tool_finished": "same", "tool_settled": "same", "undo_submitted": "same"},
+    "ended": {**PINS, "tool_finished": "same", "tool_settled": "same", "undo_submitted": "same"},
 }
 """Written out once more, so that the table in the code cannot drift unseen. In `reviewing` a question is open too."""
 

@@ -51,7 +51,8 @@ from tests.core.ledger import Ledger
 
 TOOLS = ["cc_write", "cc_read", "ask_user", *BUILT_IN_CATALOG, "tool_of_tomorrow"]
 PAUSED = {Phase.REVIEWING, Phase.ANSWERING}
-AT_THE_END = {"tool_finished", "tool_settled", "undo_submitted"}
+AFTER_THE_END = {"tool_finished", "tool_settled", "task_pinned", "task_unpinned", "undo_submitted"}
+"""Outcomes, whether the task is kept, and which one takes it back."""
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 Candidate = Callable[[Draw], Fact]
 
@@ -515,12 +516,12 @@ class Histories(RuleBasedStateMachine):
         task = self.story.task
         if task.phase is not Phase.ENDED:
             return
-        assert {fact.kind for _, fact in EXAMPLES if can_follow(task, fact)} == AT_THE_END
+        assert {fact.kind for _, fact in EXAMPLES if can_follow(task, fact)} == AFTER_THE_END
         if self.before.ended is not None:
             assert task.ended == self.before.ended
             return
         for _, fact in EXAMPLES:
-            if fact.kind not in AT_THE_END:
+            if fact.kind not in AFTER_THE_END:
                 with pytest.raises(InvalidDecision):
                     evolve(task, self.story.sealed(fact))
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.core.restoring.listings import Listing, differences, goals_to, read_listing
+from orchestrator.core.restoring.listings import Listed, Listing, differences, goals_to, read_listing
 from orchestrator.core.restoring.planning import ANYTHING, Found, plan
 from orchestrator.core.restoring.touches import ABSENT, DIRECTORY, Place
 from orchestrator.core.restoring.wanted import Restoration
@@ -73,3 +73,22 @@ def test_with_a_base_only_what_differs_is_changed_and_what_somebody_changed_stay
 def test_only_the_wanted_paths() -> None:
     (goal, inside) = goals_to(OLD, wanted(paths=("d",)))
     assert (goal.place, inside.place) == (Place(FARM, "d"), Place(FARM, "d/b"))
+
+
+def test_what_a_listing_cannot_tell_of_is_left_where_it_is() -> None:
+    """With what is below it, and nothing that is only called alike; an empty path: all that it does not have."""
+    present = Listing({"e": A, "e/f": B, "early": A, "a": B})
+    for leaves, going in (((), {"e", "e/f", "early"}), (("e",), {"early"}), (("",), set())):
+        how = wanted(exact=True, leaves=leaves)
+        goals = goals_to(OLD, how, present=present)
+        assert {one.place.path for one in goals if one.target == ABSENT} == going
+        assert ("a", A) in {(one.place.path, one.target) for one in goals}
+    assert not wanted().removes("e")
+
+
+def test_how_far_a_listing_tells() -> None:
+    """Not of another disk, and not of what was skipped."""
+    listed = Listed(OLD, {"d/large": "It is too large."})
+    assert [listed.tells_of(path) for path in ("a", "d/new", "d/large", "d/large/x", "disk/a")] == [
+        True, True, False, False, False
+    ]  # fmt: skip

@@ -134,8 +134,8 @@ def test_questions_and_status() -> None:
 
 
 def test_what_says_nothing_new_has_no_line() -> None:
-    """Submission, requests to the model, starts and cancels add no line, and what is of no task; effects do."""
-    silent = {"task_submitted", "model_asked", "tool_started", "cancel_requested"}
+    """Submission, requests to the model, starts, cancels and pins add no line, and what is of no task; effects do."""
+    silent = {"task_submitted", "model_asked", "tool_started", "cancel_requested", "task_pinned", "task_unpinned"}
     silent |= {kind.model_fields["kind"].default for kind in get_args(SystemFact)}
     story = Journal()
     for _, fact in EXAMPLES:

@@ -83,7 +83,8 @@ def goals_to(
     if base is not None:
         states = differences(base, target)
     else:
-        extra = present.states if present is not None and wanted.exact else {}
+        there = present.states if present is not None else {}
+        extra = [path for path in there if path not in target.states and wanted.removes(path)]
         states = {path: (ANYTHING, target.state(path)) for path in sorted({*target.states, *extra})}
     return tuple(
         Goal(Place(wanted.computer, path), becomes, expected, 0)

@@ -35,6 +35,9 @@ class Restoration(Value):
     and what differs from it now was made by somebody else. Empty: whatever is there is replaced."""
     exact: bool = False
     """Without a base: what the listing does not have is removed."""
+    leaves: tuple[str, ...] = ()
+    """With ``exact``: paths that stay with what is below them, since the listing cannot tell of them; an empty one: all
+    that it does not have."""
 
     def covers(self, step: int, path: str) -> bool:
         """Whether a change of this step at this path is to be taken back."""
@@ -43,6 +46,10 @@ class Restoration(Value):
     def wants(self, path: str) -> bool:
         """Whether a path is among those that are to be put back."""
         return not self.paths or any(path == one or path.startswith(f"{one}/") or not one for one in self.paths)
+
+    def removes(self, path: str) -> bool:
+        """Whether something that the listing does not have goes."""
+        return self.exact and not any(not one or f"{path}/".startswith(f"{one}/") for one in self.leaves)
 
     def choice(self, place: str) -> OnConflict:
         """What becomes of a conflict at a place."""

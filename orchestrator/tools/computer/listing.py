@@ -22,7 +22,7 @@ _LOOKS: Final = 3
 """Looks at a file that changes meanwhile."""
 
 Sizes = Callable[[Sequence[str]], Awaitable[Mapping[str, int]]]
-"""The sizes in bytes of those blobs of these that are kept."""
+"""The sizes in bytes of those blobs of these that are kept, and that stay so for now since they are counted on."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,153 @@
+"""What the doors of backups and of the retention take and answer, as models for the OpenAPI document."""
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from orchestrator.core.restoring.telling import UndoPlace
+from orchestrator.core.task import TaskStatus
+from orchestrator.web.answers import AnswerModel
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class BackupBody(_Body):
+    """A backup of a computer as it is now."""
+
+    note: str = Field(default="", max_length=200)
+    """What it is to be remembered by."""
+
+
+class RestoreBody(_Body):
+    """Which backup of a computer is put back, and how much of it."""
+
+    backup: str = Field(default="", max_length=100)
+    """How its id or the sha256 of its listing begins; empty: the newest."""
+    paths: tuple[str, ...] = Field(default=(), max_length=500)
+    """Only these paths and what is below them; empty: everything."""
+    exact: bool = False
+    """Also remove what the backup does not have."""
+    dry_run: bool = False
+    """Only tell what would be done."""
+
+
+class PruneBody(_Body):
+    """What goes; with neither limit what the settings say, and in any case the blobs that nobody needs."""
+
+    older_than_days: float | None = Field(default=None, ge=0, le=36_500, allow_inf_nan=False)
+    """Ended tasks to which nothing happened for so long."""
+    down_to_bytes: int | None = Field(default=None, ge=0, le=2**60)
+    """The oldest ended tasks, until what is kept has at most so many bytes."""
+    dry_run: bool = False
+    """Only tell what would go."""
+
+
+class BackupSkipped(AnswerModel):
+    """Something that is on a computer and not in its backup."""
+
+    path: str
+    why: str
+    """A sentence."""
+
+
+class BackupAnswer(AnswerModel):
+    """A backup of a computer."""
+
+    backup_id: str
+    computer: str
+    at: AwareDatetime
+    by: str
+    note: str
+    listing: str
+    """The sha256 over all paths and hashes: two backups of the same files have the same."""
+    files: int
+    bytes: int
+    """Of all its files."""
+    new_bytes: int
+    """What of it was not kept before."""
+    skipped: list[BackupSkipped]
+    skipped_more: int
+    """How many more were skipped than are named."""
+
+
+class BackupList(AnswerModel):
+    """Backups, the newest first."""
+
+    backups: list[BackupAnswer]
+
+
+class BackupPath(AnswerModel):
+    """What a backup has at one path."""
+
+    path: str
+    state: str
+    """The sha256 of a file, or ``directory``."""
+    size: int
+    """In bytes; of a directory 0."""
+
+
+class BackupLong(BackupAnswer):
+    """A backup with all that is in it."""
+
+    paths: list[BackupPath]
+
+
+class BackupGone(AnswerModel):
+    """Whether this request removed the backup; false: somebody had before."""
+
+    backup_id: str
+    removed: bool
+
+
+class RestorePreview(AnswerModel):
+    """What putting a backup back would do now."""
+
+    backup_id: str
+    computer: str
+    online: bool
+    """false: nobody can look, and it would wait for the computer."""
+    exact: bool
+    came_since: int | None
+    """Files and directories that the backup does not have, and that stay unless ``exact`` is said; null: nobody can
+    look."""
+    places: list[UndoPlace]
+
+
+class RestoreSubmitted(AnswerModel):
+    """The task that puts a backup back."""
+
+    task_id: str
+    status: TaskStatus
+    backup_id: str
+    computer: str
+    online: bool
+    """false: the task waits for the computer."""
+
+
+class PrunedTaskAnswer(AnswerModel):
+    """A task that went, or would go."""
+
+    task_id: str
+    why: str
+    updated_at: AwareDatetime
+    """When something happened to it last."""
+
+
+class PruneOutcome(AnswerModel):
+    """What went; with ``dry_run`` what would go."""
+
+    dry_run: bool
+    tasks: list[PrunedTaskAnswer]
+    blobs: int
+    bytes: int
+    """Of items and blobs that went."""
+    left: int
+    """Bytes of items and blobs that stay."""
+
+
+class Pinned(AnswerModel):
+    """Whether the task is kept whatever the retention says."""
+
+    task_id: str
+    status: TaskStatus
+    pinned: bool
