@@ -14,13 +14,14 @@ from typing import Literal
 
 from orchestrator.core import facts
 from orchestrator.core.approval import HitlResponse, ResumeRequest
-from orchestrator.core.commands import Answer, Cancel, Command, Extend, Rejudge, Renew, Withdraw, decide
+from orchestrator.core.commands import Answer, Cancel, Command, Extend, Fail, Rejudge, Renew, Withdraw, decide
 from orchestrator.core.deciding import Decide, Law
 from orchestrator.core.errors import Conflict, Forbidden, NotFound, TaskEnded
 from orchestrator.core.facts import CallId, DecisionAction, Fact, OnReject, QuestionId, RequestId, TaskId
 from orchestrator.core.fold import fold, preview
 from orchestrator.core.items import SYSTEM, Actor, AgentTaskItem, Draft, ItemId
 from orchestrator.core.prompt import Prompt
+from orchestrator.core.rehearsing import Rehearsal
 from orchestrator.core.response import FinalResult
 from orchestrator.core.restoring.wanted import Restoration
 from orchestrator.core.showing import hitl_response, must_have_seen, texts_of
@@ -117,6 +118,7 @@ class TaskService:
         on_reject: OnReject | None = None,
         read_only: bool = False,
         restores: Restoration | None = None,
+        rehearses: Rehearsal | None = None,
         key: str = "",
     ) -> AgentTask:
         """A new task in the queue; one of a session is told how the session's earlier tasks ended.
@@ -125,7 +127,7 @@ class TaskService:
         Empty: each is a new task.
 
         ``on_reject`` None: what the policy says, else ``cancel``. ``read_only``: nothing may be changed. ``restores``:
-        what it puts back, without a model.
+        what it puts back, without a model. ``rehearses``: its computer is a copy of this one.
         Raises Forbidden for a session of somebody else.
         """
         task_id, item_id = _keyed(user, key) if key else (new_task_id(), new_item_id())
@@ -148,6 +150,7 @@ class TaskService:
             roles=user.roles,
             read_only=read_only,
             restores=restores,
+            rehearses=rehearses,
         )
         draft = self.draft(fact, person(user))._replace(item_id=item_id)
         items = await self.store.create(task_id, [draft])
@@ -242,6 +245,11 @@ class TaskService:
         self.must_own(by, task, "cancels it")
         wanted = Cancel(reason=reason or f"canceled by {by.name}")
         return (await self._command(task, lambda: wanted, person(by)))[0]
+
+    async def fail(self, task_id: TaskId, status_reason: str, message: str) -> AgentTask:
+        """End a task that cannot go on; one that is over stays as it ended. Raises NotFound."""
+        wanted = Fail(status_reason=status_reason, message=message)
+        return (await self._command(await self.load(task_id), lambda: wanted, SYSTEM))[0]
 
     async def stop_all(self, by: Identity, reason: str = "") -> list[TaskId]:
         """Stop every task that is not over: all of them for an admin, else one's own; which were stopped."""

@@ -100,6 +100,12 @@ class Undoing:
             return f"Restore {wanted.computer}"
         task = await self.service.load(TaskId(wanted.task_id))
         self.service.must_own(by, task, "undoes it")
+        if task.rehearses is not None:
+            applied = task.rehearsed.applied_by if task.rehearsed is not None else None
+            raise InvalidRequest(
+                f"{task.task_id} only rehearsed: it changed a copy of {task.rehearses.computer}.",
+                remedy=f"Undo {applied}, which applied it." if applied else "There is nothing to undo.",
+            )
         if task.ended is None:
             raise InvalidRequest(f"{task.task_id} is not over yet.", remedy=f"Cancel it first: stop {task.task_id}.")
         return f"Undo {task.task_id}: {task.prompt.partition(_LINE_END)[0][:_TITLE_CHARS]}"
@@ -177,8 +183,9 @@ class Undoing:
         return plan(progressed(goals, own), found, wanted)
 
 
-def told_of(entries: Sequence[Entry]) -> str:
+def told_of(entries: Sequence[Entry], wanted: Restoration) -> str:
     """A plan in one sentence."""
+    begins = "What was rehearsed is carried out" if wanted.applies else "Files go back to how they were"
     counts = Counter(entry.verdict for entry in entries)
     told = [f"{counts[verdict]} {words}" for verdict, words in _VERBS if counts[verdict]]
-    return f"Files go back to how they were: {', '.join(told)}." if told else "Everything is as it was."
+    return f"{begins}: {', '.join(told)}." if told else "Everything is as it was."

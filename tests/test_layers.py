@@ -38,13 +38,14 @@ ROOMS: dict[str, frozenset[str]] = {
     # what works with them; the library form in `runner` composes a run of its own: a model by name, a store in memory
     "world": ADAPTERS | {"tools"},
     "undoing": ADAPTERS | {"tasks", "world"},
+    "rehearsing": ADAPTERS | {"tasks", "tools", "undoing", "world"},
     "actor": ADAPTERS | {"tasks", "tools", "undoing", "world"},
     "runner": ADAPTERS | {"clock", "law", "tasks", "tools", "world", "actor"} | {"model", "store", "bus"},
     "desk": ADAPTERS | {"tasks"},
     "greeting": ADAPTERS | {"hub", "tasks"},
     "audit": ADAPTERS,
     "checkpoints": ADAPTERS | {"audit", "tasks"},
-    "web": ADAPTERS | {"tasks", "undoing", "hub", "audit", "policy_file", "policy_plugins", "troubles"},
+    "web": ADAPTERS | {"tasks", "undoing", "rehearsing", "hub", "audit", "policy_file", "policy_plugins", "troubles"},
     "testing": ADAPTERS,
     # what stands beside
     "policy_plugins": frozenset({"core"}),

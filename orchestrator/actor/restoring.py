@@ -44,7 +44,7 @@ class Restoring:
         calls = tuple(_call(index, op) for index, op in enumerate(ops))
         stuck = bool(task.turns) and [call.call_digest for call in calls] == list(task.turns[-1].digests)
         if calls and not stuck:
-            await self._propose(entries, calls)
+            await self._propose(told_of(entries, task.restores), calls)
             return None
         away = [entry for entry in entries if entry.verdict == "away"]
         if away and not stuck:
@@ -52,10 +52,10 @@ class Restoring:
         await self.journal.intend(_end(entries, wish, own, task.turns[-1].results if stuck else ()))
         return None
 
-    async def _propose(self, entries: Sequence[Entry], calls: tuple[facts.ToolCall, ...]) -> None:
+    async def _propose(self, told: str, calls: tuple[facts.ToolCall, ...]) -> None:
         rules = self.gate.law.rules
         proposed = facts.CallsProposed(
-            explanation=told_of(entries),
+            explanation=told,
             calls=calls,
             evaluations=self.gate.judge_all(calls),
             siblings=rules.siblings,

@@ -119,6 +119,8 @@ def _apply(  # noqa: C901, PLR0911, PLR0912 - one case per kind
             return task
         case facts.TaskEnded():
             return changed(task, ended=fact, request=None, lapsed=None)
+        case facts.RehearsalEnded():
+            return changed(task, rehearsed=fact)
     assert_never(fact)
 
 
@@ -142,6 +144,7 @@ def _submitted(task: AgentTask, fact: facts.TaskSubmitted, at: datetime, actor: 
         asked_at=actor.at_computer,
         read_only=fact.read_only,
         restores=fact.restores,
+        rehearses=fact.rehearses,
         created_at=at,
     )
 

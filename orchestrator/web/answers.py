@@ -132,6 +132,8 @@ class TaskLong(TaskShort):
     max_wall_s: float
     priority: int
     read_only: bool
+    rehearses: str | None
+    """The computer of whose files it works on a copy; null: it works on the real ones."""
     earlier: list[EarlierTask]
     """How the earlier tasks of its session ended, oldest first."""
     created_at: AwareDatetime | None

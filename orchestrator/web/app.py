@@ -18,6 +18,7 @@ from orchestrator.core.policy import PolicyContext
 from orchestrator.core.wire import COMPUTER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL, ComputerId
 from orchestrator.policy_file import PolicyFile
 from orchestrator.ports import Identity
+from orchestrator.rehearsing import Rehearsals
 from orchestrator.tasks import TaskService
 from orchestrator.undoing import Undoing
 from orchestrator.web.attempts import Attempts
@@ -34,6 +35,7 @@ from orchestrator.web.pairing import Pairings
 from orchestrator.web.people import PeopleDoors
 from orchestrator.web.policies import PolicyDoors
 from orchestrator.web.reading import offered
+from orchestrator.web.rehearsal import RehearsalDoors
 from orchestrator.web.reviewer import serve_reviewer
 from orchestrator.web.sockets import OpenSockets, StarletteSocket
 from orchestrator.web.tasks import TaskDoors
@@ -53,6 +55,7 @@ class ComputerDoor(RefusingComputers, Protocol):
 class Doors(
     TaskDoors,
     UndoDoors,
+    RehearsalDoors,
     DecisionDoors,
     PolicyDoors,
     AuditDoors,
@@ -71,7 +74,7 @@ class Doors(
         computers: ComputerDoor,
         defaults: Defaults,
         check_model: Callable[[str], object],
-        undoing: Undoing,
+        rehearsals: Rehearsals,
         metrics: Callable[[], Awaitable[bytes]],
         policy: PolicyFile,
         checkpoints: Checkpoints | None = None,
@@ -82,11 +85,12 @@ class Doors(
         self.computers: ComputerDoor = computers
         self.defaults = defaults
         self.check_model = check_model
-        self.undoing = undoing
+        self.undoing: Undoing = rehearsals.undoing
+        self.rehearsals = rehearsals
         self.render_metrics = metrics
         self.public_url = about.public_url
         self.policy = policy
-        self.context_of: Callable[[ComputerId], PolicyContext] = undoing.world.context
+        self.context_of: Callable[[ComputerId], PolicyContext] = self.undoing.world.context
         self.checkpoints = checkpoints
         self.attempts = Attempts(service.record, service.clock)
         self.pairings = Pairings(service)
@@ -140,6 +144,7 @@ class Doors(
             Route("/v1/tasks/{task_id}/cancel", self.cancel, methods=post),
             Route("/v1/tasks/{task_id}/changes", self.changes, methods=get),
             Route("/v1/tasks/{task_id}/undo", self.undo, methods=post),
+            Route("/v1/tasks/{task_id}/rehearsal", self.rehearsal, methods=get),
             Route("/v1/tasks/{task_id}/answer", self.answer, methods=post),
             Route("/v1/stop", self.stop, methods=post),
             Route("/v1/requests", self.requests, methods=get),

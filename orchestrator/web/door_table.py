@@ -15,7 +15,7 @@ from orchestrator.core.approval import HitlResponse, ResumeRequest
 from orchestrator.core.facts import TaskFact
 from orchestrator.core.system_facts import SystemFact
 from orchestrator.core.task import TaskStatus
-from orchestrator.web import answers, forms, undo_answers
+from orchestrator.web import answers, forms, rehearsal_answers, undo_answers
 
 Schema = Mapping[str, Any]
 
@@ -112,7 +112,10 @@ _TASKS: Final = (
     Door(
         "POST", "/v1/tasks", "submit", "tasks", "Submit a task.",
         {201: Answer("It is in the queue.", (answers.TaskShort,))},
-        {403: "it takes the role submitter; or the session is somebody else's"},
+        {
+            403: "it takes the role submitter; or the session is somebody else's",
+            409: "`cannot_copy`: with `rehearse`, the computer could not be copied",
+        },
         body=forms.SubmitBody, who="submitter",
     ),
     Door(
@@ -156,6 +159,11 @@ _TASKS: Final = (
             201: Answer("The undo is in the queue.", (answers.TaskShort,)),
         },
         body=forms.UndoBody,
+    ),
+    Door(
+        "GET", "/v1/tasks/{task_id}/rehearsal", "rehearsal", "tasks",
+        "What a rehearsal came to: each place that it changed in its copy, and the task that asks for all of it.",
+        _ok("What it came to so far.", rehearsal_answers.RehearsalAnswer), who="program",
     ),
     Door(
         "POST", "/v1/tasks/{task_id}/answer", "answer", "tasks", "Answer a question; the first answer counts.",

@@ -36,6 +36,11 @@ class Restoration(Value):
     exact: bool = False
     """Without a base: what the listing does not have is removed."""
 
+    @property
+    def applies(self) -> bool:
+        """Whether it carries out what a rehearsal changed in a copy."""
+        return bool(self.listing and self.base and self.task_id)
+
     def covers(self, step: int, path: str) -> bool:
         """Whether a change of this step at this path is to be taken back."""
         return self.step in (None, step) and self.wants(path)
