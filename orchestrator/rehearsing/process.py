@@ -101,12 +101,12 @@ async def copy_running(
     with home.log.open("ab") as log:
         try:
             process = await asyncio.create_subprocess_exec(
-                *_command(home, rehearsal, url),
+                *command(home, rehearsal, url),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=log,
                 stderr=log,
                 cwd=home.root,
-                env=dict(_environment()),
+                env=dict(environment()),
                 start_new_session=True,
                 # With it the lock: it is held for as long as the process lives, whatever becomes of this one.
                 pass_fds=() if os.name == "nt" else (lock,),
@@ -135,7 +135,8 @@ async def _end(process: asyncio.subprocess.Process) -> None:
         await process.wait()
 
 
-def _command(home: Home, rehearsal: Rehearsal, url: str) -> list[str]:
+def command(home: Home, rehearsal: Rehearsal, url: str) -> list[str]:
+    """The command line of a copy."""
     options = {
         "url": url,
         "token": "-",
@@ -149,8 +150,8 @@ def _command(home: Home, rehearsal: Rehearsal, url: str) -> list[str]:
     }
     if rehearsal.label is not None and "\0" not in rehearsal.label:
         options["label"] = rehearsal.label
-    command = [sys.executable, "-m", "cc_client.simulator", "--until-eof"]
-    return [*command, *(f"--{name}={value}" for name, value in options.items())]
+    program = [sys.executable, "-m", "cc_client.simulator", "--until-eof"]
+    return [*program, *(f"--{name}={value}" for name, value in options.items())]
 
 
 def simulated_version(host: str) -> str:
@@ -160,7 +161,8 @@ def simulated_version(host: str) -> str:
     return ".".join(map(str, min(max(version, _SIMULATED[0]), _SIMULATED[1])))
 
 
-def _environment() -> Iterator[tuple[str, str]]:
+def environment() -> Iterator[tuple[str, str]]:
+    """What of the environment a copy gets: nothing that could be a secret."""
     for name in _KEPT:
         if name in os.environ:
             yield name, os.environ[name]
