@@ -1,5 +1,6 @@
 """Taking the copy: all that is on a real computer, its bytes in the store, and what of it may be in the copy."""
 
+import asyncio
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from orchestrator.world import World
 
 CAPACITY_BYTES: Final = 1_000_000
 """What a computer has by the mod's own settings, where it does not say."""
+COPY_WITHIN_S: Final = 60.0
+"""Each file is a command of its own, some 30 ms; whoever asked waits for the answer."""
 _NAMED: Final = 20
 """Paths that are not in the copy and are recorded by name."""
 _LOOKS: Final = 2
@@ -49,6 +52,16 @@ class Copying:
 
     async def copied(self, info: ComputerInfo, roles: tuple[str, ...]) -> Rehearsal:
         """All of a computer that a task of these roles may read, in the store. Raises CannotCopy, InvalidRequest."""
+        try:
+            async with asyncio.timeout(COPY_WITHIN_S):
+                return await self._tried(info, roles)
+        except TimeoutError:
+            raise CannotCopy(
+                f"Computer {info.computer} was not copied within {COPY_WITHIN_S:.0f} s.",
+                remedy="Try again: what was read by now is kept and not read again.",
+            ) from None
+
+    async def _tried(self, info: ComputerInfo, roles: tuple[str, ...]) -> Rehearsal:
         for left in reversed(range(_LOOKS)):
             try:
                 return await self._copied(info, roles)

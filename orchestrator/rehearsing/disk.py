@@ -17,10 +17,10 @@ from orchestrator.core.wire import sha256_hex
 
 OWN: Final = ".cc-orchestrator"
 """The directory of the copy's client: no file of the computer."""
-MAX_FILES: Final = 5_000
-"""Of a computer that is rehearsed: as many as its owner can look through."""
+MAX_FILES: Final = 2_000
+"""Files and directories of a computer that is rehearsed: more than fit on a disk of the mod's own settings."""
 MAX_BYTES: Final = 20_000_000
-"""Of all of them: 20 times what a computer has by the mod's own settings."""
+"""Of all of them: 20 times what such a disk holds."""
 
 _NO_FOLLOW: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _TOO_MUCH: Final = "There is more in the copy than a rehearsal may leave."
