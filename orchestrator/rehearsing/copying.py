@@ -34,10 +34,10 @@ _LOOKS: Final = 2
 _NOT_READABLE: Final = "The policy does not let this task read it."
 
 
-class CannotCopy(OrchestratorError):
-    """The computer cannot be copied now."""
+class CannotRehearse(OrchestratorError):
+    """There can be no rehearsal now: the computer is away, or too many go on."""
 
-    code = "cannot_copy"
+    code = "cannot_rehearse"
     http_status = 409
 
 
@@ -51,12 +51,12 @@ class Copying:
     """Whether the policy lets a task read a file without a question: a program in the copy reads what is there."""
 
     async def copied(self, info: ComputerInfo, roles: tuple[str, ...]) -> Rehearsal:
-        """All of a computer that a task of these roles may read, in the store. Raises CannotCopy, InvalidRequest."""
+        """All of a computer that a task of these roles may read, in the store. Raises CannotRehearse, InvalidRequest."""
         try:
             async with asyncio.timeout(COPY_WITHIN_S):
                 return await self._tried(info, roles)
         except TimeoutError:
-            raise CannotCopy(
+            raise CannotRehearse(
                 f"Computer {info.computer} was not copied within {COPY_WITHIN_S:.0f} s.",
                 remedy="Try again: what was read by now is kept and not read again.",
             ) from None
@@ -67,7 +67,7 @@ class Copying:
                 return await self._copied(info, roles)
             except (ComputerAway, CallLost, CallVoid, ComputerFailed, ToolFailed) as error:
                 if not left:
-                    raise CannotCopy(
+                    raise CannotRehearse(
                         f"Computer {info.computer} could not be copied: {error}", remedy="Try again soon."
                     ) from error
         raise AssertionError("the last look answers or raises")

@@ -28,7 +28,7 @@ from orchestrator.core.restoring.wanted import Restoration
 from orchestrator.core.task import AgentTask, Phase, TaskStatus
 from orchestrator.core.wire import ComputerId, sha256_hex
 from orchestrator.ports import ComputerInfo, Identity
-from orchestrator.rehearsing.copying import Copying, new_copy_name
+from orchestrator.rehearsing.copying import CannotRehearse, Copying, new_copy_name
 from orchestrator.rehearsing.disk import RehearsalFailed, read_disk, write_disk
 from orchestrator.rehearsing.process import Home, copy_running, must_be_installed
 from orchestrator.rehearsing.showing import Shown, shown
@@ -81,12 +81,12 @@ class Rehearsals:
     async def copied(self, computer: ComputerId, roles: tuple[str, ...]) -> AsyncIterator[tuple[Rehearsal, ComputerId]]:
         """A real computer as it is to be rehearsed, and the name of its copy; the task is submitted in the block.
 
-        Raises InvalidRequest, CannotCopy.
+        Raises InvalidRequest, CannotRehearse.
         """
         must_be_installed()
         info = self._online(computer)
         if len(self._running) + self._seats >= self.at_once:
-            raise InvalidRequest(
+            raise CannotRehearse(
                 f"{self.at_once} rehearsals are going on, and there may be no more."
                 if self.at_once
                 else "Rehearsals are switched off here.",
@@ -102,7 +102,7 @@ class Rehearsals:
         computers = self.undoing.world.computers
         info = computers.info(computer) if computers is not None else None
         if info is None or not info.online:
-            raise InvalidRequest(
+            raise CannotRehearse(
                 f"Computer {computer} is not connected, so it cannot be copied.",
                 remedy="Rehearse when it is back, or run the task without --rehearse: then it waits for it.",
             )

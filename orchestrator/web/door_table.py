@@ -114,7 +114,7 @@ _TASKS: Final = (
         {201: Answer("It is in the queue.", (answers.TaskShort,))},
         {
             403: "it takes the role submitter; or the session is somebody else's",
-            409: "`cannot_copy`: with `rehearse`, the computer could not be copied",
+            409: "`cannot_rehearse`: its computer is away or could not be copied, or too many rehearsals go on",
         },
         body=forms.SubmitBody, who="submitter",
     ),

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from orchestrator.core import facts
 from orchestrator.core.default_policy import DEFAULT_POLICY_TOML
 from orchestrator.core.items import AgentTaskItem
+from tests.shell.commands import cli, on_a_terminal
 from tests.story.harness import (
     WITHIN_S,
     Api,
@@ -28,7 +30,7 @@ from tests.story.harness import (
     tool,
     tree,
 )
-from tests.story.processes import Kill
+from tests.story.processes import Kill, prompt
 
 FILES = {
     "startup.lua": b"print('mine')\n",
@@ -228,7 +230,7 @@ async def test_what_cannot_be_rehearsed_is_said_before_anything_starts(server: S
     api = server.api()
     async with computer(server, tmp_path) as pc:
         body = {"prompt": "x", "computers": [pc.name], "rehearse": True}
-        away = await api.refused(422, "POST", "/v1/tasks", body)
+        away = await api.refused(409, "POST", "/v1/tasks", body)
         assert "not connected" in away["message"]
         pc.boot()
         await there(api, pc)
@@ -243,7 +245,7 @@ async def test_what_cannot_be_rehearsed_is_said_before_anything_starts(server: S
         task_id = await api.submit(final(), computers=(pc.name,))
         await api.refused(422, "GET", f"/v1/tasks/{task_id}/rehearsal")
         going = [await api.submit(tool("ask_user", question="?"), **_on(pc)) for _ in range(2)]
-        full = await api.refused(422, "POST", "/v1/tasks", body)
+        full = await api.refused(409, "POST", "/v1/tasks", body)
         assert "2 rehearsals are going on" in full["message"]
         names = {(await api.task(one))["computers"][0] for one in going}
         assert len(names) == 2
@@ -402,6 +404,62 @@ async def test_a_full_computer_can_be_rehearsed(server: Server, tmp_path: Path) 
         assert len(facts_of(applied, facts.ReviewRequested)) == 1
         kept = {path: content for path, content in files.items() if path.startswith("dir6/")}
         assert tree(pc.disk) == {"dir6": None, **kept, "dir6/file6.txt": b"six"}
+
+
+# -- the command line --------------------------------------------------------------------
+
+
+def _where(server: Server) -> tuple[str, ...]:
+    return ("--url", server.url, "--data-dir", str(server.home))
+
+
+async def test_a_person_rehearses_and_decides_at_one_prompt(server: Server, tmp_path: Path) -> None:
+    """The rehearsal is followed, what it came to is told, and the one request is decided where it was asked for."""
+    api = server.api()
+    async with computer(server, tmp_path) as pc:
+        filled(pc)
+        pc.boot()
+        await there(api, pc)
+
+        def rehearse() -> str:
+            run = ("run", prompt(*WORK), "--computer", pc.name, "--rehearse", *_where(server))
+            with on_a_terminal(tmp_path, *run) as terminal:
+                terminal.expect("[REHEARSAL] It changed 9 places in the copy.")
+                terminal.expect(f"changed  {pc.name}:startup.lua")
+                terminal.expect("  │ +print('theirs')")
+                terminal.expect("[h]elp > ")
+                assert pc.read("startup.lua") == FILES["startup.lua"]
+                terminal.type("a\n")
+                assert terminal.end() == 0, terminal.text
+            return terminal.text
+
+        text = await asyncio.to_thread(rehearse)
+        assert text.count("A person has to decide") == 1
+        assert "Apply the rehearsal t-" in text
+        assert pc.read("startup.lua") == b"print('theirs')\n"
+
+
+async def test_a_script_rehearses(server: Server, tmp_path: Path) -> None:
+    """Nobody is there to be asked: the diff of the whole is printed, and the exit code says how it ended."""
+    api = server.api()
+    async with computer(server, tmp_path) as pc:
+        filled(pc)
+        run = ("run", prompt(WORK[0], final(success=False)), "--computer", pc.name, "--rehearse", *_where(server))
+        away = await asyncio.to_thread(cli, tmp_path, *run)
+        assert (away.returncode, "is not connected, so it cannot be copied" in away.stderr) == (3, True), away.stderr
+        pc.boot()
+        await there(api, pc)
+        failed = await asyncio.to_thread(cli, tmp_path, *run)
+        assert failed.returncode == 1
+        assert "so nothing is applied" in failed.stdout
+        assert "+print('theirs')" in failed.stdout
+        assert "undo" not in failed.stderr
+        nothing = ("run", prompt(final()), "--computer", pc.name, "--rehearse", "--json", *_where(server))
+        lines = (await asyncio.to_thread(cli, tmp_path, *nothing)).stdout.splitlines()
+        told = [json.loads(line) for line in lines][-1]["rehearsal"]
+        assert (told["state"], told["changes"]) == ("nothing", [])
+        alone = await asyncio.to_thread(cli, tmp_path, "run", "--rehearse", *_where(server))
+        assert (alone.returncode, "none is named" in alone.stderr) == (2, True)
 
 
 # -- kills -------------------------------------------------------------------------------
