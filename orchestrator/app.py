@@ -431,7 +431,7 @@ class _Unusable:
 
 def _rehearsals(settings: Settings, undoing: Undoing, law: PolicyInForce, authorizer: TokenAuthorizer) -> Rehearsals:
     copying = Copying(undoing.service.store, undoing.world, law.may_read)
-    rehearsals = Rehearsals(undoing, copying, settings.rehearsals_path, settings.rehearsals)
+    rehearsals = Rehearsals(undoing, copying, settings.rehearsals_path.absolute(), settings.rehearsals)
     authorizer.guest = rehearsals.guest
     return rehearsals
 

@@ -16,6 +16,7 @@ from orchestrator.core.errors import (
     ToolFailed,
 )
 from orchestrator.core.facts import CallId, TaskId
+from orchestrator.core.rehearsing import is_copy
 from orchestrator.core.restoring.listings import Listed, Listing, goals_to, read_listing
 from orchestrator.core.restoring.planning import Entry, Found, Goal, Verdict, beside, goals_of, plan, progressed
 from orchestrator.core.restoring.touches import ABSENT, Changes, Place, Untold, changes, trees_of
@@ -84,7 +85,7 @@ class Undoing:
         places = [goal.place for goal in wish.goals]
         if not places:
             of = wanted.task_id or wanted.computer
-            raise InvalidRequest(f"There is nothing of {of} to put back.", remedy="Look at what changed.")
+            raise InvalidRequest(f"There is nothing of {of} to put back.", remedy=await self._instead(wanted))
         return await self.service.submit(
             title,
             user=by,
@@ -100,15 +101,15 @@ class Undoing:
             return f"Restore {wanted.computer}"
         task = await self.service.load(TaskId(wanted.task_id))
         self.service.must_own(by, task, "undoes it")
-        if task.rehearses is not None:
-            applied = task.rehearsed.applied_by if task.rehearsed is not None else None
-            raise InvalidRequest(
-                f"{task.task_id} only rehearsed: it changed a copy of {task.rehearses.computer}.",
-                remedy=f"Undo {applied}, which applied it." if applied else "There is nothing to undo.",
-            )
         if task.ended is None:
             raise InvalidRequest(f"{task.task_id} is not over yet.", remedy=f"Cancel it first: stop {task.task_id}.")
         return f"Undo {task.task_id}: {task.prompt.partition(_LINE_END)[0][:_TITLE_CHARS]}"
+
+    async def _instead(self, wanted: Restoration) -> str:
+        """What to do where there is nothing to put back."""
+        task = None if wanted.listing else await self.service.load(TaskId(wanted.task_id))
+        applied = task.rehearsed.applied_by if task is not None and task.rehearsed is not None else None
+        return f"It only rehearsed: undo {applied}, which asked for all of it." if applied else "Look at what changed."
 
     async def changes(self, task_id: str) -> Changes:
         """What a task changed. Raises NotFound."""
@@ -120,7 +121,7 @@ class Undoing:
     async def wish(self, wanted: Restoration) -> Wish:
         """What is to be put back. Raises NotFound."""
         if not wanted.listing:
-            undone = await self.changes(wanted.task_id)
+            undone = _of_real_places(await self.changes(wanted.task_id))
             return Wish(goals_of(undone, wanted), undone.untold, undone.open)
         target, base = await self._listing(wanted.listing), None
         if wanted.base:
@@ -181,6 +182,15 @@ class Undoing:
         goals = [replace(goal, note="The old file, beside the one that is kept.") for goal in goals]
         found = await self._found([goal.place for goal in goals])
         return plan(progressed(goals, own), found, wanted)
+
+
+def _of_real_places(changed: Changes) -> Changes:
+    """What a task changed but for the copies of rehearsals, which are gone with it."""
+    return replace(
+        changed,
+        touches=tuple(one for one in changed.touches if not is_copy(one.place.computer or "")),
+        untold=tuple(one for one in changed.untold if not is_copy(one.computer or "")),
+    )
 
 
 def told_of(entries: Sequence[Entry], wanted: Restoration) -> str:

@@ -20,6 +20,8 @@ from orchestrator.undoing import Undoing, Wish, told_of
 _SETTLED_S: Final = 5.0
 """Between two looks whether the task that is taken back still has a call under way."""
 _NAMED: Final = 50
+_WORDS: Final = {False: "put back", True: "applied"}
+"""What is done to a place, by whether a rehearsal is carried out."""
 
 
 @dataclass
@@ -49,7 +51,8 @@ class Restoring:
         away = [entry for entry in entries if entry.verdict == "away"]
         if away and not stuck:
             return Wait(computer=away[0].place.computer)
-        await self.journal.intend(_end(entries, wish, own, task.turns[-1].results if stuck else ()))
+        ended = _end(entries, wish, own, task.turns[-1].results if stuck else (), _WORDS[task.restores.applies])
+        await self.journal.intend(ended)
         return None
 
     async def _propose(self, told: str, calls: tuple[facts.ToolCall, ...]) -> None:
@@ -74,8 +77,10 @@ def _call(index: int, op: Op) -> facts.ToolCall:
     )
 
 
-def _end(entries: Sequence[Entry], wish: Wish, own: Changes, failed: Sequence[tuple[str, str]]) -> facts.TaskEnded:
-    """How it ended: what was put back, and what was not and why."""
+def _end(
+    entries: Sequence[Entry], wish: Wish, own: Changes, failed: Sequence[tuple[str, str]], done: str
+) -> facts.TaskEnded:
+    """How it ended: what was put back (``done``: how that is called), and what was not and why."""
     put_back = sorted({str(touch.place) for touch in own.touches if touch.after is not None})
     kept = {str(entry.place): entry.why for entry in entries if entry.verdict == "conflict"}
     left = [str(entry.place) for entry in entries if entry.verdict in ("restore", "remove")]
@@ -87,9 +92,9 @@ def _end(entries: Sequence[Entry], wish: Wish, own: Changes, failed: Sequence[tu
         "left": left[:_NAMED],
         "cannot_be_undone": list(untold),
     }
-    parts = [f"{len(put_back)} put back" if put_back or kept or left else "There was nothing to put back"]
+    parts = [f"{len(put_back)} {done}" if put_back or kept or left else "There was nothing to be done"]
     parts += [f"{len(kept)} kept, since somebody changed them"] if kept else []
-    parts += [f"{len(left)} not put back: {failed[0][1]}"] if left and failed else []
+    parts += [f"{len(left)} not {done}: {failed[0][1]}"] if left and failed else []
     return facts.TaskEnded(
         status="Failed" if left or nothing_done else "Completed",
         status_reason="not_restored" if left else "conflicts" if nothing_done else "final",

@@ -51,7 +51,10 @@ class Copying:
     """Whether the policy lets a task read a file without a question: a program in the copy reads what is there."""
 
     async def copied(self, info: ComputerInfo, roles: tuple[str, ...]) -> Rehearsal:
-        """All of a computer that a task of these roles may read, in the store. Raises CannotRehearse, InvalidRequest."""
+        """All of a computer that a task of these roles may read, in the store.
+
+        Raises CannotRehearse, InvalidRequest.
+        """
         try:
             async with asyncio.timeout(COPY_WITHIN_S):
                 return await self._tried(info, roles)

@@ -22,6 +22,8 @@ MAX_FILES: Final = 2_000
 MAX_BYTES: Final = 20_000_000
 """Of all of them: 20 times what such a disk holds."""
 
+MAX_DEPTH: Final = 100
+"""Directories in one another: a path has to stay one of this host's."""
 _NO_FOLLOW: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _TOO_MUCH: Final = "There is more in the copy than a rehearsal may leave."
 
@@ -63,7 +65,7 @@ def read_disk(root: Path, *, known: Collection[str]) -> tuple[Listing, dict[str,
     new: dict[str, bytes] = {}
     total = 0
     try:
-        for path, place in _walk(root, ""):
+        for path, place in _walk(root):
             if place.is_dir() and not place.is_symlink():
                 states[path] = DIRECTORY
                 continue
@@ -79,16 +81,35 @@ def read_disk(root: Path, *, known: Collection[str]) -> tuple[Listing, dict[str,
     return Listing(states), new
 
 
-def _walk(place: Path, path: str) -> Iterator[tuple[str, Path]]:
-    """All that is below a directory, each with its path on the computer."""
-    for one in sorted(place.iterdir()):
-        name = os.fsencode(one.name).decode("utf-8", "surrogateescape")
-        if not path and name == OWN:
-            continue
-        below = f"{path}/{name}" if path else name
-        yield below, one
-        if one.is_dir() and not one.is_symlink():
-            yield from _walk(one, below)
+def _walk(root: Path) -> Iterator[tuple[str, Path]]:
+    """All that is below a directory but the client's own, each with its path on the computer; parents come first.
+
+    Raises RehearsalFailed for what is too deep: a program may nest directories as it likes.
+    """
+    left = [("", root)]
+    while left:
+        above, place = left.pop()
+        for one in sorted(place.iterdir()):
+            name = os.fsencode(one.name).decode("utf-8", "surrogateescape")
+            if not above and name == OWN:
+                continue
+            path = f"{above}/{name}" if above else name
+            if path.count("/") >= MAX_DEPTH:
+                raise RehearsalFailed(_TOO_MUCH)
+            yield path, one
+            if one.is_dir() and not one.is_symlink():
+                left.append((path, one))
+
+
+def remove(root: Path) -> None:
+    """Remove a directory with all that is in it, however deep. Raises OSError."""
+    found = [root]
+    for place in found:
+        found.extend(one for one in place.iterdir() if one.is_dir() and not one.is_symlink())
+    for place in reversed(found):
+        for one in place.iterdir():
+            one.unlink()
+        place.rmdir()
 
 
 def _place(root: Path, path: str) -> Path:
@@ -97,7 +118,8 @@ def _place(root: Path, path: str) -> Path:
     What a computer says of itself is anybody's word.
     """
     parts = path.split("/")
-    if any(part in ("", ".", "..") or "\0" in part or "\\" in part for part in parts) or parts[0] == OWN:
+    odd = any(part in ("", ".", "..") or "\0" in part or "\\" in part for part in parts)
+    if odd or parts[0] == OWN or len(parts) > MAX_DEPTH:
         raise RehearsalFailed(f"{_shown(path)} is no path that can be copied.")
     return root.joinpath(*(os.fsdecode(part.encode("utf-8", "surrogateescape")) for part in parts))
 

@@ -12,7 +12,6 @@ import contextlib
 import logging
 import os
 import secrets
-import shutil
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,7 +28,7 @@ from orchestrator.core.task import AgentTask, Phase, TaskStatus
 from orchestrator.core.wire import ComputerId, sha256_hex
 from orchestrator.ports import ComputerInfo, Identity
 from orchestrator.rehearsing.copying import CannotRehearse, Copying, new_copy_name
-from orchestrator.rehearsing.disk import RehearsalFailed, read_disk, write_disk
+from orchestrator.rehearsing.disk import RehearsalFailed, read_disk, remove, write_disk
 from orchestrator.rehearsing.process import Home, copy_running, must_be_installed
 from orchestrator.rehearsing.showing import Shown, shown
 from orchestrator.undoing import Undoing
@@ -188,7 +187,8 @@ class Rehearsals:
             return
         store = self.undoing.service.store
         await self._must_be_untouched(task.task_id)
-        await asyncio.to_thread(shutil.rmtree, home.disk, ignore_errors=True)
+        if home.disk.exists():
+            await asyncio.to_thread(remove, home.disk)
         listing = read_listing(await store.get_blob(rehearsal.base))
         contents = {sha256: await store.get_blob(sha256) for sha256 in set(listing.files.values())}
         await asyncio.to_thread(write_disk, home.disk, listing, contents)
@@ -341,8 +341,9 @@ def _told(task: AgentTask, rehearsal: Rehearsal, changed: int, applied_by: TaskI
 
 
 async def _remove(home: Home) -> None:
-    def remove() -> None:
-        shutil.rmtree(home.root, onerror=lambda *_: logger.warning("%s could not be removed", home.root))
-
     if home.root.exists():
-        await asyncio.to_thread(remove)
+        try:
+            await asyncio.to_thread(remove, home.root)
+        except OSError as error:
+            # The next start of the server tries again.
+            logger.warning("%s could not be removed: %s", home.root, error)

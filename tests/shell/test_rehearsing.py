@@ -11,7 +11,7 @@ from orchestrator.core.restoring.listings import Listing
 from orchestrator.core.wire import ComputerId, sha256_hex
 from orchestrator.ports import TokenRow
 from orchestrator.rehearsing import process
-from orchestrator.rehearsing.disk import MAX_BYTES, OWN, RehearsalFailed, read_disk, write_disk
+from orchestrator.rehearsing.disk import MAX_BYTES, OWN, RehearsalFailed, read_disk, remove, write_disk
 from orchestrator.store.memory import InMemoryPersistenceManager
 from orchestrator.web.auth import TokenAuthorizer, check_name, token_hash
 
@@ -36,7 +36,20 @@ def test_a_disk_is_what_its_listing_says(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["../out", "a/../../out", "/etc/out", "a//b", "a/./b", "", ".", "a\\..\\out", "nul\0", f"{OWN}/connection"]
+    "path",
+    [
+        "../out",
+        "a/../../out",
+        "/etc/out",
+        "a//b",
+        "a/./b",
+        "",
+        ".",
+        "a\\..\\out",
+        "nul\0",
+        f"{OWN}/connection",
+        "d/" * 101 + "d",
+    ],
 )
 def test_no_path_of_a_computer_leaves_the_disk(tmp_path: Path, path: str) -> None:
     """What a computer says of itself is anybody's word."""
@@ -69,6 +82,19 @@ def test_what_no_computer_leaves_is_not_followed(tmp_path: Path) -> None:
     (disk / "dir").symlink_to(tmp_path)
     with pytest.raises(RehearsalFailed):
         read_disk(disk, known=())
+
+
+def test_directories_may_be_nested_as_deep_as_a_program_likes(tmp_path: Path) -> None:
+    """Deeper than Python calls: that fails in a sentence, and leaves nothing behind."""
+    place = disk = tmp_path / "disk"
+    disk.mkdir()
+    for _ in range(1100):
+        place /= "d"
+        place.mkdir()
+    with pytest.raises(RehearsalFailed, match="more in the copy"):
+        read_disk(disk, known=())
+    remove(disk)
+    assert not disk.exists()
 
 
 def test_more_than_a_rehearsal_may_leave_is_refused(tmp_path: Path) -> None:

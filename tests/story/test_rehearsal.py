@@ -124,6 +124,8 @@ async def test_all_of_it_is_asked_for_once_and_then_done(server: Server, tmp_pat
             **{"startup.lua": b"print('theirs')\n", "lib/latin.txt": b"rot\r\n", "lib/b.lua": b"return 1\n"},
             **{"made": None, "made/by": None, "made/by/program.txt": b"made"},
         }
+        refused = await api.refused(422, "POST", f"/v1/tasks/{items[0].task_id}/undo", {})
+        assert shown["applied_by"] in refused["remedy"]
         undo = await api.ok("POST", f"/v1/tasks/{shown['applied_by']}/undo", {})
         await play(api, undo["task_id"])
         assert tree(pc.disk) == before
@@ -199,7 +201,7 @@ async def test_what_came_to_nothing_is_not_asked_for(server: Server, tmp_path: P
         assert [one["path"] for one in failed["changes"]] == ["startup.lua"]
         assert "failed, so nothing is applied" in failed["message"]
         refused = await api.refused(422, "POST", f"/v1/tasks/{items[0].task_id}/undo", {})
-        assert "copy" in refused["message"]
+        assert "nothing" in refused["message"]
         task_id = await api.submit(WORK[0], tool("ask_user", question="?"), computers=(pc.name,), rehearse=True)
         await api.first(task_id, "question_asked")
         assert (await api.ok("GET", f"/v1/tasks/{task_id}/rehearsal"))["state"] == "going_on"
