@@ -66,6 +66,8 @@ class Transcript:
                 return [f"[LIMIT] {fact.detail}"]
             case facts.TaskEnded():
                 return self._ended(fact)
+            case facts.RehearsalEnded():
+                return [f"[REHEARSAL] {fact.message}"]
             case _:
                 return []
 

@@ -145,7 +145,7 @@ LEADS_TO: dict[str, dict[str, str]] = {
         "question_answered": "acting",
         "limit_reached": "same",
     },
-    "ended": {"tool_finished": "same", "tool_settled": "same"},
+    "ended": {"tool_finished": "same", "tool_settled": "same", "rehearsal_ended": "same"},
 }
 """Written out once more, so that the table in the code cannot drift unseen. In `reviewing` a question is open too."""
 

@@ -50,7 +50,7 @@ from tests.core.ledger import Ledger
 
 TOOLS = ["cc_write", "cc_read", "ask_user", *BUILT_IN_CATALOG, "tool_of_tomorrow"]
 PAUSED = {Phase.REVIEWING, Phase.ANSWERING}
-OUTCOMES = {"tool_finished", "tool_settled"}
+AT_THE_END = {"tool_finished", "tool_settled", "rehearsal_ended"}
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 Candidate = Callable[[Draw], Fact]
 
@@ -264,6 +264,7 @@ class Histories(RuleBasedStateMachine):
             yield "tool_finished", lambda draw: self.finished(draw, draw(st.sampled_from(ran)))
             yield "tool_settled", lambda draw: self.settled(draw, draw(st.sampled_from(ran)))
         if task.phase is Phase.ENDED:
+            yield "rehearsal_ended", lambda _: facts.RehearsalEnded(after="9" * 64, changed=0, message="Nothing.")
             return
         ready = of_states(task, CallState.ALLOWED, CallState.APPROVED)
         doing = [one for one in ready if one.call.tool not in ("ask_user", "send_status")]
@@ -506,17 +507,17 @@ class Histories(RuleBasedStateMachine):
             assert record.result in (None, text)
 
     @invariant()
-    def an_ended_task_takes_nothing_but_outcomes(self) -> None:
+    def an_ended_task_takes_nothing_but_outcomes_and_what_it_came_to(self) -> None:
         """Every other kind of fact is refused, and the end stays the end."""
         task = self.story.task
         if task.phase is not Phase.ENDED:
             return
-        assert {fact.kind for _, fact in EXAMPLES if can_follow(task, fact)} == OUTCOMES
+        assert {fact.kind for _, fact in EXAMPLES if can_follow(task, fact)} == AT_THE_END
         if self.before.ended is not None:
             assert task.ended == self.before.ended
             return
         for _, fact in EXAMPLES:
-            if fact.kind not in OUTCOMES:
+            if fact.kind not in AT_THE_END:
                 with pytest.raises(InvalidDecision):
                     evolve(task, self.story.sealed(fact))
 
