@@ -545,6 +545,9 @@ async def _survive(tmp: Path, kill: Kill) -> None:
             assert (pc.read("startup.lua"), pc.read("made/by/program.txt")) == (b"print('theirs')\n", b"made")
             listed = (await api.ok("GET", "/v1/tasks"))["tasks"]
             assert len(listed) == 2, "it was rehearsed once, and applied once"
+            assert (await api.ok("GET", "/v1/audit/verify"))["faults"] == []
+            found = (await api.ok("GET", "/v1/audit/check"))["findings"]
+            assert not [one for one in found if one["level"] == "violation"], found
             async with asyncio.timeout(WITHIN_S):
                 while processes_in(server.home) or any((server.home / "rehearsals").iterdir()):  # noqa: ASYNC110
                     await asyncio.sleep(0.02)
@@ -566,6 +569,33 @@ async def _until_killed(server: Server, pc: Computer) -> str:
     await died
     await server.close()
     return task_id
+
+
+async def test_a_program_that_ran_when_the_server_was_killed_is_unknown(fresh_server: Server, tmp_path: Path) -> None:
+    """The copy went down with the server in the midst of it: a person is asked, and the rehearsal goes on."""
+    server = fresh_server
+    server.start()
+    api = server.api()
+    async with computer(server, tmp_path) as pc:
+        pc.write("run.lua", b"local f = fs.open('ran', 'a') f.write('x') f.close() os.pullEvent('never')\n")
+        pc.boot()
+        await there(api, pc)
+        task_id = await api.submit(tool("cc_run_program", path="run.lua"), final(), **_on(pc))
+        ran = server.home / "rehearsals" / task_id / "disk" / "ran"
+        async with asyncio.timeout(WITHIN_S):
+            while not ran.exists() or not ran.stat().st_size:  # noqa: ASYNC110 - a file has no event
+                await asyncio.sleep(0.02)
+        await server.close()
+        server.kill()
+        server.start()
+        api = server.api()
+        unknown = await api.first(task_id, "review_requested")
+        assert unknown.reason == "outcome_unknown"
+        await api.resume(unknown.request_id, "mark_done")
+        shown = await came_to(api, task_id)
+        assert [one["path"] for one in shown["changes"]] == ["ran"]
+        assert "+x\n" in shown["changes"][0]["diff"], "it ran once"
+        assert pc.read("ran") is None
 
 
 BOUNDARIES = {f"{side} {at}": Kill(at, side) for at in range(1, 24) for side in ("before", "after")}
