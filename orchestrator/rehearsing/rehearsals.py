@@ -14,11 +14,12 @@ import os
 import secrets
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Final
 
 from orchestrator.core import facts
-from orchestrator.core.errors import Conflict, InvalidRequest, OrchestratorError
+from orchestrator.core.errors import Conflict, InvalidRequest, NotFound, OrchestratorError
 from orchestrator.core.facts import TaskId
 from orchestrator.core.items import SYSTEM
 from orchestrator.core.rehearsing import Rehearsal, is_copy
@@ -45,7 +46,8 @@ CONNECT_WITHIN_S: Final = 60.0
 MAX_STARTS: Final = 5
 """Of one copy by one server: programs may shut it down, as they may any computer."""
 _AGAIN_S: Final = 5.0
-"""Between two tries where the store does not answer."""
+"""Between two tries where the store does not answer; then twice as long each time."""
+_AGAIN_AT_MOST_S: Final = 300.0
 _ALL: Final = 100_000
 _TITLE_CHARS: Final = 80
 _AUTH: Final = "rehearsal"
@@ -143,7 +145,7 @@ class Rehearsals:
 
     async def _until_done(self, task_id: TaskId) -> None:
         """See one through, whatever the store is at."""
-        while True:
+        for tries in count():
             try:
                 await self._see_through(task_id)
             except OrchestratorError as error:
@@ -152,7 +154,7 @@ class Rehearsals:
                 logger.exception("the rehearsal %s met a defect and is taken up again soon", task_id)
             else:
                 return
-            await asyncio.sleep(_AGAIN_S)
+            await asyncio.sleep(min(_AGAIN_S * 2**tries, _AGAIN_AT_MOST_S))
 
     async def _see_through(self, task_id: TaskId) -> None:
         home = Home(self.homes / task_id)
@@ -177,7 +179,7 @@ class Rehearsals:
         try:
             await self._filled(home, task, rehearsal)
             await self._run(home, task, rehearsal, lock)
-        except RehearsalFailed as failed:
+        except (RehearsalFailed, NotFound) as failed:
             logger.warning("the rehearsal %s failed: %s", task.task_id, failed)
             await service.fail(task.task_id, RehearsalFailed.code, f"{failed} Nothing was applied.")
 
@@ -264,7 +266,7 @@ class Rehearsals:
         task = await self._closed(task_id)
         try:
             fact = await self._came_to(home, task, rehearsal)
-        except RehearsalFailed as failed:
+        except (RehearsalFailed, NotFound) as failed:
             told = f"{failed} Nothing is applied: {rehearsal.computer} is as it was."
             fact = facts.RehearsalEnded(after=rehearsal.base, changed=0, message=told)
         while task.rehearsed is None:

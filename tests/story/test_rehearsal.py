@@ -467,12 +467,12 @@ async def test_a_script_rehearses(server: Server, tmp_path: Path) -> None:
 # -- kills -------------------------------------------------------------------------------
 
 
-def processes_in(home: Path) -> list[int]:
-    """The processes of copies below a directory."""
+def processes_in(home: Path, task_id: str = "") -> list[int]:
+    """The processes of copies below a directory; ``task_id``: of this rehearsal."""
     found: list[int] = []
     for one in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
-            if str(home / "rehearsals").encode() in one.read_bytes():
+            if str(home / "rehearsals" / task_id).encode() in one.read_bytes():
                 found.append(int(one.parent.name))
     return found
 
@@ -485,7 +485,7 @@ async def test_a_copy_that_dies_is_started_again(server: Server, tmp_path: Path)
         await there(api, pc)
         task_id = await api.submit(WORK[0], tool("ask_user", question="Now?"), WORK[1], final(), **_on(pc))
         asked = await api.first(task_id, "question_asked")
-        (process,) = processes_in(server.home)
+        (process,) = processes_in(server.home, task_id)
         os.kill(process, signal.SIGKILL)
         await api.ok("POST", f"/v1/tasks/{task_id}/answer", {"question_id": asked.question_id, "answer": "yes"})
         shown = await came_to(api, task_id)
