@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from orchestrator.core import facts
-from orchestrator.core.errors import Conflict, InvalidRequest, NotFound, OrchestratorError
+from orchestrator.core.errors import Conflict, NotFound, OrchestratorError
 from orchestrator.core.facts import TaskId
 from orchestrator.core.items import SYSTEM
 from orchestrator.core.rehearsing import Rehearsal, is_copy
@@ -110,9 +110,9 @@ class Rehearsals:
         return info
 
     async def shown(self, task: AgentTask) -> Shown:
-        """What a rehearsal came to. Raises InvalidRequest for another task."""
+        """What a rehearsal came to. Raises NotFound for another task."""
         if task.rehearses is None:
-            raise InvalidRequest(f"{task.task_id} is no rehearsal.", remedy="Look at its changes instead.")
+            raise NotFound(f"{task.task_id} is no rehearsal.", remedy="Look at its changes instead.")
         return await shown(task, task.rehearses, self.undoing.service.store)
 
     def begin(self, task_id: TaskId) -> None:

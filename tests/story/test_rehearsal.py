@@ -245,7 +245,7 @@ async def test_what_cannot_be_rehearsed_is_said_before_anything_starts(server: S
         nobody = await server.person("norbert", "reviewer")
         await nobody.refused(403, "POST", "/v1/tasks", body)
         task_id = await api.submit(final(), computers=(pc.name,))
-        await api.refused(422, "GET", f"/v1/tasks/{task_id}/rehearsal")
+        await api.refused(404, "GET", f"/v1/tasks/{task_id}/rehearsal")
         going = [await api.submit(tool("ask_user", question="?"), **_on(pc)) for _ in range(2)]
         full = await api.refused(409, "POST", "/v1/tasks", body)
         assert "2 rehearsals are going on" in full["message"]
