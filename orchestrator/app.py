@@ -22,12 +22,14 @@ from orchestrator.core.default_policy import DEFAULT_POLICY_TOML
 from orchestrator.core.errors import InvalidRequest, ModelFailed
 from orchestrator.core.items import SYSTEM
 from orchestrator.core.policy import Policy
+from orchestrator.core.rehearsing import is_copy
 from orchestrator.core.system_facts import NodeStarted, TokenIssued
 from orchestrator.core.task import AgentTask, TaskStatus
 from orchestrator.core.wire import MAX_FRAME_BYTES
 from orchestrator.desk import Desk, NewTask
 from orchestrator.greeting import JournalGreeter
 from orchestrator.hub import Hub
+from orchestrator.hub.hub import DOOR
 from orchestrator.law import PolicyInForce
 from orchestrator.metrics import Metrics, Snapshot
 from orchestrator.model import OllamaOptions, Pool, as_chat_model
@@ -37,6 +39,7 @@ from orchestrator.ports import ChatMessage, ChatModel, Clock, ModelReply, Store
 from orchestrator.program import program
 from orchestrator.prompts import in_force
 from orchestrator.pruning import Pruner, Rule
+from orchestrator.rehearsing import Copying, Rehearsals
 from orchestrator.runner import Workers
 from orchestrator.settings import DEFAULT_URL, ENV_PREFIX, LOOPBACK, Settings
 from orchestrator.store import open_store
@@ -70,6 +73,7 @@ class Orchestrator:
     hub: Hub
     workers: Workers
     doors: Doors
+    rehearsals: Rehearsals
     admin_token: str | None
     """Only when this start made it."""
 
@@ -111,6 +115,8 @@ async def open_orchestrator(
         hub = Hub(JournalGreeter(service), client=client_offered())
         world = World(store=store, computers=hub, workspace=DirectoryWorkspace(settings.workspace))
         law.context = world.context
+        undoing = Undoing(service, world)
+        rehearsals = _rehearsals(settings, undoing, law, authorizer)
         # What changed while nothing ran is judged before anybody can decide.
         await service.rejudge()
         workers = Workers(
@@ -120,12 +126,8 @@ async def open_orchestrator(
             holder=f"pid-{os.getpid()}",
             count=settings.workers,
         )
-        looking = []
-        if model is None:
-            await asyncio.to_thread(models.open, settings.model)
-            looking = [asyncio.create_task(models.look(settings.model))]
+        looking = await models.begin(settings.model)
         keeper = CheckpointKeeper(service, Checkpoints(settings.data_dir))
-        undoing = Undoing(service, world)
         pruner = Pruner(service, Rule(settings.retain_days or None, settings.retain_bytes or None))
         doors = Doors(
             service=service,
@@ -135,6 +137,7 @@ async def open_orchestrator(
             check_model=models.open,
             undoing=undoing,
             pruner=pruner,
+            rehearsals=rehearsals,
             metrics=lambda: _figures(metrics, service, hub),
             policy=policy,
             checkpoints=keeper.checkpoints,
@@ -157,8 +160,9 @@ async def open_orchestrator(
         try:
             if first:
                 logger.info("a new data directory: %s", settings.data_dir)
-            yield Orchestrator(settings, store, service, hub, workers, doors, token)
+            yield Orchestrator(settings, store, service, hub, workers, doors, rehearsals, token)
         finally:
+            await rehearsals.close()
             desk.close()
             await hub.close()
             await doors.close()
@@ -186,14 +190,25 @@ async def serve(
             server = _Server(_uvicorn(orchestrator))
             stop = _until_signal()
             serving = asyncio.create_task(server.serve(sockets=[listener]))
-            ready(f"http://{f'[{host}]' if ':' in host else host}:{port}", orchestrator)
+            await orchestrator.rehearsals.open(f"ws://{_from_here(host)}:{port}{DOOR}")
+            ready(f"http://{_in_url(host)}:{port}", orchestrator)
             stopping = asyncio.create_task(stop.wait())
             await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
             stopping.cancel()
+            await orchestrator.rehearsals.close()
             await orchestrator.hub.close()
             await orchestrator.doors.close()
             server.should_exit = True
             await serving
+
+
+def _in_url(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _from_here(host: str) -> str:
+    """An address of this host on which a server listens that listens on ``host``."""
+    return _in_url({"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host))
 
 
 def first_words(settings: Settings, url: str) -> list[str]:
@@ -221,7 +236,7 @@ async def _figures(metrics: Metrics, service: TaskService, hub: Hub) -> bytes:
     since = [task.request.created_at for task in await service.reviewing() if task.request is not None]
     oldest = (service.clock.now() - min(since)).total_seconds() if since else 0.0
     now = Snapshot(
-        computers_online=sum(info.online for info in hub.list_computers()),
+        computers_online=sum(info.online and not is_copy(info.computer) for info in hub.list_computers()),
         computers_known=len({row.name for row in tokens if row.kind == "computer" and not row.revoked}),
         tasks={one.value: len(await service.list_tasks(status=one, limit=_COUNTED)) for one in waiting},
         requests_open=len(since),
@@ -369,7 +384,14 @@ class _Models:
             self._pool = Pool(options.endpoints)
         return as_chat_model(name, options, self._pool)
 
-    async def look(self, name: str) -> None:
+    async def begin(self, name: str) -> list[asyncio.Task[None]]:
+        """Open the model of most tasks, and look at it in the background. Raises InvalidRequest as :meth:`open`."""
+        if self._only is not None:
+            return []
+        await asyncio.to_thread(self.open, name)
+        return [asyncio.create_task(self._look(name))]
+
+    async def _look(self, name: str) -> None:
         """Say at once in the log what would keep a model from answering, such as that it is not there."""
         try:
             await self.open(name).window()
@@ -415,6 +437,13 @@ class _Unusable:
     async def reply(self, messages: Sequence[ChatMessage], **_: object) -> ModelReply:
         """Raises ModelFailed."""
         raise ModelFailed(self.why.message, remedy=self.why.remedy, lasting=True)
+
+
+def _rehearsals(settings: Settings, undoing: Undoing, law: PolicyInForce, authorizer: TokenAuthorizer) -> Rehearsals:
+    copying = Copying(undoing.service.store, undoing.world, law.may_read)
+    rehearsals = Rehearsals(undoing, copying, settings.rehearsals_path.absolute(), settings.rehearsals)
+    authorizer.guest = rehearsals.guest
+    return rehearsals
 
 
 def _must_be_safe(settings: Settings) -> None:

@@ -8,6 +8,7 @@ from orchestrator.core.policy import (
     BUILT_IN_CATALOG,
     CustomPolicy,
     Effect,
+    FunctionCall,
     Policy,
     PolicyContext,
     PolicyDecision,
@@ -18,6 +19,7 @@ from orchestrator.core.policy import (
     no_such_tool,
     summary,
 )
+from orchestrator.core.rehearsing import NOTICE, is_copy, lenient, strict
 from orchestrator.core.task import AgentTask
 from orchestrator.core.wire import ComputerId
 
@@ -60,12 +62,26 @@ class PolicyInForce:
 
     def summary(self, task: AgentTask) -> str:
         """What the model of a task is told of it (hitl.md L6)."""
-        return summary(self.policy(), computers=task.computers, roles=task.roles, plan=task.read_only)
+        rehearses = task.rehearses is not None
+        told = summary(
+            self.policy(),
+            computers=task.named_computers,
+            roles=task.roles,
+            plan=task.read_only,
+            rehearsal=rehearses,
+        )
+        return f"{told}\n{NOTICE}" if rehearses else told
+
+    def may_read(self, context: PolicyContext, path: str) -> bool:
+        """Whether it lets a file be read without asking anybody."""
+        call = FunctionCall(tool="cc_read", args={"path": path})
+        verdict = evaluate(call, policy=self.policy(), context=context, custom=self.custom())
+        return verdict.effect is Effect.ALLOW
 
     def judge(self, task: AgentTask, call: facts.ToolCall, program: str | None = None) -> PolicyDecision:
         """Its verdict on a call of a task; ``program``: what a run resolves to, once somebody has looked."""
         known = {"roles": task.roles, "plan": task.read_only, "program": program, "stated_risk": call.stated_risk}
-        context = self.context(call.computer).model_copy(update=known)
+        context = self._context(task, call.computer).model_copy(update=known)
         verdict = evaluate(call, policy=self.policy(), context=context, custom=self.custom())
         if call.tool not in BUILT_IN_CATALOG:
             # Whatever ``unknown_tool`` says: nobody can approve a tool that does not exist (hitl.md P1).
@@ -73,4 +89,12 @@ class PolicyInForce:
             return verdict.model_copy(update={"effect": Effect.DENY, "reason": reason})
         if any(digest == call.call_digest for digest, _ in task.rejections):
             return verdict.model_copy(update={"effect": Effect.DENY, "reason": _REJECTED})
-        return verdict
+        if task.rehearses is not None:
+            return lenient(verdict, call.tool, call.computer)
+        return strict(verdict, task.restores)
+
+    def _context(self, task: AgentTask, computer: ComputerId | None) -> PolicyContext:
+        """What is known of a computer of a task; of a copy what is known of the real one."""
+        if task.rehearses is not None and computer is not None and is_copy(computer):
+            return task.rehearses.context
+        return self.context(computer)

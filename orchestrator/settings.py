@@ -57,6 +57,7 @@ class Settings(BaseModel):
     approvers: str = _setting(
         "requester", "Who decides: `requester` (of a program's task, who reviews), `not_requester` or `role:NAME`."
     )
+    rehearsals: int = _setting(2, "Rehearsals at once, each with a process for its copy; 0: none.", ge=0, le=32)
     workers: int = _setting(4, "Tasks that are acted for at once.", ge=1, le=256)
     max_steps: int = _setting(20, "Replies of the model at most, for tasks that name none.", ge=1, le=1000)
     max_wall_s: float = _setting(
@@ -169,6 +170,11 @@ class Settings(BaseModel):
     def workspace(self) -> Path:
         """The directory that ``local_*`` may work in."""
         return self.data_dir / "workspace"
+
+    @property
+    def rehearsals_path(self) -> Path:
+        """Where the copies of rehearsals are."""
+        return self.data_dir / "rehearsals"
 
     @property
     def token_path(self) -> Path:

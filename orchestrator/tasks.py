@@ -14,13 +14,14 @@ from typing import Literal
 
 from orchestrator.core import facts
 from orchestrator.core.approval import HitlResponse, ResumeRequest
-from orchestrator.core.commands import Answer, Cancel, Command, Extend, Pin, Rejudge, Renew, Withdraw, decide
+from orchestrator.core.commands import Answer, Cancel, Command, Extend, Fail, Pin, Rejudge, Renew, Withdraw, decide
 from orchestrator.core.deciding import Decide, Law
 from orchestrator.core.errors import Conflict, Forbidden, NotFound, TaskEnded
 from orchestrator.core.facts import CallId, DecisionAction, Fact, OnReject, QuestionId, RequestId, TaskId
 from orchestrator.core.fold import fold, preview
 from orchestrator.core.items import SYSTEM, Actor, AgentTaskItem, Draft, ItemId
 from orchestrator.core.prompt import Prompt
+from orchestrator.core.rehearsing import Rehearsal
 from orchestrator.core.response import FinalResult
 from orchestrator.core.restoring.wanted import Restoration
 from orchestrator.core.showing import hitl_response, must_have_seen, texts_of
@@ -117,6 +118,7 @@ class TaskService:
         on_reject: OnReject | None = None,
         read_only: bool = False,
         restores: Restoration | None = None,
+        rehearses: Rehearsal | None = None,
         key: str = "",
         begun_by: Actor | None = None,
     ) -> AgentTask:
@@ -126,7 +128,8 @@ class TaskService:
         Empty: each is a new task.
 
         ``on_reject`` None: what the policy says, else ``cancel``. ``read_only``: nothing may be changed. ``restores``:
-        what it puts back, without a model. ``begun_by``: the system, which begins a task for ``user``; None: they do.
+        what it puts back, without a model. ``rehearses``: its computer is a copy of this one. ``begun_by``: the system,
+        which begins a task for ``user``; None: they do.
         Raises Forbidden for a session of somebody else.
         """
         if (present := await self.of_key(user, key)) is not None:
@@ -150,6 +153,7 @@ class TaskService:
             read_only=read_only,
             restores=restores,
             for_program=begun_by is not None and user.kind == "agent",
+            rehearses=rehearses,
         )
         draft = self.draft(fact, begun_by or person(user))._replace(item_id=item_id)
         items = await self.store.create(task_id, [draft])
@@ -256,6 +260,11 @@ class TaskService:
         task = await self.load(task_id)
         self.must_own(by, task, "pins it")
         return (await self._command(task, lambda: Pin(pinned=pinned), person(by)))[0]
+
+    async def fail(self, task_id: TaskId, status_reason: str, message: str) -> AgentTask:
+        """End a task that cannot go on; one that is over stays as it ended. Raises NotFound."""
+        wanted = Fail(status_reason=status_reason, message=message)
+        return (await self._command(await self.load(task_id), lambda: wanted, SYSTEM))[0]
 
     async def stop_all(self, by: Identity, reason: str = "") -> list[TaskId]:
         """Stop every task that is not over: all of them for an admin, else one's own; which were stopped."""

@@ -20,6 +20,7 @@ from orchestrator.core.errors import (
 )
 from orchestrator.core.facts import CallId, TaskId
 from orchestrator.core.items import SYSTEM, Actor
+from orchestrator.core.rehearsing import is_copy
 from orchestrator.core.restoring.listings import Listed, Listing, goals_to, read_listing
 from orchestrator.core.restoring.planning import Entry, Found, Goal, Verdict, beside, goals_of, plan, progressed
 from orchestrator.core.restoring.telling import TaskChange, UndoOffer, told_changes
@@ -93,7 +94,7 @@ class Undoing:
         wish = await self.wish(wanted)
         if not wish.goals and wish.unseen is None:
             of = wanted.task_id or wanted.computer
-            raise InvalidRequest(f"There is nothing of {of} to put back.", remedy="Look at what changed.")
+            raise InvalidRequest(f"There is nothing of {of} to put back.", remedy=await self._instead(wanted))
         task = await self._submit(title, wish, wanted, user=by, key=_key_of(key))
         if task.restores != wanted:
             raise InvalidDecision(
@@ -171,6 +172,12 @@ class Undoing:
             raise InvalidRequest(f"{task.task_id} is not over yet.", remedy=f"Cancel it first: stop {task.task_id}.")
         return _title_of(task, f"Undo {task.task_id}")
 
+    async def _instead(self, wanted: Restoration) -> str:
+        """What to do where there is nothing to put back."""
+        task = None if wanted.listing else await self.service.load(TaskId(wanted.task_id))
+        applied = task.rehearsed.applied_by if task is not None and task.rehearsed is not None else None
+        return f"It only rehearsed: undo {applied}, which asked for all of it." if applied else "Look at what changed."
+
     async def changes(self, task_id: str) -> Changes:
         """What a task changed. Raises NotFound."""
         items = await self.service.store.read(TaskId(task_id))
@@ -188,14 +195,14 @@ class Undoing:
     async def left_behind(self, task: AgentTask) -> tuple[TaskChange, ...]:
         """What a task left changed, place by place; nothing where what it takes to tell was not kept."""
         try:
-            return told_changes(await self.changes(task.task_id))
+            return told_changes(_of_real_places(await self.changes(task.task_id)))
         except NotFound:
             return ()
 
     async def wish(self, wanted: Restoration) -> Wish:
         """What is to be put back. Raises NotFound."""
         if not wanted.listing:
-            undone = await self.changes(wanted.task_id)
+            undone = _of_real_places(await self.changes(wanted.task_id))
             return Wish(goals_of(undone, wanted), undone.untold, open=undone.open)
         target, base = await self._listing(wanted.listing), None
         if wanted.base:
@@ -291,8 +298,18 @@ def _placed(place: Place, there: Found | None, found: Mapping[Place, Found | Non
     return replace(there, under=next(files, ""))
 
 
-def told_of(entries: Sequence[Entry]) -> str:
+def _of_real_places(changed: Changes) -> Changes:
+    """What a task changed but for the copies of rehearsals, which are gone with it."""
+    return replace(
+        changed,
+        touches=tuple(one for one in changed.touches if not is_copy(one.place.computer or "")),
+        untold=tuple(one for one in changed.untold if not is_copy(one.computer or "")),
+    )
+
+
+def told_of(entries: Sequence[Entry], wanted: Restoration) -> str:
     """A plan in one sentence."""
+    begins = "What was rehearsed is carried out" if wanted.applies else "Files go back to how they were"
     counts = Counter(entry.verdict for entry in entries)
     told = [f"{counts[verdict]} {words}" for verdict, words in _VERBS if counts[verdict]]
-    return f"Files go back to how they were: {', '.join(told)}." if told else "Everything is as it was."
+    return f"{begins}: {', '.join(told)}." if told else "Everything is as it was."

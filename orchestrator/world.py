@@ -33,6 +33,7 @@ logger = logging.getLogger(__name__)
 
 _TERMINATE_WITHIN_S = 5.0
 """A computer that does not answer for so long is as good as away."""
+_INFO_WITHIN_S = 20.0
 OUTCOME_UNKNOWN = "outcome_unknown"
 """The client's code for a change that failed half way and could not be taken back."""
 
@@ -137,6 +138,12 @@ class World:
         listed = await self.listed(computer)
         disks = await other_disks(self._deps(computer, _Looking(self, computer)), listed)
         return await self.kept(computer, replace(listed, skipped={**listed.skipped, **disks}))
+
+    async def capacity(self, computer: ComputerId) -> int:
+        """What fits on a computer's disk, in bytes; 0: it does not say. Raises as ``listed``."""
+        told = await _Looking(self, computer).call("info", {}, wait_s=_INFO_WITHIN_S)
+        capacity = told.data.get("capacity", 0)
+        return max(0, capacity) if isinstance(capacity, int) else 0
 
     async def prepare(self, record: CallRecord, run_id: RunId) -> None:
         """What has to be on this host's disk before the bracket opens. Raises ToolFailed."""

@@ -40,6 +40,7 @@ ROOMS: dict[str, frozenset[str]] = {
     "undoing": ADAPTERS | {"tasks", "world"},
     "backups": ADAPTERS | {"tasks", "undoing"},
     "pruning": ADAPTERS | {"tasks"},
+    "rehearsing": ADAPTERS | {"tasks", "tools", "undoing", "world"},
     "actor": ADAPTERS | {"tasks", "tools", "undoing", "world"},
     "runner": ADAPTERS | {"clock", "law", "tasks", "tools", "world", "actor"} | {"model", "store", "bus"},
     "desk": ADAPTERS | {"tasks", "undoing"},
@@ -47,7 +48,18 @@ ROOMS: dict[str, frozenset[str]] = {
     "audit": ADAPTERS,
     "checkpoints": ADAPTERS | {"audit", "tasks"},
     "web": ADAPTERS
-    | {"backups", "pruning", "tasks", "undoing", "hub", "audit", "policy_file", "policy_plugins", "troubles"},
+    | {
+        "backups",
+        "pruning",
+        "rehearsing",
+        "tasks",
+        "undoing",
+        "hub",
+        "audit",
+        "policy_file",
+        "policy_plugins",
+        "troubles",
+    },
     "testing": ADAPTERS,
     # what stands beside
     "policy_plugins": frozenset({"core"}),

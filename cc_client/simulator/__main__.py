@@ -96,11 +96,16 @@ async def _eof(at_end: Callable[[], None]) -> None:
 
 def _case(arguments: argparse.Namespace, start: str | None, world: World) -> Case:
     faults = Faults(arguments.die_at_change, arguments.die_after_frame)
-    rules = Rules(arguments.http == "on", arguments.websockets == "on", arguments.http_rule == "deny-private")
+    rules = Rules(
+        arguments.http == "on",
+        arguments.websockets == "on",
+        arguments.http_rule == "deny-private",
+        arguments.only,
+    )
     case = Case(
         identity=Identity(arguments.id, None if arguments.label is None else os.fsencode(arguments.label)),
         disk=Disk(arguments.disk, ROM, arguments.capacity, faults.before_change, mounts=world.mounts),
-        hardware=Hardware(arguments.family, arguments.cc_version, start, rules),
+        hardware=Hardware(arguments.family, arguments.cc_version, start, rules, arguments.memory),
         watchdog=Watchdog(arguments.id),
         faults=faults,
         screen=_screen(arguments.screen, None if start else log),
@@ -116,6 +121,14 @@ def _screen(where: str | None, keep: Say | None) -> Screen:
     if where == "-":
         return Screen(_say, keep)
     return Screen(None, keep, None if where is None else Path(where).absolute())
+
+
+def _first_line() -> str:
+    """The first line of standard input, and nothing of what follows it."""
+    line = bytearray()
+    while (byte := os.read(0, 1)) not in (b"", b"\n"):
+        line += byte
+    return line.decode()
 
 
 def _say(line: str) -> None:
@@ -136,7 +149,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             arguments.disk.mkdir(parents=True, exist_ok=True)
             start = None
         else:
-            start = install(arguments.disk.absolute(), arguments.url, arguments.token)
+            token = _first_line() if arguments.token == "-" else arguments.token
+            start = install(arguments.disk.absolute(), arguments.url, token)
     except OSError as error:
         sys.stderr.write(f"Cannot use {arguments.disk} as a disk: {error}.\n")
         return 1

@@ -50,7 +50,7 @@ class Boot:
         case.world.queue_event = self.queue_event
         functions = self._functions(started_s) | file_functions(case.disk, handles)
         functions |= socket_functions(self.sockets) | request_functions(requests)
-        machine = LuaMachine(functions, around.functions())
+        machine = LuaMachine(functions, around.functions(), case.hardware.memory_bytes)
         try:
             await self._pump(machine)
         finally:

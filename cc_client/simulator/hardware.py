@@ -32,12 +32,14 @@ class Hardware:
         version: The version of the mod that is played.
         start: The program that runs in place of the shell; None: the computer boots as in the game.
         rules: What the Minecraft server permits of the network.
+        memory_bytes: What Lua may take; None: no limit.
     """
 
     family: str = "advanced"
     version: tuple[int, int, int] = NEWEST
     start: str | None = None
     rules: Rules = field(default_factory=Rules)
+    memory_bytes: int | None = None
 
     @property
     def is_colour(self) -> bool:

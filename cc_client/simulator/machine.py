@@ -18,10 +18,15 @@ class LuaMachine:
     Args:
         functions: What Lua may ask of the host, by name.
         world: The same, for functions that answer with tables.
+        memory_bytes: What the state may take; None: no limit.
     """
 
-    def __init__(self, functions: Mapping[str, Answer], world: Mapping[str, Answer]) -> None:
-        lua = self._lua = LuaRuntime(encoding=None, register_eval=False, unpack_returned_tuples=True)
+    def __init__(
+        self, functions: Mapping[str, Answer], world: Mapping[str, Answer], memory_bytes: int | None = None
+    ) -> None:
+        lua = self._lua = LuaRuntime(
+            encoding=None, register_eval=False, unpack_returned_tuples=True, max_memory=memory_bytes
+        )
         table = lua.table()
         for name, function in functions.items():
             table[name.encode()] = function

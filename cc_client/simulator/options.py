@@ -1,11 +1,14 @@
 """The command line of one simulated computer."""
 
 import argparse
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
+from urllib.parse import SplitResult
 
 from cc_client.simulator.hardware import NEWEST, SIZES, read_version
+from cc_client.simulator.rules import NetError, read_socket_url
 
 DEFAULT_CAPACITY_BYTES: Final = 1_000_000
 """What a computer has in the mod's own settings."""
@@ -18,7 +21,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         description="A simulated ComputerCraft computer: with the client on it, or with --bare as it comes.",
     )
     parser.add_argument("--url", help="the orchestrator, such as ws://127.0.0.1:8765/computer")
-    parser.add_argument("--token", help="the computer's token")
+    parser.add_argument("--token", help="the computer's token; - reads it from the first line of standard input")
     parser.add_argument("--bare", action="store_true", help="install nothing: boot what is on the disk, as in the game")
     parser.add_argument("--disk", required=True, type=Path, help="host directory that is the computer's /")
     parser.add_argument("--id", type=int, default=0, help="os.getComputerID() (default 0)")
@@ -33,7 +36,18 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     arguments = parser.parse_args(argv)
     if not arguments.bare and (arguments.url is None or arguments.token is None):
         parser.error("--url and --token are needed, unless --bare leaves the computer as it comes")
+    arguments.only = _only(parser, arguments)
     return arguments
+
+
+def _only(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> SplitResult | None:
+    """The one URL that may be reached; None: the rule is another."""
+    if arguments.http_rule != "orchestrator":
+        return None
+    try:
+        return read_socket_url(os.fsencode(arguments.url or ""))
+    except NetError:
+        parser.error("--http-rule orchestrator needs the URL of a WebSocket as --url")
 
 
 def _version(text: str) -> tuple[int, int, int]:
@@ -48,8 +62,12 @@ def _add_rules(parser: argparse.ArgumentParser) -> None:
     rules.add_argument("--http", choices=("on", "off"), default="on", help="http.enabled (default on)")
     rules.add_argument("--websockets", choices=("on", "off"), default="on", help="http.websocket_enabled (default on)")
     rules.add_argument(
-        "--http-rule", choices=("allow", "deny-private"), default="allow", help="the mod's own default is deny-private"
+        "--http-rule",
+        choices=("allow", "deny-private", "orchestrator"),
+        default="allow",
+        help="the mod's own default is deny-private; orchestrator permits WebSockets to --url, and nothing else",
     )
+    rules.add_argument("--memory", type=int, metavar="BYTES", help="what Lua may take (default: no limit)")
 
 
 def _add_player(parser: argparse.ArgumentParser) -> None:

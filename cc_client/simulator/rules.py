@@ -33,20 +33,28 @@ class Rules:
         http: Whether there is an ``http`` at all.
         websockets: Whether WebSockets may be opened.
         deny_private: Refuse loopback and the local network, as the mod does until somebody allows them.
+        only: Refuse everything but WebSockets to this URL, whatever its query; None: there is no such rule.
     """
 
     http: bool = True
     websockets: bool = True
     deny_private: bool = False
+    only: SplitResult | None = None
 
     async def address(self, parts: SplitResult, default_port: int) -> tuple[str, int]:
         """The address to dial. Raises NetError for a host that is unknown or not permitted."""
+        if self.only is not None and _door(parts) != _door(self.only):
+            raise NetError("Domain not permitted")
         port = parts.port or default_port
         host = await _resolve(parts.hostname or "", port)
         address = ipaddress.ip_address(host.partition("%")[0])
         if self.deny_private and any(address in network for network in PRIVATE):
             raise NetError("Domain not permitted")
         return host, port
+
+
+def _door(parts: SplitResult) -> tuple[str, str | None, int | None, str]:
+    return parts.scheme, parts.hostname, parts.port, parts.path
 
 
 async def _resolve(host: str, port: int) -> str:

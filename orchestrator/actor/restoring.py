@@ -22,6 +22,8 @@ from orchestrator.undoing import Undoing, Wish, told_of
 _SETTLED_S: Final = 5.0
 """Between two looks whether the task that is taken back still has a call under way."""
 _NAMED: Final = 50
+_WORDS: Final = {False: "put back", True: "applied"}
+"""What is done to a place, by whether a rehearsal is carried out."""
 
 
 @dataclass
@@ -56,19 +58,19 @@ class Restoring:
         refused = {digest for digest, _ in task.rejections} | own.vain
         calls = [call for op in ops_of(entries) if (call := _call(op)).call_digest not in refused]
         if calls:
-            await self._propose(entries, calls[:MAX_CALLS])
+            await self._propose(told_of(entries, task.restores), calls[:MAX_CALLS])
             return None
         away = [entry for entry in entries if entry.verdict == "away"]
         if away:
             return Wait(computer=away[0].place.computer)
-        await self.journal.intend(_end(entries, wish, own, _last_words(task)))
+        await self.journal.intend(_end(entries, wish, own, _last_words(task), _WORDS[task.restores.applies]))
         return None
 
-    async def _propose(self, entries: Sequence[Entry], planned: Sequence[facts.ToolCall]) -> None:
+    async def _propose(self, told: str, planned: Sequence[facts.ToolCall]) -> None:
         rules = self.gate.law.rules
         calls = tuple(call.model_copy(update={"index": index}) for index, call in enumerate(planned))
         proposed = facts.CallsProposed(
-            explanation=told_of(entries),
+            explanation=told,
             calls=calls,
             evaluations=self.gate.judge_all(calls),
             siblings=rules.siblings,
@@ -98,8 +100,8 @@ def _impossible(gone: NotFound) -> facts.TaskEnded:
     return facts.TaskEnded(status="Failed", status_reason="not_restored", message=gone.message)
 
 
-def _end(entries: Sequence[Entry], wish: Wish, own: Changes, words: Mapping[str, str]) -> facts.TaskEnded:
-    """How it ended: what was put back, and what was not and why."""
+def _end(entries: Sequence[Entry], wish: Wish, own: Changes, words: Mapping[str, str], done: str) -> facts.TaskEnded:
+    """How it ended: what was put back (``done``: how that is called), and what was not and why."""
     put_back = sorted({str(touch.place) for touch in own.touches if touch.after is not None})
     kept = {str(entry.place): entry.why for entry in entries if entry.verdict == "conflict"}
     why = {str(op.place): words[_call(op).call_digest] for op in ops_of(entries)}
@@ -114,9 +116,9 @@ def _end(entries: Sequence[Entry], wish: Wish, own: Changes, words: Mapping[str,
         "left": dict(list(left.items())[:_NAMED]),
         "cannot_be_undone": list(untold),
     }
-    parts = [f"{len(put_back)} put back" if put_back or kept or left else "There was nothing to put back"]
+    parts = [f"{len(put_back)} {done}" if put_back or kept or left else "There was nothing to be done"]
     parts += [f"{len(kept)} kept, since somebody changed them"] if kept else []
-    parts += [f"{len(left)} not put back: {next(iter(left.values()))}"] if left else []
+    parts += [f"{len(left)} not {done}: {next(iter(left.values()))}"] if left else []
     return facts.TaskEnded(
         status="Failed" if left or nothing_done else "Completed",
         status_reason="not_restored" if left else "conflicts" if nothing_done else "final",

@@ -243,14 +243,14 @@ class Thinking:
         )
 
     def _computer(self, tool: str, named: str | None) -> ComputerId:
-        computers = self.journal.task.computers
+        computers, names = self.journal.task.computers, self.journal.task.named_computers
         if not computers:
             raise ReplyRefused(f"This task has no computer, so {tool} cannot be used.")
         if named is None and len(computers) == 1:
             return computers[0]
-        if named in computers:
-            return ComputerId(named)
-        raise ReplyRefused(f"Name the computer of {tool}: one of {', '.join(computers)}.")
+        if named in names:
+            return computers[names.index(ComputerId(named))]
+        raise ReplyRefused(f"Name the computer of {tool}: one of {', '.join(names)}.")
 
     async def _texts(self, task: AgentTask) -> None:
         """Have every reply that the view still lacks."""

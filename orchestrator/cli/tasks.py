@@ -59,6 +59,12 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     read_only: Annotated[
         bool, typer.Option("--read-only", help="It may only look: whatever changes something is denied.")
     ] = False,
+    rehearse: Annotated[
+        bool,
+        typer.Option(
+            "--rehearse", help="Work on a copy of the computer's files, show what changed, and ask once for all of it."
+        ),
+    ] = False,
     on_reject: Annotated[
         Literal["cancel", "continue"] | None,
         typer.Option(help="What a rejection does to the task. Default: as the policy says, else cancel."),
@@ -76,6 +82,9 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each flag
         if on_reject is not None:
             remedy = 'Say it: cc-orchestrator run "…" --on-reject continue'
             raise InvalidRequest("--on-reject is for one task, and none is named.", remedy=remedy)
+        if rehearse:
+            remedy = 'Say it: cc-orchestrator run "…" --rehearse'
+            raise InvalidRequest("--rehearse is for one task, and none is named.", remedy=remedy)
         raise typer.Exit(_interactive(url, data_dir, computer or [], model, session, read_only))
     wanted = sys.stdin.read() if prompt == "-" else prompt
     if not wanted.strip():
@@ -90,6 +99,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each flag
         "max_wall_s": seconds(max_wall) if max_wall else None,
         "max_tokens": max_tokens,
         "read_only": read_only or None,
+        "rehearse": rehearse or None,
         "on_reject": on_reject,
     }
     with client_of(url, data_dir) as client:
@@ -102,7 +112,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each flag
         if detach:
             print_json(task) if as_json else typer.echo(f"task {task['task_id']}")
             return
-        follow(client, task["task_id"], as_json, reconnect, reaching(url, data_dir))
+        follow(client, task["task_id"], as_json, reconnect, reaching(url, data_dir), rehearses=rehearse)
 
 
 @tasks_app.callback()
@@ -158,8 +168,9 @@ def watch(
     It shows what `run` shows, and asks what `run` asks; Ctrl-C leaves the task running.
     """
     with client_of(url, data_dir) as client:
-        client.request("GET", f"/v1/tasks/{task_id}")
-        follow(client, task_id, as_json, reconnect, reaching(url, data_dir))
+        task = client.request("GET", f"/v1/tasks/{task_id}")
+        rehearses = task.get("rehearses") is not None
+        follow(client, task_id, as_json, reconnect, reaching(url, data_dir), rehearses=rehearses)
 
 
 @tasks_app.command()
@@ -306,8 +317,10 @@ def _interactive(
     )
 
 
-def follow(client: "Client", task_id: str, as_json: bool, patience_s: float, where: str) -> None:
-    """Follow a task and exit as it ended."""
+def follow(
+    client: "Client", task_id: str, as_json: bool, patience_s: float, where: str, *, rehearses: bool = False
+) -> None:
+    """Follow a task and exit as it ended; after a rehearsal, that which asks for all of it."""
     from orchestrator.following import Follower
     from orchestrator.program import program
     from orchestrator.progress import JsonLines, Progress, View
@@ -334,9 +347,16 @@ def follow(client: "Client", task_id: str, as_json: bool, patience_s: float, whe
         raise typer.Exit(130) from None
     finally:
         screen.close()
-    if ended.status == "Completed" and ended.verified is not False:
+    succeeded = ended.status == "Completed" and ended.verified is not False
+    if rehearses:
+        from orchestrator.cli.rehearsing import show_rehearsal
+
+        applied_by = show_rehearsal(client, task_id, as_json=as_json, diffs=asked is None, patience_s=patience_s)
+        if applied_by is not None:
+            follow(client, applied_by, as_json, patience_s, where)
+    if succeeded:
         raise typer.Exit(0)
-    if not as_json:
+    if not as_json and not rehearses:
         _tell_leftovers(client, task_id, where)
     raise typer.Exit(1)
 

@@ -7,7 +7,7 @@ changes a pending request (hitl.md D25).
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import assert_never
+from typing import Literal, assert_never
 
 from orchestrator.core import facts
 from orchestrator.core.approval import CallState, action_digest
@@ -31,6 +31,14 @@ class Cancel:
     """Stop the task."""
 
     reason: str = ""
+
+
+@dataclass(frozen=True)
+class Fail:
+    """End the task as failed, since it cannot go on."""
+
+    status_reason: str
+    message: str
 
 
 @dataclass(frozen=True)
@@ -72,7 +80,7 @@ class Pin:
     pinned: bool
 
 
-Command = Decide | Answer | Cancel | Extend | Withdraw | Renew | Rejudge | Pin
+Command = Decide | Answer | Cancel | Fail | Extend | Withdraw | Renew | Rejudge | Pin
 
 
 def decide(task: AgentTask, command: Command) -> tuple[Fact, ...]:
@@ -85,18 +93,27 @@ def decide(task: AgentTask, command: Command) -> tuple[Fact, ...]:
             return decide_request(task, command)
         case Answer():
             return _answer(task, command)
+        case Fail():
+            return _fail(task, command)
         case Cancel():
             return _cancel(task, command.reason, "canceled")
+        case Extend() | Withdraw() | Renew():
+            return _about_a_request(task, command)
+        case Rejudge():
+            return _rejudge(task, command)
+        case Pin():
+            return _pin(task, command)
+    assert_never(command)
+
+
+def _about_a_request(task: AgentTask, command: Extend | Withdraw | Renew) -> tuple[Fact, ...]:
+    match command:
         case Extend():
             return _extend(task, command)
         case Withdraw():
             return _withdraw(task, command)
         case Renew():
             return _renew(task, command)
-        case Rejudge():
-            return _rejudge(task, command)
-        case Pin():
-            return _pin(task, command)
     assert_never(command)
 
 
@@ -116,9 +133,22 @@ def _cancel(task: AgentTask, reason: str, status_reason: str) -> tuple[Fact, ...
     return (requested, *_ending(task, list(task.calls), reason or "Canceled.", status_reason))
 
 
-def _ending(task: AgentTask, left: list[CallRecord], message: str, status_reason: str) -> tuple[Fact, ...]:
-    """Ends the task as canceled, and in the same transaction the request that nobody decides any more."""
-    ended = facts.TaskEnded(status="Canceled", status_reason=status_reason, message=message)
+def _fail(task: AgentTask, command: Fail) -> tuple[Fact, ...]:
+    """Nothing where it is over already."""
+    if task.phase is Phase.ENDED:
+        return ()
+    return _ending(task, list(task.calls), command.message, command.status_reason, "Failed")
+
+
+def _ending(
+    task: AgentTask,
+    left: list[CallRecord],
+    message: str,
+    status_reason: str,
+    status: Literal["Canceled", "Failed"] = "Canceled",
+) -> tuple[Fact, ...]:
+    """Ends the task, and in the same transaction the request that nobody decides any more."""
+    ended = facts.TaskEnded(status=status, status_reason=status_reason, message=message)
     request = task.request
     waiting = tuple(record.call_id for record in left if request and record.call_id in request.call_ids)
     if request is None or not waiting:

@@ -11,6 +11,7 @@ from pydantic import AwareDatetime, Field
 
 from orchestrator.core.grants import Grant
 from orchestrator.core.policy import BUILT_IN_CATALOG, PolicyDecision, RiskLevel, Undo
+from orchestrator.core.rehearsing import Rehearsal
 from orchestrator.core.restoring.wanted import Restoration
 from orchestrator.core.system_facts import GrantId, SystemFact
 from orchestrator.core.values import Value
@@ -164,6 +165,8 @@ class TaskSubmitted(Value):
     """What it puts back, by a plan and without a model; None: a model works on it."""
     for_program: bool = False
     """Of what the system submits: it is for a program, and not for the person of the same name."""
+    rehearses: Rehearsal | None = None
+    """Its computer is a copy of this one; None: it works on the real ones."""
 
 
 class ModelAsked(Value):
@@ -440,6 +443,20 @@ class TaskUnpinned(Value):
     kind: Literal["task_unpinned"] = "task_unpinned"
 
 
+class RehearsalEnded(Value):
+    """What a rehearsal that is over had changed in its copy, which is gone now, and what becomes of it."""
+
+    kind: Literal["rehearsal_ended"] = "rehearsal_ended"
+    after: str
+    """The sha256 of the lines of the copy's last listing."""
+    changed: int
+    """Places that differ from the real computer as it was copied."""
+    applied_by: TaskId | None = None
+    """The task that asks for all of it; None: nothing is to be applied."""
+    message: str
+    """All of this as a sentence."""
+
+
 TaskFact = (
     TaskSubmitted
     | ModelAsked
@@ -462,6 +479,7 @@ TaskFact = (
     | UndoSubmitted
     | TaskPinned
     | TaskUnpinned
+    | RehearsalEnded
 )
 """What an item of a task may carry; the others are items of a node's own stream."""
 

@@ -124,6 +124,8 @@ def _apply(  # noqa: C901, PLR0911, PLR0912 - one case per kind
             return changed(task, undone_by=(*task.undone_by, fact.undo_task_id), undo_begun=begun)
         case facts.TaskPinned() | facts.TaskUnpinned():
             return changed(task, pinned=isinstance(fact, facts.TaskPinned))
+        case facts.RehearsalEnded():
+            return changed(task, rehearsed=fact)
     assert_never(fact)
 
 
@@ -147,6 +149,7 @@ def _submitted(task: AgentTask, fact: facts.TaskSubmitted, at: datetime, actor: 
         asked_at=actor.at_computer,
         read_only=fact.read_only,
         restores=fact.restores,
+        rehearses=fact.rehearses,
         created_at=at,
     )
 

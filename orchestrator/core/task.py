@@ -31,6 +31,7 @@ from orchestrator.core.facts import (
 )
 from orchestrator.core.items import GENESIS_HASH
 from orchestrator.core.policy import BUILT_IN_CATALOG, PolicyDecision
+from orchestrator.core.rehearsing import Rehearsal
 from orchestrator.core.repeats import Repeats
 from orchestrator.core.restoring.wanted import Restoration
 from orchestrator.core.system_facts import GrantId
@@ -104,7 +105,7 @@ PHASE_TABLE: Final[Mapping[Phase, Mapping[str, Phase]]] = {
     ),
     Phase.ANSWERING: _row(Phase.ANSWERING, **_WORK, question_answered=Phase.ACTING, limit_reached=Phase.ANSWERING),
     Phase.ENDED: {
-        **dict.fromkeys(("tool_finished", "tool_settled", "undo_submitted"), Phase.ENDED),
+        **dict.fromkeys(("tool_finished", "tool_settled", "undo_submitted", "rehearsal_ended"), Phase.ENDED),
         **_pins(Phase.ENDED),
     },
 }
@@ -267,6 +268,10 @@ class AgentTask:
     read_only: bool = False
     restores: Restoration | None = None
     """What it puts back, by a plan and without a model; None: a model works on it."""
+    rehearses: Rehearsal | None = None
+    """The computer of which it works on a copy; None: it works on the real ones."""
+    rehearsed: facts.RehearsalEnded | None = None
+    """What became of a rehearsal; None: nobody has looked yet."""
     siblings: Siblings = "reads"
     """How the present step waits, as the policy said when its calls were proposed; so the one below."""
     partial: Partial = "at_end"
@@ -328,6 +333,11 @@ class AgentTask:
         if self.lapsed is not None:
             reason = "expired"
         return _REASONS.get(reason, reason)
+
+    @property
+    def named_computers(self) -> tuple[ComputerId, ...]:
+        """Its computers as its model knows them: a copy by the name of the real one."""
+        return self.computers if self.rehearses is None else (self.rehearses.computer,)
 
     @property
     def pending_tool_calls(self) -> tuple[CallRecord, ...]:

@@ -68,6 +68,8 @@ class Transcript:
                 return self._ended(fact)
             case facts.UndoSubmitted():
                 return [f"[UNDO] Task {fact.undo_task_id} puts back what it changed."]
+            case facts.RehearsalEnded():
+                return [f"[REHEARSAL] {fact.message}"]
             case _:
                 return []
 

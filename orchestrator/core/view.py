@@ -205,7 +205,7 @@ def _goal(task: AgentTask) -> str:
 
 def _system(task: AgentTask, tools: Mapping[str, type[BaseModel]], prompt: Prompt, policy: str) -> str:
     lines = "\n".join(f"- {name}({_signature(model)}): {model.__doc__}" for name, model in tools.items())
-    names = ", ".join(task.computers)
+    names = ", ".join(task.named_computers)
     computers = f"The computers of this task: {names}." if names else "This task has no computer; use local_* only."
     if len(task.computers) > 1:
         computers += " Name one in the argument computer of every cc_* call."

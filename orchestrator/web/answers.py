@@ -137,6 +137,8 @@ class TaskLong(TaskShort):
     read_only: bool
     pinned: bool
     """Whether no retention removes it."""
+    rehearses: str | None
+    """The computer of whose files it works on a copy; null: it works on the real ones."""
     earlier: list[EarlierTask]
     """How the earlier tasks of its session ended, oldest first."""
     created_at: AwareDatetime | None

@@ -20,6 +20,7 @@ from orchestrator.core.wire import COMPUTER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL, R
 from orchestrator.policy_file import PolicyFile
 from orchestrator.ports import Identity
 from orchestrator.pruning import Pruner
+from orchestrator.rehearsing import Rehearsals
 from orchestrator.tasks import TaskService
 from orchestrator.undoing import Undoing
 from orchestrator.web.attempts import Attempts
@@ -37,6 +38,7 @@ from orchestrator.web.pairing import Pairings
 from orchestrator.web.people import PeopleDoors
 from orchestrator.web.policies import PolicyDoors
 from orchestrator.web.reading import offered
+from orchestrator.web.rehearsal import RehearsalDoors
 from orchestrator.web.retention import RetentionDoors
 from orchestrator.web.reviewer import serve_reviewer
 from orchestrator.web.sockets import OpenSockets, StarletteSocket
@@ -57,6 +59,7 @@ class ComputerDoor(RefusingComputers, Protocol):
 class Doors(
     TaskDoors,
     UndoDoors,
+    RehearsalDoors,
     DecisionDoors,
     PolicyDoors,
     AuditDoors,
@@ -79,6 +82,7 @@ class Doors(
         check_model: Callable[[str], object],
         undoing: Undoing,
         pruner: Pruner,
+        rehearsals: Rehearsals,
         metrics: Callable[[], Awaitable[bytes]],
         policy: PolicyFile,
         checkpoints: Checkpoints | None = None,
@@ -92,10 +96,11 @@ class Doors(
         self.undoing = undoing
         self.backups = Backups(service, undoing)
         self.pruner = pruner
+        self.rehearsals = rehearsals
         self.render_metrics = metrics
         self.public_url = about.public_url
         self.policy = policy
-        self.context_of: Callable[[ComputerId], PolicyContext] = undoing.world.context
+        self.context_of: Callable[[ComputerId], PolicyContext] = self.undoing.world.context
         self.checkpoints = checkpoints
         self.attempts = Attempts(service.record, service.clock)
         self.pairings = Pairings(service)
@@ -151,6 +156,7 @@ class Doors(
             Route("/v1/tasks/{task_id}/undo", self.undo, methods=post),
             Route("/v1/tasks/{task_id}/pin", self.pin, methods=post),
             Route("/v1/tasks/{task_id}/unpin", self.unpin, methods=post),
+            Route("/v1/tasks/{task_id}/rehearsal", self.rehearsal, methods=get),
             Route("/v1/tasks/{task_id}/answer", self.answer, methods=post),
             Route("/v1/stop", self.stop, methods=post),
             Route("/v1/requests", self.requests, methods=get),

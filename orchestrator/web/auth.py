@@ -2,6 +2,7 @@
 
 import hashlib
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal
@@ -9,6 +10,7 @@ from typing import Final, Literal
 from orchestrator.core.errors import Forbidden, InvalidRequest, Unauthenticated
 from orchestrator.core.facts import DecisionAction
 from orchestrator.core.items import Draft
+from orchestrator.core.rehearsing import is_copy
 from orchestrator.core.system_facts import OWNER
 from orchestrator.core.task import AgentTask
 from orchestrator.ports import Identity, Store, TokenRow
@@ -27,20 +29,29 @@ def token_hash(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
+def _no_guest(_: str) -> None:
+    """Nobody comes without a token of the store."""
+
+
 @dataclass
 class TokenAuthorizer:
     """Authenticates tokens of the store. ``approvers``: requester, not_requester, or ``role:NAME``."""
 
     store: Store
     approvers: str = "requester"
+    guest: Callable[[str], Identity | None] = _no_guest
+    """Whoever comes with a token of this hash that no store keeps: the copy of a rehearsal."""
 
     async def authenticate(self, authorization: str | None) -> Identity:
         """The holder of a bearer token. Raises Unauthenticated."""
         scheme, _, token = (authorization or "").partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
             raise Unauthenticated("Nobody said who is asking.", remedy=_NO_TOKEN)
+        guest = self.guest(token_hash(token.strip()))
+        if guest is not None:
+            return guest
         row = await self.store.find_token(token_hash(token.strip()))
-        if row is None or row.revoked or row.kind == "pairing":
+        if row is None or row.revoked or row.kind == "pairing" or (row.kind == "computer" and is_copy(row.name)):
             raise Unauthenticated("This token is not known or was revoked.", remedy="Ask an admin for a new one.")
         return Identity(kind=row.kind, name=row.name, roles=row.roles, token_hash=row.token_hash)
 

@@ -16,7 +16,7 @@ from orchestrator.core.facts import TaskFact
 from orchestrator.core.restoring.telling import UndoRequest
 from orchestrator.core.system_facts import SystemFact
 from orchestrator.core.task import TaskStatus
-from orchestrator.web import answers, backup_answers, forms, undo_answers
+from orchestrator.web import answers, backup_answers, forms, rehearsal_answers, undo_answers
 
 Schema = Mapping[str, Any]
 
@@ -113,7 +113,10 @@ _TASKS: Final = (
     Door(
         "POST", "/v1/tasks", "submit", "tasks", "Submit a task.",
         {201: Answer("It is in the queue.", (answers.TaskShort,))},
-        {403: "it takes the role submitter; or the session is somebody else's"},
+        {
+            403: "it takes the role submitter; or the session is somebody else's",
+            409: "`cannot_rehearse`: its computer is away or could not be copied, or too many rehearsals go on",
+        },
         body=forms.SubmitBody, who="submitter",
     ),
     Door(
@@ -166,6 +169,11 @@ _TASKS: Final = (
     Door(
         "POST", "/v1/tasks/{task_id}/unpin", "unpin", "tasks", "Keep a task no longer than others.",
         _ok("It is not pinned.", backup_answers.Pinned), body=forms.EmptyBody,
+    ),
+    Door(
+        "GET", "/v1/tasks/{task_id}/rehearsal", "rehearsal", "tasks",
+        "What a rehearsal came to: each place that it changed in its copy, and the task that asks for all of it.",
+        _ok("What it came to so far.", rehearsal_answers.RehearsalAnswer), who="program",
     ),
     Door(
         "POST", "/v1/tasks/{task_id}/answer", "answer", "tasks", "Answer a question; the first answer counts.",

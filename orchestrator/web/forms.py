@@ -40,6 +40,8 @@ class SubmitBody(_Body):
     """What a rejection without more means; None: what the policy says, else ``cancel``."""
     read_only: bool = False
     """Nothing may be changed: every tool that would is denied."""
+    rehearse: bool = False
+    """It works on a copy of its one computer's files; what it changed there is then asked for as a whole."""
 
 
 class CancelBody(_Body):
@@ -175,6 +177,7 @@ def long_form(
         "priority": task.priority,
         "read_only": task.read_only,
         "pinned": task.pinned,
+        "rehearses": task.rehearses.computer if task.rehearses is not None else None,
         "earlier": [one.model_dump(mode="json") for one in task.earlier],
         "created_at": task.created_at.isoformat() if task.created_at else None,
         "updated_at": task.updated_at.isoformat() if task.updated_at else None,

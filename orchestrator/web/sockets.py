@@ -96,13 +96,15 @@ class OpenSockets:
         """An accepted socket, known by its holder while this is open."""
         socket, holder = accepted(websocket), (identity.kind, identity.name)
         self._open[holder].add(socket)
-        self._tokens[socket] = identity.token_hash
+        if identity.auth == "token":
+            # What came in otherwise has no token that could be revoked.
+            self._tokens[socket] = identity.token_hash
         # Its token may have been revoked since it was looked up.
         self._looked_at = -1
         try:
             yield socket
         finally:
-            del self._tokens[socket]
+            self._tokens.pop(socket, None)
             self._open[holder].discard(socket)
             if not self._open[holder]:
                 del self._open[holder]

@@ -2,16 +2,18 @@
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from orchestrator.core.errors import InvalidRequest
+from orchestrator.core.rehearsing import Rehearsal
 from orchestrator.core.task import AgentTask, TaskStatus
 from orchestrator.core.wire import ComputerId
-from orchestrator.ports import Computers, TaskRow
+from orchestrator.ports import Computers, Identity, TaskRow
+from orchestrator.rehearsing import WORK_S, Rehearsals
 from orchestrator.undoing import Undoing
 from orchestrator.web.auth import must_have
 from orchestrator.web.base import Defaults, Room
@@ -30,6 +32,7 @@ class TaskDoors(Room):
     computers: Computers
     undoing: Undoing
     defaults: Defaults
+    rehearsals: Rehearsals
     check_model: Callable[[str], object]
     """Raises InvalidRequest for a model that cannot be used."""
 
@@ -47,20 +50,39 @@ class TaskDoors(Room):
                 )
         model = body.model or self.defaults.model
         await asyncio.to_thread(self.check_model, model)
-        task = await self.service.submit(
+        computers = [ComputerId(one) for one in dict.fromkeys(body.computers)]
+        if not body.rehearse:
+            task = await self._submitted(body, identity, computers, model)
+            return JSONResponse(short_form(task), status_code=201)
+        _must_be_rehearsable(body, computers)
+        async with self.rehearsals.copied(computers[0], identity.roles) as (rehearsal, copy):
+            task = await self._submitted(body, identity, [copy], model, rehearsal)
+            self.rehearsals.begin(task.task_id)
+        return JSONResponse(short_form(task), status_code=201)
+
+    async def _submitted(
+        self,
+        body: SubmitBody,
+        identity: Identity,
+        computers: Sequence[ComputerId],
+        model: str,
+        rehearses: Rehearsal | None = None,
+    ) -> AgentTask:
+        max_wall_s = self.defaults.max_wall_s if body.max_wall_s is None else body.max_wall_s
+        return await self.service.submit(
             body.prompt,
             user=identity,
-            computers=[ComputerId(one) for one in dict.fromkeys(body.computers)],
+            computers=computers,
             model=model,
             max_steps=self.defaults.max_steps if body.max_steps is None else body.max_steps,
-            max_wall_s=self.defaults.max_wall_s if body.max_wall_s is None else body.max_wall_s,
+            max_wall_s=max_wall_s or (0.0 if rehearses is None else WORK_S),
             max_tokens=self.defaults.max_tokens if body.max_tokens is None else body.max_tokens,
             priority=body.priority,
             session_id=body.session_id,
             on_reject=body.on_reject,
             read_only=body.read_only,
+            rehearses=rehearses,
         )
-        return JSONResponse(short_form(task), status_code=201)
 
     async def tasks(self, request: Request) -> Response:
         """``GET /v1/tasks?status=&session_id=&limit=``."""
@@ -138,3 +160,13 @@ class TaskDoors(Room):
         identity = await self.who(request)
         body = await read_body(request, StopBody)
         return JSONResponse({"stopped": await self.service.stop_all(identity, body.reason)})
+
+
+def _must_be_rehearsable(body: SubmitBody, computers: Sequence[ComputerId]) -> None:
+    """Raises InvalidRequest for a task that cannot be rehearsed."""
+    if len(computers) != 1:
+        raise InvalidRequest("A rehearsal works on a copy of one computer.", remedy="Name exactly one.")
+    if body.read_only:
+        raise InvalidRequest(
+            "What may only look has nothing to rehearse.", remedy="Leave one of rehearse and read_only out."
+        )

@@ -13,6 +13,7 @@ from orchestrator.core.facts import BlobRef, CallId, Fact, Observed, QuestionId,
 from orchestrator.core.grants import Grant
 from orchestrator.core.items import SYSTEM, Actor, Draft, ItemId, encode_item, seal
 from orchestrator.core.policy import Effect, PolicyDecision, RiskLevel
+from orchestrator.core.rehearsing import Rehearsal
 from orchestrator.core.restoring.wanted import Restoration
 from orchestrator.core.system_facts import GrantId
 from orchestrator.core.wire import ComputerId, RunId
@@ -192,6 +193,15 @@ EXAMPLES: tuple[tuple[Actor, Fact], ...] = (
         ),
     ),
     (SYSTEM, facts.UndoSubmitted(undo_task_id=TaskId("t-undo"))),
+    (
+        SYSTEM,
+        facts.RehearsalEnded(
+            after="9" * 64,
+            changed=3,
+            applied_by=TaskId("t-0a1b2c3d4e5f"),
+            message="It changed 3 places in the copy. t-0a1b2c3d4e5f asks for all of it; until then 3 is as it was.",
+        ),
+    ),
     (
         SYSTEM,
         facts.ReviewNoted(
@@ -478,6 +488,29 @@ GROWN: tuple[tuple[str, Actor, Fact], ...] = (
             tag="9f31ab02",
             restores=Restoration(
                 task_id="t-1", step=2, paths=("lib",), on_conflict="beside", choices={"3:lib/a.lua": "restore"}
+            ),
+        ),
+    ),
+    (
+        "4",
+        _ALICE,
+        facts.TaskSubmitted(
+            prompt="fix my farm program",
+            user_id="alice",
+            session_id="s-1",
+            computers=(ComputerId("3~0a1b2c3d"),),
+            model="scripted:hello",
+            max_steps=20,
+            tag="9f31ab02",
+            rehearses=Rehearsal(
+                computer=ComputerId("3"),
+                base="8" * 64,
+                family="turtle",
+                label="digger",
+                computer_id=3,
+                host="ComputerCraft 1.100.8 (Minecraft 1.18.2)",
+                capacity=1_000_000,
+                left_out={"secret.txt": "The policy does not let this task read it."},
             ),
         ),
     ),

@@ -147,7 +147,10 @@ LEADS_TO: dict[str, dict[str, str]] = {
         "question_answered": "acting",
         "limit_reached": "same",
     },
-    "ended": {**PINS, "tool_finished": "same", "tool_settled": "same", "undo_submitted": "same"},
+    "ended": {
+        **PINS,
+        **dict.fromkeys(("tool_finished", "tool_settled", "undo_submitted", "rehearsal_ended"), "same"),
+    },
 }
 """Written out once more, so that the table in the code cannot drift unseen. In `reviewing` a question is open too."""
 

@@ -51,8 +51,10 @@ from tests.core.ledger import Ledger
 
 TOOLS = ["cc_write", "cc_read", "ask_user", *BUILT_IN_CATALOG, "tool_of_tomorrow"]
 PAUSED = {Phase.REVIEWING, Phase.ANSWERING}
-AFTER_THE_END = {"tool_finished", "tool_settled", "task_pinned", "task_unpinned", "undo_submitted"}
-"""Outcomes, whether the task is kept, and which one takes it back."""
+AFTER_THE_END = {
+    "tool_finished", "tool_settled", "task_pinned", "task_unpinned", "undo_submitted", "rehearsal_ended"
+}  # fmt: skip
+"""Outcomes, whether the task is kept, which one takes it back, and what a rehearsal came to."""
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 Candidate = Callable[[Draw], Fact]
 
@@ -269,6 +271,7 @@ class Histories(RuleBasedStateMachine):
             yield "tool_settled", lambda draw: self.settled(draw, draw(st.sampled_from(ran)))
         if task.phase is Phase.ENDED:
             yield "undo_submitted", lambda _: facts.UndoSubmitted(undo_task_id=TaskId(f"t-{next(self.numbers)}"))
+            yield "rehearsal_ended", lambda _: facts.RehearsalEnded(after="9" * 64, changed=0, message="Nothing.")
             return
         ready = of_states(task, CallState.ALLOWED, CallState.APPROVED)
         doing = [one for one in ready if one.call.tool not in ("ask_user", "send_status")]
@@ -511,7 +514,7 @@ class Histories(RuleBasedStateMachine):
             assert record.result in (None, text)
 
     @invariant()
-    def an_ended_task_takes_nothing_but_outcomes_and_undos(self) -> None:
+    def an_ended_task_takes_nothing_but_outcomes_and_what_it_came_to(self) -> None:
         """Every other kind of fact is refused, and the end stays the end."""
         task = self.story.task
         if task.phase is not Phase.ENDED:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import forked
 from tests.shell.simulating import DEADLINE_S, ROOT, playing, printed
 from tests.waiting import within
 
@@ -65,6 +66,29 @@ async def test_a_busy_computer_ends_with_its_input(tmp_path: Path, option: str) 
         process.stdin.close()
         assert await within(OFF_WITHIN_S, process.wait()) == 0
         assert await said(process) == ["computer 0 was ended while a program was busy"]
+
+
+async def test_lua_takes_no_more_memory_than_it_may(tmp_path: Path) -> None:
+    """A program that wants more fails, and the computer goes on."""
+    source = """
+    local parts = {}
+    print(pcall(function() for n = 1, 1000 do parts[n] = ("x"):rep(1e6) .. n end end))
+    parts = nil
+    print("still here")
+    """
+    assert await printed(tmp_path, source, "--memory=100000000") == ["false not enough memory", "still here"]
+
+
+async def test_a_token_comes_with_the_first_line_of_the_input(tmp_path: Path) -> None:
+    """So that no list of processes shows it; what follows ends the computer as ever."""
+    options = ("--until-eof", "--url=ws://127.0.0.1:1/computer", "--token=-", f"--disk={tmp_path}")
+    process = await forked.start_simulator(*options, stdin=PIPE)
+    assert process.stdin is not None
+    process.stdin.write("sécret\nmore\n".encode())
+    process.stdin.close()
+    assert await within(DEADLINE_S, process.wait()) == 0
+    connection = (tmp_path / ".cc-orchestrator" / "connection").read_text("utf-8")
+    assert connection.splitlines()[1:] == ["ws://127.0.0.1:1/computer", "sécret"]
 
 
 async def test_a_pattern_of_many_stars_finds_its_files_in_time(tmp_path: Path) -> None:

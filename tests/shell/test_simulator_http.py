@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from cc_client.simulator.options import parse
 from tests.shell.player import tree
 from tests.shell.simulating import Asked, answer, playing, printed, web
 
@@ -192,6 +193,32 @@ async def test_the_rules_of_the_minecraft_server_hold(tmp_path: Path, seen: Seen
     said = await printed(tmp_path, source, "--http-rule=deny-private")
     assert said == [f"nil {denied} nil", f"false {denied}", f"false {denied}"]
     assert seen.asked == []
+
+
+async def test_a_computer_can_be_kept_to_its_orchestrator(tmp_path: Path, seen: Seen) -> None:
+    """WebSockets to the one URL, with any query, and nothing else: no HTTP, no other path, host or port."""
+    url = f"ws://127.0.0.1:{seen.port}/computer"
+    source = f"""
+    print(http.get("http://127.0.0.1:{seen.port}/lines"))
+    print(http.checkURL("http://127.0.0.1:{seen.port}/computer"))
+    for _, other in ipairs({{ "{url}/x", "{url[:-1]}", "ws://127.0.0.2:{seen.port}/computer", "wss://127.0.0.1/" }}) do
+      print(http.websocket(other))
+    end
+    print(http.websocket("{url}?n=1"))
+    """
+    denied = "Domain not permitted"
+    said = await printed(tmp_path, source, "--http-rule=orchestrator", f"--url={url}")
+    assert said[:-1] == [f"nil {denied} nil", *[f"false {denied}"] * 5]
+    assert said[-1].startswith("false ")
+    assert denied not in said[-1]
+    assert [one.path for one in seen.asked] == ["/computer?n=1"]
+
+
+@pytest.mark.parametrize("url", [(), ("--url=http://127.0.0.1/",), ("--url=x",)])
+def test_only_a_websocket_can_be_the_orchestrator(url: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse(["--bare", "--disk=x", "--http-rule=orchestrator", *url])
+    assert "needs the URL of a WebSocket" in capsys.readouterr().err
 
 
 async def test_http_and_websockets_can_be_off(tmp_path: Path) -> None:

@@ -24,10 +24,18 @@ _VERBS: Final[Mapping[Effect, str]] = {
 }
 
 
-def summary(policy: Policy, *, computers: Sequence[str] = (), roles: Sequence[str] = (), plan: bool = False) -> str:
+def summary(
+    policy: Policy,
+    *,
+    computers: Sequence[str] = (),
+    roles: Sequence[str] = (),
+    plan: bool = False,
+    rehearsal: bool = False,
+) -> str:
     """What the policy says of the tools of a task; the same policy and task give the same text.
 
-    ``plan``: the task may only look. Tools that need a computer are left out where the task has none.
+    ``plan``: the task may only look. ``rehearsal``: what changes its computer waits for nobody. Tools that need a
+    computer are left out where the task has none.
     """
     plan = plan or policy.mode == "plan"
     grouped: dict[tuple[Effect, ...], list[str]] = {}
@@ -36,7 +44,9 @@ def summary(policy: Policy, *, computers: Sequence[str] = (), roles: Sequence[st
         outcomes: set[Effect] = set()
         for place in places:
             context = PolicyContext(computer=place, roles=tuple(roles))
-            outcomes |= _outcomes(policy, spec, context, plan=plan and spec.governance.mutates)
+            found = _outcomes(policy, spec, context, plan=plan and spec.governance.mutates)
+            at_once = rehearsal and spec.plugin == "cc" and spec.governance.mutates
+            outcomes |= {Effect.ALLOW if at_once and one is Effect.ASK else one for one in found}
         if outcomes:
             grouped.setdefault(tuple(sorted(outcomes, key=strictness)), []).append(spec.name)
     lines = ["The policy says of your calls now:"]

@@ -39,6 +39,11 @@ class Restoration(Value):
     """With ``exact``: paths that stay with what is below them, since the listing cannot tell of them; an empty one: all
     that it does not have."""
 
+    @property
+    def applies(self) -> bool:
+        """Whether it carries out what a rehearsal changed in a copy."""
+        return bool(self.listing and self.base and self.task_id)
+
     def covers(self, step: int, path: str) -> bool:
         """Whether a change of this step at this path is to be taken back."""
         return self.step in (None, step) and self.wants(path)

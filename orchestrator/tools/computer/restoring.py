@@ -68,7 +68,7 @@ def _must_be_possible(there: Found, path: str, to: str) -> None:
 
 def _note(before: bytes | None, after: bytes | None) -> str:
     if after is None:
-        return "It was not there before."
+        return "The file is removed."
     if before is None:
-        return f"It was a file of {len(after)} bytes."
-    return f"It has {len(before)} bytes, and had {len(after)}."
+        return f"The file comes with {len(after)} bytes."
+    return f"It has {len(before)} bytes, and gets {len(after)}."

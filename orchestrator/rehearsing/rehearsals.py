@@ -1,0 +1,351 @@
+"""Sees each rehearsal from its beginning to the task that asks for all of it, across restarts of the server.
+
+Theory. What a rehearsal is stands in its task; how far it is can be read off the task and off a directory of its
+own. The task is not over: the copy is written, unless it was written whole, and runs until the task is over. It is
+over: the process is ended, its disk is read, and what differs becomes one task, submitted with a key, so that it is
+submitted once however often this is begun again. Then ``rehearsal_ended`` is recorded, and last the directory goes.
+Whoever starts again after a kill finds either the open task or the directory, and goes on from there.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import secrets
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+from orchestrator.core import facts
+from orchestrator.core.errors import Conflict, NotFound, OrchestratorError
+from orchestrator.core.facts import TaskId
+from orchestrator.core.items import SYSTEM
+from orchestrator.core.rehearsing import Rehearsal, is_copy
+from orchestrator.core.restoring.listings import Listing, differences, read_listing
+from orchestrator.core.restoring.wanted import Restoration
+from orchestrator.core.task import AgentTask, Phase, TaskStatus
+from orchestrator.core.wire import ComputerId, sha256_hex
+from orchestrator.ports import ComputerInfo, Identity
+from orchestrator.rehearsing.copying import CannotRehearse, Copying, new_copy_name
+from orchestrator.rehearsing.disk import RehearsalFailed, read_disk, remove, write_disk
+from orchestrator.rehearsing.process import Home, copy_running, must_be_installed
+from orchestrator.rehearsing.showing import Shown, shown
+from orchestrator.undoing import Undoing
+
+logger = logging.getLogger(__name__)
+
+LIFE_S: Final = 86_400.0
+"""A rehearsal that waits for a person keeps a process; after a day it has failed."""
+WORK_S: Final = 3_600.0
+"""What a rehearsal may work whose task has no limit of its own."""
+SETTLE_S: Final = 20.0
+"""Once the task is over: how long the copy may take to say what became of its last call."""
+CONNECT_WITHIN_S: Final = 60.0
+MAX_STARTS: Final = 5
+"""Of one copy by one server: programs may shut it down, as they may any computer."""
+_AGAIN_S: Final = 5.0
+"""Between two tries where the store does not answer; then twice as long each time."""
+_AGAIN_AT_MOST_S: Final = 300.0
+_ALL: Final = 100_000
+_TITLE_CHARS: Final = 80
+_AUTH: Final = "rehearsal"
+"""How a copy proves who it is, and by what the task that applies a rehearsal was submitted."""
+
+
+@dataclass
+class Rehearsals:
+    """The rehearsals of one node."""
+
+    undoing: Undoing
+    copying: Copying
+    homes: Path
+    """Where their directories are."""
+    at_once: int
+    """How many there may be; 0: none."""
+    url: str = ""
+    """Where this server's door for computers is, once it listens."""
+    _guests: dict[str, Identity] = field(default_factory=dict)
+    """By the hash of its token, which is kept nowhere else: the copy that may come in with it."""
+    _running: dict[TaskId, asyncio.Task[None]] = field(default_factory=dict)
+    _seats: int = 0
+    """Rehearsals whose computer is being copied."""
+
+    # -- what the doors ask --------------------------------------------------------------
+
+    def guest(self, token_hash: str) -> Identity | None:
+        """The copy that comes with a token; None: it is none's."""
+        return self._guests.get(token_hash)
+
+    @contextlib.asynccontextmanager
+    async def copied(self, computer: ComputerId, roles: tuple[str, ...]) -> AsyncIterator[tuple[Rehearsal, ComputerId]]:
+        """A real computer as it is to be rehearsed, and the name of its copy; the task is submitted in the block.
+
+        Raises InvalidRequest, CannotRehearse.
+        """
+        must_be_installed()
+        info = self._online(computer)
+        if len(self._running) + self._seats >= self.at_once:
+            raise CannotRehearse(
+                f"{self.at_once} rehearsals are going on, and there may be no more."
+                if self.at_once
+                else "Rehearsals are switched off here.",
+                remedy="Wait for one to end or stop it, or raise the setting rehearsals.",
+            )
+        self._seats += 1
+        try:
+            yield await self.copying.copied(info, roles), new_copy_name(computer)
+        finally:
+            self._seats -= 1
+
+    def _online(self, computer: ComputerId) -> ComputerInfo:
+        computers = self.undoing.world.computers
+        info = computers.info(computer) if computers is not None else None
+        if info is None or not info.online:
+            raise CannotRehearse(
+                f"Computer {computer} is not connected, so it cannot be copied.",
+                remedy="Rehearse when it is back, or run the task without --rehearse: then it waits for it.",
+            )
+        return info
+
+    async def shown(self, task: AgentTask) -> Shown:
+        """What a rehearsal came to. Raises NotFound for another task."""
+        if task.rehearses is None:
+            raise NotFound(f"{task.task_id} is no rehearsal.", remedy="Look at its changes instead.")
+        return await shown(task, task.rehearses, self.undoing.service.store)
+
+    def begin(self, task_id: TaskId) -> None:
+        """See a rehearsal through from now on."""
+        if self.url and task_id not in self._running:
+            running = self._running[task_id] = asyncio.create_task(self._until_done(task_id))
+            running.add_done_callback(lambda _: self._running.pop(task_id, None))
+
+    # -- the life of the node ------------------------------------------------------------
+
+    async def open(self, url: str) -> None:
+        """Go on with what was going on when the node stopped, now that copies can connect to it."""
+        self.url = url
+        service = self.undoing.service
+        left = {TaskId(one.name) for one in self.homes.iterdir() if one.is_dir()} if self.homes.is_dir() else set()
+        for status in (TaskStatus.QUEUED, TaskStatus.RUNNING, TaskStatus.PAUSED):
+            rows = await service.store.list_tasks(status=status, limit=_ALL)
+            left |= {row.task_id for row in rows if any(is_copy(one) for one in row.computers)}
+        for task_id in sorted(left):
+            self.begin(task_id)
+
+    async def close(self) -> None:
+        """End every copy, for a clean stop; the next start goes on."""
+        running = list(self._running.values())
+        for one in running:
+            one.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    # -- one rehearsal -------------------------------------------------------------------
+
+    async def _until_done(self, task_id: TaskId) -> None:
+        """See one through, whatever the store is at."""
+        for tries in count():
+            try:
+                await self._see_through(task_id)
+            except OrchestratorError as error:
+                logger.warning("the rehearsal %s is taken up again soon: %s", task_id, error)
+            except Exception:
+                logger.exception("the rehearsal %s met a defect and is taken up again soon", task_id)
+            else:
+                return
+            await asyncio.sleep(min(_AGAIN_S * 2**tries, _AGAIN_AT_MOST_S))
+
+    async def _see_through(self, task_id: TaskId) -> None:
+        home = Home(self.homes / task_id)
+        task = await self.undoing.service.store.load(task_id)
+        if task is None or task.rehearses is None or task.rehearsed is not None:
+            # What a kill left, or what is no rehearsal's.
+            await _remove(home)
+            return
+        home.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        lock = await home.lock()
+        try:
+            if task.ended is None:
+                await self._play(home, task, task.rehearses, lock)
+            await self._conclude(home, task_id, task.rehearses)
+            await _remove(home)
+        finally:
+            os.close(lock)
+
+    async def _play(self, home: Home, task: AgentTask, rehearsal: Rehearsal, lock: int) -> None:
+        """Let the task work on its copy until it is over, by itself or because the copy cannot go on."""
+        service = self.undoing.service
+        try:
+            await self._filled(home, task, rehearsal)
+            await self._run(home, task, rehearsal, lock)
+        except (RehearsalFailed, NotFound) as failed:
+            logger.warning("the rehearsal %s failed: %s", task.task_id, failed)
+            await service.fail(task.task_id, RehearsalFailed.code, f"{failed} Nothing was applied.")
+
+    async def _filled(self, home: Home, task: AgentTask, rehearsal: Rehearsal) -> None:
+        """The disk of the copy, written whole; one that was, is as the task left it."""
+        if home.whole.exists():
+            return
+        store = self.undoing.service.store
+        await self._must_be_untouched(task.task_id)
+        if home.disk.exists():
+            await asyncio.to_thread(remove, home.disk)
+        listing = read_listing(await store.get_blob(rehearsal.base))
+        contents = {sha256: await store.get_blob(sha256) for sha256 in set(listing.files.values())}
+        await asyncio.to_thread(write_disk, home.disk, listing, contents)
+        home.whole.touch()
+
+    async def _run(self, home: Home, task: AgentTask, rehearsal: Rehearsal, lock: int) -> None:
+        over = asyncio.create_task(self._over(task))
+        try:
+            for _ in range(MAX_STARTS):
+                if await self._once(home, task.computers[0], rehearsal, lock, over):
+                    return
+        finally:
+            over.cancel()
+            await asyncio.gather(over, return_exceptions=True)
+        raise RehearsalFailed(f"The copy stopped {MAX_STARTS} times: {home.last_words()}")
+
+    async def _once(
+        self, home: Home, name: ComputerId, rehearsal: Rehearsal, lock: int, over: "asyncio.Task[None]"
+    ) -> bool:
+        """The copy from its start to its end, or to that of the task, which is the answer."""
+        token = secrets.token_urlsafe(32)
+        # The same for each start: it is the same computer, whose approvals hold.
+        identity = Identity(kind="computer", name=name, auth=_AUTH, token_hash=sha256_hex(name.encode()))
+        self._guests[sha256_hex(token.encode())] = identity
+        try:
+            async with copy_running(home, rehearsal, url=self.url, token=token, lock=lock) as process:
+                gone = asyncio.create_task(process.wait())
+                there = asyncio.create_task(self._connected(name))
+                try:
+                    await asyncio.wait((gone, there, over), return_when=asyncio.FIRST_COMPLETED)
+                    if there.done():
+                        there.result()
+                    await asyncio.wait((gone, over), return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    gone.cancel()
+                    there.cancel()
+                    await asyncio.gather(gone, there, return_exceptions=True)
+        finally:
+            del self._guests[sha256_hex(token.encode())]
+        if over.done():
+            over.result()
+        return over.done()
+
+    async def _connected(self, name: ComputerId) -> None:
+        """Wait for the copy. Raises RehearsalFailed when it does not come."""
+        until = asyncio.get_running_loop().time() + CONNECT_WITHIN_S
+        while not self.undoing.world.online(name):
+            if asyncio.get_running_loop().time() > until:
+                raise RehearsalFailed("The copy did not connect.", remedy="The server's log may say why.")
+            await asyncio.sleep(0.1)
+
+    async def _over(self, task: AgentTask) -> None:
+        """Wait until the task is over and nothing of it is under way. Raises RehearsalFailed after a day."""
+        service, loop = self.undoing.service, asyncio.get_running_loop()
+        began = task.created_at or service.clock.now()
+        left_s = LIFE_S - (service.clock.now() - began).total_seconds()
+        ended = False
+        try:
+            async with asyncio.timeout(left_s) as limit:
+                async for item in service.watch(task.task_id):
+                    if isinstance(item.fact, facts.TaskEnded):
+                        ended = True
+                        limit.reschedule(loop.time() + SETTLE_S)
+        except TimeoutError:
+            if not ended:
+                raise RehearsalFailed(f"It was not over after {LIFE_S / 3600:.0f} hours.") from None
+
+    # -- its end -------------------------------------------------------------------------
+
+    async def _conclude(self, home: Home, task_id: TaskId, rehearsal: Rehearsal) -> None:
+        """Record what the rehearsal came to, once, and submit what it changed."""
+        service = self.undoing.service
+        task = await self._closed(task_id)
+        try:
+            fact = await self._came_to(home, task, rehearsal)
+        except (RehearsalFailed, NotFound) as failed:
+            told = f"{failed} Nothing is applied: {rehearsal.computer} is as it was."
+            fact = facts.RehearsalEnded(after=rehearsal.base, changed=0, message=told)
+        while task.rehearsed is None:
+            with contextlib.suppress(Conflict):
+                await service.append(task, [service.draft(fact, SYSTEM)])
+            task = await service.load(task_id)
+
+    async def _closed(self, task_id: TaskId) -> AgentTask:
+        """The ended task, nothing of it open: what the copy did not tell by now nobody will ever hear."""
+        service = self.undoing.service
+        while (task := await service.load(task_id)).open_runs:
+            settled = [
+                facts.ToolSettled(
+                    call_id=one.call_id, run_id=one.run_id, state="unknown", reason="The copy of the rehearsal is gone."
+                )
+                for one in task.open_runs
+                if one.run_id is not None
+            ]
+            with contextlib.suppress(Conflict):
+                await service.append(task, [service.draft(fact, SYSTEM) for fact in settled])
+        assert task.phase is Phase.ENDED, "it was waited for"
+        return task
+
+    async def _came_to(self, home: Home, task: AgentTask, rehearsal: Rehearsal) -> facts.RehearsalEnded:
+        """What it came to, with what it changed submitted. Raises RehearsalFailed when nobody can tell."""
+        store = self.undoing.service.store
+        base = read_listing(await store.get_blob(rehearsal.base))
+        after = await self._left(home, task.task_id, base)
+        changed = len(differences(base, after))
+        kept = await store.put_blob(after.lines)
+        applied_by = None
+        if changed and task.status is TaskStatus.COMPLETED:
+            applied_by = await self._submitted(task, rehearsal, kept.sha256)
+        told = _told(task, rehearsal, changed, applied_by)
+        return facts.RehearsalEnded(after=kept.sha256, changed=changed, applied_by=applied_by, message=told)
+
+    async def _left(self, home: Home, task_id: TaskId, base: Listing) -> Listing:
+        """The copy's last listing, its files in the store. Raises RehearsalFailed."""
+        store = self.undoing.service.store
+        if not home.whole.exists():
+            await self._must_be_untouched(task_id)
+            return base
+        listing, new = await asyncio.to_thread(read_disk, home.disk, known=set(base.files.values()))
+        for content in new.values():
+            await store.put_blob(content)
+        return listing
+
+    async def _must_be_untouched(self, task_id: TaskId) -> None:
+        """Raises RehearsalFailed when the task has worked on a copy already, which is not there any more."""
+        if any(isinstance(item.fact, facts.ToolStarted) for item in await self.undoing.service.store.read(task_id)):
+            raise RehearsalFailed("The copy's files are gone.", remedy="Rehearse it again.")
+
+    async def _submitted(self, task: AgentTask, rehearsal: Rehearsal, after: str) -> TaskId:
+        """The task that asks for all of it, as the one who asked for the rehearsal."""
+        by = Identity(kind="agent" if task.by_program else "person", name=task.user_id, roles=task.roles, auth=_AUTH)
+        wanted = Restoration(task_id=task.task_id, listing=after, base=rehearsal.base, computer=rehearsal.computer)
+        first = task.prompt.partition("\n")[0][:_TITLE_CHARS]
+        title = f"Apply the rehearsal {task.task_id}: {first}"
+        return (await self.undoing.submit(wanted, by, title=title, key=f"rehearsal {task.task_id}")).task_id
+
+
+def _told(task: AgentTask, rehearsal: Rehearsal, changed: int, applied_by: TaskId | None) -> str:
+    places = f"{changed} place{'s' if changed != 1 else ''}"
+    if applied_by is not None:
+        real = f"until then {rehearsal.computer} is as it was"
+        return f"It changed {places} in the copy. {applied_by} asks for all of it; {real}."
+    if not changed:
+        return f"It changed nothing in the copy, so there is nothing to apply to {rehearsal.computer}."
+    how = "failed" if task.status is TaskStatus.FAILED else "was canceled"
+    return (
+        f"It {how}, so nothing is applied: {rehearsal.computer} is as it was. It had changed {places} in the copy. "
+        "Rehearse it again to have it applied."
+    )
+
+
+async def _remove(home: Home) -> None:
+    if home.root.exists():
+        try:
+            await asyncio.to_thread(remove, home.root)
+        except OSError as error:
+            # The next start of the server tries again.
+            logger.warning("%s could not be removed: %s", home.root, error)

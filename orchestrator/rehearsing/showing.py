@@ -1,0 +1,71 @@
+"""What a rehearsal came to, for people: each place that it changed in the copy, with its diff."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from orchestrator.core.facts import TaskId
+from orchestrator.core.patch import unified_diff
+from orchestrator.core.rehearsing import Rehearsal
+from orchestrator.core.restoring.listings import differences, read_listing
+from orchestrator.core.restoring.touches import ABSENT, DIRECTORY
+from orchestrator.core.task import AgentTask
+from orchestrator.ports import Store
+from orchestrator.tools.text import decode_text
+
+State = Literal["going_on", "ending", "nothing", "asked", "not_applied"]
+"""``ending``: the task is over, and its copy is looked at; ``asked``: a task asks for all of it."""
+MAX_SHOWN: Final = 500
+"""Places; the task that asks for them names all."""
+_DIFF_CHARS: Final = 20_000
+"""Of one diff."""
+
+
+@dataclass(frozen=True)
+class ShownChange:
+    """One place that is another in the copy."""
+
+    path: str
+    before: str
+    """The sha256 of a file, ``absent`` or ``directory``, as the one below."""
+    after: str
+    diff: str | None
+    """None: no text changed."""
+    cut: bool = False
+    """Whether the diff goes on."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a rehearsal came to so far."""
+
+    rehearsal: Rehearsal
+    state: State
+    message: str
+    applied_by: TaskId | None
+    changed: int
+    changes: tuple[ShownChange, ...]
+    """The first of them."""
+
+
+async def shown(task: AgentTask, rehearsal: Rehearsal, store: Store) -> Shown:
+    """What a rehearsal came to so far; its changes once it is over."""
+    over = task.rehearsed
+    if over is None:
+        state: State = "going_on" if task.ended is None else "ending"
+        return Shown(rehearsal, state, "", None, 0, ())
+    base, after = [read_listing(await store.get_blob(one)) for one in (rehearsal.base, over.after)]
+    changed = differences(base, after)
+    first = list(changed.items())[:MAX_SHOWN]
+    changes = [await _change(path, was, now, store) for path, (was, now) in first]
+    state = "asked" if over.applied_by is not None else "not_applied" if changed else "nothing"
+    return Shown(rehearsal, state, over.message, over.applied_by, len(changed), tuple(changes))
+
+
+async def _change(path: str, was: str, now: str, store: Store) -> ShownChange:
+    texts = [None if one in (ABSENT, DIRECTORY) else decode_text(await store.get_blob(one)) for one in (was, now)]
+    name = path.encode(errors="replace").decode()
+    # Away from the event loop: files of a hostile computer may take long to compare.
+    diff = await asyncio.to_thread(unified_diff, texts[0], texts[1], name) if texts != [None, None] else None
+    cut = diff is not None and len(diff) > _DIFF_CHARS
+    return ShownChange(name, was, now, diff[:_DIFF_CHARS] if diff is not None else None, cut)

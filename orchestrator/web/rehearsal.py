@@ -1,0 +1,51 @@
+"""The door that tells what a rehearsal came to."""
+
+from dataclasses import replace
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from orchestrator.rehearsing import Rehearsals, Shown, ShownChange
+from orchestrator.web.base import Room
+from orchestrator.web.reading import task_id_of
+from orchestrator.web.secrecy import without_secrets
+
+
+class RehearsalDoors(Room):
+    """``/v1/tasks/{id}/rehearsal``."""
+
+    rehearsals: Rehearsals
+
+    async def rehearsal(self, request: Request) -> Response:
+        """``GET /v1/tasks/{id}/rehearsal``."""
+        await self.who(request, agents=True)
+        task = await self.service.load(task_id_of(request))
+        shown = await self.rehearsals.shown(task)
+        diffs = await without_secrets([one.diff for one in shown.changes])
+        changes = tuple(replace(one, diff=diff) for one, diff in zip(shown.changes, diffs, strict=True))
+        return JSONResponse(_form(task.task_id, replace(shown, changes=changes)))
+
+
+def _form(task_id: str, shown: Shown) -> dict[str, object]:
+    """What a rehearsal came to, as JSON."""
+    return {
+        "task_id": task_id,
+        "computer": shown.rehearsal.computer,
+        "state": shown.state,
+        "message": shown.message,
+        "applied_by": shown.applied_by,
+        "left_out": dict(shown.rehearsal.left_out),
+        "changed": shown.changed,
+        "changes": [_change(shown, one) for one in shown.changes],
+    }
+
+
+def _change(shown: Shown, one: ShownChange) -> dict[str, object]:
+    return {
+        "place": f"{shown.rehearsal.computer}:{one.path}",
+        "path": one.path,
+        "before": one.before,
+        "after": one.after,
+        "diff": one.diff,
+        "cut": one.cut,
+    }
