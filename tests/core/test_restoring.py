@@ -265,6 +265,18 @@ def test_a_place_of_this_host_is_written_as_such() -> None:
     assert str(Place(None, "notes.txt")) == "workspace:notes.txt"
 
 
+def test_a_file_of_this_host_is_one_place_however_it_is_spelled() -> None:
+    disk = Disk()
+    for number, path in enumerate(("a/b", "./a//b")):
+        name = f"l{number}"
+        disk.journal.proposed([call(name, "local_write", path=path)], "allow")
+        run = RunId(f"{name}.1")
+        started = facts.ToolStarted(call_id=CallId(name), run_id=run, action_digest="", before={path: ABSENT})
+        ended = facts.ToolFinished(call_id=CallId(name), run_id=run, ok=True, text="", after={path: digest(b"1")})
+        disk.journal.add(started, ended)
+    assert {touch.place for touch in disk.changed().touches} == {Place(None, "a/b")}
+
+
 def test_a_name_that_is_no_utf_8_is_shown_as_latin_1_and_comes_back() -> None:
     """Its bytes decide, and a person may name it by what is shown."""
     tree: dict[str, bytes | None] = {"d": None, "d/\udcfc": b"1"}
