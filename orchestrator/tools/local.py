@@ -80,7 +80,7 @@ async def local_restore(deps: CCAgentDeps, *, path: str, to: str, found: str) ->
         await asyncio.to_thread(workspace.remove, _run(deps), path)
     else:
         await asyncio.to_thread(workspace.commit, _run(deps), path)
-    deps.after[path] = _EMPTY_DIRECTORY if to == DIRECTORY else to
+    deps.after |= await left_by_restore(deps, path=path, to=to, found=found)
     return f"Removed {path}" if to == ABSENT else f"Put {path} back"
 
 
@@ -134,7 +134,7 @@ async def left_by_patch(deps: CCAgentDeps, *, path: str, patch: str) -> dict[str
 async def left_by_restore(deps: CCAgentDeps, *, path: str, to: str, found: str) -> dict[str, str]:
     """What a restoration that was done left there."""
     del deps, found
-    return {path: to}
+    return {path: _EMPTY_DIRECTORY if to == DIRECTORY else to}
 
 
 async def _change(deps: CCAgentDeps, path: str, data: bytes) -> None:

@@ -669,6 +669,8 @@ async def test_p18_in_plan_mode_whatever_changes_something_is_denied(house: Hous
         "cc_shell": {"command": "hello"},
         "local_write": {"path": "a", "content": ""},
         "local_patch": {"path": "a", "patch": ""},
+        "cc_restore": {"path": "a", "to": "absent", "found": "directory"},
+        "local_restore": {"path": "a", "to": "absent", "found": "directory"},
     }
     text = policy(rule("all", "allow"), mode="plan" if how == "mode" else "normal")
     model = Playing(says(call("cc_read", path="a.lua"), call("cc_delete", path="a.lua")))

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from orchestrator.core import facts
 from orchestrator.core.facts import CallId
+from orchestrator.core.restoring import planning
 from orchestrator.core.restoring.planning import Entry, Found, Goal, beside, goals_of, ops_of, plan, progressed
 from orchestrator.core.restoring.touches import ABSENT, DIRECTORY, Changes, Place, Touch
 from orchestrator.core.restoring.wanted import Restoration
@@ -90,6 +91,15 @@ def test_a_file_where_a_directory_was_and_the_other_way_about() -> None:
     disk.write("d", b"4")
     undo(disk)
     assert disk.tree == tree
+
+
+@pytest.mark.parametrize("to", ["directory", "absent"])
+def test_a_file_may_be_moved_to_a_place_that_is_called_like_a_state(to: str) -> None:
+    disk = Disk({"a": b"1"})
+    disk.move("a", to)
+    assert {touch.place.path: touch.after for touch in disk.changed().touches} == {"a": ABSENT, to: digest(b"1")}
+    undo(disk)
+    assert disk.tree == {"a": b"1"}
 
 
 def test_a_call_that_failed_changed_nothing() -> None:
@@ -191,6 +201,39 @@ def test_a_directory_is_never_trampled() -> None:
     assert disk.tree == before
 
 
+def test_nothing_comes_under_a_file_that_somebody_put_there() -> None:
+    """Neither where the task had a directory, nor where nobody but them changed anything."""
+    disk = Disk({"d": None, "d/x": b"1", "e": None, "e/y": b"2"})
+    disk.delete("d")
+    disk.delete("e/y")
+    for path in ("d", "e"):
+        disk.by_hand(path, None)
+        disk.by_hand(path, b"mine")
+    planned = undo(disk, Restoration(task_id="t1", on_conflict="restore"))
+    assert {path: entry.why for path, entry in planned.items() if entry.verdict == "conflict"} == {
+        "d": "Somebody put something there since.",
+        "d/x": "d is a file now, and nothing can be in it.",
+        "e/y": "e is a file now, and nothing can be in it.",
+    }
+    assert disk.tree == {"d": b"mine", "e": b"mine"}
+
+
+@pytest.mark.parametrize("kind", ["file", "directory"])
+def test_what_stood_in_the_place_of_another_kind_and_is_gone_tramples_nothing(kind: str) -> None:
+    """An undo that was cut short after it had made room is taken up by another."""
+    before: dict[str, bytes | None] = {"a": b"1"} if kind == "file" else {"a": None}
+    disk = Disk(before)
+    disk.delete("a")
+    if kind == "file":
+        disk.mkdir("a")
+    else:
+        disk.write("a", b"2")
+    disk.by_hand("a", None)
+    assert verdicts(entries(disk)) == {"a": "restore"}
+    undo(disk)
+    assert disk.tree == before
+
+
 # -- what is wanted ------------------------------------------------------------------------
 
 
@@ -222,6 +265,18 @@ def test_a_place_of_this_host_is_written_as_such() -> None:
     assert str(Place(None, "notes.txt")) == "workspace:notes.txt"
 
 
+def test_a_file_of_this_host_is_one_place_however_it_is_spelled() -> None:
+    disk = Disk()
+    for number, path in enumerate(("a/b", "./a//b")):
+        name = f"l{number}"
+        disk.journal.proposed([call(name, "local_write", path=path)], "allow")
+        run = RunId(f"{name}.1")
+        started = facts.ToolStarted(call_id=CallId(name), run_id=run, action_digest="", before={path: ABSENT})
+        ended = facts.ToolFinished(call_id=CallId(name), run_id=run, ok=True, text="", after={path: digest(b"1")})
+        disk.journal.add(started, ended)
+    assert {touch.place for touch in disk.changed().touches} == {Place(None, "a/b")}
+
+
 def test_a_name_that_is_no_utf_8_is_shown_as_latin_1_and_comes_back() -> None:
     """Its bytes decide, and a person may name it by what is shown."""
     tree: dict[str, bytes | None] = {"d": None, "d/\udcfc": b"1"}
@@ -232,6 +287,51 @@ def test_a_name_that_is_no_utf_8_is_shown_as_latin_1_and_comes_back() -> None:
     assert set(entries(disk, Restoration(task_id="t1", paths=("d/\xfc",)))) == {"d/\udcfc"}
     undo(disk)
     assert disk.tree == tree
+
+
+def test_a_place_by_its_latin_1_name_is_the_one_that_its_bytes_name() -> None:
+    """An undo tells the bytes of a name as latin-1, and can be undone by that."""
+    disk = Disk({"d": None})
+    restore = call("r", "cc_restore", path="d/\xfc", to=digest(b"1"), found=ABSENT, encoding="latin-1")
+    disk.journal.proposed([restore], "allow")
+    started = facts.ToolStarted(
+        call_id=CallId("r"),
+        run_id=RunId("r.1"),
+        computer=COMPUTER,
+        number=1,
+        action_digest="",
+        before={"d/\xfc": ABSENT},
+    )
+    after = {"d/\xfc": digest(b"1")}
+    disk.journal.add(
+        started, facts.ToolFinished(call_id=CallId("r"), run_id=RunId("r.1"), ok=True, text="", after=after)
+    )
+    (touch,) = disk.changed().touches
+    assert touch.place.path == "d/\udcfc"
+
+
+@pytest.mark.parametrize("limit", ["MAX_TREE_FILES", "MAX_TREE_BYTES"])
+def test_a_directory_with_too_much_in_it_goes_piece_by_piece(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    """One call could not keep all of it; what is small enough in it goes as a whole."""
+    monkeypatch.setattr(planning, limit, 2)
+    disk = Disk()
+    for path in ("new/a", "new/b", "new/small/c"):
+        disk.write(path, path[-1].encode())
+    ops = ops_of(list(entries(disk).values()))
+    assert [op.place.path for op in ops] == ["new/a", "new/b", "new/small"]
+    undo(disk)
+    assert disk.tree == {}
+
+
+def test_what_came_to_nothing_is_in_vain_until_something_was_changed() -> None:
+    """A change after it may have made the room that it lacked."""
+    disk = Disk({"a": b"1"})
+    disk.fail("a")
+    assert disk.changed().vain == {"call-c1"}
+    disk.write("b", b"2")
+    assert disk.changed().vain == set()
+    disk.fail("c")
+    assert disk.changed().vain == {"call-c3"}
 
 
 def test_a_place_that_cannot_be_looked_at_says_why_and_stays() -> None:

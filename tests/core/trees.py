@@ -47,7 +47,8 @@ class Disk:
         """What a restoration finds there."""
         state = self.state(place.path)
         if state != DIRECTORY:
-            return Found(state)
+            above = (one for one in self.parents(place.path) if self.tree.get(one) is not None)
+            return Found(state, size=len(self.tree.get(place.path) or b""), under=next(above, ""))
         return Found(state, tuple(self.below(place.path)), tree=self._keep(place.path))
 
     def parents(self, path: str) -> list[str]:
@@ -85,9 +86,8 @@ class Disk:
         made, before, directories = self._made(to), self._keep(path), self._is_tree(path)
         for name, data in self._take(path).items():
             self._put(f"{to}{name}", data)
-        self._called(
-            "cc_move", {path: before, to: ABSENT}, {path: ABSENT, to: before}, made=made, directories=directories
-        )
+        left = {path: ABSENT, to: before}
+        self._called("cc_move", {path: before, to: ABSENT}, left, made=made, directories=directories, path=path, to=to)
 
     def fail(self, path: str) -> None:
         """A call that fails and changes nothing."""

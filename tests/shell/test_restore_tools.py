@@ -101,6 +101,32 @@ async def test_directories_of_the_workspace_are_made_and_removed_as_a_plan_found
     assert not (tmp_path / "a" / "b").exists()
 
 
+@pytest.mark.parametrize(
+    ("tool", "args"),
+    [
+        ("local_write", {"path": "a.txt", "content": "text\n"}),
+        ("local_patch", {"path": "a.txt", "patch": "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-new\n+newer\n"}),
+        ("local_restore", back(NEW)),
+        ("local_restore", back(NEW, None)),
+    ],
+)
+async def test_what_a_change_on_this_host_left_is_told_without_having_heard_of_it(
+    tmp_path: Path, tool: str, args: dict[str, str]
+) -> None:
+    """As the change itself tells it: an undo has to know it when the server stopped in between."""
+    kept = {sha256_hex(data): data for data in (OLD, NEW)}
+
+    async def keep(sha256: str) -> bytes:
+        return kept[sha256]
+
+    (tmp_path / "a.txt").write_bytes(NEW)
+    deps = CCAgentDeps(workspace=DirectoryWorkspace(tmp_path), run_id=RUN, fetch=keep)
+    await restored(tool, deps, **args)
+    left = TOOL_REGISTRY[tool].left
+    assert left is not None
+    assert await left(deps, **args) == deps.after
+
+
 def test_a_removal_that_was_cut_short_is_known_to_be_done_or_not(tmp_path: Path) -> None:
     """Before the file went the mark is taken away: it never will; after it, it was done, and nothing stays behind."""
     workspace = DirectoryWorkspace(tmp_path)

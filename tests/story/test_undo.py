@@ -1,6 +1,7 @@
 """Undo of a whole task: a real server, a real computer, and every byte as it was."""
 
 import asyncio
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,22 @@ import pytest
 from orchestrator.core import facts
 from orchestrator.core.items import AgentTaskItem
 from tests.shell.commands import cli
-from tests.story.harness import Api, Computer, Server, check_laws, computer, ended, facts_of, final, play, tool, tree
+from tests.story.harness import (
+    Api,
+    Computer,
+    Server,
+    check_laws,
+    computer,
+    ended,
+    facts_of,
+    final,
+    play,
+    tool,
+    tools,
+    tree,
+)
 
+UMLAUTS = os.fsdecode(b"gr\xfcn")
 FILES = {
     "startup.lua": b"print('mine')\n",
     "lib/a.lua": b"return 1\n",
@@ -125,6 +140,40 @@ async def test_files_and_directories_of_the_workspace_go_back_too(server: Server
     assert {path for path, verdict in planned.items() if verdict == "conflict"} == {"made", "made/here"}
     await undone(api, task_id)
     assert tree(space) == {**before, "made": None, "made/here": None, "made/here/mine.txt": b"mine\n"}
+
+
+async def test_a_name_that_is_no_utf_8_comes_back(server: Server, tmp_path: Path) -> None:
+    """As a keyboard with umlauts in the game writes it: a byte for each letter; and the undo of that is undone too."""
+    api = server.api()
+    async with computer(server, tmp_path) as pc:
+        pc.write(f"farm/{UMLAUTS}/{UMLAUTS}.lua", b"return 1\n")
+        before = tree(pc.disk)
+        pc.boot()
+        task_id = await worked(api, pc, tool("cc_delete", path="farm"), final())
+        shown = await preview(api, task_id)
+        assert set(shown) == {"farm", "farm/gr\xfcn", "farm/gr\xfcn/gr\xfcn.lua"}
+        items = await undone(api, task_id)
+        assert tree(pc.disk) == before
+        assert f"{pc.name}:farm/gr\xfcn/gr\xfcn.lua" in ended(items).details["put_back"]
+        again = await undone(api, items[0].task_id)
+        assert tree(pc.disk) == {}
+        await undone(api, again[0].task_id)
+        assert tree(pc.disk) == before
+
+
+async def test_directories_that_calls_of_one_reply_made_go_again(server: Server, tmp_path: Path) -> None:
+    """What a call makes on its way is known when it starts, and not when somebody was shown it."""
+    api = server.api()
+    async with computer(server, tmp_path) as pc:
+        before = filled(pc)
+        pc.boot()
+        move, write = tool("cc_move", path="startup.lua", to="a/b"), tool("cc_write", path="a/c", content="")
+        task_id = await worked(api, pc, tools(move, tool("cc_mkdir", path="startup.lua/new"), write), final())
+        told = await api.ok("POST", f"/v1/tasks/{task_id}/undo", {"dry_run": True})
+        assert [one["why"] for one in told["places"] if one["why"]] == [], "nobody else changed anything"
+        items = await undone(api, task_id)
+        assert tree(pc.disk) == before
+        assert ended(items).status == "Completed"
 
 
 async def test_a_computer_that_is_away_is_waited_for(server: Server, tmp_path: Path) -> None:
