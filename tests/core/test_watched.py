@@ -160,8 +160,10 @@ def test_what_differs_at_a_later_look_may_be_anybodys(state: str) -> None:
     name = runs.start(Watched(globs=ALL, listing=runs.kept({"a": A})))
     ok = True if state == "finished" else None
     fact = {"call_id": name, "run_id": RunId(f"{name}.1"), "state": state, "ok": ok}
-    runs.journal.add(facts.ToolSettled.model_validate({**fact, "watched": Watched(listing=runs.kept({"a": B}))}))
+    later = Watched(listing=runs.kept({"a": B}), changed=("a",))
+    runs.journal.add(facts.ToolSettled.model_validate({**fact, "watched": later}))
     assert touched(runs.changed()) == {"a": (A, None)}
+    assert "a" not in runs.journal.task.evidence.touched
 
 
 def test_many_paths_are_named_by_the_first_few() -> None:
