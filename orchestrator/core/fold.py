@@ -235,7 +235,9 @@ def _ended_run(
     """A run that ended, heard at once or at settling; what was approved and then changed is shown again."""
     if code == "stale" and (record.request_id is not None or record.grant_id is not None):
         return move_call(task, record, "stale", observed=None, action_digest=None, grant_id=None)
-    changed_files = () if fact.watched is None else fact.watched.changed
+    # What differs at a later look may be anybody's.
+    heard = fact.watched if isinstance(fact, facts.ToolFinished) else None
+    changed_files = () if heard is None else heard.changed
     event: CallEvent = "succeed" if fact.ok else "fail"
     return move_call(task, record, event, ok=fact.ok, result=told(record, fact.text), changed=changed_files)
 

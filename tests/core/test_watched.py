@@ -149,6 +149,13 @@ def test_what_could_not_be_kept_or_seen_is_said_and_left_alone() -> None:
     ]
 
 
+def test_a_program_that_ran_on_is_known_only_until_it_was_left() -> None:
+    runs = Runs()
+    listing = runs.kept({"a": A})
+    told = runs.run(Watched(globs=ALL, listing=listing), Watched(listing=listing), code="abandoned")
+    assert told.untold[1].what.startswith("The program could not be stopped: what it changed after that")
+
+
 def test_a_program_that_did_not_even_start_changed_nothing() -> None:
     runs = Runs()
     assert runs.run(Watched(globs=ALL, listing=runs.kept({})), None, code="stale") == Changes()
@@ -160,8 +167,10 @@ def test_what_differs_at_a_later_look_may_be_anybodys(state: str) -> None:
     name = runs.start(Watched(globs=ALL, listing=runs.kept({"a": A})))
     ok = True if state == "finished" else None
     fact = {"call_id": name, "run_id": RunId(f"{name}.1"), "state": state, "ok": ok}
-    runs.journal.add(facts.ToolSettled.model_validate({**fact, "watched": Watched(listing=runs.kept({"a": B}))}))
+    later = Watched(listing=runs.kept({"a": B}), changed=("a",))
+    runs.journal.add(facts.ToolSettled.model_validate({**fact, "watched": later}))
     assert touched(runs.changed()) == {"a": (A, None)}
+    assert "a" not in runs.journal.task.evidence.touched
 
 
 def test_many_paths_are_named_by_the_first_few() -> None:

@@ -137,6 +137,8 @@ async def _play(server: Server, pc: Computer, story: Story, start: Callable[[], 
     assert ended(items).status == "Completed"
     assert story.found(pc) == story.after
     assert not story.moved_to or pc.read(story.moved_to) == story.before
+    told = await api.ok("GET", f"/v1/tasks/{task_id}/changes")
+    assert story.path in {one["path"] for one in told["changes"]}, "a change that nobody would know of"
     retried = sum(one.action == "retry" for fact in facts_of(items, facts.DecisionRecorded) for one in fact.decisions)
     assert witness.asked["approval"] == 1 + retried, "asked again without a reason"
     swap = pc.disk / ".cc-orchestrator" / "swap"

@@ -180,6 +180,8 @@ class _Reading:
             return
         before, after = started.watched, ended.watched
         self._cannot(started, call, _of_program(before, after))
+        if ended.code == "abandoned":
+            self._cannot(started, call, "The program could not be stopped: what it changed after that is not known.")
         if before is None or after is None or not before.listing or not after.listing:
             return
         # Somebody else may have been there between the end of the program and a later look.
