@@ -91,8 +91,7 @@ class World:
     async def found(self, computer: ComputerId | None, path: str) -> Found:
         """What is in a place now; ``computer`` None: in the workspace. Raises ToolFailed, ComputerAway, CallLost."""
         if computer is None:
-            data = await asyncio.to_thread(self.workspace.read_bytes, path) if self.workspace is not None else None
-            return Found(ABSENT if data is None else sha256_hex(data))
+            return await asyncio.to_thread(_found_here, self.workspace, path)
         shown = await look(self._deps(computer, _Looking(self, computer)), path, path)
         if shown.kind == "directory":
             return Found(DIRECTORY, tuple(entry.rstrip("/") for entry in shown.entries), tree=shown.sha256)
@@ -230,6 +229,15 @@ class World:
         except ToolFailed as error:
             return _settled(record, "finished", ok=False, text=str(error))
         return _settled(record, "finished", ok=True, text=outcome.text, after=dict(outcome.after))
+
+
+def _found_here(workspace: Workspace | None, path: str) -> Found:
+    """What is in a place of this host; blocks for as long as the disk takes."""
+    inside = workspace.inside(path) if workspace is not None else None
+    if inside is not None:
+        return Found(DIRECTORY, inside, tree=DIRECTORY)
+    data = workspace.read_bytes(path) if workspace is not None else None
+    return Found(ABSENT if data is None else sha256_hex(data))
 
 
 _IN_DOUBT = (

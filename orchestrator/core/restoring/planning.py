@@ -187,18 +187,18 @@ def ops_of(entries: Sequence[Entry]) -> tuple[Op, ...]:
     """The calls of one round, in their order.
 
     Directories are made and files written, so that nothing is gone before what takes its place is there; then the rest
-    is removed, a directory with all that is in it. What has to come where something of another kind stands waits for
+    is removed, the deepest first. What has to come where something of another kind stands waits for
     the next round.
     """
     blocking = [entry for entry in entries if entry.verdict == "restore" and _other_kind(entry)]
     making = [entry for entry in entries if entry.verdict == "restore" and not _waits(entry, blocking)]
     going = [*(entry for entry in entries if entry.verdict == "remove"), *blocking]
-    trees = [entry for entry in going if _is_directory(entry)]
-    # With a directory goes all that is in it.
+    # With a directory of a computer goes all that is in it; on this host it goes when it is empty.
+    trees = [entry for entry in going if _is_directory(entry) and entry.place.computer is not None]
     removing = [entry for entry in going if not any(_is_below(entry, tree) for tree in trees)]
     ordered = [
         *(_op(entry, entry.goal.target) for entry in sorted(making, key=_directories_first)),
-        *(_op(entry, ABSENT) for entry in sorted(removing, key=lambda entry: entry.place.path)),
+        *(_op(entry, ABSENT) for entry in sorted(removing, key=_deepest_first)),
     ]
     return tuple(ordered[:MAX_CALLS])
 
@@ -236,3 +236,7 @@ def _depth(place: Place) -> int:
 
 def _directories_first(entry: Entry) -> tuple[bool, int, str]:
     return entry.goal.target != DIRECTORY, _depth(entry.place), entry.place.path
+
+
+def _deepest_first(entry: Entry) -> tuple[int, str]:
+    return -_depth(entry.place), entry.place.path
