@@ -389,7 +389,7 @@ class TaskService:
             return NotFound(f"There is no task {task_id!r}.", remedy="`cc-orchestrator tasks` lists them.")
         return NotFound(
             f"Task {task_id} was pruned on {at:%Y-%m-%d}: what it did is no longer kept, and cannot be undone.",
-            remedy="`cc-orchestrator audit --system` has the note of it. Pin a task to keep it: `tasks pin`.",
+            remedy="`cc-orchestrator audit show --system` has the note of it. Pin a task to keep it: `tasks pin`.",
             details={"pruned_at": at.isoformat()},
         )
 
