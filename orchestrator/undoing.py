@@ -310,6 +310,9 @@ def _of_real_places(changed: Changes) -> Changes:
 def told_of(entries: Sequence[Entry], wanted: Restoration) -> str:
     """A plan in one sentence."""
     begins = "What was rehearsed is carried out" if wanted.applies else "Files go back to how they were"
+    words = dict(_VERBS)
+    if wanted.applies:
+        words["restore"] = "written"
     counts = Counter(entry.verdict for entry in entries)
-    told = [f"{counts[verdict]} {words}" for verdict, words in _VERBS if counts[verdict]]
+    told = [f"{counts[verdict]} {words[verdict]}" for verdict, _ in _VERBS if counts[verdict]]
     return f"{begins}: {', '.join(told)}." if told else "Everything is as it was."

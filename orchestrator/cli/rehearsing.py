@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 _POLL_S: Final = 0.2
 """Between two looks whether the copy was compared: it takes about a second."""
+_LINE_CHARS: Final = 2000
+"""Of one line of a diff."""
 _OVER: Final = frozenset({"nothing", "asked", "not_applied"})
 
 
@@ -47,15 +49,15 @@ def _came_to(client: "Client", task_id: str, patience_s: float) -> dict[str, Any
 
 
 def _lines(shown: dict[str, Any], diffs: bool) -> list[str]:
-    from orchestrator.core.visible import block, one_line
+    from orchestrator.core.visible import one_line, visible
 
     lines = [f"[REHEARSAL] {one_line(shown['message'], limit=1000)}"]
     lines += [f"not in the copy: {one_line(path)}  ({one_line(why)})" for path, why in shown["left_out"].items()]
     for one in shown["changes"]:
         lines.append(f"{_word(one):8} {one_line(one['place'])}")
         if diffs and one["diff"]:
-            lines.append(block(one["diff"].rstrip("\n")))
-            lines += ["… and more"] if one["cut"] else []
+            lines += [f"  {visible(line, limit=_LINE_CHARS)}" for line in one["diff"].rstrip("\n").split("\n")]
+            lines += ["  … and more"] if one["cut"] else []
     more = shown["changed"] - len(shown["changes"])
     return lines + ([f"and {more} more"] if more > 0 else [])
 

@@ -163,7 +163,8 @@ class Rehearsals:
             # What a kill left, or what is no rehearsal's.
             await _remove(home)
             return
-        home.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.homes.mkdir(parents=True, exist_ok=True, mode=0o700)
+        home.root.mkdir(exist_ok=True, mode=0o700)
         lock = await home.lock()
         try:
             if task.ended is None:
