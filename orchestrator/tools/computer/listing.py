@@ -9,12 +9,13 @@ from typing import Final
 
 from orchestrator.core.errors import ComputerFailed, ToolFailed
 from orchestrator.core.restoring.listings import Listed, Listing
-from orchestrator.core.restoring.touches import ABSENT, DIRECTORY
+from orchestrator.core.restoring.touches import ABSENT, DIRECTORY, escaped
 from orchestrator.core.wire import sha256_hex
 from orchestrator.ports import CallResult
 from orchestrator.tools.computer.asking import READ_WAIT_S, channel_of, sentence
 from orchestrator.tools.computer.keeping import Changed, keep_file, manifest_lines
-from orchestrator.tools.deps import CCAgentDeps
+from orchestrator.tools.deps import CCAgentDeps, byte_string
+from orchestrator.tools.text import shown_name
 
 _AT_ONCE: Final = 4
 """Reads at one time: half of the calls that a computer takes."""
@@ -42,7 +43,7 @@ async def list_tree(deps: CCAgentDeps, name: str = "") -> Listed:
     Raises ToolFailed.
     """
     listing = _Listing(deps)
-    await listing.add(_wire(name))
+    await listing.add(byte_string(name))
     return Listed(Listing(listing.states), listing.skipped)
 
 
@@ -85,9 +86,9 @@ async def _kept(deps: CCAgentDeps, path: str, sha256: str, known: Mapping[str, i
         if sha256 in known or sha256 in new or sha256 == ABSENT:
             return sha256
         try:
-            new[sha256] = await keep_file(deps, _wire(path), sha256, path)
+            new[sha256] = await keep_file(deps, byte_string(path), sha256, path)
         except Changed:
-            sha256 = str((await _ask(deps, "fs_stat", _wire(path))).data.get("sha256", ABSENT))
+            sha256 = str((await _ask(deps, "fs_stat", byte_string(path))).data.get("sha256", ABSENT))
     raise ToolFailed(f"{path} changes while it is looked at.", remedy="Try again when nothing writes there.")
 
 
@@ -102,26 +103,26 @@ class _Listing:
     async def add(self, wire: str) -> None:
         """Add what is at a path and below it, in several looks where one would be too large. Raises ToolFailed."""
         try:
-            shown = await _ask(self.deps, "fs_stat", wire)
+            looked = await _ask(self.deps, "fs_stat", wire)
         except ComputerFailed as error:
             if error.reason == "too_large":
                 await self._in_parts(wire, error)
             elif not (error.reason == "access_denied" and wire):
-                raise ToolFailed(sentence(error, _text(wire) or "/")) from error
+                raise ToolFailed(sentence(error, shown_name(wire) or "/")) from error
             return
-        if shown.data.get("mount") and wire:
+        if looked.data.get("mount") and wire:
             return
-        if shown.data.get("kind") == "file":
-            self.states[_text(wire)] = str(shown.data["sha256"])
-        elif shown.data.get("kind") == "directory":
-            if sha256_hex(shown.body) != shown.data.get("sha256"):
+        if looked.data.get("kind") == "file":
+            self.states[escaped(wire)] = str(looked.data["sha256"])
+        elif looked.data.get("kind") == "directory":
+            if sha256_hex(looked.body) != looked.data.get("sha256"):
                 raise ToolFailed(
-                    f"The client on this computer is too old to tell what is in {_text(wire) or '/'}.",
+                    f"The client on this computer is too old to tell what is in {shown_name(wire) or '/'}.",
                     remedy="Its user can update it.",
                 )
             self._directory(wire)
-            for path, sha256 in manifest_lines(shown.body, _text(wire)):
-                self.states[_text(_joined(wire, path))] = DIRECTORY if sha256 == "-" else sha256
+            for path, sha256 in manifest_lines(looked.body, shown_name(wire)):
+                self.states[escaped(_joined(wire, path))] = DIRECTORY if sha256 == "-" else sha256
         elif not wire:
             # Taken for an empty computer, all that is on it would look new the next time.
             raise ToolFailed("The computer does not tell what is on it.")
@@ -131,7 +132,7 @@ class _Listing:
         try:
             listed = await _ask(self.deps, "fs_list", wire)
         except ComputerFailed:
-            self.skipped[_text(wire)] = sentence(too_large, _text(wire))
+            self.skipped[escaped(wire)] = sentence(too_large, shown_name(wire))
             return
         self._directory(wire)
         for entry in loads(listed.body):
@@ -141,7 +142,7 @@ class _Listing:
 
     def _directory(self, wire: str) -> None:
         if wire:
-            self.states[_text(wire)] = DIRECTORY
+            self.states[escaped(wire)] = DIRECTORY
 
 
 async def _ask(deps: CCAgentDeps, method: str, wire: str) -> CallResult:
@@ -154,12 +155,3 @@ async def _ask(deps: CCAgentDeps, method: str, wire: str) -> CallResult:
 
 def _joined(above: str, below: str) -> str:
     return f"{above}/{below}" if above else below
-
-
-def _wire(path: str) -> str:
-    """A path as the byte string that the computer takes, also where it is no UTF-8."""
-    return path.encode("utf-8", "surrogateescape").decode("latin-1")
-
-
-def _text(wire: str) -> str:
-    return wire.encode("latin-1").decode("utf-8", "surrogateescape")
