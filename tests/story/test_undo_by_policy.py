@@ -32,7 +32,7 @@ from tests.story.harness import (
     tool,
     tree,
 )
-from tests.story.processes import Kill
+from tests.story.processes import ALL_WRITES, Kill
 
 AUTO = DEFAULT_POLICY_TOML.replace('unknown_tool = "deny"\n', 'unknown_tool = "deny"\nundo = "auto"\n')
 UNASKED = """
@@ -40,6 +40,13 @@ UNASKED = """
 id = "undoing"
 effect = "allow"
 tools = ["cc_restore", "local_restore"]
+"""
+UNASKED_AT_ALL = """
+undo = "auto"
+[[rules]]
+id = "all"
+effect = "allow"
+tools = ["*"]
 """
 WRITE = tool("cc_write", path="startup.lua", content="print('theirs')\n")
 MORE = tool("cc_write", path="more.lua", content="return 2\n")
@@ -148,6 +155,41 @@ async def test_a_server_killed_around_the_end_begins_the_undo_once(tmp_path: Pat
     kills = [Kill(at, "after"), *(Kill(at + more, side) for more in (1, 2, 3) for side in ("before", "after"))]
     names = {f"{kill.at}-{kill.side}": kill for kill in kills}
     cases = {name: _killed(tmp_path / name, kill, cancels=cancels) for name, kill in names.items()}
+    await each(cases, lambda name: last_words(tmp_path / name / "home" / "server.log"))
+
+
+async def _killed_anywhere(tmp: Path, kill: Kill) -> None:
+    """Nobody is asked here, so that two lives of the server play it all."""
+    async with house(tmp / "home", UNASKED_AT_ALL) as server:
+        server.start()
+        async with computer(server, tmp) as pc:
+            pc.write("startup.lua", b"print('mine')\n")
+            before = tree(pc.disk)
+            await server.close()
+            server.kill()
+            server.start(kill)
+            pc.boot()
+            with contextlib.suppress(httpx2.TransportError, OSError, WebSocketException):
+                api = server.api()
+                task_id = await api.submit(*FAILS, computers=(pc.name,))
+                await api.journal(task_id)
+                await api.journal(await the_undo(api, task_id))
+            server.kill()
+            await server.close()
+            server.start()
+            tasks = (await server.api().ok("GET", "/v1/tasks"))["tasks"]
+            if tasks:
+                task_id = tasks[-1]["task_id"]
+                check_laws(await server.api().journal(task_id))
+                await check(server.api(), pc, task_id, before)
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("side", ["before", "after"])
+async def test_a_server_killed_at_any_write_begins_the_undo_once(tmp_path: Path, side: str) -> None:
+    """The same at every write to the store, from the submission of the task to the end of its undo."""
+    cases = {f"{at:02}": _killed_anywhere(tmp_path / f"{at:02}", Kill(at, side, ALL_WRITES)) for at in range(1, 41)}
     await each(cases, lambda name: last_words(tmp_path / name / "home" / "server.log"))
 
 
