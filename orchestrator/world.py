@@ -16,12 +16,14 @@ from orchestrator.core import facts
 from orchestrator.core.errors import CallLost, ComputerAway, ComputerFailed, OrchestratorError, ToolFailed
 from orchestrator.core.facts import Observed
 from orchestrator.core.policy import BUILT_IN_CATALOG, PolicyContext
+from orchestrator.core.restoring.listings import Listed
 from orchestrator.core.restoring.planning import Found
 from orchestrator.core.restoring.touches import ABSENT, DIRECTORY
 from orchestrator.core.task import AgentTask, CallRecord
 from orchestrator.core.wire import ComputerId, RunId, sha256_hex
 from orchestrator.ports import CallResult, Computers, Lease, Settlement, Store, Workspace
 from orchestrator.tools.computer.keeping import look, missing_above
+from orchestrator.tools.computer.listing import Kept, keep_tree, list_tree
 from orchestrator.tools.deps import CCAgentDeps, Encoding
 from orchestrator.tools.registry import TOOL_REGISTRY
 
@@ -90,23 +92,35 @@ class World:
 
         Raises ToolFailed, ComputerAway, CallLost, CallVoid.
         """
-        spec = BUILT_IN_CATALOG[record.call.tool]
-        if spec.plugin != "cc" or spec.recovery != "by_state":
+        call = record.call
+        if BUILT_IN_CATALOG[call.tool].recovery != "by_state":
             return observed.made
-        deps = self._deps(record.call.computer, _Looking(self, record.call.computer))
-        named: Encoding = record.call.args.get("encoding", "utf-8")
         absent = [path for path, found in observed.state.items() if found == ABSENT]
+        if call.computer is None:
+            space = self.workspace
+            return await asyncio.to_thread(space.missing_above, absent[0]) if space is not None else observed.made
+        deps = self._deps(call.computer, _Looking(self, call.computer))
+        named: Encoding = call.args.get("encoding", "utf-8")
         return tuple([one for path in absent for one in await missing_above(deps, path, named)])
 
     async def found(self, computer: ComputerId | None, path: str) -> Found:
         """What is in a place now; ``computer`` None: in the workspace. Raises ToolFailed, ComputerAway, CallLost."""
         if computer is None:
-            data = await asyncio.to_thread(self.workspace.read_bytes, path) if self.workspace is not None else None
-            return Found(ABSENT if data is None else sha256_hex(data))
+            return await asyncio.to_thread(_found_here, self.workspace, path)
         shown = await look(self._deps(computer, _Looking(self, computer)), path, path)
         if shown.kind == "directory":
             return Found(DIRECTORY, shown.inside, tree=shown.sha256)
         return Found(shown.sha256 if shown.kind == "file" else ABSENT, size=shown.size)
+
+    async def listed(self, computer: ComputerId, path: str = "") -> Listed:
+        """All that is on a computer now, or below a path of it. Raises ToolFailed, ComputerAway, CallLost."""
+        return await list_tree(self._deps(computer, _Looking(self, computer)), path)
+
+    async def kept(self, computer: ComputerId, listed: Listed) -> Kept:
+        """A listing with the bytes of its files in the store. Raises ToolFailed, ComputerAway, CallLost."""
+        deps = self._deps(computer, _Looking(self, computer))
+        deps.keep = self._keep
+        return await keep_tree(deps, listed, self.store.blob_sizes)
 
     async def prepare(self, record: CallRecord, run_id: RunId) -> None:
         """What has to be on this host's disk before the bracket opens. Raises ToolFailed."""
@@ -231,6 +245,15 @@ class World:
         except ToolFailed as error:
             return _settled(record, "finished", ok=False, text=str(error))
         return _settled(record, "finished", ok=True, text=outcome.text, after=dict(outcome.after))
+
+
+def _found_here(workspace: Workspace | None, path: str) -> Found:
+    """What is in a place of this host; blocks for as long as the disk takes."""
+    inside = workspace.inside(path) if workspace is not None else None
+    if inside is not None:
+        return Found(DIRECTORY, inside, tree=DIRECTORY)
+    data = workspace.read_bytes(path) if workspace is not None else None
+    return Found(ABSENT if data is None else sha256_hex(data))
 
 
 _IN_DOUBT = (

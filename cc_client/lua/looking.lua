@@ -49,6 +49,7 @@ local function stat(path, pause)
   local shot = files.snapshot(path, pause, true)
   local data = { kind = shot.kind, path = path, size = shot.size or 0, sha256 = shot.hash }
   data.read_only = files.ask(fs.isReadOnly, path)
+  data.mount = paths.is_mount(path) or nil
   answers.check_size(#(shot.manifest or ""))
   local outcome = answers.done(data, shot.manifest)
   outcome.body_sha256 = shot.manifest and shot.hash

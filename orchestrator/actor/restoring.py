@@ -13,10 +13,10 @@ from orchestrator.core.approval import call_digest
 from orchestrator.core.items import SYSTEM
 from orchestrator.core.policy import BUILT_IN_CATALOG
 from orchestrator.core.restoring.planning import MAX_CALLS, Entry, Op, ops_of
-from orchestrator.core.restoring.touches import Changes, is_text, shown
+from orchestrator.core.restoring.touches import Changes, Place, is_text, shown
 from orchestrator.core.task import AgentTask
 from orchestrator.tasks import new_call_id
-from orchestrator.undoing import Undoing, told_of
+from orchestrator.undoing import Undoing, Wish, told_of
 
 _SETTLED_S: Final = 5.0
 """Between two looks whether the task that is taken back still has a call under way."""
@@ -36,20 +36,22 @@ class Restoring:
         task = self.journal.task
         if task.restores is None:
             return None
-        undone = await self.undoing.changes(task.restores.task_id)
-        if undone.open:
+        wish = await self.undoing.wish(task.restores)
+        if wish.open:
             return Wait(seconds=_SETTLED_S)
         own = await self.undoing.changes(task.task_id)
-        entries = await self.undoing.plan(undone, task.restores, own=own)
-        refused = {digest for digest, _ in task.rejections} | own.vain
-        calls = [call for op in ops_of(entries) if (call := _call(op)).call_digest not in refused]
+        entries = await self.undoing.plan(wish, task.restores, own=own)
+        rejected = {digest for digest, _ in task.rejections}
+        failed = own.vain - rejected
+        planned = [_call(op) for op in ops_of(entries, in_vain=lambda op: _call(op).call_digest in failed)]
+        calls = [call for call in planned if call.call_digest not in rejected | failed]
         if calls:
             await self._propose(entries, calls[:MAX_CALLS])
             return None
         away = [entry for entry in entries if entry.verdict == "away"]
         if away:
             return Wait(computer=away[0].place.computer)
-        await self.journal.intend(_end(entries, undone, own, _last_words(task)))
+        await self.journal.intend(_end(entries, wish, own, _last_words(task, planned)))
         return None
 
     async def _propose(self, entries: Sequence[Entry], planned: Sequence[facts.ToolCall]) -> None:
@@ -75,21 +77,21 @@ def _call(op: Op) -> facts.ToolCall:
     return facts.ToolCall(call_id=new_call_id(), index=0, tool=tool, args=args, computer=computer, call_digest=digest)
 
 
-def _last_words(task: AgentTask) -> dict[str, str]:
-    """What each call came to, by its digest."""
+def _last_words(task: AgentTask, left: Sequence[facts.ToolCall]) -> dict[str, str]:
+    """What each call that is left came to, by the text of its place."""
     turns = (zip(turn.digests, turn.results, strict=True) for turn in task.turns)
-    return {digest: text for turn in turns for digest, (_, text) in turn}
+    words = {digest: text for turn in turns for digest, (_, text) in turn}
+    return {str(Place(call.computer, call.args["path"])): words.get(call.call_digest, "") for call in left}
 
 
-def _end(entries: Sequence[Entry], undone: Changes, own: Changes, words: Mapping[str, str]) -> facts.TaskEnded:
+def _end(entries: Sequence[Entry], wish: Wish, own: Changes, why: Mapping[str, str]) -> facts.TaskEnded:
     """How it ended: what was put back, and what was not and why."""
     put_back = sorted({str(touch.place) for touch in own.touches if touch.after is not None})
     kept = {str(entry.place): entry.why for entry in entries if entry.verdict == "conflict"}
-    why = {str(op.place): words[_call(op).call_digest] for op in ops_of(entries)}
     # What waits for something else that was not done says nothing of its own.
     behind = next(iter(why.values()), "")
     left = {str(one.place): why.get(str(one.place), behind) for one in entries if one.verdict in ("restore", "remove")}
-    untold = Counter(one.what for one in undone.untold)
+    untold = Counter(one.what for one in wish.untold)
     nothing_done = bool(kept) and not put_back
     details = {
         "put_back": put_back[:_NAMED],

@@ -118,17 +118,36 @@ class Workspace(Protocol):
     def read_bytes(self, path: str) -> bytes | None:
         """The bytes of a file inside; None: there is none. Raises UnsafePath, ToolFailed (not a file, too large)."""
 
-    def stage(self, name: str, data: bytes) -> None:
-        """Keep bytes under a name, on disk, apart from the files; staging again replaces. Raises ToolFailed."""
+    def inside(self, path: str) -> tuple[str, ...] | None:
+        """The paths of all that is in a directory, below it, sorted; None: there is no directory.
+
+        Raises UnsafePath, ToolFailed (there is too much).
+        """
+
+    def missing_above(self, path: str) -> tuple[str, ...]:
+        """The directories above a path that are not there, the highest first: ``commit`` makes them.
+
+        Raises UnsafePath.
+        """
+
+    def stage(self, name: str, data: bytes | None) -> None:
+        """Keep bytes under a name, on disk, apart from the files; staging again replaces. None: an empty directory.
+
+        Raises ToolFailed.
+        """
 
     def commit(self, name: str, path: str) -> None:
         """Make the staged bytes the file at ``path``, in one atomic step; the mode of an old file stays.
+
+        A staged directory takes a place where nothing is.
 
         Raises UnsafePath when ``path`` leaves the workspace by any way, ToolFailed when nothing is staged.
         """
 
     def remove(self, name: str, path: str) -> None:
-        """Take the file at ``path`` away, in one atomic step, for which something is staged under ``name``.
+        """Take the file, or the empty directory, at ``path`` away, for which something is staged under ``name``.
+
+        In one atomic step; a directory with something in it stays, and is ToolFailed.
 
         Raises UnsafePath and ToolFailed as ``commit`` does.
         """

@@ -6,14 +6,18 @@ the change was not done, for good; gone, it was done (DESIGN section 2).
 """
 
 import asyncio
+from typing import Final
 
 from orchestrator.core.errors import ComputerFailed, ToolFailed
 from orchestrator.core.facts import Observed
 from orchestrator.core.patch import apply_patch, unified_diff
+from orchestrator.core.restoring.touches import DIRECTORY
 from orchestrator.core.wire import RunId, sha256_hex
 from orchestrator.ports import Workspace
 from orchestrator.tools.deps import ABSENT, CCAgentDeps, earlier_bytes
 from orchestrator.tools.text import decode_text
+
+_EMPTY_DIRECTORY: Final = sha256_hex(b"")
 
 
 async def local_read(deps: CCAgentDeps, *, path: str) -> str:
@@ -65,34 +69,47 @@ async def prepare_patch(deps: CCAgentDeps, *, path: str, patch: str) -> None:
 
 
 async def local_restore(deps: CCAgentDeps, *, path: str, to: str, found: str) -> str:
-    """Bring a file of the workspace into an earlier state: its bytes by their sha256, or ``absent``."""
-    del found  # what it was bound to when it was shown is what it must find
+    """Bring a path of the workspace into an earlier state: a file by its sha256, ``absent`` or ``directory``."""
     workspace = _workspace(deps)
-    await _must_be_expected(deps, path, await asyncio.to_thread(workspace.read_bytes, path))
+    if found == DIRECTORY:
+        # What is in it by now is nobody's business but that of the removal, which refuses it.
+        _must_be(path, await _state(deps, path), found)
+    else:
+        await _must_be_expected(deps, path, await asyncio.to_thread(workspace.read_bytes, path))
     if to == ABSENT:
         await asyncio.to_thread(workspace.remove, _run(deps), path)
     else:
         await asyncio.to_thread(workspace.commit, _run(deps), path)
-    deps.after[path] = to
+    deps.after[path] = _EMPTY_DIRECTORY if to == DIRECTORY else to
     return f"Removed {path}" if to == ABSENT else f"Put {path} back"
 
 
 async def observe_restore(deps: CCAgentDeps, *, path: str, to: str, found: str) -> Observed:
-    """What is there now, and the diff to what was."""
-    before = await asyncio.to_thread(_workspace(deps).read_bytes, path)
-    if _hash(before) != found:
-        raise ToolFailed(f"{path} is not what it was when this was planned.")
-    if before is not None and deps.keep is not None:
-        await deps.keep(before)
+    """What is there now, and the diff to what was. Raises ToolFailed unless it is what the plan found."""
+    workspace = _workspace(deps)
+    _must_be(path, await _state(deps, path), found)
+    if found == DIRECTORY:
+        if to != ABSENT:
+            raise ToolFailed(f"{path} is a directory.", remedy="It has to be removed first.")
+        await _keep(deps, b"")
+        note = "A directory; it is removed when nothing is in it any more."
+        return Observed(state={path: _EMPTY_DIRECTORY}, directories=(path,), note=note)
+    made = await asyncio.to_thread(workspace.missing_above, path) if found == ABSENT else ()
+    if to == DIRECTORY:
+        if found != ABSENT:
+            raise ToolFailed(f"{path} is a file.", remedy="It has to be removed first.")
+        return Observed(state={path: ABSENT}, made=made, note="A new directory.")
+    before = await asyncio.to_thread(workspace.read_bytes, path)
+    await _keep(deps, before)
     after = None if to == ABSENT else await earlier_bytes(deps, path, to)
     texts = [None if data is None else decode_text(data) for data in (before, after)]
-    return Observed(state={path: _hash(before)}, diff=unified_diff(texts[0], texts[1], path))
+    return Observed(state={path: _hash(before)}, diff=unified_diff(texts[0], texts[1], path), made=made)
 
 
 async def prepare_restore(deps: CCAgentDeps, *, path: str, to: str, found: str) -> None:
-    """Stage the earlier bytes under the run's name, or a mark that the file is to go."""
+    """Stage the earlier bytes under the run's name, or an empty directory, or a mark that something is to go."""
     del found
-    data = b"" if to == ABSENT else await earlier_bytes(deps, path, to)
+    data = None if to == DIRECTORY else b"" if to == ABSENT else await earlier_bytes(deps, path, to)
     await asyncio.to_thread(_workspace(deps).stage, _run(deps), data)
 
 
@@ -117,7 +134,7 @@ async def left_by_patch(deps: CCAgentDeps, *, path: str, patch: str) -> dict[str
 async def left_by_restore(deps: CCAgentDeps, *, path: str, to: str, found: str) -> dict[str, str]:
     """What a restoration that was done left there."""
     del deps, found
-    return {path: to}
+    return {path: _EMPTY_DIRECTORY if to == DIRECTORY else to}
 
 
 async def _change(deps: CCAgentDeps, path: str, data: bytes) -> None:
@@ -148,9 +165,27 @@ def _patched(path: str, before: bytes | None, patch: str) -> bytes:
 
 async def _observed(deps: CCAgentDeps, path: str, before: bytes | None, after: str) -> Observed:
     old = None if before is None else _text(before, path)
-    if before is not None and deps.keep is not None:
-        await deps.keep(before)
-    return Observed(state={path: _hash(before)}, diff=unified_diff(old, after, path))
+    await _keep(deps, before)
+    made = await asyncio.to_thread(_workspace(deps).missing_above, path) if before is None else ()
+    return Observed(state={path: _hash(before)}, diff=unified_diff(old, after, path), made=made)
+
+
+async def _keep(deps: CCAgentDeps, data: bytes | None) -> None:
+    if data is not None and deps.keep is not None:
+        await deps.keep(data)
+
+
+async def _state(deps: CCAgentDeps, path: str) -> str:
+    """What is at a path of the workspace: the sha256 of a file, ``directory`` or ``absent``."""
+    workspace = _workspace(deps)
+    if await asyncio.to_thread(workspace.inside, path) is not None:
+        return DIRECTORY
+    return _hash(await asyncio.to_thread(workspace.read_bytes, path))
+
+
+def _must_be(path: str, state: str, found: str) -> None:
+    if state != found:
+        raise ToolFailed(f"{path} is not what it was when this was planned.")
 
 
 def _hash(data: bytes | None) -> str:

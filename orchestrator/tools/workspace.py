@@ -27,6 +27,8 @@ from orchestrator.core.errors import ToolFailed, UnsafePath
 
 MAX_FILE_BYTES: Final = 1024 * 1024
 """Far more than a model can read, and no pause that anybody notices while it is hashed."""
+MAX_ENTRIES: Final = 4000
+"""Of a directory that is looked into: as many as a computer tells of its own."""
 STAGING: Final = ".cc-orchestrator"
 """Below the root, and so on the same file system as (nearly) every file of the workspace."""
 _GONE: Final = ".gone"
@@ -35,7 +37,7 @@ MAX_PATH_CHARS: Final = 1000
 _NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}")
 _DRIVE: Final = re.compile(r"[A-Za-z]:")
 _INSIDE: Final = "Name a file inside the workspace by its relative path, like notes/plan.txt."
-_CAN_WALK: Final = {os.open, os.mkdir, os.rename, os.stat, os.unlink} <= os.supports_dir_fd
+_CAN_WALK: Final = {os.open, os.mkdir, os.rename, os.rmdir, os.stat, os.unlink} <= os.supports_dir_fd
 """Not on Windows, where ``local_*`` is refused rather than less safe."""
 _DIRECTORY: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 _FILE: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -66,12 +68,43 @@ class DirectoryWorkspace:
             return self._read(path, directory, name)
         return None
 
-    def stage(self, name: str, data: bytes) -> None:
-        """Make ``data`` ready under ``name``, durably; what the name had before is gone.
+    def inside(self, path: str) -> tuple[str, ...] | None:
+        """The paths of all that is in a directory, below it, sorted; links are told of and not followed.
+
+        None: there is no directory. Raises UnsafePath and ToolFailed as ``read_bytes``, ToolFailed for too much.
+        """
+        found: list[str] = []
+        with _told(path), contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            with self._directory(path, _parts(path)) as directory:
+                _walk(directory, "", found)
+            if len(found) > MAX_ENTRIES:
+                raise ToolFailed(f"{path} has more than {MAX_ENTRIES} entries.", remedy="Look at a smaller directory.")
+            return tuple(sorted(found))
+        return None
+
+    def missing_above(self, path: str) -> tuple[str, ...]:
+        """The directories above a path that are not there, the highest first. Raises as ``read_bytes``."""
+        parents = _parts(path)[:-1]
+        with _told(path):
+            for count in range(1, len(parents) + 1):
+                try:
+                    with self._directory(path, parents[:count]):
+                        pass
+                except FileNotFoundError:
+                    return tuple("/".join(parents[:each]) for each in range(count, len(parents) + 1))
+        return ()
+
+    def stage(self, name: str, data: bytes | None) -> None:
+        """Make ``data`` ready under ``name``, durably; what the name had before is gone. None: an empty directory.
 
         Raises ToolFailed when it is too much or there is no room: then nothing is staged.
         """
         self.discard(name)
+        if data is None:
+            with _told(STAGING), self._directory(STAGING, [STAGING], make=True) as staging:
+                os.mkdir(name, dir_fd=staging)
+                os.fsync(staging)
+            return
         if len(data) > self._max_bytes:
             raise ToolFailed(f"{len(data)} bytes are too many for a file; {self._max_bytes} are allowed.")
         with _told(STAGING), self._directory(STAGING, [STAGING], make=True) as staging:
@@ -89,8 +122,9 @@ class DirectoryWorkspace:
     def commit(self, name: str, path: str) -> None:
         """Put what was staged in the file's place, in one step; a file that was there hands on its mode.
 
-        Directories that are missing are made. Raises UnsafePath and ToolFailed as ``read_bytes``
-        does, ToolFailed when nothing is staged; then no file was touched, and what is staged stays.
+        A staged directory takes a place where nothing is. Directories that are missing are made.
+        Raises UnsafePath and ToolFailed as ``read_bytes`` does, ToolFailed when nothing is staged;
+        then no file was touched, and what is staged stays.
         """
         *parents, last = _parts(path)
         _must_be_a_name(name)
@@ -102,15 +136,18 @@ class DirectoryWorkspace:
             if not _exists(staging, name):
                 raise ToolFailed(f"Nothing is ready to be written to {path}.", remedy="Write it again.")
             if _exists(directory, last):
-                _hand_on_mode(_look(path, directory, last), staging, name)
+                mode = _look(path, directory, last)
+                if _is_directory(staging, name):
+                    raise ToolFailed(f"{path} is a file.")
+                _hand_on_mode(mode, staging, name)
             os.replace(name, last, src_dir_fd=staging, dst_dir_fd=directory)
             os.fsync(directory)
             os.fsync(staging)
 
     def remove(self, name: str, path: str) -> None:
-        """Take a file away, in one step: what is staged under ``name`` is the mark that this was begun.
+        """Take a file or an empty directory away, in one step: what is staged is the mark that this was begun.
 
-        Raises UnsafePath and ToolFailed as ``commit`` does.
+        Raises UnsafePath and ToolFailed as ``commit`` does, ToolFailed for a directory with something in it.
         """
         *parents, last = _parts(path)
         _must_be_a_name(name)
@@ -121,8 +158,12 @@ class DirectoryWorkspace:
         ):
             if not _exists(staging, name):
                 raise ToolFailed(f"Nothing is ready for {path} to be removed.", remedy="Remove it again.")
-            _look(path, directory, last)
+            _must_be_removable(path, directory, last)
             os.replace(last, name + _GONE, src_dir_fd=directory, dst_dir_fd=staging)
+            if _has_entries(staging, name + _GONE):
+                # Somebody was quicker.
+                os.rename(name + _GONE, last, src_dir_fd=staging, dst_dir_fd=directory)
+                raise _not_empty(path)
             os.fsync(directory)
             os.fsync(staging)
         self.discard(name)
@@ -134,7 +175,7 @@ class DirectoryWorkspace:
             removed, staged = _exists(staging, name + _GONE), _exists(staging, name)
             # The mark goes first: what was removed is the sign that it was done.
             for one in [name] * staged + [name + _GONE] * removed:
-                os.unlink(one, dir_fd=staging)
+                _drop(staging, one)
             os.fsync(staging)
             return staged and not removed
         return False
@@ -222,6 +263,55 @@ def _exists(directory: int, name: str) -> bool:
     except FileNotFoundError:
         return False
     return True
+
+
+def _is_directory(directory: int, name: str) -> bool:
+    return stat.S_ISDIR(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode)
+
+
+def _has_entries(directory: int, name: str) -> bool:
+    """Whether something is in what is under ``name``; nothing is in a file."""
+    if not _is_directory(directory, name):
+        return False
+    inner = os.open(name, _DIRECTORY, dir_fd=directory)
+    try:
+        with os.scandir(inner) as entries:
+            return next(entries, None) is not None
+    finally:
+        os.close(inner)
+
+
+def _must_be_removable(path: str, directory: int, name: str) -> None:
+    """Raises FileNotFoundError, UnsafePath and ToolFailed unless it is a file or an empty directory."""
+    if not _is_directory(directory, name):
+        _look(path, directory, name)
+    elif _has_entries(directory, name):
+        raise _not_empty(path)
+
+
+def _not_empty(path: str) -> ToolFailed:
+    return ToolFailed(f"{path} is not empty.", remedy="What is in it has to go first.")
+
+
+def _drop(directory: int, name: str) -> None:
+    """Remove a file or an empty directory; one with something in it stays, as nothing of anybody's is removed."""
+    if not _is_directory(directory, name):
+        os.unlink(name, dir_fd=directory)
+    elif not _has_entries(directory, name):
+        os.rmdir(name, dir_fd=directory)
+
+
+def _walk(directory: int, above: str, found: list[str]) -> None:
+    """Add what is below an open directory, until there is more than anybody wants to know."""
+    for name in os.listdir(directory):
+        path = f"{above}{name}"
+        found.append(path)
+        if len(found) <= MAX_ENTRIES and _is_directory(directory, name):
+            inner = os.open(name, _DIRECTORY, dir_fd=directory)
+            try:
+                _walk(inner, f"{path}/", found)
+            finally:
+                os.close(inner)
 
 
 def _hand_on_mode(mode: int, directory: int, name: str) -> None:

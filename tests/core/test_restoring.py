@@ -133,6 +133,13 @@ def test_what_somebody_changed_since_stays() -> None:
     assert disk.tree == after
 
 
+def test_what_was_written_over_with_the_same_bytes_was_not_changed() -> None:
+    disk = Disk({"a": b"1"})
+    disk.write("a", b"1")
+    disk.by_hand("a", b"mine")
+    assert entries(disk) == {}
+
+
 def test_many_that_stay_in_a_directory_are_counted() -> None:
     disk = Disk()
     disk.mkdir("d")
@@ -486,3 +493,15 @@ def test_what_a_person_made_since_is_never_lost(
     different = {path for path in {*before, *disk.tree} if before.get(path, ABSENT) != disk.tree.get(path, ABSENT)}
     excused = {path for path, _ in edits} | kept
     assert all(any(related(path, one) for one in excused) for path in different)
+
+
+def test_on_this_host_a_directory_goes_when_what_was_in_it_is_gone() -> None:
+    """There is no removal of a whole tree: each file of it, then each directory, the deepest first."""
+    states = {"d": DIRECTORY, "d/e": DIRECTORY, "d/e/f": digest(b"f")}
+    goals = [Goal(Place(None, path), ABSENT, state, 1) for path, state in states.items()]
+    inside = {"d": ("e", "e/f"), "d/e": ("f",)}
+    there = {goal.place: Found(states[goal.place.path], inside.get(goal.place.path, ()), DIRECTORY) for goal in goals}
+    ops = ops_of(plan(goals, there, UNDO))
+    assert [(op.place.path, op.to, op.found) for op in ops] == [
+        ("d/e/f", ABSENT, digest(b"f")), ("d/e", ABSENT, DIRECTORY), ("d", ABSENT, DIRECTORY)
+    ]  # fmt: skip

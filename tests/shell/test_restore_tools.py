@@ -104,6 +104,29 @@ async def test_what_a_change_on_this_host_left_is_told_without_having_heard_of_i
     assert await left(deps, **args) == deps.after
 
 
+async def test_directories_of_the_workspace_are_made_and_removed_as_a_plan_found_them(tmp_path: Path) -> None:
+    deps = CCAgentDeps(workspace=DirectoryWorkspace(tmp_path), run_id=RUN, fetch=fetch)
+    await restored("local_restore", deps, path="a/b", to="directory", found="absent")
+    assert (tmp_path / "a" / "b").is_dir()
+    observe = TOOL_REGISTRY["local_restore"].observe
+    assert observe is not None
+    made = await observe(deps, path="c/d/e.txt", to=sha256_hex(OLD), found="absent")
+    assert made.made == ("c", "c/d")
+    with pytest.raises(ToolFailed, match="a/b is a directory"):
+        await observe(deps, path="a/b", to=sha256_hex(OLD), found="directory")
+    with pytest.raises(ToolFailed, match="is not what it was when this was planned"):
+        await observe(deps, path="a/b", to="absent", found="absent")
+    (tmp_path / "f.txt").write_bytes(OLD)
+    with pytest.raises(ToolFailed, match=r"f\.txt is a file"):
+        await observe(deps, path="f.txt", to="directory", found=sha256_hex(OLD))
+    (tmp_path / "a" / "b" / "mine").write_bytes(MINE)
+    with pytest.raises(ToolFailed, match="a/b is not empty"):
+        await restored("local_restore", deps, path="a/b", to="absent", found="directory")
+    (tmp_path / "a" / "b" / "mine").unlink()
+    await restored("local_restore", deps, path="a/b", to="absent", found="directory")
+    assert not (tmp_path / "a" / "b").exists()
+
+
 def test_a_removal_that_was_cut_short_is_known_to_be_done_or_not(tmp_path: Path) -> None:
     """Before the file went the mark is taken away: it never will; after it, it was done, and nothing stays behind."""
     workspace = DirectoryWorkspace(tmp_path)

@@ -270,3 +270,78 @@ def test_a_link_that_comes_and_goes_is_never_followed(workspace: DirectoryWorksp
     assert links
     assert read == {None, b"inside"}
     assert names(outside) == ["secret.txt"]
+
+
+# -- directories ----------------------------------------------------------------------------
+
+
+def test_which_directories_a_write_would_make(workspace: DirectoryWorkspace) -> None:
+    assert workspace.missing_above("a.txt") == ()
+    assert workspace.missing_above("a/b/c.txt") == ("a", "a/b")
+    write(workspace, "a/x.txt", b"x")
+    assert workspace.missing_above("./a//b/c.txt") == ("a/b",)
+    with pytest.raises(ToolFailed, match="Not a directory"):
+        workspace.missing_above("a/x.txt/b")
+    with pytest.raises(UnsafePath):
+        workspace.missing_above("../b/c.txt")
+
+
+def test_what_is_inside_of_a_directory(workspace: DirectoryWorkspace, outside: Path) -> None:
+    write(workspace, "a/b/c.txt", b"x")
+    write(workspace, "a/d", b"x")
+    (workspace.root / "a" / "link").symlink_to(outside)
+    assert workspace.inside("a") == ("b", "b/c.txt", "d", "link")
+    assert workspace.inside("a/d") is None
+    assert workspace.inside("nothing") is None
+    with pytest.raises(UnsafePath, match="symbolic link"):
+        workspace.inside("a/link")
+
+
+def test_too_much_inside_of_a_directory_is_refused(
+    workspace: DirectoryWorkspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orchestrator.tools.workspace.MAX_ENTRIES", 3)
+    for name in ("a/b/c", "a/d"):
+        write(workspace, name, b"x")
+    assert workspace.inside("a") == ("b", "b/c", "d")
+    write(workspace, "a/e", b"x")
+    with pytest.raises(ToolFailed, match="more than 3 entries"):
+        workspace.inside("a")
+
+
+def test_a_directory_takes_a_place_where_nothing_is(workspace: DirectoryWorkspace) -> None:
+    workspace.stage("run-1", None)
+    workspace.commit("run-1", "a/new")
+    assert workspace.inside("a/new") == ()
+    assert workspace.discard("run-1") is False
+    write(workspace, "a/file", b"x")
+    workspace.stage("run-1", None)
+    with pytest.raises(ToolFailed, match="a/file is a file"):
+        workspace.commit("run-1", "a/file")
+    assert workspace.discard("run-1") is True
+    assert names(workspace.root / STAGING) == []
+
+
+def test_only_an_empty_directory_is_removed(workspace: DirectoryWorkspace) -> None:
+    write(workspace, "a/b/c.txt", b"x")
+    workspace.stage("run-1", b"")
+    with pytest.raises(ToolFailed, match="a/b is not empty"):
+        workspace.remove("run-1", "a/b")
+    workspace.remove("run-1", "a/b/c.txt")
+    workspace.stage("run-1", b"")
+    workspace.remove("run-1", "a/b")
+    assert names(workspace.root / "a") == []
+    assert names(workspace.root / STAGING) == []
+
+
+def test_a_removed_directory_that_somebody_filled_stays(workspace: DirectoryWorkspace) -> None:
+    """After a crash in the middle of a removal nothing of anybody's is taken away."""
+    (workspace.root / STAGING).mkdir(exist_ok=True)
+    for name, filled in (("run-1", False), ("run-2", True)):
+        workspace.stage(name, b"")
+        gone = workspace.root / STAGING / f"{name}.gone"
+        gone.mkdir()
+        if filled:
+            (gone / "mine").write_bytes(b"x")
+        assert workspace.discard(name) is False
+    assert names(workspace.root / STAGING) == ["run-2.gone"]

@@ -149,6 +149,33 @@ async def test_directories_that_calls_of_one_reply_made_go_again(server: Server,
         assert ended(items).status == "Completed"
 
 
+async def test_files_and_directories_of_the_workspace_go_back_too(server: Server) -> None:
+    """Byte for byte, also those that were made on the way; one with a file of somebody's in it stays."""
+    api = server.api()
+    space = server.home / "workspace"
+    (space / "old").mkdir(parents=True)
+    (space / "old" / "plan.txt").write_bytes(b"gr\xc3\xbcn\r\n")
+    before = tree(space)
+    script = (
+        tool("local_write", path="old/plan.txt", content="new\n"),
+        tool("local_write", path="made/here/a.txt", content="a\n"),
+        tool("local_write", path="./made//b.txt", content="b\n"),
+        final(),
+    )
+    task_id = await api.submit(*script)
+    check_laws(await play(api, task_id))
+    after = tree(space)
+    items = await undone(api, task_id)
+    assert (ended(items).status, tree(space)) == ("Completed", before)
+    items = await undone(api, items[0].task_id)
+    assert (ended(items).status, tree(space)) == ("Completed", after)
+    (space / "made" / "here" / "mine.txt").write_bytes(b"mine\n")
+    planned = await preview(api, task_id)
+    assert {path for path, verdict in planned.items() if verdict == "conflict"} == {"made", "made/here"}
+    await undone(api, task_id)
+    assert tree(space) == {**before, "made": None, "made/here": None, "made/here/mine.txt": b"mine\n"}
+
+
 async def test_a_computer_that_is_away_is_waited_for(server: Server, tmp_path: Path) -> None:
     """The undo is taken on, says what it waits for, and is done when the computer is back."""
     api = server.api()

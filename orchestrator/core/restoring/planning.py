@@ -6,7 +6,7 @@ somebody changed it since, and it stays unless a person chose otherwise. A resto
 what it did itself counts as what is expected, and what is left is planned anew, so that it may be killed anywhere.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, Literal
@@ -18,6 +18,8 @@ from orchestrator.core.wire import MAX_WHOLE_BYTES
 Verdict = Literal["restore", "remove", "conflict", "nothing", "away"]
 """``nothing``: it is as it is to be; ``away``: nobody can look there now."""
 
+ANYTHING: Final = "anything"
+"""As what is expected in a place: whatever is there is replaced."""
 MAX_CALLS: Final = 500
 """Of one round: as many as a person may be shown at once; the next round does what is left."""
 MAX_TREE_FILES: Final = 500
@@ -34,9 +36,9 @@ class Goal:
     place: Place
     target: str
     expected: str | None
-    """What was left there; None: nobody knows whether the change was done."""
+    """What was left there, or ``anything``; None: nobody knows whether the change was done."""
     step: int
-    """The last step that is taken back here."""
+    """The last step that is taken back here; 0: it is put back as a listing has it."""
     note: str = ""
     """What is special about it, as a sentence."""
 
@@ -92,7 +94,8 @@ def goals_of(changed: Changes, wanted: Restoration) -> tuple[Goal, ...]:
     """What is to be put back, in the order of the places."""
     places: dict[Place, list[Touch]] = {}
     later: dict[Place, int] = {}
-    for touch in changed.touches:
+    # What was written over with the very same bytes was not changed.
+    for touch in (touch for touch in changed.touches if touch.before != touch.after):
         if any(wanted.covers(touch.step, path) for path in {touch.place.path, shown(touch.place.path)}):
             places.setdefault(touch.place, []).append(touch)
         elif touch.place in places:
@@ -143,7 +146,7 @@ def _entry(goal: Goal, found: Found | None, wanted: Restoration) -> Entry:
     if found.state == goal.target:
         return Entry(goal, found, "nothing", "It is as it was.")
     done: Verdict = "remove" if goal.target == ABSENT else "restore"
-    if found.state == goal.expected or _is_half_way(goal, found):
+    if goal.expected in (found.state, ANYTHING) or _is_half_way(goal, found):
         return Entry(goal, found, done, goal.note)
     why = _why(goal, found)
     if wanted.choice(str(goal.place)) == "restore" and DIRECTORY not in (found.state, goal.target):
@@ -198,25 +201,27 @@ def beside(entry: Entry, wanted: Restoration) -> Place | None:
     return Place(entry.place.computer, f"{entry.place.path}.before-{wanted.task_id}")
 
 
-def ops_of(entries: Sequence[Entry]) -> tuple[Op, ...]:
+def ops_of(entries: Sequence[Entry], *, in_vain: Callable[[Op], bool] = lambda _: False) -> tuple[Op, ...]:
     """All calls that can be made now, in their order.
 
     Directories are made and files written, so that nothing is gone before what takes its place is there; then the rest
-    is removed, a directory with all that is in it, unless that is too much for one call. What has to come where
-    something of another kind stands waits for the next round.
+    is removed, the deepest first; a directory with all that is in it, unless that is too much for one call, or is on
+    this host. What has to come where something of another kind stands waits for the next round.
+
+    ``in_vain``: whether a call was made already and came to nothing; a directory then goes piece by piece.
     """
     blocking = [entry for entry in entries if entry.verdict == "restore" and _other_kind(entry)]
     going = [*(entry for entry in entries if entry.verdict == "remove"), *blocking]
     in_the_way = [*blocking, *(entry for entry in going if not _is_directory(entry))]
     making = [entry for entry in entries if entry.verdict == "restore" and not _waits(entry, in_the_way)]
-    trees = [entry for entry in going if _is_directory(entry)]
-    large = [tree for tree in trees if not _is_one_call(tree, going)]
-    # With a directory goes all that is in it; a large one goes when it is empty.
+    trees = [entry for entry in going if _is_directory(entry) and entry.place.computer is not None]
+    large = [tree for tree in trees if in_vain(_op(tree, ABSENT)) or not _is_one_call(tree, going)]
+    # With a directory of a computer goes all that is in it; a large one, and one of this host, goes when it is empty.
     whole = [tree for tree in trees if tree not in large]
     removing = [entry for entry in going if entry not in large and not any(_is_below(entry, tree) for tree in whole)]
     return (
         *(_op(entry, entry.goal.target) for entry in sorted(making, key=_directories_first)),
-        *(_op(entry, ABSENT) for entry in sorted(removing, key=lambda entry: entry.place.path)),
+        *(_op(entry, ABSENT) for entry in sorted(removing, key=_deepest_first)),
     )
 
 
@@ -260,3 +265,7 @@ def _depth(place: Place) -> int:
 
 def _directories_first(entry: Entry) -> tuple[bool, int, str]:
     return entry.goal.target != DIRECTORY, _depth(entry.place), entry.place.path
+
+
+def _deepest_first(entry: Entry) -> tuple[int, str]:
+    return -_depth(entry.place), entry.place.path

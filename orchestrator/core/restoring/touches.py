@@ -14,6 +14,8 @@ from orchestrator.core.wire import ComputerId, RunId
 ABSENT: Final = "absent"
 DIRECTORY: Final = "directory"
 """The state of a place where there is a directory; what is in it are places of their own."""
+NO_HASH: Final = "-"
+"""Stands for a directory where a file has its hash, in the lines of a directory."""
 WORKSPACE: Final = "workspace"
 """How a place on this host is written, where another has its computer."""
 
@@ -181,9 +183,13 @@ class _Reading:
 
     def _leaves(self, tree: str) -> dict[str, str]:
         """What is in a directory, by its path below it, the directory itself as the empty one."""
-        lines = self.trees[tree].decode("utf-8", "surrogateescape").split("\n")[:-1]
-        parts = (line.split("\0") for line in lines)
-        return {"": DIRECTORY} | {path: DIRECTORY if sha256 == "-" else sha256 for path, _, sha256 in parts}
+        return {"": DIRECTORY} | states_of(self.trees[tree])
+
+
+def states_of(lines: bytes) -> dict[str, str]:
+    """What is in a directory, by the lines that its hash is taken over; a name that is no UTF-8 has surrogates."""
+    parts = (line.split("\0") for line in lines.decode("utf-8", "surrogateescape").split("\n")[:-1])
+    return {path: DIRECTORY if sha256 == NO_HASH else sha256 for path, _, sha256 in parts}
 
 
 def _place(computer: ComputerId | None, call: facts.ToolCall, path: str, below: str = "") -> Place:
@@ -197,7 +203,8 @@ def _place(computer: ComputerId | None, call: facts.ToolCall, path: str, below: 
 
 def _makes_directory(call: facts.ToolCall) -> bool:
     """Whether a call leaves a directory: an empty one has the hash of an empty file."""
-    return call.tool == "cc_mkdir" or (call.tool == "cc_restore" and call.args.get("to") == DIRECTORY)
+    restores = call.tool in ("cc_restore", "local_restore")
+    return call.tool == "cc_mkdir" or (restores and call.args.get("to") == DIRECTORY)
 
 
 def _untold(tool: str) -> str:

@@ -5,6 +5,7 @@ from typing import Final, Literal
 from pydantic import Field
 
 from orchestrator.core.values import Value
+from orchestrator.core.wire import ComputerId
 
 OnConflict = Literal["keep", "restore", "beside"]
 """What becomes of a place that somebody else changed: it stays, it is replaced, or the old file is put beside it."""
@@ -14,10 +15,10 @@ MODEL: Final = "undo"
 
 
 class Restoration(Value):
-    """What is to be put back."""
+    """What is to be put back: what a task changed, or a computer's files as a listing has them."""
 
-    task_id: str
-    """The task whose changes are taken back."""
+    task_id: str = ""
+    """The task whose changes are taken back; with a listing: the task that the listing is of, or nothing."""
     step: int | None = None
     """Only what this step of it changed; None: all of them."""
     paths: tuple[str, ...] = ()
@@ -25,11 +26,23 @@ class Restoration(Value):
     on_conflict: OnConflict = "keep"
     choices: dict[str, OnConflict] = Field(default_factory=dict)
     """Of single places, by their text as :class:`~orchestrator.core.restoring.touches.Place` writes it."""
+    listing: str = ""
+    """The sha256 of a listing's lines: the computer's files become as it has them. Empty: a task is undone."""
+    computer: ComputerId | None = None
+    """With a listing: whose files they are."""
+    base: str = ""
+    """The sha256 of the lines of the listing that is expected there: only what differs between the two is changed,
+    and what differs from it now was made by somebody else. Empty: whatever is there is replaced."""
+    exact: bool = False
+    """Without a base: what the listing does not have is removed."""
 
     def covers(self, step: int, path: str) -> bool:
         """Whether a change of this step at this path is to be taken back."""
-        wanted = not self.paths or any(path == one or path.startswith(f"{one}/") or not one for one in self.paths)
-        return wanted and self.step in (None, step)
+        return self.step in (None, step) and self.wants(path)
+
+    def wants(self, path: str) -> bool:
+        """Whether a path is among those that are to be put back."""
+        return not self.paths or any(path == one or path.startswith(f"{one}/") or not one for one in self.paths)
 
     def choice(self, place: str) -> OnConflict:
         """What becomes of a conflict at a place."""

@@ -37,8 +37,8 @@ class Found:
     """The same, as places have paths."""
 
 
-class _Changed(Exception):
-    """What was read is not what the stat said."""
+class Changed(Exception):
+    """What was read is not what was looked at before."""
 
 
 async def look(deps: CCAgentDeps, name: str, shown: str) -> Found:
@@ -57,10 +57,10 @@ async def look_and_keep(deps: CCAgentDeps, name: str, shown: str) -> Found:
             return found
         try:
             if found.kind == "file":
-                await _keep_file(deps, byte_string(name), found.sha256, shown)
+                await keep_file(deps, byte_string(name), found.sha256, shown)
                 return found
             return await _keep_directory(deps, name, found, manifest, shown)
-        except _Changed:
+        except Changed:
             continue
     raise ToolFailed(f"{shown} changes while it is looked at.", remedy="Try again when nothing writes there.")
 
@@ -103,15 +103,15 @@ async def _stat(deps: CCAgentDeps, name: str, shown: str) -> tuple[Found, bytes]
     if kind == "file":
         return Found("file", sha256, size, read_only), b""
     if kind == "directory":
-        lines = _lines(result.body, shown)
+        lines = manifest_lines(result.body, shown)
         entries = tuple(f"{shown_name(path)}{'/' if sha == '-' else ''}" for path, sha in lines)
         inside = tuple(escaped(path) for path, _ in lines)
         return Found("directory", sha256, 0, read_only, entries, inside), result.body
     return Found("absent", read_only=read_only), b""
 
 
-async def _keep_file(deps: CCAgentDeps, wire_path: str, sha256: str, shown: str) -> int:
-    """Keep a file's bytes; how many they are. Raises _Changed unless they have this hash."""
+async def keep_file(deps: CCAgentDeps, wire_path: str, sha256: str, shown: str) -> int:
+    """Keep a file's bytes; how many they are. Raises Changed unless they have this hash."""
     channel = channel_of(deps)
     if channel is None or deps.keep is None:
         return 0
@@ -120,10 +120,10 @@ async def _keep_file(deps: CCAgentDeps, wire_path: str, sha256: str, shown: str)
         data = (await channel.call("fs_read", {"path": wire_path}, None, READ_WAIT_S)).body
     except ComputerFailed as error:
         if error.reason in ("not_found", "is_directory"):
-            raise _Changed from error
+            raise Changed from error
         raise ToolFailed(sentence(error, shown)) from error
     if sha256_hex(data) != sha256:
-        raise _Changed
+        raise Changed
     await deps.keep(data)
     return len(data)
 
@@ -135,23 +135,23 @@ async def _keep_directory(deps: CCAgentDeps, name: str, found: Found, manifest: 
                 f"The client on this computer is too old to tell what is in {shown}.",
                 remedy="Its user can update it; delete single files until then.",
             )
-        raise _Changed
-    files = {sha: path for path, sha in _lines(manifest, shown) if sha != "-"}
+        raise Changed
+    files = {sha: path for path, sha in manifest_lines(manifest, shown) if sha != "-"}
     if len(files) > MAX_TREE_FILES:
         raise _too_large(shown, f"{len(files)} different files, and at most {MAX_TREE_FILES} are kept for an undo")
     parent = byte_string(name)
     sizes: dict[str, int] = {}
     for sha, path in files.items():
-        sizes[sha] = await _keep_file(deps, f"{parent}/{path}", sha, shown)
+        sizes[sha] = await keep_file(deps, f"{parent}/{path}", sha, shown)
         if sum(sizes.values()) > MAX_TREE_BYTES:
             raise _too_large(shown, f"more than the {MAX_TREE_BYTES} bytes that are kept for an undo")
     if deps.keep is not None:
         await deps.keep(manifest)
-    size = sum(sizes.get(sha, 0) for _, sha in _lines(manifest, shown))
+    size = sum(sizes.get(sha, 0) for _, sha in manifest_lines(manifest, shown))
     return replace(found, size=size)
 
 
-def _lines(manifest: bytes, shown: str) -> list[tuple[str, str]]:
+def manifest_lines(manifest: bytes, shown: str) -> list[tuple[str, str]]:
     """(path as a byte string, sha256 or ``-``) of each entry. Raises ToolFailed when it is something else."""
     lines = []
     for line in manifest.decode("latin-1").split("\n")[:-1]:
