@@ -95,12 +95,15 @@ class World:
 
         Raises ToolFailed, ComputerAway, CallLost, CallVoid.
         """
-        spec = BUILT_IN_CATALOG[record.call.tool]
-        if spec.plugin != "cc" or spec.recovery != "by_state":
+        call = record.call
+        if BUILT_IN_CATALOG[call.tool].recovery != "by_state":
             return observed.made
-        deps = self._deps(record.call.computer, _Looking(self, record.call.computer))
-        named: Encoding = record.call.args.get("encoding", "utf-8")
         absent = [path for path, found in observed.state.items() if found == ABSENT]
+        if call.computer is None:
+            space = self.workspace
+            return await asyncio.to_thread(space.missing_above, absent[0]) if space is not None else observed.made
+        deps = self._deps(call.computer, _Looking(self, call.computer))
+        named: Encoding = call.args.get("encoding", "utf-8")
         return tuple([one for path in absent for one in await missing_above(deps, path, named)])
 
     async def found(self, computer: ComputerId | None, path: str) -> Found:

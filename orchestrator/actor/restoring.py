@@ -14,7 +14,7 @@ from orchestrator.core.errors import NotFound
 from orchestrator.core.items import SYSTEM
 from orchestrator.core.policy import BUILT_IN_CATALOG
 from orchestrator.core.restoring.planning import MAX_CALLS, Entry, Op, ops_of
-from orchestrator.core.restoring.touches import Changes, is_text, shown
+from orchestrator.core.restoring.touches import Changes, Place, is_text, shown
 from orchestrator.core.task import AgentTask
 from orchestrator.tasks import new_call_id
 from orchestrator.undoing import Undoing, Wish, told_of
@@ -55,15 +55,17 @@ class Restoring:
             return Wait(seconds=_SETTLED_S) if online else Wait(computer=wish.unseen)
         own = await self.undoing.changes(task.task_id)
         entries = await self.undoing.plan(wish, task.restores, own=own)
-        refused = {digest for digest, _ in task.rejections} | own.vain
-        calls = [call for op in ops_of(entries) if (call := _call(op)).call_digest not in refused]
+        rejected = {digest for digest, _ in task.rejections}
+        failed = own.vain - rejected
+        planned = [_call(op) for op in ops_of(entries, in_vain=lambda op: _call(op).call_digest in failed)]
+        calls = [call for call in planned if call.call_digest not in rejected | failed]
         if calls:
             await self._propose(told_of(entries, task.restores), calls[:MAX_CALLS])
             return None
         away = [entry for entry in entries if entry.verdict == "away"]
         if away:
             return Wait(computer=away[0].place.computer)
-        await self.journal.intend(_end(entries, wish, own, _last_words(task), _WORDS[task.restores.applies]))
+        await self.journal.intend(_end(entries, wish, own, _last_words(task, planned), _WORDS[task.restores.applies]))
         return None
 
     async def _propose(self, told: str, planned: Sequence[facts.ToolCall]) -> None:
@@ -89,10 +91,11 @@ def _call(op: Op) -> facts.ToolCall:
     return facts.ToolCall(call_id=new_call_id(), index=0, tool=tool, args=args, computer=computer, call_digest=digest)
 
 
-def _last_words(task: AgentTask) -> dict[str, str]:
-    """What each call came to, by its digest."""
+def _last_words(task: AgentTask, left: Sequence[facts.ToolCall]) -> dict[str, str]:
+    """What each call that is left came to, by the text of its place."""
     turns = (zip(turn.digests, turn.results, strict=True) for turn in task.turns)
-    return {digest: text for turn in turns for digest, (_, text) in turn}
+    words = {digest: text for turn in turns for digest, (_, text) in turn}
+    return {str(Place(call.computer, call.args["path"])): words.get(call.call_digest, "") for call in left}
 
 
 def _impossible(gone: NotFound) -> facts.TaskEnded:
@@ -100,11 +103,10 @@ def _impossible(gone: NotFound) -> facts.TaskEnded:
     return facts.TaskEnded(status="Failed", status_reason="not_restored", message=gone.message)
 
 
-def _end(entries: Sequence[Entry], wish: Wish, own: Changes, words: Mapping[str, str], done: str) -> facts.TaskEnded:
+def _end(entries: Sequence[Entry], wish: Wish, own: Changes, why: Mapping[str, str], done: str) -> facts.TaskEnded:
     """How it ended: what was put back (``done``: how that is called), and what was not and why."""
     put_back = sorted({str(touch.place) for touch in own.touches if touch.after is not None})
     kept = {str(entry.place): entry.why for entry in entries if entry.verdict == "conflict"}
-    why = {str(op.place): words[_call(op).call_digest] for op in ops_of(entries)}
     # What waits for something else that was not done says nothing of its own.
     behind = next(iter(why.values()), "")
     left = {str(one.place): why.get(str(one.place), behind) for one in entries if one.verdict in ("restore", "remove")}

@@ -133,6 +133,13 @@ def test_what_somebody_changed_since_stays() -> None:
     assert disk.tree == after
 
 
+def test_what_was_written_over_with_the_same_bytes_was_not_changed() -> None:
+    disk = Disk({"a": b"1"})
+    disk.write("a", b"1")
+    disk.by_hand("a", b"mine")
+    assert entries(disk) == {}
+
+
 def test_many_that_stay_in_a_directory_are_counted() -> None:
     disk = Disk()
     disk.mkdir("d")

@@ -105,8 +105,8 @@ class Undo:
     async def must_leave(self, tree: Tree) -> None:
         """The tree is this one, and what is not as it was is said to be kept."""
         now = self.home.tree()
-        files = {place for place in differing(now, tree) if not _is_host_directory(place, now, tree)}
-        assert not files, {place: (state(now, place), state(tree, place), self.places.get(place)) for place in files}
+        wrong = differing(now, tree)
+        assert not wrong, {place: (state(now, place), state(tree, place), self.places.get(place)) for place in wrong}
         kept = {place for place, verdict in (await self.preview()).items() if verdict == "conflict"}
         other = {as_shown(place) for place, one in self.places.items() if state(now, place) != one.target}
         assert other <= kept, f"nobody is told of {other - kept}"
@@ -115,10 +115,6 @@ class Undo:
         directories = {place for place, data in now.items() if data is None}
         odd = {place for place in kept if place.startswith("workspace:")}
         assert kept - other <= directories | odd, f"told to be kept, and as it was: {kept - other}"
-
-
-def _is_host_directory(place: str, *trees: Tree) -> bool:
-    return place.startswith("workspace:") and not any(isinstance(tree.get(place), bytes) for tree in trees)
 
 
 async def _generated(server: Server, tmp: Path, number: int) -> None:
@@ -153,7 +149,7 @@ async def _taken_back(undo: Undo, drawn: Drawn, start: Tree) -> None:
     await undo.must_leave(left)
     if undo.asked.step is None and undo.asked.path is None and _nobody_else(undo.seen, start, now):
         assert how.status == "Completed"
-        assert not [place for place in differing(home.tree(), start) if not _is_host_directory(place, now, start)]
+        assert not differing(home.tree(), start)
     await _undo_of_the_undo(undo, drawn)
 
 

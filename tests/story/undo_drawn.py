@@ -36,10 +36,10 @@ class Home:
         """All that is there, place by place."""
         here = tree(self.pc.disk)
         here.pop(BALLAST, None)
-        # The directory of this story is there before and after, like the disk itself.
-        there = tree(self.root / self.pc.name)
+        there = {f"{self.pc.name}/{path}": data for path, data in tree(self.root / self.pc.name).items()}
+        there[self.pc.name] = None
         return {f"{self.pc.name}:{path}": data for path, data in here.items()} | {
-            f"workspace:{self.pc.name}/{path}": data for path, data in there.items()
+            f"workspace:{path}": data for path, data in there.items()
         }
 
     def fill(self, left: int) -> None:

@@ -4,7 +4,7 @@ The oracle knows no journal and no hash: somebody looked at every byte before an
 says, place by place, what an undo puts back, what it keeps since a person changed it, and which tree comes of it.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -67,7 +67,7 @@ def wanted(seen: list[Seen], asked: Asked) -> dict[str, Wanted]:
         if asked.step in (None, one.step):
             for place in sorted({*one.before, *one.after}):
                 before, after = state(one.before, place), state(one.after, place)
-                if before != after and _covers(asked, place) and not _is_host_directory(place, before, after):
+                if before != after and _covers(asked, place):
                     known = places.get(place)
                     # What a person made of it between two steps is what it goes back to.
                     target = known.target if known is not None and known.expected == before else before
@@ -78,11 +78,6 @@ def wanted(seen: list[Seen], asked: Asked) -> dict[str, Wanted]:
 def _covers(asked: Asked, place: str) -> bool:
     path = place.partition(":")[2]
     return asked.path is None or f"{path}/".startswith(f"{asked.path}/")
-
-
-def _is_host_directory(place: str, before: State, after: State) -> bool:
-    """Directories of the workspace are not taken back; files in them are."""
-    return place.startswith("workspace:") and not isinstance(before, bytes) and not isinstance(after, bytes)
 
 
 def comes_of(now: Tree, places: Mapping[str, Wanted], asked: Asked, task_id: str) -> Tree:
@@ -96,7 +91,7 @@ def comes_of(now: Tree, places: Mapping[str, Wanted], asked: Asked, task_id: str
 
 
 def _decide(left: dict[str, State], now: Tree, place: str, one: Wanted, choice: OnConflict, task_id: str) -> None:
-    found, target = state(now, place), _file_of_host(place, one.target)
+    found, target = state(now, place), one.target
     # What stood in its place, of another kind, is gone: it tramples nothing.
     free = found == ABSENT and isinstance(one.target, bytes) != isinstance(one.expected, bytes)
     free = free and ABSENT not in (one.target, one.expected)
@@ -105,10 +100,6 @@ def _decide(left: dict[str, State], now: Tree, place: str, one: Wanted, choice: 
         left[place] = target
     elif choice == "beside" and isinstance(target, bytes):
         left.setdefault(f"{place}.before-{task_id}", target)
-
-
-def _file_of_host(place: str, target: State) -> State:
-    return ABSENT if target is None and place.startswith("workspace:") else target
 
 
 def _fits_together(left: dict[str, State], now: Tree) -> bool:
@@ -127,6 +118,6 @@ def _fits_together(left: dict[str, State], now: Tree) -> bool:
     return False
 
 
-def differing(left: Tree, right: Tree, keep: Callable[[str], bool] = lambda _: True) -> list[str]:
+def differing(left: Tree, right: Tree) -> list[str]:
     """The places that are not alike, for a failure's message."""
-    return sorted(place for place in {*left, *right} if keep(place) and state(left, place) != state(right, place))
+    return sorted(place for place in {*left, *right} if state(left, place) != state(right, place))

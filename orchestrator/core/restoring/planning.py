@@ -6,7 +6,7 @@ somebody changed it since, and it stays unless a person chose otherwise. A resto
 what it did itself counts as what is expected, and what is left is planned anew, so that it may be killed anywhere.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, Literal
@@ -94,7 +94,8 @@ def goals_of(changed: Changes, wanted: Restoration) -> tuple[Goal, ...]:
     """What is to be put back, in the order of the places."""
     places: dict[Place, list[Touch]] = {}
     later: dict[Place, int] = {}
-    for touch in changed.touches:
+    # What was written over with the very same bytes was not changed.
+    for touch in (touch for touch in changed.touches if touch.before != touch.after):
         if any(wanted.covers(touch.step, path) for path in {touch.place.path, shown(touch.place.path)}):
             places.setdefault(touch.place, []).append(touch)
         elif touch.place in places:
@@ -200,19 +201,21 @@ def beside(entry: Entry, wanted: Restoration) -> Place | None:
     return Place(entry.place.computer, f"{entry.place.path}.before-{wanted.task_id}")
 
 
-def ops_of(entries: Sequence[Entry]) -> tuple[Op, ...]:
+def ops_of(entries: Sequence[Entry], *, in_vain: Callable[[Op], bool] = lambda _: False) -> tuple[Op, ...]:
     """All calls that can be made now, in their order.
 
     Directories are made and files written, so that nothing is gone before what takes its place is there; then the rest
     is removed, the deepest first; a directory with all that is in it, unless that is too much for one call, or is on
     this host. What has to come where something of another kind stands waits for the next round.
+
+    ``in_vain``: whether a call was made already and came to nothing; a directory then goes piece by piece.
     """
     blocking = [entry for entry in entries if entry.verdict == "restore" and _other_kind(entry)]
     going = [*(entry for entry in entries if entry.verdict == "remove"), *blocking]
     in_the_way = [*blocking, *(entry for entry in going if not _is_directory(entry))]
     making = [entry for entry in entries if entry.verdict == "restore" and not _waits(entry, in_the_way)]
     trees = [entry for entry in going if _is_directory(entry) and entry.place.computer is not None]
-    large = [tree for tree in trees if not _is_one_call(tree, going)]
+    large = [tree for tree in trees if in_vain(_op(tree, ABSENT)) or not _is_one_call(tree, going)]
     # With a directory of a computer goes all that is in it; a large one, and one of this host, goes when it is empty.
     whole = [tree for tree in trees if tree not in large]
     removing = [entry for entry in going if entry not in large and not any(_is_below(entry, tree) for tree in whole)]

@@ -267,7 +267,8 @@ def _place(computer: ComputerId | None, call: facts.ToolCall, path: str, below: 
 
 def _makes_directory(call: facts.ToolCall) -> bool:
     """Whether a call leaves a directory: an empty one has the hash of an empty file."""
-    return call.tool == "cc_mkdir" or (call.tool == "cc_restore" and call.args.get("to") == DIRECTORY)
+    restores = call.tool in ("cc_restore", "local_restore")
+    return call.tool == "cc_mkdir" or (restores and call.args.get("to") == DIRECTORY)
 
 
 def _of_program(before: facts.Watched | None, after: facts.Watched | None) -> str:
