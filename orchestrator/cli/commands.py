@@ -20,6 +20,7 @@ from orchestrator.cli.people import people_app, token_app
 from orchestrator.cli.places import pair
 from orchestrator.cli.policy import policy_app
 from orchestrator.cli.prompts import prompt_app
+from orchestrator.cli.rehearsing import rehearsal
 from orchestrator.cli.requests import requests_app
 from orchestrator.cli.server import demo, serve
 from orchestrator.cli.simulating import simulate
@@ -92,6 +93,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     cancel,
     stop,
     undo,
+    rehearsal,
     pair,
     doctor,
     simulate,
@@ -103,6 +105,7 @@ _EXAMPLES: Mapping[str, str] = {
     "answer": 'answer t-… "the left chest"',
     "stop": "stop --all --reason dinner",
     "undo": "undo t-… --dry-run",
+    "rehearsal": "rehearsal t-… --apply",
     "pair": "pair farm",
     "eval": "eval --model ollama:qwen2.5-coder --task hello",
     "simulate": "simulate --count 3 --family advanced --family turtle",

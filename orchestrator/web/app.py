@@ -145,6 +145,7 @@ class Doors(
             Route("/v1/tasks/{task_id}/changes", self.changes, methods=get),
             Route("/v1/tasks/{task_id}/undo", self.undo, methods=post),
             Route("/v1/tasks/{task_id}/rehearsal", self.rehearsal, methods=get),
+            Route("/v1/tasks/{task_id}/rehearsal", self.apply_rehearsal, methods=post),
             Route("/v1/tasks/{task_id}/answer", self.answer, methods=post),
             Route("/v1/stop", self.stop, methods=post),
             Route("/v1/requests", self.requests, methods=get),
