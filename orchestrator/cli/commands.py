@@ -21,6 +21,7 @@ from orchestrator.cli.people import people_app, token_app
 from orchestrator.cli.places import pair
 from orchestrator.cli.policy import policy_app
 from orchestrator.cli.prompts import prompt_app
+from orchestrator.cli.rehearsing import rehearsal
 from orchestrator.cli.requests import requests_app
 from orchestrator.cli.retention import prune
 from orchestrator.cli.server import demo, serve
@@ -97,6 +98,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     backup,
     restore,
     prune,
+    rehearsal,
     pair,
     doctor,
     simulate,
@@ -111,6 +113,7 @@ _EXAMPLES: Mapping[str, str] = {
     "backup": 'backup farm --note "before the harvest"',
     "restore": "restore farm --path lib --dry-run",
     "prune": "prune --older-than 30 --dry-run",
+    "rehearsal": "rehearsal t-… --apply",
     "pair": "pair farm",
     "eval": "eval --model ollama:qwen2.5-coder --task hello",
     "simulate": "simulate --count 3 --family advanced --family turtle",

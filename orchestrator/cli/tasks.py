@@ -349,7 +349,7 @@ def follow(
         screen.close()
     succeeded = ended.status == "Completed" and ended.verified is not False
     if rehearses:
-        from orchestrator.cli.rehearsing import show_rehearsal
+        from orchestrator.cli.rehearsed import show_rehearsal
 
         applied_by = show_rehearsal(client, task_id, as_json=as_json, diffs=asked is None, patience_s=patience_s)
         if applied_by is not None:

@@ -16,10 +16,10 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from orchestrator.core import facts
-from orchestrator.core.errors import Conflict, NotFound, OrchestratorError
+from orchestrator.core.errors import Conflict, InvalidRequest, NotFound, OrchestratorError
 from orchestrator.core.facts import TaskId
 from orchestrator.core.items import SYSTEM
 from orchestrator.core.rehearsing import Rehearsal, is_copy
@@ -32,6 +32,7 @@ from orchestrator.rehearsing.copying import CannotRehearse, Copying, new_copy_na
 from orchestrator.rehearsing.disk import RehearsalFailed, read_disk, remove, write_disk
 from orchestrator.rehearsing.process import Home, copy_running, must_be_installed
 from orchestrator.rehearsing.showing import Shown, shown
+from orchestrator.tasks import person
 from orchestrator.undoing import Undoing
 
 logger = logging.getLogger(__name__)
@@ -111,9 +112,29 @@ class Rehearsals:
 
     async def shown(self, task: AgentTask) -> Shown:
         """What a rehearsal came to. Raises NotFound for another task."""
-        if task.rehearses is None:
-            raise NotFound(f"{task.task_id} is no rehearsal.", remedy="Look at its changes instead.")
-        return await shown(task, task.rehearses, self.undoing.service.store)
+        return await shown(task, _rehearsal_of(task), self.undoing.service.store)
+
+    async def apply(self, task_id: TaskId, by: Identity) -> TaskId:
+        """The task that asks for what a rehearsal changed, also where it failed or was canceled.
+
+        Raises NotFound, Forbidden unless it is their own or they are an admin, InvalidRequest.
+        """
+        service = self.undoing.service
+        while True:
+            task = await service.load(task_id)
+            service.must_own(by, task, "applies it")
+            over, rehearsal = task.rehearsed, _rehearsal_of(task)
+            if over is None or not over.changed:
+                why = "is not over yet" if over is None else "changed nothing"
+                raise InvalidRequest(f"{task_id} {why}.", remedy="Look at what it came to.")
+            if over.applied_by is not None:
+                return over.applied_by
+            applied_by = await self._submitted(task, rehearsal, over.after, by)
+            message = f"{by.name} wants it applied all the same: {applied_by} asks for all of it."
+            fact = over.model_copy(update={"applied_by": applied_by, "message": message})
+            with contextlib.suppress(Conflict):
+                await service.append(task, [service.draft(fact, person(by))])
+                return applied_by
 
     def begin(self, task_id: TaskId) -> None:
         """See a rehearsal through from now on."""
@@ -300,7 +321,7 @@ class Rehearsals:
         kept = await store.put_blob(after.lines)
         applied_by = None
         if changed and task.status is TaskStatus.COMPLETED:
-            applied_by = await self._submitted(task, rehearsal, kept.sha256)
+            applied_by = await self._submitted(task, rehearsal, kept.sha256, _requester(task))
         told = _told(task, rehearsal, changed, applied_by)
         return facts.RehearsalEnded(after=kept.sha256, changed=changed, applied_by=applied_by, message=told)
 
@@ -320,13 +341,25 @@ class Rehearsals:
         if any(isinstance(item.fact, facts.ToolStarted) for item in await self.undoing.service.store.read(task_id)):
             raise RehearsalFailed("The copy's files are gone.", remedy="Rehearse it again.")
 
-    async def _submitted(self, task: AgentTask, rehearsal: Rehearsal, after: str) -> TaskId:
-        """The task that asks for all of it, as the one who asked for the rehearsal."""
-        by = Identity(kind="agent" if task.by_program else "person", name=task.user_id, roles=task.roles, auth=_AUTH)
+    async def _submitted(self, task: AgentTask, rehearsal: Rehearsal, after: str, by: Identity) -> TaskId:
+        """The task that asks for all of it; the same however often the same one asks for it."""
         wanted = Restoration(task_id=task.task_id, listing=after, base=rehearsal.base, computer=rehearsal.computer)
         first = task.prompt.partition("\n")[0][:_TITLE_CHARS]
         title = f"Apply the rehearsal {task.task_id}: {first}"
         return (await self.undoing.submit(wanted, by, title=title, key=f"rehearsal {task.task_id}")).task_id
+
+
+def _rehearsal_of(task: AgentTask) -> Rehearsal:
+    """What a task rehearses. Raises NotFound for another task."""
+    if task.rehearses is None:
+        raise NotFound(f"{task.task_id} is no rehearsal.", remedy="Look at its changes instead.")
+    return task.rehearses
+
+
+def _requester(task: AgentTask) -> Identity:
+    """Who asked for a rehearsal, in whose name the rest of it is done."""
+    kind: Literal["agent", "person"] = "agent" if task.by_program else "person"
+    return Identity(kind=kind, name=task.user_id, roles=task.roles, auth=_AUTH)
 
 
 def _told(task: AgentTask, rehearsal: Rehearsal, changed: int, applied_by: TaskId | None) -> str:
@@ -339,7 +372,7 @@ def _told(task: AgentTask, rehearsal: Rehearsal, changed: int, applied_by: TaskI
     how = "failed" if task.status is TaskStatus.FAILED else "was canceled"
     return (
         f"It {how}, so nothing is applied: {rehearsal.computer} is as it was. It had changed {places} in the copy. "
-        "Rehearse it again to have it applied."
+        f"`cc-orchestrator rehearsal {task.task_id} --apply` asks for them all the same."
     )
 
 

@@ -157,6 +157,7 @@ class Doors(
             Route("/v1/tasks/{task_id}/pin", self.pin, methods=post),
             Route("/v1/tasks/{task_id}/unpin", self.unpin, methods=post),
             Route("/v1/tasks/{task_id}/rehearsal", self.rehearsal, methods=get),
+            Route("/v1/tasks/{task_id}/rehearsal", self.apply_rehearsal, methods=post),
             Route("/v1/tasks/{task_id}/answer", self.answer, methods=post),
             Route("/v1/stop", self.stop, methods=post),
             Route("/v1/requests", self.requests, methods=get),

@@ -176,6 +176,12 @@ _TASKS: Final = (
         _ok("What it came to so far.", rehearsal_answers.RehearsalAnswer), who="program",
     ),
     Door(
+        "POST", "/v1/tasks/{task_id}/rehearsal", "apply_rehearsal", "tasks",
+        "Ask for what a rehearsal changed, as its requester or an admin, also where it failed or was canceled.",
+        {201: Answer("The task that asks for all of it; once, however often it is wanted.", (answers.TaskShort,))},
+        body=forms.EmptyBody,
+    ),
+    Door(
         "POST", "/v1/tasks/{task_id}/answer", "answer", "tasks", "Answer a question; the first answer counts.",
         _ok("The answer is recorded.", answers.TaskShort), {409: "`not_pending`: it was answered"},
         body=forms.AnswerBody,

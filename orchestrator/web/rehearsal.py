@@ -7,7 +7,8 @@ from starlette.responses import JSONResponse, Response
 
 from orchestrator.rehearsing import Rehearsals, Shown, ShownChange
 from orchestrator.web.base import Room
-from orchestrator.web.reading import task_id_of
+from orchestrator.web.forms import EmptyBody, short_form
+from orchestrator.web.reading import read_body, task_id_of
 from orchestrator.web.secrecy import without_secrets
 
 
@@ -24,6 +25,14 @@ class RehearsalDoors(Room):
         diffs = await without_secrets([one.diff for one in shown.changes])
         changes = tuple(replace(one, diff=diff) for one, diff in zip(shown.changes, diffs, strict=True))
         return JSONResponse(_form(task.task_id, replace(shown, changes=changes)))
+
+    async def apply_rehearsal(self, request: Request) -> Response:
+        """``POST /v1/tasks/{id}/rehearsal``: ask for what it changed, also where it failed or was canceled."""
+        identity = await self.who(request)
+        task_id = task_id_of(request)
+        await read_body(request, EmptyBody)
+        applied_by = await self.rehearsals.apply(task_id, identity)
+        return JSONResponse(short_form(await self.service.load(applied_by)), status_code=201)
 
 
 def _form(task_id: str, shown: Shown) -> dict[str, object]:

@@ -14,6 +14,7 @@ import pytest
 from orchestrator.core import facts
 from orchestrator.core.default_policy import DEFAULT_POLICY_TOML
 from orchestrator.core.items import AgentTaskItem
+from orchestrator.rehearsing.rehearsals import MAX_STARTS
 from tests.shell.commands import cli, on_a_terminal
 from tests.story.harness import (
     WITHIN_S,
@@ -200,8 +201,17 @@ async def test_what_came_to_nothing_is_not_asked_for(server: Server, tmp_path: P
         assert (failed["state"], failed["applied_by"]) == ("not_applied", None)
         assert [one["path"] for one in failed["changes"]] == ["startup.lua"]
         assert "failed, so nothing is applied" in failed["message"]
+        door = f"/v1/tasks/{items[0].task_id}/rehearsal"
+        eve = await server.person("eva", "submitter", "reviewer")
+        await eve.refused(403, "POST", door, {})
+        twice = [(await api.ok("POST", door, {}))["task_id"] for _ in range(2)]
+        assert len(set(twice)) == 1, "asked for once, however often it is wanted"
+        assert (await api.ok("GET", door))["applied_by"] == twice[0]
+        assert len((await api.first(twice[0], "review_requested")).calls) == 1
+        await api.ok("POST", f"/v1/tasks/{twice[0]}/cancel", {})
         refused = await api.refused(422, "POST", f"/v1/tasks/{items[0].task_id}/undo", {})
         assert "nothing" in refused["message"]
+        await api.refused(422, "POST", f"/v1/tasks/{nothing['task_id']}/rehearsal", {})
         task_id = await api.submit(WORK[0], tool("ask_user", question="?"), computers=(pc.name,), rehearse=True)
         await api.first(task_id, "question_asked")
         assert (await api.ok("GET", f"/v1/tasks/{task_id}/rehearsal"))["state"] == "going_on"
@@ -210,7 +220,7 @@ async def test_what_came_to_nothing_is_not_asked_for(server: Server, tmp_path: P
         assert "was canceled, so nothing is applied" in canceled["message"]
         assert tree(pc.disk) == before
         tasks = (await api.ok("GET", "/v1/tasks"))["tasks"]
-        assert not [one for one in tasks if pc.name in one["computers"]], "no task asks for any of it"
+        assert [one["task_id"] for one in tasks if pc.name in one["computers"]] == twice[:1], "nothing else asks for it"
 
 
 async def test_a_program_is_stopped_with_its_task(server: Server, tmp_path: Path) -> None:
@@ -441,6 +451,14 @@ async def test_a_person_rehearses_and_decides_at_one_prompt(server: Server, tmp_
         assert pc.read("startup.lua") == b"print('theirs')\n"
 
 
+async def _approved_in_the_end(api: Api, task_id: str) -> None:
+    """What asks for all of a rehearsal, approved once there is such a task."""
+    async with asyncio.timeout(WITHIN_S):
+        while not (shown := await came_to(api, task_id))["applied_by"]:  # noqa: ASYNC110 - a door has no event
+            await asyncio.sleep(0.02)
+    await play(api, shown["applied_by"])
+
+
 async def test_a_script_rehearses(server: Server, tmp_path: Path) -> None:
     """Nobody is there to be asked: the diff of the whole is printed, and the exit code says how it ended."""
     api = server.api()
@@ -456,6 +474,12 @@ async def test_a_script_rehearses(server: Server, tmp_path: Path) -> None:
         assert "so nothing is applied" in failed.stdout
         assert "+print('theirs')" in failed.stdout
         assert "undo" not in failed.stderr
+        task_id = failed.stdout.partition("task ")[2].split()[0]
+        shown = await asyncio.to_thread(cli, tmp_path, "rehearsal", task_id, *_where(server))
+        assert "+print('theirs')" in shown.stdout
+        applying = asyncio.to_thread(cli, tmp_path, "rehearsal", task_id, "--apply", *_where(server))
+        applied, _ = await asyncio.gather(applying, _approved_in_the_end(api, task_id))
+        assert (applied.returncode, pc.read("startup.lua")) == (0, b"print('theirs')\n"), applied.stderr
         nothing = ("run", prompt(final()), "--computer", pc.name, "--rehearse", "--json", *_where(server))
         lines = (await asyncio.to_thread(cli, tmp_path, *nothing)).stdout.splitlines()
         told = [json.loads(line) for line in lines][-1]["rehearsal"]
@@ -491,6 +515,53 @@ async def test_a_copy_that_dies_is_started_again(server: Server, tmp_path: Path)
         shown = await came_to(api, task_id)
         assert {one["path"] for one in shown["changes"]} == {"startup.lua", "lib/latin.txt"}
         await api.ok("POST", f"/v1/tasks/{shown['applied_by']}/cancel", {})
+
+
+async def test_a_copy_that_dies_again_and_again_ends_the_task(server: Server, tmp_path: Path) -> None:
+    api = server.api()
+    async with computer(server, tmp_path) as pc:
+        before = filled(pc)
+        pc.boot()
+        await there(api, pc)
+        task_id = await api.submit(WORK[0], tool("ask_user", question="Now?"), final(), **_on(pc))
+        await api.first(task_id, "question_asked")
+        killed: set[int] = set()
+        async with asyncio.timeout(WITHIN_S):
+            while len(killed) < MAX_STARTS:
+                for process in set(processes_in(server.home, task_id)) - killed:
+                    os.kill(process, signal.SIGKILL)
+                    killed.add(process)
+                await asyncio.sleep(0.02)
+        shown = await came_to(api, task_id)
+        task = await api.task(task_id)
+        assert (task["status"], task["status_reason"]) == ("Failed", "rehearsal_failed")
+        assert "The copy stopped 5 times" in task["result"]["message"]
+        assert (shown["state"], [one["path"] for one in shown["changes"]]) == ("not_applied", ["startup.lua"])
+        assert tree(pc.disk) == before
+
+
+async def test_a_clean_stop_costs_a_rehearsal_nothing(fresh_server: Server, tmp_path: Path) -> None:
+    server = fresh_server
+    server.start()
+    api = server.api()
+    async with computer(server, tmp_path) as pc:
+        filled(pc)
+        pc.boot()
+        await there(api, pc)
+        task_id = await api.submit(WORK[0], tool("ask_user", question="Now?"), WORK[1], final(), **_on(pc))
+        asked = await api.first(task_id, "question_asked")
+        await server.close()
+        assert server.process is not None
+        assert await asyncio.to_thread(server.process.stop) == 0
+        assert processes_in(server.home) == []
+        server.start()
+        api = server.api()
+        await api.ok("POST", f"/v1/tasks/{task_id}/answer", {"question_id": asked.question_id, "answer": "yes"})
+        shown = await came_to(api, task_id)
+        assert {one["path"] for one in shown["changes"]} == {"startup.lua", "lib/latin.txt"}
+        await there(api, pc)
+        await play(api, shown["applied_by"])
+        assert (pc.read("startup.lua"), pc.read("lib/latin.txt")) == (b"print('theirs')\n", b"rot\r\n")
 
 
 async def test_a_copy_that_is_gone_ends_the_task_and_touches_nothing(fresh_server: Server, tmp_path: Path) -> None:
