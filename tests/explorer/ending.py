@@ -1,6 +1,8 @@
 """How a schedule ends: quietly, with everything delivered and approved; and what must be true then."""
 
+from orchestrator.core.facts import TaskId
 from orchestrator.core.items import verify_chain
+from orchestrator.core.restoring.touches import changes, trees_of
 from orchestrator.core.task import AgentTask
 from tests.explorer.computer import Computer
 from tests.explorer.ledger import SWAP
@@ -112,9 +114,21 @@ class Ending:
             ended = ledger.tasks[task_id].ended
             if ended is None or ended.status != "Canceled":
                 ledger.wrong(f"nobody was asked about {call_id}, whose outcome is unknown")
+        for task in ledger.tasks.values():
+            self._undone(task)
         for computer in setting.computers:
             self._left_on(computer)
         self.check()
+
+    def _undone(self, task: AgentTask) -> None:
+        """A task that failed or was canceled is taken back once, as the policy wants, if it changed something."""
+        ledger = self._setting.ledger
+        items = self._setting.storage._tasks[task.task_id].journal.read()
+        changed = bool(changes(items, {tree: ledger.kept[tree] for tree in trees_of(items)}).touches)
+        if len(task.undone_by) != (changed and task.undoes_itself):
+            ledger.wrong(f"{task.task_id} changed something: {changed}; it is undone by {task.undone_by}")
+        if any(ledger.tasks[TaskId(one)].undoes != task.task_id for one in task.undone_by):
+            ledger.wrong(f"{task.undone_by} does not undo {task.task_id}")
 
     def _left_on(self, computer: Computer) -> None:
         ledger = self._setting.ledger

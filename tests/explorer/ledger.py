@@ -5,20 +5,21 @@ it touches, and keeps what every watched path has to hold. ``broken`` collects t
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from orchestrator.core import facts
 from orchestrator.core.facts import CallId, TaskId
 from orchestrator.core.fold import evolve
 from orchestrator.core.items import AgentTaskItem
+from orchestrator.core.restoring.touches import DIRECTORY
 from orchestrator.core.task import AgentTask
 from orchestrator.core.wire import sha256_hex
 from tests.explorer.computer import OWN, Computer
 from tests.explorer.slots import Slot, read_slot
 
 SWAP = f"{OWN}/swap/"
-CHANGES = ("cc_write", "cc_delete")
+CHANGES = ("cc_write", "cc_delete", "cc_restore")
 RUNS = ("cc_run_program", "cc_shell")
 
 
@@ -33,6 +34,10 @@ class Run:
     before: dict[str, str]
     asked: bool
     """Whether it stands on a person's approval."""
+    old: bytes | None = None
+    """What a restoration puts back; None: it removes, makes a directory, or it is none."""
+    whole_directory: bool = False
+    """Whether a restoration makes or removes a directory, of which the ledger does not know what is in it."""
     outcome: str | None = None
     """``ok``, ``failed``, ``void``, ``interrupted`` or ``unknown``; None: the bracket is open."""
     aside: bytes | None = None
@@ -51,8 +56,15 @@ class Run:
     @property
     def proposed(self) -> bytes | None:
         """The bytes it writes; None: it deletes."""
+        if self.call.tool == "cc_restore":
+            return self.old
         content = self.call.args.get("content")
         return content.encode() if isinstance(content, str) else None
+
+    @property
+    def removes(self) -> bool:
+        """Whether what it moves aside is all that it does."""
+        return self.proposed is None and self.call.args.get("to") != DIRECTORY
 
 
 @dataclass
@@ -74,6 +86,8 @@ class Ledger:
     """Journals, disks and what they have to say of each other."""
 
     broken: list[str] = field(default_factory=list)
+    kept: Mapping[str, bytes] = field(default_factory=dict)
+    """The bytes that the store keeps, by their hash."""
     tasks: dict[TaskId, AgentTask] = field(default_factory=dict)
     runs: dict[str, Run] = field(default_factory=dict)
     holds: dict[tuple[str, str], bytes | None] = field(default_factory=dict)
@@ -139,7 +153,14 @@ class Ledger:
             if run.outcome is None and run.call.computer == fact.computer and run.task_id != task.task_id:
                 self.wrong(f"{fact.run_id} overlaps {run.run_id} of another task on computer {fact.computer}")
         self.runs[fact.run_id] = Run(
-            fact.run_id, task.task_id, record.call, fact.number, dict(fact.before), record.mutates
+            fact.run_id,
+            task.task_id,
+            record.call,
+            fact.number,
+            dict(fact.before),
+            record.mutates,
+            self.kept.get(str(record.call.args.get("to"))),
+            record.call.tool == "cc_restore" and bool(fact.directories or record.call.args["to"] == DIRECTORY),
         )
 
     def _outcome(self, run_id: str, outcome: str, *, refused: bool) -> None:
@@ -245,8 +266,9 @@ class Ledger:
         elif source.startswith(SWAP):
             run = self._of_swap(computer, source, to)
             if run is not None:
-                run.done -= run.proposed is None
-                self.holds[computer.name, to], run.aside = run.aside, None
+                run.done -= run.removes
+                if not run.whole_directory:
+                    self.holds[computer.name, to], run.aside = run.aside, None
 
     def _of_swap(self, computer: Computer, swap: str, path: str) -> Run | None:
         run_id = swap.removeprefix(SWAP).rpartition(".")[0]
@@ -259,14 +281,20 @@ class Ledger:
         return run
 
     def _aside(self, computer: Computer, run: Run, path: str) -> None:
+        if run.whole_directory:
+            self._directory(computer, run, path, done=run.removes)
+            return
         found = self.holds.get((computer.name, path))
         if found is None or sha256_hex(found) != run.before[path]:
             self.wrong(f"{run.run_id} took away {found!r} at {path}, which is not what was approved")
         self.holds[computer.name, path], run.aside = None, found
-        if run.proposed is None:
+        if run.removes:
             self._effect(run)
 
     def _placed(self, computer: Computer, run: Run, path: str, data: bytes) -> None:
+        if run.whole_directory:
+            self._directory(computer, run, path, done=True)
+            return
         if data != run.proposed:
             self.wrong(f"{run.run_id} wrote other bytes to {path} than those that were proposed")
         taken = self.holds.get((computer.name, path))
@@ -276,6 +304,14 @@ class Ledger:
             self.wrong(f"{run.run_id} replaced {path} as if nothing had been there")
         self.holds[computer.name, path] = data
         self._effect(run)
+
+    def _directory(self, computer: Computer, run: Run, path: str, *, done: bool) -> None:
+        """A directory was made or taken away whole: what is in it is watched no longer."""
+        for name, known in list(self.holds):
+            if name == computer.name and f"{known}/".startswith(f"{path}/"):
+                del self.holds[name, known]
+        if done:
+            self._effect(run)
 
     def person(self, computer: Computer, path: str, data: bytes | None) -> None:
         """A person changed a file, which anybody may."""

@@ -30,7 +30,7 @@ from tests.explorer.computer import Wire
 from tests.explorer.loop import Spawned, SteppedLoop
 
 PEOPLE = tuple(Identity(kind="person", name=name, roles=("admin",)) for name in ("alice", "bob"))
-POLICY = default_policy()
+POLICY = default_policy().model_copy(update={"undo": "auto"})
 EPOCH = datetime(2030, 1, 1, tzinfo=UTC)
 Appended = Callable[[TaskId, Sequence[AgentTaskItem]], None]
 
@@ -173,7 +173,8 @@ class Node:
         workers = Workers(
             service=self.service,
             world=world,
-            model_for=lambda task: models[task.model],
+            # What takes something back has no model.
+            model_for=lambda task: models.get(task.model, _Script(())),
             holder=name,
             count=2,
         )

@@ -27,6 +27,7 @@ class Setting:
         self.plan = make_plan(rng)
         self.clock = Clock()
         self.storage = InMemoryPersistenceManager(clock=self.clock)
+        ledger.kept = self.storage._blobs
         self.computers = [Computer(name, place, ledger, self.plan.files[name]) for place, name in enumerate(COMPUTERS)]
         for computer in self.computers:
             computer.boot()
