@@ -159,6 +159,17 @@ async def test_size_takes_the_oldest_until_the_rest_fits(house: House) -> None:
     assert await house.tasks() == {"d10"}
 
 
+async def test_where_one_has_to_stay_the_next_goes(house: House) -> None:
+    """The oldest waits for a computer that is away, of which a weighing knows nothing."""
+    for days in (10, 30, 20):
+        await house.task(f"d{days}", bytes([days]) * 10_000, days=days)
+    await house.store.wake(TaskId("d30"))
+    house.clock.advance(7200)
+    whole = (await house.prune(Rule(), dry_run=True)).left
+    assert [one.task_id for one in (await house.prune(Rule(bytes=whole - 8_000))).tasks] == ["d20"]
+    assert await house.tasks() == {"d10", "d30"}
+
+
 # -- what stays --------------------------------------------------------------------------
 
 
