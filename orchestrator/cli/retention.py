@@ -31,8 +31,8 @@ def prune(
 ) -> None:
     """Remove ended tasks, the oldest first.
 
-    And whatever bytes nobody needs any more. Without limits it goes by the server's settings. A task that is not over never goes, nor one that is pinned, nor
-    one that such a task builds on; of each that goes the audit keeps a note.
+    And whatever bytes nobody needs any more. Without limits it goes by the server's settings. A task that is not over
+    never goes, nor one that is pinned, nor one that such a task builds on; of each that goes the audit keeps a note.
     """
     body: dict[str, Any] = {"dry_run": dry_run}
     if older_than is not None:

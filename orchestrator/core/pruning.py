@@ -106,9 +106,8 @@ class Weights:
         """The same, where some tasks turned out to stay."""
         if not names:
             return self
-        return replace(
-            self, tasks=tuple(replace(one, may_go=one.may_go and one.task_id not in names) for one in self.tasks)
-        )
+        tasks = (replace(one, may_go=one.may_go and one.task_id not in names) for one in self.tasks)
+        return replace(self, tasks=tuple(tasks))
 
     def needed(self, without: Iterable[TaskId] = ()) -> frozenset[str]:
         """The names of blobs that somebody needs once some tasks are gone."""
