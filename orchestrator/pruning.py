@@ -121,7 +121,7 @@ class Pruner:
             until = None if rule.days is None else now - timedelta(days=rule.days)
             going = to_prune(weights, until=until, down_to=rule.bytes)
             if not dry_run:
-                going = {one: why for one, why in going.items() if await self._prune(one, rule.says(why), by)}
+                going = await self._prune_all(weights, rule, until, by)
             needed, before = weights.needed(going), now - GRACE
             spare = [one for one in weighing.marks if one.sha256 not in needed and one.touched <= before]
             swept = {one.sha256: one.size for one in spare}
@@ -131,6 +131,21 @@ class Pruner:
             size = sum(one.size for one in gone) + sum(swept.values())
             tasks = (PrunedTask(one.task_id, rule.says(going[one.task_id]), one.at) for one in gone)
             return Outcome(tuple(sorted(tasks, key=lambda one: one.at)), len(swept), size, weights.bytes - size)
+
+    async def _prune_all(self, weights: Weights, rule: Rule, until: datetime | None, by: Actor) -> dict[TaskId, str]:
+        """The tasks that went, and why; where one has to stay, the next may have to go for it."""
+        done: dict[TaskId, str] = {}
+        stays: set[TaskId] = set()
+        while True:
+            going = to_prune(weights.holding(stays), until=until, down_to=rule.bytes)
+            left = {one: why for one, why in going.items() if one not in done}
+            if not left:
+                return done
+            for task_id, why in left.items():
+                if await self._prune(task_id, rule.says(why), by):
+                    done[task_id] = why
+                else:
+                    stays.add(task_id)
 
     async def _prune(self, task_id: TaskId, why: str, by: Actor) -> bool:
         items = await self.service.store.read(task_id)

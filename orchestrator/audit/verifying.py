@@ -121,10 +121,12 @@ async def _verified(store: Records, checkpoints: Checkpoints | None) -> Verifica
     heads = await heads_of(store)
     anchors = checkpoint.streams if checkpoint is not None else {}
     books = _Books()
+    within: list[Fault] = []
     for stream in sorted(heads):
-        faults += await _Stream(store, stream, heads[stream], books).verified(anchors.get(stream))
+        within += await _Stream(store, stream, heads[stream], books).verified(anchors.get(stream))
     missing = {stream: anchor for stream, anchor in anchors.items() if stream not in heads}
     faults += [gone(stream, anchor) for stream, anchor in missing.items() if not books.pruned.explains(stream, anchor)]
+    faults += within
     if checkpoints is not None:
         faults += await _unrecorded(books.checkpoint, checkpoints, checkpoint)
     faults += await _told("items", _unlisted(store, heads))

@@ -29,10 +29,10 @@ def prune(
     url: Url = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Remove ended tasks, the oldest first, and what nobody needs any more.
+    """Remove ended tasks, the oldest first.
 
-    Without limits it goes by the server's settings. A task that is not over never goes, nor one that is pinned, nor
-    one that such a task builds on; of each that goes the audit keeps a note.
+    And whatever bytes nobody needs any more. Without limits it goes by the server's settings. A task that is not over
+    never goes, nor one that is pinned, nor one that such a task builds on; of each that goes the audit keeps a note.
     """
     body: dict[str, Any] = {"dry_run": dry_run}
     if older_than is not None:

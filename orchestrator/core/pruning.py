@@ -8,8 +8,8 @@ much keeps a few bytes longer; what names too little would lose somebody's file.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
@@ -101,6 +101,13 @@ class Weights:
     def bytes(self) -> int:
         """All together."""
         return self.other_bytes + sum(one.size for one in self.tasks) + sum(self.sizes.values())
+
+    def holding(self, names: Collection[TaskId]) -> "Weights":
+        """The same, where some tasks turned out to stay."""
+        if not names:
+            return self
+        tasks = (replace(one, may_go=one.may_go and one.task_id not in names) for one in self.tasks)
+        return replace(self, tasks=tuple(tasks))
 
     def needed(self, without: Iterable[TaskId] = ()) -> frozenset[str]:
         """The names of blobs that somebody needs once some tasks are gone."""

@@ -515,6 +515,20 @@ GROWN: tuple[tuple[str, Actor, Fact], ...] = (
         ),
     ),
     (
+        "6",
+        _ALICE,
+        facts.TaskSubmitted(
+            prompt="Restore 3 as it was in b-0123456789ab",
+            user_id="alice",
+            session_id="s-1",
+            computers=(ComputerId("3"),),
+            model="undo",
+            max_steps=0,
+            tag="9f31ab02",
+            restores=Restoration(listing="a" * 64, computer=ComputerId("3"), exact=True, leaves=("big.log", "disk")),
+        ),
+    ),
+    (
         "3",
         SYSTEM,
         facts.ToolStarted(

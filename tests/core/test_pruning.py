@@ -104,6 +104,13 @@ def test_size_takes_the_oldest_until_the_rest_fits() -> None:
     assert both == {"old": "age", "mid": "size"}
 
 
+def test_for_a_task_that_has_to_stay_the_next_goes() -> None:
+    assert WEIGHTS.holding(()) is WEIGHTS
+    held = WEIGHTS.holding({TaskId("old")})
+    assert [one.may_go for one in held.tasks] == [False, False, True, True]
+    assert to_prune(held, down_to=WEIGHTS.bytes - 6) == {"mid": "size"}
+
+
 def test_what_is_needed_once_some_are_gone() -> None:
     assert WEIGHTS.needed() == {A, B, C}
     assert WEIGHTS.needed([TaskId("old"), TaskId("mid"), TaskId("new")]) == {A, C}

@@ -18,13 +18,15 @@ from orchestrator.core.restoring.wanted import Restoration
 from orchestrator.core.system_facts import BackupRemoved, ComputerBackedUp, TaskPruned
 from orchestrator.core.task import TaskStatus
 from orchestrator.core.wire import ComputerId, RunId, sha256_hex
-from orchestrator.ports import SYSTEM_STREAM, Store
+from orchestrator.ports import SYSTEM_STREAM, Identity, Store
 from orchestrator.pruning import EVERY_S, GRACE, Outcome, Pruner, Rule
 from orchestrator.store import open_store
 from orchestrator.tasks import TaskService
 from orchestrator.testing import ManualClock
 from orchestrator.testing.drafts import COMPUTER, REPLY, Author
 from orchestrator.web.auth import TokenAuthorizer
+from tests.contract.house import House as Whole
+from tests.contract.house import Playing
 
 OLD, MINE, OURS, FILE = b"the old bytes", b"what one task wrote", b"what two tasks wrote", b"in a directory"
 LINES = b"f\0file\0%b\n" % sha256_hex(FILE).encode()
@@ -159,6 +161,17 @@ async def test_size_takes_the_oldest_until_the_rest_fits(house: House) -> None:
     assert await house.tasks() == {"d10"}
 
 
+async def test_where_one_has_to_stay_the_next_goes(house: House) -> None:
+    """The oldest waits for a computer that is away, of which a weighing knows nothing."""
+    for days in (10, 30, 20):
+        await house.task(f"d{days}", bytes([days]) * 10_000, days=days)
+    await house.store.wake(TaskId("d30"))
+    house.clock.advance(7200)
+    whole = (await house.prune(Rule(), dry_run=True)).left
+    assert [one.task_id for one in (await house.prune(Rule(bytes=whole - 8_000))).tasks] == ["d20"]
+    assert await house.tasks() == {"d10", "d30"}
+
+
 # -- what stays --------------------------------------------------------------------------
 
 
@@ -211,6 +224,17 @@ async def test_the_settings_prune_by_themselves(house: House) -> None:
     (note,) = await house.store.read(TaskId(SYSTEM_STREAM))
     assert note.actor == SYSTEM
     assert GRACE.total_seconds() <= EVERY_S, "what was too young at one run is old enough at the next"
+
+
+async def test_an_undo_of_what_was_pruned_meanwhile_ends_with_a_sentence(tmp_path: Path) -> None:
+    """Between the look at a task and the undo of it, it may go: nobody waits for that for ever."""
+    async with Whole(tmp_path / "data").open(Playing(), retain_days=3, retain_bytes=5000) as server:
+        assert server.orchestrator.doors.pruner.rule == Rule(3, 5000)
+        admin = Identity(kind="person", name="admin", roles=("admin",))
+        gone = Restoration(task_id="t-gone")
+        task = await server.orchestrator.service.submit("Undo it", user=admin, model="undo", max_steps=0, restores=gone)
+        shown = await server.ended(task.task_id)
+        assert (shown["status"], shown["result"]["message"]) == ("Failed", "There is no task 't-gone'.")
 
 
 # -- at once -----------------------------------------------------------------------------

@@ -173,10 +173,13 @@ async def test_what_no_look_can_take_is_left_out_and_left_alone(server: Server, 
     async with computer(server, tmp_path) as pc:
         pc.write("too/large.bin", b"x" * (2 * 1024 * 1024 + 1))
         pc.write("too/small.lua", b"return 1\n")
+        (pc.disk / os.fsdecode(b"no\xfftext")).write_bytes(b"here\n")
         before = tree(pc.disk)
         await booted(api, pc, "--capacity", "50000000")
         made = await back_up(api, pc.name)
-        assert made["files"] == 1
+        assert made["files"] == 2
+        shown = await api.ok("GET", f"/v1/computers/{pc.name}/backups/{made['backup_id']}")
+        assert "no\ufffdtext" in {one["path"] for one in shown["paths"]}
         assert [one["path"] for one in made["skipped"]] == ["too/large.bin"]
         assert "larger than" in made["skipped"][0]["why"]
         pc.write("too/small.lua", b"return 2\n")
