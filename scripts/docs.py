@@ -16,6 +16,7 @@ from orchestrator.core.approval import CALL_TABLE
 from orchestrator.core.link import LINK_TABLE
 from orchestrator.core.task import PHASE_TABLE
 from orchestrator.metrics import FIGURES, PREFIX
+from orchestrator.rehearsing import CannotRehearse
 from orchestrator.settings import ENV_PREFIX, Settings
 from orchestrator.troubles import TROUBLES
 from orchestrator.web.computers import NotASocket, WrongSubprotocol
@@ -118,7 +119,7 @@ ANSWERED: Final = (
     errors.Unauthenticated, errors.Forbidden, errors.NotFound, errors.InvalidRequest, errors.PolicyInvalid,
     errors.UnsafePath, errors.FrameRefused, errors.NotPending, errors.RequestExpired, errors.InvalidDecision,
     errors.TaskEnded, CodeUnknown, CodeUsed, CodeExpired, TooManyTries, errors.StoreBusy, errors.NewerSchema,
-    NotASocket, WrongSubprotocol,
+    NotASocket, WrongSubprotocol, CannotRehearse,
 )  # fmt: skip
 """What people are answered with; the others of the tree stay inside the house."""
 

@@ -4,8 +4,8 @@
 sees each rehearsal from its beginning to the task that asks for all of it.
 """
 
-from orchestrator.rehearsing.copying import Copying
+from orchestrator.rehearsing.copying import CannotRehearse, Copying
 from orchestrator.rehearsing.rehearsals import WORK_S, Rehearsals
 from orchestrator.rehearsing.showing import Shown, ShownChange
 
-__all__ = ["WORK_S", "Copying", "Rehearsals", "Shown", "ShownChange"]
+__all__ = ["WORK_S", "CannotRehearse", "Copying", "Rehearsals", "Shown", "ShownChange"]

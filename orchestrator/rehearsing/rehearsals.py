@@ -16,23 +16,21 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 from orchestrator.core import facts
-from orchestrator.core.errors import Conflict, InvalidRequest, NotFound, OrchestratorError
+from orchestrator.core.errors import NotFound, OrchestratorError
 from orchestrator.core.facts import TaskId
-from orchestrator.core.items import SYSTEM
 from orchestrator.core.rehearsing import Rehearsal, is_copy
-from orchestrator.core.restoring.listings import Listing, differences, read_listing
-from orchestrator.core.restoring.wanted import Restoration
-from orchestrator.core.task import AgentTask, Phase, TaskStatus
+from orchestrator.core.restoring.listings import read_listing
+from orchestrator.core.task import AgentTask, TaskStatus
 from orchestrator.core.wire import ComputerId, sha256_hex
 from orchestrator.ports import ComputerInfo, Identity
+from orchestrator.rehearsing.concluding import AUTH, Concluding, must_be_untouched, rehearsal_of
 from orchestrator.rehearsing.copying import CannotRehearse, Copying, new_copy_name
-from orchestrator.rehearsing.disk import RehearsalFailed, read_disk, remove, write_disk
+from orchestrator.rehearsing.disk import RehearsalFailed, remove, write_disk
 from orchestrator.rehearsing.process import Home, copy_running, must_be_installed
 from orchestrator.rehearsing.showing import Shown, shown
-from orchestrator.tasks import person
 from orchestrator.undoing import Undoing
 
 logger = logging.getLogger(__name__)
@@ -50,9 +48,6 @@ _AGAIN_S: Final = 5.0
 """Between two tries where the store does not answer; then twice as long each time."""
 _AGAIN_AT_MOST_S: Final = 300.0
 _ALL: Final = 100_000
-_TITLE_CHARS: Final = 80
-_AUTH: Final = "rehearsal"
-"""How a copy proves who it is, and by what the task that applies a rehearsal was submitted."""
 
 
 @dataclass
@@ -67,11 +62,15 @@ class Rehearsals:
     """How many there may be; 0: none."""
     url: str = ""
     """Where this server's door for computers is, once it listens."""
+    ends: Concluding = field(init=False)
     _guests: dict[str, Identity] = field(default_factory=dict)
     """By the hash of its token, which is kept nowhere else: the copy that may come in with it."""
     _running: dict[TaskId, asyncio.Task[None]] = field(default_factory=dict)
     _seats: int = 0
     """Rehearsals whose computer is being copied."""
+
+    def __post_init__(self) -> None:
+        self.ends = Concluding(self.undoing)
 
     # -- what the doors ask --------------------------------------------------------------
 
@@ -112,29 +111,7 @@ class Rehearsals:
 
     async def shown(self, task: AgentTask) -> Shown:
         """What a rehearsal came to. Raises NotFound for another task."""
-        return await shown(task, _rehearsal_of(task), self.undoing.service.store)
-
-    async def apply(self, task_id: TaskId, by: Identity) -> TaskId:
-        """The task that asks for what a rehearsal changed, also where it failed or was canceled.
-
-        Raises NotFound, Forbidden unless it is their own or they are an admin, InvalidRequest.
-        """
-        service = self.undoing.service
-        while True:
-            task = await service.load(task_id)
-            service.must_own(by, task, "applies it")
-            over, rehearsal = task.rehearsed, _rehearsal_of(task)
-            if over is None or not over.changed:
-                why = "is not over yet" if over is None else "changed nothing"
-                raise InvalidRequest(f"{task_id} {why}.", remedy="Look at what it came to.")
-            if over.applied_by is not None:
-                return over.applied_by
-            applied_by = await self._submitted(task, rehearsal, over.after, by)
-            message = f"{by.name} wants it applied all the same: {applied_by} asks for all of it."
-            fact = over.model_copy(update={"applied_by": applied_by, "message": message})
-            with contextlib.suppress(Conflict):
-                await service.append(task, [service.draft(fact, person(by))])
-                return applied_by
+        return await shown(task, rehearsal_of(task), self.undoing.service.store)
 
     def begin(self, task_id: TaskId) -> None:
         """See a rehearsal through from now on."""
@@ -190,7 +167,7 @@ class Rehearsals:
         try:
             if task.ended is None:
                 await self._play(home, task, task.rehearses, lock)
-            await self._conclude(home, task_id, task.rehearses)
+            await self.ends.conclude(home, task_id, task.rehearses)
             await _remove(home)
         finally:
             os.close(lock)
@@ -210,7 +187,7 @@ class Rehearsals:
         if home.whole.exists():
             return
         store = self.undoing.service.store
-        await self._must_be_untouched(task.task_id)
+        await must_be_untouched(store, task.task_id)
         if home.disk.exists():
             await asyncio.to_thread(remove, home.disk)
         listing = read_listing(await store.get_blob(rehearsal.base))
@@ -235,7 +212,7 @@ class Rehearsals:
         """The copy from its start to its end, or to that of the task, which is the answer."""
         token = secrets.token_urlsafe(32)
         # The same for each start: it is the same computer, whose approvals hold.
-        identity = Identity(kind="computer", name=name, auth=_AUTH, token_hash=sha256_hex(name.encode()))
+        identity = Identity(kind="computer", name=name, auth=AUTH, token_hash=sha256_hex(name.encode()))
         self._guests[sha256_hex(token.encode())] = identity
         try:
             async with copy_running(home, rehearsal, url=self.url, token=token, lock=lock) as process:
@@ -279,101 +256,6 @@ class Rehearsals:
         except TimeoutError:
             if not ended:
                 raise RehearsalFailed(f"It was not over after {LIFE_S / 3600:.0f} hours.") from None
-
-    # -- its end -------------------------------------------------------------------------
-
-    async def _conclude(self, home: Home, task_id: TaskId, rehearsal: Rehearsal) -> None:
-        """Record what the rehearsal came to, once, and submit what it changed."""
-        service = self.undoing.service
-        task = await self._closed(task_id)
-        try:
-            fact = await self._came_to(home, task, rehearsal)
-        except (RehearsalFailed, NotFound) as failed:
-            told = f"{failed} Nothing is applied: {rehearsal.computer} is as it was."
-            fact = facts.RehearsalEnded(after=rehearsal.base, changed=0, message=told)
-        while task.rehearsed is None:
-            with contextlib.suppress(Conflict):
-                await service.append(task, [service.draft(fact, SYSTEM)])
-            task = await service.load(task_id)
-
-    async def _closed(self, task_id: TaskId) -> AgentTask:
-        """The ended task, nothing of it open: what the copy did not tell by now nobody will ever hear."""
-        service = self.undoing.service
-        while (task := await service.load(task_id)).open_runs:
-            settled = [
-                facts.ToolSettled(
-                    call_id=one.call_id, run_id=one.run_id, state="unknown", reason="The copy of the rehearsal is gone."
-                )
-                for one in task.open_runs
-                if one.run_id is not None
-            ]
-            with contextlib.suppress(Conflict):
-                await service.append(task, [service.draft(fact, SYSTEM) for fact in settled])
-        assert task.phase is Phase.ENDED, "it was waited for"
-        return task
-
-    async def _came_to(self, home: Home, task: AgentTask, rehearsal: Rehearsal) -> facts.RehearsalEnded:
-        """What it came to, with what it changed submitted. Raises RehearsalFailed when nobody can tell."""
-        store = self.undoing.service.store
-        base = read_listing(await store.get_blob(rehearsal.base))
-        after = await self._left(home, task.task_id, base)
-        changed = len(differences(base, after))
-        kept = await store.put_blob(after.lines)
-        applied_by = None
-        if changed and task.status is TaskStatus.COMPLETED:
-            applied_by = await self._submitted(task, rehearsal, kept.sha256, _requester(task))
-        told = _told(task, rehearsal, changed, applied_by)
-        return facts.RehearsalEnded(after=kept.sha256, changed=changed, applied_by=applied_by, message=told)
-
-    async def _left(self, home: Home, task_id: TaskId, base: Listing) -> Listing:
-        """The copy's last listing, its files in the store. Raises RehearsalFailed."""
-        store = self.undoing.service.store
-        if not home.whole.exists():
-            await self._must_be_untouched(task_id)
-            return base
-        listing, new = await asyncio.to_thread(read_disk, home.disk, known=set(base.files.values()))
-        for content in new.values():
-            await store.put_blob(content)
-        return listing
-
-    async def _must_be_untouched(self, task_id: TaskId) -> None:
-        """Raises RehearsalFailed when the task has worked on a copy already, which is not there any more."""
-        if any(isinstance(item.fact, facts.ToolStarted) for item in await self.undoing.service.store.read(task_id)):
-            raise RehearsalFailed("The copy's files are gone.", remedy="Rehearse it again.")
-
-    async def _submitted(self, task: AgentTask, rehearsal: Rehearsal, after: str, by: Identity) -> TaskId:
-        """The task that asks for all of it; the same however often the same one asks for it."""
-        wanted = Restoration(task_id=task.task_id, listing=after, base=rehearsal.base, computer=rehearsal.computer)
-        first = task.prompt.partition("\n")[0][:_TITLE_CHARS]
-        title = f"Apply the rehearsal {task.task_id}: {first}"
-        return (await self.undoing.submit(wanted, by, title=title, key=f"rehearsal {task.task_id}")).task_id
-
-
-def _rehearsal_of(task: AgentTask) -> Rehearsal:
-    """What a task rehearses. Raises NotFound for another task."""
-    if task.rehearses is None:
-        raise NotFound(f"{task.task_id} is no rehearsal.", remedy="Look at its changes instead.")
-    return task.rehearses
-
-
-def _requester(task: AgentTask) -> Identity:
-    """Who asked for a rehearsal, in whose name the rest of it is done."""
-    kind: Literal["agent", "person"] = "agent" if task.by_program else "person"
-    return Identity(kind=kind, name=task.user_id, roles=task.roles, auth=_AUTH)
-
-
-def _told(task: AgentTask, rehearsal: Rehearsal, changed: int, applied_by: TaskId | None) -> str:
-    places = f"{changed} place{'s' if changed != 1 else ''}"
-    if applied_by is not None:
-        real = f"until then {rehearsal.computer} is as it was"
-        return f"It changed {places} in the copy. {applied_by} asks for all of it; {real}."
-    if not changed:
-        return f"It changed nothing in the copy, so there is nothing to apply to {rehearsal.computer}."
-    how = "failed" if task.status is TaskStatus.FAILED else "was canceled"
-    return (
-        f"It {how}, so nothing is applied: {rehearsal.computer} is as it was. It had changed {places} in the copy. "
-        f"`cc-orchestrator rehearsal {task.task_id} --apply` asks for them all the same."
-    )
 
 
 async def _remove(home: Home) -> None:

@@ -31,7 +31,7 @@ class RehearsalDoors(Room):
         identity = await self.who(request)
         task_id = task_id_of(request)
         await read_body(request, EmptyBody)
-        applied_by = await self.rehearsals.apply(task_id, identity)
+        applied_by = await self.rehearsals.ends.apply(task_id, identity)
         return JSONResponse(short_form(await self.service.load(applied_by)), status_code=201)
 
 
