@@ -65,9 +65,9 @@ def test_each_changed_place_is_told_once() -> None:
     assert [one.model_dump() for one in told_changes(changed)] == [
         {"place": "3:farm.lua", "computer": "3", "path": "farm.lua", "step": 3, "before": ABSENT, "after": "c" * 64},
         {
-            "place": "workspace:no?t.txt",
+            "place": "workspace:no\xfft.txt",
             "computer": None,
-            "path": "no?t.txt",
+            "path": "no\xfft.txt",
             "step": 2,
             "before": "b" * 64,
             "after": None,
