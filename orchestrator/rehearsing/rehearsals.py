@@ -111,7 +111,11 @@ class Rehearsals:
 
     async def shown(self, task: AgentTask) -> Shown:
         """What a rehearsal came to. Raises NotFound for another task."""
-        return await shown(task, rehearsal_of(task), self.undoing.service.store)
+        rehearsal = rehearsal_of(task)
+        if task.ended is not None and task.rehearsed is None:
+            # One whose directory a kill came before: nothing else tells a start of the server of it.
+            self.begin(task.task_id)
+        return await shown(task, rehearsal, self.undoing.service.store)
 
     def begin(self, task_id: TaskId) -> None:
         """See a rehearsal through from now on."""

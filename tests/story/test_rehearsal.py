@@ -681,6 +681,32 @@ async def test_a_kill_of_the_server_costs_nothing(tmp_path: Path) -> None:
     await each({name: _survive(tmp_path / name, BOUNDARIES[name]) for name in SOME})
 
 
+async def test_a_copy_that_is_gone_when_its_task_is_over_is_said_to_be(fresh_server: Server, tmp_path: Path) -> None:
+    """The server was killed around the task's end, and somebody took the copy away: no change is made up."""
+    server = fresh_server
+    server.start()
+    async with computer(server, tmp_path) as pc:
+        before = filled(pc)
+        await server.close()
+        server.kill()
+        # With the last reply, or right before it where the copy came later than the first.
+        server.start(Kill(6, "after"))
+        pc.boot()
+        api = server.api()
+        await there(api, pc)
+        task_id = await api.submit(WORK[0], final(), **_on(pc))
+        assert server.process is not None
+        await server.process.gone()
+        await server.close()
+        (server.home / "rehearsals" / task_id).rename(tmp_path / "elsewhere")
+        server.start()
+        api = server.api()
+        shown = await came_to(api, task_id)
+        assert (await api.task(task_id))["status"] in ("Completed", "Failed")
+        assert (shown["state"], shown["applied_by"], tree(pc.disk)) == ("nothing", None, before)
+        assert "files are gone" in shown["message"]
+
+
 @pytest.mark.deep
 async def test_a_kill_of_the_server_at_every_boundary_costs_nothing(tmp_path: Path) -> None:
     await each({name: _survive(tmp_path / name, kill) for name, kill in BOUNDARIES.items()})
