@@ -75,11 +75,19 @@ async def call_cc_command(
     body: bytes | None = None,
     wait_s: float = 60.0,
 ) -> CallResult:
-    """One command on a computer: text in ``params`` is sent as the bytes of its UTF-8.
+    """One command on a computer: text in ``params`` is sent as the bytes of its UTF-8, escaped bytes as themselves.
 
     Raises ToolFailed without a channel; ComputerAway, CallVoid, CallLost, ComputerFailed.
     """
     if ws_client is None:
         raise ToolFailed("There is no computer to send this to.", remedy="Use mode='stub', or connect one.")
-    encoded = {key: to_wire(value) if isinstance(value, str) else value for key, value in params.items()}
+    encoded = {key: byte_string(value) if isinstance(value, str) else value for key, value in params.items()}
     return await ws_client.call(method, encoded, body, wait_s)
+
+
+def byte_string(text: str) -> str:
+    """Text as a byte string of the header; a byte that stands escaped (``surrogateescape``) is itself."""
+    try:
+        return text.encode("utf-8", "surrogateescape").decode("latin-1")
+    except UnicodeEncodeError:
+        return to_wire(text)
