@@ -93,17 +93,19 @@ class Pruner:
     service: TaskService
     rule: Rule = field(default_factory=Rule)
     """What the settings say."""
+    first_s: float = FIRST_S
+    every_s: float = EVERY_S
     _running: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def keep(self) -> None:
         """Prune by the settings now and then, until canceled."""
-        await asyncio.sleep(FIRST_S)
+        await asyncio.sleep(self.first_s)
         while True:
             try:
                 await self.by_settings()
             except OrchestratorError as error:
                 logger.error("nothing is pruned: %s", error)  # noqa: TRY400 - it explains itself
-            await asyncio.sleep(EVERY_S)
+            await asyncio.sleep(self.every_s)
 
     async def by_settings(self) -> None:
         """Prune by the settings, if they set a limit."""

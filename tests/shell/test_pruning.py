@@ -11,7 +11,7 @@ import pytest
 from orchestrator.audit import AuditBroken, Checkpoints, check_store, make_checkpoint, verify_store
 from orchestrator.bus import open_bus
 from orchestrator.core import facts
-from orchestrator.core.errors import Conflict, NotFound
+from orchestrator.core.errors import Conflict, NotFound, OrchestratorError
 from orchestrator.core.facts import BlobRef, CallId, TaskId
 from orchestrator.core.items import SYSTEM, Actor, decode_item, encode_item
 from orchestrator.core.restoring.wanted import Restoration
@@ -27,6 +27,7 @@ from orchestrator.testing.drafts import COMPUTER, REPLY, Author
 from orchestrator.web.auth import TokenAuthorizer
 from tests.contract.house import House as Whole
 from tests.contract.house import Playing
+from tests.shell.support import DEADLINE_S
 
 OLD, MINE, OURS, FILE = b"the old bytes", b"what one task wrote", b"what two tasks wrote", b"in a directory"
 LINES = b"f\0file\0%b\n" % sha256_hex(FILE).encode()
@@ -224,6 +225,21 @@ async def test_the_settings_prune_by_themselves(house: House) -> None:
     (note,) = await house.store.read(TaskId(SYSTEM_STREAM))
     assert note.actor == SYSTEM
     assert GRACE.total_seconds() <= EVERY_S, "what was too young at one run is old enough at the next"
+
+
+async def test_it_goes_on_by_itself_also_after_a_store_that_failed(house: House) -> None:
+    await house.task("old")
+
+    async def fails() -> None:
+        raise OrchestratorError("The disk is full.")
+
+    between(house, "list_blobs", fails)
+    keeping = asyncio.create_task(Pruner(house.service, MONTH, first_s=0, every_s=0).keep())
+    async with asyncio.timeout(DEADLINE_S):
+        while await house.tasks():  # noqa: ASYNC110 - it tells nobody
+            await asyncio.sleep(0)
+    keeping.cancel()
+    await asyncio.gather(keeping, return_exceptions=True)
 
 
 async def test_an_undo_of_what_was_pruned_meanwhile_ends_with_a_sentence(tmp_path: Path) -> None:

@@ -164,6 +164,9 @@ async def test_the_disk_gets_its_space_back(fresh_server: Server, tmp_path: Path
     told = json.loads(done.stdout)
     assert told["bytes"] >= 4 * len(BIG)
     assert told["left"] < 100_000
+    shown = await asyncio.to_thread(cli, tmp_path, "audit", "show", "--system", "--kind", "task_pruned", *where)
+    assert task_id in shown.stdout
+    assert "down to 102400 bytes" in shown.stdout
     server.kill()
     with closing(sqlite3.connect(database)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
