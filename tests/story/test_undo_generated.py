@@ -114,6 +114,8 @@ class Undo:
         # And what cannot be looked at on the host, since a person made something of another kind there, is kept.
         directories = {place for place, data in now.items() if data is None}
         odd = {place for place in kept if place.startswith("workspace:")}
+        # Nor can an old file come beside what is no more, under a file of theirs.
+        odd |= {place for place in kept if place.endswith(f".before-{self.task_id}")}
         assert kept - other <= directories | odd, f"told to be kept, and as it was: {kept - other}"
 
 

@@ -12,7 +12,7 @@ from orchestrator.core.errors import ComputerFailed, ToolFailed
 from orchestrator.core.restoring.planning import MAX_TREE_BYTES, MAX_TREE_FILES
 from orchestrator.core.restoring.touches import escaped
 from orchestrator.core.wire import sha256_hex
-from orchestrator.tools.computer.asking import READ_WAIT_S, ask, channel_of, sentence
+from orchestrator.tools.computer.asking import READ_WAIT_S, ask, channel_of, read_bytes, sentence
 from orchestrator.tools.deps import ABSENT, CCAgentDeps, Encoding, byte_string
 from orchestrator.tools.text import capped, shown_name
 
@@ -78,16 +78,24 @@ def what_is(found: Found) -> str:
 
 
 async def missing_above(deps: CCAgentDeps, name: str, encoding: Encoding = "utf-8") -> tuple[str, ...]:
-    """The directories above a path that are not there, the highest first: a write makes them. Raises ToolFailed.
+    """The directories above a path that are not there, the highest first: a write makes them.
 
     ``encoding``: how the bytes of the path are written as text.
     """
     missing: list[str] = []
     above = name.rpartition("/")[0]
-    while above and (await look(deps, place_of(above, encoding), above)).kind == "absent":
+    while above and await _is_absent(deps, place_of(above, encoding)):
         missing.insert(0, above)
         above = above.rpartition("/")[0]
     return tuple(missing)
+
+
+async def _is_absent(deps: CCAgentDeps, name: str) -> bool:
+    """Whether nothing is in a place; a directory says so without all that is in it being hashed."""
+    try:
+        return await read_bytes(deps, name, name) is None
+    except ToolFailed:
+        return False
 
 
 def place_of(name: str, encoding: Encoding) -> str:
