@@ -361,9 +361,11 @@ class AgentTask:
     def undoes_itself(self) -> bool:
         """Whether what it changed is to be taken back without anybody asking, as the policy said when it ended.
 
-        What takes something back is never taken back by itself: where it failed, a person has to look.
+        What takes something back is never taken back by itself: where it failed, a person has to look. What was
+        rehearsed changed a copy, which is gone.
         """
-        return self.ended is not None and self.ended.undo == "auto" and self.restores is None
+        changes_files = self.restores is None and self.rehearses is None
+        return self.ended is not None and self.ended.undo == "auto" and changes_files
 
     def is_of(self, name: str) -> bool:
         """Whether the person of this name submitted it."""

@@ -1,5 +1,7 @@
 """What to do next: hold and run_safe, orders of the reply, orphans, unknown outcomes; never nothing."""
 
+from typing import Any
+
 import pytest
 
 from orchestrator.core import facts
@@ -18,6 +20,7 @@ from orchestrator.core.effects import (
     next_effects,
 )
 from orchestrator.core.facts import BlobRef, CallId, QuestionId, RequestId, TaskId
+from orchestrator.core.rehearsing import Rehearsal
 from orchestrator.core.restoring.wanted import Restoration
 from orchestrator.core.wire import ComputerId, RunId
 from tests.core.journal import REQUEST, Journal, call, decision, person
@@ -227,10 +230,17 @@ def test_what_an_ended_task_changed_is_taken_back_where_the_policy_said_so(owned
     assert next_effects(story.task) == (Rest(),)
 
 
-def test_what_takes_something_back_is_not_taken_back_by_itself() -> None:
-    """Where it failed a person has to look; the policy's word on tasks is not for it."""
+@pytest.mark.parametrize(
+    "kind",
+    [
+        {"restores": Restoration(task_id="t0")},
+        {"rehearses": Rehearsal(computer=ComputerId("3"), base="8" * 64, family="turtle", computer_id=3, host="")},
+    ],
+)
+def test_what_takes_something_back_or_rehearses_is_not_taken_back_by_itself(kind: dict[str, Any]) -> None:
+    """Where it failed a person has to look; the policy's word on tasks is not for it. A copy is gone."""
     story = Journal()
-    story.submitted(restores=Restoration(task_id="t0"))
+    story.submitted(**kind)
     story.ended("Failed", undo="auto")
     assert next_effects(story.task) == (Rest(),)
 
