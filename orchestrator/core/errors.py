@@ -184,7 +184,7 @@ class ComputerAway(OrchestratorError):
     """The computer is not connected; what needs it waits."""
 
     code = "computer_away"
-    http_status = 503
+    http_status = 409
 
 
 class CallVoid(OrchestratorError):

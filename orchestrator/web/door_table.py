@@ -352,7 +352,7 @@ _BACKUPS: Final = (
         "POST", "/v1/computers/{name}/backups", "make_backup", "backups",
         "Keep all that is on a computer now: only what is not kept already is read.",
         {201: Answer("The backup.", (backup_answers.BackupAnswer,))},
-        {409: "`conflict`: something was swept meanwhile", 503: "`computer_away`: it is not connected, or went away"},
+        {409: "`computer_away`: it is not connected, or went away; `conflict`: something was swept meanwhile"},
         body=backup_answers.BackupBody, who="submitter",
     ),
     Door(

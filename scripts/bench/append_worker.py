@@ -107,6 +107,7 @@ def made_by_hand(task: str, version: int, previous: str) -> tuple[str, str]:
             "code": None,
             "text": TEXT,
             "after": {},
+            "watched": None,
         },
         "item_id": secrets.token_hex(12),
         "role": "tool",

@@ -40,7 +40,7 @@ STATUS = {
     "GrantVoid": ("grant_void", 409),
     "StoreBusy": ("store_busy", 503),
     "NewerSchema": ("newer_schema", 500),
-    "ComputerAway": ("computer_away", 503),
+    "ComputerAway": ("computer_away", 409),
     "CallVoid": ("call_void", 503),
     "CallLost": ("call_lost", 503),
     "ComputerFailed": ("computer_failed", 502),

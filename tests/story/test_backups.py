@@ -239,7 +239,7 @@ async def test_a_computer_that_is_away_cannot_be_read_and_is_waited_for(server: 
         pc.kill()
         await online(api, pc.name, "away")
         spoiled(pc)
-        error = await api.refused(503, "POST", f"/v1/computers/{pc.name}/backups", {})
+        error = await api.refused(409, "POST", f"/v1/computers/{pc.name}/backups", {})
         assert "is not connected, so nothing on it can be read" in error["message"]
         preview = await api.ok("POST", f"/v1/computers/{pc.name}/restore", {"dry_run": True})
         assert (preview["online"], preview["came_since"]) == (False, None)
@@ -260,7 +260,7 @@ async def test_a_computer_that_goes_away_in_the_middle_leaves_no_half_of_a_backu
             pc.write(f"f{number}", b"%d\n" % number)
         # It dies at the start of the frame that comes then.
         await booted(api, pc, "--die-after-frame", "20")
-        error = await api.refused(503, "POST", f"/v1/computers/{pc.name}/backups", {})
+        error = await api.refused(409, "POST", f"/v1/computers/{pc.name}/backups", {})
         assert "went away" in error["message"]
         assert (await api.ok("GET", f"/v1/computers/{pc.name}/backups"))["backups"] == []
         pc.kill()
