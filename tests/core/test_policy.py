@@ -37,16 +37,38 @@ def test_p1_a_tool_outside_the_catalog_is_denied_and_the_tools_are_named() -> No
         assert named == [name for name in sorted(BUILT_IN_CATALOG) if name not in ("cc_restore", "local_restore")]
 
 
-def test_a_tool_of_plans_is_judged_like_the_one_that_it_resembles() -> None:
-    """By its rules, deny and path rules among them, unless a rule names the tool itself."""
+def restore(path: str, to: str = "0" * 64) -> FunctionCall:
+    return FunctionCall(tool="cc_restore", args={"path": path, "to": to})
+
+
+def test_a_tool_of_plans_is_judged_like_the_one_that_does_the_same() -> None:
+    """By its rules, deny and path rules among them: what removes is judged as a delete, what makes as a mkdir."""
     like = policy(rule("allow", "w", tools=("cc_write",)), rule("deny", "s", tools=("cc_write",), paths=("secret/**",)))
-    call = FunctionCall(tool="cc_restore", args={"path": "a", "to": "absent"})
-    secret = FunctionCall(tool="cc_restore", args={"path": "secret/a", "to": "absent"})
-    assert [evaluate(one, policy=like).effect for one in (call, secret)] == [Effect.ALLOW, Effect.DENY]
-    named = policy(*like.rules, rule("ask", "r", tools=("cc_restore",)))
-    assert [evaluate(one, policy=named).effect for one in (call, secret)] == [Effect.ASK, Effect.ASK]
+    assert [evaluate(restore(one), policy=like).effect for one in ("a", "secret/a")] == [Effect.ALLOW, Effect.DENY]
+    assert evaluate(restore("a", "absent"), policy=like).effect is Effect.ASK
+    other = policy(*like.rules, rule("deny", "d", tools=("cc_delete",)), rule("allow", "m", tools=("cc_mkdir",)))
+    assert evaluate(restore("a", "absent"), policy=other).effect is Effect.DENY
+    assert evaluate(restore("a", "directory"), policy=other).effect is Effect.ALLOW
     nothing = policy(rule("allow", "l", tools=("cc_list",)))
-    assert evaluate(call, policy=nothing).effect is Effect.ASK
+    assert evaluate(restore("a"), policy=nothing).effect is Effect.ASK
+
+
+def test_a_rule_that_names_a_tool_of_plans_takes_the_place_of_what_is_said_in_general() -> None:
+    """What is denied, or asked for in some places, stays so: however narrow, no rule switches others off (P3)."""
+    general = (
+        rule("ask", "w", tools=("cc_write",)),
+        rule("deny", "s", tools=("cc_write",), paths=("secret/**",)),
+        rule("ask", "b", tools=("cc_write",), paths=("startup.lua",)),
+        rule("allow", "l", tools=("cc_write",), labels=("farm",)),
+    )
+    named = policy(*general, rule("allow", "r", tools=("cc_restore",)))
+    effects = {one: evaluate(restore(one), policy=named).effect for one in ("a", "secret/a", "startup.lua")}
+    assert effects == {"a": Effect.ALLOW, "secret/a": Effect.DENY, "startup.lua": Effect.ASK}
+    shipped = policy(*default_policy().rules, rule("allow", "r", tools=("cc_restore",)))
+    here = PolicyContext(computer="3", family="advanced", label="")
+    places = ("a", "startup.lua", ".cc-orchestrator/x")
+    judged = {one: evaluate(restore(one), policy=shipped, context=here).effect for one in places}
+    assert judged == {"a": Effect.ALLOW, "startup.lua": Effect.ASK, ".cc-orchestrator/x": Effect.DENY}
 
 
 def test_p1_an_unknown_tool_may_ask_where_the_file_says_so() -> None:

@@ -26,6 +26,8 @@ from orchestrator.core.policy.verdicts import Effect, PolicyDecision, RiskLevel,
 
 PLAN_MODE: Final = "plan_mode"
 """The reason of what plan mode denies."""
+_DOES_AS: Final = {("cc_restore", "absent"): "cc_delete", ("cc_restore", "directory"): "cc_mkdir"}
+"""The tool that does the same for a model, by the state that a place is to have; else it is the usual one."""
 
 
 class _Said(NamedTuple):
@@ -96,7 +98,7 @@ def _of_rules(call: AnyCall, spec: ToolSpec, policy: Policy, context: PolicyCont
         return _Said(Effect.DENY, RiskLevel.HIGH, error.message)
     matched: list[PolicyRule] = []
     possible: list[PolicyRule] = []
-    for one in _rules_on(spec, policy):
+    for one in _rules_on(call, spec, policy):
         found = one.outcome(subject)
         if found is not NO:
             (possible if found is MAYBE else matched).append(one.rule)
@@ -115,12 +117,28 @@ def _of_rules(call: AnyCall, spec: ToolSpec, policy: Policy, context: PolicyCont
     return _Said(strictest.effect, risk, reason, tuple(matched), raised)
 
 
-def _rules_on(spec: ToolSpec, policy: Policy) -> tuple[ReadyRule, ...]:
-    """The rules that speak of a tool; where none names one that only plans call, those of the tool that it is like."""
+def _rules_on(call: AnyCall, spec: ToolSpec, policy: Policy) -> tuple[ReadyRule, ...]:
+    """The rules that speak of a call.
+
+    Of a tool that only plans call, they are those of the tool that does the same for a model. Where rules name it
+    itself they take the place of what is said of the other one in general; where that is denied, or asked for in
+    some places only, they add to it.
+    """
     rules = policy.ready_rules(spec.name)
-    if spec.judged_as is None or any(spec.name in one.rule.tools for one in rules):
+    if spec.judged_as is None:
         return rules
-    return policy.ready_rules(spec.judged_as)
+    like = policy.ready_rules(_DOES_AS.get((spec.name, str(call.args.get("to"))), spec.judged_as))
+    if not any(spec.name in one.rule.tools for one in rules):
+        return like
+    return (*rules, *(one for one in like if one not in rules and _stands_beside(one.rule)))
+
+
+def _stands_beside(rule: PolicyRule) -> bool:
+    """Whether a rule holds whatever is said elsewhere: it denies, or speaks of some places, people or arguments."""
+    conditions = (rule.paths, rule.computers, rule.families, rule.labels, rule.args, rule.roles, rule.risks)
+    return rule.effect is not Effect.ALLOW and (
+        rule.effect is Effect.DENY or any(one is not None for one in conditions)
+    )
 
 
 def _raised_by_model(

@@ -4,9 +4,11 @@ Kept as the lines that a computer takes the hash of a directory over, so that a 
 itself would say.
 """
 
-from collections.abc import Callable, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice, takewhile
 from types import MappingProxyType
 
 from orchestrator.core.restoring.planning import ANYTHING, Found, Goal
@@ -35,8 +37,15 @@ class Listing:
         state = self.state(path)
         if state != DIRECTORY:
             return Found(state)
-        within = {one.removeprefix(f"{path}/"): kind for one, kind in self.states.items() if one.startswith(f"{path}/")}
-        return Found(DIRECTORY, tuple(sorted(within)), tree=sha256_hex(_lines(within)))
+        below = f"{path}/"
+        start = bisect_left(self._sorted, below)
+        paths = takewhile(lambda one: one.startswith(below), islice(self._sorted, start, None))
+        within = {one.removeprefix(below): self.states[one] for one in paths}
+        return Found(DIRECTORY, tuple(within), tree=sha256_hex(_lines(within)))
+
+    @cached_property
+    def _sorted(self) -> Sequence[str]:
+        return sorted(self.states)
 
     def only(self, wanted: Callable[[str], bool]) -> "Listing":
         """What of it is wanted."""

@@ -6,7 +6,7 @@ somebody changed it since, and it stays unless a person chose otherwise. A resto
 what it did itself counts as what is expected, and what is left is planned anew, so that it may be killed anywhere.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, Literal
@@ -212,33 +212,31 @@ def ops_of(entries: Sequence[Entry], *, in_vain: Callable[[Op], bool] = lambda _
     """
     blocking = [entry for entry in entries if entry.verdict == "restore" and _other_kind(entry)]
     going = [*(entry for entry in entries if entry.verdict == "remove"), *blocking]
-    in_the_way = [*blocking, *(entry for entry in going if not _is_directory(entry))]
+    in_the_way = {entry.place for entry in (*blocking, *(one for one in going if not _is_directory(one)))}
     making = [entry for entry in entries if entry.verdict == "restore" and not _waits(entry, in_the_way)]
-    trees = [entry for entry in going if _is_directory(entry) and entry.place.computer is not None]
-    large = [tree for tree in trees if in_vain(_op(tree, ABSENT)) or not _is_one_call(tree, going)]
+    trees = {entry.place: entry for entry in going if _is_directory(entry) and entry.place.computer is not None}
+    large = _large(trees, going) | {place for place, tree in trees.items() if in_vain(_op(tree, ABSENT))}
     # With a directory of a computer goes all that is in it; a large one, and one of this host, goes when it is empty.
-    whole = [tree for tree in trees if tree not in large]
-    removing = [entry for entry in going if entry not in large and not any(_is_below(entry, tree) for tree in whole)]
+    whole = trees.keys() - large
+    removing = [one for one in going if one.place not in large and whole.isdisjoint(_above(one.place))]
     return (
         *(_op(entry, entry.goal.target) for entry in sorted(making, key=_directories_first)),
         *(_op(entry, ABSENT) for entry in sorted(removing, key=_deepest_first)),
     )
 
 
-def _is_one_call(tree: Entry, going: Sequence[Entry]) -> bool:
-    """Whether a directory can be taken as a whole, all of it kept for an undo of that."""
-    inside = [entry.found for entry in going if _is_below(entry, tree)]
-    sizes = {found.state: found.size for found in inside if found is not None and found.state != DIRECTORY}
-    return len(sizes) <= MAX_TREE_FILES and sum(sizes.values()) <= MAX_TREE_BYTES
+def _large(trees: Collection[Place], going: Sequence[Entry]) -> set[Place]:
+    """The directories that cannot be taken as a whole, all that is in them kept for an undo of that."""
+    sizes: dict[Place, dict[str, int]] = {place: {} for place in trees}
+    for entry in going:
+        for place in _above(entry.place):
+            if place in sizes and entry.found is not None and entry.found.state != DIRECTORY:
+                sizes[place][entry.found.state] = entry.found.size
+    return {one for one, each in sizes.items() if len(each) > MAX_TREE_FILES or sum(each.values()) > MAX_TREE_BYTES}
 
 
 def _op(entry: Entry, to: str) -> Op:
     return Op(entry.place, to, entry.found.sha256 if entry.found is not None else ABSENT)
-
-
-def _is_below(entry: Entry, tree: Entry) -> bool:
-    same = entry.place.computer == tree.place.computer
-    return same and entry.place.path.startswith(f"{tree.place.path}/")
 
 
 def _is_directory(entry: Entry) -> bool:
@@ -251,12 +249,17 @@ def _other_kind(entry: Entry) -> bool:
     return there and _is_directory(entry) != (entry.goal.target == DIRECTORY)
 
 
-def _waits(entry: Entry, blocking: Sequence[Entry]) -> bool:
+def _waits(entry: Entry, in_the_way: Set[Place]) -> bool:
     """Whether a place cannot be filled while something of another kind stands there, or above it."""
-    return any(
-        entry.place.computer == one.place.computer and f"{entry.place.path}/".startswith(f"{one.place.path}/")
-        for one in blocking
-    )
+    return entry.place in in_the_way or not in_the_way.isdisjoint(_above(entry.place))
+
+
+def _above(place: Place) -> Iterator[Place]:
+    """The directories above a place."""
+    path = place.path.rpartition("/")[0]
+    while path:
+        yield Place(place.computer, path)
+        path = path.rpartition("/")[0]
 
 
 def _depth(place: Place) -> int:
