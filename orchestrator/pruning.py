@@ -1,9 +1,10 @@
 """Retention: ended tasks go by age and by size, the oldest first, and then the blobs that nobody needs any more.
 
 What never goes: a task that is queued, running or paused (hitl.md S14), one that is pinned, one of which
-something is still to be done or heard, one in which a standing approval was given that can still be used, and
-one that a task of the first two kinds refers to. The store checks all of that in the transaction that
-removes the task, so nothing that happens meanwhile is missed.
+something is still to be done or heard, as of a rehearsal what it came to, one in which a standing approval was
+given that can still be used, and one that a task of the first two kinds refers to. The store checks all of that
+but for the rehearsal in the transaction that removes the task, bound to the version that was read, so nothing
+that happens meanwhile is missed.
 
 How blobs go, and why none goes that somebody needs. A blob is often put before the record that names it is
 written, and who finds it there does not put it again, but touches it. A run notes the time, lists the blobs
@@ -27,7 +28,17 @@ from orchestrator.core.errors import NotFound, OrchestratorError
 from orchestrator.core.facts import TaskId, TaskSubmitted
 from orchestrator.core.items import SYSTEM, Actor, decode_item
 from orchestrator.core.moments import from_us
-from orchestrator.core.pruning import Weighed, Weights, listed_in, named_in, needed_by_note, pruned, referred, to_prune
+from orchestrator.core.pruning import (
+    Weighed,
+    Weights,
+    is_unfinished,
+    listed_in,
+    named_in,
+    needed_by_note,
+    pruned,
+    referred,
+    to_prune,
+)
 from orchestrator.core.task import TaskStatus
 from orchestrator.ports import BlobMark, KeptRow, KeptTable
 from orchestrator.tasks import TaskService
@@ -151,7 +162,9 @@ class Pruner:
 
     async def _prune(self, task_id: TaskId, why: str, by: Actor) -> bool:
         items = await self.service.store.read(task_id)
-        return bool(items) and await self.service.store.prune_task(self.service.draft(pruned(items, why), by))
+        if not items or is_unfinished(items):
+            return False
+        return await self.service.store.prune_task(self.service.draft(pruned(items, why), by))
 
     async def _sweep(self, names: list[str], before: datetime) -> dict[str, int]:
         swept: dict[str, int] = {}

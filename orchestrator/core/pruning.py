@@ -50,6 +50,13 @@ def referred(submitted: facts.TaskSubmitted) -> frozenset[TaskId]:
     return frozenset(earlier | restored)
 
 
+def is_unfinished(items: Sequence[AgentTaskItem]) -> bool:
+    """Whether a task rehearsed, and nobody has written down yet what that came to: its copy still has it."""
+    told = [item.fact for item in items]
+    rehearses = any(isinstance(one, facts.TaskSubmitted) and one.rehearses is not None for one in told)
+    return rehearses and not any(isinstance(one, facts.RehearsalEnded) for one in told)
+
+
 def pruned(items: Sequence[AgentTaskItem], why: str) -> TaskPruned:
     """What is left of a task, from all its items, when it is removed for this reason."""
     first, last = items[0], items[-1]

@@ -5,7 +5,17 @@ from datetime import timedelta
 from orchestrator.core import facts
 from orchestrator.core.facts import TaskId
 from orchestrator.core.items import encode_item
-from orchestrator.core.pruning import Weighed, Weights, listed_in, named_in, needed_by_note, pruned, referred, to_prune
+from orchestrator.core.pruning import (
+    Weighed,
+    Weights,
+    is_unfinished,
+    listed_in,
+    named_in,
+    needed_by_note,
+    pruned,
+    referred,
+    to_prune,
+)
 from orchestrator.core.restoring.wanted import Restoration
 from orchestrator.core.wire import ComputerId
 from tests.core.audited import granted, made
@@ -53,6 +63,15 @@ def test_a_task_refers_to_what_it_undoes_and_to_what_it_is_told_of() -> None:
     assert referred(submitted()) == frozenset()
     assert referred(submitted(restores=Restoration(task_id="t-9"), earlier=(earlier,))) == {"t-9", "t-0"}
     assert referred(submitted(restores=Restoration(listing=A, computer=ComputerId("3")))) == frozenset()
+
+
+def test_a_rehearsal_stays_until_it_is_written_down_what_it_came_to() -> None:
+    rehearsal = {"computer": "3", "base": A, "family": "turtle", "computer_id": 3, "host": ""}
+    began = submitted(rehearses=rehearsal)
+    came_to = facts.RehearsalEnded(after=B, changed=0, message="Nothing.")
+    assert is_unfinished(stream("t1", began))
+    assert not is_unfinished(stream("t1", began, came_to))
+    assert not is_unfinished(stream("t1", submitted()))
 
 
 def test_what_is_left_of_a_task_follows_from_its_items() -> None:
