@@ -24,12 +24,16 @@ def left_behind(
     ``where``: the options by which another command reaches the same server.
     """
     try:
-        changed = client.request("GET", f"/v1/tasks/{task_id}/changes")["changes"]
-        offer = _offer(client, task_id, pause) if changed else {}
+        told = client.request("GET", f"/v1/tasks/{task_id}/changes")
+        changed, open_ = told["changes"], told.get("not_heard", [])
+        offer = _offer(client, task_id, pause) if changed or open_ else {}
     except OrchestratorError:
         return []
-    if not changed:
+    if not changed and not open_:
         return []
+    if not changed:
+        at = f" on {one_line(open_[0]['computer'])}" if open_[0]["computer"] else ""
+        return [f"Nobody has heard yet what its {open_[0]['tool']}{at} changed.", f"  {how(offer, task_id, where)}"]
     named = [one_line(one["place"]) for one in changed[:_NAMED]]
     more = f" and {len(changed) - _NAMED} more" if len(changed) > _NAMED else ""
     return [f"It had changed {', '.join(named)}{more}.", f"  {how(offer, task_id, where)}"]

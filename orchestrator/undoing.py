@@ -19,7 +19,7 @@ from orchestrator.core.errors import (
     NotFound,
     ToolFailed,
 )
-from orchestrator.core.facts import CallId, TaskId
+from orchestrator.core.facts import TaskId
 from orchestrator.core.items import SYSTEM, Actor
 from orchestrator.core.rehearsing import is_copy
 from orchestrator.core.restoring.listings import Listed, Listing, extras, goals_to, read_listing
@@ -60,7 +60,7 @@ class Wish:
     """What it cannot."""
     unseen: ComputerId | None = None
     """The computer on which all has to be looked at first, and nobody can now: what is to be removed is not known."""
-    open: tuple[CallId, ...] = ()
+    open: tuple[Untold, ...] = ()
     """Calls of the task that is taken back of which nobody has heard yet how they ended."""
     present: Listing | None = None
     """Of an exact restoration: what is there now."""
@@ -74,6 +74,8 @@ class Preview:
 
     entries: tuple[Entry, ...]
     untold: tuple[Untold, ...]
+    open: tuple[Untold, ...] = ()
+    """What is waited for first: calls of the task of which nobody has heard yet how they ended."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ class Undoing:
         """
         await self._title(wanted, by)
         wish = await self.wish(wanted)
-        return Preview(await self.plan(wish, wanted), wish.untold)
+        return Preview(await self.plan(wish, wanted), wish.untold, wish.open)
 
     async def submit(self, wanted: Restoration, by: Identity, *, title: str = "", key: str = "") -> AgentTask:
         """A task that restores; ``title`` empty: by the task that it undoes.
@@ -101,7 +103,7 @@ class Undoing:
         """
         title = title or await self._title(wanted, by)
         wish = await self.wish(wanted)
-        if not wish.goals and wish.unseen is None:
+        if not wish.goals and not wish.open and wish.unseen is None:
             of = wanted.task_id or wanted.computer
             raise InvalidRequest(f"There is nothing of {of} to put back.", remedy=await self._instead(wanted))
         task = await self._submit(title, wish, wanted, user=by, key=_key_of(key))
@@ -160,7 +162,7 @@ class Undoing:
         key: str,
         begun_by: Actor | None = None,
     ) -> AgentTask:
-        computers = {goal.place.computer for goal in wish.goals} | {wish.unseen}
+        computers = {goal.place.computer for goal in wish.goals} | {one.computer for one in wish.open} | {wish.unseen}
         return await self.service.submit(
             title,
             user=user,

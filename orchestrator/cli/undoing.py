@@ -72,7 +72,15 @@ def told(preview: dict[str, Any]) -> list[str]:
         lines.append(f"{_DOES[one['verdict']]:<10}{one_line(one['place'])}{why}")
     limits = preview["cannot_be_undone"]
     lines += [f"cannot be undone: step {one['step']}, {one['tool']}: {one['what']}" for one in limits]
+    waited = preview.get("not_heard", [])
+    lines += [f"wait for  step {one['step']}, {one['tool']}{_on(one)}: {one['what']}" for one in waited]
     return lines or [f"{preview['task_id']} changed no files."]
+
+
+def _on(one: dict[str, Any]) -> str:
+    from orchestrator.core.visible import one_line
+
+    return f" on {one_line(one['computer'])}" if one["computer"] else ""
 
 
 def _choices(chosen: list[str]) -> dict[str, str]:

@@ -115,6 +115,8 @@ class UndoPreviewed(_Message):
     left_out: int = 0
     """Places that are not named here: the same request over REST names all."""
     cannot_be_undone: tuple[UndoLimit, ...]
+    not_heard: tuple[UndoLimit, ...] = ()
+    """Calls of which nobody has heard yet how they ended: the undo waits for that."""
 
 
 class Done(_Message):

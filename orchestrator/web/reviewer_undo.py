@@ -26,6 +26,7 @@ async def previewed(undoing: Undoing, message: review.UndoTask, by: Identity) ->
         "places": places[:MAX_PLACES],
         "left_out": max(0, len(places) - MAX_PLACES),
         "cannot_be_undone": told_limits(preview.untold),
+        "not_heard": told_limits(preview.open),
     }
 
 

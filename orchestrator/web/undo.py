@@ -25,7 +25,8 @@ class UndoDoors(Room):
         task_id = task_id_of(request)
         changed = await self.undoing.changes(task_id)
         places, limits = _plain(told_changes(changed)), _plain(told_limits(changed.untold))
-        return JSONResponse({"task_id": task_id, "changes": places, "cannot_be_undone": limits})
+        form = {"task_id": task_id, "changes": places, "cannot_be_undone": limits}
+        return JSONResponse({**form, "not_heard": _plain(told_limits(changed.open))})
 
     async def undo(self, request: Request) -> Response:
         """``POST /v1/tasks/{id}/undo``."""
@@ -41,7 +42,8 @@ class UndoDoors(Room):
 def preview_form(task_id: str, preview: Preview) -> dict[str, object]:
     """A preview as JSON."""
     places, limits = _plain(told_places(preview.entries)), _plain(told_limits(preview.untold))
-    return {"task_id": task_id, "places": places, "cannot_be_undone": limits}
+    form = {"task_id": task_id, "places": places, "cannot_be_undone": limits}
+    return {**form, "not_heard": _plain(told_limits(preview.open))}
 
 
 def _plain(told: Sequence[BaseModel]) -> list[dict[str, Any]]:

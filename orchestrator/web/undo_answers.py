@@ -10,6 +10,8 @@ class TaskChanges(AnswerModel):
     task_id: str
     changes: list[TaskChange]
     cannot_be_undone: list[UndoLimit]
+    not_heard: list[UndoLimit]
+    """Calls of which nobody has heard yet how they ended: an undo waits for that."""
 
 
 class UndoPreview(AnswerModel):
@@ -18,3 +20,5 @@ class UndoPreview(AnswerModel):
     task_id: str
     places: list[UndoPlace]
     cannot_be_undone: list[UndoLimit]
+    not_heard: list[UndoLimit]
+    """Calls of which nobody has heard yet how they ended: an undo waits for that."""

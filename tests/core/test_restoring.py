@@ -363,7 +363,8 @@ def test_an_unknown_outcome_is_decided_by_what_is_there_or_by_a_person() -> None
             call_id=CallId("w"), run_id=run, computer=COMPUTER, number=1, action_digest="", before={"a": digest(b"1")}
         )
     )
-    assert (disk.changed().touches, disk.changed().open) == ((), (CallId("w"),))
+    (waited,) = disk.changed().open
+    assert (disk.changed().touches, waited.call_id, waited.tool, waited.computer) == ((), "w", "cc_write", COMPUTER)
     # What ends a run that was never begun tells nothing.
     journal.add(facts.ToolSettled(call_id=CallId("w"), run_id=RunId("w.9"), state="finished", ok=True))
     journal.settled("w", "unknown", reason="a disk was put back")

@@ -395,7 +395,7 @@ async def test_an_undo_is_previewed_and_begun_over_the_socket(server: Server, di
         await reviewer.hear("snapshot")
         await reviewer.say(type="undo", ref="look", task_id=task_id, undo={"dry_run": True})
         told = await reviewer.hear("undo_preview")
-        preview = {key: told[key] for key in ("task_id", "places", "cannot_be_undone")}
+        preview = {key: told[key] for key in ("task_id", "places", "cannot_be_undone", "not_heard")}
         assert (told["ref"], told["left_out"], preview) == ("look", 0, over_rest.json())
         assert [one["verdict"] for one in told["places"]] == ["restore"]
         assert len((await server.ask("GET", "/v1/tasks")).json()["tasks"]) == 1

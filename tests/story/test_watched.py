@@ -9,6 +9,7 @@ import pytest
 from orchestrator.core import facts
 from orchestrator.core.default_policy import DEFAULT_POLICY_TOML
 from orchestrator.core.items import AgentTaskItem
+from tests.shell.commands import cli
 from tests.story.harness import (
     Api,
     Computer,
@@ -160,6 +161,33 @@ async def test_what_differs_after_a_computer_was_cut_short_is_left_to_people(ser
         assert set(ended(undo).details["kept"].values()) == {"Nobody knows whether the task changed it."}
         assert tree(pc.disk) == {**after, "notes.txt": FILES["notes.txt"]}
         await undone(api, task_id, on_conflict="restore")
+        assert tree(pc.disk) == before
+
+
+async def test_what_nobody_has_heard_of_yet_is_said_and_waited_for(server: Server, tmp_path: Path) -> None:
+    """The computer is gone in the middle of a program, and its task is canceled: an undo begins once it is back."""
+    api = server.api()
+    async with computer(server, tmp_path) as pc:
+        before = filled(pc, SLOW)
+        pc.boot()
+        task_id = await api.submit(RUN, final(), computers=(pc.name,))
+        requested = await api.first(task_id, "review_requested")
+        await api.resume(requested.request_id, "approve")
+        async with asyncio.timeout(20):
+            while pc.read("new") != b"new":  # noqa: ASYNC110 - a file has no event
+                await asyncio.sleep(0.01)
+        pc.kill()
+        await api.ok("POST", f"/v1/tasks/{task_id}/cancel", {})
+        preview = await api.ok("POST", f"/v1/tasks/{task_id}/undo", {"dry_run": True})
+        (waited,) = preview["not_heard"]
+        assert (preview["places"], waited["tool"], waited["computer"]) == ([], "cc_run_program", pc.name)
+        where = ["--url", server.url, "--data-dir", str(server.home)]
+        shown = await asyncio.to_thread(cli, tmp_path, "undo", task_id, "--dry-run", *where)
+        assert shown.stdout.startswith(f"wait for  step 1, cc_run_program on {pc.name}: Nobody has heard yet")
+        undo = await api.ok("POST", f"/v1/tasks/{task_id}/undo", {"on_conflict": "restore"})
+        assert await api.journal(undo["task_id"]) != []
+        pc.boot()
+        check_laws(await play(api, undo["task_id"]))
         assert tree(pc.disk) == before
 
 

@@ -139,5 +139,5 @@ def told_places(entries: Sequence[Entry]) -> tuple[UndoPlace, ...]:
 
 
 def told_limits(untold: Sequence[Untold]) -> tuple[UndoLimit, ...]:
-    """What of a task no undo takes back."""
+    """What of a task no undo takes back, or what it did and nobody knows yet."""
     return tuple(UndoLimit(step=one.step, tool=one.tool, computer=one.computer, what=one.what) for one in untold)

@@ -24,6 +24,9 @@ WORKSPACE: Final = "workspace"
 """How a place on this host is written, where another has its computer."""
 
 
+_NOT_HEARD: Final = "Nobody has heard yet how it ended; what it changed is not known before."
+
+
 @dataclass(frozen=True, order=True)
 class Place:
     """One path of one computer, or of the workspace on this host."""
@@ -69,7 +72,7 @@ class Touch:
 
 @dataclass(frozen=True)
 class Untold:
-    """Something that a task did and that no undo takes back."""
+    """Something that a task did and that no undo takes back, or of which it is not known yet what it did."""
 
     step: int
     call_id: CallId
@@ -85,7 +88,7 @@ class Changes:
 
     touches: tuple[Touch, ...] = ()
     untold: tuple[Untold, ...] = ()
-    open: tuple[CallId, ...] = ()
+    open: tuple[Untold, ...] = ()
     """Calls that were begun and of which nobody has heard yet how they ended."""
     vain: frozenset[str] = frozenset()
     """The digests of calls that came to nothing, and after which none changed anything."""
@@ -114,8 +117,7 @@ def changes(items: Iterable[AgentTaskItem], trees: Mapping[str, bytes]) -> Chang
     reading = _Reading(trees)
     for item in items:
         reading.take(item.fact)
-    still_open = tuple(one.call_id for one in reading.started.values())
-    return Changes(tuple(reading.touches), tuple(reading.untold), still_open, reading.vain())
+    return Changes(tuple(reading.touches), tuple(reading.untold), reading.open(), reading.vain())
 
 
 @dataclass
@@ -133,6 +135,13 @@ class _Reading:
     step: int = 0
     replied: bool = False
     """Whether the present step is a reply of the model that is already counted."""
+
+    def open(self) -> tuple[Untold, ...]:
+        """As ``Changes.open``."""
+        return tuple(
+            Untold(self.step, one.call_id, self.calls[one.call_id].tool, one.computer, _NOT_HEARD)
+            for one in self.started.values()
+        )
 
     def vain(self) -> frozenset[str]:
         """As ``Changes.vain``: a call that changed something may have made room for those before it."""
