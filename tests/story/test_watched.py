@@ -185,7 +185,6 @@ async def test_what_nobody_has_heard_of_yet_is_said_and_waited_for(server: Serve
         shown = await asyncio.to_thread(cli, tmp_path, "undo", task_id, "--dry-run", *where)
         assert shown.stdout.startswith(f"wait for  step 1, cc_run_program on {pc.name}: Nobody has heard yet")
         undo = await api.ok("POST", f"/v1/tasks/{task_id}/undo", {"on_conflict": "restore"})
-        assert await api.journal(undo["task_id"]) != []
         pc.boot()
         check_laws(await play(api, undo["task_id"]))
         assert tree(pc.disk) == before
