@@ -1,6 +1,7 @@
 """What a restoration would do: its goals, read off a task's journal or off a listing, and a look at each place."""
 
 import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +22,7 @@ from orchestrator.core.errors import (
 from orchestrator.core.facts import CallId, TaskId
 from orchestrator.core.items import SYSTEM, Actor
 from orchestrator.core.rehearsing import is_copy
-from orchestrator.core.restoring.listings import Listed, Listing, goals_to, read_listing
+from orchestrator.core.restoring.listings import Listed, Listing, extras, goals_to, read_listing
 from orchestrator.core.restoring.planning import Entry, Found, Goal, Verdict, beside, goals_of, plan, progressed
 from orchestrator.core.restoring.telling import TaskChange, UndoOffer, told_changes
 from orchestrator.core.restoring.touches import ABSENT, DIRECTORY, Changes, Place, Untold, changes, trees_of
@@ -61,6 +62,10 @@ class Wish:
     """The computer on which all has to be looked at first, and nobody can now: what is to be removed is not known."""
     open: tuple[CallId, ...] = ()
     """Calls of the task that is taken back of which nobody has heard yet how they ended."""
+    present: Listing | None = None
+    """Of an exact restoration: what is there now."""
+    came: tuple[str, ...] = ()
+    """The paths of what came since its first look: it stays."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +84,11 @@ class Undoing:
     world: World
 
     async def preview(self, wanted: Restoration, by: Identity) -> Preview:
-        """What a restoration would do now. Raises NotFound, Forbidden, InvalidRequest while the task goes on."""
+        """What a restoration would do now.
+
+        Raises NotFound, Forbidden, InvalidRequest while the task goes on, ToolFailed where what is to be removed cannot
+        be told.
+        """
         await self._title(wanted, by)
         wish = await self.wish(wanted)
         return Preview(await self.plan(wish, wanted), wish.untold)
@@ -199,8 +208,11 @@ class Undoing:
         except NotFound:
             return ()
 
-    async def wish(self, wanted: Restoration) -> Wish:
-        """What is to be put back. Raises NotFound."""
+    async def wish(self, wanted: Restoration, first: Listing | None = None) -> Wish:
+        """What is to be put back; ``first``: what was there at the first look, None: this is the first.
+
+        Raises NotFound, ToolFailed where the computer cannot be listed and that is needed.
+        """
         if not wanted.listing:
             undone = _of_real_places(await self.changes(wanted.task_id))
             return Wish(goals_of(undone, wanted), undone.untold, open=undone.open)
@@ -209,19 +221,31 @@ class Undoing:
             base = await self._listing(wanted.base)
         looks = wanted.exact and base is None
         there = await self._present(wanted.computer) if looks else None
-        goals = goals_to(target, wanted, base=base, present=there.listing if there is not None else None)
-        return Wish(goals, unseen=wanted.computer if looks and there is None else None)
+        present = there.listing if there is not None else None
+        goals = goals_to(target, wanted, base=base, present=present, first=first)
+        came = [path for path in extras(target, wanted, present) if first is not None and path not in first.states]
+        unseen = wanted.computer if looks and there is None else None
+        return Wish(goals, unseen=unseen, present=present, came=tuple(sorted(came)))
+
+    async def first_look(self, task: AgentTask) -> Listing | None:
+        """What was there when an exact restoration looked first; None: it has not, or is another. Raises NotFound."""
+        if task.restores is None or not task.restores.exact:
+            return None
+        proposed = (item.fact for item in await self.service.store.read(task.task_id))
+        looked = (fact.present for fact in proposed if isinstance(fact, facts.CallsProposed) and fact.present)
+        sha256 = next(looked, None)
+        return await self._listing(sha256) if sha256 is not None else None
 
     async def _listing(self, sha256: str) -> Listing:
         return read_listing(await self.service.store.get_blob(sha256))
 
     async def _present(self, computer: ComputerId | None) -> Listed | None:
-        """All that is on a computer now; None: nobody can look."""
+        """All that is on a computer now; None: nobody can look now. Raises ToolFailed where it cannot be told."""
         if computer is None or not self.world.online(computer):
             return None
         try:
             return await self.world.listed(computer)
-        except (ComputerAway, CallLost, CallVoid, ToolFailed):
+        except (ComputerAway, CallLost, CallVoid):
             return None
 
     async def plan(self, wish: Wish, wanted: Restoration, *, own: Changes | None = None) -> tuple[Entry, ...]:
@@ -259,7 +283,12 @@ class Undoing:
     async def _listed(self, places: Sequence[Place]) -> dict[ComputerId | None, Listed | None]:
         """All that is on those computers of which many places are asked for."""
         counts = Counter(place.computer for place in places)
-        return {one: await self._present(one) for one, count in counts.items() if count > _EACH}
+        listed: dict[ComputerId | None, Listed | None] = {}
+        for computer in (one for one, count in counts.items() if count > _EACH):
+            # Where that cannot be told, each place is looked at by itself and says why.
+            with contextlib.suppress(ToolFailed):
+                listed[computer] = await self._present(computer)
+        return listed
 
     async def _beside(self, entries: Sequence[Entry], wanted: Restoration, own: Changes) -> tuple[Entry, ...]:
         """The old files that a person wants beside the new ones, where nothing is in their place."""

@@ -21,7 +21,7 @@ from orchestrator.actor.watch import Watch, ended_by, left_s, out_of_time
 from orchestrator.core import effects as todo
 from orchestrator.core.deadlines import next_deadline, overdue
 from orchestrator.core.effects import next_effects
-from orchestrator.core.errors import CallLost, CallVoid, ComputerAway, ComputerClaimed, Conflict
+from orchestrator.core.errors import CallLost, CallVoid, ComputerAway, ComputerClaimed, Conflict, NotFound
 from orchestrator.core.task import ACTIVE_PHASES, AgentTask
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import ChatModel, Lease
@@ -156,10 +156,20 @@ class TaskActor:
             case todo.Settle():
                 await self._calls.settle(effect)
             case todo.BeginUndo():
-                if not await self._undoing.begin(self._journal.task):
-                    return Wait()
-                await self._journal.refold()
+                return await self._begin_undo()
         return None if seconds is None else Wait(seconds=seconds)
+
+    async def _begin_undo(self) -> Wait | None:
+        """Begin the undo that the policy wants, where there is something to undo and it is still known."""
+        try:
+            begun = await self._undoing.begin(self._journal.task)
+        except NotFound as gone:
+            # It does not come back: whoever asks for the undo is told the same.
+            logger.warning("task %s cannot be undone: %s", self._journal.task.task_id, gone)
+            begun = False
+        if begun:
+            await self._journal.refold()
+        return None if begun else Wait()
 
     def _away(self, effect: todo.Effect) -> ComputerId | None:
         """The computer without which the effect can do nothing and that is not connected; None: it can be tried."""

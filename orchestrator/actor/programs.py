@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 from orchestrator.core.deciding import Law
-from orchestrator.core.errors import CallVoid, ComputerFailed, ToolFailed
+from orchestrator.core.errors import CallVoid, ComputerFailed, NotFound, ToolFailed
 from orchestrator.core.facts import ToolCall, Watched
 from orchestrator.core.policy import RUNNERS
 from orchestrator.core.policy.watching import is_watched, watched_roots
@@ -90,7 +90,10 @@ class Programs:
             return Seen(Watched(why=listed))
         gaps = await self._keep(dict.fromkeys(listed.skipped, ABSENT)) if listed.skipped else ""
         now = await self._keep(listed.listing.states)
-        changed = await self._changed(before, listed) if now != before.listing else {}
+        try:
+            changed = await self._changed(before, listed) if now != before.listing else {}
+        except NotFound as gone:
+            return Seen(Watched(why=gone.message))
         watched = Watched(
             listing=now,
             gaps=gaps,
@@ -116,7 +119,7 @@ class Programs:
         return Listed(Listing(states), skipped)
 
     async def _changed(self, before: Watched, now: Listed) -> dict[str, tuple[str, str]]:
-        """What differs now, but for what one of the looks did not reach."""
+        """What differs now, but for what one of the looks did not reach. Raises NotFound."""
         was = read_listing(await self.world.store.get_blob(before.listing))
         gaps = read_listing(await self.world.store.get_blob(before.gaps)).states if before.gaps else {}
         unseen = [*now.skipped, *(path for path, state in gaps.items() if state == ABSENT)]

@@ -10,12 +10,14 @@ from orchestrator.actor.journal import TaskJournal
 from orchestrator.actor.wait import Wait
 from orchestrator.core import facts
 from orchestrator.core.approval import call_digest
-from orchestrator.core.errors import NotFound
+from orchestrator.core.errors import NotFound, OrchestratorError, ToolFailed
 from orchestrator.core.items import SYSTEM
 from orchestrator.core.policy import BUILT_IN_CATALOG
+from orchestrator.core.restoring.listings import Listing
 from orchestrator.core.restoring.planning import MAX_CALLS, Entry, Op, ops_of
 from orchestrator.core.restoring.touches import Changes, Place, is_text, shown
 from orchestrator.core.task import AgentTask
+from orchestrator.core.wire import ComputerId
 from orchestrator.tasks import new_call_id
 from orchestrator.undoing import Undoing, Wish, told_of
 
@@ -39,20 +41,21 @@ class Restoring:
         task = self.journal.task
         if task.restores is None:
             return None
+        first = None
         try:
             if not task.steps:
                 # Whoever submitted it may have been killed before this was written down.
                 await self.undoing.note(task)
-            wish = await self.undoing.wish(task.restores)
-        except NotFound as gone:
-            # Only where it went between the look at it and this task.
+            first = await self.undoing.first_look(task)
+            wish = await self.undoing.wish(task.restores, first)
+        except (NotFound, ToolFailed) as gone:
+            # It went between the look at it and this task, or the computer cannot tell what is on it.
             await self.journal.intend(_impossible(gone))
             return None
         if wish.open:
             return Wait(seconds=_SETTLED_S)
         if wish.unseen is not None:
-            online = self.undoing.world.online(wish.unseen)
-            return Wait(seconds=_SETTLED_S) if online else Wait(computer=wish.unseen)
+            return self._until_seen([wish.unseen])
         own = await self.undoing.changes(task.task_id)
         entries = await self.undoing.plan(wish, task.restores, own=own)
         rejected = {digest for digest, _ in task.rejections}
@@ -60,15 +63,28 @@ class Restoring:
         planned = [_call(op) for op in ops_of(entries, in_vain=lambda op: _call(op).call_digest in failed)]
         calls = [call for call in planned if call.call_digest not in rejected | failed]
         if calls:
-            await self._propose(told_of(entries, task.restores), calls[:MAX_CALLS])
+            present = await self._kept(wish.present) if first is None else ""
+            await self._propose(told_of(entries, task.restores), calls[:MAX_CALLS], present)
             return None
-        away = [entry for entry in entries if entry.verdict == "away"]
+        away = [entry.place.computer for entry in entries if entry.verdict == "away"]
         if away:
-            return Wait(computer=away[0].place.computer)
+            return self._until_seen([computer for computer in away if computer is not None])
         await self.journal.intend(_end(entries, wish, own, _last_words(task, planned), _WORDS[task.restores.applies]))
         return None
 
-    async def _propose(self, told: str, planned: Sequence[facts.ToolCall]) -> None:
+    def _until_seen(self, computers: Sequence[ComputerId]) -> Wait:
+        """Until one that nobody could look at is back; one that is connected refused the look, and is asked again."""
+        if any(map(self.undoing.world.online, computers)):
+            return Wait(seconds=_SETTLED_S)
+        return Wait(computer=computers[0])
+
+    async def _kept(self, present: Listing | None) -> str:
+        """The hash of a listing whose lines are in the store; empty: there is none."""
+        if present is None:
+            return ""
+        return (await self.undoing.service.store.put_blob(present.lines)).sha256
+
+    async def _propose(self, told: str, planned: Sequence[facts.ToolCall], present: str) -> None:
         rules = self.gate.law.rules
         calls = tuple(call.model_copy(update={"index": index}) for index, call in enumerate(planned))
         proposed = facts.CallsProposed(
@@ -77,6 +93,7 @@ class Restoring:
             evaluations=self.gate.judge_all(calls),
             siblings=rules.siblings,
             partial=rules.partial,
+            present=present,
         )
         await self.journal.intend(proposed, actor=SYSTEM)
 
@@ -98,8 +115,8 @@ def _last_words(task: AgentTask, left: Sequence[facts.ToolCall]) -> dict[str, st
     return {str(Place(call.computer, call.args["path"])): words.get(call.call_digest, "") for call in left}
 
 
-def _impossible(gone: NotFound) -> facts.TaskEnded:
-    """How it ends where what is to be put back is no longer kept."""
+def _impossible(gone: OrchestratorError) -> facts.TaskEnded:
+    """How it ends where what is to be put back, or to be removed, is not known."""
     return facts.TaskEnded(status="Failed", status_reason="not_restored", message=gone.message)
 
 
@@ -117,9 +134,11 @@ def _end(entries: Sequence[Entry], wish: Wish, own: Changes, why: Mapping[str, s
         "kept": dict(list(kept.items())[:_NAMED]),
         "left": dict(list(left.items())[:_NAMED]),
         "cannot_be_undone": list(untold),
+        "came_since": [shown(path) for path in wish.came[:_NAMED]],
     }
     parts = [f"{len(put_back)} {done}" if put_back or kept or left else "There was nothing to be done"]
     parts += [f"{len(kept)} kept, since somebody changed them"] if kept else []
+    parts += [f"{len(wish.came)} left, since they came after it began"] if wish.came else []
     parts += [f"{len(left)} not {done}: {next(iter(left.values()))}"] if left else []
     return facts.TaskEnded(
         status="Failed" if left or nothing_done else "Completed",

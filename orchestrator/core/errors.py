@@ -12,6 +12,7 @@ and, where somebody can do something about it, what to do next (``remedy``).
     ├── Unauthenticated       nobody proved who is asking
     ├── Forbidden             the one who asks may not
     ├── NotFound              there is no such thing
+    │   └── Unreadable        something is kept in its place, and it cannot be read
     ├── NotPending            the request is no longer open for decisions
     │   └── RequestExpired    it was, and nobody answered in time
     ├── InvalidDecision       a decision does not fit what it decides
@@ -105,6 +106,12 @@ class NotFound(OrchestratorError):
 
     code = "not_found"
     http_status = 404
+
+
+class Unreadable(NotFound):
+    """Something is kept in its place, and it cannot be read; whoever needs it does as where it is not there."""
+
+    code = "unreadable"
 
 
 class NotPending(OrchestratorError):

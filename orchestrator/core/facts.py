@@ -212,6 +212,9 @@ class CallsProposed(Value):
     siblings: Siblings = "reads"
     """As the policy said then, as the one below."""
     partial: Partial = "at_end"
+    present: str = ""
+    """The sha256 of the lines of what was on the computer at the first look of an exact restoration, which removes
+    nothing that came later; empty: none, or it is a later step."""
 
 
 class ReviewRequested(Value):

@@ -95,6 +95,7 @@ _SETTLED_CALLS: TypeAdapter[tuple[SettledCall, ...]] = TypeAdapter(tuple[Settled
 _ANY: TypeAdapter[Any] = TypeAdapter(Message)
 _CALL_ID: Final = re.compile(rf"[A-Za-z0-9_.-]{{1,{MAX_CALL_ID_CHARS}}}")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.-]{1,32}")
+_SHA256: Final = re.compile("[0-9a-f]{64}")
 _ODD: Final = re.compile(rb"[^\x20-\x7e]|null|NaN|Infinity")
 """What :func:`encode` writes in another way."""
 _MAX_PLAIN_BYTES: Final = 2048
@@ -104,6 +105,11 @@ _MAX_PLAIN_BYTES: Final = 2048
 def sha256_hex(data: bytes) -> str:
     """The sha256 of ``data`` in lowercase hex, as both sides write it."""
     return hashlib.sha256(data).hexdigest()
+
+
+def is_sha256(text: str) -> bool:
+    """Whether that is written as :func:`sha256_hex` writes it."""
+    return _SHA256.fullmatch(text) is not None
 
 
 def to_wire(text: str) -> str:

@@ -66,6 +66,8 @@ def read_disk(root: Path, *, known: Collection[str]) -> tuple[Listing, dict[str,
     total = 0
     try:
         for path, place in _walk(root):
+            if len(states) >= MAX_FILES:
+                raise RehearsalFailed(_TOO_MUCH)
             if place.is_dir() and not place.is_symlink():
                 states[path] = DIRECTORY
                 continue
@@ -74,7 +76,7 @@ def read_disk(root: Path, *, known: Collection[str]) -> tuple[Listing, dict[str,
             sha256 = states[path] = sha256_hex(data)
             if sha256 not in known:
                 new[sha256] = data
-            if total > MAX_BYTES or len(states) > MAX_FILES:
+            if total > MAX_BYTES:
                 raise RehearsalFailed(_TOO_MUCH)
     except OSError as error:
         raise RehearsalFailed(f"The copy cannot be read: {error.strerror or error}.") from error

@@ -1,6 +1,7 @@
 """The reviewers' socket: a snapshot, then every change; decisions come back on the same line."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -8,7 +9,7 @@ from typing import Any, Protocol, assert_never
 
 from orchestrator.core import review
 from orchestrator.core.approval import CallState, HitlResponse
-from orchestrator.core.errors import FrameRefused, OrchestratorError
+from orchestrator.core.errors import FrameRefused, NotFound, OrchestratorError
 from orchestrator.core.facts import QuestionId, RequestId, TaskId
 from orchestrator.core.redact import redact_text
 from orchestrator.core.showing import LIST_CHARS
@@ -122,7 +123,10 @@ class _ReviewSession:
         for task in shown:
             await self._service.noted(task, "notified", self._identity)
         while True:
-            await self._changed(await self._service.load(await self._dirty.get()))
+            task_id = await self._dirty.get()
+            # It may have been pruned since it changed.
+            with contextlib.suppress(NotFound):
+                await self._changed(await self._service.load(task_id))
 
     async def listen(self) -> None:
         """Decisions, answers and undos, until the connection is over."""

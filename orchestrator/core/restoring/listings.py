@@ -63,7 +63,7 @@ class Listed:
 
 
 def read_listing(lines: bytes) -> Listing:
-    """A listing from its lines."""
+    """A listing from its lines. Raises Unreadable."""
     return Listing(MappingProxyType(states_of(lines)))
 
 
@@ -73,24 +73,36 @@ def differences(before: Listing, after: Listing) -> dict[str, tuple[str, str]]:
 
 
 def goals_to(
-    target: Listing, wanted: Restoration, *, base: Listing | None = None, present: Listing | None = None
+    target: Listing,
+    wanted: Restoration,
+    *,
+    base: Listing | None = None,
+    present: Listing | None = None,
+    first: Listing | None = None,
 ) -> tuple[Goal, ...]:
     """What is to be put back so that a computer is as a listing has it, in the order of the paths.
 
     ``base``: what is expected there. ``present``: what is there now, which an exact restoration removes where the
-    target does not have it; None: nobody could look.
+    target does not have it; None: nobody could look. ``first``: what was there at its first look; it removes nothing
+    that came or changed since. None: this is the first.
     """
     if base is not None:
         states = differences(base, target)
     else:
-        there = present.states if present is not None else {}
-        extra = [path for path in there if path not in target.states and wanted.removes(path)]
-        states = {path: (ANYTHING, target.state(path)) for path in sorted({*target.states, *extra})}
+        was = (first or present or Listing({})).states
+        extra = {path: (was[path], ABSENT) for path in extras(target, wanted, present) if path in was}
+        states = dict(sorted((extra | {path: (ANYTHING, state) for path, state in target.states.items()}).items()))
     return tuple(
         Goal(Place(wanted.computer, path), becomes, expected, 0)
         for path, (expected, becomes) in states.items()
         if wanted.wants(path)
     )
+
+
+def extras(target: Listing, wanted: Restoration, present: Listing | None) -> tuple[str, ...]:
+    """The paths of what is there now and what an exact restoration would remove."""
+    there = present.states if present is not None else {}
+    return tuple(path for path in there if path not in target.states and wanted.removes(path) and wanted.wants(path))
 
 
 def _lines(states: Mapping[str, str]) -> bytes:

@@ -5,11 +5,12 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from orchestrator.core import facts
+from orchestrator.core.errors import Unreadable
 from orchestrator.core.facts import CallId
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.core.policy import BUILT_IN_CATALOG
 from orchestrator.core.policy.catalog import RUNNERS
-from orchestrator.core.wire import ComputerId, RunId
+from orchestrator.core.wire import ComputerId, RunId, is_sha256
 
 ABSENT: Final = "absent"
 DIRECTORY: Final = "directory"
@@ -106,7 +107,10 @@ def trees_of(items: Iterable[AgentTaskItem]) -> frozenset[str]:
 
 
 def changes(items: Iterable[AgentTaskItem], trees: Mapping[str, bytes]) -> Changes:
-    """What the items of a task changed; ``trees`` has the lines of each directory that :func:`trees_of` names."""
+    """What the items of a task changed; ``trees`` has the lines of each directory that :func:`trees_of` names.
+
+    Raises Unreadable for other lines.
+    """
     reading = _Reading(trees)
     for item in items:
         reading.take(item.fact)
@@ -251,8 +255,14 @@ def _is_in(path: str, places: Sequence[str]) -> bool:
 
 
 def states_of(lines: bytes) -> dict[str, str]:
-    """What is in a directory, by the lines that its hash is taken over; a name that is no UTF-8 has surrogates."""
-    parts = (line.split("\0") for line in lines.decode("utf-8", "surrogateescape").split("\n")[:-1])
+    """What is in a directory, by the lines that its hash is taken over; a name that is no UTF-8 has surrogates.
+
+    Raises Unreadable.
+    """
+    *whole, rest = lines.decode("utf-8", "surrogateescape").split("\n")
+    parts = [line.split("\0") for line in whole]
+    if rest or not all(len(one) == 3 and (one[2] in (NO_HASH, ABSENT) or is_sha256(one[2])) for one in parts):
+        raise Unreadable("What is kept of a directory cannot be read.")
     return {path: DIRECTORY if sha256 == NO_HASH else sha256 for path, _, sha256 in parts}
 
 

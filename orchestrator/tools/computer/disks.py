@@ -1,11 +1,12 @@
 """The other disks of a computer: what a listing of all that is on it leaves out without a word."""
 
-from json import loads
 from typing import Final
 
 from orchestrator.core.errors import ComputerFailed, ToolFailed
 from orchestrator.core.restoring.listings import Listed
+from orchestrator.core.restoring.touches import escaped
 from orchestrator.tools.computer.asking import READ_WAIT_S, channel_of, sentence
+from orchestrator.tools.computer.listing import names_in
 from orchestrator.tools.deps import CCAgentDeps
 
 _GAME: Final = "rom"
@@ -22,8 +23,8 @@ async def other_disks(deps: CCAgentDeps, listed: Listed) -> dict[str, str]:
     except ComputerFailed as error:
         raise ToolFailed(sentence(error, "/")) from error
     found: dict[str, str] = {}
-    for wire in (entry["name"] for entry in loads(root.body)):
-        name = wire.encode("latin-1").decode("utf-8", "surrogateescape")
+    for wire in names_in(root.body, "/"):
+        name = escaped(wire)
         if name in listed.listing.states or name in listed.skipped or name == _GAME:
             continue
         try:

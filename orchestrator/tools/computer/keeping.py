@@ -8,16 +8,19 @@ said, and looked at again where they differ.
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from orchestrator.core.errors import ComputerFailed, ToolFailed
+from orchestrator.core.errors import ComputerFailed, FrameRefused, ToolFailed
 from orchestrator.core.restoring.planning import MAX_TREE_BYTES, MAX_TREE_FILES
-from orchestrator.core.restoring.touches import escaped
-from orchestrator.core.wire import sha256_hex
+from orchestrator.core.restoring.touches import NO_HASH, escaped
+from orchestrator.core.wire import is_sha256, sha256_hex
 from orchestrator.tools.computer.asking import READ_WAIT_S, ask, channel_of, read_bytes, sentence
 from orchestrator.tools.deps import ABSENT, CCAgentDeps, Encoding, byte_string
 from orchestrator.tools.text import capped, shown_name
 
 _LOOKS: Final = 3
 """Looks at a place that changes meanwhile."""
+
+_SHOWN: Final = 80
+"""Characters that are shown of a path that is too long."""
 
 Kind = Literal["file", "directory", "absent"]
 
@@ -107,8 +110,10 @@ async def _stat(deps: CCAgentDeps, name: str, shown: str) -> tuple[Found, bytes]
     result = await ask(deps, "fs_stat", {"path": name}, shown, wait_s=READ_WAIT_S)
     kind = result.data.get("kind")
     read_only = bool(result.data.get("read_only", False))
-    sha256, size = str(result.data.get("sha256", ABSENT)), int(result.data.get("size", 0))
+    sha256, size = str(result.data.get("sha256", ABSENT)), result.data.get("size", 0)
     if kind == "file":
+        if not is_sha256(sha256) or not isinstance(size, int):
+            raise unreadable(shown)
         return Found("file", sha256, size, read_only), b""
     if kind == "directory":
         lines = manifest_lines(result.body, shown)
@@ -130,6 +135,8 @@ async def keep_file(deps: CCAgentDeps, wire_path: str, sha256: str, shown: str) 
         if error.reason in ("not_found", "is_directory"):
             raise Changed from error
         raise ToolFailed(sentence(error, shown)) from error
+    except FrameRefused as error:
+        raise too_long(shown) from error
     if sha256_hex(data) != sha256:
         raise Changed
     await deps.keep(data)
@@ -161,13 +168,32 @@ async def _keep_directory(deps: CCAgentDeps, name: str, found: Found, manifest: 
 
 def manifest_lines(manifest: bytes, shown: str) -> list[tuple[str, str]]:
     """(path as a byte string, sha256 or ``-``) of each entry. Raises ToolFailed when it is something else."""
-    lines = []
-    for line in manifest.decode("latin-1").split("\n")[:-1]:
-        parts = line.split("\0")
-        if len(parts) != 3:
-            raise ToolFailed(f"What the computer says of {shown} cannot be read.")
-        lines.append((parts[0], parts[2]))
-    return lines
+    *whole, rest = manifest.decode("latin-1").split("\n")
+    lines = [line.split("\0") for line in whole]
+    if rest or not all(len(parts) == 3 and _is_entry(parts[0], parts[2]) for parts in lines):
+        raise unreadable(shown)
+    return [(parts[0], parts[2]) for parts in lines]
+
+
+def _is_entry(path: str, sha256: str) -> bool:
+    return all(map(is_name, path.split("/"))) and (sha256 == NO_HASH or is_sha256(sha256))
+
+
+def is_name(name: object) -> bool:
+    """Whether that is a name as something on a computer can have it, as a byte string."""
+    if not isinstance(name, str) or name in ("", ".", ".."):
+        return False
+    return not any(one in "/\0\n" or one > "\xff" for one in name)
+
+
+def too_long(shown: str) -> ToolFailed:
+    """A computer says that it has a path that no command to it can have."""
+    return unreadable(f"{shown[:_SHOWN]}…")
+
+
+def unreadable(shown: str) -> ToolFailed:
+    """A computer says of a place what no computer can say."""
+    return ToolFailed(f"What the computer says of {shown} cannot be read.")
 
 
 def _too_large(shown: str, why: str) -> ToolFailed:

@@ -7,13 +7,13 @@ from json import loads
 from math import inf
 from typing import Final
 
-from orchestrator.core.errors import ComputerFailed, ToolFailed
+from orchestrator.core.errors import ComputerFailed, FrameRefused, ToolFailed
 from orchestrator.core.restoring.listings import Listed, Listing
-from orchestrator.core.restoring.touches import ABSENT, DIRECTORY, escaped
-from orchestrator.core.wire import sha256_hex
+from orchestrator.core.restoring.touches import ABSENT, DIRECTORY, NO_HASH, escaped
+from orchestrator.core.wire import is_sha256, sha256_hex
 from orchestrator.ports import CallResult
 from orchestrator.tools.computer.asking import READ_WAIT_S, channel_of, sentence
-from orchestrator.tools.computer.keeping import Changed, keep_file, manifest_lines
+from orchestrator.tools.computer.keeping import Changed, is_name, keep_file, manifest_lines, too_long, unreadable
 from orchestrator.tools.deps import CCAgentDeps, byte_string
 from orchestrator.tools.text import shown_name
 
@@ -21,6 +21,13 @@ _AT_ONCE: Final = 4
 """Reads at one time: half of the calls that a computer takes."""
 _LOOKS: Final = 3
 """Looks at a file that changes meanwhile."""
+MAX_ENTRIES: Final = 20_000
+"""Of one listing: ten times what fits on a disk of the mod's own settings. What a computer says is anybody's word."""
+MAX_DEPTH: Final = 100
+"""Directories in one another that are looked at each by itself."""
+_MAX_LOOKS: Final = 2 * MAX_ENTRIES
+"""Where each entry is looked at by itself, and every one is a directory."""
+
 
 Sizes = Callable[[Sequence[str]], Awaitable[Mapping[str, int]]]
 """The sizes in bytes of those blobs of these that are kept, and that stay so for now since they are counted on."""
@@ -99,50 +106,85 @@ class _Listing:
     deps: CCAgentDeps
     states: dict[str, str] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
+    looks: int = 0
 
-    async def add(self, wire: str) -> None:
+    async def add(self, wire: str, depth: int = 0) -> None:
         """Add what is at a path and below it, in several looks where one would be too large. Raises ToolFailed."""
+        shown = shown_name(wire) or "/"
+        if depth > MAX_DEPTH:
+            raise ToolFailed(f"{shown} is too deep: at most {MAX_DEPTH} directories in one another are looked at.")
         try:
-            looked = await _ask(self.deps, "fs_stat", wire)
+            looked = await self._look("fs_stat", wire)
         except ComputerFailed as error:
             if error.reason == "too_large":
-                await self._in_parts(wire, error)
+                await self._in_parts(wire, depth, error)
             elif not (error.reason == "access_denied" and wire):
-                raise ToolFailed(sentence(error, shown_name(wire) or "/")) from error
+                raise ToolFailed(sentence(error, shown)) from error
             return
         if looked.data.get("mount") and wire:
             return
         if looked.data.get("kind") == "file":
-            self.states[escaped(wire)] = str(looked.data["sha256"])
+            sha256 = looked.data.get("sha256")
+            if not wire or not isinstance(sha256, str) or not is_sha256(sha256):
+                raise unreadable(shown)
+            self._put(wire, sha256)
         elif looked.data.get("kind") == "directory":
             if sha256_hex(looked.body) != looked.data.get("sha256"):
                 raise ToolFailed(
-                    f"The client on this computer is too old to tell what is in {shown_name(wire) or '/'}.",
+                    f"The client on this computer is too old to tell what is in {shown}.",
                     remedy="Its user can update it.",
                 )
-            self._directory(wire)
-            for path, sha256 in manifest_lines(looked.body, shown_name(wire)):
-                self.states[escaped(_joined(wire, path))] = DIRECTORY if sha256 == "-" else sha256
+            self._put(wire, DIRECTORY)
+            for path, sha256 in manifest_lines(looked.body, shown):
+                self._put(_joined(wire, path), DIRECTORY if sha256 == NO_HASH else sha256)
         elif not wire:
             # Taken for an empty computer, all that is on it would look new the next time.
             raise ToolFailed("The computer does not tell what is on it.")
 
-    async def _in_parts(self, wire: str, too_large: ComputerFailed) -> None:
+    async def _in_parts(self, wire: str, depth: int, too_large: ComputerFailed) -> None:
         """Look at each entry of a directory; a file that is too large is skipped."""
         try:
-            listed = await _ask(self.deps, "fs_list", wire)
+            listed = await self._look("fs_list", wire)
         except ComputerFailed:
             self.skipped[escaped(wire)] = sentence(too_large, shown_name(wire))
             return
-        self._directory(wire)
-        for entry in loads(listed.body):
+        self._put(wire, DIRECTORY)
+        for name in names_in(listed.body, shown_name(wire) or "/"):
             # The game's own files, too large for one look where they are a mount among others.
-            if wire or entry["name"] != "rom":
-                await self.add(_joined(wire, entry["name"]))
+            if wire or name != "rom":
+                await self.add(_joined(wire, name), depth + 1)
 
-    def _directory(self, wire: str) -> None:
+    def _put(self, wire: str, state: str) -> None:
         if wire:
-            self.states[escaped(wire)] = DIRECTORY
+            self.states[escaped(wire)] = state
+        if len(self.states) > MAX_ENTRIES:
+            raise _too_much()
+
+    async def _look(self, method: str, wire: str) -> CallResult:
+        self.looks += 1
+        if self.looks > _MAX_LOOKS:
+            raise _too_much()
+        return await _ask(self.deps, method, wire)
+
+
+def names_in(body: bytes, shown: str) -> list[str]:
+    """The names of what is in a directory, as byte strings, by the answer to ``fs_list``. Raises ToolFailed."""
+    try:
+        entries = loads(body)
+    except (ValueError, RecursionError) as error:
+        raise unreadable(shown) from error
+    if not isinstance(entries, list):
+        raise unreadable(shown)
+    if len(entries) > MAX_ENTRIES:
+        raise _too_much()
+    names = [entry.get("name") if isinstance(entry, dict) else None for entry in entries]
+    if not all(map(is_name, names)):
+        raise unreadable(shown)
+    return [str(name) for name in names]
+
+
+def _too_much() -> ToolFailed:
+    return ToolFailed(f"There is more on the computer than the {MAX_ENTRIES} files and directories that are listed.")
 
 
 async def _ask(deps: CCAgentDeps, method: str, wire: str) -> CallResult:
@@ -150,7 +192,10 @@ async def _ask(deps: CCAgentDeps, method: str, wire: str) -> CallResult:
     channel = channel_of(deps)
     if channel is None:
         raise ToolFailed("There is no computer to look at.", remedy="Name one that is connected.")
-    return await channel.call(method, {"path": wire}, None, READ_WAIT_S)
+    try:
+        return await channel.call(method, {"path": wire}, None, READ_WAIT_S)
+    except FrameRefused as error:
+        raise too_long(shown_name(wire)) from error
 
 
 def _joined(above: str, below: str) -> str:
