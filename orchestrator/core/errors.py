@@ -109,7 +109,9 @@ class NotFound(OrchestratorError):
 
 
 class Unreadable(NotFound):
-    """What is kept cannot be read: whoever needs it does as where it is not there."""
+    """Something is kept in its place, and it cannot be read; whoever needs it does as where it is not there."""
+
+    code = "unreadable"
 
 
 class NotPending(OrchestratorError):

@@ -600,6 +600,11 @@ GROWN: tuple[tuple[str, Actor, Fact], ...] = (
             watched=facts.Watched(listing="3" * 64, changed=("farm/log",)),
         ),
     ),
+    (
+        "4",
+        SYSTEM,
+        facts.CallsProposed(explanation="It is put back.", calls=(_CALL,), evaluations=(_VERDICT,), present="3" * 64),
+    ),
 )
 """Kinds with the fields that they got after their first file was written; the number tells the files apart."""
 

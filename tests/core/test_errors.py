@@ -30,6 +30,7 @@ STATUS = {
     "Unauthenticated": ("unauthenticated", 401),
     "Forbidden": ("forbidden", 403),
     "NotFound": ("not_found", 404),
+    "Unreadable": ("unreadable", 404),
     "NotPending": ("not_pending", 409),
     "RequestExpired": ("expired", 409),
     "InvalidDecision": ("invalid_decision", 409),

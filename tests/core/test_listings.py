@@ -1,9 +1,11 @@
 """What is on a computer at one moment, and what has to change so that it is so again."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.core.restoring.listings import Listed, Listing, differences, goals_to, read_listing
+from orchestrator.core.errors import NotFound
+from orchestrator.core.restoring.listings import Listed, Listing, differences, extras, goals_to, read_listing
 from orchestrator.core.restoring.planning import ANYTHING, Found, plan
 from orchestrator.core.restoring.touches import ABSENT, DIRECTORY, Place
 from orchestrator.core.restoring.wanted import Restoration
@@ -92,3 +94,25 @@ def test_how_far_a_listing_tells() -> None:
     assert [listed.tells_of(path) for path in ("a", "d/new", "d/large", "d/large/x", "disk/a")] == [
         True, True, False, False, False
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "lines", [b"rest", b"a\n", b"a\0file\0\n", b"a\0file\0beef\n", b"a\0b\0file\0" + b"0" * 64 + b"\n", b"\n"]
+)
+def test_lines_that_cannot_be_read_are_as_good_as_gone(lines: bytes) -> None:
+    """Whoever needs them does as where they are not there."""
+    with pytest.raises(NotFound, match="cannot be read"):
+        read_listing(lines)
+
+
+def test_an_exact_one_removes_only_what_was_there_at_its_first_look_and_is_so_still() -> None:
+    how = wanted(exact=True)
+    first = Listing({"a": B, "e": A, "log": A})
+    now = Listing({"a": B, "e": A, "log": B, "new": A})
+    goals = goals_to(OLD, how, present=now, first=first)
+    entries = plan(goals, {one.place: now.found(one.place.path) for one in goals}, how)
+    verdicts = {one.place.path: one.verdict for one in entries}
+    assert {path: verdicts[path] for path in ("e", "log")} == {"e": "remove", "log": "conflict"}
+    assert "new" not in verdicts
+    assert set(extras(OLD, how, now)) == {"e", "log", "new"}
+    assert extras(OLD, wanted(exact=True, paths=("e",)), now) == ("e",)

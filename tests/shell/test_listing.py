@@ -1,17 +1,20 @@
 """All that is on a computer, in one listing, and its bytes in the store: with the commands that there are."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from orchestrator.core.errors import ComputerFailed, ToolFailed
-from orchestrator.core.restoring.listings import Listed
+from orchestrator.core.errors import ComputerFailed, FrameRefused, ToolFailed
+from orchestrator.core.restoring.listings import Listed, Listing
 from orchestrator.core.restoring.touches import DIRECTORY
 from orchestrator.core.wire import sha256_hex
 from orchestrator.ports import CallResult
 from orchestrator.store.memory import InMemoryPersistenceManager
-from orchestrator.tools.computer.listing import keep_tree, list_tree
+from orchestrator.tools.computer.disks import other_disks
+from orchestrator.tools.computer.keeping import look
+from orchestrator.tools.computer.listing import MAX_DEPTH, MAX_ENTRIES, keep_tree, list_tree
 from orchestrator.tools.deps import CCAgentDeps
 from orchestrator.tools.stub import StubComputer
 
@@ -122,14 +125,14 @@ async def test_what_cannot_be_looked_at_is_an_error_that_says_so(store: InMemory
 class Mute:
     """A computer that answers each look with the same."""
 
-    def __init__(self, **data: Any) -> None:
-        self.data = data
+    def __init__(self, body: bytes = b"", **data: Any) -> None:
+        self.body, self.data = body, data
 
     async def call(
         self, method: str, params: Mapping[str, Any], body: bytes | None = None, wait_s: float = 60.0
     ) -> CallResult:
         del method, params, body, wait_s
-        return CallResult(self.data)
+        return CallResult(self.data, self.body)
 
 
 async def test_a_computer_that_does_not_tell_what_is_on_it_is_no_empty_one() -> None:
@@ -149,3 +152,112 @@ async def test_no_more_new_bytes_are_kept_than_are_wanted(store: InMemoryPersist
     assert computer.read == []
     assert set(kept.listed.listing.files) == {"lib/b.lua"}
     assert kept.listed.skipped["a.lua"] == "More than 0 bytes there were not kept yet."
+
+
+class Lying:
+    """A computer that says the same of every place: that it is too large for one look, and what is in it."""
+
+    def __init__(self, body: bytes) -> None:
+        self.body = body
+        self.asked = 0
+
+    async def call(
+        self, method: str, params: Mapping[str, Any], body: bytes | None = None, wait_s: float = 60.0
+    ) -> CallResult:
+        del params, body, wait_s
+        self.asked += 1
+        if method == "fs_stat":
+            raise ComputerFailed("too_large", "There is too much.")
+        return CallResult({}, self.body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"nonsense",
+        b"\xff\xfe\xfd",
+        b"[" * 100_000,
+        b'{"name": "a"}',
+        b'["a"]',
+        b"[{}]",
+        b'[{"name": 1}]',
+        *(json.dumps([{"name": name}]).encode() for name in ("", ".", "..", "a/b", "a\0", "a\nb", "\u1234")),
+    ],
+)
+async def test_names_that_no_computer_has_are_refused_with_a_sentence(body: bytes) -> None:
+    with pytest.raises(ToolFailed, match="What the computer says of / cannot be read"):
+        await list_tree(CCAgentDeps(ws_client=Lying(body)))
+    with pytest.raises(ToolFailed, match="What the computer says of / cannot be read"):
+        await other_disks(CCAgentDeps(ws_client=Lying(body)), Listed(Listing({})))
+
+
+@pytest.mark.parametrize("names", [["a"], [f"n{number}" for number in range(30_000)], ["a", "b"]])
+async def test_what_never_ends_is_not_looked_at_for_ever(names: list[str]) -> None:
+    lying = Lying(json.dumps([{"name": name} for name in names]).encode())
+    with pytest.raises(ToolFailed, match=r"too deep|more on the computer"):
+        await list_tree(CCAgentDeps(ws_client=lying))
+    assert lying.asked <= 2 * MAX_DEPTH + 3
+
+
+def _lines(*lines: str) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode("latin-1")
+
+
+GOOD = "0" * 64
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        _lines(f"a\0file\0{GOOD}")[:-1],
+        _lines("a"),
+        _lines("a\0file\0"),
+        _lines("a\0file\0absent"),
+        _lines(f"a\0file\0{GOOD.replace('0', 'A')}"),
+        *(_lines(f"{path}\0file\0{GOOD}") for path in ("", "..", "a/../b", "/a", "a/", "a//b", "a\0b", "a\nb")),
+    ],
+)
+async def test_lines_that_no_computer_has_are_refused_with_a_sentence(manifest: bytes) -> None:
+    said = {"kind": "directory", "sha256": sha256_hex(manifest)}
+    with pytest.raises(ToolFailed, match="What the computer says of / cannot be read"):
+        await list_tree(CCAgentDeps(ws_client=Mute(manifest, **said)))
+
+
+@pytest.mark.parametrize("sha256", [None, 7, "", "absent", "directory", "f" * 63])
+async def test_a_file_has_a_hash(sha256: object) -> None:
+    deps = CCAgentDeps(ws_client=Mute(kind="file", sha256=sha256))
+    with pytest.raises(ToolFailed, match=r"What the computer says of a\.lua cannot be read"):
+        await list_tree(deps, "a.lua")
+    with pytest.raises(ToolFailed, match=r"What the computer says of a\.lua cannot be read"):
+        await look(deps, "a.lua", "a.lua")
+
+
+async def test_more_entries_than_are_listed_are_refused() -> None:
+    manifest = _lines(*(f"n{number}\0file\0{GOOD}" for number in range(MAX_ENTRIES + 1)))
+    with pytest.raises(ToolFailed, match="more on the computer"):
+        await list_tree(CCAgentDeps(ws_client=Mute(manifest, kind="directory", sha256=sha256_hex(manifest))))
+
+
+class Refusing(Narrow):
+    """A computer with a path that is too long for a command."""
+
+    async def call(
+        self, method: str, params: Mapping[str, Any], body: bytes | None = None, wait_s: float = 60.0
+    ) -> CallResult:
+        if len(params["path"]) > 1000:
+            raise FrameRefused("The frame is too long.")
+        return await super().call(method, params, body, wait_s)
+
+
+async def test_a_path_that_no_command_can_have_stops_no_listing_without_a_word(
+    store: InMemoryPersistenceManager,
+) -> None:
+    name = "n" * 2000
+    computer = Refusing(99)
+    computer.files[name] = "x"
+    deps = _deps(computer, store)
+    kept = await keep_tree(deps, await list_tree(deps), store.blob_sizes)
+    assert kept.listed.skipped[name] == f"What the computer says of {name[:80]}… cannot be read."
+    computer.most = 2
+    with pytest.raises(ToolFailed, match="… cannot be read"):
+        await list_tree(deps)

@@ -11,7 +11,7 @@ from orchestrator.core.restoring.listings import Listing
 from orchestrator.core.wire import ComputerId, sha256_hex
 from orchestrator.ports import TokenRow
 from orchestrator.rehearsing import process
-from orchestrator.rehearsing.disk import MAX_BYTES, OWN, RehearsalFailed, read_disk, remove, write_disk
+from orchestrator.rehearsing.disk import MAX_BYTES, MAX_FILES, OWN, RehearsalFailed, read_disk, remove, write_disk
 from orchestrator.store.memory import InMemoryPersistenceManager
 from orchestrator.web.auth import TokenAuthorizer, check_name, token_hash
 
@@ -102,6 +102,15 @@ def test_more_than_a_rehearsal_may_leave_is_refused(tmp_path: Path) -> None:
         file.truncate(MAX_BYTES + 1)
     with pytest.raises(RehearsalFailed, match="more in the copy"):
         read_disk(tmp_path, known=())
+
+
+def test_directories_count_as_files_do(tmp_path: Path) -> None:
+    for number in range(MAX_FILES + 1):
+        (tmp_path / f"d{number}").mkdir()
+    with pytest.raises(RehearsalFailed, match="more in the copy"):
+        read_disk(tmp_path, known=())
+    (tmp_path / "d0").rmdir()
+    assert len(read_disk(tmp_path, known=())[0].states) == MAX_FILES
 
 
 @pytest.mark.parametrize(

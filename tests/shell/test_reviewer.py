@@ -209,6 +209,14 @@ async def test_a_request_opens_and_closes_for_everyone_who_looks(server: Server,
     assert disk.done == ["fs_write a.lua"]
 
 
+async def test_a_task_that_was_pruned_meanwhile_ends_no_connection(server: Server) -> None:
+    async with reviewing(server) as reviewer:
+        await reviewer.hear("snapshot")
+        server.orchestrator.service.bus.publish("tasks", {"task_id": "t-pruned"})
+        await server.submit(prompt="write")
+        assert await reviewer.hear("request_opened")
+
+
 async def test_a_cancel_closes_the_request(server: Server) -> None:
     """Canceling the task closes its request for the reviewers, who hear that it was canceled."""
     async with reviewing(server) as reviewer:

@@ -8,7 +8,7 @@ said, and looked at again where they differ.
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from orchestrator.core.errors import ComputerFailed, ToolFailed
+from orchestrator.core.errors import ComputerFailed, FrameRefused, ToolFailed
 from orchestrator.core.restoring.planning import MAX_TREE_BYTES, MAX_TREE_FILES
 from orchestrator.core.restoring.touches import NO_HASH, escaped
 from orchestrator.core.wire import is_sha256, sha256_hex
@@ -18,6 +18,9 @@ from orchestrator.tools.text import capped, shown_name
 
 _LOOKS: Final = 3
 """Looks at a place that changes meanwhile."""
+
+_SHOWN: Final = 80
+"""Characters that are shown of a path that is too long."""
 
 Kind = Literal["file", "directory", "absent"]
 
@@ -132,6 +135,8 @@ async def keep_file(deps: CCAgentDeps, wire_path: str, sha256: str, shown: str) 
         if error.reason in ("not_found", "is_directory"):
             raise Changed from error
         raise ToolFailed(sentence(error, shown)) from error
+    except FrameRefused as error:
+        raise too_long(shown) from error
     if sha256_hex(data) != sha256:
         raise Changed
     await deps.keep(data)
@@ -179,6 +184,11 @@ def is_name(name: object) -> bool:
     if not isinstance(name, str) or name in ("", ".", ".."):
         return False
     return not any(one in "/\0\n" or one > "\xff" for one in name)
+
+
+def too_long(shown: str) -> ToolFailed:
+    """A computer says that it has a path that no command to it can have."""
+    return unreadable(f"{shown[:_SHOWN]}…")
 
 
 def unreadable(shown: str) -> ToolFailed:

@@ -13,7 +13,7 @@ from orchestrator.core.restoring.touches import ABSENT, DIRECTORY, NO_HASH, esca
 from orchestrator.core.wire import is_sha256, sha256_hex
 from orchestrator.ports import CallResult
 from orchestrator.tools.computer.asking import READ_WAIT_S, channel_of, sentence
-from orchestrator.tools.computer.keeping import Changed, is_name, keep_file, manifest_lines, unreadable
+from orchestrator.tools.computer.keeping import Changed, is_name, keep_file, manifest_lines, too_long, unreadable
 from orchestrator.tools.deps import CCAgentDeps, byte_string
 from orchestrator.tools.text import shown_name
 
@@ -28,7 +28,6 @@ MAX_DEPTH: Final = 100
 _MAX_LOOKS: Final = 2 * MAX_ENTRIES
 """Where each entry is looked at by itself, and every one is a directory."""
 
-_SHOWN: Final = 80
 
 Sizes = Callable[[Sequence[str]], Awaitable[Mapping[str, int]]]
 """The sizes in bytes of those blobs of these that are kept, and that stay so for now since they are counted on."""
@@ -196,8 +195,7 @@ async def _ask(deps: CCAgentDeps, method: str, wire: str) -> CallResult:
     try:
         return await channel.call(method, {"path": wire}, None, READ_WAIT_S)
     except FrameRefused as error:
-        # A path as long as no command may be.
-        raise unreadable(f"{shown_name(wire)[:_SHOWN]}…") from error
+        raise too_long(shown_name(wire)) from error
 
 
 def _joined(above: str, below: str) -> str:
