@@ -120,7 +120,7 @@ async def test_a_program_may_ask_where_it_is_but_for_no_function(tmp_path: Path)
     print(table.concat(names, " "))
     """
     said = await printed(tmp_path, source)
-    assert said[0].endswith(" 9 10 nil"), said
+    assert said[0].endswith(" 8 9 nil"), said
     assert said[1] == "Lua nil nil"
     assert said[2].startswith("nil false ")
     assert said[3].startswith("string false ")
@@ -129,7 +129,7 @@ async def test_a_program_may_ask_where_it_is_but_for_no_function(tmp_path: Path)
 
 WALK = """
 local FORBIDDEN = { "getregistry", "getupvalue", "setupvalue", "upvalueid", "upvaluejoin", "getlocal", "setlocal",
-  "getuservalue", "setuservalue", "execute", "tmpname", "loadlib", "cpath", "searchpath", "builtins", "as_attrgetter",
+  "getuservalue", "setuservalue", "tmpname", "loadlib", "cpath", "searchpath", "builtins", "as_attrgetter",
   "popen", "tmpfile", "collectgarbage", "python" }
 local no = {}
 for _, name in ipairs(FORBIDDEN) do no[name] = true end
@@ -192,7 +192,6 @@ print(#reached > 150, called > 1000, #found, table.concat(found, ", "))
 
 @pytest.mark.parametrize("family", ["advanced", "advanced-turtle"])
 async def test_nothing_that_a_program_finds_is_an_object_of_the_host(family: str, tmp_path: Path) -> None:
-    (tmp_path / "keep").mkdir()
     told = await asyncio.wait_for(
         printed(tmp_path, WALK, f"--family={family}", "--peripheral=left=minecraft:chest", "--http=on"), 60
     )
@@ -201,11 +200,12 @@ async def test_nothing_that_a_program_finds_is_an_object_of_the_host(family: str
 
 async def test_a_failure_of_the_host_is_a_text_without_its_paths(tmp_path: Path) -> None:
     source = """
-    local _, open = pcall(fs.open, ("x"):rep(300), "w")
+    local _, open = pcall(fs.open, {}, "w")
     local _, label = pcall(os.setComputerLabel, {}, {})
     local _, timer = pcall(os.startTimer, 0 / 0)
-    print(type(open), type(label), type(timer)) print(open, label, timer)
+    local none, why = fs.open(("x"):rep(300), "w")
+    print(type(open), none, type(why), type(label), type(timer)) print(open, why, label, timer)
     """
     said = await printed(tmp_path, source)
-    assert said[0] == "string string string"
+    assert said[0] == "string nil string string string"
     assert str(tmp_path) not in said[1]

@@ -48,7 +48,10 @@ os = {
   end,
   getComputerID = host.computer_id,
   computerID = host.computer_id,
-  setComputerLabel = host.set_label,
+  setComputerLabel = function(label)
+    expect(1, label, "string", "nil")
+    host.set_label(label)
+  end,
   date = kernel.date,
 }
 
