@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from lupa.lua52 import LuaRuntime, lua_type
+from lupa.lua52 import LuaRuntime
 
 from cc_client.simulator.host import Answer, said
 
@@ -35,7 +35,8 @@ class LuaMachine:
         )
         table = lua.table()
         for name, function in {**functions, **world, "firmware": _firmware}.items():
-            table[name.encode()] = self._gate(function, with_tables=name == "queue_event")
+            table[name.encode()] = self._gate(function)
+        table[b"opaque"] = _OPAQUE
         boot = lua.eval(
             b"function(sealing, start, raw)"
             b" local load = load return assert(load(start, '=start', 't'))(assert(load(sealing, '=sealing', 't'))(raw)) end"
@@ -54,15 +55,12 @@ class LuaMachine:
             return None
         return reason.decode(errors="replace") if isinstance(reason, bytes) else "the firmware ended"
 
-    def _gate(self, function: Answer, *, with_tables: bool) -> Answer:
-        """The function for Lua: ``True`` and what it answers, or ``False`` and a text. No object of Python goes in.
-
-        Nor does one of Lua come out, but for tables ``with_tables``.
-        """
+    def _gate(self, function: Answer) -> Answer:
+        """The function for Lua: ``True`` and what it answers, or ``False`` and a text. No object of Python goes in."""
 
         def answer(*arguments: Any) -> tuple[Any, ...]:
             try:
-                result = function(*(_as_python(value, with_tables=with_tables) for value in arguments))
+                result = function(*arguments)
                 results = result if isinstance(result, tuple) else (result,)
                 return (True, *map(self._as_lua, results))
             except Exception as error:  # noqa: BLE001 (the exception itself would be an object that leads to the host)
@@ -72,7 +70,7 @@ class LuaMachine:
 
     def _as_lua(self, value: Any) -> Any:
         """A value as Lua has it: dicts and lists become tables, texts bytes. Raises TypeError for other objects."""
-        if value is None or isinstance(value, bool | float | bytes) or lua_type(value) == "table":
+        if value is None or isinstance(value, bool | float | bytes):
             return value
         if isinstance(value, int):
             # What is larger is no whole number of Lua's.
@@ -92,16 +90,10 @@ class LuaMachine:
 
 
 class _Opaque:
-    """In place of a table, function or coroutine that Lua handed over: nothing of the host calls into it."""
+    """In place of a table, function or coroutine that Lua handed over: the host holds none of Lua's."""
 
 
 _OPAQUE: Final = _Opaque()
-
-
-def _as_python(value: Any, *, with_tables: bool) -> Any:
-    if value is None or isinstance(value, bool | int | float | bytes):
-        return value
-    return value if with_tables and lua_type(value) == "table" else _OPAQUE
 
 
 def _no_attribute(*_: object) -> NoReturn:

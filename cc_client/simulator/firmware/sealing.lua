@@ -80,15 +80,31 @@ debug = {
   gethook = stock_debug.gethook,
 }
 
+--- What the host gets in place of a table, a function or a coroutine. It would keep a pointer to the coroutine that
+-- handed it over, also when that is long gone.
+local opaque = raw.opaque
+raw.opaque = nil
+local PLAIN = { ["nil"] = true, boolean = true, number = true, string = true }
+
+local function plain(...)
+  local values = pack(...)
+  for index = 1, values.n do
+    if not PLAIN[type(values[index])] then
+      values[index] = opaque
+    end
+  end
+  return unpack(values, 1, values.n)
+end
+
 local host = {}
 for name, call in pairs(raw) do
   host[name] = function(...)
     -- An exception would be an object of Python. None comes so far but where the call itself fails.
-    local results = pack(pcall(call, ...))
+    local results = pack(pcall(call, plain(...)))
     if not results[1] then
       error(type(results[2]) == "string" and results[2] or "the host failed", 2)
     elseif not results[2] then
-      error(tostring(results[3]), 2)
+      error(results[3], 2)
     end
     return unpack(results, 3, results.n)
   end
