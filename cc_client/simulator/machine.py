@@ -38,8 +38,8 @@ class LuaMachine:
             table[name.encode()] = self._gate(function)
         table[b"opaque"] = _OPAQUE
         boot = lua.eval(
-            b"function(sealing, start, raw)"
-            b" local load = load return assert(load(start, '=start', 't'))(assert(load(sealing, '=sealing', 't'))(raw)) end"
+            b"function(sealing, start, raw) local first, second = "
+            b"assert(load(sealing, '=sealing', 't')), assert(load(start, '=start', 't')) return second(first(raw)) end"
         )
         self._resume: Any = boot(_firmware(b"sealing"), _firmware(b"start"), table)
 

@@ -3,10 +3,11 @@
 --
 -- Answers the host's functions as functions of Lua: theirs are objects of Python, which no program may hold.
 -- @module sealing
+-- luacheck: globals _G
 
 local raw = ...
 
-local error, pcall, select, type, tostring = error, pcall, select, type, tostring
+local error, pcall, select, type = error, pcall, select, type
 local pack, unpack, find, gsub = table.pack, table.unpack, string.find, string.gsub
 local stock_load, stock_info, stock_debug = load, debug.getinfo, debug
 --- Of the library of the system, the one function that the computer has too.
@@ -35,7 +36,7 @@ for name in pairs(_G) do
 end
 
 --- Only text: nothing checks the code of a binary chunk.
-function load(chunk, name, mode, ...)
+function _G.load(chunk, name, mode, ...)
   if mode ~= nil and type(mode) ~= "string" then
     error("bad argument #3 to 'load' (string expected, got " .. type(mode) .. ")", 2)
   end
@@ -46,7 +47,7 @@ function load(chunk, name, mode, ...)
   return stock_load(chunk, name, mode, (...))
 end
 
-function string.dump()
+_G.string.dump = function()
   error("Unable to dump given function", 2)
 end
 
@@ -72,7 +73,7 @@ local function getinfo(...)
   return found
 end
 
-debug = {
+_G.debug = {
   traceback = stock_debug.traceback,
   getinfo = getinfo,
   -- With these the client stops a program that never yields; they reach no value of another function.

@@ -1,4 +1,5 @@
---- The simulated computer's firmware, which runs when Lua is sealed: makes the globals of ComputerCraft from the host's functions.
+--- The simulated computer's firmware: makes the globals of ComputerCraft from the host's functions, when Lua is
+-- sealed.
 --
 -- Written from the documented behaviour of CC: Tweaked, not from its text. The host (Python) passes
 -- one table of functions; each answers `true, ...` or `false, sentence`. The parts of the firmware
