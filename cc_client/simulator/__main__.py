@@ -9,10 +9,11 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from cc_client.simulator.case import Case, Faults, Identity
 from cc_client.simulator.computer import Computer
+from cc_client.simulator.confinement import confine
 from cc_client.simulator.control import Control
 from cc_client.simulator.disk import Disk
 from cc_client.simulator.hardware import Hardware
@@ -26,6 +27,9 @@ from cc_client.simulator.watchdog import OFF_CODE, Watchdog
 from cc_client.simulator.wire import Wire
 from cc_client.simulator.world.reading import NoWorld, read_world
 from cc_client.simulator.world.world import World
+
+LOG_BYTES: Final = 1_000_000_000
+"""What a confined computer may say into a file, at least."""
 
 
 async def run(arguments: argparse.Namespace, start: str | None, world: World) -> int:
@@ -154,6 +158,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         sys.stderr.write(f"Cannot use {arguments.disk} as a disk: {error}.\n")
         return 1
+    if arguments.confined:
+        confine(arguments.capacity + LOG_BYTES)
     return asyncio.run(run(arguments, start, world))
 
 

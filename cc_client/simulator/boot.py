@@ -73,6 +73,12 @@ class Boot:
         self._events.append(event)
         self._wake.set()
 
+    def _queue_from_lua(self, *event: Any) -> bool:
+        """Queue an event; whether there was room."""
+        dropped = self.dropped_events
+        self.queue_event(*event)
+        return self.dropped_events == dropped
+
     def stop(self, power: Power) -> None:
         """Take the power away, or the chunk; Lua is not asked."""
         self.power = power
@@ -127,7 +133,7 @@ class Boot:
             "computer_id": lambda: self.case.identity.computer_id,
             "get_label": lambda: self.case.identity.label,
             "set_label": self.case.identity.set_label,
-            "queue_event": self.queue_event,
+            "queue_event": self._queue_from_lua,
             "start_timer": self._start_timer,
             "cancel_timer": self._cancel_timer,
             "power": self._set_power,

@@ -29,10 +29,16 @@ def answering(function: Callable[..., Any]) -> Answer:
         except (HandleError, SocketError, WorldError) as error:
             return (False, str(error).encode())
         except Exception as error:  # noqa: BLE001 (whatever it is, a program must be able to read it)
-            return (False, f"{type(error).__name__}: {error}".encode(errors="replace"))
+            return (False, said(error))
         return (True, *result) if isinstance(result, tuple) else (True, result)
 
     return answer
+
+
+def said(error: Exception) -> bytes:
+    """What a program reads of a failure that nobody foresaw: no path of the host."""
+    reason = error.strerror if isinstance(error, OSError) else str(error)
+    return f"{type(error).__name__}: {reason}".encode(errors="replace")
 
 
 def file_functions(disk: Disk, handles: Handles) -> dict[str, Answer]:

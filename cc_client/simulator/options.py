@@ -29,6 +29,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--capacity", type=int, default=DEFAULT_CAPACITY_BYTES, help="bytes that fit on the disk")
     parser.add_argument("--family", choices=SIZES, default="advanced", help="the kind of computer (default advanced)")
     parser.add_argument("--cc-version", type=_version, default=NEWEST, help="the version of the mod that is played")
+    parser.add_argument("--confined", action="store_true", help="start no other process, leave no core, bound files")
     _add_rules(parser)
     _add_player(parser)
     _add_world(parser)

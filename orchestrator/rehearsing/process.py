@@ -150,7 +150,7 @@ def command(home: Home, rehearsal: Rehearsal, url: str) -> list[str]:
     }
     if rehearsal.label is not None and "\0" not in rehearsal.label:
         options["label"] = rehearsal.label
-    program = [sys.executable, "-m", "cc_client.simulator", "--until-eof"]
+    program = [sys.executable, "-m", "cc_client.simulator", "--until-eof", "--confined"]
     return [*program, *(f"--{name}={value}" for name, value in options.items())]
 
 

@@ -65,6 +65,9 @@ local filter
 
 --- An event as Lua has it: what the host names by number becomes a handle.
 local function arrive(name, ...)
+  if name == "\0held" then
+    return kernel.release(...)
+  end
   local make = kernel.arrivals[name]
   if make then
     return make(...)

@@ -1,4 +1,5 @@
---- The simulated computer's firmware: makes the globals of ComputerCraft from the host's functions.
+--- The simulated computer's firmware: makes the globals of ComputerCraft from the host's functions, when Lua is
+-- sealed.
 --
 -- Written from the documented behaviour of CC: Tweaked, not from its text. The host (Python) passes
 -- one table of functions; each answers `true, ...` or `false, sentence`. The parts of the firmware
@@ -6,21 +7,16 @@
 -- the computer with an event.
 -- @module start
 
-local host = ...
+local host, date = ...
 
 local error, type, pack, unpack = error, type, table.pack, table.unpack
 local format = string.format
 
 --- What the parts share; nothing of it is reached by programs.
-local kernel = { host = host, date = os.date }
+local kernel = { host = host, date = date }
 
 --- The metatable of what only the host can make, such as the answer to a request.
 kernel.object = {}
-
--- What the game does not have.
-for name in ("io package require dofile loadfile collectgarbage python os module print"):gmatch("%a+") do
-  _G[name] = nil
-end
 
 --- A function of the host as a function of the computer: failures become errors of its caller.
 function kernel.native(name)

@@ -28,15 +28,34 @@ local function carried(value, seen)
   return copy
 end
 
+--- The events with tables that wait, by number: the host has only the number.
+local held, last = {}, 0
+
+function kernel.release(number)
+  local event = held[number]
+  if event then
+    held[number] = nil
+    return table.unpack(event, 1, event.n)
+  end
+end
+
 os = {
   clock = host.clock,
   queueEvent = function(name, ...)
     expect(1, name, "string")
-    local values = table.pack(...)
+    local values, has_table = table.pack(...), false
     for index = 1, values.n do
       values[index] = carried(values[index], {})
+      has_table = has_table or type(values[index]) == "table"
     end
-    host.queue_event(name, table.unpack(values, 1, values.n))
+    if not has_table then
+      host.queue_event(name, table.unpack(values, 1, values.n))
+      return
+    end
+    last = last + 1
+    if host.queue_event("\0held", last) then
+      held[last] = table.pack(name, table.unpack(values, 1, values.n))
+    end
   end,
   startTimer = function(seconds)
     expect(1, seconds, "number")
@@ -48,7 +67,10 @@ os = {
   end,
   getComputerID = host.computer_id,
   computerID = host.computer_id,
-  setComputerLabel = host.set_label,
+  setComputerLabel = function(label)
+    expect(1, label, "string", "nil")
+    host.set_label(label)
+  end,
   date = kernel.date,
 }
 
