@@ -84,10 +84,11 @@ async def put_back(api: Api, name: str, **body: Any) -> str:
     return str(answer["task_id"])
 
 
-async def test_a_backup_is_put_back_byte_for_byte_and_that_is_undone(server: Server, tmp_path: Path) -> None:
+async def test_a_backup_is_put_back_byte_for_byte_and_that_is_undone(fresh_server: Server, tmp_path: Path) -> None:
     """What came since stays and is counted, or goes with ``exact``; the undo brings the bad day back."""
-    api = server.api()
-    async with computer(server, tmp_path) as pc:
+    fresh_server.start()
+    api = fresh_server.api()
+    async with computer(fresh_server, tmp_path) as pc:
         before = filled(pc)
         await booted(api, pc)
         made = await back_up(api, pc.name, "before the harvest")
