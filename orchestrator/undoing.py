@@ -180,7 +180,9 @@ class Undoing:
         task = await self.service.load(TaskId(wanted.task_id))
         self.service.must_own(by, task, "undoes it")
         if task.ended is None:
-            raise InvalidRequest(f"{task.task_id} is not over yet.", remedy=f"Cancel it first: stop {task.task_id}.")
+            raise InvalidRequest(
+                f"{task.task_id} is not over yet.", remedy=f"Cancel it first: `cc-orchestrator cancel {task.task_id}`."
+            )
         return _title_of(task, f"Undo {task.task_id}")
 
     async def _instead(self, wanted: Restoration) -> str:

@@ -1,7 +1,7 @@
 """The steps of a restoration: what is left to put back, planned anew in each round from what is there."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -112,6 +112,8 @@ def _last_words(task: AgentTask, left: Sequence[facts.ToolCall]) -> dict[str, st
     """What each call that is left came to, by the text of its place."""
     turns = (zip(turn.digests, turn.results, strict=True) for turn in task.turns)
     words = {digest: text for turn in turns for digest, (_, text) in turn}
+    # What a model is told of a rejection is no sentence for a person.
+    words |= dict.fromkeys((digest for digest, _ in task.rejections), "A person rejected it.")
     return {str(Place(call.computer, call.args["path"])): words.get(call.call_digest, "") for call in left}
 
 
@@ -137,13 +139,19 @@ def _end(entries: Sequence[Entry], wish: Wish, own: Changes, why: Mapping[str, s
         "came_since": [shown(path) for path in wish.came[:_NAMED]],
     }
     parts = [f"{len(put_back)} {done}" if put_back or kept or left else "There was nothing to be done"]
-    parts += [f"{len(kept)} kept, since somebody changed them"] if kept else []
+    parts += [f"{len(kept)} kept{_reason(kept.values())}"] if kept else []
     parts += [f"{len(wish.came)} left, since they came after it began"] if wish.came else []
     parts += [f"{len(left)} not {done}: {next(iter(left.values()))}"] if left else []
     return facts.TaskEnded(
         status="Failed" if left or nothing_done else "Completed",
         status_reason="not_restored" if left else "conflicts" if nothing_done else "final",
-        message=", ".join(parts) + ".",
+        message=", ".join(parts).rstrip(".") + ".",
         details={key: value for key, value in details.items() if value},
         verified=None if left or nothing_done else True,
     )
+
+
+def _reason(why: Iterable[str]) -> str:
+    """The reason of places that were kept, where it is the same for all; else the details have each."""
+    reasons = {one.rstrip(".") for one in why}
+    return f": {reasons.pop()}" if len(reasons) == 1 else ", each for a reason of its own"

@@ -506,3 +506,20 @@ def test_on_this_host_a_directory_goes_when_what_was_in_it_is_gone() -> None:
     assert [(op.place.path, op.to, op.found) for op in ops] == [
         ("d/e/f", ABSENT, digest(b"f")), ("d/e", ABSENT, DIRECTORY), ("d", ABSENT, DIRECTORY)
     ]  # fmt: skip
+
+
+def test_where_nobody_knows_whose_a_change_is_a_person_may_say_so_of_directories_too() -> None:
+    """The task may have put a file where a directory was, and made another one: nobody heard how it ended."""
+    places = {"d": DIRECTORY, "d/x": digest(b"x"), "made": ABSENT, "made/y": ABSENT}
+    goals = [Goal(Place(COMPUTER, path), target, None, 1) for path, target in places.items()]
+    now = {"d": Found(digest(b"f")), "d/x": Found(ABSENT, under="d")}
+    now |= {"made": Found(DIRECTORY, ("y",), digest(b"")), "made/y": Found(digest(b"y"))}
+    there = {goal.place: now[goal.place.path] for goal in goals}
+    kept = {one.place.path: one.verdict for one in plan(goals, there, UNDO)}
+    assert kept == dict.fromkeys(places, "conflict")
+    chosen = Restoration(task_id="t1", on_conflict="restore")
+    back = {one.place.path: one.verdict for one in plan(goals, there, chosen)}
+    assert back == {"d": "restore", "d/x": "restore", "made": "remove", "made/y": "remove"}
+    somebodys = {**there, Place(COMPUTER, "made"): Found(DIRECTORY, ("mine", "y"), digest(b"m"))}
+    (entry,) = (one for one in plan(goals, somebodys, chosen) if one.place.path == "made")
+    assert (entry.verdict, "mine would stay" in entry.why) == ("conflict", True)

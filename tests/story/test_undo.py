@@ -283,3 +283,22 @@ async def test_a_task_that_is_canceled_says_so_where_it_is_canceled(server: Serv
         assert f"[UNDO] Task {undo['task_id']} puts back what it changed." in shown.stdout
         stopped = await asyncio.to_thread(cli, tmp_path, "stop", undo["task_id"], *where)
         assert (stopped.stdout, stopped.stderr) == (f"task {undo['task_id']} is Canceled\n", "")
+
+
+async def test_what_a_person_rejected_is_said_in_their_words(server: Server, tmp_path: Path) -> None:
+    """An undo of which everything was rejected, and that went on, says who it was: no text that is for a model."""
+    api = server.api()
+
+    async def rejecting(request: dict[str, Any]) -> dict[str, Any]:
+        del request
+        return {"action": "reject", "on_reject": "continue", "reason": "not today"}
+
+    async with computer(server, tmp_path) as pc:
+        filled(pc)
+        pc.boot()
+        task_id = await worked(api, pc, WORK[0], final())
+        after = tree(pc.disk)
+        answer = await api.ok("POST", f"/v1/tasks/{task_id}/undo", {})
+        items = await play(api, answer["task_id"], rejecting)
+        assert tree(pc.disk) == after
+        assert ended(items).message == "0 put back, 1 not put back: A person rejected it."

@@ -149,7 +149,9 @@ def _entry(goal: Goal, found: Found | None, wanted: Restoration) -> Entry:
     if goal.expected in (found.state, ANYTHING) or _is_half_way(goal, found):
         return Entry(goal, found, done, goal.note)
     why = _why(goal, found)
-    if wanted.choice(str(goal.place)) == "restore" and DIRECTORY not in (found.state, goal.target):
+    # A directory that somebody made or took away since stays theirs; where nobody knows, a person may say whose it is.
+    a_matter_of_choice = goal.expected is None or DIRECTORY not in (found.state, goal.target)
+    if wanted.choice(str(goal.place)) == "restore" and a_matter_of_choice:
         return Entry(goal, found, done, why)
     return Entry(goal, found, "conflict", why)
 
