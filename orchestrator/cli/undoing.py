@@ -51,11 +51,12 @@ def undo(
     with client_of(url, data_dir) as client:
         door = f"/v1/tasks/{task_id}/undo"
         preview = client.request("POST", door, {**body, "dry_run": True})
+        _must_be_there(body["choices"], preview)
         if dry_run and as_json:
             print_json(preview)
             return
         if not as_json:
-            for line in told(preview):
+            for line in told(preview) or [_nothing(task_id, narrowed=bool(step or path))]:
                 typer.echo(line)
         if not dry_run:
             submitted = client.request("POST", door, body)
@@ -74,7 +75,22 @@ def told(preview: dict[str, Any]) -> list[str]:
     lines += [f"cannot be undone: step {one['step']}, {one['tool']}: {one['what']}" for one in limits]
     waited = preview.get("not_heard", [])
     lines += [f"wait for  step {one['step']}, {one['tool']}{_on(one)}: {one['what']}" for one in waited]
-    return lines or [f"{preview['task_id']} changed no files."]
+    return lines
+
+
+def _nothing(task_id: str, *, narrowed: bool) -> str:
+    return f"{task_id} changed no files{' in that step, or at that path' if narrowed else ''}."
+
+
+def _must_be_there(choices: dict[str, str], preview: dict[str, Any]) -> None:
+    """Raises InvalidRequest for a choice about a place that the undo does not touch."""
+    places = {one["place"] for one in preview["places"]}
+    odd = next((place for place in choices if place not in places), None)
+    # What is not heard yet may bring more places.
+    if odd is not None and not preview.get("not_heard"):
+        raise InvalidRequest(
+            f"The undo touches no {odd!r}.", remedy="Name a place as --dry-run does: farm:startup.lua."
+        )
 
 
 def _on(one: dict[str, Any]) -> str:

@@ -256,6 +256,10 @@ async def test_a_task_that_failed_says_what_it_changed_and_how_to_put_it_back(se
         ]
         odd = await asyncio.to_thread(cli, tmp_path, "undo", task_id, "--choose", "startup.lua", *where)
         assert (odd.returncode, "chooses nothing" in odd.stderr) == (2, True)
+        missed = await asyncio.to_thread(cli, tmp_path, "undo", task_id, "--choose", "startup.lua=restore", *where)
+        assert (missed.returncode, "touches no 'startup.lua'" in missed.stderr) == (2, True)
+        later = await asyncio.to_thread(cli, tmp_path, "undo", task_id, "--step", "99", "--dry-run", *where)
+        assert later.stdout == f"{task_id} changed no files in that step, or at that path.\n"
 
 
 async def test_a_task_that_is_canceled_says_so_where_it_is_canceled(server: Server, tmp_path: Path) -> None:
