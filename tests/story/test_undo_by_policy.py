@@ -48,7 +48,7 @@ id = "all"
 effect = "allow"
 tools = ["*"]
 """
-WRITE = tool("cc_write", path="startup.lua", content="print('theirs')\n")
+WRITE = tool("cc_write", path="farm.lua", content="print('theirs')\n")
 MORE = tool("cc_write", path="more.lua", content="return 2\n")
 FAILS = (WRITE, final(success=False))
 CANCELED = (WRITE, MORE, final())
@@ -133,7 +133,7 @@ async def _killed(tmp: Path, kill: Kill, *, cancels: bool) -> None:
     async with house(tmp / "home") as server:
         server.start()
         async with computer(server, tmp) as pc:
-            pc.write("startup.lua", b"print('mine')\n")
+            pc.write("farm.lua", b"print('mine')\n")
             before = tree(pc.disk)
             await server.close()
             server.kill()
@@ -163,7 +163,7 @@ async def _killed_anywhere(tmp: Path, kill: Kill) -> None:
     async with house(tmp / "home", UNASKED_AT_ALL) as server:
         server.start()
         async with computer(server, tmp) as pc:
-            pc.write("startup.lua", b"print('mine')\n")
+            pc.write("farm.lua", b"print('mine')\n")
             before = tree(pc.disk)
             await server.close()
             server.kill()
@@ -198,7 +198,7 @@ async def test_a_call_that_is_open_at_the_end_is_settled_first(tmp_path: Path) -
     async with house(tmp_path / "home") as server:
         server.start()
         async with computer(server, tmp_path) as pc:
-            pc.write("startup.lua", b"print('mine')\n")
+            pc.write("farm.lua", b"print('mine')\n")
             before = tree(pc.disk)
             await server.close()
             server.kill()
@@ -226,10 +226,10 @@ async def test_nothing_changed_and_what_ended_well_are_not_undone(tmp_path: Path
         server.start()
         api = server.api()
         async with computer(server, tmp_path) as pc:
-            pc.write("startup.lua", b"print('mine')\n")
+            pc.write("farm.lua", b"print('mine')\n")
             before = tree(pc.disk)
             pc.boot()
-            looked = await api.submit(tool("cc_read", path="startup.lua"), final(success=False), computers=(pc.name,))
+            looked = await api.submit(tool("cc_read", path="farm.lua"), final(success=False), computers=(pc.name,))
             await play(api, looked)
             well = await api.submit(MORE, final(), computers=(pc.name,))
             await play(api, well)
@@ -238,7 +238,7 @@ async def test_nothing_changed_and_what_ended_well_are_not_undone(tmp_path: Path
             undo = await the_undo(api, failed)
             items = await play(api, undo, _nobody)
             assert ended(items).status == "Completed", "a rule that allows it asks nobody"
-            assert pc.read("startup.lua") == before["startup.lua"]
+            assert pc.read("farm.lua") == before["farm.lua"]
             nothing = {"changes": 0, "automatic": True, "tasks": []}
             assert (await api.task(looked))["undo"] == nothing
             assert (await api.task(well))["undo"] == {"changes": 1, "automatic": False, "tasks": []}
@@ -262,10 +262,10 @@ async def test_an_undo_that_fails_stays_as_it_is(tmp_path: Path) -> None:
             undo = await the_undo(api, task_id)
             items = await play(api, undo, _reject)
             assert (ended(items).status, ended(items).undo) == ("Canceled", "auto")
-            assert pc.read("startup.lua") == b"print('theirs')\n"
+            assert pc.read("farm.lua") == b"print('theirs')\n"
             by_hand = (await api.ok("POST", f"/v1/tasks/{task_id}/undo", {}))["task_id"]
             check_laws(await play(api, by_hand, approve))
-            assert pc.read("startup.lua") is None
+            assert pc.read("farm.lua") is None
             assert (await api.task(task_id))["undo"] == {"changes": 1, "automatic": True, "tasks": [undo, by_hand]}
             assert (await api.task(undo))["undo"]["tasks"] == []
             assert begun(await api.journal(task_id)) == [("system", undo), ("person", by_hand)]
@@ -308,7 +308,7 @@ async def test_the_command_line_names_the_undo_that_begins_by_itself(tmp_path: P
             watched = await asyncio.to_thread(cli, tmp_path, "tasks", "watch", task_id, *where)
             first, second = watched.stderr.splitlines()
             undo = await the_undo(api, task_id)
-            assert first == f"It had changed {pc.name}:startup.lua."
+            assert first == f"It had changed {pc.name}:farm.lua."
             assert second.startswith(f"  task {undo} puts it back:  ")
             policy = str(server.home / "policy.toml")
             checked = await asyncio.to_thread(cli, tmp_path, "policy", "check", policy)

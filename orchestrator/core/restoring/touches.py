@@ -117,7 +117,7 @@ def changes(items: Iterable[AgentTaskItem], trees: Mapping[str, bytes]) -> Chang
     reading = _Reading(trees)
     for item in items:
         reading.take(item.fact)
-    return Changes(tuple(reading.touches), tuple(reading.untold), reading.open(), reading.vain())
+    return Changes(tuple(reading.touches), tuple(reading.untold), reading.still_open(), reading.vain())
 
 
 @dataclass
@@ -136,7 +136,7 @@ class _Reading:
     replied: bool = False
     """Whether the present step is a reply of the model that is already counted."""
 
-    def open(self) -> tuple[Untold, ...]:
+    def still_open(self) -> tuple[Untold, ...]:
         """As ``Changes.open``."""
         return tuple(
             Untold(self.step, one.call_id, self.calls[one.call_id].tool, one.computer, _NOT_HEARD)
