@@ -64,6 +64,8 @@ def test_a_rule_that_names_a_tool_of_plans_takes_the_place_of_what_is_said_in_ge
     named = policy(*general, rule("allow", "r", tools=("cc_restore",)))
     effects = {one: evaluate(restore(one), policy=named).effect for one in ("a", "secret/a", "startup.lua")}
     assert effects == {"a": Effect.ALLOW, "secret/a": Effect.DENY, "startup.lua": Effect.ASK}
+    never = policy(rule("deny", "n", tools=("cc_write",)), rule("allow", "r", tools=("cc_restore",)))
+    assert evaluate(restore("a"), policy=never).effect is Effect.DENY
     shipped = policy(*default_policy().rules, rule("allow", "r", tools=("cc_restore",)))
     here = PolicyContext(computer="3", family="advanced", label="")
     places = ("a", "startup.lua", ".cc-orchestrator/x")
