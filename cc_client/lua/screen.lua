@@ -54,7 +54,7 @@ function screen.close()
   view = nil
 end
 
---- What it shows: `{width, height, x, y, blink, rows}`; nil and the reason where it cannot be read.
+--- What it shows: `{width, height, x, y, blink, rows, terminal}`; nil and the reason where it cannot be read.
 function screen.read()
   if not view or not view.getLine then
     return nil, why
@@ -65,7 +65,17 @@ function screen.read()
   for row = 1, height do
     rows[row] = { view.getLine(row) }
   end
-  return { width = width, height = height, x = x, y = y, blink = view.getCursorBlink(), rows = rows }
+  local shown = { width = width, height = height, x = x, y = y, rows = rows, terminal = view }
+  shown.blink = view.getCursorBlink()
+  return shown
+end
+
+--- Whether what a player types now goes to what is shown: among tabs, ours lies over the first.
+function screen.is_in_front()
+  local ok, count, front = pcall(function()
+    return multishell.getCount(), multishell.getFocus()
+  end)
+  return not ok or count < 2 or front == 1
 end
 
 return screen
