@@ -128,7 +128,7 @@ class Result(WireMessage):
     code: ShortString | None = None
     """None when ok; else the client's error code, such as ``stale``."""
     message: Annotated[WireString, Field(max_length=512)] | None = None
-    data: dict[str, bool | int | WireString | None] = Field({})
+    data: dict[str, bool | int | WireString | None] = Field(default={})
     body: Body | None = None
 
 
@@ -263,7 +263,7 @@ class Call(WireMessage):
     task: ShortString
     number: Counter
     method: str = Field(max_length=32)
-    params: dict[str, Any] = Field({})
+    params: dict[str, Any] = Field(default={})
     body: Body | None = None
 
 

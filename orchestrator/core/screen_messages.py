@@ -20,8 +20,6 @@ MAX_ROWS: Final = 81
 """The largest monitor at its smallest text; of a larger one the upper left part is seen."""
 MAX_SCREENS: Final = 64
 """Screens that a computer names."""
-MAX_KEYS_BYTES: Final = 4096
-"""What is typed at once."""
 
 
 class Watch(WireMessage):

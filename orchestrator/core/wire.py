@@ -82,7 +82,6 @@ from orchestrator.core.messages import (
 from orchestrator.core.screen_messages import (
     KEYS,
     MAX_COLUMNS,
-    MAX_KEYS_BYTES,
     MAX_PICTURE_BYTES,
     MAX_ROWS,
     MAX_SCREENS,
@@ -100,7 +99,7 @@ from orchestrator.core.screen_messages import (
 __all__ = [
     "CHUNKS", "COMPUTER_SUBPROTOCOL", "DESK", "HELLO_WITHIN_S", "INPUT", "KEYS", "MAX_BODY_BYTES",
     "MAX_CALL_ID_CHARS", "MAX_COLUMNS", "MAX_COUNTER", "MAX_DESK_BYTES", "MAX_FRAME_BYTES", "MAX_HEADER_BYTES",
-    "MAX_KEYS_BYTES", "MAX_OPEN_CALLS", "MAX_OUTPUT_BYTES", "MAX_PICTURE_BYTES", "MAX_ROWS", "MAX_SCREENS",
+    "MAX_OPEN_CALLS", "MAX_OUTPUT_BYTES", "MAX_PICTURE_BYTES", "MAX_ROWS", "MAX_SCREENS",
     "MAX_UNACKNOWLEDGED", "MAX_WHOLE_BYTES", "MIRROR", "NEWS", "PING_EVERY_S", "PROTOCOL_VERSION",
     "REVIEWER_SUBPROTOCOL", "REVIEWER_SUBPROTOCOL_1_1", "SCREEN_OF", "SILENCE_S", "UNDO", "UPDATE", "WINDOW_FRAMES",
     "Ack", "Body", "Call", "CallIdString", "CallRefused", "Chunk", "ChunkAck", "Client", "Complaint", "ComputerId",
