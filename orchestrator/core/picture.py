@@ -121,20 +121,3 @@ def drawn(before: Shown | None, message: wire.Picture, body: bytes) -> tuple[Sho
 def read_palette(digits: str) -> tuple[str, ...]:
     """The 16 colours of 96 hexadecimal digits."""
     return tuple(f"#{digits[at : at + 6]}" for at in range(0, len(digits), 6))
-
-
-class Budget:
-    """What a computer may send of pictures: it keeps to less by itself, unless it lies. ``now`` is in seconds."""
-
-    def __init__(self, rate: float, most: float, now: float) -> None:
-        self._rate, self._most = rate, most
-        self._left, self._at = most, now
-
-    def takes(self, size: int, now: float) -> bool:
-        """Whether so many bytes more are within it; if so they are counted."""
-        self._left = min(self._most, self._left + (now - self._at) * self._rate)
-        self._at = now
-        if size > self._left:
-            return False
-        self._left -= size
-        return True

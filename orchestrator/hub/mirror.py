@@ -18,8 +18,8 @@ from itertools import count
 from typing import Any, Final, Protocol
 
 from orchestrator.core import wire
+from orchestrator.core.budget import Budget
 from orchestrator.core.errors import ComputerAway, FrameRefused, OrchestratorError
-from orchestrator.core.picture import Budget
 from orchestrator.core.visible import one_line
 from orchestrator.core.wire import ComputerId
 from orchestrator.hub.view import MAX_BROKEN, Gone, Hidden, View, Watcher
@@ -245,7 +245,7 @@ class Mirror:
             return
         del self._open[line.computer]
         for look in known.looks.values():
-            _resolve(look, ComputerAway(f"Computer {line.computer} went away."))
+            _resolve(look, ComputerAway(f"Computer {line.computer} went away.", remedy="Try again when it is back."))
         for keys in known.keys.values():
             _resolve(keys, Typed(None, "The connection was lost: whether it was typed is not known."))
         for view in self._views.get(line.computer, {}).values():

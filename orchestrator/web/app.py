@@ -28,7 +28,7 @@ from orchestrator.web.audit import AuditDoors
 from orchestrator.web.auth import TokenAuthorizer
 from orchestrator.web.backups import BackupDoors
 from orchestrator.web.base import Defaults
-from orchestrator.web.computers import ComputerDoors, RefusingComputers, peer_of
+from orchestrator.web.computers import peer_of
 from orchestrator.web.decisions import DecisionDoors
 from orchestrator.web.doctor import NOWHERE, About, DoctorDoors
 from orchestrator.web.errors import defect, error_form, explained, http_error, nobody_there
@@ -41,13 +41,14 @@ from orchestrator.web.reading import offered
 from orchestrator.web.rehearsal import RehearsalDoors
 from orchestrator.web.retention import RetentionDoors
 from orchestrator.web.reviewer import serve_reviewer
+from orchestrator.web.screens import MirroringComputers, ScreenDoors
 from orchestrator.web.sockets import OpenSockets, StarletteSocket
 from orchestrator.web.tasks import TaskDoors
 from orchestrator.web.undo import UndoDoors
 from orchestrator.web.visits import Visits
 
 
-class ComputerDoor(RefusingComputers, Protocol):
+class ComputerDoor(MirroringComputers, Protocol):
     """The hub, as the socket route needs it."""
 
     async def serve(
@@ -64,7 +65,7 @@ class Doors(
     PolicyDoors,
     AuditDoors,
     PeopleDoors,
-    ComputerDoors,
+    ScreenDoors,
     BackupDoors,
     RetentionDoors,
     InstallDoors,
@@ -87,6 +88,7 @@ class Doors(
         policy: PolicyFile,
         checkpoints: Checkpoints | None = None,
         about: About = NOWHERE,
+        remote_keys: str = "owner",
     ) -> None:
         self.service = service
         self.authorizer = authorizer
@@ -108,6 +110,8 @@ class Doors(
         self.sockets = OpenSockets()
         self.visits = Visits()
         self.about = about
+        self.remote_keys = remote_keys
+        self.budgets = {}
 
     def app(self) -> Starlette:
         """The application."""
@@ -180,6 +184,9 @@ class Doors(
             Route("/v1/computers", self.list_computers, methods=get),
             Route("/v1/computers/{name}", self.computer, methods=get),
             Route("/v1/computers/{name}/release", self.release_computer, methods=post),
+            Route("/v1/computers/{name}/screens", self.screens, methods=get),
+            Route("/v1/computers/{name}/screen", self.screen, methods=get),
+            Route("/v1/computers/{name}/keys", self.keys, methods=post),
             Route("/v1/computers/{name}/backups", self.make_backup, methods=post),
             Route("/v1/computers/{name}/backups", self.computer_backups, methods=get),
             Route("/v1/computers/{name}/backups/{backup_id}", self.show_backup, methods=get),

@@ -196,13 +196,15 @@ def _parameter(one: "Param") -> dict[str, Any]:
 
 def _answer(one: "Answer", schemas: "_Schemas") -> dict[str, Any]:
     made: dict[str, Any] = {"description": one.says}
-    if one.models:
-        refs = [schemas.ref(model) for model in one.models]
-        made["content"] = {one.media: {"schema": refs[0] if len(refs) == 1 else {"anyOf": refs}}}
+    refs = [schemas.ref(model) for model in one.models]
+    told = refs[0] if len(refs) == 1 else {"anyOf": refs}
+    if one.media == "text/event-stream":
+        events = told if refs else {"$ref": f"{_REF}{_JOURNAL}Item"}
+        made["content"] = {one.media: {"schema": {"type": "string"}, "x-event-data": events}}
+    elif refs:
+        made["content"] = {one.media: {"schema": told}}
     elif one.media:
         made["content"] = {one.media: {"schema": {"type": "object" if one.media.endswith("json") else "string"}}}
-    if one.media == "text/event-stream":
-        made["content"][one.media]["x-event-data"] = {"$ref": f"{_REF}{_JOURNAL}Item"}
     return made
 
 
