@@ -19,8 +19,9 @@ local MAX_COLUMNS, MAX_ROWS = 162, 81
 --- As many as monitors.lua keeps drawings of.
 local MAX_WATCHES, MAX_SCREENS = 8, 64
 local LOOK_EVERY_MS = 250
---- All frames of pictures within a second, with what a socket puts around each: under 4 kB.
-local MOST_BYTES, WITHIN_MS, AROUND_BYTES = 3900, 1000, 16
+--- All frames of pictures, with what a socket puts around each, within a second and what a line may lag: so
+-- that under 4 kB come in any second.
+local MOST_BYTES, WITHIN_MS, AROUND_BYTES = 3900, 1200, 16
 --- A header at its longest, and one row of the widest screen with a colour for each cell.
 local HEADER_BYTES, ROW_BYTES = 420, 489
 --- What may be under way without the orchestrator having said that it came: 6 s of it.
@@ -32,7 +33,7 @@ local TIMER_LOST_MS = 2000
 local watches = {}
 --- The session that they belong to, the timer of the next look, and since when it runs.
 local session, timer, timer_ms
---- The frames of the last second: when and how many bytes each.
+--- The last frames: when and how many bytes each.
 local spent = {}
 
 -- The budget --------------------------------------------------------------------------------------
@@ -41,6 +42,7 @@ local spent = {}
 local function room(now)
   local left = MOST_BYTES
   for index = #spent, 1, -1 do
+    -- A clock that was set back must not keep anything waiting.
     local age = now - spent[index].at_ms
     if age < 0 or age >= WITHIN_MS then
       table.remove(spent, index)
@@ -51,10 +53,10 @@ local function room(now)
   return left
 end
 
-local function send(header, bytes)
+local function send(header, bytes, now)
   local described = bytes and { offset = 0, total = #bytes, sha256 = sha256.hex(bytes) }
   local size = (session:send_frame(header, bytes, described) or 0) + AROUND_BYTES
-  spent[#spent + 1] = { at_ms = os.epoch("utc"), bytes = size }
+  spent[#spent + 1] = { at_ms = now, bytes = size }
   return size
 end
 
@@ -159,13 +161,13 @@ local function show(watch, seen, now)
   end
   watch.state, watch.colours, watch.why, watch.n = state, colours, nil, watch.n + 1
   header.n = watch.n
-  note(watch, send(header, bytes ~= "" and bytes or nil))
+  note(watch, send(header, bytes ~= "" and bytes or nil, now))
 end
 
-local function say_unseen(watch, why)
+local function say_unseen(watch, why, now)
   if watch.why ~= why then
     watch.why, watch.size = why, nil
-    note(watch, send({ type = "unseen", watch = watch.number, message = why }))
+    note(watch, send({ type = "unseen", watch = watch.number, message = why }, nil, now))
   end
 end
 
@@ -175,7 +177,7 @@ local function look(watch, now)
   end
   local ok, seen, why = pcall(look_at, watch.of)
   if not ok or not seen then
-    say_unseen(watch, (tostring(ok and why or seen)):sub(1, 80))
+    say_unseen(watch, (tostring(ok and why or seen)):sub(1, 80), now)
   else
     show(watch, seen, now)
   end
@@ -208,10 +210,8 @@ local function look_at_all()
   for _, watch in ipairs({ table.unpack(watches) }) do
     look(watch, now)
   end
-  if #watches > 1 then
-    -- Whoever was first gets the room last the next time.
-    watches[#watches + 1] = table.remove(watches, 1)
-  end
+  -- Whoever was first gets the room last the next time.
+  table.insert(watches, (table.remove(watches, 1)))
   start_timer(now)
 end
 
@@ -223,7 +223,7 @@ local function find(number)
   end
 end
 
-local function begin(message)
+local function begin(message, now)
   local watch = { number = message.watch, of = message.of, n = 0, rows = {}, from = 1, unheard = {} }
   for index, other in ipairs(watches) do
     if other.of == watch.of then
@@ -234,7 +234,7 @@ local function begin(message)
   if #watches < MAX_WATCHES then
     watches[#watches + 1] = watch
   else
-    say_unseen(watch, "More than " .. MAX_WATCHES .. " screens of this computer are watched.")
+    say_unseen(watch, "More than " .. MAX_WATCHES .. " screens of this computer are watched.", now)
   end
   return watch
 end
@@ -252,7 +252,7 @@ function mirror.watch(welcomed, message)
     end
     return tidy(now)
   end
-  watch = watch or begin(message)
+  watch = watch or begin(message, now)
   watch.until_ms = now + message.lease_s * 1000
   while watch.unheard[1] and watch.unheard[1].n <= (message.heard or 0) do
     table.remove(watch.unheard, 1)

@@ -39,10 +39,14 @@ function screen.open()
   term.redirect(view)
 end
 
---- The terminal has another size now.
+--- The terminal may have another size now.
 function screen.resize()
   if view and parent and view.reposition then
-    view.reposition(1, 1, parent.getSize())
+    local width, height = parent.getSize()
+    local old_width, old_height = view.getSize()
+    if width ~= old_width or height ~= old_height then
+      view.reposition(1, 1, width, height)
+    end
   end
 end
 
@@ -59,6 +63,8 @@ function screen.read()
   if not view or not view.getLine then
     return nil, why
   end
+  -- The event that says so may have been dropped.
+  screen.resize()
   local width, height = view.getSize()
   local x, y = view.getCursorPos()
   local rows = {}
