@@ -1,6 +1,6 @@
 -- The cc-orchestrator client 0.4.0 in one file, packed. Made by scripts/bundle_client.py from cc_client/lua:
 -- change those files, not this one. It expands to those files, line by line, without their comments.
-local packed=[=[
+local packed = [=[
 
 
 
@@ -235,41 +235,45 @@ frozE@!?
 $-
 ]=]
 local function expand(packed)
-local far={5,6,7,8,9,10,12,15,nil,nil,20,30}
-local out,count,at={},0,1
-while at<=#packed do
-local sign=packed:byte(at)
-if sign>=32 or sign==10 then
-count=count+1
-out[count]=packed:sub(at,at)
-at=at+1
-else
-local first,second,third=packed:byte(at+1,at+3)
-local length,distance=sign-10,(first-33)*94+second-33
-at=at+3
-if sign<14 then
-length,distance=far[sign],distance*94+third-33
-at=at+1
+  local far = { 5, 6, 7, 8, 9, 10, 12, 15, nil, nil, 20, 30 }
+  local out, count, at = {}, 0, 1
+  while at <= #packed do
+    local sign = packed:byte(at)
+    if sign >= 32 or sign == 10 then
+      count = count + 1
+      out[count] = packed:sub(at, at)
+      at = at + 1
+    else
+      local first, second, third = packed:byte(at + 1, at + 3)
+      local length, distance = sign - 10, (first - 33) * 94 + second - 33
+      at = at + 3
+      if sign < 14 then
+        length, distance = far[sign], distance * 94 + third - 33
+        at = at + 1
+      end
+      for place = count + 1, count + length do
+        out[place] = out[place - distance]
+      end
+      count = count + length
+    end
+  end
+  return table.concat(out)
 end
-for place=count+1,count+length do
-out[place]=out[place-distance]
+local text, sources, at = expand(packed), {}, 1
+for name, size in
+  ("about 2401 answers 1786 calls 7025 capture 7283 changing 4927 command 3279 desk 8546 disk 1471 failure 861 family 178 files 4917 finding 2633 frame 4301 glob 1508 guard 3046 input 1556 journal 5099 json 6110 link 3744 looking 1862 loop 1827 main 4813 methods 281 mirror 6645 monitors 4642 nonce 413 palette 921 params 2768 paths 1904 peripherals 1714 programs 6860 running 3909 screen 1598 session 7292 sha256 2419 slots 1849 status 711 swap 8799 transfers 3578 typing 2826 update 4834 values 2927 why 6595"):gmatch(
+    "(%S+) (%d+)"
+  )
+do
+  sources[name] = text:sub(at, at + size - 1)
+  at = at + size
 end
-count=count+length
-end
-end
-return table.concat(out)
-end
-local text,sources,at=expand(packed),{},1
-for name,size in ("about 2401 answers 1786 calls 7025 capture 7283 changing 4927 command 3279 desk 8546 disk 1471 failure 861 family 178 files 4917 finding 2633 frame 4301 glob 1508 guard 3046 input 1556 journal 5099 json 6110 link 3744 looking 1862 loop 1827 main 4813 methods 281 mirror 6645 monitors 4642 nonce 413 palette 921 params 2768 paths 1904 peripherals 1714 programs 6860 running 3909 screen 1598 session 7292 sha256 2419 slots 1849 status 711 swap 8799 transfers 3578 typing 2826 update 4834 values 2927 why 6595"):gmatch("(%S+) (%d+)") do
-sources[name]=text:sub(at,at+size-1)
-at=at+size
-end
-local loaded,env={},setmetatable({},{__index=_ENV})
+local loaded, env = {}, setmetatable({}, { __index = _ENV })
 function env.require(name)
-if loaded[name]==nil then
-loaded[name]=assert(load(sources[name],"="..name..".lua","t",env))()
+  if loaded[name] == nil then
+    loaded[name] = assert(load(sources[name], "=" .. name .. ".lua", "t", env))()
+  end
+  return loaded[name]
 end
-return loaded[name]
-end
-local require=env.require
+local require = env.require
 return require("main").run(...)
