@@ -154,7 +154,8 @@ class Mirror:
             view.stop(Hidden(_TOO_OLD))
         else:
             if isinstance(view.trouble, Gone):
-                view.trouble = None
+                # What it showed before it went is not what it shows.
+                view.trouble = view.shown = None
             watch = view.begin(next(self._numbers))
             known.line.tell(watch.model_copy(update={"lease_s": LEASE_S}))
         if self._timer is None and not self._is_over:

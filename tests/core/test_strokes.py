@@ -28,7 +28,9 @@ def test_characters_look_as_in_the_game() -> None:
 def test_a_character_is_the_byte_that_looks_like_it() -> None:
     """A blank is a blank and a hyphen a hyphen, though other bytes look like them; what the game has not is None."""
     assert [as_byte(char) for char in " -~\xe9\xad\u2665\U0001fb00\u4e2d"] == [32, 45, 126, 233, 173, 3, 129, None]
-    assert all(as_byte(char) == byte for byte, char in enumerate(CHARSET) if char not in " -\u00b6\u00a7" and byte != 173)
+    assert all(
+        as_byte(char) == byte for byte, char in enumerate(CHARSET) if char not in " -\u00b6\u00a7" and byte != 173
+    )
     typed = [byte for byte in range(256) if is_typed(byte)]
     assert typed == [*range(32, 127), *range(160, 256)]
 
