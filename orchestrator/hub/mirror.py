@@ -110,14 +110,19 @@ class Mirror:
 
     # -- watchers ------------------------------------------------------------------------
 
+    def must_have_room(self, computer: ComputerId, of: str = "") -> None:
+        """Raises TooManyWatch unless one more may watch this screen."""
+        views = self._views.get(computer, {})
+        is_full = of not in views and len(views) >= MAX_VIEWS
+        if is_full or sum(len(one.watchers) for one in views.values()) >= MAX_WATCHERS:
+            raise TooManyWatch(f"Too many watch computer {computer} now.", remedy="Close another page that shows it.")
+
     @contextmanager
     def watching(self, computer: ComputerId, of: str = "") -> Iterator[Watcher]:
         """Watch a screen while this is open; ``of`` empty: the terminal. Raises TooManyWatch."""
+        self.must_have_room(computer, of)
         views = self._views.setdefault(computer, {})
         view = views.get(of)
-        is_full = view is None and len(views) >= MAX_VIEWS
-        if is_full or sum(len(one.watchers) for one in views.values()) >= MAX_WATCHERS:
-            raise TooManyWatch(f"Too many watch computer {computer} now.", remedy="Close another page that shows it.")
         if view is None:
             view = views[of] = View(computer, of)
             self._begin(view)

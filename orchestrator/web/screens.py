@@ -8,6 +8,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from typing import Final, Protocol
 
 from starlette.requests import Request
@@ -22,7 +23,7 @@ from orchestrator.core.redact import redact_text
 from orchestrator.core.strokes import of_keys, of_text
 from orchestrator.core.system_facts import KeysSent
 from orchestrator.core.wire import ComputerId, from_wire
-from orchestrator.hub import CannotType, Gone, Hidden, Mirror, Seen, Sight
+from orchestrator.hub import CannotType, Gone, Hidden, Mirror, Seen, Sight, TooManyWatch
 from orchestrator.ports import Identity
 from orchestrator.tasks import person
 from orchestrator.web.computers import ComputerDoors, RefusingComputers
@@ -80,6 +81,8 @@ class ScreenDoors(ComputerDoors):
         of = request.query_params.get("of") or TERMINAL
         if len(of) > _MAX_NAME_CHARS:
             raise InvalidRequest(f"No screen has a name of {len(of)} characters.", remedy="/screens lists them.")
+        of = "" if of == TERMINAL else of
+        self.computers.mirror.must_have_room(name, of)
         return EventStream(self._pictures(identity, name, of))
 
     async def keys(self, request: Request) -> Response:
@@ -126,17 +129,20 @@ class ScreenDoors(ComputerDoors):
             raise TooManyKeys("That is faster than a person types.", remedy="Send several keys at once.")
 
     async def _pictures(self, identity: Identity, computer: ComputerId, of: str) -> AsyncGenerator[bytes, None]:
-        """The events of one watcher, until the reader goes, may not look any more, or the orchestrator closes."""
-        yield b": watching\n\n"
+        """The events of one watcher, until the reader goes, may not look any more, or the orchestrator closes.
+
+        Where the last room went to somebody else meanwhile it ends at once, and the reader comes again and is told.
+        """
         looked_at = time.monotonic()
-        with self.computers.mirror.watching(computer, "" if of == TERMINAL else of) as watcher:
+        with suppress(TooManyWatch), self.computers.mirror.watching(computer, of) as watcher:
+            yield b": watching\n\n"
             while not watcher.is_over and not self.closing.is_set():
                 sight = await watcher.next(LOOK_EVERY_S)
                 if time.monotonic() - looked_at >= LOOK_EVERY_S:
                     looked_at = time.monotonic()
                     if not await self._may_still_look(identity):
                         return
-                yield b": still here\n\n" if sight is None else await _event(of, sight)
+                yield b": still here\n\n" if sight is None else await _event(of or TERMINAL, sight)
 
     async def _may_still_look(self, identity: Identity) -> bool:
         try:
