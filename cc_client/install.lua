@@ -1,555 +1,625 @@
 -- The installer of the cc-orchestrator client in one file. Made by scripts/bundle_client.py from cc_client/lua:
 -- change those files, not this one.
-local preload, loaded = {}, {}
+local preload,loaded={},{}
 local function require(name)
-  if loaded[name] == nil then
-    loaded[name] = preload[name]()
-  end
-  return loaded[name]
+if loaded[name]==nil then
+loaded[name]=preload[name]()
 end
-preload["disk"] = function()
-  local disk = {}
-
-  disk.OWN = ".cc-orchestrator"
-
-  function disk.try(operation, ...)
-    local results = table.pack(pcall(operation, ...))
-    if results[1] then
-      return true, table.unpack(results, 2, results.n)
-    end
-    return nil, tostring(results[2])
-  end
-
-  local function close(handle)
-    return disk.try(handle.close)
-  end
-
-  function disk.read(path)
-    local ok, handle, message = disk.try(fs.open, path, "rb")
-    if not ok then
-      return nil, handle
-    elseif not handle then
-      return nil, message or "cannot open"
-    end
-    local read, bytes = disk.try(handle.readAll)
-    close(handle)
-    if not read then
-      return nil, bytes
-    end
-
-    return bytes or ""
-  end
-
-  function disk.write(path, bytes)
-    local ok, handle, message = disk.try(fs.open, path, "wb")
-    if not ok then
-      return nil, handle
-    elseif not handle then
-      return nil, message or "cannot open"
-    end
-    local written, why = disk.try(handle.write, bytes)
-    local closed, why_not = close(handle)
-    if not written or not closed then
-      return nil, why or why_not
-    end
-    local sized, size = disk.try(fs.getSize, path)
-    if not sized or size ~= #bytes then
-      return nil, "the file is shorter than what was written"
-    end
-    return true
-  end
-
-  function disk.replace(path, bytes)
-    local temporary = path .. ".new"
-    local ok, why = disk.write(temporary, bytes)
-    if ok then
-      ok, why = disk.try(fs.delete, path)
-    end
-    if ok then
-      ok, why = disk.try(fs.move, temporary, path)
-    end
-    return ok, why
-  end
-
-  function disk.free_bytes(path)
-    local ok, free = disk.try(fs.getFreeSpace, path)
-    if ok and type(free) == "number" then
-      return free
-    end
-    return ok and math.huge or 0
-  end
-
-  return disk
+return loaded[name]
 end
-preload["install"] = function()
-  local disk = require("disk")
-  local installed = require("installed")
-  local programs = require("installer_programs")
-  local sha256 = require("sha256")
-  local slots = require("slots")
-  local startups = require("startups")
-  local why = require("why")
+preload["disk"]=function()
 
-  local install = {
-    SERVER = "@SERVER@",
-    CLIENT = { size = tonumber("@CLIENT_BYTES@"), sha256 = "@CLIENT_SHA256@", version = "@CLIENT_VERSION@" },
-  }
 
-  local SPARE_BYTES = 32768
-  local BIGGEST = 3
 
-  local MAX_LABEL_BYTES = 32
-  local OWN = "/" .. disk.OWN
-  local BOOT, CONNECTION = disk.OWN .. "/boot.lua", disk.OWN .. "/connection"
-  local OLD_CLIENT = disk.OWN .. "/client.lua"
-  local ANSWER_WITHIN_S = 2
 
-  local said = {}
 
-  local function say(sentence)
-    said[#said + 1] = sentence
-    print(sentence)
-  end
 
-  local function fail(sentence, ...)
-    error(sentence:format(...), 0)
-  end
+local disk={}
 
-  local function fail_with(fault)
-    fail("%s", why.text(fault))
-  end
 
-  local function must(ok, problem, path)
-    if not ok then
-      fail(
-        "Cannot write %s: %s. Make room or mend the disk, then type the line again.",
-        path,
-        tostring(problem)
-      )
-    end
-  end
+disk.OWN=".cc-orchestrator"
 
-  local function read_connection()
-    local text = disk.read(CONNECTION) or disk.read(CONNECTION .. ".new")
-    local url, token, name = (text or ""):match("^[^\n]*\n(wss?://%S+)\n(%S+)\n([^\n]*)")
-    return url and { url = url, token = token, name = name }
-  end
 
-  local function check_computer(code, known)
-    local major, minor = tostring(_HOST):match("ComputerCraft (%d+)%.(%d+)")
-    major, minor = tonumber(major), tonumber(minor)
-    if major and (major < 1 or major == 1 and minor < 95) then
-      fail("The client needs CC: Tweaked 1.95 or newer, and this is %s: update the mod.", _HOST)
-    end
-    local fault = why.here()
-    if fault then
-      fail_with(fault)
-    elseif code == "" and not known then
-      fail(
-        "The code is missing: run `wget run %s/install CODE` with the code from `cc-orchestrator pair`.",
-        install.SERVER
-      )
-    end
-  end
-
-  local function all_files(directory, list)
-    for _, name in ipairs(fs.list(directory)) do
-      local path = (directory == "/" and "/" or directory .. "/") .. name
-      if path ~= OWN and fs.getDrive(path) == fs.getDrive("/") then
-        if fs.isDir(path) then
-          all_files(path, list)
-        else
-          list[#list + 1] = { path = path, size = fs.getSize(path) }
-        end
-      end
-    end
-    return list
-  end
-
-  local function biggest()
-    local list, texts = all_files("/", {}), {}
-    table.sort(list, function(left, right)
-      return left.size > right.size
-    end)
-    for index = 1, math.min(BIGGEST, #list) do
-      texts[index] = ("%s (%d bytes)"):format(list[index].path, list[index].size)
-    end
-    return #texts > 0 and " The biggest are " .. table.concat(texts, ", ") .. "." or ""
-  end
-
-  local function check_room(reclaimed)
-    local free = disk.free_bytes("/") + reclaimed
-    local needed = install.CLIENT.size + #programs.boot + #programs.cc + SPARE_BYTES
-    if free < needed then
-      local sentence =
-        "The disk of this computer is too full: delete files of %d bytes, then type the line again.%s"
-      fail(sentence, needed - free, biggest())
-    end
-  end
-
-  local function table_of(text)
-    local ok, value = pcall(textutils.unserializeJSON, text or "")
-    return ok and type(value) == "table" and value or nil
-  end
-
-  local function refusal(response)
-    local told = table_of(response.readAll())
-    response.close()
-    local wrong = told and told.error
-    if type(wrong) == "table" and type(wrong.message) == "string" then
-      return why.refused(install.SERVER, wrong)
-    end
-  end
-
-  local function body_of(response, problem, refused)
-    if refused then
-      fail_with(refusal(refused) or why.told("not_ours", install.SERVER))
-    elseif not response then
-      fail_with(why.failed(install.SERVER, problem))
-    end
-    local body = response.readAll() or ""
-    response.close()
-    return body
-  end
-
-  local function download()
-    local text = body_of(http.get(install.SERVER .. "/client.lua", nil, true))
-    if
-      #text ~= install.CLIENT.size
-      or sha256.hex(text) ~= install.CLIENT.sha256
-      or not slots.is_whole(text)
-    then
-      fail("The client did not arrive whole from %s: type the line again.", install.SERVER)
-    end
-    return text
-  end
-
-  local function is_known_here(known)
-    return known and known.url == install.SERVER:gsub("^http", "ws") .. "/computer"
-  end
-
-  local SPENT = { code_used = true, code_expired = true }
-
-  local function pair(code, known)
-    local label = (os.getComputerLabel()) or ""
-    local request = textutils.serializeJSON({
-      code = code,
-      computer_id = os.getComputerID(),
-      label = label:gsub("[^\32-\126]", "?"):sub(1, 64),
-      token = is_known_here(known) and known.token or nil,
-    })
-    local headers = { ["Content-Type"] = "application/json" }
-    local response, problem, refused = http.post(install.SERVER .. "/v1/pair", request, headers)
-    local fault = refused and (refusal(refused) or why.told("not_ours", install.SERVER))
-    if fault and SPENT[fault.code] and is_known_here(known) then
-      return nil, fault
-    elseif fault then
-      fail_with(fault)
-    end
-    local answer = table_of(body_of(response, problem))
-    if not answer or type(answer.token) ~= "string" or type(answer.url) ~= "string" then
-      fail_with(why.told("not_ours", install.SERVER))
-    end
-    return answer
-  end
-
-  local function tell_client(...)
-    local nonce = ("%.0f"):format(os.epoch("utc"))
-    local timer = os.startTimer(ANSWER_WITHIN_S)
-    os.queueEvent("cc_orchestrator_ask", nonce, ...)
-    while true do
-      local name, first = os.pullEvent()
-      if name == "cc_orchestrator_told" and first == nonce then
-        return true
-      elseif name == "timer" and first == timer then
-        return false
-      end
-    end
-  end
-
-  local function put(path, bytes)
-    if disk.read(path) ~= bytes then
-      local ok, problem = disk.replace(path, bytes)
-      must(ok, problem, "/" .. path)
-    end
-  end
-
-  local function put_client()
-    local pointer = slots.read()
-    local wanted = install.CLIENT.sha256
-    for _, slot in ipairs({ "a", "b" }) do
-      local text = slots.text(slot)
-      if text and #text == install.CLIENT.size and sha256.hex(text) == wanted then
-        return pointer, slot
-      end
-    end
-    local slot = pointer and slots.other(pointer.slot) or slots.text("a") and "b" or "a"
-    local path = slots.path(slot)
-    check_room(#(disk.read(path) or ""))
-    local text = download()
-    local ok, problem = disk.write(path, text)
-    if not ok or disk.read(path) ~= text then
-      disk.try(fs.delete, path)
-      must(false, problem, "/" .. path)
-    end
-    return pointer, slot
-  end
-
-  local function point_at(pointer, slot)
-    if pointer and pointer.slot == slot and not slots.is_bad(pointer, install.CLIENT.sha256) then
-      return false
-    end
-    local ok, problem = slots.write(slots.flipped(pointer, slot, install.CLIENT.sha256))
-    must(ok, problem, OWN .. "/slot")
-    return true
-  end
-
-  local function is_same(known, pairing)
-    return known and known.url == pairing.url and (known.name == "" or known.name == pairing.computer)
-  end
-
-  local function write_connection(pairing)
-    local head =
-      "-- cc-orchestrator: the server's URL, this computer's token and its name there. Keep it secret."
-    put(CONNECTION, table.concat({ head, pairing.url, pairing.token, pairing.computer, "" }, "\n"))
-  end
-
-  local function put_label(label)
-    if type(label) ~= "string" or label == "" or (os.getComputerLabel()) then
-      return
-    elseif #label > MAX_LABEL_BYTES or label:find("[^ -~]") then
-      say(
-        "The label of the code does not fit, so none was set. Up to 32 ASCII signs do: type `label set NAME`."
-      )
-    else
-      local record = installed.read()
-      installed.add(record, "label " .. label)
-      local ok, problem = installed.write(record)
-      must(ok, problem, OWN .. "/installed")
-      os.setComputerLabel(label)
-    end
-  end
-
-  local function put_startup()
-    local ok, place = pcall(startups.put)
-    must(ok, place, "the startup file")
-    for _, sentence in ipairs(place.sentences) do
-      say(sentence)
-    end
-    if place.move then
-      say(("Your %s is now %s, and still starts with the computer."):format(place.path, place.move))
-    end
-    if settings.get("shell.allow_startup") == false then
-      say("To start the client with the computer, type `set shell.allow_startup true`.")
-    end
-    for _, one in ipairs(startups.on_disks()) do
-      local sentence = "The disk in the drive %s (/%s) has a startup file, and the game starts that instead of the"
-        .. " client: take the disk out, or type `set shell.allow_disk_startup false`."
-      say(sentence:format(one.drive, one.mount))
-    end
-    if place.own and (disk.read(place.own) or ""):find("/.cc-orchestrator/client.lua", 1, true) then
-      say(("Take the line that starts the client out of %s: it starts by itself now."):format(place.own))
-    end
-  end
-
-  local function start_client()
-    local boot = assert(loadfile("/" .. BOOT, nil, _ENV))
-    boot("--start", said)
-  end
-
-  local function socket_fault(connection)
-    local called, socket, problem = pcall(
-      http.websocket,
-      ("%s?n=%.0f"):format(connection.url, os.epoch("utc")),
-      { Authorization = "Bearer " .. connection.token }
-    )
-    if called and socket then
-      pcall(socket.close)
-    else
-      return why.failed(connection.url, called and problem or socket)
-    end
-  end
-
-  local function join(code, known)
-    local pairing, spent = pair(code, known)
-    if not pairing then
-      print(spent.sentence .. " The computer goes on with the token that it has.")
-      return known.name, true
-    end
-    local same = is_same(known, pairing)
-    if not same then
-      if known then
-        tell_client("-quit")
-      end
-      disk.try(fs.delete, disk.OWN .. "/journal.a")
-      disk.try(fs.delete, disk.OWN .. "/journal.b")
-    end
-    write_connection(pairing)
-    put_label(pairing.label)
-    return pairing.computer, same
-  end
-
-  local function bring(code, known)
-    local pointer, slot = put_client()
-    put(BOOT, programs.boot)
-    put(disk.OWN .. "/cc.lua", programs.cc)
-    local is_new = point_at(pointer, slot)
-    if code == "" then
-      return known.name, true, is_new
-    end
-    local name, same = join(code, known)
-    return name, same, is_new
-  end
-
-  local function bring_or_clear(code, known)
-    local ok, name, same, is_new = pcall(bring, code, known)
-    if ok then
-      return name, same, is_new
-    end
-    if not read_connection() and not fs.exists(disk.OWN .. "/installed") then
-      disk.try(fs.delete, disk.OWN)
-    end
-    error(name, 0)
-  end
-
-  function install.run(...)
-    said = {}
-    local code, known = table.concat({ ... }, ""), read_connection()
-    check_computer(code, known)
-    local name, same, is_new = bring_or_clear(code, known)
-    put_startup()
-    local was_old = fs.exists(OLD_CLIENT)
-    disk.try(fs.delete, OLD_CLIENT)
-
-    local now = code ~= "" and "now" or nil
-    local runs = same and tell_client((is_new or now) and "-restart" or "status", now)
-    local sentence = "This is computer %s of %s, with client %s. `cc help` says what you can do here."
-    say(sentence:format(name == "" and os.getComputerID() or name, install.SERVER, install.CLIENT.version))
-    local fault = code ~= "" and socket_fault(read_connection())
-    if fault then
-      say("It cannot connect yet. " .. why.text(fault))
-    end
-    if not runs and was_old then
-      say("The computer restarts, because a client of an older version may be running.")
-      sleep(3)
-      os.reboot()
-    elseif not runs then
-      start_client()
-    end
-  end
-
-  return install
+function disk.try(operation,...)
+local results=table.pack(pcall(operation,...))
+if results[1]then
+return true,table.unpack(results,2,results.n)
 end
-preload["installed"] = function()
-  local disk = require("disk")
-  local sha256 = require("sha256")
-
-  local installed = {}
-
-  local RECORD = disk.OWN .. "/installed"
-  local HEAD, TAIL = "cc-orchestrator installed 1\n", "end\n"
-
-  function installed.add(record, line)
-    for _, old in ipairs(record) do
-      if old == line then
-        return
-      end
-    end
-    record[#record + 1] = line
-  end
-
-  local function parse(text)
-    if not text or text:sub(1, #HEAD) ~= HEAD or text:sub(-#TAIL) ~= TAIL then
-      return nil
-    end
-    local record = {}
-    for line in text:sub(#HEAD + 1, -#TAIL - 1):gmatch("[^\n]+") do
-      record[#record + 1] = line
-    end
-    return record
-  end
-
-  function installed.read()
-    return parse(disk.read(RECORD)) or parse(disk.read(RECORD .. ".new")) or {}
-  end
-
-  function installed.write(record)
-    local lines = #record > 0 and table.concat(record, "\n") .. "\n" or ""
-    return disk.replace(RECORD, HEAD .. lines .. TAIL)
-  end
-
-  function installed.is_ours(record, path)
-    local bytes = disk.read(path)
-    local wanted = bytes and ("made %s %s"):format(path, sha256.hex(bytes))
-    for _, line in ipairs(record) do
-      if line == wanted then
-        return true
-      end
-    end
-    return false
-  end
-
-  function installed.moved(record, path)
-    for _, line in ipairs(record) do
-      local from, to = line:match("^moved (%S+) (%S+)$")
-      if from == path then
-        return to
-      end
-    end
-  end
-
-  local function unmake(record, path)
-    if not fs.exists(path) or fs.isDir(path) then
-      return nil
-    elseif not installed.is_ours(record, path) then
-      return path .. " was changed since, so it is left."
-    end
-    local ok, why = disk.try(fs.delete, path)
-    return not ok and ("%s cannot be deleted: %s."):format(path, why) or nil
-  end
-
-  local function move_back(from, to)
-    if not fs.exists(to) then
-      return nil
-    elseif fs.exists(from) then
-      return ("%s is left at %s, because something else is at %s."):format("Your program", to, from)
-    end
-    local ok, why = disk.try(fs.move, to, from)
-    return not ok and ("%s cannot be moved back to %s: %s."):format(to, from, why) or nil
-  end
-
-  local function undo_line(record, line)
-    local path = line:match("^made (%S+) ")
-    local from, to = line:match("^moved (%S+) (%S+)$")
-    local label = line:match("^label (.*)$")
-    if path then
-      return unmake(record, path)
-    elseif from then
-      return move_back(from, to)
-    elseif label and (os.getComputerLabel()) == label then
-      os.setComputerLabel(nil)
-    end
-  end
-
-  function installed.undo(record)
-    local said, list = {}, {}
-    for _, kind in ipairs({ "made", "moved", "label" }) do
-      for _, line in ipairs(record) do
-        local sentence = line:find("^" .. kind .. " ") and undo_line(record, line)
-        if sentence and not said[sentence] then
-          said[sentence] = true
-          list[#list + 1] = sentence
-        end
-      end
-    end
-    return list
-  end
-
-  return installed
+return nil,tostring(results[2])
 end
-preload["installer_programs"] = function()
-  return {
-    boot = [==[
+
+local function close(handle)
+return disk.try(handle.close)
+end
+
+
+function disk.read(path)
+local ok,handle,message=disk.try(fs.open,path,"rb")
+if not ok then
+return nil,handle
+elseif not handle then
+return nil,message or"cannot open"
+end
+local read,bytes=disk.try(handle.readAll)
+close(handle)
+if not read then
+return nil,bytes
+end
+
+return bytes or""
+end
+
+
+function disk.write(path,bytes)
+local ok,handle,message=disk.try(fs.open,path,"wb")
+if not ok then
+return nil,handle
+elseif not handle then
+return nil,message or"cannot open"
+end
+local written,why=disk.try(handle.write,bytes)
+local closed,why_not=close(handle)
+if not written or not closed then
+return nil,why or why_not
+end
+local sized,size=disk.try(fs.getSize,path)
+if not sized or size~=#bytes then
+return nil,"the file is shorter than what was written"
+end
+return true
+end
+
+
+function disk.replace(path,bytes)
+local temporary=path..".new"
+local ok,why=disk.write(temporary,bytes)
+if ok then
+ok,why=disk.try(fs.delete,path)
+end
+if ok then
+ok,why=disk.try(fs.move,temporary,path)
+end
+return ok,why
+end
+
+
+function disk.free_bytes(path)
+local ok,free=disk.try(fs.getFreeSpace,path)
+if ok and type(free)=="number"then
+return free
+end
+return ok and math.huge or 0
+end
+
+return disk
+end
+preload["install"]=function()
+
+
+
+
+
+
+
+local disk=require("disk")
+local installed=require("installed")
+local programs=require("installer_programs")
+local sha256=require("sha256")
+local slots=require("slots")
+local startups=require("startups")
+local why=require("why")
+
+local install={
+SERVER="@SERVER@",
+CLIENT={size=tonumber("@CLIENT_BYTES@"),sha256="@CLIENT_SHA256@",version="@CLIENT_VERSION@"},
+}
+
+
+local SPARE_BYTES=32768
+local BIGGEST=3
+
+local MAX_LABEL_BYTES=32
+local OWN="/"..disk.OWN
+local BOOT,CONNECTION=disk.OWN.."/boot.lua",disk.OWN.."/connection"
+local OLD_CLIENT=disk.OWN.."/client.lua"
+local ANSWER_WITHIN_S=2
+
+
+local said={}
+
+local function say(sentence)
+said[#said+1]=sentence
+print(sentence)
+end
+
+
+local function fail(sentence,...)
+error(sentence:format(...),0)
+end
+
+
+local function fail_with(fault)
+fail("%s",why.text(fault))
+end
+
+local function must(ok,problem,path)
+if not ok then
+fail(
+"Cannot write %s: %s. Make room or mend the disk, then type the line again.",
+path,
+tostring(problem)
+)
+end
+end
+
+
+
+
+local function read_connection()
+local text=disk.read(CONNECTION)or disk.read(CONNECTION..".new")
+local url,token,name=(text or""):match("^[^\n]*\n(wss?://%S+)\n(%S+)\n([^\n]*)")
+return url and{url=url,token=token,name=name}
+end
+
+local function check_computer(code,known)
+local major,minor=tostring(_HOST):match("ComputerCraft (%d+)%.(%d+)")
+major,minor=tonumber(major),tonumber(minor)
+if major and(major<1 or major==1 and minor<95)then
+fail("The client needs CC: Tweaked 1.95 or newer, and this is %s: update the mod.",_HOST)
+end
+local fault=why.here()
+if fault then
+fail_with(fault)
+elseif code==""and not known then
+fail(
+"The code is missing: run `wget run %s/install CODE` with the code from `cc-orchestrator pair`.",
+install.SERVER
+)
+end
+end
+
+
+local function all_files(directory,list)
+for _,name in ipairs(fs.list(directory))do
+local path=(directory=="/"and"/"or directory.."/")..name
+if path~=OWN and fs.getDrive(path)==fs.getDrive("/")then
+if fs.isDir(path)then
+all_files(path,list)
+else
+list[#list+1]={path=path,size=fs.getSize(path)}
+end
+end
+end
+return list
+end
+
+
+local function biggest()
+local list,texts=all_files("/",{}),{}
+table.sort(list,function(left,right)
+return left.size>right.size
+end)
+for index=1,math.min(BIGGEST,#list)do
+texts[index]=("%s (%d bytes)"):format(list[index].path,list[index].size)
+end
+return#texts>0 and" The biggest are "..table.concat(texts,", ").."."or""
+end
+
+
+local function check_room(reclaimed)
+local free=disk.free_bytes("/")+reclaimed
+local needed=install.CLIENT.size+#programs.boot+#programs.cc+SPARE_BYTES
+if free<needed then
+local sentence=
+"The disk of this computer is too full: delete files of %d bytes, then type the line again.%s"
+fail(sentence,needed-free,biggest())
+end
+end
+
+
+
+
+local function table_of(text)
+local ok,value=pcall(textutils.unserializeJSON,text or"")
+return ok and type(value)=="table"and value or nil
+end
+
+
+local function refusal(response)
+local told=table_of(response.readAll())
+response.close()
+local wrong=told and told.error
+if type(wrong)=="table"and type(wrong.message)=="string"then
+return why.refused(install.SERVER,wrong)
+end
+end
+
+
+local function body_of(response,problem,refused)
+if refused then
+fail_with(refusal(refused)or why.told("not_ours",install.SERVER))
+elseif not response then
+fail_with(why.failed(install.SERVER,problem))
+end
+local body=response.readAll()or""
+response.close()
+return body
+end
+
+local function download()
+local text=body_of(http.get(install.SERVER.."/client.lua",nil,true))
+if
+#text~=install.CLIENT.size
+or sha256.hex(text)~=install.CLIENT.sha256
+or not slots.is_whole(text)
+then
+fail("The client did not arrive whole from %s: type the line again.",install.SERVER)
+end
+return text
+end
+
+
+local function is_known_here(known)
+return known and known.url==install.SERVER:gsub("^http","ws").."/computer"
+end
+
+
+local SPENT={code_used=true,code_expired=true}
+
+
+
+local function pair(code,known)
+local label=(os.getComputerLabel())or""
+local request=textutils.serializeJSON({
+code=code,
+computer_id=os.getComputerID(),
+label=label:gsub("[^\32-\126]","?"):sub(1,64),
+token=is_known_here(known)and known.token or nil,
+})
+local headers={["Content-Type"]="application/json"}
+local response,problem,refused=http.post(install.SERVER.."/v1/pair",request,headers)
+local fault=refused and(refusal(refused)or why.told("not_ours",install.SERVER))
+if fault and SPENT[fault.code]and is_known_here(known)then
+return nil,fault
+elseif fault then
+fail_with(fault)
+end
+local answer=table_of(body_of(response,problem))
+if not answer or type(answer.token)~="string"or type(answer.url)~="string"then
+fail_with(why.told("not_ours",install.SERVER))
+end
+return answer
+end
+
+
+local function tell_client(...)
+local nonce=("%.0f"):format(os.epoch("utc"))
+local timer=os.startTimer(ANSWER_WITHIN_S)
+os.queueEvent("cc_orchestrator_ask",nonce,...)
+while true do
+local name,first=os.pullEvent()
+if name=="cc_orchestrator_told"and first==nonce then
+return true
+elseif name=="timer"and first==timer then
+return false
+end
+end
+end
+
+
+
+
+local function put(path,bytes)
+if disk.read(path)~=bytes then
+local ok,problem=disk.replace(path,bytes)
+must(ok,problem,"/"..path)
+end
+end
+
+
+local function put_client()
+local pointer=slots.read()
+local wanted=install.CLIENT.sha256
+for _,slot in ipairs({"a","b"})do
+local text=slots.text(slot)
+if text and#text==install.CLIENT.size and sha256.hex(text)==wanted then
+return pointer,slot
+end
+end
+local slot=pointer and slots.other(pointer.slot)or slots.text("a")and"b"or"a"
+local path=slots.path(slot)
+check_room(#(disk.read(path)or""))
+local text=download()
+local ok,problem=disk.write(path,text)
+if not ok or disk.read(path)~=text then
+disk.try(fs.delete,path)
+must(false,problem,"/"..path)
+end
+return pointer,slot
+end
+
+
+local function point_at(pointer,slot)
+if pointer and pointer.slot==slot and not slots.is_bad(pointer,install.CLIENT.sha256)then
+return false
+end
+local ok,problem=slots.write(slots.flipped(pointer,slot,install.CLIENT.sha256))
+must(ok,problem,OWN.."/slot")
+return true
+end
+
+
+local function is_same(known,pairing)
+return known and known.url==pairing.url and(known.name==""or known.name==pairing.computer)
+end
+
+local function write_connection(pairing)
+local head=
+"-- cc-orchestrator: the server's URL, this computer's token and its name there. Keep it secret."
+put(CONNECTION,table.concat({head,pairing.url,pairing.token,pairing.computer,""},"\n"))
+end
+
+
+local function put_label(label)
+if type(label)~="string"or label==""or(os.getComputerLabel())then
+return
+elseif#label>MAX_LABEL_BYTES or label:find("[^ -~]")then
+say(
+"The label of the code does not fit, so none was set. Up to 32 ASCII signs do: type `label set NAME`."
+)
+else
+local record=installed.read()
+installed.add(record,"label "..label)
+local ok,problem=installed.write(record)
+must(ok,problem,OWN.."/installed")
+os.setComputerLabel(label)
+end
+end
+
+local function put_startup()
+local ok,place=pcall(startups.put)
+must(ok,place,"the startup file")
+for _,sentence in ipairs(place.sentences)do
+say(sentence)
+end
+if place.move then
+say(("Your %s is now %s, and still starts with the computer."):format(place.path,place.move))
+end
+if settings.get("shell.allow_startup")==false then
+say("To start the client with the computer, type `set shell.allow_startup true`.")
+end
+for _,one in ipairs(startups.on_disks())do
+local sentence="The disk in the drive %s (/%s) has a startup file, and the game starts that instead of the"
+.." client: take the disk out, or type `set shell.allow_disk_startup false`."
+say(sentence:format(one.drive,one.mount))
+end
+if place.own and(disk.read(place.own)or""):find("/.cc-orchestrator/client.lua",1,true)then
+say(("Take the line that starts the client out of %s: it starts by itself now."):format(place.own))
+end
+end
+
+
+
+local function start_client()
+local boot=assert(loadfile("/"..BOOT,nil,_ENV))
+boot("--start",said)
+end
+
+
+local function socket_fault(connection)
+local called,socket,problem=pcall(
+http.websocket,
+("%s?n=%.0f"):format(connection.url,os.epoch("utc")),
+{Authorization="Bearer "..connection.token}
+)
+if called and socket then
+pcall(socket.close)
+else
+return why.failed(connection.url,called and problem or socket)
+end
+end
+
+
+local function join(code,known)
+local pairing,spent=pair(code,known)
+if not pairing then
+print(spent.sentence.." The computer goes on with the token that it has.")
+return known.name,true
+end
+local same=is_same(known,pairing)
+if not same then
+
+if known then
+tell_client("-quit")
+end
+disk.try(fs.delete,disk.OWN.."/journal.a")
+disk.try(fs.delete,disk.OWN.."/journal.b")
+end
+write_connection(pairing)
+put_label(pairing.label)
+return pairing.computer,same
+end
+
+
+
+local function bring(code,known)
+local pointer,slot=put_client()
+put(BOOT,programs.boot)
+put(disk.OWN.."/cc.lua",programs.cc)
+local is_new=point_at(pointer,slot)
+if code==""then
+return known.name,true,is_new
+end
+local name,same=join(code,known)
+return name,same,is_new
+end
+
+
+local function bring_or_clear(code,known)
+local ok,name,same,is_new=pcall(bring,code,known)
+if ok then
+return name,same,is_new
+end
+if not read_connection()and not fs.exists(disk.OWN.."/installed")then
+disk.try(fs.delete,disk.OWN)
+end
+error(name,0)
+end
+
+
+function install.run(...)
+said={}
+local code,known=table.concat({...},""),read_connection()
+check_computer(code,known)
+local name,same,is_new=bring_or_clear(code,known)
+put_startup()
+local was_old=fs.exists(OLD_CLIENT)
+disk.try(fs.delete,OLD_CLIENT)
+
+local now=code~=""and"now"or nil
+local runs=same and tell_client((is_new or now)and"-restart"or"status",now)
+local sentence="This is computer %s of %s, with client %s. `cc help` says what you can do here."
+say(sentence:format(name==""and os.getComputerID()or name,install.SERVER,install.CLIENT.version))
+local fault=code~=""and socket_fault(read_connection())
+if fault then
+say("It cannot connect yet. "..why.text(fault))
+end
+if not runs and was_old then
+
+say("The computer restarts, because a client of an older version may be running.")
+sleep(3)
+os.reboot()
+elseif not runs then
+start_client()
+end
+end
+
+return install
+end
+preload["installed"]=function()
+
+
+
+
+
+
+
+local disk=require("disk")
+local sha256=require("sha256")
+
+local installed={}
+
+local RECORD=disk.OWN.."/installed"
+local HEAD,TAIL="cc-orchestrator installed 1\n","end\n"
+
+
+function installed.add(record,line)
+for _,old in ipairs(record)do
+if old==line then
+return
+end
+end
+record[#record+1]=line
+end
+
+local function parse(text)
+if not text or text:sub(1,#HEAD)~=HEAD or text:sub(-#TAIL)~=TAIL then
+return nil
+end
+local record={}
+for line in text:sub(#HEAD+1,-#TAIL-1):gmatch("[^\n]+")do
+record[#record+1]=line
+end
+return record
+end
+
+
+function installed.read()
+return parse(disk.read(RECORD))or parse(disk.read(RECORD..".new"))or{}
+end
+
+
+function installed.write(record)
+local lines=#record>0 and table.concat(record,"\n").."\n"or""
+return disk.replace(RECORD,HEAD..lines..TAIL)
+end
+
+
+function installed.is_ours(record,path)
+local bytes=disk.read(path)
+local wanted=bytes and("made %s %s"):format(path,sha256.hex(bytes))
+for _,line in ipairs(record)do
+if line==wanted then
+return true
+end
+end
+return false
+end
+
+
+function installed.moved(record,path)
+for _,line in ipairs(record)do
+local from,to=line:match("^moved (%S+) (%S+)$")
+if from==path then
+return to
+end
+end
+end
+
+
+local function unmake(record,path)
+if not fs.exists(path)or fs.isDir(path)then
+return nil
+elseif not installed.is_ours(record,path)then
+return path.." was changed since, so it is left."
+end
+local ok,why=disk.try(fs.delete,path)
+return not ok and("%s cannot be deleted: %s."):format(path,why)or nil
+end
+
+
+local function move_back(from,to)
+if not fs.exists(to)then
+return nil
+elseif fs.exists(from)then
+return("%s is left at %s, because something else is at %s."):format("Your program",to,from)
+end
+local ok,why=disk.try(fs.move,to,from)
+return not ok and("%s cannot be moved back to %s: %s."):format(to,from,why)or nil
+end
+
+local function undo_line(record,line)
+local path=line:match("^made (%S+) ")
+local from,to=line:match("^moved (%S+) (%S+)$")
+local label=line:match("^label (.*)$")
+if path then
+return unmake(record,path)
+elseif from then
+return move_back(from,to)
+elseif label and(os.getComputerLabel())==label then
+os.setComputerLabel(nil)
+end
+end
+
+
+function installed.undo(record)
+local said,list={},{}
+for _,kind in ipairs({"made","moved","label"})do
+for _,line in ipairs(record)do
+local sentence=line:find("^"..kind.." ")and undo_line(record,line)
+if sentence and not said[sentence]then
+said[sentence]=true
+list[#list+1]=sentence
+end
+end
+end
+return list
+end
+
+return installed
+end
+preload["installer_programs"]=function()
+return{boot=[==[
 -- What starts the cc-orchestrator client in one file. Made by scripts/bundle_client.py from cc_client/lua:
 -- change those files, not this one.
 local preload,loaded={},{}
@@ -1115,8 +1185,7 @@ end
 return trial
 end
 return require("boot").run(...)
-]==],
-    cc = [==[
+]==],cc=[==[
 -- The command of the cc-orchestrator client in one file. Made by scripts/bundle_client.py from cc_client/lua:
 -- change those files, not this one.
 local preload,loaded={},{}
@@ -2026,196 +2095,237 @@ end
 return why
 end
 return require("cc").run(...)
-]==],
-  }
+]==]}
 end
-preload["sha256"] = function()
-  local band, bnot, bxor = bit32.band, bit32.bnot, bit32.bxor
-  local rrotate, rshift = bit32.rrotate, bit32.rshift
+preload["sha256"]=function()
 
-  local sha256 = {}
 
-  sha256.SLICE_BYTES = 8192
 
-  local WORD = 4294967296
-  local INITIAL, ROUND = {}, {}
 
-  local function fraction_bits(root)
-    return math.floor((root % 1) * WORD)
-  end
 
-  local function fill_constants()
-    local found, candidate = 0, 2
-    while found < 64 do
-      local prime = true
-      for divisor = 2, math.floor(candidate ^ 0.5) do
-        prime = prime and candidate % divisor ~= 0
-      end
-      if prime then
-        found = found + 1
-        ROUND[found] = fraction_bits(candidate ^ (1 / 3))
-        if found <= 8 then
-          INITIAL[found] = fraction_bits(candidate ^ 0.5)
-        end
-      end
-      candidate = candidate + 1
-    end
-  end
-  fill_constants()
 
-  local words = {}
+local band,bnot,bxor=bit32.band,bit32.bnot,bit32.bxor
+local rrotate,rshift=bit32.rrotate,bit32.rshift
 
-  local function spread(bytes, start)
-    for index = 1, 16 do
-      local a, b, c, d = bytes:byte(start, start + 3)
-      words[index] = ((a * 256 + b) * 256 + c) * 256 + d
-      start = start + 4
-    end
-    for index = 17, 64 do
-      local w15, w2 = words[index - 15], words[index - 2]
-      local s0 = bxor(rrotate(w15, 7), rrotate(w15, 18), rshift(w15, 3))
-      local s1 = bxor(rrotate(w2, 17), rrotate(w2, 19), rshift(w2, 10))
-      words[index] = (words[index - 16] + s0 + words[index - 7] + s1) % WORD
-    end
-  end
+local sha256={}
 
-  local function compress(state, bytes, start)
-    spread(bytes, start)
-    local a, b, c, d = state[1], state[2], state[3], state[4]
-    local e, f, g, h = state[5], state[6], state[7], state[8]
-    for index = 1, 64 do
-      local s1 = bxor(rrotate(e, 6), rrotate(e, 11), rrotate(e, 25))
-      local choice = bxor(band(e, f), band(bnot(e), g))
-      local t1 = h + s1 + choice + ROUND[index] + words[index]
-      local s0 = bxor(rrotate(a, 2), rrotate(a, 13), rrotate(a, 22))
-      local majority = bxor(band(a, b), band(a, c), band(b, c))
-      h, g, f, e, d, c, b = g, f, e, (d + t1) % WORD, c, b, a
-      a = (t1 + s0 + majority) % WORD
-    end
-    state[1], state[2] = (state[1] + a) % WORD, (state[2] + b) % WORD
-    state[3], state[4] = (state[3] + c) % WORD, (state[4] + d) % WORD
-    state[5], state[6] = (state[5] + e) % WORD, (state[6] + f) % WORD
-    state[7], state[8] = (state[7] + g) % WORD, (state[8] + h) % WORD
-  end
 
-  local function padding(length)
-    local zeros = (55 - length) % 64
-    local bits, tail = length * 8, {}
-    for index = 8, 1, -1 do
-      tail[index] = string.char(bits % 256)
-      bits = math.floor(bits / 256)
-    end
-    return "\128" .. ("\0"):rep(zeros) .. table.concat(tail)
-  end
+sha256.SLICE_BYTES=8192
 
-  local function absorb(state, bytes, pause)
-    for start = 1, #bytes - 63, 64 do
-      compress(state, bytes, start)
-      if pause and (start + 63) % sha256.SLICE_BYTES == 0 then
-        pause()
-      end
-    end
-  end
+local WORD=4294967296
+local INITIAL,ROUND={},{}
 
-  function sha256.hex(bytes, pause)
-    local state = { table.unpack(INITIAL) }
-    absorb(state, bytes, pause)
-    local rest = bytes:sub(#bytes - #bytes % 64 + 1)
-    absorb(state, rest .. padding(#bytes), nil)
-    return (("%08x"):rep(8)):format(table.unpack(state))
-  end
 
-  return sha256
+local function fraction_bits(root)
+return math.floor((root%1)*WORD)
 end
-preload["slots"] = function()
-  local disk = require("disk")
 
-  local slots = {}
-
-  local POINTER = disk.OWN .. "/slot"
-  local HEAD, TAIL = "cc-orchestrator slot 1\n", "end\n"
-
-  local BEGINS, ENDS = "-- The cc-orchestrator client", 'return require("main").run(...)\n'
-
-  local MAX_BAD = 8
-
-  function slots.path(slot)
-    return disk.OWN .. "/client." .. slot .. ".lua"
-  end
-
-  function slots.other(slot)
-    return slot == "a" and "b" or "a"
-  end
-
-  function slots.is_whole(text)
-    local framed = text and text:sub(1, #BEGINS) == BEGINS and text:sub(-#ENDS) == ENDS
-    return framed and load(text, "=client", "t", {}) ~= nil
-  end
-
-  function slots.text(slot)
-    local text = disk.read(slots.path(slot))
-    return slots.is_whole(text) and text or nil
-  end
-
-  local function parse(text)
-    if not text or text:sub(1, #HEAD) ~= HEAD or text:sub(-#TAIL) ~= TAIL then
-      return nil
-    end
-    local slot, state, tries, hash = text:match("\nrun ([ab]) (%a+) (%d+) ([%x-]+)\n")
-    local pointer = { slot = slot, state = state, tries = tonumber(tries), hash = hash, bad = {} }
-    for bad in text:gmatch("\nbad (%x+)") do
-      pointer.bad[#pointer.bad + 1] = bad
-    end
-    return slot and pointer
-  end
-
-  function slots.read()
-    return parse(disk.read(POINTER)) or parse(disk.read(POINTER .. ".new"))
-  end
-
-  function slots.write(pointer)
-    local lines = { ("run %s %s %d %s\n"):format(pointer.slot, pointer.state, pointer.tries, pointer.hash) }
-    for index = math.max(1, #pointer.bad - MAX_BAD + 1), #pointer.bad do
-      lines[#lines + 1] = "bad " .. pointer.bad[index] .. "\n"
-    end
-    return disk.replace(POINTER, HEAD .. table.concat(lines) .. TAIL)
-  end
-
-  function slots.is_bad(pointer, hash)
-    for _, bad in ipairs(pointer.bad) do
-      if bad == hash then
-        return true
-      end
-    end
-    return false
-  end
-
-  function slots.flipped(pointer, slot, hash)
-    local state = slots.text(slots.other(slot)) and "trial" or "good"
-    local new = { slot = slot, state = state, tries = 0, hash = hash, bad = {} }
-    for _, bad in ipairs(pointer and pointer.bad or {}) do
-      new.bad[#new.bad + 1] = bad ~= hash and bad or nil
-    end
-    return new
-  end
-
-  return slots
+local function fill_constants()
+local found,candidate=0,2
+while found<64 do
+local prime=true
+for divisor=2,math.floor(candidate^0.5)do
+prime=prime and candidate%divisor~=0
 end
-preload["startups"] = function()
-  local disk = require("disk")
-  local installed = require("installed")
-  local sha256 = require("sha256")
+if prime then
+found=found+1
+ROUND[found]=fraction_bits(candidate^(1/3))
+if found<=8 then
+INITIAL[found]=fraction_bits(candidate^0.5)
+end
+end
+candidate=candidate+1
+end
+end
+fill_constants()
 
-  local startups = {}
+local words={}
 
-  local MARK = "-- cc-orchestrator: starts the client"
-  local FILE, LUA, DIRECTORY = "/startup", "/startup.lua", "/startup"
-  local IN_DIRECTORY = "/startup/00-cc-orchestrator.lua"
+local function spread(bytes,start)
+for index=1,16 do
+local a,b,c,d=bytes:byte(start,start+3)
+words[index]=((a*256+b)*256+c)*256+d
+start=start+4
+end
+for index=17,64 do
+local w15,w2=words[index-15],words[index-2]
+local s0=bxor(rrotate(w15,7),rrotate(w15,18),rshift(w15,3))
+local s1=bxor(rrotate(w2,17),rrotate(w2,19),rshift(w2,10))
+words[index]=(words[index-16]+s0+words[index-7]+s1)%WORD
+end
+end
 
-  local OLD, OLD_MARK = "/startup/zz-cc-orchestrator.lua", "-- Starts the cc-orchestrator client"
+local function compress(state,bytes,start)
+spread(bytes,start)
+local a,b,c,d=state[1],state[2],state[3],state[4]
+local e,f,g,h=state[5],state[6],state[7],state[8]
+for index=1,64 do
+local s1=bxor(rrotate(e,6),rrotate(e,11),rrotate(e,25))
+local choice=bxor(band(e,f),band(bnot(e),g))
+local t1=h+s1+choice+ROUND[index]+words[index]
+local s0=bxor(rrotate(a,2),rrotate(a,13),rrotate(a,22))
+local majority=bxor(band(a,b),band(a,c),band(b,c))
+h,g,f,e,d,c,b=g,f,e,(d+t1)%WORD,c,b,a
+a=(t1+s0+majority)%WORD
+end
+state[1],state[2]=(state[1]+a)%WORD,(state[2]+b)%WORD
+state[3],state[4]=(state[3]+c)%WORD,(state[4]+d)%WORD
+state[5],state[6]=(state[5]+e)%WORD,(state[6]+f)%WORD
+state[7],state[8]=(state[7]+g)%WORD,(state[8]+h)%WORD
+end
 
-  local TEXT = MARK
-    .. [[, then what this computer started before. `cc uninstall` takes it away.
+local function padding(length)
+local zeros=(55-length)%64
+local bits,tail=length*8,{}
+for index=8,1,-1 do
+tail[index]=string.char(bits%256)
+bits=math.floor(bits/256)
+end
+return"\128"..("\0"):rep(zeros)..table.concat(tail)
+end
+
+local function absorb(state,bytes,pause)
+for start=1,#bytes-63,64 do
+compress(state,bytes,start)
+if pause and(start+63)%sha256.SLICE_BYTES==0 then
+pause()
+end
+end
+end
+
+
+
+function sha256.hex(bytes,pause)
+local state={table.unpack(INITIAL)}
+absorb(state,bytes,pause)
+local rest=bytes:sub(#bytes-#bytes%64+1)
+absorb(state,rest..padding(#bytes),nil)
+return(("%08x"):rep(8)):format(table.unpack(state))
+end
+
+return sha256
+end
+preload["slots"]=function()
+
+
+
+
+
+
+
+
+local disk=require("disk")
+
+local slots={}
+
+local POINTER=disk.OWN.."/slot"
+local HEAD,TAIL="cc-orchestrator slot 1\n","end\n"
+
+local BEGINS,ENDS="-- The cc-orchestrator client",'return require("main").run(...)\n'
+
+local MAX_BAD=8
+
+function slots.path(slot)
+return disk.OWN.."/client."..slot..".lua"
+end
+
+function slots.other(slot)
+return slot=="a"and"b"or"a"
+end
+
+
+function slots.is_whole(text)
+local framed=text and text:sub(1,#BEGINS)==BEGINS and text:sub(-#ENDS)==ENDS
+return framed and load(text,"=client","t",{})~=nil
+end
+
+
+function slots.text(slot)
+local text=disk.read(slots.path(slot))
+return slots.is_whole(text)and text or nil
+end
+
+local function parse(text)
+if not text or text:sub(1,#HEAD)~=HEAD or text:sub(-#TAIL)~=TAIL then
+return nil
+end
+local slot,state,tries,hash=text:match("\nrun ([ab]) (%a+) (%d+) ([%x-]+)\n")
+local pointer={slot=slot,state=state,tries=tonumber(tries),hash=hash,bad={}}
+for bad in text:gmatch("\nbad (%x+)")do
+pointer.bad[#pointer.bad+1]=bad
+end
+return slot and pointer
+end
+
+
+function slots.read()
+return parse(disk.read(POINTER))or parse(disk.read(POINTER..".new"))
+end
+
+
+function slots.write(pointer)
+local lines={("run %s %s %d %s\n"):format(pointer.slot,pointer.state,pointer.tries,pointer.hash)}
+for index=math.max(1,#pointer.bad-MAX_BAD+1),#pointer.bad do
+lines[#lines+1]="bad "..pointer.bad[index].."\n"
+end
+return disk.replace(POINTER,HEAD..table.concat(lines)..TAIL)
+end
+
+
+function slots.is_bad(pointer,hash)
+for _,bad in ipairs(pointer.bad)do
+if bad==hash then
+return true
+end
+end
+return false
+end
+
+
+function slots.flipped(pointer,slot,hash)
+local state=slots.text(slots.other(slot))and"trial"or"good"
+local new={slot=slot,state=state,tries=0,hash=hash,bad={}}
+for _,bad in ipairs(pointer and pointer.bad or{})do
+new.bad[#new.bad+1]=bad~=hash and bad or nil
+end
+return new
+end
+
+return slots
+end
+preload["startups"]=function()
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+
+local disk=require("disk")
+local installed=require("installed")
+local sha256=require("sha256")
+
+local startups={}
+
+local MARK="-- cc-orchestrator: starts the client"
+local FILE,LUA,DIRECTORY="/startup","/startup.lua","/startup"
+local IN_DIRECTORY="/startup/00-cc-orchestrator.lua"
+
+local OLD,OLD_MARK="/startup/zz-cc-orchestrator.lua","-- Starts the cc-orchestrator client"
+
+local TEXT=MARK
+..[[, then what this computer started before. `cc uninstall` takes it away.
 local boot = loadfile("/.cc-orchestrator/boot.lua", nil, _ENV)
   or loadfile("/.cc-orchestrator/boot.lua.new", nil, _ENV)
 local own = %s
@@ -2226,323 +2336,352 @@ elseif own and fs.exists(own) then
 end
 ]]
 
-  local function begins_with(path, mark)
-    local bytes = not fs.isDir(path) and disk.read(path)
-    return bytes and bytes:sub(1, #mark) == mark
-  end
-
-  local function is_file(path)
-    return fs.exists(path) and not fs.isDir(path)
-  end
-
-  local function free_name()
-    local path, number = "/startup_own.lua", 1
-    while fs.exists(path) do
-      number = number + 1
-      path = ("/startup_own_%d.lua"):format(number)
-    end
-    return path
-  end
-
-  local function remove_old()
-    if not fs.exists(OLD) then
-      return {}
-    elseif not begins_with(OLD, OLD_MARK) then
-      return { OLD .. " was changed since, so it is left: take out of it what starts the client." }
-    end
-    fs.delete(OLD)
-    if #fs.list(DIRECTORY) == 0 then
-      fs.delete(DIRECTORY)
-    end
-    return {}
-  end
-
-  local function plan(record)
-    for _, path in ipairs({ FILE, LUA, IN_DIRECTORY }) do
-      local moved = installed.moved(record, path)
-      local is_half = moved and not fs.exists(path) and fs.exists(moved)
-      if begins_with(path, MARK) or is_half then
-        return { path = path, own = moved or path == FILE and LUA or nil }
-      end
-    end
-    if fs.isDir(DIRECTORY) and is_file(LUA) then
-      local to = free_name()
-      return { path = LUA, own = to, move = to }
-    elseif fs.isDir(DIRECTORY) then
-      return { path = IN_DIRECTORY }
-    elseif is_file(FILE) then
-      local to = fs.exists(LUA) and free_name() or LUA
-      return { path = FILE, own = to, move = to }
-    end
-    return { path = FILE, own = LUA }
-  end
-
-  function startups.on_disks()
-    local list = {}
-    if not peripheral or not settings.get("shell.allow_disk_startup") then
-      return list
-    end
-    for _, name in ipairs(peripheral.getNames()) do
-      local is_drive = peripheral.getType(name) == "drive"
-      local mount = is_drive and peripheral.call(name, "hasData") and peripheral.call(name, "getMountPath")
-      if mount and (fs.exists("/" .. mount .. "/startup") or is_file("/" .. mount .. "/startup.lua")) then
-        list[#list + 1] = { drive = name, mount = mount }
-      end
-    end
-    return list
-  end
-
-  local function is_known(record, path, text)
-    return disk.read(path) == text or installed.is_ours(record, path)
-  end
-
-  local function must(ok, why)
-    if not ok then
-      error(why, 0)
-    end
-  end
-
-  function startups.put()
-    local sentences, record = remove_old(), installed.read()
-    local place = plan(record)
-    place.sentences = sentences
-    local text = TEXT:format(place.own and ("%q"):format(place.own) or "nil", place.path)
-    if begins_with(place.path, MARK) and not is_known(record, place.path, text) then
-      sentences[#sentences + 1] = place.path .. " was changed by hand and is left as it is."
-      return place
-    end
-    installed.add(record, ("made %s %s"):format(place.path, sha256.hex(text)))
-    if place.move then
-      installed.add(record, ("moved %s %s"):format(place.path, place.move))
-    end
-    must(installed.write(record))
-    if disk.read(place.path) == text then
-      return place
-    end
-    local temporary = disk.OWN .. "/startup.new"
-    must(disk.write(temporary, text))
-    if place.move then
-      must(disk.try(fs.move, place.path, place.move))
-    elseif fs.exists(place.path) then
-      must(disk.try(fs.delete, place.path))
-    end
-    must(disk.try(fs.move, temporary, place.path))
-    return place
-  end
-
-  return startups
+local function begins_with(path,mark)
+local bytes=not fs.isDir(path)and disk.read(path)
+return bytes and bytes:sub(1,#mark)==mark
 end
-preload["why"] = function()
-  local why = {}
 
-  local USUAL_PORT = "8765"
-  local PORTS = { http = "80", https = "443", ws = "80", wss = "443" }
-  local LOOPBACK = { localhost = true, ["::1"] = true }
-  local FILE = "computercraft-server.toml"
-  local FOLDER = "the folder serverconfig of the world"
-  local SET = "Set in " .. FILE .. ", which is in " .. FOLDER .. " (new versions: config):"
-  local RULE = "Put into " .. FILE .. " (" .. FOLDER .. ', or config), before the rule for "$private":'
-  local RESTART = "Then restart the Minecraft server."
-  local PLAIN =
-    "cc-orchestrator serve --host 0.0.0.0 --insecure-bind --port {plain} --public-url http://ADDRESS:{plain}"
-  local NEW_LINE = "Then type a new line of `cc-orchestrator pair`."
-  local NEW_CODE = "Make a new one with `cc-orchestrator pair` and type its line here."
-  local INSTALL = "wget run {server}/install"
+local function is_file(path)
+return fs.exists(path)and not fs.isDir(path)
+end
 
-  local TROUBLES = {
-    http_off = { "HTTP is turned off on the Minecraft server.", SET, "[http]", "enabled = true", RESTART },
-    websockets_off = {
-      "WebSockets are turned off on the Minecraft server.",
-      SET,
-      "[http]",
-      "websocket_enabled = true",
-      RESTART,
-    },
-    not_permitted = {
-      "The Minecraft server does not permit computers to reach {host}.",
-      RULE,
-      "[[http.rules]]",
-      'host = "{host}"',
-      "port = {port}",
-      'action = "allow"',
-      RESTART,
-    },
-    unknown_host = {
-      "The Minecraft server knows no host {host}.",
-      "Give the orchestrator an address that it knows, such as its IP, on a network that you trust:",
-      PLAIN,
-      NEW_LINE,
-    },
-    no_answer = {
-      "Nothing answers at {host}, port {port}.",
-      "Start it there, for a network that you trust:",
-      "cc-orchestrator serve --host 0.0.0.0 --insecure-bind --port {port} --public-url {server}",
-      "Let port {port} through its firewall.",
-    },
-    no_answer_tls = {
-      "Nothing answers at {host}, port {port}.",
-      "Start the proxy there that has the certificate, and behind it:",
-      "cc-orchestrator serve --public-url {server}",
-      "Let port {port} through its firewall.",
-    },
-    no_answer_here = {
-      "Nothing answers at port {port} of the machine on which the Minecraft server runs.",
-      "Start it there:",
-      "cc-orchestrator serve --port {port}",
-      "If it runs on another machine, `cc-orchestrator doctor` there says what to do.",
-    },
-    timed_out = {
-      "{host}, port {port}, did not answer in time.",
-      "Let port {port} through the firewall of {host}.",
-      "If the address is wrong, type a new line of `cc-orchestrator pair`.",
-    },
-    tls = {
-      "The Minecraft server does not trust the certificate of {host}.",
-      "Give it one that Java trusts, or use http on a network that you trust:",
-      PLAIN,
-      NEW_LINE,
-    },
-    code_used = { "This pairing code was used already.", NEW_CODE },
-    code_expired = { "This pairing code is older than 15 minutes.", NEW_CODE },
-    code_unknown = { "This pairing code is not known here.", NEW_CODE },
-    protocol_too_old = { "{said}", "{remedy}", INSTALL },
-    protocol_too_new = { "{said}", "{remedy}", "Or get its older client:", INSTALL },
-    mod_too_old = { "{said}", "{remedy}" },
-    frozen = { "{said}", "{remedy}" },
-    token_refused = {
-      "The orchestrator at {host} does not know this computer: its token was revoked, or is another server's.",
-      "Pair it again: type a new line of `cc-orchestrator pair`.",
-    },
-    not_ours = {
-      "What answers at {host}, port {port}, is not cc-orchestrator.",
-      "If the address is wrong, type a new line of `cc-orchestrator pair`.",
-    },
-    no_upgrade = {
-      "{host}, port {port}, takes no WebSocket ({said}).",
-      "Let the proxy in between pass WebSockets on.",
-    },
-    bad_address = {
-      "{server} is no address ({said}).",
-      "Type the line exactly as `cc-orchestrator pair` prints it.",
-    },
-    too_many = {
-      "This computer has too many connections open.",
-      "End the programs that have them, or restart it: hold Ctrl-R.",
-    },
-    ended = { "The connection ended: {said}.", "It is dialled again by itself." },
-    unknown = {
-      "The connection failed: {said}.",
-      "`cc-orchestrator doctor`, on the orchestrator's machine, says what it sees.",
-    },
-  }
 
-  local SAID = {
-    { "websocket connections are disabled", "websockets_off" },
-    { "domain not permitted", "not_permitted" },
-    { "unknown host", "unknown_host" },
-    { "timed out", "timed_out" },
-    { "secure connection", "tls" },
-    { "certificate", "tls" },
-    { "already open", "too_many" },
-    { "too many ongoing", "too_many" },
-    { "url malformed", "bad_address" },
-    { "invalid scheme", "bad_address" },
-    { "invalid protocol", "bad_address" },
-    { "must specify http", "bad_address" },
-    { "invalid subprotocol", "not_ours" },
-    { "could not connect", "no_answer" },
-    { "connection refused", "no_answer" },
-  }
+local function free_name()
+local path,number="/startup_own.lua",1
+while fs.exists(path)do
+number=number+1
+path=("/startup_own_%d.lua"):format(number)
+end
+return path
+end
 
-  local MAX_SAID = 400
 
-  local function plain(text)
-    return (tostring(text):gsub("[^\32-\126]+", " "):sub(1, MAX_SAID):gsub("%s+$", ""))
-  end
 
-  local function places(url)
-    local scheme, rest = url:match("^(%a+)://([^/?#]*)")
-    scheme, rest = scheme or "http", rest or url
-    local host, port = rest:match("^%[([%x:.]+)%]:?(%d*)$")
-    if not host then
-      host, port = rest:match("^([^:]*):?(%d*)$")
-    end
-    port = port ~= "" and port or PORTS[scheme] or ""
-    local is_tls = scheme == "https" or scheme == "wss"
-    return {
-      host = host or rest,
-      port = port,
-      plain = is_tls and USUAL_PORT or port,
-      is_tls = is_tls,
-      server = scheme:gsub("^ws", "http") .. "://" .. rest,
-    }
-  end
+local function remove_old()
+if not fs.exists(OLD)then
+return{}
+elseif not begins_with(OLD,OLD_MARK)then
+return{OLD.." was changed since, so it is left: take out of it what starts the client."}
+end
+fs.delete(OLD)
+if#fs.list(DIRECTORY)==0 then
+fs.delete(DIRECTORY)
+end
+return{}
+end
 
-  function why.told(code, url, said, remedy)
-    local words = places(url or "")
-    if code == "no_answer" and (LOOPBACK[words.host] or words.host:find("^127%.")) then
-      code = "no_answer_here"
-    elseif code == "no_answer" and words.is_tls then
-      code = "no_answer_tls"
-    end
-    words.said, words.remedy = plain(said or ""), plain(remedy or "")
-    local lines = {}
-    for _, text in ipairs(TROUBLES[code]) do
-      if text ~= "{remedy}" or words.remedy ~= "" then
-        lines[#lines + 1] = text:gsub("{(%l+)}", words)
-      end
-    end
-    return { code = code, sentence = table.remove(lines, 1), remedy = lines }
-  end
 
-  function why.here()
-    if not http then
-      return why.told("http_off")
-    elseif not http.websocketAsync then
-      return why.told("websockets_off")
-    end
+local function plan(record)
+for _,path in ipairs({FILE,LUA,IN_DIRECTORY})do
+local moved=installed.moved(record,path)
+local is_half=moved and not fs.exists(path)and fs.exists(moved)
+if begins_with(path,MARK)or is_half then
+return{path=path,own=moved or path==FILE and LUA or nil}
+end
+end
+if fs.isDir(DIRECTORY)and is_file(LUA)then
+local to=free_name()
+return{path=LUA,own=to,move=to}
+elseif fs.isDir(DIRECTORY)then
+return{path=IN_DIRECTORY}
+elseif is_file(FILE)then
+local to=fs.exists(LUA)and free_name()or LUA
+return{path=FILE,own=to,move=to}
+end
+return{path=FILE,own=LUA}
+end
 
-    local called, said = pcall(http.websocketAsync, "ws://")
-    if not called and tostring(said):lower():find("disabled", 1, true) then
-      return why.told("websockets_off")
-    end
-  end
 
-  function why.failed(url, said)
-    said = plain(said or "no answer")
-    local small = said:lower()
-    for _, entry in ipairs(SAID) do
-      if small:find(entry[1], 1, true) then
-        return why.told(entry[2], url, said)
-      end
-    end
-    local status = tonumber(small:match("status%D*(%d%d%d)"))
-    if status == 401 or status == 403 then
-      return why.told("token_refused", url, said)
-    elseif status == 404 then
-      return why.told("not_ours", url, said)
-    elseif status then
-      return why.told("no_upgrade", url, "it answers " .. status)
-    end
-    return why.told("unknown", url, said)
-  end
 
-  function why.refused(url, wrong)
-    local message, remedy = plain(wrong.message), plain(wrong.remedy or "")
-    if TROUBLES[wrong.code] then
-      return why.told(wrong.code, url, message, remedy)
-    end
-    return { code = tostring(wrong.code), sentence = message, remedy = remedy ~= "" and { remedy } or {} }
-  end
+function startups.on_disks()
+local list={}
+if not peripheral or not settings.get("shell.allow_disk_startup")then
+return list
+end
+for _,name in ipairs(peripheral.getNames())do
+local is_drive=peripheral.getType(name)=="drive"
+local mount=is_drive and peripheral.call(name,"hasData")and peripheral.call(name,"getMountPath")
+if mount and(fs.exists("/"..mount.."/startup")or is_file("/"..mount.."/startup.lua"))then
+list[#list+1]={drive=name,mount=mount}
+end
+end
+return list
+end
 
-  function why.text(fault)
-    local lines = { fault.sentence }
-    for _, line in ipairs(fault.remedy) do
-      lines[#lines + 1] = line
-    end
-    return table.concat(lines, "\n")
-  end
 
-  return why
+local function is_known(record,path,text)
+return disk.read(path)==text or installed.is_ours(record,path)
+end
+
+local function must(ok,why)
+if not ok then
+error(why,0)
+end
+end
+
+
+
+function startups.put()
+local sentences,record=remove_old(),installed.read()
+local place=plan(record)
+place.sentences=sentences
+local text=TEXT:format(place.own and("%q"):format(place.own)or"nil",place.path)
+if begins_with(place.path,MARK)and not is_known(record,place.path,text)then
+sentences[#sentences+1]=place.path.." was changed by hand and is left as it is."
+return place
+end
+installed.add(record,("made %s %s"):format(place.path,sha256.hex(text)))
+if place.move then
+installed.add(record,("moved %s %s"):format(place.path,place.move))
+end
+must(installed.write(record))
+if disk.read(place.path)==text then
+return place
+end
+local temporary=disk.OWN.."/startup.new"
+must(disk.write(temporary,text))
+if place.move then
+must(disk.try(fs.move,place.path,place.move))
+elseif fs.exists(place.path)then
+must(disk.try(fs.delete,place.path))
+end
+must(disk.try(fs.move,temporary,place.path))
+return place
+end
+
+return startups
+end
+preload["why"]=function()
+
+
+
+
+
+
+
+local why={}
+
+
+local USUAL_PORT="8765"
+local PORTS={http="80",https="443",ws="80",wss="443"}
+local LOOPBACK={localhost=true,["::1"]=true}
+local FILE="computercraft-server.toml"
+local FOLDER="the folder serverconfig of the world"
+local SET="Set in "..FILE..", which is in "..FOLDER.." (new versions: config):"
+local RULE="Put into "..FILE.." ("..FOLDER..', or config), before the rule for "$private":'
+local RESTART="Then restart the Minecraft server."
+local PLAIN=
+"cc-orchestrator serve --host 0.0.0.0 --insecure-bind --port {plain} --public-url http://ADDRESS:{plain}"
+local NEW_LINE="Then type a new line of `cc-orchestrator pair`."
+local NEW_CODE="Make a new one with `cc-orchestrator pair` and type its line here."
+local INSTALL="wget run {server}/install"
+
+
+local TROUBLES={
+http_off={"HTTP is turned off on the Minecraft server.",SET,"[http]","enabled = true",RESTART},
+websockets_off={
+"WebSockets are turned off on the Minecraft server.",
+SET,
+"[http]",
+"websocket_enabled = true",
+RESTART,
+},
+not_permitted={
+"The Minecraft server does not permit computers to reach {host}.",
+RULE,
+"[[http.rules]]",
+'host = "{host}"',
+"port = {port}",
+'action = "allow"',
+RESTART,
+},
+unknown_host={
+"The Minecraft server knows no host {host}.",
+"Give the orchestrator an address that it knows, such as its IP, on a network that you trust:",
+PLAIN,
+NEW_LINE,
+},
+no_answer={
+"Nothing answers at {host}, port {port}.",
+"Start it there, for a network that you trust:",
+"cc-orchestrator serve --host 0.0.0.0 --insecure-bind --port {port} --public-url {server}",
+"Let port {port} through its firewall.",
+},
+no_answer_tls={
+"Nothing answers at {host}, port {port}.",
+"Start the proxy there that has the certificate, and behind it:",
+"cc-orchestrator serve --public-url {server}",
+"Let port {port} through its firewall.",
+},
+no_answer_here={
+"Nothing answers at port {port} of the machine on which the Minecraft server runs.",
+"Start it there:",
+"cc-orchestrator serve --port {port}",
+"If it runs on another machine, `cc-orchestrator doctor` there says what to do.",
+},
+timed_out={
+"{host}, port {port}, did not answer in time.",
+"Let port {port} through the firewall of {host}.",
+"If the address is wrong, type a new line of `cc-orchestrator pair`.",
+},
+tls={
+"The Minecraft server does not trust the certificate of {host}.",
+"Give it one that Java trusts, or use http on a network that you trust:",
+PLAIN,
+NEW_LINE,
+},
+code_used={"This pairing code was used already.",NEW_CODE},
+code_expired={"This pairing code is older than 15 minutes.",NEW_CODE},
+code_unknown={"This pairing code is not known here.",NEW_CODE},
+protocol_too_old={"{said}","{remedy}",INSTALL},
+protocol_too_new={"{said}","{remedy}","Or get its older client:",INSTALL},
+mod_too_old={"{said}","{remedy}"},
+frozen={"{said}","{remedy}"},
+token_refused={
+"The orchestrator at {host} does not know this computer: its token was revoked, or is another server's.",
+"Pair it again: type a new line of `cc-orchestrator pair`.",
+},
+not_ours={
+"What answers at {host}, port {port}, is not cc-orchestrator.",
+"If the address is wrong, type a new line of `cc-orchestrator pair`.",
+},
+no_upgrade={
+"{host}, port {port}, takes no WebSocket ({said}).",
+"Let the proxy in between pass WebSockets on.",
+},
+bad_address={
+"{server} is no address ({said}).",
+"Type the line exactly as `cc-orchestrator pair` prints it.",
+},
+too_many={
+"This computer has too many connections open.",
+"End the programs that have them, or restart it: hold Ctrl-R.",
+},
+ended={"The connection ended: {said}.","It is dialled again by itself."},
+unknown={
+"The connection failed: {said}.",
+"`cc-orchestrator doctor`, on the orchestrator's machine, says what it sees.",
+},
+}
+
+
+local SAID={
+{"websocket connections are disabled","websockets_off"},
+{"domain not permitted","not_permitted"},
+{"unknown host","unknown_host"},
+{"timed out","timed_out"},
+{"secure connection","tls"},
+{"certificate","tls"},
+{"already open","too_many"},
+{"too many ongoing","too_many"},
+{"url malformed","bad_address"},
+{"invalid scheme","bad_address"},
+{"invalid protocol","bad_address"},
+{"must specify http","bad_address"},
+{"invalid subprotocol","not_ours"},
+{"could not connect","no_answer"},
+{"connection refused","no_answer"},
+}
+
+local MAX_SAID=400
+
+
+local function plain(text)
+return(tostring(text):gsub("[^\32-\126]+"," "):sub(1,MAX_SAID):gsub("%s+$",""))
+end
+
+local function places(url)
+local scheme,rest=url:match("^(%a+)://([^/?#]*)")
+scheme,rest=scheme or"http",rest or url
+local host,port=rest:match("^%[([%x:.]+)%]:?(%d*)$")
+if not host then
+host,port=rest:match("^([^:]*):?(%d*)$")
+end
+port=port~=""and port or PORTS[scheme]or""
+local is_tls=scheme=="https"or scheme=="wss"
+return{
+host=host or rest,
+port=port,
+plain=is_tls and USUAL_PORT or port,
+is_tls=is_tls,
+server=scheme:gsub("^ws","http").."://"..rest,
+}
+end
+
+
+
+
+
+
+function why.told(code,url,said,remedy)
+local words=places(url or"")
+if code=="no_answer"and(LOOPBACK[words.host]or words.host:find("^127%."))then
+code="no_answer_here"
+elseif code=="no_answer"and words.is_tls then
+code="no_answer_tls"
+end
+words.said,words.remedy=plain(said or""),plain(remedy or"")
+local lines={}
+for _,text in ipairs(TROUBLES[code])do
+if text~="{remedy}"or words.remedy~=""then
+lines[#lines+1]=text:gsub("{(%l+)}",words)
+end
+end
+return{code=code,sentence=table.remove(lines,1),remedy=lines}
+end
+
+
+function why.here()
+if not http then
+return why.told("http_off")
+elseif not http.websocketAsync then
+return why.told("websockets_off")
+end
+
+local called,said=pcall(http.websocketAsync,"ws://")
+if not called and tostring(said):lower():find("disabled",1,true)then
+return why.told("websockets_off")
+end
+end
+
+
+function why.failed(url,said)
+said=plain(said or"no answer")
+local small=said:lower()
+for _,entry in ipairs(SAID)do
+if small:find(entry[1],1,true)then
+return why.told(entry[2],url,said)
+end
+end
+local status=tonumber(small:match("status%D*(%d%d%d)"))
+if status==401 or status==403 then
+return why.told("token_refused",url,said)
+elseif status==404 then
+return why.told("not_ours",url,said)
+elseif status then
+return why.told("no_upgrade",url,"it answers "..status)
+end
+return why.told("unknown",url,said)
+end
+
+
+function why.refused(url,wrong)
+local message,remedy=plain(wrong.message),plain(wrong.remedy or"")
+if TROUBLES[wrong.code]then
+return why.told(wrong.code,url,message,remedy)
+end
+return{code=tostring(wrong.code),sentence=message,remedy=remedy~=""and{remedy}or{}}
+end
+
+
+function why.text(fault)
+local lines={fault.sentence}
+for _,line in ipairs(fault.remedy)do
+lines[#lines+1]=line
+end
+return table.concat(lines,"\n")
+end
+
+return why
 end
 return require("install").run(...)

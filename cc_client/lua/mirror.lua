@@ -11,6 +11,7 @@ local monitors = require("monitors")
 local palette = require("palette")
 local screen = require("screen")
 local sha256 = require("sha256")
+local status = require("status")
 
 local mirror = {}
 
@@ -191,17 +192,26 @@ local function start_timer(now)
   end
 end
 
---- Ends the watches that nobody has renewed; programs are looked at only where a monitor is watched.
+--- Who sits at the computer may know; programs are looked at only where a monitor is watched.
+local function say_watched()
+  local names, is_monitor_watched = {}, false
+  for index, watch in ipairs(watches) do
+    names[index] = watch.of and "the monitor " .. watch.of or "this screen"
+    is_monitor_watched = is_monitor_watched or watch.of ~= nil
+  end
+  table.sort(names)
+  status.set("watched", #names > 0 and "Watched from outside: " .. table.concat(names, ", ") .. "." or nil)
+  monitors.watch(is_monitor_watched)
+end
+
+--- Ends the watches that nobody has renewed.
 local function tidy(now)
-  local is_monitor_watched = false
   for index = #watches, 1, -1 do
     if now >= watches[index].until_ms then
       table.remove(watches, index)
-    else
-      is_monitor_watched = is_monitor_watched or watches[index].of ~= nil
     end
   end
-  monitors.watch(is_monitor_watched)
+  say_watched()
 end
 
 local function look_at_all()
@@ -286,7 +296,7 @@ end
 function mirror.disconnected(ended)
   if session == ended then
     session, watches = nil, {}
-    monitors.watch(false)
+    say_watched()
   end
 end
 

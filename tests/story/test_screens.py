@@ -252,12 +252,18 @@ async def test_a_monitor_shows_what_programs_draw_while_it_is_watched(tmp_path: 
             await nothing.until(lambda one: "There is no monitor right" in one.trouble)
 
 
-async def test_what_is_typed_reaches_a_program_once_and_stands_in_the_audit(tmp_path: Path, server: Server) -> None:
+@pytest.mark.parametrize("family", ["advanced", "computer"])
+async def test_what_is_typed_reaches_a_program_once_and_stands_in_the_audit(
+    tmp_path: Path, server: Server, family: str
+) -> None:
     """Text, keys and Ctrl-T, by who paired the computer and by an admin; refused to others, written down for good."""
     admin = server.api()
-    owner = await server.person("olga", "submitter", "admin")
-    other = await server.person("otto", "submitter", "reviewer")
-    async with computer(tmp_path, server, owner, asks=ASKS) as (name, player), looking(other, name) as onlooker:
+    owner = await server.person(f"olga-{family}", "submitter", "admin")
+    other = await server.person(f"otto-{family}", "submitter", "reviewer")
+    async with (
+        computer(tmp_path, server, owner, f"--family={family}", asks=ASKS) as (name, player),
+        looking(other, name) as onlooker,
+    ):
         keys = f"/v1/computers/{name}/keys"
         await onlooker.until(">")
         assert await owner.ok("POST", keys, {"text": "asks\n"}) == {"delivered": True, "message": ""}
