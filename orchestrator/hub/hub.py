@@ -276,13 +276,14 @@ class Hub:
             self._sessions[computer] = session
             self._known[computer] = hello
             self._fingerprints[computer] = session.fingerprint = visitor.token
+            if session.link.state is LinkState.READY:
+                # At once: who sees it online can watch it.
+                self.mirror.opened(session)
         for run_id in await self._greeter.closed_runs(computer, [RunId(one) for one in hello.calls]):
             session.link.acknowledge(run_id=run_id, number=await self._greeter.number(computer))
         await session.flush()
         logger.info("computer %s is connected: %s, %s", computer, printable(wire.from_wire(hello.host)), hello.family)
         await self._greeter.arrived(computer)
-        if session.link.state is LinkState.READY:
-            self.mirror.opened(session)
         if self.desk is not None and wire.DESK in hello.capabilities and session.link.state is LinkState.READY:
             self.desk.opened(session)
 

@@ -198,7 +198,7 @@ async def test_a_program_that_scrolls_wildly_stays_within_4_kb_a_second(tmp_path
             assert counted.up == []
             async with looking(api, name) as onlooker, looking(api, name, "left") as monitor:
                 await monitor.until(lambda one: bool(one.rows))
-                await onlooker.until(lambda one: len(one.events) > 25)
+                await onlooker.until(lambda one: len(one.events) > 14)
                 began, ended = counted.up[0][0], counted.up[-1][0]
                 total = sum(frame.size for _, frame in counted.up)
             await counted.until(lambda: [one.message.lease_s for one in counted.down[-2:]] == [0, 0])
