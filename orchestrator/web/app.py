@@ -142,10 +142,6 @@ class Doors(
         await self.attempts.refused(request, getattr(request.state, "identity", None), error)
         return await explained(request, error)
 
-    async def present(self, identity: Identity) -> Identity:
-        """The same identity as it is now. Raises Unauthenticated once its token was revoked."""
-        return await self.authorizer.present(identity)
-
     def _routes(self) -> list[BaseRoute]:
         get, post, delete = ["GET"], ["POST"], ["DELETE"]
         return [

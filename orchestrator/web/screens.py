@@ -146,7 +146,7 @@ class ScreenDoors(ComputerDoors):
 
     async def _may_still_look(self, identity: Identity) -> bool:
         try:
-            await self.authorizer.present(identity)
+            await self.present(identity)
         except Unauthenticated:
             return False
         return True
