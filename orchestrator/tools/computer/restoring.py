@@ -4,13 +4,12 @@ from typing import Final
 
 from orchestrator.core.errors import ToolFailed
 from orchestrator.core.facts import Observed
-from orchestrator.core.patch import unified_diff
 from orchestrator.core.restoring.touches import DIRECTORY
 from orchestrator.core.wire import sha256_hex
+from orchestrator.tools.changes import change_of
 from orchestrator.tools.computer.asking import ask, changed_name, read_bytes
 from orchestrator.tools.computer.keeping import Found, look_and_keep, missing_above, place_of, what_is
 from orchestrator.tools.deps import ABSENT, CCAgentDeps, Encoding, earlier_bytes
-from orchestrator.tools.text import decode_text
 
 _CHANGED: Final = "{} is not what it was when this was planned."
 _EMPTY_DIRECTORY: Final = sha256_hex(b"")
@@ -52,8 +51,8 @@ async def observe_restore(
         return Observed(state=state, made=made, note="A new directory.")
     before = await read_bytes(deps, place, path) if there.kind == "file" else None
     after = None if to == ABSENT else await earlier_bytes(deps, path, to)
-    texts = [None if data is None else decode_text(data) for data in (before, after)]
-    return Observed(state=state, diff=unified_diff(texts[0], texts[1], name), made=made, note=_note(before, after))
+    change = change_of(name, before, after)
+    return Observed(state=state, diff=change.diff, made=made, note=_note(before, after, change.binary))
 
 
 def _must_be_possible(there: Found, path: str, to: str) -> None:
@@ -66,7 +65,9 @@ def _must_be_possible(there: Found, path: str, to: str) -> None:
         raise ToolFailed(f"{path} is a file.", remedy="It has to be removed first.")
 
 
-def _note(before: bytes | None, after: bytes | None) -> str:
+def _note(before: bytes | None, after: bytes | None, binary: str) -> str:
+    if binary:
+        return f"{binary}."
     if after is None:
         return "The file is removed."
     if before is None:
