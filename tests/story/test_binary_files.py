@@ -39,6 +39,8 @@ async def test_a_large_binary_file_is_put_back_and_undone_with_little_said(serve
         text = await asyncio.to_thread(restore)
         assert len(text) < MOST_CHARS
         assert "CUT" not in text
+        assert "Planned by the orchestrator for admin: Files go back to how they were: 1 put back." in text
+        assert "written by the model" not in text
         assert pc.read("data/big.bin") == BIG
         (restored,) = (await api.ok("GET", "/v1/tasks", computer=pc.name))["tasks"]
         assert len(await _journal(api, restored["task_id"])) < MOST_CHARS
@@ -49,6 +51,7 @@ async def test_a_large_binary_file_is_put_back_and_undone_with_little_said(serve
             (mine,) = [one for one in listed if one["request_id"] == request["request_id"]]
             (call,) = mine["tool_calls"]
             assert (call["truncated"], call["observed"]["diff"]) == (False, None)
+            assert mine["explanation"].startswith("Planned by the orchestrator for admin: ")
             assert call["observed"]["note"] == f"{BIG_TOLD} -> {SMALL_TOLD}."
             return {"action": "approve", "expected_digest": mine["action_digest"]}
 
