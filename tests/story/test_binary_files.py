@@ -5,6 +5,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+from orchestrator.cli.rehearsed import lines_of
 from orchestrator.core.wire import sha256_hex
 from tests.shell.commands import on_a_terminal
 from tests.story.harness import Api, Server, check_laws, computer, ended, final, play, tool
@@ -66,6 +67,25 @@ async def test_a_large_binary_file_is_put_back_and_undone_with_little_said(serve
 async def _journal(api: Api, task_id: str) -> str:
     """All items of a task that is over, as they are kept."""
     return "".join([item.model_dump_json() for item in await api.journal(task_id)])
+
+
+async def test_a_rehearsal_tells_what_is_binary_in_one_line(server: Server, tmp_path: Path) -> None:
+    """What a program wrote in the copy: its size and its whole hash, and not a byte of it."""
+    api = server.api()
+    async with computer(server, tmp_path) as pc:
+        pc.write("noise.bin", SMALL)
+        pc.write(
+            "make.lua", b"local f = fs.open('noise.bin', 'wb') for i = 1, 5000 do f.write(i * 7 % 256) end f.close()\n"
+        )
+        await booted(api, pc)
+        _, shown = await rehearsed(api, pc, tool("cc_run_program", path="make.lua"), final())
+        noise = bytes(number * 7 % 256 for number in range(1, 5001))
+        told = f"{SMALL_TOLD} -> binary, 5,000 bytes, sha256 {sha256_hex(noise)}"
+        (one,) = shown["changes"]
+        assert (one["diff"], one["binary"]) == (None, told)
+        assert f"  {told}" in lines_of(shown, diffs=True)
+        await play(api, shown["applied_by"])
+        assert pc.read("noise.bin") == noise
 
 
 async def test_no_bytes_hide_a_program_that_a_rehearsal_made(server: Server, tmp_path: Path) -> None:
