@@ -14,7 +14,7 @@ from orchestrator.core.wire import sha256_hex
 _TEXT: Final = bytes([*range(0x09, 0x0E), *range(0x20, 0x7F), *range(0x80, 0x100)])
 """What text is made of: from 0x80 on all may be, in latin-1 or UTF-8; tabs and what ends a line or a page are."""
 _ONE_IN: Final = 32
-"""So many of a text's bytes at most are others: of random bytes, and of what is compressed, it is one in nine."""
+"""One in so many of a text's bytes may be another; of random bytes, and of what is compressed, one in nine is."""
 _PROGRAM: Final = re.compile(r"(?:.*/)?(?:startup[^/]*(?:/.*)?|\.settings|[^/]*\.lua)", re.DOTALL)
 """Names of what runs at a boot of a computer, or says what does; and of Lua."""
 _OTHER_PROGRAMS: Final = (b"\x1b", b"#!")

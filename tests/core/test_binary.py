@@ -46,6 +46,7 @@ def test_what_nobody_can_read_and_nothing_can_run_is_binary(data: bytes) -> None
         bytes(range(0x80, 0x100)),
         "中文\n".encode(),
         b"a letter with one stray\0 byte and a bell\x07, and then some more words" * 3,
+        b"gr\xfcn, with one stray\0 byte and no program at all: gr\xfcn",
         b"\tcolumns\r\n\x0c\x0b",
     ],
 )

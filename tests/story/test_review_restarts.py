@@ -9,7 +9,7 @@ import pytest
 
 from orchestrator.core import facts
 from tests.shell.commands import Terminal, on_a_terminal
-from tests.story.harness import Server, check_laws, ended, facts_of, final, tool
+from tests.story.harness import Server, check_laws, ended, facts_of, final, tool, tools
 from tests.story.processes import Kill
 
 PROMPT = "[h]elp > "
@@ -136,6 +136,39 @@ async def test_a_decision_on_its_way_when_the_server_died_counts_once(
     items = await server.api().journal(task_id)
     check_laws(items)
     assert len(facts_of(items, facts.DecisionRecorded)) == 1
+    assert ended(items).status == "Completed"
+
+
+@pytest.mark.parametrize("side", ["before", "after"])
+async def test_half_of_a_request_decided_when_the_server_died_leaves_the_other_half(
+    fresh_server: Server, tmp_path: Path, side: str
+) -> None:
+    """What is left of it is asked for, and only that."""
+    server, armed = fresh_server, tmp_path / "armed"
+    server.start(Kill(1, side, armed=armed))
+    task_id = await waiting(server, tools(WRITE, tool("local_write", path="b.txt", content="b\n")), final())
+
+    def story() -> None:
+        with reviewing(server, tmp_path) as terminal:
+            terminal.expect("[1-2] one")
+            terminal.type("1\n")
+            terminal.expect("Call 1: ")
+            armed.touch()
+            terminal.type("a\n")
+            terminal.expect(AWAY)
+            server.start()
+            terminal.expect("Carried out: approved by you")
+            terminal.expect("  │ +b")
+            terminal.expect("Decide: ")
+            terminal.type("a\n")
+            terminal.expect("Carried out: approved by you")
+            terminal.interrupt()
+            assert terminal.end() == 0, terminal.text
+
+    await beside(story)
+    items = await server.api().journal(task_id)
+    check_laws(items)
+    assert [len(one.decisions) for one in facts_of(items, facts.DecisionRecorded)] == [1, 1]
     assert ended(items).status == "Completed"
 
 
