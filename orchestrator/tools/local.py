@@ -10,12 +10,12 @@ from typing import Final
 
 from orchestrator.core.errors import ComputerFailed, ToolFailed
 from orchestrator.core.facts import Observed
-from orchestrator.core.patch import apply_patch, unified_diff
+from orchestrator.core.patch import apply_patch
 from orchestrator.core.restoring.touches import DIRECTORY
 from orchestrator.core.wire import RunId, sha256_hex
 from orchestrator.ports import Workspace
+from orchestrator.tools.changes import change_of
 from orchestrator.tools.deps import ABSENT, CCAgentDeps, earlier_bytes
-from orchestrator.tools.text import decode_text
 
 _EMPTY_DIRECTORY: Final = sha256_hex(b"")
 
@@ -102,8 +102,8 @@ async def observe_restore(deps: CCAgentDeps, *, path: str, to: str, found: str) 
     before = await asyncio.to_thread(workspace.read_bytes, path)
     await _keep(deps, before)
     after = None if to == ABSENT else await earlier_bytes(deps, path, to)
-    texts = [None if data is None else decode_text(data) for data in (before, after)]
-    return Observed(state={path: _hash(before)}, diff=unified_diff(texts[0], texts[1], path), made=made)
+    change = change_of(path, before, after)
+    return Observed(state={path: _hash(before)}, diff=change.diff, made=made, note=change.binary)
 
 
 async def prepare_restore(deps: CCAgentDeps, *, path: str, to: str, found: str) -> None:
@@ -164,10 +164,13 @@ def _patched(path: str, before: bytes | None, patch: str) -> bytes:
 
 
 async def _observed(deps: CCAgentDeps, path: str, before: bytes | None, after: str) -> Observed:
-    old = None if before is None else _text(before, path)
+    if before is not None:
+        # What is no text is not overwritten by one.
+        _text(before, path)
     await _keep(deps, before)
     made = await asyncio.to_thread(_workspace(deps).missing_above, path) if before is None else ()
-    return Observed(state={path: _hash(before)}, diff=unified_diff(old, after, path), made=made)
+    change = change_of(path, before, after.encode(), typed=after)
+    return Observed(state={path: _hash(before)}, diff=change.diff, made=made, note=change.binary)
 
 
 async def _keep(deps: CCAgentDeps, data: bytes | None) -> None:
