@@ -95,18 +95,20 @@ class Undoing:
         wish = await self.wish(wanted)
         return Preview(await self.plan(wish, wanted), wish.untold, wish.open)
 
-    async def submit(self, wanted: Restoration, by: Identity, *, title: str = "", key: str = "") -> AgentTask:
+    async def submit(
+        self, wanted: Restoration, by: Identity, *, title: str = "", key: str = "", keyed_by: Identity | None = None
+    ) -> AgentTask:
         """A task that restores; ``title`` empty: by the task that it undoes.
 
-        ``key``: the same one of the same person begins no second one. Raises as :meth:`preview`, and InvalidDecision
-        where the key came with another restoration.
+        ``key``: the same one of the same person begins no second one; ``keyed_by``: of this one, whoever asks. Raises
+        as :meth:`preview`, and InvalidDecision where the key came with another restoration.
         """
         title = title or await self._title(wanted, by)
         wish = await self.wish(wanted)
         if not wish.goals and not wish.open and wish.unseen is None:
             of = wanted.task_id or wanted.computer
             raise InvalidRequest(f"There is nothing of {of} to put back.", remedy=await self._instead(wanted))
-        task = await self._submit(title, wish, wanted, user=by, key=_key_of(key))
+        task = await self._submit(title, wish, wanted, user=by, key=_key_of(key), keyed_by=keyed_by)
         if task.restores != wanted:
             raise InvalidDecision(
                 "This idempotency key was used for another undo.",
@@ -117,7 +119,7 @@ class Undoing:
         return task
 
     async def begun(self, by: Identity, key: str) -> AgentTask | None:
-        """The undo that this person submitted with this key; None: none, or the key is empty."""
+        """The undo that was submitted with this key of this person; None: none, or the key is empty."""
         return await self.service.of_key(by, _key_of(key))
 
     async def begin(self, task: AgentTask) -> bool:
@@ -160,6 +162,7 @@ class Undoing:
         *,
         user: Identity,
         key: str,
+        keyed_by: Identity | None = None,
         begun_by: Actor | None = None,
     ) -> AgentTask:
         computers = {goal.place.computer for goal in wish.goals} | {one.computer for one in wish.open} | {wish.unseen}
@@ -171,6 +174,7 @@ class Undoing:
             max_steps=0,
             restores=wanted,
             key=key,
+            keyed_by=keyed_by,
             begun_by=begun_by,
         )
 
