@@ -134,7 +134,7 @@ async def test_an_undo_by_policy_that_the_store_refuses_for_a_while_is_begun_by_
             if about == task_id and items and items[-1].fact.kind == "task_ended":
                 house.store.faults.update(faults)
 
-        house.service.published = failing  # type: ignore[method-assign]
+        house.service.published = failing  # type: ignore[method-assign, assignment]
         while not (undone_by := (await _loaded(house, task_id)).undone_by):
             await house.later()
         assert len(undone_by) == 1
