@@ -50,6 +50,7 @@ class Restoring:
                 await self.undoing.note(task)
             first = await self.undoing.first_look(task)
             wish = await self.undoing.wish(task.restores, first)
+            own = await self.undoing.changes(task.task_id)
         except (NotFound, ToolFailed) as gone:
             # It went between the look at it and this task, or the computer cannot tell what is on it.
             await self.journal.intend(_impossible(gone))
@@ -58,7 +59,6 @@ class Restoring:
             return Wait(seconds=_UNHEARD_S)
         if wish.unseen is not None:
             return self._until_seen([wish.unseen])
-        own = await self.undoing.changes(task.task_id)
         entries = await self.undoing.plan(wish, task.restores, own=own)
         rejected = {digest for digest, _ in task.rejections}
         failed = own.vain - rejected
