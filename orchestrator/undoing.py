@@ -23,6 +23,7 @@ from orchestrator.core.facts import TaskId
 from orchestrator.core.items import SYSTEM, Actor
 from orchestrator.core.rehearsing import is_copy
 from orchestrator.core.restoring.listings import Listed, Listing, extras, goals_to, read_listing
+from orchestrator.core.restoring.outcomes import Outcome, that_counts
 from orchestrator.core.restoring.planning import Entry, Found, Goal, Verdict, beside, goals_of, plan, progressed
 from orchestrator.core.restoring.telling import TaskChange, UndoOffer, told_changes
 from orchestrator.core.restoring.touches import ABSENT, DIRECTORY, Changes, Place, Untold, changes, trees_of
@@ -30,6 +31,7 @@ from orchestrator.core.restoring.wanted import MODEL, Restoration
 from orchestrator.core.task import AgentTask
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Identity
+from orchestrator.standing import outcomes
 from orchestrator.tasks import TaskService
 from orchestrator.world import World
 
@@ -198,12 +200,26 @@ class Undoing:
             raise await self.service.no_task(TaskId(task_id))
         return changes(items, {tree: await self.service.store.get_blob(tree) for tree in trees_of(items)})
 
-    async def offer(self, task: AgentTask) -> UndoOffer | None:
-        """What a task left changed, and what became of it; None: it is not over."""
+    async def offer(self, task: AgentTask, left: Sequence[TaskChange] | None = None) -> UndoOffer | None:
+        """What a task left changed (``left``; None: it is looked up), and what became of it; None: it is not over."""
         if task.ended is None:
             return None
-        left = await self.left_behind(task)
-        return UndoOffer(changes=len(left), automatic=task.undoes_itself, tasks=task.undone_by)
+        left = await self.left_behind(task) if left is None else left
+        begun = await outcomes(task.undone_by, self.service.store, self.world)
+        return UndoOffer(
+            changes=len(left),
+            automatic=task.undoes_itself,
+            tasks=task.undone_by,
+            unknown=sum(one.after is None for one in left),
+            outcome=that_counts(begun),
+            outcomes=begun,
+        )
+
+    async def applied(self, task: AgentTask) -> Outcome | None:
+        """What became of the task that carries out what this one rehearsed; None: there is none."""
+        if task.rehearsed is None or task.rehearsed.applied_by is None:
+            return None
+        return that_counts(await outcomes((task.rehearsed.applied_by,), self.service.store, self.world))
 
     async def left_behind(self, task: AgentTask) -> tuple[TaskChange, ...]:
         """What a task left changed, place by place; nothing where what it takes to tell was not kept."""

@@ -189,7 +189,7 @@ def show(task_id: TaskId, as_json: AsJson = False, url: Url = None, data_dir: Da
             return
         for line in _details(task, reaching(url, data_dir)):
             typer.echo(line)
-        transcript = Transcript()
+        transcript = Transcript(_by_now(task))
         for item in client.events(task_id):
             for line in transcript.lines(item):
                 typer.echo(block(line))
@@ -368,6 +368,12 @@ def _tell_leftovers(client: "Client", task_id: str, where: str) -> None:
         typer.echo(line, err=True)
 
 
+def _by_now(task: dict[str, Any]) -> dict[str, str]:
+    """What became of the tasks that a task's log only begins."""
+    begun = [*(task.get("undo") or {}).get("outcomes", []), *filter(None, [task.get("applied")])]
+    return {one["task_id"]: one["told"] for one in begun}
+
+
 def _details(task: dict[str, Any], where: str) -> list[str]:
     from orchestrator.core.visible import one_line
     from orchestrator.leftovers import how
@@ -385,6 +391,9 @@ def _details(task: dict[str, Any], where: str) -> list[str]:
     offer = task.get("undo") or {}
     changed = counted(offer.get("changes", 0), "place")
     undo = [f"changed   {changed}; {how(offer, task['task_id'], where)}"] if offer.get("changes") else []
+    applied = task.get("applied")
+    became = f"; {one_line(applied['told'], limit=600)}" if applied else ""
+    rehearsed = [f"rehearsed on a copy of {one_line(task['rehearses'])}{became}"] if task.get("rehearses") else []
     return [
         f"task      {task['task_id']}",
         f"status    {task['status']}{reason}",
@@ -392,6 +401,7 @@ def _details(task: dict[str, Any], where: str) -> list[str]:
         f"computers {one_line(', '.join(task['computers'])) or 'none'}",
         f"model     {one_line(task['model'])}",
         f"used      {', '.join(limits)}",
+        *rehearsed,
         *undo,
         f"prompt    {one_line(task['prompt'], limit=2000)}",
         *(["kept      it is pinned"] if task.get("pinned") else []),

@@ -125,6 +125,13 @@ async def test_all_of_it_is_asked_for_once_and_then_done(server: Server, tmp_pat
             **{"startup.lua": b"print('theirs')\n", "lib/latin.txt": b"rot\r\n", "lib/b.lua": b"return 1\n"},
             **{"made": None, "made/by": None, "made/by/program.txt": b"made"},
         }
+        task_id = items[0].task_id
+        told = f"applied by {shown['applied_by']} (Completed: {ended(applied).message.rstrip('.')})"
+        assert (await came_to(api, task_id))["message"] == f"It changed 9 places in the copy: {told}."
+        where = ["--url", server.url, "--data-dir", str(server.home)]
+        task = await asyncio.to_thread(cli, tmp_path, "tasks", "show", task_id, *where)
+        assert f"rehearsed on a copy of {pc.name}; {told}" in task.stdout.splitlines()
+        assert f"as it was; by now {told}." in task.stdout
         refused = await api.refused(422, "POST", f"/v1/tasks/{items[0].task_id}/undo", {})
         assert shown["applied_by"] in refused["remedy"]
         undo = await api.ok("POST", f"/v1/tasks/{shown['applied_by']}/undo", {})
@@ -146,9 +153,13 @@ async def test_a_no_leaves_everything_as_it_was(server: Server, tmp_path: Path) 
         pc.boot()
         await there(api, pc)
         _, shown = await rehearsed(api, pc, *WORK)
+        assert shown["outcome"]["open"]
         items = await play(api, shown["applied_by"], refuse)
         assert ended(items).status == "Canceled"
         assert tree(pc.disk) == before
+        told = await api.ok("GET", f"/v1/tasks/{shown['task_id']}/rehearsal")
+        assert f"{shown['applied_by']}, which was to apply it, was canceled" in told["message"]
+        assert f"`cc-orchestrator rehearsal {shown['task_id']} --apply` asks for all of it anew." in told["message"]
 
 
 async def test_what_somebody_changed_meanwhile_stays(server: Server, tmp_path: Path) -> None:

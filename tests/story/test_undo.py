@@ -283,10 +283,27 @@ async def test_a_task_that_is_canceled_says_so_where_it_is_canceled(server: Serv
         undo = await api.ok("POST", f"/v1/tasks/{task_id}/undo", {})
         shown = await asyncio.to_thread(cli, tmp_path, "tasks", "show", task_id, *where)
         (line,) = [one for one in shown.stdout.splitlines() if one.startswith("changed ")]
-        assert line.startswith(f"changed   1 place; task {undo['task_id']} puts it back:  ")
-        assert f"[UNDO] Task {undo['task_id']} puts back what it changed." in shown.stdout
+        assert line.startswith(f"changed   1 place; being taken back by {undo['task_id']} (")
+        assert f" tasks watch {undo['task_id']} --url" in line
+        begun = f"[UNDO] Task {undo['task_id']} was begun to put back what it changed"
+        assert f"{begun}; by now being taken back by {undo['task_id']} (" in shown.stdout
         stopped = await asyncio.to_thread(cli, tmp_path, "stop", undo["task_id"], *where)
         assert (stopped.stdout, stopped.stderr) == (f"task {undo['task_id']} is Canceled\n", "")
+        shown = await asyncio.to_thread(cli, tmp_path, "tasks", "show", task_id, *where)
+        (line,) = [one for one in shown.stdout.splitlines() if one.startswith("changed ")]
+        canceled_undo = f"{undo['task_id']}, which was to take it back, was canceled (canceled by admin)"
+        assert line.startswith(f"changed   1 place; {canceled_undo}; try again:  ")
+        (done,) = [ended(await undone(api, task_id)).message]
+        outcome = (await api.task(task_id))["undo"]["outcome"]
+        assert outcome["told"] == f"taken back by {outcome['task_id']} (Completed: {done.rstrip('.')})"
+        shown = await asyncio.to_thread(cli, tmp_path, "tasks", "show", task_id, *where)
+        assert f"changed   1 place; {outcome['told']}" in shown.stdout.splitlines()
+        assert f"{begun}; by now {canceled_undo}." in shown.stdout
+        await undone(api, outcome["task_id"])
+        again = (await api.task(task_id))["undo"]["outcome"]
+        assert again["told"].endswith(f", which {again['undone_by']} took back in turn")
+        shown = await asyncio.to_thread(cli, tmp_path, "tasks", "show", task_id, *where)
+        assert "took back in turn; put it back again:  " in shown.stdout
 
 
 async def test_what_a_person_rejected_is_said_in_their_words(server: Server, tmp_path: Path) -> None:

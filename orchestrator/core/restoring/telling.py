@@ -6,6 +6,7 @@ from pydantic import ConfigDict, Field
 
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.paths import canonical_path
+from orchestrator.core.restoring.outcomes import Outcome
 from orchestrator.core.restoring.planning import Entry, Verdict
 from orchestrator.core.restoring.touches import Changes, Place, Touch, Untold, shown
 from orchestrator.core.restoring.wanted import OnConflict, Restoration
@@ -98,6 +99,12 @@ class UndoOffer(_Told):
     """They are taken back without anybody asking, as the policy said when the task failed or was canceled."""
     tasks: tuple[str, ...]
     """The tasks that were begun to take them back, oldest first."""
+    unknown: int = 0
+    """Of the places: those of which nobody knows whether it changed them. An undo keeps them unless told otherwise."""
+    outcome: Outcome | None = None
+    """How it stands by now; null: no task takes them back, or none is kept any more."""
+    outcomes: tuple[Outcome, ...] = ()
+    """What became of each of the last of ``tasks``."""
 
 
 def told_changes(changed: Changes) -> tuple[TaskChange, ...]:
