@@ -69,6 +69,11 @@ class Wish:
     came: tuple[str, ...] = ()
     """The paths of what came since its first look: it stays."""
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to put back, nor anything that is not known yet."""
+        return not self.goals and not self.open and self.unseen is None
+
 
 @dataclass(frozen=True)
 class Preview:
@@ -95,6 +100,8 @@ class Undoing:
         """
         await self._title(wanted, by)
         wish = await self.wish(wanted)
+        if wish.is_empty and (rehearsed := await self._only_rehearsed(wanted)):
+            raise InvalidRequest(rehearsed[0], remedy=rehearsed[1])
         return Preview(await self.plan(wish, wanted), wish.untold, wish.open)
 
     async def submit(self, wanted: Restoration, by: Identity, *, title: str = "", key: str = "") -> AgentTask:
@@ -105,9 +112,11 @@ class Undoing:
         """
         title = title or await self._title(wanted, by)
         wish = await self.wish(wanted)
-        if not wish.goals and not wish.open and wish.unseen is None:
+        if wish.is_empty:
             of = wanted.task_id or wanted.computer
-            raise InvalidRequest(f"There is nothing of {of} to put back.", remedy=await self._instead(wanted))
+            nothing = (f"There is nothing of {of} to put back.", "Look at what changed.")
+            what, remedy = await self._only_rehearsed(wanted) or nothing
+            raise InvalidRequest(what, remedy=remedy)
         task = await self._submit(title, wish, wanted, user=by, key=_key_of(key))
         if task.restores != wanted:
             raise InvalidDecision(
@@ -187,11 +196,22 @@ class Undoing:
             )
         return _title_of(task, f"Undo {task.task_id}")
 
-    async def _instead(self, wanted: Restoration) -> str:
-        """What to do where there is nothing to put back."""
+    async def _only_rehearsed(self, wanted: Restoration) -> tuple[str, str] | None:
+        """What became of a rehearsal that is to be undone, and what to do; None: it is none."""
         task = None if wanted.listing else await self.service.load(TaskId(wanted.task_id))
-        applied = task.rehearsed.applied_by if task is not None and task.rehearsed is not None else None
-        return f"It only rehearsed: undo {applied}, which asked for all of it." if applied else "Look at what changed."
+        if task is None or task.rehearses is None:
+            return None
+        real, applied = task.rehearses.computer, await self.applied(task)
+        if applied is None:
+            return f"{task.task_id} only rehearsed: it changed nothing on {real}.", "There is nothing to undo."
+        undo = f"cc-orchestrator undo {applied.task_id}"
+        if applied.open:
+            remedy = f"Cancel or reject that one, or once it is over: `{undo}`."
+        elif (await self.changes(applied.task_id)).touches:
+            remedy = f"What {applied.task_id} did is undone with `{undo}`."
+        else:
+            remedy = "There is nothing to undo."
+        return f"{task.task_id} only rehearsed: it changed nothing on {real}; {applied.told}.", remedy
 
     async def changes(self, task_id: str) -> Changes:
         """What a task changed. Raises NotFound."""

@@ -7,7 +7,8 @@ import typer
 from orchestrator.cli.common import AsJson, DataDir, Reconnect, Url, client_of, print_json
 from orchestrator.cli.rehearsed import lines_of
 from orchestrator.cli.tasks import RECONNECT_S, TaskId, follow
-from orchestrator.program import reaching
+from orchestrator.core.visible import one_line
+from orchestrator.program import program, reaching
 
 
 def rehearsal(
@@ -35,3 +36,7 @@ def rehearsal(
         return
     for line in lines_of(shown, diffs=True):
         typer.echo(line)
+    outcome = shown.get("outcome")
+    if outcome and outcome["open"]:
+        watch = f"{program()} tasks watch {outcome['task_id']}{reaching(url, data_dir)}"
+        typer.echo(f"{one_line(outcome['told'], limit=600)}:  {watch}")

@@ -132,8 +132,10 @@ async def test_all_of_it_is_asked_for_once_and_then_done(server: Server, tmp_pat
         task = await asyncio.to_thread(cli, tmp_path, "tasks", "show", task_id, *where)
         assert f"rehearsed on a copy of {pc.name}; {told}" in task.stdout.splitlines()
         assert f"as it was; by now {told}." in task.stdout
-        refused = await api.refused(422, "POST", f"/v1/tasks/{items[0].task_id}/undo", {})
-        assert shown["applied_by"] in refused["remedy"]
+        for body in ({}, {"dry_run": True}):
+            refused = await api.refused(422, "POST", f"/v1/tasks/{task_id}/undo", body)
+            assert refused["message"] == f"{task_id} only rehearsed: it changed nothing on {pc.name}; {told}."
+            assert f"`cc-orchestrator undo {shown['applied_by']}`" in refused["remedy"]
         undo = await api.ok("POST", f"/v1/tasks/{shown['applied_by']}/undo", {})
         await play(api, undo["task_id"])
         assert tree(pc.disk) == before
@@ -154,12 +156,17 @@ async def test_a_no_leaves_everything_as_it_was(server: Server, tmp_path: Path) 
         await there(api, pc)
         _, shown = await rehearsed(api, pc, *WORK)
         assert shown["outcome"]["open"]
+        waiting = await api.refused(422, "POST", f"/v1/tasks/{shown['task_id']}/undo", {"dry_run": True})
+        assert "Cancel or reject that one" in waiting["remedy"]
         items = await play(api, shown["applied_by"], refuse)
         assert ended(items).status == "Canceled"
         assert tree(pc.disk) == before
         told = await api.ok("GET", f"/v1/tasks/{shown['task_id']}/rehearsal")
         assert f"{shown['applied_by']}, which was to apply it, was canceled" in told["message"]
         assert f"`cc-orchestrator rehearsal {shown['task_id']} --apply` asks for all of it anew." in told["message"]
+        refused = await api.refused(422, "POST", f"/v1/tasks/{shown['task_id']}/undo", {"dry_run": True})
+        assert f"it changed nothing on {pc.name}; {shown['applied_by']}, which was to" in refused["message"]
+        assert refused["remedy"] == "There is nothing to undo."
 
 
 async def test_what_somebody_changed_meanwhile_stays(server: Server, tmp_path: Path) -> None:
