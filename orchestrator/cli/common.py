@@ -25,6 +25,7 @@ DataDir = Annotated[
     typer.Option("--data-dir", help=f"Default: {ENV_PREFIX}DATA_DIR, or ~/.local/share/cc-orchestrator."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Detach = Annotated[bool, typer.Option("--detach", help="Submit it and print its id; do not follow it.")]
 Reconnect = Annotated[
     float, typer.Option("--reconnect", min=0, help="Seconds to look for a server that went away, such as to restart.")
 ]

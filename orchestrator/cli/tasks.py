@@ -9,6 +9,7 @@ import typer
 from orchestrator.cli.common import (
     AsJson,
     DataDir,
+    Detach,
     Reconnect,
     Url,
     as_segment,
@@ -70,7 +71,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each flag
         typer.Option(help="What a rejection does to the task. Default: as the policy says, else cancel."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print each item and hint as one line of JSON.")] = False,
-    detach: Annotated[bool, typer.Option("--detach", help="Submit it and print its id; do not follow it.")] = False,
+    detach: Detach = False,
     reconnect: Reconnect = RECONNECT_S,
     url: Url = None,
     data_dir: DataDir = None,
@@ -359,6 +360,19 @@ def follow(
     if not as_json and not rehearses:
         _tell_leftovers(client, task_id, where)
     raise typer.Exit(1)
+
+
+def leave(task: dict[str, Any], as_json: bool, where: str) -> None:
+    """Print a task that is not followed, and how it is watched and decided."""
+    from orchestrator.program import program
+
+    if as_json:
+        print_json(task)
+        return
+    name = program()
+    typer.echo(f"task {task['task_id']}")
+    typer.echo(f"  watch it:     {name} tasks watch {task['task_id']}{where}", err=True)
+    typer.echo(f"  approve it:   {name} review{where}", err=True)
 
 
 def _tell_leftovers(client: "Client", task_id: str, where: str) -> None:

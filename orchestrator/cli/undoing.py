@@ -4,8 +4,8 @@ from typing import Annotated, Any, Final, Literal
 
 import typer
 
-from orchestrator.cli.common import AsJson, DataDir, Reconnect, Url, client_of, print_json
-from orchestrator.cli.tasks import RECONNECT_S, TaskId, follow
+from orchestrator.cli.common import AsJson, DataDir, Detach, Reconnect, Url, client_of, print_json
+from orchestrator.cli.tasks import RECONNECT_S, TaskId, follow, leave
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.program import reaching
 
@@ -20,7 +20,7 @@ _DOES: Final = {
 _WHY: Final = frozenset({"conflict", "away"})
 
 
-def undo(
+def undo(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     task_id: TaskId,
     step: Annotated[int | None, typer.Option(min=1, help="Only what this step of the task changed.")] = None,
     path: Annotated[
@@ -35,6 +35,7 @@ def undo(
         typer.Option("--choose", metavar="PLACE=CHOICE", help="The same of one place, such as farm:a.lua=restore."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
+    detach: Detach = False,
     as_json: AsJson = False,
     reconnect: Reconnect = RECONNECT_S,
     url: Url = None,
@@ -60,6 +61,9 @@ def undo(
                 typer.echo(line)
         if not dry_run:
             submitted = client.request("POST", door, body)
+            if detach:
+                leave(submitted, as_json, reaching(url, data_dir))
+                return
             follow(client, submitted["task_id"], as_json, reconnect, reaching(url, data_dir))
 
 

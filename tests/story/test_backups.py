@@ -392,6 +392,8 @@ async def test_the_commands(server: Server, tmp_path: Path) -> None:
         said = await command("restore", pc.name, "--dry-run")
         assert f"put back  {pc.name}:startup.lua" in said
         assert "2 came since and stay." in said
+        *_, left = (await command("restore", pc.name, "--detach")).splitlines()
+        await api.ok("POST", f"/v1/tasks/{left.removeprefix('task ')}/cancel", {})
         following = asyncio.create_task(command("restore", pc.name, "--exact", "--json"))
         async with asyncio.timeout(WITHIN_S):
             while not following.done():

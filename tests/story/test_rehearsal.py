@@ -498,6 +498,13 @@ async def test_a_script_rehearses(server: Server, tmp_path: Path) -> None:
         task_id = failed.stdout.partition("task ")[2].split()[0]
         shown = await asyncio.to_thread(cli, tmp_path, "rehearsal", task_id, *_where(server))
         assert "+print('theirs')" in shown.stdout
+        odd = await asyncio.to_thread(cli, tmp_path, "rehearsal", task_id, "--detach", *_where(server))
+        assert (odd.returncode, "Say --apply too" in odd.stderr) == (2, True)
+        left = await asyncio.to_thread(cli, tmp_path, "rehearsal", task_id, "--apply", "--detach", *_where(server))
+        applies = left.stdout.strip().removeprefix("task ")
+        assert (left.returncode, f" tasks watch {applies} --url" in left.stderr) == (0, True)
+        shown = await asyncio.to_thread(cli, tmp_path, "rehearsal", task_id, *_where(server))
+        assert f"being applied by {applies} (" in shown.stdout.splitlines()[-1]
         applying = asyncio.to_thread(cli, tmp_path, "rehearsal", task_id, "--apply", *_where(server))
         applied, _ = await asyncio.gather(applying, _approved_in_the_end(api, task_id))
         assert (applied.returncode, pc.read("startup.lua")) == (0, b"print('theirs')\n"), applied.stderr

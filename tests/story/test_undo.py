@@ -1,6 +1,7 @@
 """Undo of a whole task: a real server, a real computer, and every byte as it was."""
 
 import asyncio
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 
 from orchestrator.core import facts
 from orchestrator.core.items import AgentTaskItem
-from tests.shell.commands import cli
+from tests.shell.commands import cli, on_a_terminal
 from tests.story.harness import (
     Api,
     Computer,
@@ -187,9 +188,41 @@ async def test_a_computer_that_is_away_is_waited_for(server: Server, tmp_path: P
         answer = await api.ok("POST", f"/v1/tasks/{task_id}/undo", {})
         places = await preview(api, task_id)
         assert set(places.values()) == {"away"}
+        waits = f"waiting for computer {pc.name}, which is not connected"
+        rows = (await api.ok("GET", "/v1/tasks"))["tasks"]
+        assert [one["status_reason"] for one in rows if one["task_id"] == answer["task_id"]] == [waits]
+        assert (await api.task(answer["task_id"]))["status_reason"] == waits
+        assert (await api.task(task_id))["undo"]["outcome"][
+            "told"
+        ] == f"being taken back by {answer['task_id']} ({waits})"
+        where = ["--url", server.url, "--data-dir", str(server.home)]
+        with on_a_terminal(tmp_path, "tasks", "watch", answer["task_id"], *where) as terminal:
+            await asyncio.to_thread(terminal.expect, f"[WAITING] Not connected: computer {pc.name}.")
+            terminal.interrupt()
+            assert await asyncio.to_thread(terminal.end) == 130
         pc.boot()
         check_laws(await play(api, answer["task_id"]))
         assert tree(pc.disk) == before
+
+
+async def test_an_undo_is_begun_and_left(server: Server, tmp_path: Path) -> None:
+    """Its id alone goes to a script, the lines that watch and approve it to a person."""
+    api = server.api()
+    where = ["--url", server.url, "--data-dir", str(server.home)]
+    async with computer(server, tmp_path) as pc:
+        pc.boot()
+        task_id = await worked(api, pc, WORK[0], final())
+        left = await asyncio.to_thread(cli, tmp_path, "undo", task_id, "--detach", *where)
+        *_, last = left.stdout.splitlines()
+        undo = last.removeprefix("task ")
+        assert (left.returncode, (await api.task(undo))["undoes"]) == (0, task_id)
+        watch, approve = left.stderr.splitlines()
+        assert f" tasks watch {undo} --url" in watch
+        assert "cc-orchestrator review --url" in approve
+        await api.ok("POST", f"/v1/tasks/{undo}/cancel", {})
+        told = await asyncio.to_thread(cli, tmp_path, "undo", task_id, "--detach", "--json", *where)
+        assert await play(api, json.loads(told.stdout)["task_id"])
+        assert pc.read("startup.lua") is None
 
 
 async def test_one_step_and_what_cannot_be_undone(server: Server, tmp_path: Path) -> None:
