@@ -15,7 +15,7 @@ from orchestrator.core.items import SYSTEM
 from orchestrator.core.policy import BUILT_IN_CATALOG
 from orchestrator.core.restoring.listings import Listing
 from orchestrator.core.restoring.planning import MAX_CALLS, Entry, Op, ops_of
-from orchestrator.core.restoring.touches import Changes, Place, is_text, shown
+from orchestrator.core.restoring.touches import Changes, as_argument, is_text, place_of, shown
 from orchestrator.core.task import AgentTask
 from orchestrator.core.wire import ComputerId
 from orchestrator.tasks import new_call_id
@@ -100,7 +100,7 @@ class Restoring:
 
 def _call(op: Op) -> facts.ToolCall:
     tool = "local_restore" if op.place.computer is None else "cc_restore"
-    args = {"path": shown(op.place.path), "to": op.to, "found": op.found}
+    args = {"path": as_argument(op.place.path), "to": op.to, "found": op.found}
     if not is_text(op.place.path):
         args["encoding"] = "latin-1"
     computer = op.place.computer
@@ -114,7 +114,7 @@ def _last_words(task: AgentTask, left: Sequence[facts.ToolCall]) -> dict[str, st
     words = {digest: text for turn in turns for digest, (_, text) in turn}
     # What a model is told of a rejection is no sentence for a person.
     words |= dict.fromkeys((digest for digest, _ in task.rejections), "A person rejected it.")
-    return {str(Place(call.computer, call.args["path"])): words.get(call.call_digest, "") for call in left}
+    return {str(place_of(call)): words.get(call.call_digest, "") for call in left}
 
 
 def _impossible(gone: OrchestratorError) -> facts.TaskEnded:

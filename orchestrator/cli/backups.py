@@ -20,6 +20,7 @@ from orchestrator.cli.common import (
 from orchestrator.cli.tasks import RECONNECT_S, follow, leave
 from orchestrator.cli.undoing import told
 from orchestrator.core.errors import InvalidRequest
+from orchestrator.core.paths import spelled
 from orchestrator.core.visible import one_line
 from orchestrator.program import program, reaching
 
@@ -139,7 +140,7 @@ def restore(
     What came since stays, unless you say --exact. It is a task of its own: it waits for approval, and for the
     computer if that is away, and can be undone.
     """
-    body: dict[str, Any] = {"backup": backup, "paths": path or [], "exact": exact}
+    body: dict[str, Any] = {"backup": backup, "paths": [spelled(one) for one in path or []], "exact": exact}
     with client_of(url, data_dir) as client:
         door = f"/v1/computers/{as_segment(computer)}/restore"
         preview = client.request_long("POST", door, {**body, "dry_run": True})

@@ -7,6 +7,7 @@ import typer
 from orchestrator.cli.common import AsJson, DataDir, Detach, Reconnect, Url, client_of, print_json
 from orchestrator.cli.tasks import RECONNECT_S, TaskId, follow, leave
 from orchestrator.core.errors import InvalidRequest
+from orchestrator.core.paths import spelled, unspelled
 from orchestrator.program import reaching
 
 _CHOICES: Final = ("keep", "restore", "beside")
@@ -46,7 +47,8 @@ def undo(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     Shows what would be done; the undo is then a task of its own: it waits for approval, and for computers that are
     away, and can be undone itself. What somebody changed since stays, unless you say otherwise.
     """
-    body: dict[str, Any] = {"paths": path or [], "on_conflict": on_conflict, "choices": _choices(choose or [])}
+    paths = [spelled(one) for one in path or []]
+    body: dict[str, Any] = {"paths": paths, "on_conflict": on_conflict, "choices": _choices(choose or [])}
     if step is not None:
         body["step"] = step
     with client_of(url, data_dir) as client:
@@ -110,5 +112,5 @@ def _choices(chosen: list[str]) -> dict[str, str]:
         place, _, choice = one.rpartition("=")
         if not place or choice not in _CHOICES:
             raise InvalidRequest(f"{one!r} chooses nothing.", remedy=f"Say PLACE={'|'.join(_CHOICES)}.")
-        choices[place] = choice
+        choices[spelled(unspelled(place))] = choice
     return choices

@@ -6,6 +6,7 @@ from typing import Final, Literal
 
 from orchestrator.core.facts import TaskId
 from orchestrator.core.patch import unified_diff
+from orchestrator.core.paths import spelled
 from orchestrator.core.rehearsing import Rehearsal
 from orchestrator.core.restoring.listings import differences, read_listing
 from orchestrator.core.restoring.outcomes import Outcome
@@ -76,7 +77,7 @@ def _told(task: AgentTask, outcome: Outcome, changed: int) -> str:
 
 async def _change(path: str, was: str, now: str, store: Store) -> ShownChange:
     texts = [None if one in (ABSENT, DIRECTORY) else decode_text(await store.get_blob(one)) for one in (was, now)]
-    name = path.encode(errors="replace").decode()
+    name = spelled(path)
     # Away from the event loop: files of a hostile computer may take long to compare.
     diff = await asyncio.to_thread(unified_diff, texts[0], texts[1], name) if texts != [None, None] else None
     cut = diff is not None and len(diff) > _DIFF_CHARS

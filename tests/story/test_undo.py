@@ -152,14 +152,46 @@ async def test_a_name_that_is_no_utf_8_comes_back(server: Server, tmp_path: Path
         pc.boot()
         task_id = await worked(api, pc, tool("cc_delete", path="farm"), final())
         shown = await preview(api, task_id)
-        assert set(shown) == {"farm", "farm/gr\xfcn", "farm/gr\xfcn/gr\xfcn.lua"}
+        assert set(shown) == {"farm", r"farm/gr\xfcn", r"farm/gr\xfcn/gr\xfcn.lua"}
         items = await undone(api, task_id)
         assert tree(pc.disk) == before
-        assert f"{pc.name}:farm/gr\xfcn/gr\xfcn.lua" in ended(items).details["put_back"]
+        assert rf"{pc.name}:farm/gr\xfcn/gr\xfcn.lua" in ended(items).details["put_back"]
         again = await undone(api, items[0].task_id)
         assert tree(pc.disk) == {}
         await undone(api, again[0].task_id)
         assert tree(pc.disk) == before
+
+
+async def test_two_names_that_look_alike_are_told_apart(server: Server, tmp_path: Path) -> None:
+    """One is UTF-8 and one is not: each is written as no other is, and no choice about one touches the other."""
+    api = server.api()
+    where = ["--url", server.url, "--data-dir", str(server.home)]
+    text, odd = "farm/gr\xfcn.lua", f"farm/{UMLAUTS}.lua"
+    async with computer(server, tmp_path) as pc:
+        pc.write(text, b"return 'utf-8'\n")
+        pc.write(odd, b"return 'latin-1'\n")
+        before = tree(pc.disk)
+        pc.boot()
+        task_id = await worked(api, pc, tool("cc_delete", path="farm"), final())
+        changes = (await api.ok("GET", f"/v1/tasks/{task_id}/changes"))["changes"]
+        assert {one["place"] for one in changes} == {f"{pc.name}:{one}" for one in ("farm", text, r"farm/gr\xfcn.lua")}
+        await undone(api, task_id, paths=[r"/farm/gr\xFCn.lua"])
+        assert tree(pc.disk) == {"farm": None, odd: before[odd]}
+        await undone(api, task_id, paths=[text])
+        assert tree(pc.disk) == before
+        for path in (text, odd):
+            pc.write(path, b"mine\n")
+        shown = await asyncio.to_thread(cli, tmp_path, "undo", task_id, "--dry-run", *where)
+        kept = [line.split()[1] for line in shown.stdout.splitlines() if line.startswith("KEEP")]
+        assert kept == [f"{pc.name}:{text}", rf"{pc.name}:farm/gr\xfcn.lua"]
+        chosen = ["--detach", "--choose", f"{pc.name}:{text}=restore"]
+        begun = await asyncio.to_thread(cli, tmp_path, "undo", task_id, *chosen, *where)
+        await play(api, begun.stdout.splitlines()[-1].removeprefix("task "))
+        assert (pc.read(text), pc.read(odd)) == (before[text], b"mine\n")
+        pc.write(text, b"mine\n")
+        begun = await asyncio.to_thread(cli, tmp_path, "undo", task_id, *chosen[:2], f"{kept[1]}=restore", *where)
+        await play(api, begun.stdout.splitlines()[-1].removeprefix("task "))
+        assert (pc.read(text), pc.read(odd)) == (b"mine\n", before[odd])
 
 
 async def test_directories_that_calls_of_one_reply_made_go_again(server: Server, tmp_path: Path) -> None:

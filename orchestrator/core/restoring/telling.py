@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pydantic import ConfigDict, Field
 
 from orchestrator.core.errors import InvalidRequest
-from orchestrator.core.paths import canonical_path
+from orchestrator.core.paths import canonical_path, spelled, unspelled
 from orchestrator.core.restoring.outcomes import Outcome
 from orchestrator.core.restoring.planning import Entry, Verdict
 from orchestrator.core.restoring.touches import Changes, Place, Touch, Untold, shown
@@ -25,7 +25,7 @@ class UndoRequest(_Told):
     step: int | None = Field(default=None, ge=1)
     """Only what this step changed; None: all of them."""
     paths: tuple[str, ...] = Field(default=(), max_length=500)
-    """Only these paths and what is below them; empty: everywhere."""
+    """Only these paths and what is below them, as the preview has them; empty: everywhere."""
     on_conflict: OnConflict = "keep"
     choices: dict[str, OnConflict] = Field(default_factory=dict, max_length=500)
     """Of single places, as the preview names them: ``farm:startup.lua``."""
@@ -44,10 +44,15 @@ class UndoRequest(_Told):
         return Restoration(
             task_id=task_id,
             step=self.step,
-            paths=tuple(canonical_path(path) for path in self.paths),
+            paths=wanted_paths(self.paths),
             on_conflict=self.on_conflict,
-            choices=self.choices,
+            choices={spelled(unspelled(place)): choice for place, choice in self.choices.items()},
         )
+
+
+def wanted_paths(paths: Sequence[str]) -> tuple[str, ...]:
+    """Paths as somebody asks for them as a restoration has them. Raises UnsafePath."""
+    return tuple(spelled(canonical_path(unspelled(path))) for path in paths)
 
 
 class _Somewhere(_Told):
@@ -55,6 +60,7 @@ class _Somewhere(_Told):
     """Such as ``farm:startup.lua``; of this host ``workspace:notes.txt``."""
     computer: str | None
     path: str
+    """As ``place`` has it: a byte of it that is no UTF-8 is written ``\\xfc``, so that no two are written alike."""
 
 
 class TaskChange(_Somewhere):
