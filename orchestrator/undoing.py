@@ -23,10 +23,11 @@ from orchestrator.core.facts import TaskId
 from orchestrator.core.items import SYSTEM, Actor
 from orchestrator.core.rehearsing import is_copy
 from orchestrator.core.restoring.listings import Listed, Listing, extras, goals_to, read_listing
+from orchestrator.core.restoring.near import near
 from orchestrator.core.restoring.outcomes import Outcome, that_counts
 from orchestrator.core.restoring.planning import Entry, Found, Goal, Verdict, beside, goals_of, plan, progressed
 from orchestrator.core.restoring.telling import TaskChange, UndoOffer, told_changes
-from orchestrator.core.restoring.touches import ABSENT, DIRECTORY, Changes, Place, Untold, changes, trees_of
+from orchestrator.core.restoring.touches import ABSENT, DIRECTORY, Changes, Place, Untold, changes, shown, trees_of
 from orchestrator.core.restoring.wanted import MODEL, Restoration
 from orchestrator.core.task import AgentTask
 from orchestrator.core.wire import ComputerId
@@ -100,6 +101,7 @@ class Undoing:
         """
         await self._title(wanted, by)
         wish = await self.wish(wanted)
+        await self._must_name(wanted, wish)
         if wish.is_empty and (rehearsed := await self._only_rehearsed(wanted)):
             raise InvalidRequest(rehearsed[0], remedy=rehearsed[1])
         return Preview(await self.plan(wish, wanted), wish.untold, wish.open)
@@ -112,6 +114,7 @@ class Undoing:
         """
         title = title or await self._title(wanted, by)
         wish = await self.wish(wanted)
+        await self._must_name(wanted, wish)
         if wish.is_empty:
             of = wanted.task_id or wanted.computer
             nothing = (f"There is nothing of {of} to put back.", "Look at what changed.")
@@ -195,6 +198,20 @@ class Undoing:
                 f"{task.task_id} is not over yet.", remedy=f"Cancel it first: `cc-orchestrator cancel {task.task_id}`."
             )
         return _title_of(task, f"Undo {task.task_id}")
+
+    async def _must_name(self, wanted: Restoration, wish: Wish) -> None:
+        """Raises InvalidRequest for a path at which there is nothing to put back, unless that may still turn up."""
+        if not wanted.paths or wish.open or wish.unseen is not None:
+            return
+        paths = [goal.place.path for goal in wish.goals]
+        odd = next((one for one in wanted.paths if not any(map(Restoration(paths=(one,)).wants, paths))), None)
+        everywhere = (await self.wish(wanted.model_copy(update={"paths": ()}))).goals if odd is not None else ()
+        if odd is None or not everywhere:
+            return
+        did = "There is nothing to put back" if wanted.listing else f"{wanted.task_id} changed nothing"
+        step = f" in step {wanted.step}" if wanted.step is not None else ""
+        there = [shown(goal.place.path) for goal in everywhere]
+        raise InvalidRequest(f"{did} at '{odd}'{step}.", remedy=near(odd, there))
 
     async def _only_rehearsed(self, wanted: Restoration) -> tuple[str, str] | None:
         """What became of a rehearsal that is to be undone, and what to do; None: it is none."""

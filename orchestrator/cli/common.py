@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import typer
 
-from orchestrator.core.errors import InvalidRequest, OrchestratorError
+from orchestrator.core.errors import InvalidRequest, NotFound, OrchestratorError
 from orchestrator.core.visible import one_line
 from orchestrator.settings import DEFAULT_URL, ENV_PREFIX, unknown_variables
 
@@ -76,6 +76,13 @@ def warn_of_variables() -> None:
 def as_segment(value: str | None) -> str | None:
     """What was typed as one part of a path: a slash in it is no slash of the address."""
     return None if value is None else quote(value, safe="")
+
+
+def as_task(value: str | None) -> str | None:
+    """As :func:`as_segment`. Raises NotFound for what cannot be the id of a task."""
+    if value is not None and ("/" in value or value in {"", ".", ".."}):
+        raise NotFound(f"There is no task {quoted(value)}.", remedy="`cc-orchestrator tasks` lists them.")
+    return as_segment(value)
 
 
 def print_json(value: Any) -> None:

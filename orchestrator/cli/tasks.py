@@ -12,7 +12,7 @@ from orchestrator.cli.common import (
     Detach,
     Reconnect,
     Url,
-    as_segment,
+    as_task,
     client_of,
     is_alone,
     print_json,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 tasks_app = typer.Typer(invoke_without_command=True, help="List tasks, or look at one.")
 RECONNECT_S = 90.0
 
-TaskId = Annotated[str, typer.Argument(metavar="TASK", help="The task's id, as `tasks` lists it.", callback=as_segment)]
+TaskId = Annotated[str, typer.Argument(metavar="TASK", help="The task's id, as `tasks` lists it.", callback=as_task)]
 
 
 def run(  # noqa: PLR0913, PLR0917 - one parameter for each flag
@@ -220,7 +220,7 @@ def cancel(
 
 def stop(
     task_id: Annotated[
-        str | None, typer.Argument(metavar="TASK", help="A task, as `cancel`.", callback=as_segment)
+        str | None, typer.Argument(metavar="TASK", help="A task, as `cancel`.", callback=as_task)
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Stop every task that you may stop.")] = False,
     reason: Annotated[str, typer.Option(help="Why; it is kept with the tasks.")] = "",

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Final, Literal
 
 import typer
 
-from orchestrator.cli.common import AsJson, DataDir, Detach, Reconnect, Url, client_of, print_json
+from orchestrator.cli.common import AsJson, DataDir, Detach, Reconnect, Url, client_of, print_json, quoted
 from orchestrator.cli.tasks import RECONNECT_S, TaskId, follow, leave
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.paths import spelled, unspelled
@@ -59,7 +59,7 @@ def undo(  # noqa: PLR0913, PLR0917 - one parameter for each flag
             print_json(preview)
             return
         if not as_json:
-            for line in told(preview) or [_nothing(task_id, narrowed=bool(step or path))]:
+            for line in told(preview) or [_nothing(task_id, narrowed=step is not None)]:
                 typer.echo(line)
         if not dry_run:
             submitted = client.request("POST", door, body)
@@ -85,7 +85,7 @@ def told(preview: dict[str, Any]) -> list[str]:
 
 
 def _nothing(task_id: str, *, narrowed: bool) -> str:
-    return f"{task_id} changed no files{' in that step, or at that path' if narrowed else ''}."
+    return f"{task_id} changed no files{' in that step' if narrowed else ''}."
 
 
 def _must_be_there(choices: dict[str, str], preview: dict[str, Any]) -> None:
@@ -94,9 +94,10 @@ def _must_be_there(choices: dict[str, str], preview: dict[str, Any]) -> None:
     odd = next((place for place in choices if place not in places), None)
     # What is not heard yet may bring more places.
     if odd is not None and not preview.get("not_heard"):
-        raise InvalidRequest(
-            f"The undo touches no {odd!r}.", remedy="Name a place as --dry-run does: farm:startup.lua."
-        )
+        from orchestrator.core.restoring.near import near
+
+        remedy = f"Name a place as --dry-run does: farm:startup.lua. {near(odd, sorted(places))}".rstrip()
+        raise InvalidRequest(f"The undo touches no {quoted(odd)}.", remedy=remedy)
 
 
 def _on(one: dict[str, Any]) -> str:

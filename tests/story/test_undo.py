@@ -323,8 +323,23 @@ async def test_a_task_that_failed_says_what_it_changed_and_how_to_put_it_back(se
         assert (odd.returncode, "chooses nothing" in odd.stderr) == (2, True)
         missed = await asyncio.to_thread(cli, tmp_path, "undo", task_id, "--choose", "startup.lua=restore", *where)
         assert (missed.returncode, "touches no 'startup.lua'" in missed.stderr) == (2, True)
+        assert f"Near it: {pc.name}:startup.lua." in missed.stderr
         later = await asyncio.to_thread(cli, tmp_path, "undo", task_id, "--step", "99", "--dry-run", *where)
-        assert later.stdout == f"{task_id} changed no files in that step, or at that path.\n"
+        assert later.stdout == f"{task_id} changed no files in that step.\n"
+        for options, words in (
+            (["--path", "startup.luu"], f"{task_id} changed nothing at 'startup.luu'. Near it: startup.lua."),
+            (
+                ["--path", "startup.lua", "--step", "2"],
+                "at 'startup.lua' in step 2. There is: new, new/deep, new/deep/",
+            ),
+            (["--path", f"{pc.name}:startup.lua"], "a path names no computer. Write only what is behind the colon"),
+        ):
+            for more in ([], ["--dry-run"]):
+                odd = await asyncio.to_thread(cli, tmp_path, "undo", task_id, *options, *more, *where)
+                assert (odd.returncode, words in odd.stderr, odd.stdout) == (3, True, ""), odd.stderr
+        for name in ("\xf6/../x", "..", ""):
+            none = await asyncio.to_thread(cli, tmp_path, "undo", name, *where)
+            assert (none.returncode, f"There is no task '{name}'." in none.stderr) == (2, True)
 
 
 async def test_a_task_that_is_canceled_says_so_where_it_is_canceled(server: Server, tmp_path: Path) -> None:

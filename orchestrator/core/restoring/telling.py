@@ -37,7 +37,7 @@ class UndoRequest(_Told):
     def of_task(self, task_id: str) -> Restoration:
         """The restoration that it asks for.
 
-        Raises UnsafePath for a path that leaves the computer, InvalidRequest for one that is no text.
+        Raises UnsafePath for a path that leaves the computer, InvalidRequest for one that is no text, or a place.
         """
         if any("\ud800" <= character <= "\udfff" for path in (*self.paths, *self.choices) for character in path):
             raise InvalidRequest("A path has half of a character, a lone surrogate.", remedy="Send the character.")
@@ -51,7 +51,13 @@ class UndoRequest(_Told):
 
 
 def wanted_paths(paths: Sequence[str]) -> tuple[str, ...]:
-    """Paths as somebody asks for them as a restoration has them. Raises UnsafePath."""
+    """Paths as somebody asks for them as a restoration has them. Raises UnsafePath, InvalidRequest for places."""
+    for path in paths:
+        if ":" in path:
+            raise InvalidRequest(
+                f"'{path}' is a place, and no path: a path names no computer.",
+                remedy=f"Write only what is behind the colon: {path.rpartition(':')[2]}",
+            )
     return tuple(spelled(canonical_path(unspelled(path))) for path in paths)
 
 
