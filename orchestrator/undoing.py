@@ -258,6 +258,19 @@ class Undoing:
             return None
         return that_counts(await outcomes((task.rehearsed.applied_by,), self.service.store, self.world))
 
+    async def put_back_by(self, undo: AgentTask, wish: Wish) -> tuple[TaskId, ...]:
+        """The other undos of the same task that put something back of what this one wants, oldest first."""
+        if undo.undoes is None:
+            return ()
+        places = {goal.place for goal in wish.goals}
+        found = []
+        for other in (await self.service.load(undo.undoes)).undone_by:
+            # What was pruned since tells nothing of it.
+            with contextlib.suppress(NotFound):
+                touched = {touch.place for touch in (await self.changes(other)).touches}
+                found += [other] if other != undo.task_id and touched & places else []
+        return tuple(found)
+
     async def left_behind(self, task: AgentTask) -> tuple[TaskChange, ...]:
         """What a task left changed, place by place; nothing where what it takes to tell was not kept."""
         try:

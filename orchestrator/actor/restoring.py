@@ -16,6 +16,7 @@ from orchestrator.core.policy import BUILT_IN_CATALOG
 from orchestrator.core.restoring.listings import Listing
 from orchestrator.core.restoring.planning import MAX_CALLS, Entry, Op, ops_of
 from orchestrator.core.restoring.touches import Changes, as_argument, is_text, place_of, shown
+from orchestrator.core.restoring.wanted import Restoration
 from orchestrator.core.task import AgentTask
 from orchestrator.core.wire import ComputerId
 from orchestrator.tasks import new_call_id
@@ -69,8 +70,19 @@ class Restoring:
         away = [entry.place.computer for entry in entries if entry.verdict == "away"]
         if away:
             return self._until_seen([computer for computer in away if computer is not None])
-        await self.journal.intend(_end(entries, wish, own, _last_words(task, planned), _WORDS[task.restores.applies]))
+        words, already = _last_words(task, planned), await self._already(task.restores, wish)
+        await self.journal.intend(_end(entries, wish, own, words, _WORDS[task.restores.applies], already))
         return None
+
+    async def _already(self, wanted: Restoration, wish: Wish) -> str:
+        """What is said where there was nothing to be done."""
+        if wanted.applies:
+            return "Everything was already as it was rehearsed"
+        if wanted.listing:
+            return "Everything was already as it is to be"
+        others = await self.undoing.put_back_by(self.journal.task, wish)
+        by = f": {' and '.join(others)} put it back" if others else ""
+        return f"Everything was already as it was before the task{by}"
 
     def _until_seen(self, computers: Sequence[ComputerId]) -> Wait:
         """Until one that nobody could look at is back; one that is connected refused the look, and is asked again."""
@@ -122,8 +134,13 @@ def _impossible(gone: OrchestratorError) -> facts.TaskEnded:
     return facts.TaskEnded(status="Failed", status_reason="not_restored", message=gone.message)
 
 
-def _end(entries: Sequence[Entry], wish: Wish, own: Changes, why: Mapping[str, str], done: str) -> facts.TaskEnded:
-    """How it ended: what was put back (``done``: how that is called), and what was not and why."""
+def _end(
+    entries: Sequence[Entry], wish: Wish, own: Changes, why: Mapping[str, str], done: str, already: str
+) -> facts.TaskEnded:
+    """How it ended: what was put back (``done``: how that is called), and what was not and why.
+
+    ``already``: what is said where there was nothing to be done.
+    """
     put_back = sorted({str(touch.place) for touch in own.touches if touch.after is not None})
     kept = {str(entry.place): entry.why for entry in entries if entry.verdict == "conflict"}
     # What waits for something else that was not done says nothing of its own.
@@ -138,7 +155,7 @@ def _end(entries: Sequence[Entry], wish: Wish, own: Changes, why: Mapping[str, s
         "cannot_be_undone": list(untold),
         "came_since": [shown(path) for path in wish.came[:_NAMED]],
     }
-    parts = [f"{len(put_back)} {done}" if put_back or kept or left else "There was nothing to be done"]
+    parts = [f"{len(put_back)} {done}" if put_back or kept or left else already]
     parts += [f"{len(kept)} kept{_reason(kept.values())}"] if kept else []
     parts += [f"{len(wish.came)} left, since they came after it began"] if wish.came else []
     parts += [f"{len(left)} not {done}: {next(iter(left.values()))}"] if left else []

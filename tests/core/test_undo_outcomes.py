@@ -72,11 +72,16 @@ def test_one_that_was_taken_back_in_turn_says_by_which() -> None:
 
 def test_of_several_the_one_counts_that_says_how_it_stands() -> None:
     """One that goes on before one that did all of it, that before one that did a part, that before the last."""
-    whole, part = ended(UNDO, "Completed"), ended(UNDO.model_copy(update={"step": 1}), "Completed")
+    did = {"put_back": ["3:a"]}
+    whole = ended(UNDO, "Completed", details=did)
+    part = ended(UNDO.model_copy(update={"step": 1}), "Completed", details=did)
+    late = ended(UNDO, "Completed")
     failed, again = ended(UNDO, "Failed"), whole.model_copy(update={"undone_by": "t9"})
     going = whole.model_copy(update={"open": True, "status": TaskStatus.RUNNING})
     assert that_counts(()) is None
     assert that_counts((going, whole)) is going
     assert that_counts((whole, part, failed)) is whole
     assert that_counts((part, failed, again)) is part
-    assert that_counts((failed, again)) is again
+    assert that_counts((again, failed)) is again
+    assert that_counts((again, late)) is again
+    assert that_counts((failed, late)) is late

@@ -13,6 +13,7 @@ DONE = {
     "told": "TOLD",
     "open": False,
     "whole": True,
+    "did": True,
     "kept": False,
     "undone_by": None,
 }

@@ -237,6 +237,27 @@ async def test_a_computer_that_is_away_is_waited_for(server: Server, tmp_path: P
         assert tree(pc.disk) == before
 
 
+async def test_an_undo_that_comes_too_late_says_who_was_first(server: Server, tmp_path: Path) -> None:
+    """Two undos of one task wait for approval; both get it, and the second finds all as it is to be."""
+    api = server.api()
+    async with computer(server, tmp_path) as pc:
+        filled(pc)
+        pc.boot()
+        task_id = await worked(api, pc, *WORK[:2], final())
+        undos = [(await api.ok("POST", f"/v1/tasks/{task_id}/undo", {}))["task_id"] for _ in range(2)]
+        for undo in undos:
+            await api.first(undo, "review_requested")
+        first, second = [ended(await play(api, undo)) for undo in undos]
+        assert (first.status, second.status) == ("Completed", "Completed")
+        assert second.message == f"Everything was already as it was before the task: {undos[0]} put it back."
+        outcome = (await api.task(task_id))["undo"]["outcome"]
+        assert outcome["told"] == f"taken back by {undos[0]} (Completed: {first.message.rstrip('.')})"
+        assert pc.read("startup.lua") == FILES["startup.lua"]
+        await undone(api, undos[0])
+        outcome = (await api.task(task_id))["undo"]["outcome"]
+        assert (outcome["task_id"], outcome["undone_by"] is not None) == (undos[0], True)
+
+
 async def test_an_undo_is_begun_and_left(server: Server, tmp_path: Path) -> None:
     """Its id alone goes to a script, the lines that watch and approve it to a person."""
     api = server.api()

@@ -28,6 +28,8 @@ class Outcome(BaseModel):
     """Whether it goes on."""
     whole: bool
     """Whether all of the changes were meant, and not only a step of them or some paths."""
+    did: bool
+    """Whether it is over and has changed something."""
     kept: bool
     """Whether it left something as somebody made it since, or as nobody knows whose it is."""
     undone_by: str | None
@@ -37,13 +39,15 @@ class Outcome(BaseModel):
 def outcome_of(task: AgentTask, *, waits: str = "", undone_by: TaskId | None = None) -> Outcome:
     """What became of a task that restores; ``waits``: what it waits for, ``undone_by``: what took it back in turn."""
     wanted = task.restores or Restoration()
+    details = task.ended.details if task.ended is not None else {}
     return Outcome(
         task_id=task.task_id,
         status=task.status,
         told=_told(task, wanted, waits, undone_by),
         open=task.ended is None,
         whole=wanted.step is None and not wanted.paths,
-        kept=task.ended is not None and bool(task.ended.details.get("kept")),
+        did=bool(details.get("put_back")),
+        kept=bool(details.get("kept")),
         undone_by=undone_by,
     )
 
@@ -51,12 +55,14 @@ def outcome_of(task: AgentTask, *, waits: str = "", undone_by: TaskId | None = N
 def that_counts(outcomes: Sequence[Outcome]) -> Outcome | None:
     """Of several, oldest first, the one that says how it stands; None: there is none.
 
-    One that goes on; else one that did all of it and stands; else one that did a part; else the last.
+    One that goes on; else, of those that changed something, one that did all of it and stands, one that did a part so,
+    or the last; else the last of all.
     """
     going = [one for one in outcomes if one.open]
-    done = [one for one in outcomes if one.status is TaskStatus.COMPLETED and one.undone_by is None]
+    acting = [one for one in outcomes if one.did]
+    done = [one for one in acting if one.status is TaskStatus.COMPLETED and one.undone_by is None]
     whole = [one for one in done if one.whole]
-    return next((some[-1] for some in (going, whole, done, outcomes) if some), None)
+    return next((some[-1] for some in (going, whole, done, acting, outcomes) if some), None)
 
 
 def _told(task: AgentTask, wanted: Restoration, waits: str, undone_by: TaskId | None) -> str:
