@@ -26,13 +26,16 @@ from orchestrator.core.facts import TaskId
 from orchestrator.core.items import SYSTEM, Actor
 from orchestrator.core.rehearsing import is_copy
 from orchestrator.core.restoring.listings import Listed, Listing, extras, goals_to, read_listing
+from orchestrator.core.restoring.near import near
+from orchestrator.core.restoring.outcomes import Outcome, that_counts
 from orchestrator.core.restoring.planning import Entry, Found, Goal, Verdict, beside, goals_of, plan, progressed
 from orchestrator.core.restoring.telling import TaskChange, UndoOffer, told_changes
-from orchestrator.core.restoring.touches import ABSENT, DIRECTORY, Changes, Place, Untold, changes, trees_of
+from orchestrator.core.restoring.touches import ABSENT, DIRECTORY, Changes, Place, Untold, changes, shown, trees_of
 from orchestrator.core.restoring.wanted import MODEL, Restoration
 from orchestrator.core.task import AgentTask
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Identity
+from orchestrator.standing import outcomes
 from orchestrator.tasks import TaskService
 from orchestrator.world import World
 
@@ -72,6 +75,11 @@ class Wish:
     came: tuple[str, ...] = ()
     """The paths of what came since its first look: it stays."""
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to put back, nor anything that is not known yet."""
+        return not self.goals and not self.open and self.unseen is None
+
 
 @dataclass(frozen=True)
 class Preview:
@@ -98,6 +106,9 @@ class Undoing:
         """
         await self._title(wanted, by)
         wish = await self.wish(wanted)
+        await self._must_name(wanted, wish)
+        if wish.is_empty and (rehearsed := await self._only_rehearsed(wanted)):
+            raise InvalidRequest(rehearsed[0], remedy=rehearsed[1])
         return Preview(await self.plan(wish, wanted), wish.untold, wish.open)
 
     async def submit(
@@ -110,9 +121,12 @@ class Undoing:
         """
         title = title or await self._title(wanted, by)
         wish = await self.wish(wanted)
-        if not wish.goals and not wish.open and wish.unseen is None:
+        await self._must_name(wanted, wish)
+        if wish.is_empty:
             of = wanted.task_id or wanted.computer
-            raise InvalidRequest(f"There is nothing of {of} to put back.", remedy=await self._instead(wanted))
+            nothing = (f"There is nothing of {of} to put back.", "Look at what changed.")
+            what, remedy = await self._only_rehearsed(wanted) or nothing
+            raise InvalidRequest(what, remedy=remedy)
         task = await self._submit(title, wish, wanted, user=by, key=_key_of(key), keyed_by=keyed_by)
         if task.restores != wanted:
             raise InvalidDecision(
@@ -194,11 +208,36 @@ class Undoing:
             )
         return _title_of(task, f"Undo {task.task_id}")
 
-    async def _instead(self, wanted: Restoration) -> str:
-        """What to do where there is nothing to put back."""
+    async def _must_name(self, wanted: Restoration, wish: Wish) -> None:
+        """Raises InvalidRequest for a path at which there is nothing to put back, unless that may still turn up."""
+        if not wanted.paths or wish.open or wish.unseen is not None:
+            return
+        paths = [goal.place.path for goal in wish.goals]
+        odd = next((one for one in wanted.paths if not any(map(Restoration(paths=(one,)).wants, paths))), None)
+        everywhere = (await self.wish(wanted.model_copy(update={"paths": ()}))).goals if odd is not None else ()
+        if odd is None or not everywhere:
+            return
+        did = "There is nothing to put back" if wanted.listing else f"{wanted.task_id} changed nothing"
+        step = f" in step {wanted.step}" if wanted.step is not None else ""
+        there = [shown(goal.place.path) for goal in everywhere]
+        raise InvalidRequest(f"{did} at '{odd}'{step}.", remedy=near(odd, there))
+
+    async def _only_rehearsed(self, wanted: Restoration) -> tuple[str, str] | None:
+        """What became of a rehearsal that is to be undone, and what to do; None: it is none."""
         task = None if wanted.listing else await self.service.load(TaskId(wanted.task_id))
-        applied = task.rehearsed.applied_by if task is not None and task.rehearsed is not None else None
-        return f"It only rehearsed: undo {applied}, which asked for all of it." if applied else "Look at what changed."
+        if task is None or task.rehearses is None:
+            return None
+        real, applied = task.rehearses.computer, await self.applied(task)
+        if applied is None:
+            return f"{task.task_id} only rehearsed: it changed nothing on {real}.", "There is nothing to undo."
+        undo = f"cc-orchestrator undo {applied.task_id}"
+        if applied.open:
+            remedy = f"Cancel or reject that one, or once it is over: `{undo}`."
+        elif (await self.changes(applied.task_id)).touches:
+            remedy = f"What {applied.task_id} did is undone with `{undo}`."
+        else:
+            remedy = "There is nothing to undo."
+        return f"{task.task_id} only rehearsed: it changed nothing on {real}; {applied.told}.", remedy
 
     async def changes(self, task_id: str) -> Changes:
         """What a task changed. Raises NotFound, Unreadable where what it takes to tell was not kept whole."""
@@ -214,12 +253,39 @@ class Undoing:
                 "have the files: `cc-orchestrator restore`.",
             ) from gone
 
-    async def offer(self, task: AgentTask) -> UndoOffer | None:
-        """What a task left changed, and what became of it; None: it is not over."""
+    async def offer(self, task: AgentTask, left: Sequence[TaskChange] | None = None) -> UndoOffer | None:
+        """What a task left changed (``left``; None: it is looked up), and what became of it; None: it is not over."""
         if task.ended is None:
             return None
-        left = await self.left_behind(task)
-        return UndoOffer(changes=len(left), automatic=task.undoes_itself, tasks=task.undone_by)
+        left = await self.left_behind(task) if left is None else left
+        begun = await outcomes(task.undone_by, self.service.store, self.world)
+        return UndoOffer(
+            changes=len(left),
+            automatic=task.undoes_itself,
+            tasks=task.undone_by,
+            unknown=sum(one.after is None for one in left),
+            outcome=that_counts(begun),
+            outcomes=begun,
+        )
+
+    async def applied(self, task: AgentTask) -> Outcome | None:
+        """What became of the task that carries out what this one rehearsed; None: there is none."""
+        if task.rehearsed is None or task.rehearsed.applied_by is None:
+            return None
+        return that_counts(await outcomes((task.rehearsed.applied_by,), self.service.store, self.world))
+
+    async def put_back_by(self, undo: AgentTask, wish: Wish) -> tuple[TaskId, ...]:
+        """The other undos of the same task that put something back of what this one wants, oldest first."""
+        if undo.undoes is None:
+            return ()
+        places = {goal.place for goal in wish.goals}
+        found = []
+        for other in (await self.service.load(undo.undoes)).undone_by:
+            # What was pruned since tells nothing of it.
+            with contextlib.suppress(NotFound):
+                touched = {touch.place for touch in (await self.changes(other)).touches}
+                found += [other] if other != undo.task_id and touched & places else []
+        return tuple(found)
 
     async def left_behind(self, task: AgentTask) -> tuple[TaskChange, ...]:
         """What a task left changed, place by place; nothing where what it takes to tell was not kept."""

@@ -51,10 +51,15 @@ def left_behind(over: review.TaskOver) -> str:
     named = ", ".join(one_line(one.place) for one in over.changes[:_NAMED])
     more = over.undo.changes - min(_NAMED, len(over.changes))
     said = f"Task {task_id} is {over.status} and had changed {named}{f' and {more} more' if more else ''}"
+    if over.undo.outcome is not None:
+        return f"{said}; {one_line(over.undo.outcome.told, limit=1000)}."
     if over.undo.tasks:
-        return f"{said}; task {one_line(over.undo.tasks[-1])} puts it back."
+        return f"{said}; task {one_line(over.undo.tasks[-1])} was begun to put it back."
     if over.undo.automatic:
         return f"{said}; it is put back, as the policy says."
+    if over.undo.unknown:
+        said = f"{said}; of {over.undo.unknown} nobody knows whether it did: an undo keeps those without --on-conflict"
+        return f"{said} restore. It is put back with: cc-orchestrator undo {task_id}"
     return f"{said}. It is put back with: cc-orchestrator undo {task_id}"
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from orchestrator.core import review
 from orchestrator.core.redact import redact_text
-from orchestrator.core.restoring.telling import UndoOffer, told_limits, told_places
+from orchestrator.core.restoring.telling import told_limits, told_places
 from orchestrator.core.task import AgentTask, TaskStatus
 from orchestrator.ports import Identity
 from orchestrator.undoing import Undoing
@@ -69,5 +69,5 @@ async def left_behind(undoing: Undoing, task: AgentTask) -> dict[str, Any] | Non
         "message": redact_text(task.ended.message, salt=task.tag),
         "changes": changes[:MAX_CHANGES],
         "left_out": max(0, len(changes) - MAX_CHANGES),
-        "undo": UndoOffer(changes=len(changes), automatic=task.undoes_itself, tasks=task.undone_by),
+        "undo": await undoing.offer(task, changes),
     }
