@@ -101,6 +101,8 @@ class Restoring:
 def _call(op: Op) -> facts.ToolCall:
     tool = "local_restore" if op.place.computer is None else "cc_restore"
     args = {"path": shown(op.place.path), "to": op.to, "found": op.found}
+    if op.replaces:
+        args["replaces"] = op.replaces
     if not is_text(op.place.path):
         args["encoding"] = "latin-1"
     computer = op.place.computer
