@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +18,9 @@ from orchestrator.core.errors import (
     InvalidDecision,
     InvalidRequest,
     NotFound,
+    OrchestratorError,
     ToolFailed,
+    Unreadable,
 )
 from orchestrator.core.facts import TaskId
 from orchestrator.core.items import SYSTEM, Actor
@@ -32,6 +35,8 @@ from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Identity
 from orchestrator.tasks import TaskService
 from orchestrator.world import World
+
+logger = logging.getLogger(__name__)
 
 _AT_ONCE: Final = 4
 """Looks at one time: half of the calls that a computer takes."""
@@ -95,18 +100,20 @@ class Undoing:
         wish = await self.wish(wanted)
         return Preview(await self.plan(wish, wanted), wish.untold, wish.open)
 
-    async def submit(self, wanted: Restoration, by: Identity, *, title: str = "", key: str = "") -> AgentTask:
+    async def submit(
+        self, wanted: Restoration, by: Identity, *, title: str = "", key: str = "", keyed_by: Identity | None = None
+    ) -> AgentTask:
         """A task that restores; ``title`` empty: by the task that it undoes.
 
-        ``key``: the same one of the same person begins no second one. Raises as :meth:`preview`, and InvalidDecision
-        where the key came with another restoration.
+        ``key``: the same one of the same person begins no second one; ``keyed_by``: of this one, whoever asks. Raises
+        as :meth:`preview`, and InvalidDecision where the key came with another restoration.
         """
         title = title or await self._title(wanted, by)
         wish = await self.wish(wanted)
         if not wish.goals and not wish.open and wish.unseen is None:
             of = wanted.task_id or wanted.computer
             raise InvalidRequest(f"There is nothing of {of} to put back.", remedy=await self._instead(wanted))
-        task = await self._submit(title, wish, wanted, user=by, key=_key_of(key))
+        task = await self._submit(title, wish, wanted, user=by, key=_key_of(key), keyed_by=keyed_by)
         if task.restores != wanted:
             raise InvalidDecision(
                 "This idempotency key was used for another undo.",
@@ -117,7 +124,7 @@ class Undoing:
         return task
 
     async def begun(self, by: Identity, key: str) -> AgentTask | None:
-        """The undo that this person submitted with this key; None: none, or the key is empty."""
+        """The undo that was submitted with this key of this person; None: none, or the key is empty."""
         return await self.service.of_key(by, _key_of(key))
 
     async def begin(self, task: AgentTask) -> bool:
@@ -160,6 +167,7 @@ class Undoing:
         *,
         user: Identity,
         key: str,
+        keyed_by: Identity | None = None,
         begun_by: Actor | None = None,
     ) -> AgentTask:
         computers = {goal.place.computer for goal in wish.goals} | {one.computer for one in wish.open} | {wish.unseen}
@@ -171,6 +179,7 @@ class Undoing:
             max_steps=0,
             restores=wanted,
             key=key,
+            keyed_by=keyed_by,
             begun_by=begun_by,
         )
 
@@ -192,11 +201,18 @@ class Undoing:
         return f"It only rehearsed: undo {applied}, which asked for all of it." if applied else "Look at what changed."
 
     async def changes(self, task_id: str) -> Changes:
-        """What a task changed. Raises NotFound."""
+        """What a task changed. Raises NotFound, Unreadable where what it takes to tell was not kept whole."""
         items = await self.service.store.read(TaskId(task_id))
         if not items:
             raise await self.service.no_task(TaskId(task_id))
-        return changes(items, {tree: await self.service.store.get_blob(tree) for tree in trees_of(items)})
+        try:
+            return changes(items, {tree: await self.service.store.get_blob(tree) for tree in trees_of(items)})
+        except NotFound as gone:
+            raise Unreadable(
+                f"What {task_id} changed cannot be told, and so it cannot be undone: {gone.message}",
+                remedy="`cc-orchestrator audit verify` tells what else is not kept whole; a backup of the computer may "
+                "have the files: `cc-orchestrator restore`.",
+            ) from gone
 
     async def offer(self, task: AgentTask) -> UndoOffer | None:
         """What a task left changed, and what became of it; None: it is not over."""
@@ -209,7 +225,9 @@ class Undoing:
         """What a task left changed, place by place; nothing where what it takes to tell was not kept."""
         try:
             return told_changes(_of_real_places(await self.changes(task.task_id)))
-        except NotFound:
+        except OrchestratorError as error:
+            # Whoever asks for the undo is told the same; that a task is shown hangs on nothing that it changed.
+            logger.warning("nobody can say now what task %s changed: %s", task.task_id, error)
             return ()
 
     async def wish(self, wanted: Restoration, first: Listing | None = None) -> Wish:

@@ -21,6 +21,8 @@ def change_of(path: str, before: bytes | None, after: bytes | None, *, typed: st
 
     ``typed``: ``after`` as text, where it is known how to read it: then it is shown, whatever it is.
     """
+    if before is None and after is None:
+        return Change(None, "")
     hides_old = before is not None and is_binary(path, before)
     hides_new = typed is None and after is not None and is_binary(path, after)
     binary = f"{in_one_line(path, before)} -> {in_one_line(path, after)}" if hides_old or hides_new else ""

@@ -1,8 +1,9 @@
 """The ``local_*`` tools: files of one workspace directory on this host.
 
 A change is staged (its new bytes under the run's name, before the bracket opens) and then
-committed in one rename. Whoever settles an interrupted run takes the staged file away: got it,
-the change was not done, for good; gone, it was done (DESIGN section 2).
+committed in one rename, which spares what somebody saved since it was shown. Whoever settles
+an interrupted run takes the staged file away: got it, the change was not done, for good; gone,
+it was done (DESIGN section 2).
 """
 
 import asyncio
@@ -77,9 +78,9 @@ async def local_restore(deps: CCAgentDeps, *, path: str, to: str, found: str) ->
     else:
         await _must_be_expected(deps, path, await asyncio.to_thread(workspace.read_bytes, path))
     if to == ABSENT:
-        await asyncio.to_thread(workspace.remove, _run(deps), path)
+        await asyncio.to_thread(workspace.remove, _run(deps), path, found)
     else:
-        await asyncio.to_thread(workspace.commit, _run(deps), path)
+        await asyncio.to_thread(workspace.commit, _run(deps), path, found)
     deps.after |= await left_by_restore(deps, path=path, to=to, found=found)
     return f"Removed {path}" if to == ABSENT else f"Put {path} back"
 
@@ -142,9 +143,11 @@ async def _change(deps: CCAgentDeps, path: str, data: bytes) -> None:
     workspace = _workspace(deps)
     if deps.run_id is None:
         await asyncio.to_thread(workspace.stage, "by-hand", data)
+        await asyncio.to_thread(workspace.commit, "by-hand", path)
     else:
-        await _must_be_expected(deps, path, await asyncio.to_thread(workspace.read_bytes, path))
-    await asyncio.to_thread(workspace.commit, deps.run_id or "by-hand", path)
+        found = await asyncio.to_thread(workspace.read_bytes, path)
+        await _must_be_expected(deps, path, found)
+        await asyncio.to_thread(workspace.commit, deps.run_id, path, _hash(found))
     deps.after[path] = sha256_hex(data)
 
 

@@ -127,9 +127,9 @@ async def test_where_a_binary_file_and_a_directory_change_places_its_hash_is_tol
 
     deps = CCAgentDeps(ws_client=Channel(Disk({"big.bin": BIG})), computer="3", fetch=fetch)
     gone = await observed("cc_restore", deps, path="big.bin", found=sha256_hex(BIG), to="directory", replaces="file")
-    assert (gone.diff, gone.note) == (None, f"The file ({told('binary', BIG)}) goes, and a directory takes its place.")
+    assert (gone.diff, gone.note) == (None, f"{told('binary', BIG)} -> absent. A directory takes its place.")
     farm = CCAgentDeps(ws_client=Farm({"big.bin/a.txt": "one\n"}), computer="3", fetch=fetch)
     (found,) = (await observed("cc_delete", farm, path="big.bin")).state.values()
     comes = await observed("cc_restore", farm, path="big.bin", found=found, to=sha256_hex(BIG), replaces="directory")
     assert comes.diff is None
-    assert comes.note.startswith(f"It goes, and a file with 300000 bytes takes its place: {told('binary', BIG)}. A dir")
+    assert comes.note.startswith(f"It goes, and this takes its place: {told('binary', BIG)}. A dir")

@@ -116,7 +116,7 @@ async def test_a_file_where_a_directory_was_and_the_other_way_about_ask_once_too
             assert tree(pc.disk) == left
             assert ended(items).status == "Completed"
             (request,) = facts_of(items, facts.ReviewRequested)
-            notes = [one.observed.note.partition(".")[0] for one in request.calls]
+            notes = [one.observed.note for one in request.calls]
             assert any("takes its place" in note for note in notes), notes
 
 

@@ -77,18 +77,18 @@ def _must_be_possible(there: Found, path: str, to: str, replaces: _Replaced) -> 
 
 
 def _note(there: Found, to: str, before: bytes | None, after: bytes | None, binary: str) -> str:
-    was, _, will_be = binary.partition(" -> ")
     if there.kind == "directory":
-        told = f": {will_be}" if binary else ""
-        going = "" if after is None else f"It goes, and a file with {len(after)} bytes takes its place{told}. "
+        # Only what comes: it is told by itself what goes.
+        what = binary.partition(" -> ")[2] or (f"a file with {len(after)} bytes" if after is not None else "")
+        going = f"It goes, and this takes its place: {what}. " if what else ""
         return going + what_is(there)
-    if to == DIRECTORY:
-        told = f" ({was})" if binary else ""
-        return "A new directory." if before is None else f"The file{told} goes, and a directory takes its place."
+    if to == DIRECTORY and before is None:
+        return "A new directory."
+    instead = " A directory takes its place." if to == DIRECTORY else ""
     if binary:
-        return f"{binary}."
+        return f"{binary}.{instead}"
     if after is None:
-        return "The file is removed."
+        return f"The file is removed.{instead}"
     if before is None:
         return f"The file comes with {len(after)} bytes."
     return f"It has {len(before)} bytes, and gets {len(after)}."
