@@ -12,6 +12,7 @@ from orchestrator.tools.deps import CCAgentDeps
 from orchestrator.tools.registry import TOOL_REGISTRY
 from orchestrator.tools.workspace import DirectoryWorkspace
 from tests.shell.support import Channel, Disk
+from tests.shell.test_file_tools import Farm
 
 BIG, SMALL = random.Random(7).randbytes(300_000), b"\xff\0\1\2\3\4\5\6\7\x0e\x0f\x10"
 TEXT = b"one\ntwo\n"
@@ -116,3 +117,19 @@ async def observed(tool: str, deps: CCAgentDeps, **args: str) -> Observed:
     observe = TOOL_REGISTRY[tool].observe
     assert observe is not None
     return await observe(deps, **args)
+
+
+async def test_where_a_binary_file_and_a_directory_change_places_its_hash_is_told() -> None:
+    """Both ways about: no file comes or goes unnamed."""
+
+    async def fetch(sha256: str) -> bytes:
+        return {sha256_hex(BIG): BIG}[sha256]
+
+    deps = CCAgentDeps(ws_client=Channel(Disk({"big.bin": BIG})), computer="3", fetch=fetch)
+    gone = await observed("cc_restore", deps, path="big.bin", found=sha256_hex(BIG), to="directory", replaces="file")
+    assert (gone.diff, gone.note) == (None, f"{told('binary', BIG)} -> absent. A directory takes its place.")
+    farm = CCAgentDeps(ws_client=Farm({"big.bin/a.txt": "one\n"}), computer="3", fetch=fetch)
+    (found,) = (await observed("cc_delete", farm, path="big.bin")).state.values()
+    comes = await observed("cc_restore", farm, path="big.bin", found=found, to=sha256_hex(BIG), replaces="directory")
+    assert comes.diff is None
+    assert comes.note.startswith(f"It goes, and this takes its place: {told('binary', BIG)}. A dir")

@@ -78,7 +78,8 @@ def _must_be_possible(there: Found, path: str, to: str, replaces: _Replaced) -> 
 
 def _note(there: Found, to: str, before: bytes | None, after: bytes | None, binary: str) -> str:
     if there.kind == "directory":
-        what = binary or (f"a file with {len(after)} bytes" if after is not None else "")
+        # Only what comes: it is told by itself what goes.
+        what = binary.partition(" -> ")[2] or (f"a file with {len(after)} bytes" if after is not None else "")
         going = f"It goes, and this takes its place: {what}. " if what else ""
         return going + what_is(there)
     if to == DIRECTORY and before is None:
