@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from orchestrator.core.facts import TaskId
-from orchestrator.core.restoring.outcomes import Outcome, outcome_of
+from orchestrator.core.restoring.outcomes import Outcome, outcome_of, that_counts
 from orchestrator.core.task import AgentTask, Phase, TaskStatus
 from orchestrator.ports import Store
 from orchestrator.world import World
@@ -33,14 +33,28 @@ async def waits_for(task: AgentTask, store: Store, world: World) -> str:
     return ""
 
 
-async def outcomes(task_ids: Sequence[TaskId], store: Store, world: World) -> tuple[Outcome, ...]:
-    """What became of some tasks that restore, the last of them; what was pruned is left out."""
+async def since(task: AgentTask, store: Store) -> str:
+    """What became of what a task did that is over; empty: what its end says holds."""
+    if task.rehearses is None:
+        outcome = that_counts(await outcomes(task.undone_by, store))
+        return outcome.told if outcome is not None else ""
+    applied = task.rehearsed.applied_by if task.rehearsed is not None else None
+    asked = await outcomes((applied,), store) if applied is not None else ()
+    told = asked[0].told if asked else "not applied"
+    return f"only rehearsed, on a copy of {task.rehearses.computer}; {told}"
+
+
+async def outcomes(task_ids: Sequence[TaskId], store: Store, world: World | None = None) -> tuple[Outcome, ...]:
+    """What became of some tasks that restore, the last of them; what was pruned is left out.
+
+    ``world``: by which is told what they wait for; None: that is left out.
+    """
     loaded = [await store.load(one) for one in task_ids[-_LAST:]]
     return tuple([await _outcome(task, store, world) for task in loaded if task is not None])
 
 
-async def _outcome(task: AgentTask, store: Store, world: World) -> Outcome:
-    waits = await waits_for(task, store, world)
+async def _outcome(task: AgentTask, store: Store, world: World | None) -> Outcome:
+    waits = await waits_for(task, store, world) if world is not None else ""
     return outcome_of(task, waits=waits, undone_by=await _undone_by(task, store, _DEEP))
 
 

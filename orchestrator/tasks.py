@@ -31,6 +31,7 @@ from orchestrator.core.wire import ComputerId, sha256_hex
 from orchestrator.law import PolicyInForce
 from orchestrator.ports import Bus, Clock, Identity, RequestAuthorizer, Store, TaskRow
 from orchestrator.prompts import shipped
+from orchestrator.standing import since
 
 EARLIER_TASKS = 5
 """How many earlier tasks of its session a follow-up is told of: enough to be meant by "it" and "the other one"."""
@@ -292,16 +293,18 @@ class TaskService:
             raise Forbidden("This session is somebody else's.", remedy="Leave session_id out to begin one of your own.")
         over = [row for row in rows if row.status in (TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.CANCELED)]
         loaded = [await self.store.load(row.task_id) for row in over[:EARLIER_TASKS]]
-        return tuple(
+        told = [
             facts.EarlierTask(
                 task_id=task.task_id,
                 prompt=task.prompt[:_EARLIER_CHARS],
                 status=task.ended.status,
                 message=final.message[:_EARLIER_CHARS],
+                since=(await since(task, self.store))[:_EARLIER_CHARS],
             )
             for task in reversed(loaded)
             if task is not None and task.ended is not None and (final := final_result(task)) is not None
-        )
+        ]
+        return tuple(told)
 
     def must_decide(self, identity: Identity, task: AgentTask, action: DecisionAction = "approve") -> None:
         """Raises Forbidden unless this identity may say this for the task."""

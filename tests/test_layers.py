@@ -33,7 +33,7 @@ ROOMS: dict[str, frozenset[str]] = {
     "tools": ADAPTERS | {"lua", "reference"},
     "law": frozenset({"core"}),
     "prompts": frozenset({"core"}),
-    "tasks": ADAPTERS | {"law", "prompts"},
+    "tasks": ADAPTERS | {"law", "prompts", "standing"},
     "hub": ADAPTERS,
     # what works with them; the library form in `runner` composes a run of its own: a model by name, a store in memory
     "world": ADAPTERS | {"tools"},

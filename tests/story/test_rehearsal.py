@@ -169,6 +169,36 @@ async def test_a_no_leaves_everything_as_it_was(server: Server, tmp_path: Path) 
         assert refused["remedy"] == "There is nothing to undo."
 
 
+async def test_a_follow_up_is_told_that_it_was_only_rehearsed(server: Server, tmp_path: Path) -> None:
+    """Its model would take it for done: it is told whether it was applied, and that it was taken back since."""
+    api = server.api()
+
+    async def heard() -> str:
+        """What a follow-up of the session is told of its first task."""
+        follow_up = await api.submit(final(), session_id=session)
+        await play(api, follow_up)
+        return str((await api.task(follow_up))["earlier"][0]["since"])
+
+    async with computer(server, tmp_path) as pc:
+        filled(pc)
+        pc.boot()
+        await there(api, pc)
+        session = f"s-{pc.name}"
+        _, shown = await rehearsed(api, pc, WORK[0], final(), session_id=session)
+        applies = shown["applied_by"]
+        await api.first(applies, "review_requested")
+        only = f"only rehearsed, on a copy of {pc.name}; "
+        assert await heard() == f"{only}being applied by {applies} (waiting for approval)"
+        await play(api, applies)
+        assert await heard() == f"{only}applied by {applies} (Completed: 1 applied)"
+        _, shown = await rehearsed(api, pc, final(), session_id=session)
+        follow_up = await api.task(await api.submit(final(), session_id=session))
+        assert [one["since"] for one in follow_up["earlier"] if one["task_id"] == shown["task_id"]] == [
+            f"{only}not applied"
+        ]
+    assert all(one["since"] == "" for one in follow_up["earlier"][1:3]), "what its end says holds"
+
+
 async def test_what_somebody_changed_meanwhile_stays(server: Server, tmp_path: Path) -> None:
     """Edited, removed, or put where the rehearsal made something: theirs, and the rest is applied."""
     api = server.api()

@@ -275,6 +275,9 @@ async def test_an_undo_that_comes_too_late_says_who_was_first(server: Server, tm
         for undo in undos:
             await api.first(undo, "review_requested")
         first, second = [ended(await play(api, undo)) for undo in undos]
+        session = (await api.task(task_id))["session_id"]
+        (earlier,) = (await api.task(await api.submit(final(), session_id=session)))["earlier"]
+        assert earlier["since"] == f"taken back by {undos[0]} (Completed: {first.message.rstrip('.')})"
         assert (first.status, second.status) == ("Completed", "Completed")
         assert second.message == f"Everything was already as it was before the task: {undos[0]} put it back."
         outcome = (await api.task(task_id))["undo"]["outcome"]
