@@ -22,7 +22,8 @@ from orchestrator.troubles import TROUBLES
 from orchestrator.web.computers import NotASocket, WrongSubprotocol
 from orchestrator.web.door_table import DOORS, Answer, Door
 from orchestrator.web.openapi import document, refusals_of
-from orchestrator.web.pairing import CodeExpired, CodeUnknown, CodeUsed, TooManyTries
+from orchestrator.web.pairing import CodeExpired, CodeUnknown, CodeUsed
+from orchestrator.web.tries import TooManyTries
 
 DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
 

@@ -46,7 +46,7 @@ class SignInBook:
 def _differences(fact: SignedIn, begun_at: int, row: Row) -> Iterator[Fault]:
     if row["name"] != fact.name:
         yield _fault(fact.name, f"is one of {row['name']} in the table")
-    if token_fingerprint(str(row["token_hash"])) != fact.token:
+    if token_fingerprint(str(row["token_hash"])) != fact.bound_to:
         yield _fault(fact.name, "is bound to another token in the table than the one that it came with")
     if row["begun_at"] != begun_at:
         yield _fault(fact.name, "began at another time in the table, and so ends at another")

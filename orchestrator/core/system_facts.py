@@ -85,7 +85,7 @@ class SignedIn(Value):
     """The address that it came from; empty: it is not known."""
     fingerprint: str = ""
     """sha256 over the hash that the store keeps of the secret, as those below are; filled in by the store."""
-    token: str = ""
+    bound_to: str = ""
     """The fingerprint of the token, as ``token_issued`` has it."""
     replaced: tuple[str, ...] = ()
     """The fingerprints of the person's oldest ones, which made room for it."""

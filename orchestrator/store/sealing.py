@@ -113,7 +113,7 @@ def signed_in(note: Draft, row: SignInRow, replaced: Iterable[SignInRow]) -> Dra
     """The note of a sign-in with what ties it to its row, and to the rows that made room."""
     found = {
         "fingerprint": token_fingerprint(row.session_hash),
-        "token": token_fingerprint(row.token_hash),
+        "bound_to": token_fingerprint(row.token_hash),
         "replaced": tuple(token_fingerprint(one.session_hash) for one in replaced),
     }
     return note._replace(fact=note.fact.model_copy(update=found))

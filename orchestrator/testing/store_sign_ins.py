@@ -44,8 +44,8 @@ async def s80_sign_ins(store: Store, clock: ManualClock) -> None:
     assert verify_chain(items) is None
     first, second = token_fingerprint("s1"), token_fingerprint("s2")
     assert [item.fact for item in items] == [
-        SignedIn(name="alice", peer="::1", fingerprint=first, token=token_fingerprint("h1")),
-        SignedIn(name="bob", fingerprint=second, token=token_fingerprint("h2")),
+        SignedIn(name="alice", peer="::1", fingerprint=first, bound_to=token_fingerprint("h1")),
+        SignedIn(name="bob", fingerprint=second, bound_to=token_fingerprint("h2")),
         SignedOut(name="alice", fingerprint=first),
     ]
 

@@ -234,7 +234,7 @@ EXAMPLES: tuple[tuple[Actor, Fact], ...] = (
     (
         _ALICE,
         system_facts.SignedIn(
-            name="alice", peer="127.0.0.1", fingerprint="4" * 64, token="5" * 64, replaced=("6" * 64, "7" * 64)
+            name="alice", peer="127.0.0.1", fingerprint="4" * 64, bound_to="5" * 64, replaced=("6" * 64, "7" * 64)
         ),
     ),
     (

@@ -272,7 +272,7 @@ def signed_in(secret: str, *replaced: str) -> Fact:
     """A browser of sam's, with the hash of its secret."""
     gone = tuple(token_fingerprint(one) for one in replaced)
     return system_facts.SignedIn(
-        name="sam", fingerprint=token_fingerprint(secret), token=token_fingerprint("h1"), replaced=gone
+        name="sam", fingerprint=token_fingerprint(secret), bound_to=token_fingerprint("h1"), replaced=gone
     )
 
 
