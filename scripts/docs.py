@@ -105,8 +105,8 @@ def answered(door: Door) -> str:
 
 def content(answer: Answer) -> str:
     """The fields of what is answered, or its name where they are many."""
-    if not answer.models:
-        return f"`{answer.media}`"
+    if not answer.models or answer.media == "text/event-stream":
+        return f"`{answer.media}`" if answer.media else ""
     return " or ".join(fields_of(model) for model in answer.models)
 
 
