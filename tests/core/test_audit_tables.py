@@ -292,7 +292,7 @@ def sign_ins(news: Sequence[Fact], before: Rows, after: Rows | None = None) -> l
 def test_honest_sign_ins_have_no_fault() -> None:
     """Used later, over by time, ended while this is read, and begun after the items were read."""
     row = sign_in_row(used_at=AT + 5)
-    assert sign_ins([signed_in("s1")], {"s1": row}) == []
+    assert sign_ins([signed_in("s1"), system_facts.NodeStopped()], {"s1": row}) == []
     assert sign_ins([signed_in("s1")], {}) == []
     out = system_facts.SignedOut(name="sam", fingerprint=token_fingerprint("s1"))
     assert sign_ins([signed_in("s1"), out], {"s1": row}, {}) == []

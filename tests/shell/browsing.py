@@ -1,7 +1,8 @@
 """A browser of a test: the cookie that it has, and what the console's page sends with it."""
 
+import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from http.cookies import SimpleCookie
 from typing import Any
@@ -11,7 +12,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.typing import Origin, Subprotocol
 
 from orchestrator.core.wire import REVIEWER_SUBPROTOCOL
-from tests.shell.support import Server
+from tests.shell.support import DEADLINE_S, Server
 
 
 def set_cookies(answer: httpx2.Response) -> SimpleCookie:
@@ -30,6 +31,16 @@ async def plain(server: Server, method: str, path: str, body: Any = None, **head
     # A browser of a test keeps its own cookie: nothing here sends it for others.
     server.http.cookies.clear()
     return answer
+
+
+async def as_it_stands(server: Server, *lines: str) -> bytes:
+    """What is answered to a request of these lines, which no client tidies up or refuses to send."""
+    host, _, port = server.url.removeprefix("http://").rpartition(":")
+    async with asyncio.timeout(DEADLINE_S):
+        reader, writer = await asyncio.open_connection(host, int(port))
+        with closing(writer):
+            writer.write("\r\n".join((*lines, "Connection: close", "", "")).encode("latin-1"))
+            return await reader.read()
 
 
 @dataclass

@@ -2,7 +2,9 @@
 
 import asyncio
 import re
+import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from orchestrator.ports import SYSTEM_STREAM
 from orchestrator.testing.clock import ManualClock
 from orchestrator.web.browsers import LONGEST, MOST, UNUSED, USE_EVERY
 from orchestrator.web.tries import WRONG_TRIES
-from tests.shell.browsing import Tab, plain, set_cookies, signed_in
+from tests.shell.browsing import Tab, as_it_stands, plain, set_cookies, signed_in
 from tests.shell.doors import Writing
 from tests.shell.support import DEADLINE_S, Server, running
 from tests.shell.test_web import refused
@@ -328,6 +330,19 @@ async def test_a_name_that_is_not_ours_opens_nothing_to_a_browser(shared: Server
 
 
 @in_one_loop
+async def test_two_names_are_none(shared: Server) -> None:
+    """A browser sends one; nothing in between may take the other."""
+    tab = await signed_in(shared)
+    name = shared.url.removeprefix("http://")
+    for hosts in ((name, "evil.example"), ("evil.example", name)):
+        lines = (f"Cookie: {tab.cookie}", *(f"Host: {host}" for host in hosts))
+        answer = await as_it_stands(shared, "GET /v1/tasks HTTP/1.1", *lines)
+        assert answer.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 403 ")), answer
+    none = await as_it_stands(shared, "GET /v1/tasks HTTP/1.0", f"Cookie: {tab.cookie}")
+    assert none.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 403 ")), none
+
+
+@in_one_loop
 @pytest.mark.parametrize("host", ["localhost", "localhost:1234", "LOCALHOST", "127.0.0.1", "127.9.9.9:1", "[::1]:8765"])
 async def test_every_name_of_this_host_itself_is_ours(shared: Server, host: str) -> None:
     """On any port: a tunnel may have another."""
@@ -511,6 +526,24 @@ async def test_the_oldest_of_too_many_goes(server: Server, clock: ManualClock) -
     clock.advance(UNUSED.total_seconds())
     await signed_in(server)
     assert len(await server.orchestrator.store.list_sign_ins()) == 1
+
+
+async def test_a_row_that_somebody_changed_shows_in_the_audit(tmp_path: Path) -> None:
+    """Who can write the file could sign in as the admin: not without a trace."""
+    store = tmp_path / "store.db"
+    async with running(tmp_path, store=f"sqlite:///{store}") as server:
+        bob = await signed_in(server, await server.person("bob"))
+        await signed_in(server)
+        assert (await server.ask("GET", "/v1/audit/verify")).json()["faults"] == []
+        with closing(sqlite3.connect(store)) as connection, connection:
+            stolen = "SELECT token_hash, name FROM sign_ins WHERE name = 'admin'"
+            connection.execute(f"UPDATE sign_ins SET (token_hash, name) = ({stolen}) WHERE name = 'bob'")
+        assert (await bob.ask("GET", "/v1/session")).json()["name"] == "admin"
+        faults = (await server.ask("GET", "/v1/audit/verify")).json()["faults"]
+        assert [(one["what"], one["detail"]) for one in faults] == [
+            ("token", "A sign-in of bob is one of admin in the table."),
+            ("token", "A sign-in of bob is bound to another token in the table than the one that it came with."),
+        ]
 
 
 # -- the reviewers' socket ---------------------------------------------------------------

@@ -1,8 +1,6 @@
 """The console's page and its files: what is handed out, with which headers, and that nothing else is."""
 
-import asyncio
 import re
-import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -11,8 +9,8 @@ import pytest_asyncio
 
 from orchestrator.web import page
 from orchestrator.web.page import console_files
-from tests.shell.browsing import plain
-from tests.shell.support import DEADLINE_S, Server, running
+from tests.shell.browsing import as_it_stands, plain
+from tests.shell.support import Server, running
 from tests.shell.test_web import refused
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -103,10 +101,7 @@ async def test_who_is_no_browser_is_told_where_things_are(server: Server) -> Non
 )  # fmt: skip
 async def test_no_path_leads_anywhere_else(server: Server, path: str) -> None:
     """Sent as it stands: no client tidies it up before."""
-    host, _, port = server.url.removeprefix("http://").rpartition(":")
-    reader = socket.create_connection((host, int(port)), timeout=DEADLINE_S)
-    request = f"GET /console/{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode("latin-1")
-    answer = await asyncio.to_thread(exchange, reader, request)
+    answer = await as_it_stands(server, f"GET /console/{path} HTTP/1.1", "Host: 127.0.0.1")
     status, body = answer.partition(b"\r\n")[0], answer.partition(b"\r\n\r\n")[2]
     if path == "app.js?/../../page.py#":
         assert b" 200 " in status
@@ -114,16 +109,6 @@ async def test_no_path_leads_anywhere_else(server: Server, path: str) -> None:
     else:
         assert b" 404 " in status or b" 400 " in status, answer
         assert b"def " not in body
-
-
-def exchange(connection: socket.socket, request: bytes) -> bytes:
-    """All that is answered to a request."""
-    with connection:
-        connection.sendall(request)
-        found = b""
-        while part := connection.recv(65_536):
-            found += part
-    return found
 
 
 async def test_only_files_of_known_types_that_are_no_links_are_found(tmp_path: Path) -> None:
