@@ -383,6 +383,11 @@ async def test_by_https_the_cookie_is_the_hosts_own(shared: Server) -> None:
     secure = answer.headers["set-cookie"].partition(";")[0]
     tab = Tab(shared, secure, answer.json(), origin)
     assert (await tab.ask("POST", "/v1/stop", {}, **proxied)).status_code == 200
+    async with tab.reviewing(**proxied) as socket:
+        assert "snapshot" in str(await within(DEADLINE_S, socket.recv()))
+    with pytest.raises(InvalidStatus):
+        async with tab.reviewing(shared.url, **proxied):
+            pass
     refused(await tab.ask("POST", "/v1/stop", {}, Origin=shared.url, **proxied), 403, "forbidden")
     refused(await tab.ask("GET", "/v1/session"), 401, "unauthenticated")
     bare = secure.removeprefix("__Host-")
