@@ -15,6 +15,7 @@ from orchestrator.ports.computers import CallResult, ComputerInfo, ComputerLine,
 from orchestrator.ports.kept import KeptBlob, KeptItem, KeptRecords, KeptRow, KeptTable
 from orchestrator.ports.model import ChatMessage, ChatModel, ModelReply, Window
 from orchestrator.ports.retention import BackupRow, BlobMark, Retention
+from orchestrator.ports.sign_ins import SignInRow, SignIns
 from orchestrator.ports.store import (
     SYSTEM_STREAM,
     Coming,
@@ -55,6 +56,8 @@ __all__ = [
     "Retention",
     "Schedule",
     "Settlement",
+    "SignInRow",
+    "SignIns",
     "Store",
     "StreamHead",
     "TaskPersistenceManager",
@@ -75,7 +78,7 @@ class Clock(Protocol):
         """The present time, aware, in UTC."""
 
 
-class Store(TaskPersistenceManager, TaskQueue, KeptRecords, Retention, Protocol):
+class Store(TaskPersistenceManager, TaskQueue, KeptRecords, Retention, SignIns, Protocol):
     """All in one: every adapter keeps task and queue entry in one row."""
 
 
@@ -90,6 +93,8 @@ class Identity:
     auth: str = "token"
     token_hash: str = ""
     """Of the token that proved it; empty: no token did."""
+    session_hash: str = ""
+    """Of the secret of the browser that they are signed in with; empty: they showed the token itself."""
 
 
 class RequestAuthorizer(Protocol):

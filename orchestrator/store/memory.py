@@ -36,11 +36,11 @@ from orchestrator.store.entry import (
 )
 from orchestrator.store.memory_journal import Journal
 from orchestrator.store.memory_kept import Task
-from orchestrator.store.memory_retention import MemoryRetention
+from orchestrator.store.memory_sign_ins import MemorySignIns
 from orchestrator.store.memory_writing import Addition
 
 
-class InMemoryPersistenceManager(MemoryRetention):
+class InMemoryPersistenceManager(MemorySignIns):
     """The `Store` in this process's memory."""
 
     def __init__(self, *, clock: Clock | None = None) -> None:

@@ -17,7 +17,7 @@ from orchestrator.core.system_facts import (
 )
 from orchestrator.core.task import TaskStatus
 from orchestrator.core.wire import sha256_hex
-from orchestrator.ports import SYSTEM_STREAM, Coming, StreamHead
+from orchestrator.ports import SYSTEM_STREAM, Coming, SignInRow, StreamHead
 from orchestrator.store.entry import Entry
 
 Sealed = tuple[AgentTaskItem, bytes]
@@ -102,6 +102,34 @@ def fingerprinted(note: Draft | None, token_hash: str) -> Draft | None:
     if note is None or note.fact.kind != "token_issued":
         return note
     return note._replace(fact=note.fact.model_copy(update={"fingerprint": token_fingerprint(token_hash)}))
+
+
+def check_sign_in(note: Draft) -> None:
+    """Raises InvalidRequest for a note that is not of a sign-in."""
+    if note.fact.kind != "signed_in":
+        raise InvalidRequest(f"A sign-in cannot be noted as {note.fact.kind}.", remedy="Note it as signed_in.")
+
+
+def signed_in(note: Draft, row: SignInRow, replaced: Iterable[SignInRow]) -> Draft:
+    """The note of a sign-in with what ties it to its row, and to the rows that made room."""
+    found = {
+        "fingerprint": token_fingerprint(row.session_hash),
+        "bound_to": token_fingerprint(row.token_hash),
+        "replaced": tuple(token_fingerprint(one.session_hash) for one in replaced),
+    }
+    return note._replace(fact=note.fact.model_copy(update=found))
+
+
+def signed_out(note: Draft | None, session_hash: str) -> Draft | None:
+    """The note of the end of a sign-in with what ties it to the row that was; any other note as it is."""
+    if note is None or note.fact.kind != "signed_out":
+        return note
+    return note._replace(fact=note.fact.model_copy(update={"fingerprint": token_fingerprint(session_hash)}))
+
+
+def sign_in_exists() -> Conflict:
+    """The refusal of a hash that is kept already."""
+    return Conflict("This sign-in is kept already.", remedy="Every browser needs a new random secret.")
 
 
 def by_stream(heads: Iterable[StreamHead]) -> list[StreamHead]:

@@ -71,6 +71,12 @@ class QuickDecision(_Body):
     idempotency_key: str = Field(default="", max_length=200)
 
 
+class SignInBody(_Body):
+    """A person's token, for which a browser gets a cookie."""
+
+    token: str = Field(min_length=1, max_length=200)
+
+
 class EmptyBody(_Body):
     """Nothing more is to be said."""
 

@@ -18,7 +18,7 @@ from orchestrator.standing import waits_for
 from orchestrator.undoing import Undoing
 from orchestrator.web.auth import must_have
 from orchestrator.web.base import Defaults, Room
-from orchestrator.web.events import EventStream, follow
+from orchestrator.web.events import follow
 from orchestrator.web.forms import AnswerBody, CancelBody, StopBody, SubmitBody, long_form, row_form, short_form
 from orchestrator.web.reading import read_body, read_number, task_id_of
 from orchestrator.web.secrecy import without_secrets
@@ -126,12 +126,13 @@ class TaskDoors(Room):
 
     async def events(self, request: Request) -> Response:
         """``GET /v1/tasks/{id}/events``: SSE."""
-        await self.who(request, agents=True)
+        identity = await self.who(request, agents=True)
         task = await self.service.load(task_id_of(request))
         last = request.headers.get("last-event-id", request.query_params.get("after", "0"))
         after = int(last) if _VERSION.fullmatch(last) else 0
         hints = request.query_params.get("hints") != "0"
-        return EventStream(follow(self.service, task.task_id, after, hints=hints, closing=self.closing))
+        service = self.service
+        return self.stream(identity, lambda over: follow(service, task.task_id, after, hints=hints, closing=over))
 
     async def cancel(self, request: Request) -> Response:
         """``POST /v1/tasks/{id}/cancel``."""
