@@ -14,6 +14,7 @@ from orchestrator.core.facts import EarlierTask
 from orchestrator.core.grants import Grant
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.core.policy import CustomReport, Policy, PolicyDecision, RuleReport
+from orchestrator.core.restoring.outcomes import Outcome
 from orchestrator.core.restoring.telling import UndoOffer
 from orchestrator.core.system_facts import ComputerSide, FreezeReason, GrantId
 from orchestrator.core.task import Phase, TaskStatus
@@ -155,6 +156,8 @@ class TaskLong(TaskShort):
     """The task that it takes back; null: none."""
     undo: UndoOffer | None
     """null: it has not ended."""
+    applied: Outcome | None
+    """Of a rehearsal: what became of the task that asks for all of it; null: none asks."""
 
 
 class Stopped(AnswerModel):

@@ -11,6 +11,7 @@ from orchestrator.core.call_states import CallState
 from orchestrator.core.facts import OnReject, QuestionId, RequestId
 from orchestrator.core.meeting import ComputerRecord, frozen_remedy, frozen_sentence
 from orchestrator.core.policy import Family
+from orchestrator.core.restoring.outcomes import Outcome
 from orchestrator.core.restoring.telling import UndoOffer
 from orchestrator.core.showing import LIST_CHARS, hitl_response
 from orchestrator.core.task import AgentTask, CallRecord
@@ -160,7 +161,11 @@ def row_form(row: TaskRow, status_reason: str) -> dict[str, Any]:
 
 
 def long_form(
-    task: AgentTask, now: datetime, offer: UndoOffer | None, online: Callable[[str], bool] = lambda _: True
+    task: AgentTask,
+    now: datetime,
+    offer: UndoOffer | None,
+    applied: Outcome | None = None,
+    online: Callable[[str], bool] = lambda _: True,
 ) -> dict[str, Any]:
     question = next((one for one in task.calls if one.question_id and one.state == "asking"), None)
     return {
@@ -196,6 +201,7 @@ def long_form(
         "result": {**final_form(task), "verified": task.ended.verified} if task.ended else None,
         "undoes": task.undoes,
         "undo": offer.model_dump(mode="json") if offer is not None else None,
+        "applied": applied.model_dump(mode="json") if applied is not None else None,
     }
 
 

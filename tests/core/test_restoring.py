@@ -335,8 +335,8 @@ def test_a_name_that_is_no_utf_8_is_shown_as_latin_1_and_comes_back() -> None:
     disk = Disk(tree)
     disk.delete("d")
     (named,) = [place for place in disk.changed().touches if place.place.path != "d"]
-    assert str(named.place) == "3:d/\xfc"
-    assert set(entries(disk, Restoration(task_id="t1", paths=("d/\xfc",)))) == {"d/\udcfc"}
+    assert str(named.place) == r"3:d/\xfc"
+    assert set(entries(disk, Restoration(task_id="t1", paths=(r"d/\xfc",)))) == {"d/\udcfc"}
     undo(disk)
     assert disk.tree == tree
 
