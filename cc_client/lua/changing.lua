@@ -49,6 +49,18 @@ local function look_at_file(given, job)
   return shot
 end
 
+--- Looks at what of another kind a change takes the place of: it has to be said that it is known to be there.
+local function look_at_other(given, kind, job)
+  if given.replaces ~= kind then
+    params.bad("What this makes can only replace a " .. kind .. ".")
+  end
+  local shot = look(given, job)
+  if shot.kind ~= kind then
+    answers.stale(shot.hash)
+  end
+  return shot
+end
+
 local function need_something(shot)
   if shot.kind == "absent" then
     failure.raise("not_found", "There is nothing at this path.")
@@ -82,11 +94,12 @@ local function by_swap(job, method, shot, change, data)
 end
 
 function changing.fs_write(given, body, has_body, job)
-  params.check(given, { "path", "if_hash" })
+  params.check(given, { "path", "if_hash", "replaces?" })
   if not has_body then
     params.bad("The bytes to write must come as the body.")
   end
-  local shot, hash = look_at_file(given, job), job.body_sha256
+  local shot = given.replaces and look_at_other(given, "directory", job) or look_at_file(given, job)
+  local hash = job.body_sha256
   local data = { size = #body, sha256 = hash, before = shot.hash }
   return by_swap(job, "fs_write", shot, { bytes = body, after = hash }, data)
 end
@@ -158,14 +171,18 @@ function changing.fs_move(given, body, has_body, job)
 end
 
 function changing.fs_mkdir(given, body, has_body, job)
-  params.check(given, { "path", "if_hash" })
+  params.check(given, { "path", "if_hash", "replaces?" })
   params.no_body(body, has_body)
-  if given.if_hash ~= files.ABSENT then
+  local shot
+  if given.replaces then
+    shot = look_at_other(given, "file", job)
+  elseif given.if_hash ~= files.ABSENT then
     params.bad("if_hash of a directory to be made must be absent.")
+  else
+    need_nothing(given.path)
+    shot = files.snapshot(given.path, job.pause)
   end
-  need_nothing(given.path)
-  local shot = files.snapshot(given.path, job.pause)
-  return by_swap(job, "fs_mkdir", shot, { after = EMPTY_DIRECTORY }, { before = files.ABSENT })
+  return by_swap(job, "fs_mkdir", shot, { after = EMPTY_DIRECTORY }, { before = shot.hash })
 end
 
 return changing

@@ -46,6 +46,12 @@ function CHECKS.if_to(value)
   end
 end
 
+function CHECKS.replaces(value)
+  if value ~= "file" and value ~= "directory" then
+    bad("replaces must be file or directory.")
+  end
+end
+
 local function number_check(name, most)
   return function(value)
     if type(value) ~= "number" or value < 1 or value > most then

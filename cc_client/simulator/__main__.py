@@ -159,7 +159,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"Cannot use {arguments.disk} as a disk: {error}.\n")
         return 1
     if arguments.confined:
-        confine(arguments.capacity + LOG_BYTES)
+        confine(arguments.capacity + LOG_BYTES, (arguments.disk, *world.mounts().values()))
     return asyncio.run(run(arguments, start, world))
 
 

@@ -1,6 +1,9 @@
 """What the simulator's own process may not do once it runs, in case a program should ever get out of Lua."""
 
+import os
 import sys
+from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 _REFUSED: Final = frozenset(
@@ -19,18 +22,48 @@ _REFUSED: Final = frozenset(
 )
 
 
-def confine(file_bytes: int) -> None:
-    """From now on this process starts no other, leaves no core, and writes no file larger than ``file_bytes``.
+_CHANGING: Final[Mapping[str, int]] = {
+    "os.chmod": 1,
+    "os.chown": 1,
+    "os.link": 2,
+    "os.mkdir": 1,
+    "os.remove": 1,
+    "os.rename": 2,
+    "os.rmdir": 1,
+    "os.symlink": 2,
+    "os.truncate": 1,
+    "os.utime": 1,
+}
+"""How many of the first arguments of an event are paths that it changes."""
+_WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
-    What goes through Python is refused whatever asks for it; a call of C that Python does not see is not.
+
+def confine(file_bytes: int, within: Collection[Path]) -> None:
+    """From now on this process starts no other, leaves no core, and changes nothing but what is ``within`` directories.
+
+    No file that it writes is larger than ``file_bytes``. What goes through Python is refused whatever asks for it; a
+    call of C that Python does not see is not.
     """
     _limit(file_bytes)
-    sys.addaudithook(_refuse)
+    places = tuple(f"{os.path.realpath(one)}{os.sep}" for one in within)
+
+    def refuse(event: str, given: tuple[Any, ...]) -> None:
+        if event in _REFUSED:
+            raise PermissionError(f"a confined computer does not do this: {event}")
+        changed = given[: _CHANGING.get(event, 0)]
+        if event == "open" and given[2] & _WRITES:
+            changed = given[:1]
+        if not all(_is_within(one, places) for one in changed):
+            raise PermissionError(f"a confined computer changes nothing outside of its disk: {event}")
+
+    sys.addaudithook(refuse)
 
 
-def _refuse(event: str, _: tuple[Any, ...]) -> None:
-    if event in _REFUSED:
-        raise PermissionError(f"a confined computer does not do this: {event}")
+def _is_within(path: Any, places: tuple[str, ...]) -> bool:
+    """Whether a path is below one of these directories, whatever links lead there; a descriptor is that of a file."""
+    if isinstance(path, int):
+        return True
+    return os.path.realpath(os.fsdecode(path)).startswith(places)
 
 
 def _limit(file_bytes: int) -> None:

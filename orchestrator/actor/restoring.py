@@ -22,8 +22,10 @@ from orchestrator.core.wire import ComputerId
 from orchestrator.tasks import new_call_id
 from orchestrator.undoing import Undoing, Wish, told_of
 
-_SETTLED_S: Final = 5.0
-"""Between two looks whether the task that is taken back still has a call under way."""
+_ASKED_AGAIN_S: Final = 5.0
+"""Between two looks at a computer that is connected and refused the first."""
+_UNHEARD_S: Final = 30.0
+"""Whoever hears how the last call of the task that is taken back ended wakes it; after so long it looks by itself."""
 _NAMED: Final = 50
 _WORDS: Final = {False: "put back", True: "applied"}
 """What is done to a place, by whether a rehearsal is carried out."""
@@ -49,15 +51,15 @@ class Restoring:
                 await self.undoing.note(task)
             first = await self.undoing.first_look(task)
             wish = await self.undoing.wish(task.restores, first)
+            own = await self.undoing.changes(task.task_id)
         except (NotFound, ToolFailed) as gone:
             # It went between the look at it and this task, or the computer cannot tell what is on it.
             await self.journal.intend(_impossible(gone))
             return None
         if wish.open:
-            return Wait(seconds=_SETTLED_S)
+            return Wait(seconds=_UNHEARD_S)
         if wish.unseen is not None:
             return self._until_seen([wish.unseen])
-        own = await self.undoing.changes(task.task_id)
         entries = await self.undoing.plan(wish, task.restores, own=own)
         rejected = {digest for digest, _ in task.rejections}
         failed = own.vain - rejected
@@ -87,7 +89,7 @@ class Restoring:
     def _until_seen(self, computers: Sequence[ComputerId]) -> Wait:
         """Until one that nobody could look at is back; one that is connected refused the look, and is asked again."""
         if any(map(self.undoing.world.online, computers)):
-            return Wait(seconds=_SETTLED_S)
+            return Wait(seconds=_ASKED_AGAIN_S)
         return Wait(computer=computers[0])
 
     async def _kept(self, present: Listing | None) -> str:
@@ -113,6 +115,8 @@ class Restoring:
 def _call(op: Op) -> facts.ToolCall:
     tool = "local_restore" if op.place.computer is None else "cc_restore"
     args = {"path": as_argument(op.place.path), "to": op.to, "found": op.found}
+    if op.replaces:
+        args["replaces"] = op.replaces
     if not is_text(op.place.path):
         args["encoding"] = "latin-1"
     computer = op.place.computer

@@ -266,7 +266,7 @@ def answer(
     print_json(task) if as_json else typer.echo(f"task {task['task_id']} is {task['status']}")
 
 
-def review(
+def review(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     requests: Annotated[
         list[str] | None,
         typer.Argument(metavar="REQUEST", help="With --approve or --reject: those that are meant."),
@@ -281,6 +281,7 @@ def review(
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask whether to; it prints them all the same.")] = False,
     as_json: AsJson = False,
+    reconnect: Reconnect = RECONNECT_S,
     url: Url = None,
     data_dir: DataDir = None,
 ) -> None:
@@ -299,7 +300,7 @@ def review(
             then = {"reason": reason, "on_reject": on_reject if reject else None, "sure": yes}
             raise typer.Exit(decide_named(client, requests or [], action, as_json, then))
         else:
-            raise typer.Exit(review_all(client))
+            raise typer.Exit(review_all(client, reconnect))
 
 
 def _interactive(

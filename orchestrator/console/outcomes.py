@@ -24,6 +24,15 @@ _NAMED: Final = 3
 OVER: Final = frozenset({"not_pending", "expired", "not_found", "task_ended"})
 """The refusals after which there is nothing left to decide."""
 
+AGAIN: Final = "What you decided last is sent again, since nobody heard what became of it; it counts once."
+OPEN_ENDED: Final = "Whether what you decided last was taken is not known; `cc-orchestrator review` shows what waits."
+
+
+def needs_no_answer(task_id: str) -> str:
+    """A question is closed whose answer was on its way when the connection ended."""
+    shows = f"`cc-orchestrator tasks watch {one_line(task_id)}` shows which"
+    return f"The question needs no answer any more: yours was taken, or another; {shows}."
+
 
 def said_of(resume: ResumeRequest) -> str:
     """A decision in the past tense."""

@@ -161,6 +161,8 @@ class CcRestoreArgs(_OnComputer):
     """The sha256 of a file that the store has, ``absent`` or ``directory``."""
     found: str
     """The sha256 of what was there when this was planned, or ``absent``."""
+    replaces: Literal["", "file", "directory"] = ""
+    """What was there, where the path gets another kind of thing in one step; empty: the same kind, or nothing."""
     encoding: Literal["utf-8", "latin-1"] = "utf-8"
     """How the bytes of the path are read as text."""
 

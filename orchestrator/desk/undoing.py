@@ -78,7 +78,7 @@ async def _meant(undoing: Undoing, person: Identity, line: ComputerLine, wanted:
     for row in rows[:_LOADED]:
         task = await undoing.service.load(row.task_id)
         taken_back = task.restores is not None or task.undone_by
-        if not taken_back and (await undoing.changes(task.task_id)).touches:
+        if not taken_back and await undoing.left_behind(task):
             return task
     raise NotFound("None of the last tasks here left something to put back.", remedy="Name one: cc undo TASK.")
 

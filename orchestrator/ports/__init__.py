@@ -140,18 +140,21 @@ class Workspace(Protocol):
         Raises ToolFailed.
         """
 
-    def commit(self, name: str, path: str) -> None:
+    def commit(self, name: str, path: str, found: str | None = None) -> None:
         """Make the staged bytes the file at ``path``, in one atomic step; the mode of an old file stays.
 
-        A staged directory takes a place where nothing is.
+        A staged directory takes a place where nothing is. ``found``: the sha256 of what is there, or ``absent``, and
+        where it is something else that stays; None: whatever is there.
 
-        Raises UnsafePath when ``path`` leaves the workspace by any way, ToolFailed when nothing is staged.
+        Raises UnsafePath when ``path`` leaves the workspace by any way, ToolFailed when nothing is staged,
+        ComputerFailed ``stale`` where something else than ``found`` is there, with nothing left staged.
         """
 
-    def remove(self, name: str, path: str) -> None:
+    def remove(self, name: str, path: str, found: str | None = None) -> None:
         """Take the file, or the empty directory, at ``path`` away, for which something is staged under ``name``.
 
-        In one atomic step; a directory with something in it stays, and is ToolFailed.
+        In one atomic step; a directory with something in it stays, and is ToolFailed. ``found`` as in ``commit``, of
+        a directory ``directory``.
 
         Raises UnsafePath and ToolFailed as ``commit`` does.
         """

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from orchestrator.core.facts import TaskId
-from orchestrator.core.patch import unified_diff
 from orchestrator.core.paths import spelled
 from orchestrator.core.rehearsing import Rehearsal
 from orchestrator.core.restoring.listings import differences, read_listing
@@ -13,7 +12,7 @@ from orchestrator.core.restoring.outcomes import Outcome
 from orchestrator.core.restoring.touches import ABSENT, DIRECTORY
 from orchestrator.core.task import AgentTask, TaskStatus
 from orchestrator.ports import Store
-from orchestrator.tools.text import decode_text
+from orchestrator.tools.changes import Change, change_of
 
 State = Literal["going_on", "ending", "nothing", "asked", "not_applied"]
 """``ending``: the task is over, and its copy is looked at; ``asked``: a task asks for all of it."""
@@ -35,6 +34,8 @@ class ShownChange:
     """None: no text changed."""
     cut: bool = False
     """Whether the diff goes on."""
+    binary: str = ""
+    """What was and what will be in one line, where one of them is binary; of that the diff shows nothing."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +77,10 @@ def _told(task: AgentTask, outcome: Outcome, changed: int) -> str:
 
 
 async def _change(path: str, was: str, now: str, store: Store) -> ShownChange:
-    texts = [None if one in (ABSENT, DIRECTORY) else decode_text(await store.get_blob(one)) for one in (was, now)]
+    data = [None if one in (ABSENT, DIRECTORY) else await store.get_blob(one) for one in (was, now)]
     name = spelled(path)
     # Away from the event loop: files of a hostile computer may take long to compare.
-    diff = await asyncio.to_thread(unified_diff, texts[0], texts[1], name) if texts != [None, None] else None
-    cut = diff is not None and len(diff) > _DIFF_CHARS
-    return ShownChange(name, was, now, diff[:_DIFF_CHARS] if diff is not None else None, cut)
+    change = await asyncio.to_thread(change_of, name, *data) if data != [None, None] else Change(None, "")
+    cut = change.diff is not None and len(change.diff) > _DIFF_CHARS
+    diff = change.diff[:_DIFF_CHARS] if change.diff is not None else None
+    return ShownChange(name, was, now, diff, cut, change.binary)

@@ -177,7 +177,7 @@ class InMemoryPersistenceManager(MemoryRetention):
         await self._turn()
         if sha256 not in self._blobs:
             raise sealing.no_blob(sha256)
-        return self._blobs[sha256]
+        return sealing.whole_blob(sha256, self._blobs[sha256])
 
     async def allot_number(
         self, computer: ComputerId, *, at_least: int = 0, lease: Lease | None = None, heard: int = 0

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from orchestrator.core.audit_tables import token_fingerprint
-from orchestrator.core.errors import Conflict, InvalidRequest, LeaseLost, NotFound, OrchestratorError
+from orchestrator.core.errors import Conflict, InvalidRequest, LeaseLost, NotFound, OrchestratorError, Unreadable
 from orchestrator.core.facts import RequestId, TaskId, TaskSubmitted
 from orchestrator.core.items import AgentTaskItem, Draft, seal_encoded
 from orchestrator.core.meeting import ComputerRecord
@@ -16,6 +16,7 @@ from orchestrator.core.system_facts import (
     TaskPruned,
 )
 from orchestrator.core.task import TaskStatus
+from orchestrator.core.wire import sha256_hex
 from orchestrator.ports import SYSTEM_STREAM, Coming, StreamHead
 from orchestrator.store.entry import Entry
 
@@ -121,6 +122,16 @@ def no_task(task_id: TaskId) -> NotFound:
 def no_blob(sha256: str) -> NotFound:
     """The refusal of a hash that the store has no content for."""
     return NotFound(f"There is no blob {sha256}.")
+
+
+def whole_blob(sha256: str, content: bytes) -> bytes:
+    """Kept content, which is what its hash says. Raises Unreadable."""
+    if sha256_hex(content) != sha256:
+        raise Unreadable(
+            f"What the store keeps as {sha256} is damaged and cannot be read.",
+            remedy="`cc-orchestrator audit verify` tells what else is; the other tasks go on.",
+        )
+    return content
 
 
 def already_created(task_id: TaskId) -> Conflict:

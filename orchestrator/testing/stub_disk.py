@@ -180,11 +180,11 @@ class StubDisk:
 
     def write(self, params: Params, body: bytes | None) -> Answer:
         """``fs_write``."""
-        path, if_hash = checked(params, "path", "if_hash")
+        path, if_hash, replaces = checked(params, "path", "if_hash", optional=("replaces",))
         if body is None:
             raise StubFailure("bad_params", "The bytes to write must come as the body.")
-        before = self._expect(path, if_hash)
-        return self._replace(path, before, body)
+        before = self._expect(path, if_hash) if replaces is None else self._other(path, if_hash, replaces, "directory")
+        return self._replace(path, before, body, replaces=replaces is not None)
 
     def edit(self, params: Params, body: bytes | None) -> Answer:
         """``fs_edit``."""
@@ -229,11 +229,13 @@ class StubDisk:
     def make_directory(self, params: Params, body: bytes | None) -> Answer:
         """``fs_mkdir``."""
         del body
-        path, if_hash = checked(params, "path", "if_hash")
-        if if_hash != ABSENT:
+        path, if_hash, replaces = checked(params, "path", "if_hash", optional=("replaces",))
+        if replaces is not None:
+            self._other(path, if_hash, replaces, "file")
+        elif if_hash != ABSENT:
             raise StubFailure("bad_params", "if_hash must be absent.")
         self._check_above(path)
-        if path in self.nodes:
+        if path in self.nodes and replaces is None:
             raise StubFailure("exists", "There is something at this path.")
         self._make_room((self._missing_above(path) + 1) * ENTRY_BYTES)
         self._make_above(path)
@@ -251,6 +253,15 @@ class StubDisk:
             raise StubFailure("stale", "What is there is not what the call expects.", {"actual": actual})
         return actual
 
+    def _other(self, path: str, if_hash: str, replaces: str, kind: str) -> str:
+        """The hash of what a change of another kind takes the place of."""
+        if replaces != kind:
+            raise StubFailure("bad_params", f"What this makes can only replace a {kind}.")
+        actual = self._expect(path, if_hash)
+        if self.kind(path) != kind:
+            raise StubFailure("stale", "What is there is not what the call expects.", {"actual": actual})
+        return actual
+
     def _there(self, path: str) -> None:
         if path not in self.nodes:
             raise StubFailure(*_NOTHING)
@@ -260,10 +271,12 @@ class StubDisk:
             self._there(path)
             raise StubFailure("not_a_directory", "There is a file at this path.")
 
-    def _replace(self, path: str, before: str, data: bytes) -> Answer:
-        if self.kind(path) == "directory":
+    def _replace(self, path: str, before: str, data: bytes, *, replaces: bool = False) -> Answer:
+        if self.kind(path) == "directory" and not replaces:
             raise StubFailure("is_directory", "There is a directory at this path.")
         self._make_room(max(ENTRY_BYTES, len(data)) + self._missing_above(path) * ENTRY_BYTES)
+        for one in list(self.below(path)):
+            del self.nodes[one]
         self.put(path, data)
         after = sha256_hex(data)
         return Answer({"size": len(data), "sha256": after, "before": before}, None, after)
@@ -381,6 +394,14 @@ def _absent(name: str, value: Any, optional: bool) -> Any:
     return value
 
 
+def _kind(name: str, value: Any, optional: bool) -> Any:
+    if value is None and optional:
+        return None
+    if value not in ("file", "directory"):
+        raise StubFailure("bad_params", f"{name} must be file or directory.")
+    return value
+
+
 def _number(most: int) -> Callable[[str, Any, bool], Any]:
     def check(name: str, value: Any, optional: bool) -> Any:
         if value is None and optional:
@@ -397,6 +418,7 @@ _CHECKS: Final[Mapping[str, Callable[[str, Any, bool], Any]]] = {
     "to": _path,
     "if_hash": _hash,
     "if_to": _absent,
+    "replaces": _kind,
     "command": _text,
     "pattern": _text,
     "contains": _text,

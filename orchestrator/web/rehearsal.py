@@ -58,4 +58,5 @@ def _change(shown: Shown, one: ShownChange) -> dict[str, object]:
         "after": one.after,
         "diff": one.diff,
         "cut": one.cut,
+        "binary": one.binary,
     }

@@ -18,6 +18,8 @@ class RehearsalChange(AnswerModel):
     """null: no text changed."""
     cut: bool
     """Whether the diff goes on."""
+    binary: str
+    """What was and what will be in one line, where one of them is binary; of that the diff shows nothing."""
 
 
 class RehearsalAnswer(AnswerModel):

@@ -1,5 +1,7 @@
 """What the reviewers' socket tells of undos: what one would do, and which tasks left something to take back."""
 
+from collections.abc import Callable
+from datetime import timedelta
 from typing import Any, Final
 
 from orchestrator.core import review
@@ -13,7 +15,13 @@ MAX_PLACES: Final = 1000
 """Of one preview: about a quarter of the megabyte that a usual client of WebSockets takes."""
 MAX_CHANGES: Final = 20
 """Named of a task that is over: the first screen of them."""
+MAX_TOLD: Final = 10
+"""Tasks that were over before somebody connected, of which they are told: half of a screen of lines."""
+TOLD_FOR: Final = timedelta(days=3)
+"""They are told of those of this time: a weekend."""
 _LEFT: Final = (TaskStatus.FAILED, TaskStatus.CANCELED)
+_LOOKED_AT: Final = 50
+"""Tasks of each status that are looked through for them, since each journal has to be read."""
 
 
 async def previewed(undoing: Undoing, message: review.UndoTask, by: Identity) -> dict[str, Any]:
@@ -28,6 +36,23 @@ async def previewed(undoing: Undoing, message: review.UndoTask, by: Identity) ->
         "cannot_be_undone": told_limits(preview.untold),
         "not_heard": told_limits(preview.open),
     }
+
+
+async def left_lately(undoing: Undoing, concerns: Callable[[AgentTask], bool]) -> list[dict[str, Any]]:
+    """The fields of a ``task_over`` for each task that was over lately and that no undo takes back, newest first."""
+    service, lately = undoing.service, []
+    since = service.clock.now() - TOLD_FOR
+    rows = [row for status in _LEFT for row in await service.list_tasks(status=status, limit=_LOOKED_AT)]
+    for row in sorted(rows, key=lambda one: one.updated_at, reverse=True):
+        task = await service.store.load(row.task_id) if row.updated_at > since else None
+        # It may have been pruned since it was listed.
+        if task is None or task.undone_by or not concerns(task):
+            continue
+        over = await left_behind(undoing, task)
+        lately += [over] if over is not None else []
+        if len(lately) == MAX_TOLD:
+            break
+    return lately
 
 
 async def left_behind(undoing: Undoing, task: AgentTask) -> dict[str, Any] | None:

@@ -53,6 +53,25 @@ def test_a_tool_of_plans_is_judged_like_the_one_that_does_the_same() -> None:
     assert evaluate(restore("a"), policy=nothing).effect is Effect.ASK
 
 
+def test_what_replaces_another_kind_is_judged_as_what_removes_that_too() -> None:
+    """Both have to allow it, whichever the file is: what comes, and what goes."""
+
+    def said(*effects: str, to: str = "0" * 64) -> tuple[Effect, tuple[str, ...]]:
+        names = ("cc_mkdir" if to == "directory" else "cc_write", "cc_delete")
+        rules = (rule(effect, name, tools=(name,)) for effect, name in zip(effects, names, strict=False))
+        args = {"path": "a", "to": to, "replaces": "file" if to == "directory" else "directory"}
+        decided = evaluate(FunctionCall(tool="cc_restore", args=args), policy=policy(*rules))
+        return decided.effect, decided.matched_rules
+
+    assert said("allow", "allow") == (Effect.ALLOW, ("cc_write", "cc_delete"))
+    assert said("allow", "deny") == said("deny", "allow") == (Effect.DENY, ("cc_write", "cc_delete"))
+    assert said("allow") == (Effect.ASK, ("cc_write",))
+    assert said("allow", "ask", to="directory") == (Effect.ASK, ("cc_mkdir", "cc_delete"))
+    risky = policy(rule("allow", "w", tools=("cc_write",)), rule("allow", "d", tools=("cc_delete",), risk="high"))
+    call = FunctionCall(tool="cc_restore", args={"path": "a", "to": "0" * 64, "replaces": "directory"})
+    assert evaluate(call, policy=risky).risk is RiskLevel.HIGH
+
+
 def test_a_rule_that_names_a_tool_of_plans_takes_the_place_of_what_is_said_in_general() -> None:
     """What is denied, or asked for in some places, stays so: however narrow, no rule switches others off (P3)."""
     general = (

@@ -1,6 +1,6 @@
 """Putting files back: what the items say was changed, and what is done about it by what is there now."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pytest
 from hypothesis import given
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from orchestrator.core import facts
 from orchestrator.core.facts import CallId
 from orchestrator.core.restoring import planning
-from orchestrator.core.restoring.planning import Entry, Found, Goal, beside, goals_of, ops_of, plan, progressed
+from orchestrator.core.restoring.planning import Entry, Found, Goal, Op, beside, goals_of, ops_of, plan, progressed
 from orchestrator.core.restoring.touches import ABSENT, DIRECTORY, Changes, Place, Touch, place_of
 from orchestrator.core.restoring.wanted import Restoration
 from orchestrator.core.wire import ComputerId, RunId
@@ -17,7 +17,12 @@ from tests.core.journal import call, decision
 from tests.core.trees import COMPUTER, Disk, digest
 
 UNDO = Restoration(task_id="t1")
-ROUNDS = 6
+Refuses = Callable[[Op], bool]
+
+
+def nothing(_: Op) -> bool:
+    """What a computer refuses that does all that it is told."""
+    return False
 
 
 def entries(disk: Disk, wanted: Restoration = UNDO, own: Changes | None = None) -> dict[str, Entry]:
@@ -31,20 +36,27 @@ def found(disk: Disk, goals: tuple[Goal, ...]) -> Mapping[Place, Found | None]:
     return {goal.place: disk.found(goal.place) for goal in goals}
 
 
-def undo(disk: Disk, wanted: Restoration = UNDO) -> dict[str, Entry]:
-    """Round after round until nothing is left to do; the last plan."""
+def undo(disk: Disk, wanted: Restoration = UNDO, *, rounds: int = 1, refuses: Refuses = nothing) -> dict[str, Entry]:
+    """Round after round until nothing is left to do; the last plan. ``rounds``: how many it may take at most.
+
+    ``refuses``: the calls that the computer does not do.
+    """
     own: list[Touch] = []
-    for _ in range(ROUNDS):
-        planned = entries(disk, wanted, Changes(tuple(own)))
-        ops = ops_of(list(planned.values()))
-        if not ops:
-            return planned
-        for op in ops:
-            gone = [op.place.path, *(f"{op.place.path}/{one}" for one in disk.below(op.place.path))]
-            for path in gone if op.to == ABSENT else [op.place.path]:
-                own.append(Touch(1, CallId("u"), "cc_restore", Place(COMPUTER, path), disk.state(path), op.to))
+    vain: set[Op] = set()
+    for _ in range(rounds):
+        for op in ops_of(list(entries(disk, wanted, Changes(tuple(own))).values()), in_vain=vain.__contains__):
+            if refuses(op):
+                vain.add(op)
+                continue
+            for below in disk.below(op.place.path):
+                path = f"{op.place.path}/{below}"
+                own.append(Touch(1, CallId("u"), "cc_restore", Place(COMPUTER, path), disk.state(path), ABSENT))
+            own.append(Touch(1, CallId("u"), "cc_restore", op.place, disk.state(op.place.path), op.to))
             disk.do(op)
-    raise AssertionError("it does not end")
+            vain.clear()
+    planned = entries(disk, wanted, Changes(tuple(own)))
+    assert ops_of(list(planned.values())) == (), "it is not done"
+    return planned
 
 
 def verdicts(planned: dict[str, Entry]) -> dict[str, str]:
@@ -89,8 +101,41 @@ def test_a_file_where_a_directory_was_and_the_other_way_about() -> None:
     disk.write("a/inside", b"3")
     disk.delete("d")
     disk.write("d", b"4")
+    ops = ops_of(list(entries(disk).values()))
+    assert [(op.place.path, op.replaces) for op in ops] == [("d", "file"), ("a", "directory"), ("d/x", "")]
     undo(disk)
     assert disk.tree == tree
+
+
+def test_where_nothing_can_take_the_place_of_another_kind_that_goes_first() -> None:
+    """As of an older client, or a full disk: a second round has what comes."""
+    tree: dict[str, bytes | None] = {"a": b"1", "d": None, "d/x": b"2", "d/sub": None}
+    disk = Disk(tree)
+    disk.delete("a")
+    disk.write("a/inside/of", b"3")
+    disk.delete("d")
+    disk.write("d", b"4")
+    undo(disk, rounds=3, refuses=lambda op: op.replaces != "" or not disk.can_hold(op.place.path))
+    assert disk.tree == tree
+
+
+def test_a_directory_that_is_too_large_goes_piece_by_piece_before_a_file_takes_its_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(planning, "MAX_TREE_FILES", 1)
+    disk = Disk({"a": b"1"})
+    disk.delete("a")
+    disk.write("a/b", b"2")
+    disk.write("a/c", b"3")
+    assert {op.replaces for op in ops_of(list(entries(disk).values()))} == {""}
+    undo(disk, rounds=3)
+    assert disk.tree == {"a": b"1"}
+
+
+def test_on_this_host_another_kind_goes_first() -> None:
+    goal = Goal(Place(None, "a"), digest(b"1"), DIRECTORY, 1)
+    there = {goal.place: Found(DIRECTORY, (), DIRECTORY)}
+    assert ops_of(plan([goal], there, UNDO)) == (planning.Op(goal.place, ABSENT, DIRECTORY),)
 
 
 @pytest.mark.parametrize("to", ["directory", "absent"])
@@ -328,7 +373,7 @@ def test_a_directory_with_too_much_in_it_goes_piece_by_piece(monkeypatch: pytest
         disk.write(path, path[-1].encode())
     ops = ops_of(list(entries(disk).values()))
     assert [op.place.path for op in ops] == ["new/a", "new/b", "new/small"]
-    undo(disk)
+    undo(disk, rounds=2)
     assert disk.tree == {}
 
 

@@ -125,17 +125,19 @@ class Disk:
     def do(self, op: Op) -> None:
         """A call of a restoration; it refuses what the tool would refuse."""
         path = op.place.path
-        assert op.found == self.found(op.place).sha256
+        there = self.found(op.place)
+        assert op.found == there.sha256
+        assert self.can_hold(path), path
         if op.to == ABSENT:
             assert path in self.tree
             self._take(path)
-        elif op.to == DIRECTORY:
-            assert path not in self.tree
-            self._put(path, None)
-        else:
-            assert self.can_hold(path), path
-            assert self.tree.get(path, b"") is not None, f"{path} is a directory"
-            self._put(path, self.blobs[op.to])
+            return
+        kind = {ABSENT: "", DIRECTORY: "directory"}.get(there.state, "file")
+        becomes = "directory" if op.to == DIRECTORY else "file"
+        assert op.replaces == (kind if kind != becomes else ""), f"{path} is a {kind}"
+        assert becomes == "file" or kind != "directory"
+        self._take(path)
+        self._put(path, None if op.to == DIRECTORY else self.blobs[op.to])
 
     def by_hand(self, path: str, data: bytes | None) -> None:
         """Somebody writes a file, or removes what is there (None)."""

@@ -153,6 +153,57 @@ describe("fs_mkdir", function()
   end)
 end)
 
+describe("a change that replaces another kind", function()
+  local EMPTY, FILE = sha256.hex(""), sha256.hex("abc")
+  local TREE = sha256.hex("x\0file\0" .. FILE .. "\n")
+
+  local function begun()
+    return welcomed({
+      ["f"] = "abc",
+      ["e"] = "",
+      ["d"] = true,
+      ["d/x"] = "abc",
+      ["empty"] = true,
+      ["disk"] = true,
+    })
+  end
+
+  it("puts a file in the place of a directory and all that is in it", function()
+    local ask, nodes = begun()
+    local written = ask("fs_write", { path = "d", if_hash = TREE, replaces = "directory" }, "new")
+    expect({ written.data.before, written.data.size }).to_be({ TREE, 3 })
+    expect({ nodes.d, nodes["d/x"] }).to_be({ "new" })
+  end)
+
+  it("puts a directory in the place of a file", function()
+    local ask, nodes = begun()
+    expect(ask("fs_mkdir", { path = "f", if_hash = FILE, replaces = "file" }).data).to_be({ before = FILE })
+    expect(nodes.f).to_be(true)
+  end)
+
+  it("is done only to the kind that it names and to what was looked at", function()
+    local ask, nodes = begun()
+    local function code(method, path, hash, replaces)
+      local body = method == "fs_write" and "new" or nil
+      return ask(method, { path = path, if_hash = hash, replaces = replaces }, body).code
+    end
+    expect(code("fs_write", "d", TREE)).to_be("is_directory")
+    expect(code("fs_write", "d", EMPTY, "directory")).to_be("stale")
+    expect(code("fs_write", "d", TREE, "file")).to_be("bad_params")
+    expect(code("fs_write", "d", TREE, "tree")).to_be("bad_params")
+    expect(code("fs_write", "f", FILE, "directory")).to_be("stale")
+    expect(code("fs_write", "disk", EMPTY, "directory")).to_be("access_denied")
+    expect(code("fs_write", "n", "absent", "directory")).to_be("stale")
+    expect(code("fs_mkdir", "f", FILE)).to_be("bad_params")
+    expect(code("fs_mkdir", "f", TREE, "file")).to_be("stale")
+    expect(code("fs_mkdir", "f", FILE, "directory")).to_be("bad_params")
+    -- An empty file and an empty directory have one hash.
+    expect(code("fs_mkdir", "empty", EMPTY, "file")).to_be("stale")
+    expect(code("fs_write", "e", EMPTY, "directory")).to_be("stale")
+    expect({ nodes.f, nodes["d/x"], nodes.e, nodes.empty }).to_be({ "abc", "abc", "", true })
+  end)
+end)
+
 describe("fs_stat", function()
   it("gives the lines that the hash of a directory is taken over", function()
     local ask = welcomed({ ["d"] = true, ["d/b"] = true, ["d/b/c"] = "c", ["d/a"] = "a", ["f"] = "x" })

@@ -147,6 +147,27 @@ local CASES = {
     after = { ["a"] = true, ["a/b"] = true, ["a/b/c"] = true },
     hash = sha256.hex(""),
   },
+  {
+    name = "a file in the place of a directory",
+    before = TREE_BEFORE,
+    method = "fs_write",
+    path = "d",
+    if_hash = TREE_HASH,
+    replaces = "directory",
+    body = NEW,
+    after = { disk = true, d = NEW },
+    hash = sha256.hex(NEW),
+  },
+  {
+    name = "a directory in the place of a file",
+    before = { file = OLD },
+    method = "fs_mkdir",
+    path = "file",
+    if_hash = sha256.hex(OLD),
+    replaces = "file",
+    after = { file = true },
+    hash = sha256.hex(""),
+  },
 }
 
 local function case_of(name)
@@ -178,7 +199,7 @@ end
 
 local function params_of(case)
   local params = { path = case.path, if_hash = case.if_hash, to = case.to, old_size = case.old_size }
-  params.if_to = case.to and "absent"
+  params.if_to, params.replaces = case.to and "absent", case.replaces
   return params
 end
 

@@ -504,6 +504,30 @@ async def test_a_task_that_is_over_and_left_changes_is_told_to_who_takes_it(serv
         await stranger.hear("question_opened")
 
 
+async def test_who_comes_later_is_told_of_what_was_over_by_then(server: Server) -> None:
+    """After the snapshot, to its owner and in 1.1 only; once an undo has begun, nobody who comes is told."""
+    sam = await server.person("sam", "reviewer", "submitter")
+    task_id = await changed(server, "fail")
+    assert await ended(server, task_id) == "Failed"
+    async with (
+        reviewing(server, speaks=REVIEWER_SUBPROTOCOL_1_1) as owner,
+        reviewing(server) as older,
+        reviewing(server, sam, speaks=REVIEWER_SUBPROTOCOL_1_1) as stranger,
+    ):
+        for one in (owner, older, stranger):
+            await one.hear("snapshot")
+        assert (await owner.hear("task_over"))["task_id"] == task_id
+        undo = (await server.ask("POST", f"/v1/tasks/{task_id}/undo", {})).json()["task_id"]
+        assert (await heard(owner, "task_over"))["undo"]["tasks"] == [undo]
+        await older.hear("request_opened")
+        await server.submit([], prompt="ask", token=sam)
+        await stranger.hear("question_opened")
+    async with reviewing(server, speaks=REVIEWER_SUBPROTOCOL_1_1) as later:
+        await later.hear("snapshot")
+        await server.submit([], prompt="ask")
+        await later.hear("question_opened")
+
+
 async def heard(reviewer: Reviewer, kind: str) -> dict[str, Any]:
     """The next frame of a kind, whatever comes before it."""
     while True:

@@ -630,12 +630,15 @@ class Change:
     after: dict[str, bytes]
 
 
+TREE = wire.sha256_hex(b"f\0file\0%s\n" % wire.sha256_hex(OLD).encode())
 CHANGES = {
     "fs_write": Change({}, NEW, {"d/f": NEW}),
     "fs_delete": Change({}, None, {}),
     "fs_edit": Change({"old_size": 3}, b"oldnew", {"d/f": OLD.replace(b"old", b"new")}),
     "fs_move": Change({"to": "e/g", "if_to": "absent"}, None, {"e/g": OLD}),
     "fs_mkdir": Change({"path": "m/n", "if_hash": "absent"}, None, {"d/f": OLD, "m/n/": b""}),
+    "fs_write for a directory": Change({"path": "d", "if_hash": TREE, "replaces": "directory"}, NEW, {"d": NEW}),
+    "fs_mkdir for a file": Change({"replaces": "file"}, None, {"d/f/": b""}),
 }
 
 
@@ -669,7 +672,7 @@ async def test_a_change_is_done_or_not_wherever_the_process_is_killed(tmp_path: 
         disk = tmp_path / str(at_change)
         shutil.copytree(first, disk)
         async with slots:
-            became = await _cut(disk, at_change, method, params, change.body)
+            became = await _cut(disk, at_change, method.partition(" ")[0], params, change.body)
         assert _files(disk) == (change.after if became == "done" else {"d/f": OLD})
         swap = disk / ".cc-orchestrator" / "swap"
         assert not swap.exists() or not list(swap.iterdir())

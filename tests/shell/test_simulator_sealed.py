@@ -225,16 +225,46 @@ async def test_tables_in_events_outlive_the_coroutine_that_queued_them(tmp_path:
     assert await printed(tmp_path, source) == ["20100 mine deep nil last"]
 
 
-def test_a_confined_process_starts_no_other() -> None:
-    source = (
-        "import os, subprocess, sys\n"
-        "from cc_client.simulator.confinement import confine\n"
-        "confine(1000)\n"
-        "for start in (lambda: os.system('true'), lambda: subprocess.run(['true']), os.fork):\n"
-        "    try:\n"
-        "        start()\n"
-        "    except PermissionError:\n"
-        "        print('refused')\n"
-    )
-    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)
-    assert done.stdout == "refused\n" * 3
+_CONFINED = """
+import os, subprocess, sys
+from pathlib import Path
+from cc_client.simulator.confinement import confine
+disk, outside = Path(sys.argv[1]), Path(sys.argv[2])
+confine(1000, [disk])
+tries = {
+    "system": lambda: os.system("true"),
+    "run": lambda: subprocess.run(["true"]),
+    "fork": os.fork,
+    "write": lambda: (outside / "new").write_bytes(b"x"),
+    "append": lambda: open(outside / "mine", "ab"),
+    "remove": (outside / "mine").unlink,
+    "rename": lambda: (disk / "kept").rename(outside / "kept"),
+    "take": lambda: (outside / "mine").rename(disk / "mine"),
+    "mkdir": (outside / "d").mkdir,
+    "through": lambda: (disk / "link" / "new").write_bytes(b"x"),
+    "up": lambda: (disk / ".." / "outside" / "new").write_bytes(b"x"),
+    "beside": lambda: Path(str(disk) + "2").write_bytes(b"x"),
+    "inside": lambda: (disk / "new").write_bytes(b"x"),
+    "look": (outside / "mine").read_bytes,
+}
+for name, do in tries.items():
+    try:
+        do()
+        print(name, "done")
+    except PermissionError:
+        print(name, "refused")
+"""
+
+
+def test_a_confined_process_starts_no_other_and_changes_nothing_outside_of_its_disk(tmp_path: Path) -> None:
+    disk, outside = tmp_path / "disk", tmp_path / "outside"
+    for directory in (disk, outside):
+        directory.mkdir()
+    (outside / "mine").write_bytes(b"mine")
+    (disk / "kept").write_bytes(b"kept")
+    (disk / "link").symlink_to(outside)
+    command = [sys.executable, "-c", _CONFINED, str(disk), str(outside)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    said = dict(line.split() for line in done.stdout.splitlines())
+    assert {name for name, became in said.items() if became == "done"} == {"inside", "look"}
+    assert {path.name: path.read_bytes() for path in outside.iterdir()} == {"mine": b"mine"}

@@ -192,6 +192,24 @@ async def test_changing(house: House) -> None:
         await fails(house, "is_directory", "fs_write", b"x", path="a", if_hash=whole)
 
 
+async def test_what_replaces_another_kind_says_so_and_finds_it(house: House) -> None:
+    """A file takes the place of a directory and all in it, a directory that of a file; as in the game."""
+    async with stub(house, files={"d/x": b"1", "f": b"2", "e": b""}):
+        tree = (await do(house, "fs_stat", path="d")).data["sha256"]
+        file, empty = sha256_hex(b"2"), sha256_hex(b"")
+        await fails(house, "bad_params", "fs_write", b"n", path="d", if_hash=tree, replaces="file")
+        await fails(house, "bad_params", "fs_write", b"n", path="d", if_hash=tree, replaces="tree")
+        await fails(house, "stale", "fs_write", b"n", path="d", if_hash=empty, replaces="directory")
+        await fails(house, "stale", "fs_write", b"n", path="e", if_hash=empty, replaces="directory")
+        await fails(house, "bad_params", "fs_mkdir", path="f", if_hash=file, replaces="directory")
+        await fails(house, "bad_params", "fs_mkdir", path="f", if_hash=file)
+        await do(house, "fs_write", b"n", path="d", if_hash=tree, replaces="directory")
+        await do(house, "fs_mkdir", path="f", if_hash=file, replaces="file")
+        assert (await do(house, "fs_read", path="d")).body == b"n"
+        await fails(house, "not_found", "fs_read", path="d/x")
+        assert (await do(house, "fs_stat", path="f")).data["kind"] == "directory"
+
+
 async def test_a_full_disk_says_what_is_missing(house: House) -> None:
     """The old and the new have to fit side by side; an entry costs at least 500 bytes."""
     async with stub(house, files={"big": b"x" * 600_000}):

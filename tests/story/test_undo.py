@@ -94,6 +94,33 @@ async def test_a_whole_task_is_taken_back_and_that_too(server: Server, tmp_path:
         assert tree(pc.disk) == after
 
 
+async def test_a_file_where_a_directory_was_and_the_other_way_about_ask_once_too(
+    server: Server, tmp_path: Path
+) -> None:
+    """Each takes the place of the other in one step, so that nothing is between the two, and so back again."""
+    api = server.api()
+    async with computer(server, tmp_path) as pc:
+        before = filled(pc)
+        pc.boot()
+        script = (
+            tool("cc_delete", path="startup.lua"),
+            tool("cc_write", path="startup.lua/inside/a.txt", content="a\n"),
+            tool("cc_delete", path="lib"),
+            tool("cc_write", path="lib", content="one file\n"),
+            final(),
+        )
+        task_id = await worked(api, pc, *script)
+        after = tree(pc.disk)
+        for left in (before, after):
+            items = await undone(api, task_id)
+            task_id = items[0].task_id
+            assert tree(pc.disk) == left
+            assert ended(items).status == "Completed"
+            (request,) = facts_of(items, facts.ReviewRequested)
+            notes = [one.observed.note for one in request.calls]
+            assert any("takes its place" in note for note in notes), notes
+
+
 async def test_what_a_person_changed_since_stays_unless_they_say_otherwise(server: Server, tmp_path: Path) -> None:
     api = server.api()
     async with computer(server, tmp_path) as pc:

@@ -30,14 +30,19 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 FILES = {"a.lua": b"return 1\n", "lib/b.txt": b"gr\xfcn\r\n", "lib/empty": b"", "gone.txt": b"x" * 60_000}
+FILES |= {"kind": b"a file\n", "tree/x": b"in a directory\n", "tree/sub/y": b"y\n"}
 WORK = (
     tool("cc_write", path="a.lua", content="return 2\n"),
     tool("cc_write", path="new/c.lua", content="return 3\n"),
     tool("cc_move", path="lib", to="moved"),
     tool("cc_delete", path="gone.txt"),
+    tool("cc_delete", path="kind"),
+    tool("cc_write", path="kind/inside", content="a directory\n"),
+    tool("cc_delete", path="tree"),
+    tool("cc_write", path="tree", content="a file now\n"),
     final(),
 )
-LAST_FRAME = 60
+LAST_FRAME = 90
 """More frames in one direction than the undo of this work has: the last of them never come."""
 
 
@@ -115,7 +120,7 @@ def _cases(server: Server, tmp: Path, how: str, places: range) -> dict[str, Any]
 async def test_an_undo_cut_short_is_taken_up_again(server: Server, tmp_path: Path, how: str) -> None:
     """At some frames of its looks and of its changes; every byte is as it was in the end."""
     await each(
-        _cases(server, tmp_path, how, range(5, LAST_FRAME, 12)), lambda _: last_words(server.home / "server.log")
+        _cases(server, tmp_path, how, range(5, LAST_FRAME, 16)), lambda _: last_words(server.home / "server.log")
     )
 
 

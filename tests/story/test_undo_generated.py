@@ -9,7 +9,7 @@ import pytest
 
 from orchestrator.core import facts
 from orchestrator.core.items import AgentTaskItem
-from tests.story.harness import Api, Server, check_laws, computer, each, ended, last_words
+from tests.story.harness import Api, Server, check_laws, computer, each, ended, facts_of, last_words
 from tests.story.undo_drawn import CAPACITY, Drawn, Home, as_shown
 from tests.story.undo_oracle import Asked, Seen, Tree, Wanted, comes_of, differing, state, wanted
 
@@ -144,6 +144,8 @@ async def _taken_back(undo: Undo, drawn: Drawn, start: Tree) -> None:
     if how is None:
         assert home.tree() == now
         return
+    if not drawn.full:
+        assert len(facts_of(undo.watcher.items, facts.ReviewRequested)) <= 1, "one request shows all of it"
     if how.status_reason == "not_restored":
         undo, how = await _again_with_room(undo, how, now, left)
     else:

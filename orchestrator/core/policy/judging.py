@@ -11,7 +11,7 @@ and only make it stricter. In plan mode every tool that changes something is den
 was said (P18); of a tool that may read or change, the rule that allows a call says which (``reads``).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from orchestrator.core.errors import UnsafePath
@@ -28,6 +28,8 @@ PLAN_MODE: Final = "plan_mode"
 """The reason of what plan mode denies."""
 _DOES_AS: Final = {("cc_restore", "absent"): "cc_delete", ("cc_restore", "directory"): "cc_mkdir"}
 """The tool that does the same for a model, by the state that a place is to have; else it is the usual one."""
+_REMOVES_AS: Final = "cc_delete"
+"""The tool that does for a model what happens to that which is replaced by another kind of thing."""
 
 
 class _Said(NamedTuple):
@@ -96,9 +98,21 @@ def _of_rules(call: AnyCall, spec: ToolSpec, policy: Policy, context: PolicyCont
         subject = subject_of(call, spec, context, heard)
     except UnsafePath as error:
         return _Said(Effect.DENY, RiskLevel.HIGH, error.message)
+    said = [_of_these(rules, subject, spec, context, heard) for rules in _rules_on(call, spec, policy)]
+    strictest = max(said, key=lambda one: strictness(one.effect))
+    if len(said) == 1:
+        return strictest
+    matched = tuple(rule for one in said for rule in one.matched)
+    return strictest._replace(risk=_raised(strictest.risk, [one.risk for one in said]), matched=matched)
+
+
+def _of_these(
+    rules: Sequence[ReadyRule], subject: Subject, spec: ToolSpec, context: PolicyContext, heard: Sequence[Heard]
+) -> _Said:
+    """What some of the rules say of a call."""
     matched: list[PolicyRule] = []
     possible: list[PolicyRule] = []
-    for one in _rules_on(call, spec, policy):
+    for one in rules:
         found = one.outcome(subject)
         if found is not NO:
             (possible if found is MAYBE else matched).append(one.rule)
@@ -117,8 +131,8 @@ def _of_rules(call: AnyCall, spec: ToolSpec, policy: Policy, context: PolicyCont
     return _Said(strictest.effect, risk, reason, tuple(matched), raised)
 
 
-def _rules_on(call: AnyCall, spec: ToolSpec, policy: Policy) -> tuple[ReadyRule, ...]:
-    """The rules that speak of a call.
+def _rules_on(call: AnyCall, spec: ToolSpec, policy: Policy) -> Iterator[tuple[ReadyRule, ...]]:
+    """The rules that speak of a call; of one that does what two tools do, those on each: both have to allow it.
 
     Of a tool that only plans call, they are those of the tool that does the same for a model. Where rules name it
     itself they take the place of what is said of the other one in general; where that is denied, or asked for in
@@ -126,11 +140,15 @@ def _rules_on(call: AnyCall, spec: ToolSpec, policy: Policy) -> tuple[ReadyRule,
     """
     rules = policy.ready_rules(spec.name)
     if spec.judged_as is None:
-        return rules
-    like = policy.ready_rules(_DOES_AS.get((spec.name, str(call.args.get("to"))), spec.judged_as))
-    if not any(spec.name in one.rule.tools for one in rules):
-        return like
-    return (*rules, *(one for one in like if one not in rules and _stands_beside(one.rule)))
+        yield rules
+        return
+    does_as = [_DOES_AS.get((spec.name, str(call.args.get("to"))), spec.judged_as)]
+    does_as += [_REMOVES_AS] if call.args.get("replaces") else []
+    for like in map(policy.ready_rules, does_as):
+        if not any(spec.name in one.rule.tools for one in rules):
+            yield like
+        else:
+            yield (*rules, *(one for one in like if one not in rules and _stands_beside(one.rule)))
 
 
 def _stands_beside(rule: PolicyRule) -> bool:

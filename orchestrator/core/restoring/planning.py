@@ -88,6 +88,8 @@ class Op:
     to: str
     found: str
     """The hash of what was there when it was planned, or ``absent``: anything else is not touched."""
+    replaces: Literal["", "file", "directory"] = ""
+    """What is there, where it is of another kind and goes in the same step; empty: it is not."""
 
 
 def goals_of(changed: Changes, wanted: Restoration) -> tuple[Goal, ...]:
@@ -208,22 +210,31 @@ def ops_of(entries: Sequence[Entry], *, in_vain: Callable[[Op], bool] = lambda _
 
     Directories are made and files written, so that nothing is gone before what takes its place is there; then the rest
     is removed, the deepest first; a directory with all that is in it, unless that is too much for one call, or is on
-    this host. What has to come where something of another kind stands waits for the next round.
+    this host. What comes where something of another kind stands takes its place in one step; where that cannot be, it
+    waits until that is gone, for the next round.
 
-    ``in_vain``: whether a call was made already and came to nothing; a directory then goes piece by piece.
+    ``in_vain``: whether a call was made already and came to nothing; a directory then goes piece by piece, and what
+    is of another kind before what takes its place comes.
     """
-    blocking = [entry for entry in entries if entry.verdict == "restore" and _other_kind(entry)]
-    going = [*(entry for entry in entries if entry.verdict == "remove"), *blocking]
-    in_the_way = {entry.place for entry in (*blocking, *(one for one in going if not _is_directory(one)))}
-    making = [entry for entry in entries if entry.verdict == "restore" and not _waits(entry, in_the_way)]
+    others = [entry for entry in entries if entry.verdict == "restore" and _other_kind(entry)]
+    going = [*(entry for entry in entries if entry.verdict == "remove"), *others]
     trees = {entry.place: entry for entry in going if _is_directory(entry) and entry.place.computer is not None}
-    large = _large(trees, going) | {place for place, tree in trees.items() if in_vain(_op(tree, ABSENT))}
+    large = _large(trees, going)
+    swapped = {
+        entry.place
+        for entry in others
+        if entry.place.computer is not None and entry.place not in large and not in_vain(_op(entry))
+    }
+    large |= {place for place, tree in trees.items() if place not in swapped and in_vain(_removal(tree))}
+    leaving = [entry for entry in going if entry.place not in swapped]
+    in_the_way = {entry.place for entry in leaving if entry.verdict == "restore" or not _is_directory(entry)}
+    making = [entry for entry in entries if entry.verdict == "restore" and not _waits(entry, in_the_way)]
     # With a directory of a computer goes all that is in it; a large one, and one of this host, goes when it is empty.
     whole = trees.keys() - large
-    removing = [one for one in going if one.place not in large and whole.isdisjoint(_above(one.place))]
+    removing = [one for one in leaving if one.place not in large and whole.isdisjoint(_above(one.place))]
     return (
-        *(_op(entry, entry.goal.target) for entry in sorted(making, key=_directories_first)),
-        *(_op(entry, ABSENT) for entry in sorted(removing, key=_deepest_first)),
+        *(_op(entry) for entry in sorted(making, key=_directories_first)),
+        *(_removal(entry) for entry in sorted(removing, key=_deepest_first)),
     )
 
 
@@ -237,8 +248,20 @@ def _large(trees: Collection[Place], going: Sequence[Entry]) -> set[Place]:
     return {one for one, each in sizes.items() if len(each) > MAX_TREE_FILES or sum(each.values()) > MAX_TREE_BYTES}
 
 
-def _op(entry: Entry, to: str) -> Op:
-    return Op(entry.place, to, entry.found.sha256 if entry.found is not None else ABSENT)
+def _op(entry: Entry) -> Op:
+    """The call that makes of what is there what is to be there."""
+    replaces: Literal["", "file", "directory"] = ""
+    if _other_kind(entry):
+        replaces = "directory" if _is_directory(entry) else "file"
+    return Op(entry.place, entry.goal.target, _hash_of(entry), replaces)
+
+
+def _removal(entry: Entry) -> Op:
+    return Op(entry.place, ABSENT, _hash_of(entry))
+
+
+def _hash_of(entry: Entry) -> str:
+    return entry.found.sha256 if entry.found is not None else ABSENT
 
 
 def _is_directory(entry: Entry) -> bool:

@@ -241,7 +241,8 @@ class _Reading:
             left = None if after is None else after.get(path)
             if path in trees:
                 for below, state in trees[path].items():
-                    yield replace(one, place=_place(started.computer, call, path, below), before=state, after=left)
+                    gone = left if left is None or not below else ABSENT
+                    yield replace(one, place=_place(started.computer, call, path, below), before=state, after=gone)
             elif before == ABSENT and moved is not None:
                 for below, state in moved.items():
                     yield replace(

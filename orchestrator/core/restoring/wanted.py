@@ -15,6 +15,11 @@ MODEL: Final = "undo"
 """Stands where a task names its model: no model has a hand in a restoration."""
 
 
+def planned(told: str, user_id: str) -> str:
+    """What a restoration proposes, with whose words those are: no model's; ``user_id``: for whom it was begun."""
+    return f"Planned by the orchestrator for {user_id}: {told}"
+
+
 class Restoration(Value):
     """What is to be put back: what a task changed, or a computer's files as a listing has them."""
 

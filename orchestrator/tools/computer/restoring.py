@@ -1,29 +1,32 @@
 """``cc_restore``: a path of the computer into an earlier state, as one command and to the byte."""
 
-from typing import Final
+from typing import Final, Literal
 
 from orchestrator.core.errors import ToolFailed
 from orchestrator.core.facts import Observed
-from orchestrator.core.patch import unified_diff
 from orchestrator.core.restoring.touches import DIRECTORY
 from orchestrator.core.wire import sha256_hex
+from orchestrator.tools.changes import change_of
 from orchestrator.tools.computer.asking import ask, changed_name, read_bytes
 from orchestrator.tools.computer.keeping import Found, look_and_keep, missing_above, place_of, what_is
 from orchestrator.tools.deps import ABSENT, CCAgentDeps, Encoding, earlier_bytes
-from orchestrator.tools.text import decode_text
 
 _CHANGED: Final = "{} is not what it was when this was planned."
 _EMPTY_DIRECTORY: Final = sha256_hex(b"")
+_Replaced = Literal["", "file", "directory"]
+"""The kind of what is replaced by another kind; empty: by none."""
 
 
-async def cc_restore(deps: CCAgentDeps, *, path: str, to: str, found: str, encoding: Encoding = "utf-8") -> str:
+async def cc_restore(
+    deps: CCAgentDeps, *, path: str, to: str, found: str, replaces: _Replaced = "", encoding: Encoding = "utf-8"
+) -> str:
     """Bring a path of the computer into an earlier state: a file by its sha256, ``absent`` or ``directory``."""
     name = changed_name(path)
     if deps.expected is None:
         raise ToolFailed(f"Nothing is known of {name}; look at it first.")
     if deps.expected[name] != found:
         raise ToolFailed(_CHANGED.format(path))
-    params = {"path": place_of(name, encoding), "if_hash": found}
+    params = {"path": place_of(name, encoding), "if_hash": found} | ({"replaces": replaces} if replaces else {})
     if to == ABSENT:
         await ask(deps, "fs_delete", params, path)
     elif to == DIRECTORY:
@@ -35,7 +38,7 @@ async def cc_restore(deps: CCAgentDeps, *, path: str, to: str, found: str, encod
 
 
 async def observe_restore(
-    deps: CCAgentDeps, *, path: str, to: str, found: str, encoding: Encoding = "utf-8"
+    deps: CCAgentDeps, *, path: str, to: str, found: str, replaces: _Replaced = "", encoding: Encoding = "utf-8"
 ) -> Observed:
     """What is there now, and the diff to what was. Raises ToolFailed unless it is what the plan found."""
     name = changed_name(path)
@@ -43,32 +46,49 @@ async def observe_restore(
     there = await look_and_keep(deps, place, path)
     if there.sha256 != found:
         raise ToolFailed(_CHANGED.format(path))
-    _must_be_possible(there, path, to)
+    _must_be_possible(there, path, to, replaces)
     made = await missing_above(deps, name, encoding) if there.kind == "absent" else ()
-    state = {name: there.sha256}
-    if there.kind == "directory":
-        return Observed(state=state, directories=(name,), note=what_is(there))
-    if to == DIRECTORY:
-        return Observed(state=state, made=made, note="A new directory.")
+    directories = (name,) if there.kind == "directory" else ()
     before = await read_bytes(deps, place, path) if there.kind == "file" else None
-    after = None if to == ABSENT else await earlier_bytes(deps, path, to)
-    texts = [None if data is None else decode_text(data) for data in (before, after)]
-    return Observed(state=state, diff=unified_diff(texts[0], texts[1], name), made=made, note=_note(before, after))
+    after = None if to in (ABSENT, DIRECTORY) else await earlier_bytes(deps, path, to)
+    change = change_of(name, before, after)
+    return Observed(
+        state={name: there.sha256},
+        directories=directories,
+        diff=change.diff,
+        made=made,
+        note=_note(there, to, before, after, change.binary),
+    )
 
 
-def _must_be_possible(there: Found, path: str, to: str) -> None:
-    """Raises ToolFailed where one kind would have to become another in one step, or nothing can be changed."""
+def _must_be_possible(there: Found, path: str, to: str, replaces: _Replaced) -> None:
+    """Raises ToolFailed where one kind would become another that the plan did not know of, or nothing can be changed.
+
+    An empty file and an empty directory have the same hash.
+    """
     if there.read_only:
         raise ToolFailed(f"{path} is read-only.")
-    if there.kind == "directory" and to != ABSENT:
+    if replaces and there.kind != replaces:
+        raise ToolFailed(_CHANGED.format(path))
+    if there.kind == "directory" and to != ABSENT and not replaces:
         raise ToolFailed(f"{path} is a directory.", remedy="It has to be removed first.")
-    if there.kind == "file" and to == DIRECTORY:
+    if there.kind == "file" and to == DIRECTORY and not replaces:
         raise ToolFailed(f"{path} is a file.", remedy="It has to be removed first.")
 
 
-def _note(before: bytes | None, after: bytes | None) -> str:
+def _note(there: Found, to: str, before: bytes | None, after: bytes | None, binary: str) -> str:
+    if there.kind == "directory":
+        # Only what comes: it is told by itself what goes.
+        what = binary.partition(" -> ")[2] or (f"a file with {len(after)} bytes" if after is not None else "")
+        going = f"It goes, and this takes its place: {what}. " if what else ""
+        return going + what_is(there)
+    if to == DIRECTORY and before is None:
+        return "A new directory."
+    instead = " A directory takes its place." if to == DIRECTORY else ""
+    if binary:
+        return f"{binary}.{instead}"
     if after is None:
-        return "The file is removed."
+        return f"The file is removed.{instead}"
     if before is None:
         return f"The file comes with {len(after)} bytes."
     return f"It has {len(before)} bytes, and gets {len(after)}."
