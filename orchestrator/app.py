@@ -155,7 +155,7 @@ async def open_orchestrator(
             asyncio.create_task(policy.watch(service.record, service.rejudge)),
             asyncio.create_task(keeper.keep()),
             asyncio.create_task(pruner.keep()),
-            asyncio.create_task(doors.sockets.watch(store)),
+            asyncio.create_task(doors.sockets.watch(store, doors.browsers.standing)),
             *looking,
         ]
         try:

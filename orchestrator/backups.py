@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from orchestrator.core.errors import CallLost, CallVoid, ComputerAway, Forbidden, InvalidRequest, NotFound, ToolFailed
+from orchestrator.core.paths import spelled
 from orchestrator.core.restoring.listings import Listing, read_listing
 from orchestrator.core.restoring.wanted import Restoration
 from orchestrator.core.system_facts import BackupRemoved, ComputerBackedUp
@@ -100,7 +101,8 @@ class Backups:
         """What is in a backup, by path. Raises NotFound."""
         listing = await self._listing(row)
         sizes = await self.service.store.blob_sizes(sorted(set(listing.files.values())))
-        return [BackedUpFile(_text(path), state, sizes.get(state, 0)) for path, state in sorted(listing.states.items())]
+        states = sorted(listing.states.items())
+        return [BackedUpFile(spelled(path), state, sizes.get(state, 0)) for path, state in states]
 
     async def remove(self, row: BackupRow, by: Identity) -> bool:
         """Forget a backup, as whoever made it or as an admin; False: somebody did before. Raises Forbidden."""

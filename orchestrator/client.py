@@ -143,7 +143,7 @@ class Client:
         Ends with the item that ends the task. Raises ServerRefused, and ServerUnreachable after
         ``patience_s`` seconds without a connection.
         """
-        attempts = _Attempts(patience_s)
+        attempts = Attempts(patience_s)
         while not leaving():
             attempts.begin()
             for event in self._until_lost(task_id, after):
@@ -209,7 +209,7 @@ class Client:
 
         ``patience_s``: how long a server that went away is looked for. Raises ServerRefused, ServerUnreachable.
         """
-        attempts = _Attempts(patience_s)
+        attempts = Attempts(patience_s)
         while True:
             attempts.begin()
             try:
@@ -274,6 +274,10 @@ class Client:
             except ConnectionClosed as error:
                 raise self._unreachable(error) from None
 
+    def hung_up(self) -> ServerUnreachable:
+        """The sentence for a connection that the server ended, as when it stops."""
+        return self._unreachable(_HUNG_UP)
+
     def _reviewer_url(self) -> str:
         return "ws" + self.url.removeprefix("http") + "/reviewer"
 
@@ -305,7 +309,7 @@ class _Silent(Exception):
     """A stream brought nothing for a long time."""
 
 
-class _Attempts:
+class Attempts:
     """How long a follower has been without a server, and how long it waits before the next attempt."""
 
     def __init__(self, patience_s: float) -> None:
@@ -333,7 +337,7 @@ class _Attempts:
         """Something came: the connection is one."""
         self._failing_since, self._delay_s = None, _FIRST_DELAY_S
 
-    def delay(self, lost: ServerUnreachable) -> float:
+    def delay(self, lost: OrchestratorError) -> float:
         """Seconds until the next attempt, with jitter. Raises ``lost`` when the patience is over."""
         now = time.monotonic()
         if now - self._began > _LIVED_S:

@@ -64,6 +64,8 @@ class Follower:
     """Whether this person is known to decide for the task."""
     _lost: bool = False
     _working: bool = False
+    _restores: bool = False
+    """Whether the task puts something back: no model answers between its calls."""
     _heard_at: float = 0.0
     _told_away: bool = False
 
@@ -151,10 +153,13 @@ class Follower:
                 self._look, self._working = True, False
             case facts.DecisionRecorded() | facts.RequestEnded() | facts.QuestionAnswered():
                 self._look = True
+            case facts.TaskSubmitted():
+                # A restoration looks at its computers before it proposes anything.
+                self._restores = self._working = item.fact.restores is not None
             case facts.CallsProposed() | facts.ToolStarted():
                 self._working, self._told_away = True, False
             case facts.ToolFinished() | facts.ModelAsked():
-                self._working = False
+                self._working, self._told_away = self._restores, False
 
     # -- while nothing comes -------------------------------------------------------------
 

@@ -77,6 +77,11 @@ class JournalGreeter:
             await self._store.wake(claimant)
         await self._store.wake_waiting(computer)
         self._service.bus.publish("tasks.due", {"computer": computer})
+        self._changed(computer)
+
+    def left(self, computer: ComputerId) -> None:
+        """Tell whoever watches."""
+        self._changed(computer)
 
     async def _paired_anew(self, record: ComputerRecord, visitor: Visitor) -> bool:
         """Whether the token is another than the last one, which was revoked meanwhile."""
@@ -94,7 +99,11 @@ class JournalGreeter:
         actor = Actor(kind="computer", id=fact.computer)
         if not await self._store.freeze_computer(self._service.draft(fact, actor)):
             return (await self._store.computer(fact.computer)).frozen or fact
+        self._changed(fact.computer)
         return fact
+
+    def _changed(self, computer: ComputerId) -> None:
+        self._service.bus.publish("computers", {"computer": computer})
 
     def _side(self, visitor: Visitor) -> ComputerSide:
         hello = visitor.hello

@@ -14,6 +14,10 @@ _NAMED: Final = 5
 _BEGINS_S: Final = 2.0
 """An undo that the policy wants begins within a moment of the end, unless a computer has to come back first."""
 _LOOK_S: Final = 0.1
+_ALL_THE_SAME: Final = " --on-conflict restore"
+"""Without it an undo keeps what somebody changed since, and that of which nobody knows whether the task did."""
+_TOLD_CHARS: Final = 600
+"""The longest sentence of the server that is shown on one line."""
 
 
 def left_behind(
@@ -41,12 +45,37 @@ def left_behind(
 
 def how(offer: Mapping[str, Any], task_id: str, where: str = "") -> str:
     """How the changes of a task are put back, by what the server says of them in the task."""
-    name = program()
+    name, outcome = program(), offer.get("outcome")
+    undo = f"{name} undo {task_id}"
+    if outcome:
+        return _by_now(outcome, undo, where)
     if offer.get("tasks"):
-        return f"task {one_line(offer['tasks'][-1])} puts it back:  {name} tasks watch {offer['tasks'][-1]}{where}"
+        # An older server does not say what became of it, and of one that was pruned nobody knows.
+        return f"task {one_line(offer['tasks'][-1])} was begun to put it back"
     if offer.get("automatic"):
         return f"it is put back, as the policy says; by which task:  {name} tasks show {task_id}{where}"
-    return f"put it back:  {name} undo {task_id}{where}"
+    changes, unknown = offer.get("changes", 0), offer.get("unknown", 0)
+    if not unknown:
+        return f"put it back:  {undo}{where}"
+    if unknown >= changes:
+        return f"put it back, though nobody knows whether it changed that:  {undo}{_ALL_THE_SAME}{where}"
+    kept = f"{unknown} of which nobody knows whether it changed them (--choose PLACE=restore puts one back too)"
+    return f"put it back, but for {kept}:  {undo}{where}"
+
+
+def _by_now(outcome: Mapping[str, Any], undo: str, where: str) -> str:
+    """How far the task is that puts changes back, and what is left to do; ``undo``: the command that does it again."""
+    told = one_line(outcome["told"], limit=_TOLD_CHARS)
+    done = outcome["status"] == "Completed"
+    if outcome["open"]:
+        return f"{told}:  {program()} tasks watch {outcome['task_id']}{where}"
+    if outcome["undone_by"]:
+        return f"{told}; put it back again:  {undo}{where}"
+    if done and not outcome["whole"]:
+        return f"{told}; the rest:  {undo}{where}"
+    if outcome["kept"]:
+        return f"{told}; what it kept too:  {undo}{_ALL_THE_SAME}{where}"
+    return told if done else f"{told}; try again:  {undo}{where}"
 
 
 def _offer(client: Client, task_id: str, pause: Callable[[float], object]) -> dict[str, Any]:

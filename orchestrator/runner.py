@@ -38,6 +38,9 @@ LEASE_S = 30.0
 """How long a dead actor's task waits for another; renewed three times in it."""
 _IDLE_S = 5.0
 """How long a worker trusts the bus before it looks at the queue by itself."""
+_AGAIN_S = 0.5
+"""Until a worker asks a store again that failed; then twice as long each time."""
+_AGAIN_AT_MOST_S = 30.0
 
 
 async def process_task(
@@ -95,11 +98,22 @@ class Workers:
                 unsubscribe()
 
     async def _worker(self) -> None:
+        pause_s = _AGAIN_S
         while True:
             self._due.clear()
-            lease = await self.service.store.lease(self.holder, LEASE_S)
+            try:
+                lease = await self.service.store.lease(self.holder, LEASE_S)
+                if lease is None:
+                    await self._idle()
+            except Exception as error:
+                # A worker that ended would be missed until the next start of the server.
+                known = isinstance(error, OrchestratorError)
+                logger.error("the queue is looked at again in %g s: %s", pause_s, error, exc_info=not known)  # noqa: TRY400 - it explains itself
+                await asyncio.sleep(pause_s)
+                pause_s = min(2 * pause_s, _AGAIN_AT_MOST_S)
+                continue
+            pause_s = _AGAIN_S
             if lease is None:
-                await self._idle()
                 continue
             self._due.set()
             try:

@@ -47,8 +47,8 @@ class Settings(BaseModel):
     port: int = _setting(8765, "The port to listen on; 0: any free port.", ge=0, le=65535)
     public_url: str = _setting(
         "",
-        "Where the computers in the game reach this server, such as `http://192.168.1.5:8765`; "
-        "empty: the address that it listens on.",
+        "Where the computers in the game, and browsers elsewhere, reach this server, such as "
+        "`http://192.168.1.5:8765`; empty: the address that it listens on.",
     )
     insecure_bind: bool = _setting(False, "Listen on an address other than loopback without TLS in front.")
     store: str = _setting("", "A store URL; empty: SQLite in the data directory.")

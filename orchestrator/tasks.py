@@ -31,6 +31,7 @@ from orchestrator.core.wire import ComputerId, sha256_hex
 from orchestrator.law import PolicyInForce
 from orchestrator.ports import Bus, Clock, Identity, RequestAuthorizer, Store, TaskRow
 from orchestrator.prompts import shipped
+from orchestrator.standing import since
 
 EARLIER_TASKS = 5
 """How many earlier tasks of its session a follow-up is told of: enough to be meant by "it" and "the other one"."""
@@ -120,21 +121,22 @@ class TaskService:
         restores: Restoration | None = None,
         rehearses: Rehearsal | None = None,
         key: str = "",
+        keyed_by: Identity | None = None,
         begun_by: Actor | None = None,
     ) -> AgentTask:
         """A new task in the queue; one of a session is told how the session's earlier tasks ended.
 
         ``key``: the same one of the same person, said in the same way, begins no second task: the answer is the first.
-        Empty: each is a new task.
+        Empty: each is a new task. ``keyed_by``: whose key it is, where several may ask for the same; None: the user's.
 
         ``on_reject`` None: what the policy says, else ``cancel``. ``read_only``: nothing may be changed. ``restores``:
         what it puts back, without a model. ``rehearses``: its computer is a copy of this one. ``begun_by``: the system,
         which begins a task for ``user``; None: they do.
         Raises Forbidden for a session of somebody else.
         """
-        if (present := await self.of_key(user, key)) is not None:
+        if (present := await self.of_key(keyed_by or user, key)) is not None:
             return present
-        task_id, item_id = _keyed(user, key) if key else (new_task_id(), new_item_id())
+        task_id, item_id = _keyed(keyed_by or user, key) if key else (new_task_id(), new_item_id())
         earlier = await self._earlier(session_id, user) if session_id else ()
         fact = facts.TaskSubmitted(
             prompt=prompt,
@@ -291,16 +293,18 @@ class TaskService:
             raise Forbidden("This session is somebody else's.", remedy="Leave session_id out to begin one of your own.")
         over = [row for row in rows if row.status in (TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.CANCELED)]
         loaded = [await self.store.load(row.task_id) for row in over[:EARLIER_TASKS]]
-        return tuple(
+        told = [
             facts.EarlierTask(
                 task_id=task.task_id,
                 prompt=task.prompt[:_EARLIER_CHARS],
                 status=task.ended.status,
                 message=final.message[:_EARLIER_CHARS],
+                since=(await since(task, self.store))[:_EARLIER_CHARS],
             )
             for task in reversed(loaded)
             if task is not None and task.ended is not None and (final := final_result(task)) is not None
-        )
+        ]
+        return tuple(told)
 
     def must_decide(self, identity: Identity, task: AgentTask, action: DecisionAction = "approve") -> None:
         """Raises Forbidden unless this identity may say this for the task."""

@@ -23,8 +23,9 @@ from orchestrator.troubles import TROUBLES
 from orchestrator.web.computers import NotASocket, WrongSubprotocol
 from orchestrator.web.door_table import DOORS, Answer, Door
 from orchestrator.web.openapi import document, refusals_of
-from orchestrator.web.pairing import CodeExpired, CodeUnknown, CodeUsed, TooManyTries
+from orchestrator.web.pairing import CodeExpired, CodeUnknown, CodeUsed
 from orchestrator.web.screens import TooManyKeys
+from orchestrator.web.tries import TooManyTries
 
 DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
 
@@ -106,8 +107,8 @@ def answered(door: Door) -> str:
 
 def content(answer: Answer) -> str:
     """The fields of what is answered, or its name where they are many."""
-    if not answer.models or answer.media != "application/json":
-        return f"`{answer.media}`"
+    if not answer.models or answer.media == "text/event-stream":
+        return f"`{answer.media}`" if answer.media else ""
     return " or ".join(fields_of(model) for model in answer.models)
 
 

@@ -227,6 +227,15 @@ class TaskActor:
         await self._store.park(self._journal.lease, task.version, due=due, waiting_for=wait.computer)
         if wait.computer is not None and await self._came_back(wait.computer):
             await self._store.wake(task.task_id)
+        if task.ended is not None and not task.open_runs:
+            await self._wake_undos()
+
+    async def _wake_undos(self) -> None:
+        """Wake the tasks that take this one back: they wait until it is known of each of its calls how it ended."""
+        for task_id in self._journal.task.undone_by:
+            undo = await self._store.load(task_id)
+            if undo is not None and undo.ended is None:
+                await self._store.wake(undo.task_id)
 
     def _left_s(self) -> float:
         """How long the task may sleep before its time is up, which must be noticed."""

@@ -15,14 +15,17 @@ from orchestrator.core.items import SYSTEM
 from orchestrator.core.policy import BUILT_IN_CATALOG
 from orchestrator.core.restoring.listings import Listing
 from orchestrator.core.restoring.planning import MAX_CALLS, Entry, Op, ops_of
-from orchestrator.core.restoring.touches import Changes, Place, is_text, shown
+from orchestrator.core.restoring.touches import Changes, as_argument, is_text, place_of, shown
+from orchestrator.core.restoring.wanted import Restoration
 from orchestrator.core.task import AgentTask
 from orchestrator.core.wire import ComputerId
 from orchestrator.tasks import new_call_id
 from orchestrator.undoing import Undoing, Wish, told_of
 
-_SETTLED_S: Final = 5.0
-"""Between two looks whether the task that is taken back still has a call under way."""
+_ASKED_AGAIN_S: Final = 5.0
+"""Between two looks at a computer that is connected and refused the first."""
+_UNHEARD_S: Final = 30.0
+"""Whoever hears how the last call of the task that is taken back ended wakes it; after so long it looks by itself."""
 _NAMED: Final = 50
 _WORDS: Final = {False: "put back", True: "applied"}
 """What is done to a place, by whether a rehearsal is carried out."""
@@ -48,15 +51,15 @@ class Restoring:
                 await self.undoing.note(task)
             first = await self.undoing.first_look(task)
             wish = await self.undoing.wish(task.restores, first)
+            own = await self.undoing.changes(task.task_id)
         except (NotFound, ToolFailed) as gone:
             # It went between the look at it and this task, or the computer cannot tell what is on it.
             await self.journal.intend(_impossible(gone))
             return None
         if wish.open:
-            return Wait(seconds=_SETTLED_S)
+            return Wait(seconds=_UNHEARD_S)
         if wish.unseen is not None:
             return self._until_seen([wish.unseen])
-        own = await self.undoing.changes(task.task_id)
         entries = await self.undoing.plan(wish, task.restores, own=own)
         rejected = {digest for digest, _ in task.rejections}
         failed = own.vain - rejected
@@ -69,13 +72,24 @@ class Restoring:
         away = [entry.place.computer for entry in entries if entry.verdict == "away"]
         if away:
             return self._until_seen([computer for computer in away if computer is not None])
-        await self.journal.intend(_end(entries, wish, own, _last_words(task, planned), _WORDS[task.restores.applies]))
+        words, already = _last_words(task, planned), await self._already(task.restores, wish)
+        await self.journal.intend(_end(entries, wish, own, words, _WORDS[task.restores.applies], already))
         return None
+
+    async def _already(self, wanted: Restoration, wish: Wish) -> str:
+        """What is said where there was nothing to be done."""
+        if wanted.applies:
+            return "Everything was already as it was rehearsed"
+        if wanted.listing:
+            return "Everything was already as it is to be"
+        others = await self.undoing.put_back_by(self.journal.task, wish)
+        by = f": {' and '.join(others)} put it back" if others else ""
+        return f"Everything was already as it was before the task{by}"
 
     def _until_seen(self, computers: Sequence[ComputerId]) -> Wait:
         """Until one that nobody could look at is back; one that is connected refused the look, and is asked again."""
         if any(map(self.undoing.world.online, computers)):
-            return Wait(seconds=_SETTLED_S)
+            return Wait(seconds=_ASKED_AGAIN_S)
         return Wait(computer=computers[0])
 
     async def _kept(self, present: Listing | None) -> str:
@@ -100,7 +114,7 @@ class Restoring:
 
 def _call(op: Op) -> facts.ToolCall:
     tool = "local_restore" if op.place.computer is None else "cc_restore"
-    args = {"path": shown(op.place.path), "to": op.to, "found": op.found}
+    args = {"path": as_argument(op.place.path), "to": op.to, "found": op.found}
     if op.replaces:
         args["replaces"] = op.replaces
     if not is_text(op.place.path):
@@ -116,7 +130,7 @@ def _last_words(task: AgentTask, left: Sequence[facts.ToolCall]) -> dict[str, st
     words = {digest: text for turn in turns for digest, (_, text) in turn}
     # What a model is told of a rejection is no sentence for a person.
     words |= dict.fromkeys((digest for digest, _ in task.rejections), "A person rejected it.")
-    return {str(Place(call.computer, call.args["path"])): words.get(call.call_digest, "") for call in left}
+    return {str(place_of(call)): words.get(call.call_digest, "") for call in left}
 
 
 def _impossible(gone: OrchestratorError) -> facts.TaskEnded:
@@ -124,8 +138,13 @@ def _impossible(gone: OrchestratorError) -> facts.TaskEnded:
     return facts.TaskEnded(status="Failed", status_reason="not_restored", message=gone.message)
 
 
-def _end(entries: Sequence[Entry], wish: Wish, own: Changes, why: Mapping[str, str], done: str) -> facts.TaskEnded:
-    """How it ended: what was put back (``done``: how that is called), and what was not and why."""
+def _end(
+    entries: Sequence[Entry], wish: Wish, own: Changes, why: Mapping[str, str], done: str, already: str
+) -> facts.TaskEnded:
+    """How it ended: what was put back (``done``: how that is called), and what was not and why.
+
+    ``already``: what is said where there was nothing to be done.
+    """
     put_back = sorted({str(touch.place) for touch in own.touches if touch.after is not None})
     kept = {str(entry.place): entry.why for entry in entries if entry.verdict == "conflict"}
     # What waits for something else that was not done says nothing of its own.
@@ -140,7 +159,7 @@ def _end(entries: Sequence[Entry], wish: Wish, own: Changes, why: Mapping[str, s
         "cannot_be_undone": list(untold),
         "came_since": [shown(path) for path in wish.came[:_NAMED]],
     }
-    parts = [f"{len(put_back)} {done}" if put_back or kept or left else "There was nothing to be done"]
+    parts = [f"{len(put_back)} {done}" if put_back or kept or left else already]
     parts += [f"{len(kept)} kept{_reason(kept.values())}"] if kept else []
     parts += [f"{len(wish.came)} left, since they came after it began"] if wish.came else []
     parts += [f"{len(left)} not {done}: {next(iter(left.values()))}"] if left else []

@@ -19,6 +19,7 @@ from orchestrator.core import facts
 from orchestrator.core.audit import SYSTEM_STREAM, Anchor, Fault, StreamCheck, beside, gone, heads_digest
 from orchestrator.core.audit_kept import Named, blobs_named, files_listed, read_written
 from orchestrator.core.audit_removed import BackupBook, PruneBook
+from orchestrator.core.audit_sign_ins import SignInBook
 from orchestrator.core.audit_tables import (
     ComputerBook,
     GrantBook,
@@ -69,6 +70,7 @@ class _Books:
     computers: ComputerBook = field(default_factory=ComputerBook)
     pruned: PruneBook = field(default_factory=PruneBook)
     backups: BackupBook = field(default_factory=BackupBook)
+    sign_ins: SignInBook = field(default_factory=SignInBook)
     requests: int = 0
     items: int = 0
     oldest: datetime | None = None
@@ -77,7 +79,7 @@ class _Books:
     """sha256 of the checkpoint that was made last; empty: none is recorded."""
 
     def take(self, item: AgentTaskItem) -> None:
-        for book in (self.grants, self.tokens, self.computers, self.pruned, self.backups):
+        for book in (self.grants, self.tokens, self.computers, self.pruned, self.backups, self.sign_ins):
             book.take(item)
         fact = item.fact
         if isinstance(fact, CheckpointMade):
@@ -277,7 +279,7 @@ def _anchor_of(row: KeptRow) -> Anchor:
 
 # -- beside the items --------------------------------------------------------------------
 
-_BEFORE_AND_AFTER: Final[tuple[KeptTable, ...]] = ("grants", "tokens", "computers", "backups", "pruned")
+_BEFORE_AND_AFTER: Final[tuple[KeptTable, ...]] = ("grants", "tokens", "computers", "backups", "pruned", "sign_ins")
 
 
 async def _tables(store: Records, faults: list[Fault]) -> Mapping[KeptTable, Rows]:
@@ -331,6 +333,7 @@ async def _beside(
     after = await _tables(store, [])
     found += books.grants.faults(before["grants"], after["grants"])
     found += books.tokens.faults(before["tokens"], after["tokens"], oldest=books.oldest)
+    found += books.sign_ins.faults(before["sign_ins"], after["sign_ins"])
     found += books.computers.faults(after["computers"])
     found += books.pruned.faults(before["pruned"], after["pruned"], streams)
     found += books.backups.faults(before["backups"], after["backups"])

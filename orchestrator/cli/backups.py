@@ -5,10 +5,22 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from orchestrator.cli.common import AsJson, DataDir, Reconnect, Url, as_segment, client_of, moment, print_json, quoted
-from orchestrator.cli.tasks import RECONNECT_S, follow
+from orchestrator.cli.common import (
+    AsJson,
+    DataDir,
+    Detach,
+    Reconnect,
+    Url,
+    as_segment,
+    client_of,
+    moment,
+    print_json,
+    quoted,
+)
+from orchestrator.cli.tasks import RECONNECT_S, follow, leave
 from orchestrator.cli.undoing import told
 from orchestrator.core.errors import InvalidRequest
+from orchestrator.core.paths import spelled
 from orchestrator.core.visible import one_line
 from orchestrator.program import program, reaching
 
@@ -117,6 +129,7 @@ def restore(
     ] = None,
     exact: Annotated[bool, typer.Option("--exact", help="Also remove what the backup does not have.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
+    detach: Detach = False,
     as_json: AsJson = False,
     reconnect: Reconnect = RECONNECT_S,
     url: Url = None,
@@ -127,7 +140,7 @@ def restore(
     What came since stays, unless you say --exact. It is a task of its own: it waits for approval, and for the
     computer if that is away, and can be undone.
     """
-    body: dict[str, Any] = {"backup": backup, "paths": path or [], "exact": exact}
+    body: dict[str, Any] = {"backup": backup, "paths": [spelled(one) for one in path or []], "exact": exact}
     with client_of(url, data_dir) as client:
         door = f"/v1/computers/{as_segment(computer)}/restore"
         preview = client.request_long("POST", door, {**body, "dry_run": True})
@@ -141,8 +154,11 @@ def restore(
             # The very one that was shown, also where a newer one was made meanwhile.
             submitted = client.request("POST", door, {**body, "backup": preview["backup_id"]})
             if not submitted["online"]:
-                away = f"Computer {quoted(computer)} is not connected: the task waits for it."
-                typer.echo(f"{away} Leave with Ctrl-C; it goes on by itself.", err=True)
+                leaving = "" if detach else " Leave with Ctrl-C; it goes on by itself."
+                typer.echo(f"Computer {quoted(computer)} is not connected: the task waits for it.{leaving}", err=True)
+            if detach:
+                leave(submitted, as_json, reaching(url, data_dir))
+                return
             follow(client, submitted["task_id"], as_json, reconnect, reaching(url, data_dir))
 
 

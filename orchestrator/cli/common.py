@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import typer
 
-from orchestrator.core.errors import InvalidRequest, OrchestratorError
+from orchestrator.core.errors import InvalidRequest, NotFound, OrchestratorError
 from orchestrator.core.visible import one_line
 from orchestrator.settings import DEFAULT_URL, ENV_PREFIX, unknown_variables
 
@@ -25,6 +25,7 @@ DataDir = Annotated[
     typer.Option("--data-dir", help=f"Default: {ENV_PREFIX}DATA_DIR, or ~/.local/share/cc-orchestrator."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Detach = Annotated[bool, typer.Option("--detach", help="Submit it and print its id; do not follow it.")]
 Reconnect = Annotated[
     float, typer.Option("--reconnect", min=0, help="Seconds to look for a server that went away, such as to restart.")
 ]
@@ -75,6 +76,13 @@ def warn_of_variables() -> None:
 def as_segment(value: str | None) -> str | None:
     """What was typed as one part of a path: a slash in it is no slash of the address."""
     return None if value is None else quote(value, safe="")
+
+
+def as_task(value: str | None) -> str | None:
+    """As :func:`as_segment`. Raises NotFound for what cannot be the id of a task."""
+    if value is not None and ("/" in value or value in {"", ".", ".."}):
+        raise NotFound(f"There is no task {quoted(value)}.", remedy="`cc-orchestrator tasks` lists them.")
+    return as_segment(value)
 
 
 def print_json(value: Any) -> None:

@@ -58,6 +58,8 @@ def lines_of(shown: dict[str, Any], *, diffs: bool) -> list[str]:
     lines += [f"not in the copy: {one_line(path)}  ({one_line(why)})" for path, why in shown["left_out"].items()]
     for one in shown["changes"]:
         lines.append(f"{_word(one):8} {one_line(one['place'])}")
+        if diffs and one["binary"]:
+            lines.append(f"  {one['binary']}")
         if diffs and one["diff"]:
             lines += [f"  {visible(line, limit=_LINE_CHARS)}" for line in one["diff"].rstrip("\n").split("\n")]
             lines += ["  … and more"] if one["cut"] else []

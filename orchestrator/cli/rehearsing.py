@@ -4,10 +4,12 @@ from typing import Annotated
 
 import typer
 
-from orchestrator.cli.common import AsJson, DataDir, Reconnect, Url, client_of, print_json
+from orchestrator.cli.common import AsJson, DataDir, Detach, Reconnect, Url, client_of, print_json
 from orchestrator.cli.rehearsed import lines_of
-from orchestrator.cli.tasks import RECONNECT_S, TaskId, follow
-from orchestrator.program import reaching
+from orchestrator.cli.tasks import RECONNECT_S, TaskId, follow, leave
+from orchestrator.core.errors import InvalidRequest
+from orchestrator.core.visible import one_line
+from orchestrator.program import program, reaching
 
 
 def rehearsal(
@@ -15,6 +17,7 @@ def rehearsal(
     apply: Annotated[
         bool, typer.Option("--apply", help="Ask for all of it, also where the rehearsal failed or was canceled.")
     ] = False,
+    detach: Detach = False,
     as_json: AsJson = False,
     reconnect: Reconnect = RECONNECT_S,
     url: Url = None,
@@ -24,10 +27,15 @@ def rehearsal(
 
     With --apply a task asks for all of it at once, and is followed.
     """
+    if detach and not apply:
+        raise InvalidRequest("--detach is for the task that applies a rehearsal.", remedy="Say --apply too.")
     with client_of(url, data_dir) as client:
         door = f"/v1/tasks/{task_id}/rehearsal"
         if apply:
             applied = client.request("POST", door, {})
+            if detach:
+                leave(applied, as_json, reaching(url, data_dir))
+                return
             follow(client, applied["task_id"], as_json, reconnect, reaching(url, data_dir))
         shown = client.request("GET", door)
     if as_json:
@@ -35,3 +43,7 @@ def rehearsal(
         return
     for line in lines_of(shown, diffs=True):
         typer.echo(line)
+    outcome = shown.get("outcome")
+    if outcome and outcome["open"]:
+        watch = f"{program()} tasks watch {outcome['task_id']}{reaching(url, data_dir)}"
+        typer.echo(f"{one_line(outcome['told'], limit=600)}:  {watch}")

@@ -1,6 +1,7 @@
 """The commands that keep tasks and let them go."""
 
 import re
+import sys
 from typing import Annotated, Any, Final
 
 import typer
@@ -25,6 +26,7 @@ def prune(
         str, typer.Option("--down-to", metavar="SIZE", help="The oldest ended tasks, until the rest has 500M or 2G.")
     ] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would go.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Remove them without asking.")] = False,
     as_json: AsJson = False,
     url: Url = None,
     data_dir: DataDir = None,
@@ -40,16 +42,36 @@ def prune(
     if down_to:
         body["down_to_bytes"] = _bytes(down_to)
     with client_of(url, data_dir) as client:
+        going = {"tasks": []} if dry_run or yes else client.request_long("POST", "/v1/prune", {**body, "dry_run": True})
+        if going["tasks"] and not _sure(going["tasks"]):
+            typer.echo("Nothing was removed.", err=True)
+            return
         done = client.request_long("POST", "/v1/prune", body)
     if as_json:
         print_json(done)
         return
     verb = "would go" if dry_run else "is gone"
     for one in done["tasks"]:
-        typer.echo(f"{one['task_id']} {verb}: {one_line(one['why'])}, last changed {moment(one['updated_at'])}")
+        typer.echo(_told(one, verb))
     went = "would be removed" if dry_run else "were removed"
     what = f"{len(done['tasks'])} tasks and {done['blobs']} blobs {went}"
     typer.echo(f"{what}, {done['bytes']} bytes; {done['left']} bytes stay.")
+
+
+def _told(one: dict[str, Any], verb: str) -> str:
+    return f"{one['task_id']} {verb}: {one_line(one['why'])}, last changed {moment(one['updated_at'])}"
+
+
+def _sure(going: list[dict[str, Any]]) -> bool:
+    """Whether somebody at the terminal wants these tasks removed. Raises InvalidRequest without a terminal."""
+    many = f"{len(going)} tasks" if len(going) > 1 else "1 task"
+    what = f"{many} would go for good: what they did could not be undone any more."
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise InvalidRequest(what, remedy="Say --yes to remove them, or --dry-run to see which.")
+    for one in going:
+        typer.echo(_told(one, "would go"), err=True)
+    typer.echo(f"{what}\nRemove them? [y/N] ", nl=False, err=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 @tasks_app.command()

@@ -64,13 +64,13 @@ def decide_named(
     return 0 if all(one.carried_out for one in outcomes) else 1
 
 
-def review_all(client: Client) -> int:
-    """Review at the terminal until the person leaves; the exit code."""
+def review_all(client: Client, patience_s: float) -> int:
+    """Review at the terminal until the person leaves; the exit code. ``patience_s``: as for the loop."""
     console = Console.of_terminal()
     loop = ReviewLoop(client, console)
     code = 0
     try:
-        asyncio.run(loop.run(until_empty=console.ask is None))
+        asyncio.run(loop.run(until_empty=console.ask is None, patience_s=patience_s))
     except InputEnded:
         code = 1
     except KeyboardInterrupt:

@@ -9,9 +9,10 @@ import typer
 from orchestrator.cli.common import (
     AsJson,
     DataDir,
+    Detach,
     Reconnect,
     Url,
-    as_segment,
+    as_task,
     client_of,
     is_alone,
     print_json,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 tasks_app = typer.Typer(invoke_without_command=True, help="List tasks, or look at one.")
 RECONNECT_S = 90.0
 
-TaskId = Annotated[str, typer.Argument(metavar="TASK", help="The task's id, as `tasks` lists it.", callback=as_segment)]
+TaskId = Annotated[str, typer.Argument(metavar="TASK", help="The task's id, as `tasks` lists it.", callback=as_task)]
 
 
 def run(  # noqa: PLR0913, PLR0917 - one parameter for each flag
@@ -70,7 +71,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each flag
         typer.Option(help="What a rejection does to the task. Default: as the policy says, else cancel."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print each item and hint as one line of JSON.")] = False,
-    detach: Annotated[bool, typer.Option("--detach", help="Submit it and print its id; do not follow it.")] = False,
+    detach: Detach = False,
     reconnect: Reconnect = RECONNECT_S,
     url: Url = None,
     data_dir: DataDir = None,
@@ -189,7 +190,7 @@ def show(task_id: TaskId, as_json: AsJson = False, url: Url = None, data_dir: Da
             return
         for line in _details(task, reaching(url, data_dir)):
             typer.echo(line)
-        transcript = Transcript()
+        transcript = Transcript(_by_now(task))
         for item in client.events(task_id):
             for line in transcript.lines(item):
                 typer.echo(block(line))
@@ -219,7 +220,7 @@ def cancel(
 
 def stop(
     task_id: Annotated[
-        str | None, typer.Argument(metavar="TASK", help="A task, as `cancel`.", callback=as_segment)
+        str | None, typer.Argument(metavar="TASK", help="A task, as `cancel`.", callback=as_task)
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Stop every task that you may stop.")] = False,
     reason: Annotated[str, typer.Option(help="Why; it is kept with the tasks.")] = "",
@@ -265,7 +266,7 @@ def answer(
     print_json(task) if as_json else typer.echo(f"task {task['task_id']} is {task['status']}")
 
 
-def review(
+def review(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     requests: Annotated[
         list[str] | None,
         typer.Argument(metavar="REQUEST", help="With --approve or --reject: those that are meant."),
@@ -280,6 +281,7 @@ def review(
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask whether to; it prints them all the same.")] = False,
     as_json: AsJson = False,
+    reconnect: Reconnect = RECONNECT_S,
     url: Url = None,
     data_dir: DataDir = None,
 ) -> None:
@@ -298,7 +300,7 @@ def review(
             then = {"reason": reason, "on_reject": on_reject if reject else None, "sure": yes}
             raise typer.Exit(decide_named(client, requests or [], action, as_json, then))
         else:
-            raise typer.Exit(review_all(client))
+            raise typer.Exit(review_all(client, reconnect))
 
 
 def _interactive(
@@ -361,11 +363,30 @@ def follow(
     raise typer.Exit(1)
 
 
+def leave(task: dict[str, Any], as_json: bool, where: str) -> None:
+    """Print a task that is not followed, and how it is watched and decided."""
+    from orchestrator.program import program
+
+    if as_json:
+        print_json(task)
+        return
+    name = program()
+    typer.echo(f"task {task['task_id']}")
+    typer.echo(f"  watch it:     {name} tasks watch {task['task_id']}{where}", err=True)
+    typer.echo(f"  approve it:   {name} review{where}", err=True)
+
+
 def _tell_leftovers(client: "Client", task_id: str, where: str) -> None:
     from orchestrator.leftovers import left_behind
 
     for line in left_behind(client, task_id, where):
         typer.echo(line, err=True)
+
+
+def _by_now(task: dict[str, Any]) -> dict[str, str]:
+    """What became of the tasks that a task's log only begins."""
+    begun = [*(task.get("undo") or {}).get("outcomes", []), *filter(None, [task.get("applied")])]
+    return {one["task_id"]: one["told"] for one in begun}
 
 
 def _details(task: dict[str, Any], where: str) -> list[str]:
@@ -385,6 +406,9 @@ def _details(task: dict[str, Any], where: str) -> list[str]:
     offer = task.get("undo") or {}
     changed = counted(offer.get("changes", 0), "place")
     undo = [f"changed   {changed}; {how(offer, task['task_id'], where)}"] if offer.get("changes") else []
+    applied = task.get("applied")
+    became = f"; {one_line(applied['told'], limit=600)}" if applied else ""
+    rehearsed = [f"rehearsed on a copy of {one_line(task['rehearses'])}{became}"] if task.get("rehearses") else []
     return [
         f"task      {task['task_id']}",
         f"status    {task['status']}{reason}",
@@ -392,6 +416,7 @@ def _details(task: dict[str, Any], where: str) -> list[str]:
         f"computers {one_line(', '.join(task['computers'])) or 'none'}",
         f"model     {one_line(task['model'])}",
         f"used      {', '.join(limits)}",
+        *rehearsed,
         *undo,
         f"prompt    {one_line(task['prompt'], limit=2000)}",
         *(["kept      it is pinned"] if task.get("pinned") else []),

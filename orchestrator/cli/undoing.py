@@ -4,9 +4,10 @@ from typing import Annotated, Any, Final, Literal
 
 import typer
 
-from orchestrator.cli.common import AsJson, DataDir, Reconnect, Url, client_of, print_json
-from orchestrator.cli.tasks import RECONNECT_S, TaskId, follow
+from orchestrator.cli.common import AsJson, DataDir, Detach, Reconnect, Url, client_of, print_json, quoted
+from orchestrator.cli.tasks import RECONNECT_S, TaskId, follow, leave
 from orchestrator.core.errors import InvalidRequest
+from orchestrator.core.paths import spelled, unspelled
 from orchestrator.program import reaching
 
 _CHOICES: Final = ("keep", "restore", "beside")
@@ -20,7 +21,7 @@ _DOES: Final = {
 _WHY: Final = frozenset({"conflict", "away"})
 
 
-def undo(
+def undo(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     task_id: TaskId,
     step: Annotated[int | None, typer.Option(min=1, help="Only what this step of the task changed.")] = None,
     path: Annotated[
@@ -35,6 +36,7 @@ def undo(
         typer.Option("--choose", metavar="PLACE=CHOICE", help="The same of one place, such as farm:a.lua=restore."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
+    detach: Detach = False,
     as_json: AsJson = False,
     reconnect: Reconnect = RECONNECT_S,
     url: Url = None,
@@ -45,7 +47,8 @@ def undo(
     Shows what would be done; the undo is then a task of its own: it waits for approval, and for computers that are
     away, and can be undone itself. What somebody changed since stays, unless you say otherwise.
     """
-    body: dict[str, Any] = {"paths": path or [], "on_conflict": on_conflict, "choices": _choices(choose or [])}
+    paths = [spelled(one) for one in path or []]
+    body: dict[str, Any] = {"paths": paths, "on_conflict": on_conflict, "choices": _choices(choose or [])}
     if step is not None:
         body["step"] = step
     with client_of(url, data_dir) as client:
@@ -56,10 +59,13 @@ def undo(
             print_json(preview)
             return
         if not as_json:
-            for line in told(preview) or [_nothing(task_id, narrowed=bool(step or path))]:
+            for line in told(preview) or [_nothing(task_id, narrowed=step is not None)]:
                 typer.echo(line)
         if not dry_run:
             submitted = client.request("POST", door, body)
+            if detach:
+                leave(submitted, as_json, reaching(url, data_dir))
+                return
             follow(client, submitted["task_id"], as_json, reconnect, reaching(url, data_dir))
 
 
@@ -79,7 +85,7 @@ def told(preview: dict[str, Any]) -> list[str]:
 
 
 def _nothing(task_id: str, *, narrowed: bool) -> str:
-    return f"{task_id} changed no files{' in that step, or at that path' if narrowed else ''}."
+    return f"{task_id} changed no files{' in that step' if narrowed else ''}."
 
 
 def _must_be_there(choices: dict[str, str], preview: dict[str, Any]) -> None:
@@ -88,9 +94,10 @@ def _must_be_there(choices: dict[str, str], preview: dict[str, Any]) -> None:
     odd = next((place for place in choices if place not in places), None)
     # What is not heard yet may bring more places.
     if odd is not None and not preview.get("not_heard"):
-        raise InvalidRequest(
-            f"The undo touches no {odd!r}.", remedy="Name a place as --dry-run does: farm:startup.lua."
-        )
+        from orchestrator.core.restoring.near import near
+
+        remedy = f"Name a place as --dry-run does: farm:startup.lua. {near(odd, sorted(places))}".rstrip()
+        raise InvalidRequest(f"The undo touches no {quoted(odd)}.", remedy=remedy)
 
 
 def _on(one: dict[str, Any]) -> str:
@@ -106,5 +113,5 @@ def _choices(chosen: list[str]) -> dict[str, str]:
         place, _, choice = one.rpartition("=")
         if not place or choice not in _CHOICES:
             raise InvalidRequest(f"{one!r} chooses nothing.", remedy=f"Say PLACE={'|'.join(_CHOICES)}.")
-        choices[place] = choice
+        choices[spelled(unspelled(place))] = choice
     return choices

@@ -2,7 +2,9 @@
 
 Theory. One task reads what the server tells; a thread asks the person about one thing at a time, so
 that a prompt ends by itself when somebody else was first. What is told while a prompt stands open is
-said before the next one. What was refused and is still open is asked for again.
+said before the next one. What was refused and is still open is asked for again. A connection that ended
+is opened again and begins with a new snapshot; a decision of which nobody heard what became of it is sent
+once more, since the same decision of the same person is carried out once.
 """
 
 import asyncio
@@ -10,10 +12,21 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.client import Client, ServerRefused
+from orchestrator.console.connections import Connections
 from orchestrator.console.console import ClientDesk, Console
 from orchestrator.console.lines import Line
 from orchestrator.console.lines import field as text_field
-from orchestrator.console.outcomes import OVER, carried_out, closed_meanwhile, left_behind, refused, said_of
+from orchestrator.console.outcomes import (
+    AGAIN,
+    OPEN_ENDED,
+    OVER,
+    carried_out,
+    closed_meanwhile,
+    left_behind,
+    needs_no_answer,
+    refused,
+    said_of,
+)
 from orchestrator.console.rendering import time_left
 from orchestrator.console.terminal import Overtaken
 from orchestrator.core import review
@@ -45,6 +58,9 @@ class ReviewLoop:
     _outcomes: dict[str, review.Done | review.Failed] = field(default_factory=dict)
     _on_its_way: str = ""
     """What was sent last."""
+    _unheard: tuple[Asked, Sent] | None = None
+    """What was decided and has not been answered yet; None: all was."""
+    _connections: Connections = field(init=False)
     _at_prompt: Asked | None = None
     _how: str = ""
     """What became of what stands at the prompt, once it was closed."""
@@ -63,24 +79,36 @@ class ReviewLoop:
         """How many requests and questions were open when the server last told, those that were left included."""
         return len(self._open)
 
-    async def run(self, *, until_empty: bool = False) -> None:
-        """Review until the server hangs up; ``until_empty``: until nothing waits any more.
+    async def run(self, *, until_empty: bool = False, patience_s: float = 0.0) -> None:
+        """Review until the person leaves or the server is gone; ``until_empty``: until nothing waits any more.
 
+        ``patience_s``: seconds in which a server is looked for that was there and went away.
         Raises ServerRefused, ServerUnreachable.
         """
         self.console.desk = self.console.desk or ClientDesk(self.client)
         self.console.leave = "[n]ext"
         self.console.overtaken = self._is_overtaken
-        async with self.client.reviewer() as socket:
-            reading = asyncio.create_task(self._read(socket))
-            try:
-                await self._work(socket, until_empty)
-                if reading.done():
-                    # It raises what ended the connection.
-                    await reading
-            finally:
-                reading.cancel()
-                await asyncio.gather(reading, return_exceptions=True)
+        connections = self._connections = Connections(self.client, self.console.tell, patience_s)
+        try:
+            await connections.serve(lambda socket: self._served(socket, until_empty))
+        finally:
+            if self._unheard is not None:
+                self.console.tell(OPEN_ENDED)
+
+    async def _served(self, socket: "ClientConnection", until_empty: bool) -> None:
+        """Review over this connection until nothing is left to do. Raises what ended it before that."""
+        self._gone = self._known = self._left = False
+        # The snapshot tells anew what waits.
+        self.waiting, self.questions, self._rest = {}, {}, set()
+        self._outcomes.clear()
+        reading = asyncio.create_task(self._read(socket))
+        try:
+            if not await self._work(socket, until_empty):
+                await reading
+                raise self.client.hung_up()
+        finally:
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
 
     # -- what is heard -------------------------------------------------------------------
 
@@ -121,6 +149,8 @@ class ReviewLoop:
 
     def _begin_with(self, message: review.Snapshot) -> None:
         self._known = True
+        if self._connections.stands():
+            self._notices.append("The connection stands again; this is what waits now.")
         self.waiting = {one.request_id: one for one in message.requests}
         self.questions = {one.question_id: one for one in message.questions}
         self._open = dict(self.questions)
@@ -149,21 +179,26 @@ class ReviewLoop:
 
     # -- what is asked -------------------------------------------------------------------
 
-    async def _work(self, socket: "ClientConnection", until_empty: bool) -> None:
+    async def _work(self, socket: "ClientConnection", until_empty: bool) -> bool:
+        """Take one decision after the other; whether nothing is left to do, else the connection is over."""
         while not self._gone:
             self._tell_notices()
+            if self._known and self._unheard is not None:
+                await self._send_again(socket, *self._unheard)
+                continue
             asked = self._next()
             if asked is not None:
                 sent = await self._in_thread(asked)
                 if sent is not None:
                     await self._carry_out(socket, asked, sent)
             elif self._known and until_empty and not self._rest:
-                return
+                return True
             elif self._left and self.console.ask is not None:
                 self._left = not await self._in_thread(None)
             else:
                 self._news.clear()
                 await self._news.wait()
+        return False
 
     def _tell_notices(self) -> None:
         notices, self._notices = self._notices, []
@@ -241,10 +276,26 @@ class ReviewLoop:
 
     # -- what is sent --------------------------------------------------------------------
 
+    async def _send_again(self, socket: "ClientConnection", asked: Asked, sent: Sent) -> None:
+        """Send what was on its way when the connection ended; an answer only where the question is still open."""
+        present = self._open.get(_id_of(asked))
+        if isinstance(sent, review.AnswerQuestion):
+            if present is None:
+                self._unheard = None
+                self.console.tell(needs_no_answer(sent.task_id))
+                return
+            self.questions.pop(sent.question_id, None)
+        elif _same(asked, present):
+            self.waiting.pop(sent.request_id, None)
+        self.console.tell(AGAIN)
+        await self._carry_out(socket, asked, sent)
+
     async def _carry_out(self, socket: "ClientConnection", asked: Asked, sent: Sent) -> None:
+        self._unheard = asked, sent
         outcome = await self._sent(socket, sent)
         if outcome is None:
             return
+        self._unheard = None
         if isinstance(outcome, review.Done):
             if not isinstance(asked, HitlResponse) or _same(self._open.get(asked.request_id), asked):
                 # Else what is left of it was opened anew already.

@@ -24,6 +24,15 @@ _NAMED: Final = 3
 OVER: Final = frozenset({"not_pending", "expired", "not_found", "task_ended"})
 """The refusals after which there is nothing left to decide."""
 
+AGAIN: Final = "What you decided last is sent again, since nobody heard what became of it; it counts once."
+OPEN_ENDED: Final = "Whether what you decided last was taken is not known; `cc-orchestrator review` shows what waits."
+
+
+def needs_no_answer(task_id: str) -> str:
+    """A question is closed whose answer was on its way when the connection ended."""
+    shows = f"`cc-orchestrator tasks watch {one_line(task_id)}` shows which"
+    return f"The question needs no answer any more: yours was taken, or another; {shows}."
+
 
 def said_of(resume: ResumeRequest) -> str:
     """A decision in the past tense."""
@@ -42,10 +51,15 @@ def left_behind(over: review.TaskOver) -> str:
     named = ", ".join(one_line(one.place) for one in over.changes[:_NAMED])
     more = over.undo.changes - min(_NAMED, len(over.changes))
     said = f"Task {task_id} is {over.status} and had changed {named}{f' and {more} more' if more else ''}"
+    if over.undo.outcome is not None:
+        return f"{said}; {one_line(over.undo.outcome.told, limit=1000)}."
     if over.undo.tasks:
-        return f"{said}; task {one_line(over.undo.tasks[-1])} puts it back."
+        return f"{said}; task {one_line(over.undo.tasks[-1])} was begun to put it back."
     if over.undo.automatic:
         return f"{said}; it is put back, as the policy says."
+    if over.undo.unknown:
+        said = f"{said}; of {over.undo.unknown} nobody knows whether it did: an undo keeps those without --on-conflict"
+        return f"{said} restore. It is put back with: cc-orchestrator undo {task_id}"
     return f"{said}. It is put back with: cc-orchestrator undo {task_id}"
 
 

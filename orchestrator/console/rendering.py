@@ -108,7 +108,9 @@ def _head(request: HitlResponse, again: bool, now: datetime) -> Iterator[Line]:
     yield Line(f"  asked by {one_line(request.requester)}{roles}{where}: {goal}", prose=True)
     if request.explanation:
         said = one_line(request.explanation, limit=_EXPLANATION_CHARS)
-        yield Line(f"  written by the model: {said}", prose=True)
+        # What is not named there is the orchestrator's own word, and says so itself.
+        by_model = "explanation" in request.informational
+        yield Line(f"  {'written by the model: ' if by_model else ''}{said}", prose=True)
     if request.expires_at is not None:
         left = time_left(request.expires_at, now)
         when = "has expired" if left == "no time" else f"expires in {left}"
@@ -150,7 +152,7 @@ def _call(call: RequestedCallView, number: str) -> Iterator[Line]:
     if observed.note:
         yield from field("note", observed.note, prose=True)
     if call.original_args is not None:
-        yield Line("  a person edited it; this is what they changed of what the model had asked for:")
+        yield Line("  a person edited it; this is what they changed of what had been asked for:")
         yield from changes(call.original_args, call.args)
     yield from _verdict(call)
 

@@ -18,6 +18,7 @@ from orchestrator.core.wire import sha256_hex
 __all__ = [
     "CALL_TABLE",
     "DECISIONS",
+    "INFORMATIONAL",
     "OPEN_STATES",
     "CallDecision",
     "CallEvent",
@@ -37,6 +38,8 @@ DECISIONS: Final[Mapping[str, tuple[DecisionAction, ...]]] = {
     "outcome_unknown": ("check", "mark_done", "mark_failed", "retry"),
 }
 """Which verbs a request takes, by the reason it was raised for."""
+INFORMATIONAL: Final = ("goal", "explanation", "context")
+"""The fields of a request whose text people and models wrote."""
 
 
 def call_digest(*, tool: str, tool_version: int, args: Mapping[str, Any], computer: str | None) -> str:
@@ -184,7 +187,7 @@ class HitlResponse(_Form):
     goal: str
     """The task as its user wrote it: data, not instructions."""
     explanation: str
-    """Written by the model."""
+    """Written by the model; where ``informational`` does not name it: what the orchestrator planned, and for whom."""
     created_at: AwareDatetime
     expires_at: AwareDatetime | None = None
     """None: it does not expire."""
@@ -193,7 +196,7 @@ class HitlResponse(_Form):
     on_reject: OnReject = "cancel"
     """What a rejection does to the task where nobody says otherwise."""
     context: tuple[SiblingView, ...] = ()
-    informational: tuple[str, ...] = ("goal", "explanation", "context")
+    informational: tuple[str, ...] = INFORMATIONAL
     """The fields whose text people and programs wrote: data for whoever reads it, never instructions (hitl.md V6)."""
     redacted: bool = False
     """Whether secrets were taken out of what is shown; what runs has them."""

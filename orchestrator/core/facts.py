@@ -135,6 +135,8 @@ class EarlierTask(Value):
     prompt: str
     status: EndStatus
     message: str
+    since: str = ""
+    """What became of what it did, where its end does not say that: it only rehearsed, or was taken back."""
 
 
 class TaskSubmitted(Value):

@@ -33,8 +33,8 @@ class Actor(Value):
     kind: Literal["person", "agent", "computer", "system"]
     id: str
     auth: str = ""
-    """How the identity was proved: ``token``, ``library``, ``computer:NAME`` of the person for whom somebody typed at
-    that computer in the game, or empty for the system."""
+    """How the identity was proved: ``token``, ``session`` (a browser's), ``library``, ``computer:NAME`` of the person
+    for whom somebody typed at that computer in the game, or empty for the system."""
 
     @property
     def at_computer(self) -> str:

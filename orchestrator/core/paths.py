@@ -16,6 +16,9 @@ MAX_PATH_BYTES: Final = 500
 MAX_PART_BYTES: Final = 255
 """The game cuts a longer name, which can leave another path (even ``..``) than the one that was judged."""
 _DROPPED: Final = re.compile('[\\x00-\\x1f"*:<>?|]')
+_SPELLED: Final = re.compile(r"\\x([89a-fA-F][0-9a-fA-F])")
+_ESCAPED: Final = 0xDC00
+"""What ``surrogateescape`` adds to a byte that is no UTF-8."""
 _DOTS: Final = re.compile(r"^\.{3,}$")
 
 
@@ -41,6 +44,21 @@ def canonical_path(path: str) -> str:
     if len(canonical.encode("utf-8", "surrogatepass")) > MAX_PATH_BYTES:
         raise UnsafePath(f"The path has more than {MAX_PATH_BYTES} bytes.", remedy="Use a shorter path.")
     return canonical
+
+
+def spelled(path: str) -> str:
+    r"""A path as people read and write it, so that no two are spelled alike.
+
+    Names on a computer are bytes. One that is no UTF-8 has surrogates in ``path`` (``surrogateescape``); each such byte
+    is spelled ``\xfc``. No path on a computer has a backslash: the game takes it for a slash.
+    """
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def unspelled(text: str) -> str:
+    """The path that is spelled so."""
+    path = _SPELLED.sub(lambda found: chr(_ESCAPED + int(found[1], 16)), text)
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
 
 
 def _check_length(part: str) -> None:

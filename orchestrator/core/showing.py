@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from orchestrator.core.approval import (
     DECISIONS,
+    INFORMATIONAL,
     HitlResponse,
     RequestedCallView,
     ResumeRequest,
@@ -19,6 +20,7 @@ from orchestrator.core.facts import CallId, Observed
 from orchestrator.core.grants import own_paths
 from orchestrator.core.policy import PolicyDecision, RiskLevel, severity
 from orchestrator.core.redact import redact
+from orchestrator.core.restoring.wanted import planned
 from orchestrator.core.task import AgentTask, CallRecord
 from orchestrator.core.visible import cut
 
@@ -69,6 +71,10 @@ def hitl_response(task: AgentTask, *, max_chars: int | None = None) -> HitlRespo
     context = tuple(_sibling(record, shown) for record in task.calls if record.call_id not in request.call_ids)
     digests = tuple(call.action_digest for call in calls)
     goal, explanation = shown.value(task.prompt), shown.value(task.explanation)
+    informational: tuple[str, ...] = INFORMATIONAL
+    if task.restores is not None:
+        explanation = planned(explanation, task.user_id)
+        informational = tuple(name for name in INFORMATIONAL if name != "explanation")
     return HitlResponse(
         task_id=task.task_id,
         session_id=task.session_id,
@@ -91,6 +97,7 @@ def hitl_response(task: AgentTask, *, max_chars: int | None = None) -> HitlRespo
         on_timeout=request.on_timeout,
         on_reject=task.on_reject,
         context=context,
+        informational=informational,
         redacted=shown.redacted,
     )
 

@@ -76,6 +76,30 @@ class TokenRevoked(Value):
     count: int
 
 
+class SignedIn(Value):
+    """A person signed in with a browser: it got a secret of its own for their token."""
+
+    kind: Literal["signed_in"] = "signed_in"
+    name: str
+    peer: str = ""
+    """The address that it came from; empty: it is not known."""
+    fingerprint: str = ""
+    """sha256 over the hash that the store keeps of the secret, as those below are; filled in by the store."""
+    bound_to: str = ""
+    """The fingerprint of the token, as ``token_issued`` has it."""
+    replaced: tuple[str, ...] = ()
+    """The fingerprints of the person's oldest ones, which made room for it."""
+
+
+class SignedOut(Value):
+    """A browser is signed out for good; one that was away for too long is so without an item."""
+
+    kind: Literal["signed_out"] = "signed_out"
+    name: str
+    fingerprint: str = ""
+    """As ``signed_in`` has it, filled in by the store."""
+
+
 class GrantRevoked(Value):
     """A standing approval was taken back."""
 
@@ -222,6 +246,8 @@ SystemFact = (
     | PolicyRefused
     | TokenIssued
     | TokenRevoked
+    | SignedIn
+    | SignedOut
     | GrantRevoked
     | AttemptRefused
     | CheckpointMade

@@ -1,6 +1,7 @@
 """The log of a task as people read it: ``[STEP n] [EXPLANATION] [TOOL] [TOOL_RESULT] [FINAL]``."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 from orchestrator.core import facts
@@ -19,9 +20,13 @@ _TOLD: Final = {
 
 
 class Transcript:
-    """Turns items into lines, in order; remembers only the step and the calls it has shown."""
+    """Turns items into lines, in order; remembers only the step and the calls it has shown.
 
-    def __init__(self) -> None:
+    ``became``: what became by now of tasks that the items only begin, each as part of a sentence.
+    """
+
+    def __init__(self, became: Mapping[str, str] = MappingProxyType({})) -> None:
+        self._became = became
         self._step = 0
         self._calls: dict[CallId, facts.ToolCall] = {}
 
@@ -67,11 +72,17 @@ class Transcript:
             case facts.TaskEnded():
                 return self._ended(fact)
             case facts.UndoSubmitted():
-                return [f"[UNDO] Task {fact.undo_task_id} puts back what it changed."]
+                began = f"Task {fact.undo_task_id} was begun to put back what it changed"
+                return [f"[UNDO] {began}{self._by_now(fact.undo_task_id)}."]
             case facts.RehearsalEnded():
-                return [f"[REHEARSAL] {fact.message}"]
+                return [f"[REHEARSAL] {fact.message.rstrip('.')}{self._by_now(fact.applied_by)}."]
             case _:
                 return []
+
+    def _by_now(self, task_id: str | None) -> str:
+        """What became of a task, behind what was said when it began; empty: nobody told."""
+        told = self._became.get(task_id or "")
+        return f"; by now {told}" if told else ""
 
     def _proposed(self, fact: facts.CallsProposed) -> list[str]:
         lines = [f"[EXPLANATION] {fact.explanation}"] if fact.explanation else []

@@ -17,6 +17,7 @@ from orchestrator.core import facts
 from orchestrator.core.facts import CallId
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.core.redact import redact
+from orchestrator.core.restoring.wanted import planned
 from orchestrator.core.transcript import Transcript
 from orchestrator.core.visible import one_line, visible
 
@@ -68,6 +69,8 @@ class Narrator:
     _tools: dict[CallId, str] = field(default_factory=dict)
     _steps: int = 0
     _max_steps: int = 0
+    _planned_for: str = ""
+    """For whom the orchestrator itself proposes the calls; empty: a model does."""
 
     async def lines(self, item: AgentTaskItem) -> list[Line]:
         """The lines that one item adds; most add none."""
@@ -82,6 +85,7 @@ class Narrator:
         match fact:
             case facts.TaskSubmitted():
                 self._max_steps = fact.max_steps
+                self._planned_for = fact.user_id if fact.restores is not None else ""
                 return [("note", f"{fact.user_id}: {fact.prompt}")]
             case facts.ModelReplied():
                 self._steps += 1
@@ -102,6 +106,8 @@ class Narrator:
 
     def _proposed(self, fact: facts.CallsProposed) -> list[tuple[str, str]]:
         told = [("say", fact.explanation)] if fact.explanation else []
+        if self._planned_for:
+            told = [("note", planned(fact.explanation, self._planned_for))]
         for call, verdict in zip(fact.calls, fact.evaluations, strict=True):
             self._tools[call.call_id] = call.tool
             # What it says or asks has a line of its own.

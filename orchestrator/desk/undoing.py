@@ -3,7 +3,7 @@
 from typing import Final
 
 from orchestrator.core.errors import Forbidden, InvalidRequest, NotFound
-from orchestrator.core.restoring.telling import TaskChange
+from orchestrator.core.restoring.telling import TaskChange, UndoOffer
 from orchestrator.core.restoring.wanted import Restoration
 from orchestrator.core.task import AgentTask, TaskStatus
 from orchestrator.core.wire import UNDO, ComputerId
@@ -44,9 +44,10 @@ async def left_behind(undoing: Undoing, line: ComputerLine, task: AgentTask) -> 
     if task.ended is None or (task.status is TaskStatus.COMPLETED and task.ended.verified is not False):
         return []
     changes = await undoing.left_behind(task)
-    if not changes:
+    offer = await undoing.offer(task, changes) if changes else None
+    if offer is None:
         return []
-    return [await note(f"It had changed {_named(changes, line.computer)}. {_how(line, task, changes)}")]
+    return [await note(f"It had changed {_named(changes, line.computer)}{_how(line, task, changes, offer)}")]
 
 
 def _named(changes: tuple[TaskChange, ...], here: ComputerId) -> str:
@@ -55,15 +56,19 @@ def _named(changes: tuple[TaskChange, ...], here: ComputerId) -> str:
     return f"{names} and {more} more" if more > 0 else names
 
 
-def _how(line: ComputerLine, task: AgentTask, changes: tuple[TaskChange, ...]) -> str:
-    if task.undone_by:
-        return f"Task {task.undone_by[-1]} puts it back."
-    if task.undoes_itself:
-        return "It is put back, as the policy says."
+def _how(line: ComputerLine, task: AgentTask, changes: tuple[TaskChange, ...], offer: UndoOffer) -> str:
+    """What becomes of it, behind what it had changed."""
+    if offer.outcome is not None:
+        return f"; {offer.outcome.told}."
+    if offer.automatic:
+        return ". It is put back, as the policy says."
     here = UNDO in line.capabilities and all(one.computer == line.computer for one in changes)
+    if offer.unknown:
+        word = "it" if offer.unknown == len(changes) else f"{offer.unknown} of it"
+        return f". Nobody knows whether it did {word}: `cc-orchestrator undo {task.task_id} --on-conflict restore`."
     if here:
-        return f"`cc undo {task.task_id}` puts it back."
-    return f"Outside the game `cc-orchestrator undo {task.task_id}` puts it back."
+        return f". `cc undo {task.task_id}` puts it back."
+    return f". Outside the game `cc-orchestrator undo {task.task_id}` puts it back."
 
 
 async def _meant(undoing: Undoing, person: Identity, line: ComputerLine, wanted: str) -> AgentTask:
@@ -73,7 +78,7 @@ async def _meant(undoing: Undoing, person: Identity, line: ComputerLine, wanted:
     for row in rows[:_LOADED]:
         task = await undoing.service.load(row.task_id)
         taken_back = task.restores is not None or task.undone_by
-        if not taken_back and (await undoing.changes(task.task_id)).touches:
+        if not taken_back and await undoing.left_behind(task):
             return task
     raise NotFound("None of the last tasks here left something to put back.", remedy="Name one: cc undo TASK.")
 

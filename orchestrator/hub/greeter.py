@@ -56,3 +56,6 @@ class Greeter(Protocol):
 
     async def arrived(self, computer: ComputerId) -> None:
         """The computer is connected and welcome: wake what waited for it."""
+
+    def left(self, computer: ComputerId) -> None:
+        """The computer is not connected any more; nothing may be waited for here."""

@@ -340,6 +340,7 @@ class Hub:
             logger.info("computer %s is gone: %s", session.computer, printable(reason))
             self._heard[session.computer] = max(self._heard.get(session.computer, 0), session.link.journal_seq)
             self._keep_heard(session.computer)
+            self._greeter.left(session.computer)
         session.end(reason)
         self.mirror.closed(session)
         if self.desk is not None:

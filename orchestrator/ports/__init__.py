@@ -15,6 +15,7 @@ from orchestrator.ports.computers import CallResult, ComputerInfo, ComputerLine,
 from orchestrator.ports.kept import KeptBlob, KeptItem, KeptRecords, KeptRow, KeptTable
 from orchestrator.ports.model import ChatMessage, ChatModel, ModelReply, Window
 from orchestrator.ports.retention import BackupRow, BlobMark, Retention
+from orchestrator.ports.sign_ins import SignInRow, SignIns
 from orchestrator.ports.store import (
     SYSTEM_STREAM,
     Coming,
@@ -55,6 +56,8 @@ __all__ = [
     "Retention",
     "Schedule",
     "Settlement",
+    "SignInRow",
+    "SignIns",
     "Store",
     "StreamHead",
     "TaskPersistenceManager",
@@ -75,7 +78,7 @@ class Clock(Protocol):
         """The present time, aware, in UTC."""
 
 
-class Store(TaskPersistenceManager, TaskQueue, KeptRecords, Retention, Protocol):
+class Store(TaskPersistenceManager, TaskQueue, KeptRecords, Retention, SignIns, Protocol):
     """All in one: every adapter keeps task and queue entry in one row."""
 
 
@@ -90,6 +93,8 @@ class Identity:
     auth: str = "token"
     token_hash: str = ""
     """Of the token that proved it; empty: no token did."""
+    session_hash: str = ""
+    """Of the secret of the browser that they are signed in with; empty: they showed the token itself."""
 
 
 class RequestAuthorizer(Protocol):
@@ -140,18 +145,21 @@ class Workspace(Protocol):
         Raises ToolFailed.
         """
 
-    def commit(self, name: str, path: str) -> None:
+    def commit(self, name: str, path: str, found: str | None = None) -> None:
         """Make the staged bytes the file at ``path``, in one atomic step; the mode of an old file stays.
 
-        A staged directory takes a place where nothing is.
+        A staged directory takes a place where nothing is. ``found``: the sha256 of what is there, or ``absent``, and
+        where it is something else that stays; None: whatever is there.
 
-        Raises UnsafePath when ``path`` leaves the workspace by any way, ToolFailed when nothing is staged.
+        Raises UnsafePath when ``path`` leaves the workspace by any way, ToolFailed when nothing is staged,
+        ComputerFailed ``stale`` where something else than ``found`` is there, with nothing left staged.
         """
 
-    def remove(self, name: str, path: str) -> None:
+    def remove(self, name: str, path: str, found: str | None = None) -> None:
         """Take the file, or the empty directory, at ``path`` away, for which something is staged under ``name``.
 
-        In one atomic step; a directory with something in it stays, and is ToolFailed.
+        In one atomic step; a directory with something in it stays, and is ToolFailed. ``found`` as in ``commit``, of
+        a directory ``directory``.
 
         Raises UnsafePath and ToolFailed as ``commit`` does.
         """

@@ -132,7 +132,7 @@ class TaskPersistenceManager(Protocol):
         """Keep ``content`` by its sha256; keeping it twice is one blob."""
 
     async def get_blob(self, sha256: str) -> bytes:
-        """The content. Raises NotFound."""
+        """The content. Raises NotFound, Unreadable where it is not what was kept any more."""
 
     async def allot_number(
         self, computer: ComputerId, *, at_least: int = 0, lease: Lease | None = None, heard: int = 0

@@ -59,12 +59,15 @@ class Concluding:
                 raise InvalidRequest(f"{task_id} {why}.", remedy="Look at what it came to.")
             if over.applied_by is not None and await self._stands(over.applied_by):
                 return over.applied_by
+            # One that was begun and never noted, since a kill came between, may be over by now: then anew.
+            begun = await self.undoing.begun(_requester(task), _key_of(task))
             applied_by = await self._submitted(task, rehearsal, over.after, by)
             message = f"{by.name} wants it applied: {applied_by} asks for all of it."
             fact = over.model_copy(update={"applied_by": applied_by, "message": message})
             with contextlib.suppress(Conflict):
                 await service.append(task, [service.draft(fact, person(by))])
-                return applied_by
+                if begun is None:
+                    return applied_by
 
     async def _stands(self, task_id: TaskId) -> bool:
         """Whether a task that applies a rehearsal goes on, or has done it."""
@@ -111,13 +114,12 @@ class Concluding:
         return listing
 
     async def _submitted(self, task: AgentTask, rehearsal: Rehearsal, after: str, by: Identity) -> TaskId:
-        """The task that asks for all of it; the same however often the same one asks for it."""
+        """The task that asks for all of it; the same however often it is asked for, by whomever."""
         wanted = Restoration(task_id=task.task_id, listing=after, base=rehearsal.base, computer=rehearsal.computer)
         first = task.prompt.partition("\n")[0][:_TITLE_CHARS]
         title = f"Apply the rehearsal {task.task_id}: {first}"
-        before = task.rehearsed.applied_by if task.rehearsed is not None else None
-        key = f"rehearsal {task.task_id} {before or ''}".rstrip()
-        return (await self.undoing.submit(wanted, by, title=title, key=key)).task_id
+        keyed_by = _requester(task)
+        return (await self.undoing.submit(wanted, by, title=title, key=_key_of(task), keyed_by=keyed_by)).task_id
 
 
 async def must_be_untouched(store: Store, task_id: TaskId) -> None:
@@ -131,6 +133,12 @@ def rehearsal_of(task: AgentTask) -> Rehearsal:
     if task.rehearses is None:
         raise NotFound(f"{task.task_id} is no rehearsal.", remedy="Look at its changes instead.")
     return task.rehearses
+
+
+def _key_of(task: AgentTask) -> str:
+    """The key of the task that applies a rehearsal: another once one was noted."""
+    before = task.rehearsed.applied_by if task.rehearsed is not None else None
+    return f"rehearsal {task.task_id} {before or ''}".rstrip()
 
 
 def _requester(task: AgentTask) -> Identity:

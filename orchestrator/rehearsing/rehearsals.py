@@ -115,7 +115,7 @@ class Rehearsals:
         if task.ended is not None and task.rehearsed is None:
             # One whose directory a kill came before: nothing else tells a start of the server of it.
             self.begin(task.task_id)
-        return await shown(task, rehearsal, self.undoing.service.store)
+        return await shown(task, rehearsal, self.undoing.service.store, await self.undoing.applied(task))
 
     def begin(self, task_id: TaskId) -> None:
         """See a rehearsal through from now on."""

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from orchestrator.core.facts import TaskId
-from orchestrator.core.patch import unified_diff
+from orchestrator.core.paths import spelled
 from orchestrator.core.rehearsing import Rehearsal
 from orchestrator.core.restoring.listings import differences, read_listing
+from orchestrator.core.restoring.outcomes import Outcome
 from orchestrator.core.restoring.touches import ABSENT, DIRECTORY
-from orchestrator.core.task import AgentTask
+from orchestrator.core.task import AgentTask, TaskStatus
 from orchestrator.ports import Store
-from orchestrator.tools.text import decode_text
+from orchestrator.tools.changes import Change, change_of
 
 State = Literal["going_on", "ending", "nothing", "asked", "not_applied"]
 """``ending``: the task is over, and its copy is looked at; ``asked``: a task asks for all of it."""
@@ -33,6 +34,8 @@ class ShownChange:
     """None: no text changed."""
     cut: bool = False
     """Whether the diff goes on."""
+    binary: str = ""
+    """What was and what will be in one line, where one of them is binary; of that the diff shows nothing."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +49,12 @@ class Shown:
     changed: int
     changes: tuple[ShownChange, ...]
     """The first of them."""
+    outcome: Outcome | None = None
+    """What became of the task that asks for all of it."""
 
 
-async def shown(task: AgentTask, rehearsal: Rehearsal, store: Store) -> Shown:
-    """What a rehearsal came to so far; its changes once it is over."""
+async def shown(task: AgentTask, rehearsal: Rehearsal, store: Store, outcome: Outcome | None = None) -> Shown:
+    """What a rehearsal came to so far, and what became of that (``outcome``); its changes once it is over."""
     over = task.rehearsed
     if over is None:
         state: State = "going_on" if task.ended is None else "ending"
@@ -59,13 +64,23 @@ async def shown(task: AgentTask, rehearsal: Rehearsal, store: Store) -> Shown:
     first = list(changed.items())[:MAX_SHOWN]
     changes = [await _change(path, was, now, store) for path, (was, now) in first]
     state = "asked" if over.applied_by is not None else "not_applied" if changed else "nothing"
-    return Shown(rehearsal, state, over.message, over.applied_by, len(changed), tuple(changes))
+    message = over.message if outcome is None or outcome.open else _told(task, outcome, len(changed))
+    return Shown(rehearsal, state, message, over.applied_by, len(changed), tuple(changes), outcome)
+
+
+def _told(task: AgentTask, outcome: Outcome, changed: int) -> str:
+    """What became of a rehearsal, once the task that asked for all of it is over."""
+    told = f"It changed {changed} place{'s' if changed != 1 else ''} in the copy: {outcome.told}."
+    if outcome.status is TaskStatus.COMPLETED:
+        return told
+    return f"{told} `cc-orchestrator rehearsal {task.task_id} --apply` asks for all of it anew."
 
 
 async def _change(path: str, was: str, now: str, store: Store) -> ShownChange:
-    texts = [None if one in (ABSENT, DIRECTORY) else decode_text(await store.get_blob(one)) for one in (was, now)]
-    name = path.encode(errors="replace").decode()
+    data = [None if one in (ABSENT, DIRECTORY) else await store.get_blob(one) for one in (was, now)]
+    name = spelled(path)
     # Away from the event loop: files of a hostile computer may take long to compare.
-    diff = await asyncio.to_thread(unified_diff, texts[0], texts[1], name) if texts != [None, None] else None
-    cut = diff is not None and len(diff) > _DIFF_CHARS
-    return ShownChange(name, was, now, diff[:_DIFF_CHARS] if diff is not None else None, cut)
+    change = await asyncio.to_thread(change_of, name, *data) if data != [None, None] else Change(None, "")
+    cut = change.diff is not None and len(change.diff) > _DIFF_CHARS
+    diff = change.diff[:_DIFF_CHARS] if change.diff is not None else None
+    return ShownChange(name, was, now, diff, cut, change.binary)

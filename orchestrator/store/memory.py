@@ -36,11 +36,11 @@ from orchestrator.store.entry import (
 )
 from orchestrator.store.memory_journal import Journal
 from orchestrator.store.memory_kept import Task
-from orchestrator.store.memory_retention import MemoryRetention
+from orchestrator.store.memory_sign_ins import MemorySignIns
 from orchestrator.store.memory_writing import Addition
 
 
-class InMemoryPersistenceManager(MemoryRetention):
+class InMemoryPersistenceManager(MemorySignIns):
     """The `Store` in this process's memory."""
 
     def __init__(self, *, clock: Clock | None = None) -> None:
@@ -177,7 +177,7 @@ class InMemoryPersistenceManager(MemoryRetention):
         await self._turn()
         if sha256 not in self._blobs:
             raise sealing.no_blob(sha256)
-        return self._blobs[sha256]
+        return sealing.whole_blob(sha256, self._blobs[sha256])
 
     async def allot_number(
         self, computer: ComputerId, *, at_least: int = 0, lease: Lease | None = None, heard: int = 0

@@ -10,7 +10,7 @@ from orchestrator.core.facts import RequestId, TaskId
 from orchestrator.core.meeting import ComputerRecord
 from orchestrator.core.moments import to_us
 from orchestrator.core.wire import ComputerId
-from orchestrator.ports import BackupRow, Clock, KeptBlob, KeptItem, KeptRow, KeptTable, TaskRow, TokenRow
+from orchestrator.ports import BackupRow, Clock, KeptBlob, KeptItem, KeptRow, KeptTable, SignInRow, TaskRow, TokenRow
 from orchestrator.store import sealing
 from orchestrator.store.entry import Entry
 from orchestrator.store.memory_journal import Grants, Journal
@@ -75,6 +75,7 @@ class MemoryTables:
         self._pruned: dict[TaskId, int] = {}
         self._backups: dict[str, BackupRow] = {}
         self._tokens: dict[str, TokenRow] = {}
+        self._sign_ins: dict[str, SignInRow] = {}
 
     async def _turn(self) -> int:
         """The time of this operation, which is about to run.
@@ -121,25 +122,29 @@ class MemoryTables:
         return {**{task_id: task.journal for task_id, task in self._tasks.items()}, **self._streams}
 
     def _rows(self, table: KeptTable) -> Iterable[KeptRow]:
+        found: Iterable[KeptRow]
         match table:
             case "tasks":
-                return [task.kept for task in self._tasks.values()]
+                found = [task.kept for task in self._tasks.values()]
             case "grants":
-                return self._grants.rows()
+                found = self._grants.rows()
             case "tokens":
-                return [_token(row) for row in self._tokens.values()]
+                found = [_token(row) for row in self._tokens.values()]
             case "computers":
-                return [
+                found = [
                     {"computer": name, "number": one.number, "task": one.task} for name, one in self._computers.items()
                 ]
             case "requests":
-                return [{"request_id": name, "task_id": task_id} for name, task_id in self._requests.items()]
+                found = [{"request_id": name, "task_id": task_id} for name, task_id in self._requests.items()]
             case "items":
-                return [{"task_id": name} for name, journal in self._journals().items() if journal.items]
+                found = [{"task_id": name} for name, journal in self._journals().items() if journal.items]
             case "backups":
-                return [_backup(row) for row in self._backups.values()]
+                found = [_backup(row) for row in self._backups.values()]
             case "pruned":
-                return [{"task_id": name, "pruned_at": at} for name, at in self._pruned.items()]
+                found = [{"task_id": name, "pruned_at": at} for name, at in self._pruned.items()]
+            case "sign_ins":
+                found = [_sign_in(row) for row in self._sign_ins.values()]
+        return found
 
 
 def _backup(row: BackupRow) -> KeptRow:
@@ -160,4 +165,14 @@ def _token(row: TokenRow) -> KeptRow:
         "roles": json.dumps(row.roles),
         "created_at": None if row.created_at is None else to_us(row.created_at),
         "revoked": int(row.revoked),
+    }
+
+
+def _sign_in(row: SignInRow) -> KeptRow:
+    return {
+        "session_hash": row.session_hash,
+        "token_hash": row.token_hash,
+        "name": row.name,
+        "begun_at": to_us(row.begun_at),
+        "used_at": to_us(row.used_at),
     }

@@ -113,5 +113,16 @@ _KEEPING: Final = (
     "CREATE INDEX backups_of ON backups (computer, made_at)",
 )
 
-MIGRATIONS: Final = (_FIRST, _SESSIONS, _SYSTEM, _MEETING, _KEEPING)
+_SIGN_INS: Final = (
+    # Browsers that are signed in; who signs out, or was away for too long, has no row.
+    """CREATE TABLE sign_ins (
+        session_hash TEXT PRIMARY KEY,
+        token_hash TEXT NOT NULL,
+        name TEXT NOT NULL,
+        begun_at BIGINT NOT NULL,
+        used_at BIGINT NOT NULL
+    )""",
+)
+
+MIGRATIONS: Final = (_FIRST, _SESSIONS, _SYSTEM, _MEETING, _KEEPING, _SIGN_INS)
 """One step per version, run in order and never changed once released; new steps go at the end."""

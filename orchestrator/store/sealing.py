@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from orchestrator.core.audit_tables import token_fingerprint
-from orchestrator.core.errors import Conflict, InvalidRequest, LeaseLost, NotFound, OrchestratorError
+from orchestrator.core.errors import Conflict, InvalidRequest, LeaseLost, NotFound, OrchestratorError, Unreadable
 from orchestrator.core.facts import RequestId, TaskId, TaskSubmitted
 from orchestrator.core.items import AgentTaskItem, Draft, seal_encoded
 from orchestrator.core.meeting import ComputerRecord
@@ -16,7 +16,8 @@ from orchestrator.core.system_facts import (
     TaskPruned,
 )
 from orchestrator.core.task import TaskStatus
-from orchestrator.ports import SYSTEM_STREAM, Coming, StreamHead
+from orchestrator.core.wire import sha256_hex
+from orchestrator.ports import SYSTEM_STREAM, Coming, SignInRow, StreamHead
 from orchestrator.store.entry import Entry
 
 Sealed = tuple[AgentTaskItem, bytes]
@@ -103,6 +104,34 @@ def fingerprinted(note: Draft | None, token_hash: str) -> Draft | None:
     return note._replace(fact=note.fact.model_copy(update={"fingerprint": token_fingerprint(token_hash)}))
 
 
+def check_sign_in(note: Draft) -> None:
+    """Raises InvalidRequest for a note that is not of a sign-in."""
+    if note.fact.kind != "signed_in":
+        raise InvalidRequest(f"A sign-in cannot be noted as {note.fact.kind}.", remedy="Note it as signed_in.")
+
+
+def signed_in(note: Draft, row: SignInRow, replaced: Iterable[SignInRow]) -> Draft:
+    """The note of a sign-in with what ties it to its row, and to the rows that made room."""
+    found = {
+        "fingerprint": token_fingerprint(row.session_hash),
+        "bound_to": token_fingerprint(row.token_hash),
+        "replaced": tuple(token_fingerprint(one.session_hash) for one in replaced),
+    }
+    return note._replace(fact=note.fact.model_copy(update=found))
+
+
+def signed_out(note: Draft | None, session_hash: str) -> Draft | None:
+    """The note of the end of a sign-in with what ties it to the row that was; any other note as it is."""
+    if note is None or note.fact.kind != "signed_out":
+        return note
+    return note._replace(fact=note.fact.model_copy(update={"fingerprint": token_fingerprint(session_hash)}))
+
+
+def sign_in_exists() -> Conflict:
+    """The refusal of a hash that is kept already."""
+    return Conflict("This sign-in is kept already.", remedy="Every browser needs a new random secret.")
+
+
 def by_stream(heads: Iterable[StreamHead]) -> list[StreamHead]:
     """Sorted by name, as every store answers them: databases collate each in their own way."""
     return sorted(heads, key=lambda head: head.stream)
@@ -121,6 +150,16 @@ def no_task(task_id: TaskId) -> NotFound:
 def no_blob(sha256: str) -> NotFound:
     """The refusal of a hash that the store has no content for."""
     return NotFound(f"There is no blob {sha256}.")
+
+
+def whole_blob(sha256: str, content: bytes) -> bytes:
+    """Kept content, which is what its hash says. Raises Unreadable."""
+    if sha256_hex(content) != sha256:
+        raise Unreadable(
+            f"What the store keeps as {sha256} is damaged and cannot be read.",
+            remedy="`cc-orchestrator audit verify` tells what else is; the other tasks go on.",
+        )
+    return content
 
 
 def already_created(task_id: TaskId) -> Conflict:

@@ -225,7 +225,7 @@ def get_blob(sha256: str) -> Script[bytes]:
     rows = yield _BLOB, (sha256,)
     if not rows:
         raise sealing.no_blob(sha256)
-    return bytes(rows[0][0])
+    return sealing.whole_blob(sha256, bytes(rows[0][0]))
 
 
 def read(task_id: TaskId, after_version: int = 0) -> Script[list[AgentTaskItem]]:

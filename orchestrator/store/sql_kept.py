@@ -19,6 +19,7 @@ COLUMNS: Final[Mapping[KeptTable, tuple[str, ...]]] = {
     "items": ("task_id",),
     "backups": ("backup_id", "computer", "made_at", "made_by", "data"),
     "pruned": ("task_id", "pruned_at"),
+    "sign_ins": ("session_hash", "token_hash", "name", "begun_at", "used_at"),
 }
 """The columns that are told of each table, the key first."""
 

@@ -33,12 +33,23 @@ from orchestrator.ports import (
     KeptTable,
     Lease,
     Schedule,
+    SignInRow,
     StreamHead,
     TaskRow,
     Token,
     TokenRow,
 )
-from orchestrator.store import sealing, sql, sql_computers, sql_grants, sql_kept, sql_queue, sql_retention, sql_system
+from orchestrator.store import (
+    sealing,
+    sql,
+    sql_computers,
+    sql_grants,
+    sql_kept,
+    sql_queue,
+    sql_retention,
+    sql_sign_ins,
+    sql_system,
+)
 from orchestrator.store.file_lock import FileLock
 from orchestrator.store.script import Script
 from orchestrator.store.sqlite_thread import SqliteThread, drive, explained
@@ -191,6 +202,26 @@ class SqlitePersistenceManager:
 
     async def revoke_grant(self, grant_id: GrantId, *, note: Draft | None = None) -> bool:
         return await self._writer.submit(lambda now: sql_system.revoke_grant(grant_id, note, now=now))
+
+    # -- who is signed in ----------------------------------------------------------------
+
+    async def add_sign_in(self, row: SignInRow, *, most: int, note: Draft) -> list[SignInRow]:
+        return await self._writer.submit(lambda now: sql_sign_ins.add(row, most, note, now=now))
+
+    async def find_sign_in(self, session_hash: str) -> SignInRow | None:
+        return await self._reader.submit(lambda _: sql_sign_ins.find(session_hash))
+
+    async def use_sign_in(self, session_hash: str, at: datetime) -> None:
+        await self._writer.submit(lambda _: sql_sign_ins.use(session_hash, at))
+
+    async def end_sign_in(self, session_hash: str, *, note: Draft | None = None) -> bool:
+        return await self._writer.submit(lambda now: sql_sign_ins.end(session_hash, note, now=now))
+
+    async def forget_sign_ins(self, *, begun: datetime, used: datetime) -> int:
+        return await self._writer.submit(lambda _: sql_sign_ins.forget(begun, used))
+
+    async def list_sign_ins(self) -> list[SignInRow]:
+        return await self._reader.submit(lambda _: sql_sign_ins.list_all())
 
     # -- what is kept, for an audit ------------------------------------------------------
 

@@ -18,6 +18,7 @@ from orchestrator.testing import (
     store_records,
     store_reopening,
     store_retention,
+    store_sign_ins,
     store_system,
 )
 from orchestrator.testing.checks import OpenStore
@@ -44,6 +45,7 @@ STORE_CONTRACTS: Final[dict[str, StoreContract]] = _numbered(
         store_kept,
         store_computers,
         store_retention,
+        store_sign_ins,
     )
 )
 """Contracts of every store by their name, such as ``s04_wrong_version_writes_nothing``."""

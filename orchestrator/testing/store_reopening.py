@@ -1,13 +1,21 @@
-"""The contracts of stores that outlive their process: S41, S42, S58 and S70."""
+"""The contracts of stores that outlive their process: S41, S42, S58, S70 and S84."""
 
 from orchestrator.core.errors import GrantVoid, InvalidRequest
 from orchestrator.core.facts import RequestId, TaskId
 from orchestrator.core.items import verify_chain
-from orchestrator.core.system_facts import ComputerFrozen, ComputerReleased, GrantId, GrantRevoked, NodeStopped
+from orchestrator.core.system_facts import (
+    ComputerFrozen,
+    ComputerReleased,
+    GrantId,
+    GrantRevoked,
+    NodeStopped,
+    SignedIn,
+    SignedOut,
+)
 from orchestrator.core.task import TaskStatus
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import SYSTEM_STREAM, Coming, TokenRow
-from orchestrator.testing import store_computers
+from orchestrator.testing import store_computers, store_sign_ins
 from orchestrator.testing.checks import OpenStore, refused, taken
 from orchestrator.testing.clock import ManualClock
 from orchestrator.testing.drafts import COMPUTER, Author, append
@@ -103,4 +111,21 @@ async def s70_computers_are_kept(open_store: OpenStore, clock: ManualClock) -> N
     await store.close()
     store = open_store(clock)
     assert await store.list_computers() == before
+    await store.close()
+
+
+async def s84_sign_ins_outlive_the_process(open_store: OpenStore, clock: ManualClock) -> None:
+    """Who is signed in is there after a restart, and who signed out is not."""
+    author = Author(clock)
+    store = open_store(clock)
+    for name in ("s1", "s2"):
+        row = store_sign_ins.sign_in(name, clock.advance(1))
+        await store.add_sign_in(row, most=5, note=author.draft(SignedIn(name="alice")))
+    await store.use_sign_in("s2", clock.advance(1))
+    await store.end_sign_in("s1", note=author.draft(SignedOut(name="alice")))
+    before = await store.list_sign_ins()
+    await store.close()
+    store = open_store(clock)
+    assert await store.list_sign_ins() == before
+    assert [row.session_hash for row in before] == ["s2"]
     await store.close()

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from orchestrator.core.errors import NotFound, ToolFailed
+from orchestrator.core.errors import NotFound, ToolFailed, Unreadable
 from orchestrator.core.wire import RunId, to_wire
 from orchestrator.ports import CallResult, Workspace
 
@@ -59,10 +59,12 @@ class CCAgentDeps:
 
 
 async def earlier_bytes(deps: CCAgentDeps, path: str, sha256: str) -> bytes:
-    """The bytes of an earlier state. Raises ToolFailed when the store does not have them."""
+    """The bytes of an earlier state. Raises ToolFailed when the store does not have them, or not whole."""
     try:
         if deps.fetch is not None:
             return await deps.fetch(sha256)
+    except Unreadable as damaged:
+        raise ToolFailed(f"The earlier bytes of {path} are damaged in the store.", remedy=damaged.remedy) from damaged
     except NotFound:
         pass
     raise ToolFailed(f"The earlier bytes of {path} are not in the store.")

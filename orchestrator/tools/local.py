@@ -1,8 +1,9 @@
 """The ``local_*`` tools: files of one workspace directory on this host.
 
 A change is staged (its new bytes under the run's name, before the bracket opens) and then
-committed in one rename. Whoever settles an interrupted run takes the staged file away: got it,
-the change was not done, for good; gone, it was done (DESIGN section 2).
+committed in one rename, which spares what somebody saved since it was shown. Whoever settles
+an interrupted run takes the staged file away: got it, the change was not done, for good; gone,
+it was done (DESIGN section 2).
 """
 
 import asyncio
@@ -10,12 +11,12 @@ from typing import Final
 
 from orchestrator.core.errors import ComputerFailed, ToolFailed
 from orchestrator.core.facts import Observed
-from orchestrator.core.patch import apply_patch, unified_diff
+from orchestrator.core.patch import apply_patch
 from orchestrator.core.restoring.touches import DIRECTORY
 from orchestrator.core.wire import RunId, sha256_hex
 from orchestrator.ports import Workspace
+from orchestrator.tools.changes import change_of
 from orchestrator.tools.deps import ABSENT, CCAgentDeps, earlier_bytes
-from orchestrator.tools.text import decode_text
 
 _EMPTY_DIRECTORY: Final = sha256_hex(b"")
 
@@ -77,9 +78,9 @@ async def local_restore(deps: CCAgentDeps, *, path: str, to: str, found: str) ->
     else:
         await _must_be_expected(deps, path, await asyncio.to_thread(workspace.read_bytes, path))
     if to == ABSENT:
-        await asyncio.to_thread(workspace.remove, _run(deps), path)
+        await asyncio.to_thread(workspace.remove, _run(deps), path, found)
     else:
-        await asyncio.to_thread(workspace.commit, _run(deps), path)
+        await asyncio.to_thread(workspace.commit, _run(deps), path, found)
     deps.after |= await left_by_restore(deps, path=path, to=to, found=found)
     return f"Removed {path}" if to == ABSENT else f"Put {path} back"
 
@@ -102,8 +103,8 @@ async def observe_restore(deps: CCAgentDeps, *, path: str, to: str, found: str) 
     before = await asyncio.to_thread(workspace.read_bytes, path)
     await _keep(deps, before)
     after = None if to == ABSENT else await earlier_bytes(deps, path, to)
-    texts = [None if data is None else decode_text(data) for data in (before, after)]
-    return Observed(state={path: _hash(before)}, diff=unified_diff(texts[0], texts[1], path), made=made)
+    change = change_of(path, before, after)
+    return Observed(state={path: _hash(before)}, diff=change.diff, made=made, note=change.binary)
 
 
 async def prepare_restore(deps: CCAgentDeps, *, path: str, to: str, found: str) -> None:
@@ -142,9 +143,11 @@ async def _change(deps: CCAgentDeps, path: str, data: bytes) -> None:
     workspace = _workspace(deps)
     if deps.run_id is None:
         await asyncio.to_thread(workspace.stage, "by-hand", data)
+        await asyncio.to_thread(workspace.commit, "by-hand", path)
     else:
-        await _must_be_expected(deps, path, await asyncio.to_thread(workspace.read_bytes, path))
-    await asyncio.to_thread(workspace.commit, deps.run_id or "by-hand", path)
+        found = await asyncio.to_thread(workspace.read_bytes, path)
+        await _must_be_expected(deps, path, found)
+        await asyncio.to_thread(workspace.commit, deps.run_id, path, _hash(found))
     deps.after[path] = sha256_hex(data)
 
 
@@ -164,10 +167,13 @@ def _patched(path: str, before: bytes | None, patch: str) -> bytes:
 
 
 async def _observed(deps: CCAgentDeps, path: str, before: bytes | None, after: str) -> Observed:
-    old = None if before is None else _text(before, path)
+    if before is not None:
+        # What is no text is not overwritten by one.
+        _text(before, path)
     await _keep(deps, before)
     made = await asyncio.to_thread(_workspace(deps).missing_above, path) if before is None else ()
-    return Observed(state={path: _hash(before)}, diff=unified_diff(old, after, path), made=made)
+    change = change_of(path, before, after.encode(), typed=after)
+    return Observed(state={path: _hash(before)}, diff=change.diff, made=made, note=change.binary)
 
 
 async def _keep(deps: CCAgentDeps, data: bytes | None) -> None:

@@ -23,7 +23,17 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from orchestrator.core.errors import ToolFailed, UnsafePath
+from orchestrator.core.errors import ComputerFailed, ToolFailed, UnsafePath
+from orchestrator.tools.holding import (
+    OPEN_DIRECTORY,
+    OPEN_FILE,
+    Change,
+    exists,
+    forget,
+    has_entries,
+    is_directory,
+    state_of,
+)
 
 MAX_FILE_BYTES: Final = 1024 * 1024
 """Far more than a model can read, and no pause that anybody notices while it is hashed."""
@@ -31,16 +41,12 @@ MAX_ENTRIES: Final = 4000
 """Of a directory that is looked into: as many as a computer tells of its own."""
 STAGING: Final = ".cc-orchestrator"
 """Below the root, and so on the same file system as (nearly) every file of the workspace."""
-_GONE: Final = ".gone"
-"""Ends the name under which a removed file waits to be unlinked."""
 MAX_PATH_CHARS: Final = 1000
 _NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}")
 _DRIVE: Final = re.compile(r"[A-Za-z]:")
 _INSIDE: Final = "Name a file inside the workspace by its relative path, like notes/plan.txt."
 _CAN_WALK: Final = {os.open, os.mkdir, os.rename, os.rmdir, os.stat, os.unlink} <= os.supports_dir_fd
 """Not on Windows, where ``local_*`` is refused rather than less safe."""
-_DIRECTORY: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
-_FILE: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
 
 
@@ -119,12 +125,15 @@ class DirectoryWorkspace:
                     os.unlink(name, dir_fd=staging)
                 raise
 
-    def commit(self, name: str, path: str) -> None:
+    def commit(self, name: str, path: str, found: str | None = None) -> None:
         """Put what was staged in the file's place, in one step; a file that was there hands on its mode.
 
-        A staged directory takes a place where nothing is. Directories that are missing are made.
-        Raises UnsafePath and ToolFailed as ``read_bytes`` does, ToolFailed when nothing is staged;
-        then no file was touched, and what is staged stays.
+        A staged directory takes a place where nothing is. Directories that are missing are made. ``found``: the sha256
+        of what is to be there, or ``absent``; None: whatever is.
+
+        Raises UnsafePath and ToolFailed as ``read_bytes`` does, ToolFailed when nothing is staged; then no file was
+        touched, and what is staged stays. Raises ComputerFailed ``stale`` where something else is there, which stays;
+        then nothing is staged any more.
         """
         *parents, last = _parts(path)
         _must_be_a_name(name)
@@ -133,21 +142,25 @@ class DirectoryWorkspace:
             self._directory(STAGING, [STAGING], make=True) as staging,
             self._directory(path, parents, make=True) as directory,
         ):
-            if not _exists(staging, name):
+            if not exists(staging, name):
                 raise ToolFailed(f"Nothing is ready to be written to {path}.", remedy="Write it again.")
-            if _exists(directory, last):
+            if exists(directory, last):
                 mode = _look(path, directory, last)
-                if _is_directory(staging, name):
+                if is_directory(staging, name):
                     raise ToolFailed(f"{path} is a file.")
                 _hand_on_mode(mode, staging, name)
-            os.replace(name, last, src_dir_fd=staging, dst_dir_fd=directory)
+            if found is None:
+                os.replace(name, last, src_dir_fd=staging, dst_dir_fd=directory)
+            elif not Change(staging, name, directory, last).put(found):
+                raise _stale(path, state_of(directory, last))
             os.fsync(directory)
             os.fsync(staging)
 
-    def remove(self, name: str, path: str) -> None:
+    def remove(self, name: str, path: str, found: str | None = None) -> None:
         """Take a file or an empty directory away, in one step: what is staged is the mark that this was begun.
 
-        Raises UnsafePath and ToolFailed as ``commit`` does, ToolFailed for a directory with something in it.
+        ``found``: the sha256 of what is to be there, or ``directory``; None: whatever is. Raises as ``commit`` does,
+        ToolFailed for a directory with something in it.
         """
         *parents, last = _parts(path)
         _must_be_a_name(name)
@@ -156,28 +169,23 @@ class DirectoryWorkspace:
             self._directory(STAGING, [STAGING], make=True) as staging,
             self._directory(path, parents) as directory,
         ):
-            if not _exists(staging, name):
+            if not exists(staging, name):
                 raise ToolFailed(f"Nothing is ready for {path} to be removed.", remedy="Remove it again.")
             _must_be_removable(path, directory, last)
-            os.replace(last, name + _GONE, src_dir_fd=directory, dst_dir_fd=staging)
-            if _has_entries(staging, name + _GONE):
-                # Somebody was quicker.
-                os.rename(name + _GONE, last, src_dir_fd=staging, dst_dir_fd=directory)
-                raise _not_empty(path)
-            os.fsync(directory)
+            if not Change(staging, name, directory, last).take(found or state_of(directory, last)):
+                _must_be_removable(path, directory, last)
+                forget(staging, name)
+                raise _stale(path, state_of(directory, last))
+            forget(staging, name)
             os.fsync(staging)
-        self.discard(name)
 
     def discard(self, name: str) -> bool:
         """Take away what was staged. True: it was there, so that what it stood for was not done and never will be."""
         _must_be_a_name(name)
         with _told(STAGING), contextlib.suppress(FileNotFoundError), self._directory(STAGING, [STAGING]) as staging:
-            removed, staged = _exists(staging, name + _GONE), _exists(staging, name)
-            # The mark goes first: what was removed is the sign that it was done.
-            for one in [name] * staged + [name + _GONE] * removed:
-                _drop(staging, one)
+            undone = forget(staging, name)
             os.fsync(staging)
-            return staged and not removed
+            return undone
         return False
 
     # -- inside ----------------------------------------------------------------------------
@@ -188,12 +196,12 @@ class DirectoryWorkspace:
         if not _CAN_WALK:
             raise ToolFailed("Files on this host cannot be reached safely on this system.", remedy="Use a POSIX one.")
         try:
-            at = os.open(self._root, _DIRECTORY)
+            at = os.open(self._root, OPEN_DIRECTORY)
         except OSError as error:
             raise ToolFailed(f"The workspace {self._root} cannot be opened: {error.strerror}.") from error
         try:
             for part in parts:
-                if make and not _exists(at, part):
+                if make and not exists(at, part):
                     with contextlib.suppress(FileExistsError):
                         os.mkdir(part, dir_fd=at)
                         os.fsync(at)
@@ -206,7 +214,7 @@ class DirectoryWorkspace:
 
     def _read(self, path: str, directory: int, name: str) -> bytes:
         _look(path, directory, name)  # a device may act on being opened
-        with os.fdopen(os.open(name, _FILE, dir_fd=directory), "rb") as file:
+        with os.fdopen(os.open(name, OPEN_FILE, dir_fd=directory), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise ToolFailed(f"{path} is not a file.")
             content = file.read(self._max_bytes + 1)
@@ -238,7 +246,7 @@ def _must_be_a_name(name: str) -> None:
 
 def _enter(path: str, directory: int, part: str) -> int:
     try:
-        return os.open(part, _DIRECTORY, dir_fd=directory)
+        return os.open(part, OPEN_DIRECTORY, dir_fd=directory)
     except FileNotFoundError:
         raise
     except OSError:
@@ -257,48 +265,20 @@ def _look(path: str, directory: int, name: str) -> int:
     return mode
 
 
-def _exists(directory: int, name: str) -> bool:
-    try:
-        os.stat(name, dir_fd=directory, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    return True
-
-
-def _is_directory(directory: int, name: str) -> bool:
-    return stat.S_ISDIR(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode)
-
-
-def _has_entries(directory: int, name: str) -> bool:
-    """Whether something is in what is under ``name``; nothing is in a file."""
-    if not _is_directory(directory, name):
-        return False
-    inner = os.open(name, _DIRECTORY, dir_fd=directory)
-    try:
-        with os.scandir(inner) as entries:
-            return next(entries, None) is not None
-    finally:
-        os.close(inner)
-
-
 def _must_be_removable(path: str, directory: int, name: str) -> None:
     """Raises FileNotFoundError, UnsafePath and ToolFailed unless it is a file or an empty directory."""
-    if not _is_directory(directory, name):
+    if not is_directory(directory, name):
         _look(path, directory, name)
-    elif _has_entries(directory, name):
+    elif has_entries(directory, name):
         raise _not_empty(path)
+
+
+def _stale(path: str, found: str) -> ComputerFailed:
+    return ComputerFailed("stale", f"{path} is not what it was when it was shown.", {"actual": found})
 
 
 def _not_empty(path: str) -> ToolFailed:
     return ToolFailed(f"{path} is not empty.", remedy="What is in it has to go first.")
-
-
-def _drop(directory: int, name: str) -> None:
-    """Remove a file or an empty directory; one with something in it stays, as nothing of anybody's is removed."""
-    if not _is_directory(directory, name):
-        os.unlink(name, dir_fd=directory)
-    elif not _has_entries(directory, name):
-        os.rmdir(name, dir_fd=directory)
 
 
 def _walk(directory: int, above: str, found: list[str]) -> None:
@@ -306,8 +286,8 @@ def _walk(directory: int, above: str, found: list[str]) -> None:
     for name in os.listdir(directory):
         path = f"{above}{name}"
         found.append(path)
-        if len(found) <= MAX_ENTRIES and _is_directory(directory, name):
-            inner = os.open(name, _DIRECTORY, dir_fd=directory)
+        if len(found) <= MAX_ENTRIES and is_directory(directory, name):
+            inner = os.open(name, OPEN_DIRECTORY, dir_fd=directory)
             try:
                 _walk(inner, f"{path}/", found)
             finally:
@@ -315,7 +295,7 @@ def _walk(directory: int, above: str, found: list[str]) -> None:
 
 
 def _hand_on_mode(mode: int, directory: int, name: str) -> None:
-    with os.fdopen(os.open(name, _FILE, dir_fd=directory), "rb") as file:
+    with os.fdopen(os.open(name, OPEN_FILE, dir_fd=directory), "rb") as file:
         os.fchmod(file.fileno(), mode & 0o777)
         os.fsync(file.fileno())
 

@@ -14,6 +14,7 @@ from orchestrator.core.facts import EarlierTask
 from orchestrator.core.grants import Grant
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.core.policy import CustomReport, Policy, PolicyDecision, RuleReport
+from orchestrator.core.restoring.outcomes import Outcome
 from orchestrator.core.restoring.telling import UndoOffer
 from orchestrator.core.system_facts import ComputerSide, FreezeReason, GrantId
 from orchestrator.core.task import Phase, TaskStatus
@@ -155,6 +156,8 @@ class TaskLong(TaskShort):
     """The task that it takes back; null: none."""
     undo: UndoOffer | None
     """null: it has not ended."""
+    applied: Outcome | None
+    """Of a rehearsal: what became of the task that asks for all of it; null: none asks."""
 
 
 class Stopped(AnswerModel):
@@ -400,6 +403,48 @@ class Checkup(AnswerModel):
     lines: list[LineRow]
     """The lines of `pair` that nobody has used, lapsed ones too, the newest first."""
     computers: list[SeenComputer]
+
+
+class SessionAnswer(AnswerModel):
+    """Who is signed in with a browser."""
+
+    name: str
+    roles: list[str]
+    csrf: str
+    """What the page shows as `X-CSRF-Token` with everything that changes something; the same in all tabs."""
+    expires_at: AwareDatetime
+    """When it ends if it is not used again."""
+    version: str
+    """Of the program; empty: it is run from a checkout that nobody installed."""
+
+
+class WatchHello(AnswerModel):
+    """`hello`: the stream has begun; whatever changed before is read from the lists."""
+
+    version: str
+    """Of the program: a page of another one loads itself anew."""
+
+
+class TaskHint(AnswerModel):
+    """`tasks`: a task has new items."""
+
+    task_id: str
+    version: int
+
+
+class ComputerHint(AnswerModel):
+    """`computers`: one came, went, has another label, was frozen, released, made or revoked."""
+
+    computer: str
+
+
+class Elsewhere(AnswerModel):
+    """Where things are, for who is no browser."""
+
+    page: str
+    doors: str
+    health: str
+    installer: str
 
 
 class TokenMade(AnswerModel):

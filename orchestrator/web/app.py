@@ -28,24 +28,30 @@ from orchestrator.web.audit import AuditDoors
 from orchestrator.web.auth import TokenAuthorizer
 from orchestrator.web.backups import BackupDoors
 from orchestrator.web.base import Defaults
+from orchestrator.web.browsers import Browsers
 from orchestrator.web.computers import peer_of
 from orchestrator.web.decisions import DecisionDoors
 from orchestrator.web.doctor import NOWHERE, About, DoctorDoors
 from orchestrator.web.errors import defect, error_form, explained, http_error, nobody_there
 from orchestrator.web.install import InstallDoors
 from orchestrator.web.openapi import openapi_door
+from orchestrator.web.page import PageDoors
 from orchestrator.web.pairing import Pairings
 from orchestrator.web.people import PeopleDoors
+from orchestrator.web.place import Place
 from orchestrator.web.policies import PolicyDoors
 from orchestrator.web.reading import offered
 from orchestrator.web.rehearsal import RehearsalDoors
 from orchestrator.web.retention import RetentionDoors
 from orchestrator.web.reviewer import serve_reviewer
 from orchestrator.web.screens import MirroringComputers, ScreenDoors
+from orchestrator.web.session import SessionDoors
 from orchestrator.web.sockets import OpenSockets, StarletteSocket
 from orchestrator.web.tasks import TaskDoors
+from orchestrator.web.tries import Tries
 from orchestrator.web.undo import UndoDoors
 from orchestrator.web.visits import Visits
+from orchestrator.web.watch import WatchDoors
 
 
 class ComputerDoor(MirroringComputers, Protocol):
@@ -70,6 +76,9 @@ class Doors(
     RetentionDoors,
     InstallDoors,
     DoctorDoors,
+    SessionDoors,
+    WatchDoors,
+    PageDoors,
 ):
     """The handlers of one orchestrator."""
 
@@ -106,6 +115,8 @@ class Doors(
         self.checkpoints = checkpoints
         self.attempts = Attempts(service.record, service.clock)
         self.pairings = Pairings(service)
+        self.browsers = Browsers(service, authorizer, Place(about.host, about.public_url))
+        self.token_tries = Tries("tokens", "sign in again")
         self.closing = asyncio.Event()
         self.sockets = OpenSockets()
         self.visits = Visits()
@@ -142,9 +153,15 @@ class Doors(
         await self.attempts.refused(request, getattr(request.state, "identity", None), error)
         return await explained(request, error)
 
+    async def present(self, identity: Identity) -> Identity:
+        """The same identity as it is now. Raises Unauthenticated once its token was revoked."""
+        return await self.browsers.present(identity)
+
     def _routes(self) -> list[BaseRoute]:
         get, post, delete = ["GET"], ["POST"], ["DELETE"]
         return [
+            Route("/", self.page, methods=get),
+            Route("/console/{path:path}", self.console_file, methods=get),
             Route("/healthz", self.healthz, methods=get),
             Route("/metrics", self.metrics, methods=get),
             Route("/v1/tasks", self.submit, methods=post),
@@ -190,6 +207,10 @@ class Doors(
             Route("/v1/computers/{name}/restore", self.restore, methods=post),
             Route("/v1/backups", self.all_backups, methods=get),
             Route("/v1/prune", self.prune, methods=post),
+            Route("/v1/session", self.sign_in, methods=post),
+            Route("/v1/session", self.session, methods=get),
+            Route("/v1/session", self.sign_out, methods=delete),
+            Route("/v1/watch", self.watch, methods=get),
             Route("/v1/tokens", self.add_token, methods=post),
             Route("/v1/tokens", self.tokens, methods=get),
             Route("/v1/tokens/{kind}/{name}", self.revoke, methods=delete),
@@ -227,7 +248,7 @@ class Doors(
             )
 
     async def reviewer_socket(self, websocket: WebSocket) -> None:
-        """``/reviewer``: 401 at the handshake without a person's token."""
+        """``/reviewer``: 401 at the handshake without a person's token, or a browser that is signed in."""
         identity = await self._socket_identity(websocket, "person")
         if identity is not None:
             newer = offered(websocket, REVIEWER_SUBPROTOCOL_1_1)
@@ -244,11 +265,15 @@ class Doors(
 
     async def _socket_identity(self, websocket: WebSocket, kind: str) -> Identity | None:
         try:
-            identity = await self.authorizer.authenticate(websocket.headers.get("authorization"))
+            if kind == "person":
+                identity = await self.identified(websocket)
+            else:
+                # No page has anything to say here, whoever is signed in.
+                identity = await self.authorizer.authenticate(websocket.headers.get("authorization"))
             if identity.kind != kind:
                 raise Unauthenticated(f"This door is for a {kind}; the token is a {identity.kind}'s.")
         except OrchestratorError as error:
-            await self.attempts.refused(websocket, None, error)
+            await self.attempts.refused(websocket, getattr(websocket.state, "identity", None), error)
             if kind == "computer":
                 await self.turned_away(websocket, error)
             await websocket.send_denial_response(JSONResponse(error_form(error), status_code=error.http_status))

@@ -3,7 +3,7 @@
 import hashlib
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, Literal
 
@@ -60,7 +60,7 @@ class TokenAuthorizer:
         row = await self.store.find_token(identity.token_hash)
         if row is None or row.revoked:
             raise Unauthenticated("Your token was revoked.", remedy="Ask an admin for a new one.")
-        return Identity(kind=identity.kind, name=row.name, roles=row.roles, token_hash=row.token_hash)
+        return replace(identity, name=row.name, roles=row.roles)
 
     def may_decide(self, identity: Identity, task: AgentTask, action: DecisionAction = "approve") -> bool:
         """Whether somebody may say this to a task's requests, by the setting ``approvers``.

@@ -24,7 +24,7 @@ class RestoreBody(_Body):
     backup: str = Field(default="", max_length=100)
     """How its id or the sha256 of its listing begins; empty: the newest."""
     paths: tuple[str, ...] = Field(default=(), max_length=500)
-    """Only these paths and what is below them; empty: everything."""
+    """Only these paths and what is below them, as the backup has them; empty: everything."""
     exact: bool = False
     """Also remove what the backup does not have."""
     dry_run: bool = False
@@ -80,6 +80,7 @@ class BackupPath(AnswerModel):
     """What a backup has at one path."""
 
     path: str
+    """A byte of it that is no UTF-8 is written ``\\xfc``."""
     state: str
     """The sha256 of a file, or ``directory``."""
     size: int

@@ -7,7 +7,7 @@ from starlette.responses import JSONResponse, Response
 
 from orchestrator.backups import Backups
 from orchestrator.core.errors import InvalidRequest, NotFound
-from orchestrator.core.paths import canonical_path
+from orchestrator.core.restoring.telling import wanted_paths
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import BackupRow
 from orchestrator.web.auth import must_have
@@ -71,7 +71,7 @@ class BackupDoors(Room):
         if any("\ud800" <= character <= "\udfff" for path in body.paths for character in path):
             raise InvalidRequest("A path has half of a character, a lone surrogate.", remedy="Send the character.")
         row = await self.backups.find(computer, body.backup)
-        paths = [canonical_path(path) for path in body.paths]
+        paths = wanted_paths(body.paths)
         wanted = self.backups.wanted(row, paths, exact=body.exact)
         of = {
             "backup_id": row.fact.backup_id,

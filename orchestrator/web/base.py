@@ -1,14 +1,18 @@
 """What all doors share: the service behind them, who is asking, and that the house may be closing."""
 
 import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 
 from orchestrator.core.errors import Forbidden, Unauthenticated
 from orchestrator.ports import Identity
 from orchestrator.tasks import TaskService
 from orchestrator.web.auth import TokenAuthorizer
+from orchestrator.web.browsers import Browser, Browsers
+from orchestrator.web.events import EventStream
 from orchestrator.web.sockets import OpenSockets
 
 
@@ -27,26 +31,64 @@ class Room:
 
     service: TaskService
     authorizer: TokenAuthorizer
+    browsers: Browsers
     sockets: OpenSockets
     closing: asyncio.Event
     """Set when the orchestrator stops: what would go on for ever ends."""
 
     async def who(self, request: Request, *, agents: bool = False) -> Identity:
         """The person who is asking, or with ``agents`` the program. Raises Unauthenticated, Forbidden."""
-        identity = await self.authorizer.authenticate(request.headers.get("authorization"))
-        # For whoever answers with an error: a refused attempt is recorded with its name.
-        request.state.identity = identity
+        identity = await self.identified(request)
         if identity.kind == "agent" and not agents:
             raise Forbidden("A program's token opens no door that decides.", remedy="A person has to do this.")
         if identity.kind not in ("person", "agent"):
             raise Unauthenticated("This door is for people; the token is a computer's.", remedy="Send a person's.")
         return identity
 
-    async def present(self, identity: Identity) -> Identity:
-        """The same identity as it is now. Raises Unauthenticated once its token was revoked."""
-        return await self.authorizer.present(identity)
+    async def identified(self, connection: HTTPConnection) -> Identity:
+        """Who is behind a token or a browser's cookie. Raises Unauthenticated, Forbidden."""
+        browser = await self.browser(connection)
+        if browser is not None:
+            return browser.identity
+        identity = await self.authorizer.authenticate(connection.headers.get("authorization"))
+        # For whoever answers with an error: a refused attempt is recorded with its name.
+        connection.state.identity = identity
+        return identity
+
+    async def browser(self, connection: HTTPConnection) -> Browser | None:
+        """The browser that is signed in and whose page asks; None: it sends no cookie, or a token, which goes before.
+
+        Raises Unauthenticated, Forbidden.
+        """
+        secret = None if "authorization" in connection.headers else self.browsers.secret_of(connection)
+        if secret is None:
+            return None
+        self.browsers.place.check_host(connection)
+        browser = await self.browsers.known(secret)
+        connection.state.identity = browser.identity
+        self.browsers.check_asked(connection, browser)
+        return browser
+
+    def stream(self, identity: Identity, events: Callable[[asyncio.Event], AsyncGenerator[bytes, None]]) -> EventStream:
+        """Events for somebody who may see them; ``events`` is given what is set when they have to end.
+
+        That is when the token was revoked, the browser was signed out, or the orchestrator stops.
+        """
+        return EventStream(_held(self.sockets, identity, events))
 
     async def computer_names(self) -> list[str]:
         """The computers that have a token, by name."""
         rows = await self.service.store.list_tokens()
         return sorted({row.name for row in rows if row.kind == "computer" and not row.revoked})
+
+
+async def _held(
+    sockets: OpenSockets, identity: Identity, events: Callable[[asyncio.Event], AsyncGenerator[bytes, None]]
+) -> AsyncGenerator[bytes, None]:
+    with sockets.streaming(identity) as over:
+        async with contextlib.aclosing(events(over)) as told:
+            async for event in told:
+                if over.is_set():
+                    # What was read ahead is nothing for who may see no more.
+                    return
+                yield event

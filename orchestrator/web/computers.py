@@ -72,6 +72,7 @@ class ComputerDoors(Room):
         name = (await self._known(request)).computer
         released = ComputerReleased(computer=name, by=identity.name)
         done = await self.service.store.release_computer(self.service.draft(released, person(identity)))
+        self.service.bus.publish("computers", {"computer": name})
         return JSONResponse({"computer": name, "released": done})
 
     async def _known(self, request: Request) -> ComputerRecord:

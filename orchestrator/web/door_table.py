@@ -39,8 +39,9 @@ class Answer:
 
     says: str
     models: tuple[type[BaseModel], ...] = ()
-    """One of these as JSON, or as the data of each event; empty: ``media`` says what comes."""
+    """One of these as JSON, or the data of a stream's events; empty: ``media`` says what comes."""
     media: str = "application/json"
+    """Empty: nothing comes."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,8 @@ class Door:
     takes: tuple[Param, ...] = ()
     body: type[BaseModel] | None = None
     who: str = "person"
-    """``anybody``: no token; ``program``: an agent's token too; ``person``; or the role that it takes."""
+    """``anybody``: no token; ``program``: an agent's token too; ``person``; ``browser``: one that is signed in; or the
+    role that it takes."""
     stored: bool = True
     """Whether it needs the store, which may be busy."""
 
@@ -375,6 +377,55 @@ _PEOPLE: Final = (
     ),
 )  # fmt: skip
 
+_NOT_OURS: Final = "the Host header has no name of this server"
+
+_BROWSERS: Final = (
+    Door(
+        "GET", "/", "page", "browsers", "The console, for a browser; for others where things are.",
+        {
+            200: Answer("The page, or as JSON where `Accept` has no `text/html`.", (answers.Elsewhere,)),
+            304: Answer("It is as `If-None-Match` has it.", media=""),
+        },
+        {403: _NOT_OURS}, who="anybody", stored=False,
+    ),
+    Door(
+        "GET", "/console/{path}", "console_file", "browsers", "A file of the console; its path may have slashes.",
+        {
+            200: Answer("The file, of the type that its name says.", media="*/*"),
+            304: Answer("It is as `If-None-Match` has it.", media=""),
+        },
+        {403: _NOT_OURS}, who="anybody", stored=False,
+    ),
+    Door(
+        "POST", "/v1/session", "sign_in", "browsers", "Sign a browser in with a person's token: it gets a cookie.",
+        {201: Answer("It is signed in; `Set-Cookie` has the cookie.", (answers.SessionAnswer,))},
+        {
+            401: "the token is not known, was revoked or is a computer's",
+            403: "the token is a program's; or another site's page asks",
+            429: "ten wrong tokens within a minute from one address",
+        },
+        body=forms.SignInBody, who="anybody",
+    ),
+    Door(
+        "GET", "/v1/session", "session", "browsers", "Who is signed in with this browser.",
+        _ok("Who it is.", answers.SessionAnswer), who="browser",
+    ),
+    Door(
+        "DELETE", "/v1/session", "sign_out", "browsers",
+        "Sign this browser out, for good and in all its tabs; its streams and sockets end.",
+        {204: Answer("It is signed out.", media="")}, who="browser",
+    ),
+    Door(
+        "GET", "/v1/watch", "watch", "browsers", "Hear at once of every task and computer that changes.",
+        {
+            200: Answer(
+                "Server-sent events, until the token is revoked or the browser signed out.",
+                (answers.WatchHello, answers.TaskHint, answers.ComputerHint), media="text/event-stream",
+            )
+        },
+    ),
+)  # fmt: skip
+
 _BACKUPS: Final = (
     Door(
         "POST", "/v1/computers/{name}/backups", "make_backup", "backups",
@@ -457,5 +508,5 @@ _SOCKETS: Final = (
     ),
 )  # fmt: skip
 
-DOORS: Final = (*_TASKS, *_DECISIONS, *_POLICY, *_AUDIT, *_PEOPLE, *_BACKUPS, *_HOUSE, *_SOCKETS)
+DOORS: Final = (*_TASKS, *_DECISIONS, *_POLICY, *_AUDIT, *_PEOPLE, *_BROWSERS, *_BACKUPS, *_HOUSE, *_SOCKETS)
 """Every door."""

@@ -11,6 +11,7 @@ from orchestrator.core.call_states import CallState
 from orchestrator.core.facts import OnReject, QuestionId, RequestId
 from orchestrator.core.meeting import ComputerRecord, frozen_remedy, frozen_sentence
 from orchestrator.core.policy import Family
+from orchestrator.core.restoring.outcomes import Outcome
 from orchestrator.core.restoring.telling import UndoOffer
 from orchestrator.core.showing import LIST_CHARS, hitl_response
 from orchestrator.core.strokes import MAX_STROKES, MAX_TEXT_CHARS
@@ -69,6 +70,12 @@ class QuickDecision(_Body):
     on_reject: OnReject | None = None
     expected_digest: str | None = None
     idempotency_key: str = Field(default="", max_length=200)
+
+
+class SignInBody(_Body):
+    """A person's token, for which a browser gets a cookie."""
+
+    token: str = Field(min_length=1, max_length=200)
 
 
 class EmptyBody(_Body):
@@ -166,7 +173,11 @@ def row_form(row: TaskRow, status_reason: str) -> dict[str, Any]:
 
 
 def long_form(
-    task: AgentTask, now: datetime, offer: UndoOffer | None, online: Callable[[str], bool] = lambda _: True
+    task: AgentTask,
+    now: datetime,
+    offer: UndoOffer | None,
+    applied: Outcome | None = None,
+    online: Callable[[str], bool] = lambda _: True,
 ) -> dict[str, Any]:
     question = next((one for one in task.calls if one.question_id and one.state == "asking"), None)
     return {
@@ -202,6 +213,7 @@ def long_form(
         "result": {**final_form(task), "verified": task.ended.verified} if task.ended else None,
         "undoes": task.undoes,
         "undo": offer.model_dump(mode="json") if offer is not None else None,
+        "applied": applied.model_dump(mode="json") if applied is not None else None,
     }
 
 

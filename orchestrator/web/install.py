@@ -71,6 +71,7 @@ class InstallDoors(Room):
             raise
         self.visits.paired(peer)
         logger.info("computer %s was paired from %s", paired.computer, peer)
+        self.service.bus.publish("computers", {"computer": paired.computer})
         if paired.replaced:
             await self.sockets.hang_up("computer", paired.computer)
         socket = "ws" + url.removeprefix("http") + "/computer"

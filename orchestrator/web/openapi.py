@@ -36,6 +36,7 @@ _TAGS: Final = {
     "policy": "What is allowed, asked and denied; standing approvals.",
     "audit": "What happened, and whether it was in order.",
     "people": "Who and which computer may come in.",
+    "browsers": "The console's page, and browsers that are signed in: docs/protocol.md, section 3.6.",
     "backups": "What is kept of computers, and what goes in time.",
     "house": "The orchestrator itself.",
     "sockets": "The two channels, as WebSockets.",
@@ -54,6 +55,14 @@ _WHY: Final = {
 }
 """The code of each refusal, and what it means where the door itself does not say."""
 _NOTHING: Final = {"type": "null"}
+_BEARER: Final[Mapping[str, list[str]]] = {"bearer": []}
+_COOKIE: Final[Mapping[str, list[str]]] = {"cookie": []}
+_SHOWN: Final[Mapping[str, list[Mapping[str, list[str]]]]] = {
+    "anybody": [],
+    "browser": [_COOKIE],
+    "computer": [_BEARER],
+}
+"""What other doors are shown than a person's: a token, or the cookie of a browser."""
 _SHARPER: Final[Mapping[str, Mapping[str, Any]]] = {
     "ResumeRequest": {
         "oneOf": [
@@ -127,7 +136,7 @@ def document() -> dict[str, Any]:
         },
         "servers": [{"url": "/"}],
         "tags": [{"name": name, "description": says} for name, says in _TAGS.items()],
-        "security": [{"bearer": []}],
+        "security": [_BEARER, _COOKIE],
         "paths": paths,
         "components": {
             "schemas": schemas.definitions,
@@ -137,7 +146,14 @@ def document() -> dict[str, Any]:
                     "type": "http",
                     "scheme": "bearer",
                     "description": "A token, as `POST /v1/tokens` and the first start give it out.",
-                }
+                },
+                "cookie": {
+                    "type": "apiKey",
+                    "in": "cookie",
+                    "name": "cc_session",
+                    "description": "A browser's that is signed in (`POST /v1/session`), from the console's own page, "
+                    "with the header `X-CSRF-Token`, unless it is a GET. By https it is `__Host-cc_session`.",
+                },
             },
         },
     }
@@ -183,8 +199,8 @@ def _operation(door: "Door", schemas: "_Schemas") -> dict[str, Any]:
         required = any(field.is_required() for field in door.body.model_fields.values())
         content = {"application/json": {"schema": schemas.ref(door.body)}}
         made["requestBody"] = {"required": required, "content": content}
-    if door.who == "anybody":
-        made["security"] = []
+    if door.who in _SHOWN:
+        made["security"] = _SHOWN[door.who]
     elif door.tag != "sockets":
         made["x-role"] = door.who
     return {**made, **schemas.messages(door)}

@@ -9,37 +9,25 @@ and all computers of one Minecraft server have one address.
 import asyncio
 import hashlib
 import secrets
-from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from orchestrator.core.errors import InvalidRequest, OrchestratorError, Unauthenticated
+from orchestrator.core.errors import InvalidRequest, Unauthenticated
 from orchestrator.core.items import Actor
 from orchestrator.core.system_facts import TokenIssued, TokenRevoked
 from orchestrator.ports import TokenRow
 from orchestrator.tasks import TaskService
 from orchestrator.troubles import TROUBLES
 from orchestrator.web.auth import check_name, issue_token, token_hash
+from orchestrator.web.tries import Tries
 
 CODE_LIFE: Final = timedelta(minutes=15)
 MAX_LABEL_CHARS: Final = 32
 """What the game takes."""
-WRONG_CODES: Final = 10
-"""Unknown codes that one address may send in ``WRONG_WITHIN_S``."""
-WRONG_WITHIN_S: Final = 60.0
-_PEERS: Final = 10_000
-"""Addresses that are remembered; the one that was wrong longest ago makes room."""
 _ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 """32 signs without I, L, O and U, so that no two look alike."""
 _LOOKS_LIKE: Final = str.maketrans("OIL", "011")
-
-
-class TooManyTries(OrchestratorError):
-    """An address sent too many wrong codes."""
-
-    code = "too_many_tries"
-    http_status = 429
 
 
 class CodeUnknown(Unauthenticated):
@@ -80,40 +68,13 @@ class Paired:
     """Whether another computer may have had this name until now."""
 
 
-@dataclass
-class _Tries:
-    """Wrong codes by address, in a sliding minute."""
-
-    wrong: dict[str, deque[float]] = field(default_factory=dict)
-
-    def take(self, peer: str, now: float) -> None:
-        """Count a try as wrong until it is known better. Raises TooManyTries when there are none left."""
-        times = self.wrong.pop(peer, deque())
-        while times and now - times[0] >= WRONG_WITHIN_S:
-            times.popleft()
-        self.wrong[peer] = times
-        if len(self.wrong) > _PEERS:
-            del self.wrong[next(iter(self.wrong))]
-        if len(times) >= WRONG_CODES:
-            raise TooManyTries(
-                f"{WRONG_CODES} wrong codes came from this address within a minute.",
-                remedy="Wait a minute, then type the code again or make a new one.",
-            )
-        times.append(now)
-
-    def give_back(self, peer: str, now: float) -> None:
-        """The code was made here."""
-        if now in self.wrong.get(peer, ()):
-            self.wrong[peer].remove(now)
-
-
 class Pairings:
     """Makes codes and turns each into a computer's token once."""
 
     def __init__(self, service: TaskService) -> None:
         self._service = service
         self._store = service.store
-        self._tries = _Tries()
+        self._tries = Tries("codes", "type the code again or make a new one")
         self._naming = asyncio.Lock()
         """Two computers that pair at once are named one after the other."""
 

@@ -30,6 +30,7 @@ class PeopleDoors(Room):
             note=self.service.draft(issued, person(identity)),
             owner=owner,
         )
+        self._computer_changed(body.kind, body.name)
         return JSONResponse({"kind": body.kind, "name": body.name, "token": token}, status_code=201)
 
     async def tokens(self, request: Request) -> Response:
@@ -59,4 +60,10 @@ class PeopleDoors(Room):
         note = self.service.draft(TokenRevoked(holder_kind=kind, name=name, count=0), person(identity))
         count = await self.service.store.revoke_tokens(kind, name, note=note)
         await self.sockets.hang_up(kind, name)
+        self._computer_changed(kind, name)
         return JSONResponse({"revoked": count})
+
+    def _computer_changed(self, kind: str, name: str) -> None:
+        """Who watches the list of computers reads it anew: it has those that have a token."""
+        if kind == "computer":
+            self.service.bus.publish("computers", {"computer": name})

@@ -43,6 +43,7 @@ def _form(task_id: str, shown: Shown) -> dict[str, object]:
         "state": shown.state,
         "message": shown.message,
         "applied_by": shown.applied_by,
+        "outcome": shown.outcome.model_dump(mode="json") if shown.outcome is not None else None,
         "left_out": dict(shown.rehearsal.left_out),
         "changed": shown.changed,
         "changes": [_change(shown, one) for one in shown.changes],
@@ -57,4 +58,5 @@ def _change(shown: Shown, one: ShownChange) -> dict[str, object]:
         "after": one.after,
         "diff": one.diff,
         "cut": one.cut,
+        "binary": one.binary,
     }

@@ -1,5 +1,6 @@
 """What the door of a rehearsal answers, as models for the OpenAPI document."""
 
+from orchestrator.core.restoring.outcomes import Outcome
 from orchestrator.rehearsing.showing import State
 from orchestrator.web.answers import AnswerModel
 
@@ -17,6 +18,8 @@ class RehearsalChange(AnswerModel):
     """null: no text changed."""
     cut: bool
     """Whether the diff goes on."""
+    binary: str
+    """What was and what will be in one line, where one of them is binary; of that the diff shows nothing."""
 
 
 class RehearsalAnswer(AnswerModel):
@@ -31,6 +34,8 @@ class RehearsalAnswer(AnswerModel):
     """A sentence; empty until it is over."""
     applied_by: str | None
     """The task that asks for all of it; null: nothing is to be applied."""
+    outcome: Outcome | None
+    """What became of that task."""
     left_out: dict[str, str]
     """What was not in the copy, by path with why; the first of them."""
     changed: int

@@ -19,7 +19,7 @@ from orchestrator.tasks import show
 from orchestrator.undoing import Undoing
 from orchestrator.web.attempts import Attempts
 from orchestrator.web.errors import error_form
-from orchestrator.web.reviewer_undo import left_behind, previewed
+from orchestrator.web.reviewer_undo import left_behind, left_lately, previewed
 
 logger = logging.getLogger(__name__)
 
@@ -122,6 +122,8 @@ class _ReviewSession:
         await self._send(review.Snapshot, requests=tuple(requests), questions=tuple(questions), others=told)
         for task in shown:
             await self._service.noted(task, "notified", self._identity)
+        for over in await left_lately(self._undoing, self._hears_of) if self._ends else ():
+            await self._tell_over(over)
         while True:
             task_id = await self._dirty.get()
             # It may have been pruned since it changed.
@@ -175,13 +177,15 @@ class _ReviewSession:
         assert_never(message)
 
     async def _changed(self, task: AgentTask) -> None:
-        concerned = self._concerns(task)
-        if concerned:
+        if self._concerns(task):
             await self._tell_change(task)
-        told = self._ends and (concerned or task.is_of(self._identity.name))
-        over = await left_behind(self._undoing, task) if told else None
-        if over is not None and over != self._over.get(task.task_id):
-            self._over[task.task_id] = over
+        over = await left_behind(self._undoing, task) if self._ends and self._hears_of(task) else None
+        if over is not None:
+            await self._tell_over(over)
+
+    async def _tell_over(self, over: dict[str, Any]) -> None:
+        if over != self._over.get(over["task_id"]):
+            self._over[over["task_id"]] = over
             await self._send(review.TaskOver, **over)
 
     async def _tell_change(self, task: AgentTask) -> None:
@@ -225,6 +229,10 @@ class _ReviewSession:
 
     def _concerns(self, task: AgentTask) -> bool:
         return self._service.authorizer.may_decide(self._identity, task)
+
+    def _hears_of(self, task: AgentTask) -> bool:
+        """Whether they are told that it is over."""
+        return self._concerns(task) or task.is_of(self._identity.name)
 
     async def _show(self, task: AgentTask) -> HitlResponse:
         shown = await show(task, max_chars=LIST_CHARS)

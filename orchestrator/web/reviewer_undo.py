@@ -1,10 +1,12 @@
 """What the reviewers' socket tells of undos: what one would do, and which tasks left something to take back."""
 
+from collections.abc import Callable
+from datetime import timedelta
 from typing import Any, Final
 
 from orchestrator.core import review
 from orchestrator.core.redact import redact_text
-from orchestrator.core.restoring.telling import UndoOffer, told_limits, told_places
+from orchestrator.core.restoring.telling import told_limits, told_places
 from orchestrator.core.task import AgentTask, TaskStatus
 from orchestrator.ports import Identity
 from orchestrator.undoing import Undoing
@@ -13,7 +15,13 @@ MAX_PLACES: Final = 1000
 """Of one preview: about a quarter of the megabyte that a usual client of WebSockets takes."""
 MAX_CHANGES: Final = 20
 """Named of a task that is over: the first screen of them."""
+MAX_TOLD: Final = 10
+"""Tasks that were over before somebody connected, of which they are told: half of a screen of lines."""
+TOLD_FOR: Final = timedelta(days=3)
+"""They are told of those of this time: a weekend."""
 _LEFT: Final = (TaskStatus.FAILED, TaskStatus.CANCELED)
+_LOOKED_AT: Final = 50
+"""Tasks of each status that are looked through for them, since each journal has to be read."""
 
 
 async def previewed(undoing: Undoing, message: review.UndoTask, by: Identity) -> dict[str, Any]:
@@ -30,6 +38,23 @@ async def previewed(undoing: Undoing, message: review.UndoTask, by: Identity) ->
     }
 
 
+async def left_lately(undoing: Undoing, concerns: Callable[[AgentTask], bool]) -> list[dict[str, Any]]:
+    """The fields of a ``task_over`` for each task that was over lately and that no undo takes back, newest first."""
+    service, lately = undoing.service, []
+    since = service.clock.now() - TOLD_FOR
+    rows = [row for status in _LEFT for row in await service.list_tasks(status=status, limit=_LOOKED_AT)]
+    for row in sorted(rows, key=lambda one: one.updated_at, reverse=True):
+        task = await service.store.load(row.task_id) if row.updated_at > since else None
+        # It may have been pruned since it was listed.
+        if task is None or task.undone_by or not concerns(task):
+            continue
+        over = await left_behind(undoing, task)
+        lately += [over] if over is not None else []
+        if len(lately) == MAX_TOLD:
+            break
+    return lately
+
+
 async def left_behind(undoing: Undoing, task: AgentTask) -> dict[str, Any] | None:
     """The fields of a ``task_over``; None: the task goes on, ended well, or changed nothing."""
     if task.ended is None or task.status not in _LEFT:
@@ -44,5 +69,5 @@ async def left_behind(undoing: Undoing, task: AgentTask) -> dict[str, Any] | Non
         "message": redact_text(task.ended.message, salt=task.tag),
         "changes": changes[:MAX_CHANGES],
         "left_out": max(0, len(changes) - MAX_CHANGES),
-        "undo": UndoOffer(changes=len(changes), automatic=task.undoes_itself, tasks=task.undone_by),
+        "undo": await undoing.offer(task, changes),
     }

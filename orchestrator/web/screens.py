@@ -16,25 +16,24 @@ from starlette.responses import JSONResponse, Response
 
 from orchestrator.core.budget import Budget
 from orchestrator.core.charset import as_cells
-from orchestrator.core.errors import Forbidden, InvalidRequest, OrchestratorError, Unauthenticated
+from orchestrator.core.errors import Forbidden, InvalidRequest, OrchestratorError
 from orchestrator.core.meeting import frozen_remedy, frozen_sentence
 from orchestrator.core.picture import Row
 from orchestrator.core.redact import redact_text
 from orchestrator.core.strokes import of_keys, of_text
 from orchestrator.core.system_facts import KeysSent
 from orchestrator.core.wire import ComputerId, from_wire
-from orchestrator.hub import CannotType, Gone, Hidden, Mirror, Seen, Sight, TooManyWatch
+from orchestrator.hub import CannotType, Gone, Hidden, Mirror, Seen, Sight, TooManyWatch, Watcher
 from orchestrator.ports import Identity
 from orchestrator.tasks import person
 from orchestrator.web.computers import ComputerDoors, RefusingComputers
-from orchestrator.web.events import EventStream
 from orchestrator.web.forms import KeysBody
 from orchestrator.web.reading import read_body
 from orchestrator.web.secrecy import SALT
 
 TERMINAL: Final = "terminal"
-LOOK_EVERY_S: Final = 5.0
-"""How often a stream says that it lives, and looks whether its reader may still see it."""
+SILENCE_S: Final = 5.0
+"""How often a stream says that it lives where nothing changes: who looks at a screen wonders sooner."""
 KEYS_IN_S: Final = 4.0
 KEYS_AT_ONCE: Final = 40.0
 """Times that one person types at one computer: who types fast sends several keys at once."""
@@ -83,7 +82,7 @@ class ScreenDoors(ComputerDoors):
             raise InvalidRequest(f"No screen has a name of {len(of)} characters.", remedy="/screens lists them.")
         of = "" if of == TERMINAL else of
         self.computers.mirror.must_have_room(name, of)
-        return EventStream(self._pictures(identity, name, of))
+        return self.stream(identity, lambda over: self._pictures(name, of, over))
 
     async def keys(self, request: Request) -> Response:
         """``POST /v1/computers/{name}/keys``: type there, once."""
@@ -128,28 +127,26 @@ class ScreenDoors(ComputerDoors):
         if not budget.takes(1, now):
             raise TooManyKeys("That is faster than a person types.", remedy="Send several keys at once.")
 
-    async def _pictures(self, identity: Identity, computer: ComputerId, of: str) -> AsyncGenerator[bytes, None]:
+    async def _pictures(self, computer: ComputerId, of: str, over: asyncio.Event) -> AsyncGenerator[bytes, None]:
         """The events of one watcher, until the reader goes, may not look any more, or the orchestrator closes.
 
         Where the last room went to somebody else meanwhile it ends at once, and the reader comes again and is told.
         """
-        looked_at = time.monotonic()
         with suppress(TooManyWatch), self.computers.mirror.watching(computer, of) as watcher:
-            yield b": watching\n\n"
-            while not watcher.is_over and not self.closing.is_set():
-                sight = await watcher.next(LOOK_EVERY_S)
-                if time.monotonic() - looked_at >= LOOK_EVERY_S:
-                    looked_at = time.monotonic()
-                    if not await self._may_still_look(identity):
-                        return
-                yield b": still here\n\n" if sight is None else await _event(of or TERMINAL, sight)
+            ending = asyncio.create_task(_end(watcher, over))
+            try:
+                yield b": watching\n\n"
+                while not watcher.is_over:
+                    sight = await watcher.next(SILENCE_S)
+                    yield b": still here\n\n" if sight is None else await _event(of or TERMINAL, sight)
+            finally:
+                ending.cancel()
+                await asyncio.gather(ending, return_exceptions=True)
 
-    async def _may_still_look(self, identity: Identity) -> bool:
-        try:
-            await self.present(identity)
-        except Unauthenticated:
-            return False
-        return True
+
+async def _end(watcher: Watcher, over: asyncio.Event) -> None:
+    await over.wait()
+    watcher.end()
 
 
 async def _event(of: str, sight: Sight) -> bytes:

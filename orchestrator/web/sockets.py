@@ -1,8 +1,8 @@
-"""The accepted sockets: one as the hub and the reviewers' door take it, and all that are open."""
+"""What stays open: a socket as the hub and the reviewers' door take it, and all sockets and streams by holder."""
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final, Protocol
 
@@ -15,6 +15,7 @@ from orchestrator.web.frames import EXTENSION, FrameProtocol
 LOOK_EVERY_S: Final = 0.5
 """Half of the second within which a revoked token's socket is closed; a look is one count in the store."""
 _REVOKED: Final = "the token was revoked"
+_SIGNED_OUT: Final = "the browser was signed out"
 
 
 class StarletteSocket:
@@ -81,46 +82,100 @@ class Tokens(Protocol):
         """All tokens."""
 
 
-class OpenSockets:
-    """The open sockets by kind and name of whom they belong to."""
+class Connection(Protocol):
+    """What stays open, and can be ended."""
+
+    async def close(self, code: int, reason: str) -> None:
+        """Close; closing twice is harmless."""
+
+
+class OpenStream:
+    """A stream of events that somebody reads."""
 
     def __init__(self) -> None:
-        self._open: defaultdict[tuple[str, str], set[StarletteSocket]] = defaultdict(set)
-        self._tokens: dict[StarletteSocket, str] = {}
+        self.over = asyncio.Event()
+        """Set when nothing more may be told."""
+
+    async def close(self, code: int, reason: str) -> None:
+        """End it: an answer that has begun has no place for a reason."""
+        del code, reason
+        self.over.set()
+
+
+class OpenSockets:
+    """The open sockets and streams by kind and name of whom they belong to."""
+
+    def __init__(self) -> None:
+        self._open: defaultdict[tuple[str, str], set[Connection]] = defaultdict(set)
+        self._tokens: dict[Connection, str] = {}
         """The hash of the token with which each was opened."""
+        self._sessions: dict[Connection, str] = {}
+        """The hash of the browser's secret by which each was opened."""
+        self._closed = False
         self._looked_at = -1
         """How many tokens had been revoked when all of these were looked at; -1: not all were."""
 
     @contextmanager
     def holding(self, identity: Identity, websocket: WebSocket) -> Iterator[StarletteSocket]:
         """An accepted socket, known by its holder while this is open."""
-        socket, holder = accepted(websocket), (identity.kind, identity.name)
-        self._open[holder].add(socket)
-        if identity.auth == "token":
+        socket = accepted(websocket)
+        with self._known(identity, socket):
+            yield socket
+
+    @contextmanager
+    def streaming(self, identity: Identity) -> Iterator[asyncio.Event]:
+        """A stream, known by its holder while this is open; it is over when the event is set."""
+        stream = OpenStream()
+        with self._known(identity, stream):
+            if self._closed:
+                stream.over.set()
+            yield stream.over
+
+    @contextmanager
+    def _known(self, identity: Identity, one: Connection) -> Iterator[None]:
+        holder = (identity.kind, identity.name)
+        self._open[holder].add(one)
+        if identity.auth in ("token", "session"):
             # What came in otherwise has no token that could be revoked.
-            self._tokens[socket] = identity.token_hash
+            self._tokens[one] = identity.token_hash
+        if identity.session_hash:
+            self._sessions[one] = identity.session_hash
         # Its token may have been revoked since it was looked up.
         self._looked_at = -1
         try:
-            yield socket
+            yield
         finally:
-            self._tokens.pop(socket, None)
-            self._open[holder].discard(socket)
+            self._tokens.pop(one, None)
+            self._sessions.pop(one, None)
+            self._open[holder].discard(one)
             if not self._open[holder]:
                 del self._open[holder]
 
     async def hang_up(self, kind: str, name: str) -> None:
-        """Close the sockets of a holder whose token was revoked."""
-        for socket in tuple(self._open.get((kind, name), ())):
-            await socket.close(1008, _REVOKED)
+        """Close what a holder has open whose token was revoked."""
+        await self._drop(set(self._open.get((kind, name), ())), _REVOKED)
 
-    async def watch(self, tokens: Tokens, every_s: float = LOOK_EVERY_S) -> None:
-        """Close the sockets whose token was revoked, by whatever way; goes on until it is canceled."""
+    async def hang_up_session(self, session_hash: str) -> None:
+        """Close what a browser has open that was signed out."""
+        await self._drop({one for one, session in self._sessions.items() if session == session_hash}, _SIGNED_OUT)
+
+    async def watch(
+        self, tokens: Tokens, signed_in: Callable[[], Awaitable[Collection[str]]], every_s: float = LOOK_EVERY_S
+    ) -> None:
+        """Close what belongs to a revoked token or to a browser that is signed out, by whatever way.
+
+        ``signed_in``: the hashes of those that are not. Goes on until it is canceled.
+        """
         while True:
             await asyncio.sleep(every_s)
-            if self._tokens:
-                with suppress(OrchestratorError):
+            with suppress(OrchestratorError):
+                if self._tokens:
                     await self._drop_revoked(tokens)
+                if self._sessions:
+                    # Those that come while this looks are looked at the next time.
+                    open_now = dict(self._sessions)
+                    good = await signed_in()
+                    await self._drop({one for one, session in open_now.items() if session not in good}, _SIGNED_OUT)
 
     async def _drop_revoked(self, tokens: Tokens) -> None:
         revoked = await tokens.count_revoked()
@@ -128,10 +183,14 @@ class OpenSockets:
             return
         self._looked_at = revoked
         good = {row.token_hash for row in await tokens.list_tokens() if not row.revoked}
-        for socket in [one for one, token in self._tokens.items() if token not in good]:
-            await socket.close(1008, _REVOKED)
+        await self._drop({one for one, token in self._tokens.items() if token not in good}, _REVOKED)
 
     async def close_all(self) -> None:
-        """Close every socket, for a clean stop."""
-        for socket in [one for sockets in self._open.values() for one in sockets]:
-            await socket.close(1001, "the orchestrator stops")
+        """Close everything, for a clean stop."""
+        self._closed = True
+        for one in [one for ones in self._open.values() for one in ones]:
+            await one.close(1001, "the orchestrator stops")
+
+    async def _drop(self, ones: Collection[Connection], why: str) -> None:
+        # At once: one whose reader is stuck keeps no other open.
+        await asyncio.gather(*(one.close(1008, why) for one in ones))

@@ -14,10 +14,11 @@ from orchestrator.core.task import AgentTask, TaskStatus
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Computers, Identity, TaskRow
 from orchestrator.rehearsing import WORK_S, Rehearsals
+from orchestrator.standing import waits_for
 from orchestrator.undoing import Undoing
 from orchestrator.web.auth import must_have
 from orchestrator.web.base import Defaults, Room
-from orchestrator.web.events import EventStream, follow
+from orchestrator.web.events import follow
 from orchestrator.web.forms import AnswerBody, CancelBody, StopBody, SubmitBody, long_form, row_form, short_form
 from orchestrator.web.reading import read_body, read_number, task_id_of
 from orchestrator.web.secrecy import without_secrets
@@ -102,31 +103,21 @@ class TaskDoors(Room):
 
     async def _row_reason(self, row: TaskRow) -> str:
         """What an open task waits for; of one that is over its status says enough."""
-        if row.status not in (TaskStatus.PAUSED, TaskStatus.RUNNING):
+        away = row.status is TaskStatus.QUEUED and not all(self._online(one) for one in row.computers)
+        if row.status not in (TaskStatus.PAUSED, TaskStatus.RUNNING) and not away:
             return ""
         return await self._reason(await self.service.load(row.task_id))
 
     async def _reason(self, task: AgentTask) -> str:
-        """Why the task stands where it does: a parked one waits for a computer that is away or another task's."""
-        if task.status is not TaskStatus.RUNNING:
-            return task.status_reason
-        for computer in sorted({one.call.computer for one in task.calls if one.call.computer is not None}):
-            info = self.computers.info(computer)
-            if info is None or not info.online:
-                if (await self.service.store.computer(computer)).frozen is not None:
-                    return f"waiting for computer {computer}, which is frozen until a person releases it"
-                return f"waiting for computer {computer}, which is not connected"
-            claimant = await self.service.store.claimant(computer)
-            if claimant not in (None, task.task_id):
-                return f"waiting for computer {computer}, on which {claimant} works"
-        return ""
+        return await waits_for(task, self.service.store, self.undoing.world)
 
     async def task(self, request: Request) -> Response:
         """``GET /v1/tasks/{id}``."""
         await self.who(request, agents=True)
         task = await self.service.load(task_id_of(request))
         offer = await self.undoing.offer(task)
-        form = await asyncio.to_thread(long_form, task, self.service.clock.now(), offer, self._online)
+        applied = await self.undoing.applied(task)
+        form = await asyncio.to_thread(long_form, task, self.service.clock.now(), offer, applied, self._online)
         return JSONResponse(await without_secrets({**form, "status_reason": await self._reason(task)}))
 
     def _online(self, computer: str) -> bool:
@@ -135,12 +126,13 @@ class TaskDoors(Room):
 
     async def events(self, request: Request) -> Response:
         """``GET /v1/tasks/{id}/events``: SSE."""
-        await self.who(request, agents=True)
+        identity = await self.who(request, agents=True)
         task = await self.service.load(task_id_of(request))
         last = request.headers.get("last-event-id", request.query_params.get("after", "0"))
         after = int(last) if _VERSION.fullmatch(last) else 0
         hints = request.query_params.get("hints") != "0"
-        return EventStream(follow(self.service, task.task_id, after, hints=hints, closing=self.closing))
+        service = self.service
+        return self.stream(identity, lambda over: follow(service, task.task_id, after, hints=hints, closing=over))
 
     async def cancel(self, request: Request) -> Response:
         """``POST /v1/tasks/{id}/cancel``."""

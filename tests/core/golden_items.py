@@ -231,6 +231,16 @@ EXAMPLES: tuple[tuple[Actor, Fact], ...] = (
     (SYSTEM, system_facts.PolicyRefused(source="policy.toml", reason="Rule 3: the effect 'alow' is not known.")),
     (_ALICE, system_facts.TokenIssued(holder_kind="person", name="bob", roles=("submitter", "reviewer"))),
     (_ALICE, system_facts.TokenRevoked(holder_kind="person", name="bob", count=2)),
+    (
+        _ALICE,
+        system_facts.SignedIn(
+            name="alice", peer="127.0.0.1", fingerprint="4" * 64, bound_to="5" * 64, replaced=("6" * 64, "7" * 64)
+        ),
+    ),
+    (
+        Actor(kind="person", id="alice", auth="session"),
+        system_facts.SignedOut(name="alice", fingerprint="4" * 64),
+    ),
     (_ALICE, system_facts.GrantRevoked(grant_id=_GRANT.grant_id)),
     (
         _ALICE,

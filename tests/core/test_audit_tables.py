@@ -9,6 +9,7 @@ import pytest
 
 from orchestrator.core import facts, system_facts
 from orchestrator.core.audit import SYSTEM_STREAM
+from orchestrator.core.audit_sign_ins import SignInBook
 from orchestrator.core.audit_tables import (
     ComputerBook,
     GrantBook,
@@ -262,6 +263,65 @@ def test_a_store_without_records_says_nothing_of_tokens() -> None:
     assert book.since is None
     rows = {"h1": token_row("sam")}
     assert list(book.faults(rows, rows)) == []
+
+
+# -- who is signed in --------------------------------------------------------------------
+
+
+def signed_in(secret: str, *replaced: str) -> Fact:
+    """A browser of sam's, with the hash of its secret."""
+    gone = tuple(token_fingerprint(one) for one in replaced)
+    return system_facts.SignedIn(
+        name="sam", fingerprint=token_fingerprint(secret), bound_to=token_fingerprint("h1"), replaced=gone
+    )
+
+
+def sign_in_row(**changes: Any) -> dict[str, Any]:
+    """The row of the first of them."""
+    return {"token_hash": "h1", "name": "sam", "begun_at": AT, "used_at": AT} | changes
+
+
+def sign_ins(news: Sequence[Fact], before: Rows, after: Rows | None = None) -> list[str]:
+    """As ``grants``."""
+    book = SignInBook()
+    for item in stream(SYSTEM_STREAM, *news):
+        book.take(item)
+    return said(book.faults(before, before if after is None else after))
+
+
+def test_honest_sign_ins_have_no_fault() -> None:
+    """Used later, over by time, ended while this is read, and begun after the items were read."""
+    row = sign_in_row(used_at=AT + 5)
+    assert sign_ins([signed_in("s1"), system_facts.NodeStopped()], {"s1": row}) == []
+    assert sign_ins([signed_in("s1")], {}) == []
+    out = system_facts.SignedOut(name="sam", fingerprint=token_fingerprint("s1"))
+    assert sign_ins([signed_in("s1"), out], {"s1": row}, {}) == []
+    assert sign_ins([signed_in("s1"), signed_in("s2", "s1")], {"s1": row}, {}) == []
+    assert sign_ins([], {}, {"s2": sign_in_row()}) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"name": "admin"}, "A sign-in of sam is one of admin in the table."),
+        ({"token_hash": "h2"}, "is bound to another token"),
+        ({"begun_at": AT + 9}, "began at another time"),
+    ],
+)
+def test_a_changed_sign_in_shows(changes: dict[str, Any], words: str) -> None:
+    """Each of its columns but the one that moves with each use."""
+    (one,) = sign_ins([signed_in("s1")], {"s1": sign_in_row(**changes)})
+    assert words in one
+
+
+def test_sign_ins_that_come_from_nowhere_or_came_back_show() -> None:
+    """Put there by hand, signed out, or replaced by a newer one."""
+    (foreign,) = sign_ins([signed_in("s1")], {"mine": sign_in_row()})
+    assert foreign == "A sign-in of sam is in the table, and nobody signed in so."
+    over = "A sign-in of sam is over, and the table lets it in again."
+    out = system_facts.SignedOut(name="sam", fingerprint=token_fingerprint("s1"))
+    for end in (out, signed_in("s2", "s1")):
+        assert sign_ins([signed_in("s1"), end], {"s1": sign_in_row()}) == [over]
 
 
 # -- computers and requests ----------------------------------------------------------------

@@ -7,7 +7,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from orchestrator.core.errors import UnsafePath
-from orchestrator.core.paths import MAX_PART_BYTES, MAX_PATH_BYTES, can_match, canonical_path, path_matches
+from orchestrator.core.paths import (
+    MAX_PART_BYTES,
+    MAX_PATH_BYTES,
+    can_match,
+    canonical_path,
+    path_matches,
+    spelled,
+    unspelled,
+)
 
 STARTUP = [
     "/startup.lua",
@@ -188,3 +196,24 @@ def test_every_canonical_path_matches_itself_as_a_glob(spelling: str) -> None:
     assert path_matches(canonical, canonical, ignore_case=False)
     assert path_matches(canonical.upper(), canonical.upper(), ignore_case=True)
     assert not path_matches(canonical, canonical + "x", ignore_case=True)
+
+
+@given(st.binary(max_size=12))
+@example(b"gr\xfcn")
+@example("grün".encode())
+@example(b"\xc3\xfc\xbc")
+def test_no_two_names_are_spelled_alike(name: bytes) -> None:
+    """What is spelled is a text, and comes back to the very bytes; a backslash is in no name of the game."""
+    path = name.replace(b"\\", b"/").decode("utf-8", "surrogateescape")
+    text = spelled(path)
+    assert text.encode().decode() == text
+    assert unspelled(text) == path
+
+
+def test_what_is_no_utf_8_is_spelled_by_its_bytes() -> None:
+    assert (spelled("gr\udcfcn"), spelled("grün")) == (r"gr\xfcn", "grün")
+    assert [unspelled(text) for text in (r"gr\xFCn", r"gr\xc3\xbcn", r"a\x41\xg0\xf")] == [
+        "gr\udcfcn",
+        "grün",
+        r"a\x41\xg0\xf",
+    ]

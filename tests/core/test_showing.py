@@ -9,6 +9,7 @@ from orchestrator.core.approval import CallState, HitlResponse, ResumeRequest, r
 from orchestrator.core.errors import InvalidDecision, NotFound
 from orchestrator.core.facts import Observed, RequestId
 from orchestrator.core.policy import RiskLevel
+from orchestrator.core.restoring.wanted import MODEL, Restoration
 from orchestrator.core.showing import LIST_CHARS, hitl_response, must_have_seen, texts_of
 from orchestrator.core.task import AgentTask
 from tests.core.journal import NOW, REQUEST, TASK, Journal, call, decision, person, requested, verdict
@@ -148,6 +149,30 @@ def test_V6_text_that_people_and_programs_wrote_is_marked_as_data() -> None:
     view = hitl_response(paused().task)
     assert view.informational == ("goal", "explanation", "context")
     assert set(view.informational) <= set(HitlResponse.model_fields)
+
+
+def test_V1_a_request_that_no_model_made_says_who_did_and_for_whom() -> None:
+    """The plan of an undo is the orchestrator's own word, and no data of a model's."""
+    story = Journal()
+    story.submitted(restores=Restoration(task_id="t0"), model=MODEL)
+    restore = real("c1", "cc_restore", path="a", to="absent", found="f" * 64)
+    story.add(facts.CallsProposed(explanation="1 put back.", calls=(restore,), evaluations=(verdict("ask"),)))
+    story.reviewed("c1")
+    view = hitl_response(story.task)
+    assert view.explanation == "Planned by the orchestrator for alice: 1 put back."
+    assert view.informational == ("goal", "context")
+
+
+def test_V1_a_large_binary_file_is_shown_whole_in_one_line_and_can_be_approved_as_listed() -> None:
+    """Both hashes stand there, they are what the decision is bound to, and nothing of it is cut."""
+    before, after = "b" * 64, "a" * 64
+    note = f"binary, 2,000,000 bytes, sha256 {before} -> binary, 1,999,999 bytes, sha256 {after}."
+    restore = real("c1", "cc_restore", path="big.bin", to=after, found=before)
+    story = looked_at(Observed(state={"big.bin": before}, note=note), restore)
+    view = hitl_response(story.task, max_chars=LIST_CHARS)
+    (one,) = view.tool_calls
+    assert (one.truncated, one.observed.note, one.action_digest) == (False, note, "action-c1")
+    must_have_seen("alice", story.task, ResumeRequest(action="approve"))
 
 
 # -- without secrets ----------------------------------------------------------------------

@@ -5,7 +5,7 @@ from typing import Any, get_args
 import pytest
 
 from orchestrator.core import facts
-from orchestrator.core.facts import CallId
+from orchestrator.core.facts import CallId, TaskId
 from orchestrator.core.items import decode_item, encode_item
 from orchestrator.core.system_facts import SystemFact
 from orchestrator.core.transcript import Transcript
@@ -251,4 +251,20 @@ def test_a_call_that_may_not_run_any_more_reads_as_its_result() -> None:
     assert lines(story)[-2:] == [
         "[TOOL_RESULT] This call did not run: because of superseded",
         "[REVIEW] stale: because of stale",
+    ]
+
+
+def test_what_became_of_a_task_that_the_log_only_begins() -> None:
+    """An undo, and what carries a rehearsal out: as it began, and how it stands by now where that is told."""
+    story = Journal()
+    story.submitted()
+    story.ended("Failed", "final")
+    story.add(facts.UndoSubmitted(undo_task_id=TaskId("t-u")))
+    message = "It changed 1 place in the copy. t-a asks for all of it."
+    story.add(facts.RehearsalEnded(after="a" * 64, changed=1, applied_by=TaskId("t-a"), message=message))
+    assert lines(story)[-2:] == ["[UNDO] Task t-u was begun to put back what it changed.", f"[REHEARSAL] {message}"]
+    transcript = Transcript({"t-u": "taken back by t-u (Completed)", "t-a": "applied by t-a (Completed)"})
+    assert [line for item in story.items for line in transcript.lines(item)][-2:] == [
+        "[UNDO] Task t-u was begun to put back what it changed; by now taken back by t-u (Completed).",
+        f"[REHEARSAL] {message.rstrip('.')}; by now applied by t-a (Completed).",
     ]

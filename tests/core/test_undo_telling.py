@@ -28,6 +28,14 @@ def test_a_request_is_a_restoration_of_canonical_paths() -> None:
         task_id="t-1", step=2, paths=("lib",), on_conflict="beside", choices={"3:a": "restore"}
     )
     assert UndoRequest().of_task("t-1") == Restoration(task_id="t-1")
+    odd = UndoRequest(paths=(r"/gr\xFCn", r"\xc3\xbc", r"lib\a"), choices={r"3:gr\xFCn": "keep"}).of_task("t-1")
+    assert (odd.paths, odd.choices) == ((r"gr\xfcn", "\xfc", "lib/a"), {r"3:gr\xfcn": "keep"})
+    assert (odd.wants("gr\udcfcn"), odd.wants("gr\xfcn"), odd.wants("\xfc"), odd.wants("\udcfc")) == (
+        True,
+        False,
+        True,
+        False,
+    )
 
 
 @pytest.mark.parametrize(
@@ -35,6 +43,7 @@ def test_a_request_is_a_restoration_of_canonical_paths() -> None:
     [
         (UndoRequest(paths=("../x",)), UnsafePath),
         (UndoRequest(paths=("a\ud800",)), InvalidRequest),
+        (UndoRequest(paths=("a", "3:b")), InvalidRequest),
         (UndoRequest(choices={"3:\udfff": "keep"}), InvalidRequest),
     ],
 )
@@ -65,9 +74,9 @@ def test_each_changed_place_is_told_once() -> None:
     assert [one.model_dump() for one in told_changes(changed)] == [
         {"place": "3:farm.lua", "computer": "3", "path": "farm.lua", "step": 3, "before": ABSENT, "after": "c" * 64},
         {
-            "place": "workspace:no\xfft.txt",
+            "place": r"workspace:no\xfft.txt",
             "computer": None,
-            "path": "no\xfft.txt",
+            "path": r"no\xfft.txt",
             "step": 2,
             "before": "b" * 64,
             "after": None,

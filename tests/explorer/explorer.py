@@ -4,7 +4,7 @@ import logging
 import random
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -15,6 +15,12 @@ from tests.explorer.setting import Setting
 
 LENGTHS = (100, 250, 500)
 """Moves before the quiet end; fewer when both tasks are over."""
+UNDOING = 0.4
+"""Of the schedules: they come to rest after a short walk, and a second one begins with undos."""
+SHORT = (20, 60, 120)
+"""Moves of each of these walks."""
+UNDOS = (1, 1, 2, 3)
+"""How often somebody asks for an undo there."""
 
 
 @dataclass
@@ -54,16 +60,25 @@ class Schedule:
             # With the computers connected the walk goes farther; without, it tries how they connect.
             self._ending.round(decide=False)
         self.setting.submit()
-        for _ in range(self._rng.choice(LENGTHS)):
-            self._make(*self._moves.choose())
-            if self.setting.all_over():
-                break
-        self._report.outcomes["started in the walk"] = len(self._ledger.runs)
+        undoing = self._rng.random() < UNDOING
+        self._walk(SHORT if undoing else LENGTHS)
+        if undoing:
+            self.trace.append("(rest)")
+            self._ending.rest(stalled=self._report.moves["stall"] > 0)
+            self.setting.undos_left = self._rng.choice(UNDOS)
+            self._walk(SHORT)
+        self._report.outcomes["started in the walk"] += len(self._ledger.runs)
         self.trace.append("(quiet)")
         self._ending.quiet(stalled=self._report.moves["stall"] > 0)
-        self._ending.verdict()
+        self._report.outcomes["put back"] += self._ending.verdict()
         self._report.outcomes.update(str(run.outcome) for run in self._ledger.runs.values())
         return self._report
+
+    def _walk(self, lengths: Sequence[int]) -> None:
+        for _ in range(self._rng.choice(lengths)):
+            self._make(*self._moves.choose())
+            if self.setting.all_over() and not self.setting.undos_left:
+                break
 
     def bury(self) -> None:
         """End what is left of every generation."""

@@ -102,6 +102,10 @@ class Ledger:
     begun: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     """Computer to every id that its client ever started."""
     slots: defaultdict[str, dict[str, Slot]] = field(default_factory=lambda: defaultdict(dict))
+    changed_by: defaultdict[tuple[str, str], set[str]] = field(default_factory=lambda: defaultdict(set))
+    """(computer, path) to whoever changed it: tasks, and ``person``."""
+    rolled: set[str] = field(default_factory=set)
+    """The computers whose disk was put back."""
 
     def wrong(self, sentence: str) -> None:
         """Something happened that may never happen."""
@@ -230,6 +234,7 @@ class Ledger:
         if sha256_hex(self.holds.get((computer.name, program)) or b"") != mine[0].before[program]:
             self.wrong(f"{mine[0].run_id} ran other bytes of {program} than those that were approved")
         self._effect(mine[0])
+        self.changed_by[computer.name, path].add(mine[0].task_id)
         self.lines[computer.name, path].append(mine[0].run_id)
         self._ran_again(mine[0], self.lines[computer.name, path])
 
@@ -278,6 +283,7 @@ class Ledger:
             return None
         if run_id not in self.slot_of(computer).open_runs:
             self.wrong(f"{run_id} changed {path} without a started record")
+        self.changed_by[computer.name, path].add(run.task_id)
         return run
 
     def _aside(self, computer: Computer, run: Run, path: str) -> None:
@@ -315,6 +321,7 @@ class Ledger:
 
     def person(self, computer: Computer, path: str, data: bytes | None) -> None:
         """A person changed a file, which anybody may."""
+        self.changed_by[computer.name, path].add("person")
         self.holds[computer.name, path] = data
 
     def back_up(self, computer: Computer) -> Backup:
@@ -334,6 +341,7 @@ class Ledger:
     def put_back(self, computer: Computer, backup: Backup, heard: int) -> None:
         """The backup takes the place of the disk; ``heard``: the journal that the store has heard of."""
         name = computer.name
+        self.rolled.add(name)
         for key in [key for key in (*self.holds, *self.lines) if key[0] == name]:
             self.holds.pop(key, None)
             self.lines.pop(key, None)

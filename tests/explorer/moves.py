@@ -101,6 +101,8 @@ class Moves:
                 yield weight, f"decide {task.model} {verb}", partial(setting.decide, task, verb)
             if task.phase is not Phase.ENDED:
                 yield 0.02 * self._temper["cancel"], f"cancel {task.model}", partial(setting.cancel, task_id)
+            elif setting.undos_left:
+                yield 1, f"undo {task.model}", partial(setting.undo, task_id)
 
     def _verb(self, reason: str) -> str:
         if reason == "outcome_unknown":

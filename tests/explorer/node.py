@@ -25,6 +25,7 @@ from orchestrator.ports import ChatMessage, Identity, Lease, ModelReply
 from orchestrator.runner import Workers
 from orchestrator.store.memory import InMemoryPersistenceManager
 from orchestrator.tasks import TaskService
+from orchestrator.undoing import Undoing
 from orchestrator.world import World
 from tests.explorer.computer import Wire
 from tests.explorer.loop import Spawned, SteppedLoop
@@ -170,6 +171,7 @@ class Node:
         models = {model: _Script(replies) for model, replies in scripts.items()}
         world = World(store=self.store, computers=self.hub)
         law.context = world.context
+        self.undoing = Undoing(self.service, world)
         workers = Workers(
             service=self.service,
             world=world,

@@ -5,17 +5,24 @@ from collections.abc import Iterator
 from typing import Any
 
 from orchestrator.core.approval import ResumeRequest
-from orchestrator.core.errors import InvalidDecision, NotPending, TaskEnded
+from orchestrator.core.errors import InvalidDecision, InvalidRequest, NotPending, TaskEnded
 from orchestrator.core.facts import RequestId, TaskId
+from orchestrator.core.restoring.wanted import OnConflict, Restoration
 from orchestrator.core.system_facts import ComputerReleased
 from orchestrator.core.task import AgentTask, Phase
 from orchestrator.core.wire import ComputerId
+from orchestrator.ports import Identity
 from orchestrator.store.memory import InMemoryPersistenceManager
 from orchestrator.tasks import person
 from tests.explorer.computer import Computer, Wire
 from tests.explorer.ledger import Backup, Ledger
 from tests.explorer.node import PEOPLE, Clock, Node
 from tests.explorer.plan import COMPUTERS, make_plan
+
+CHOICES: tuple[OnConflict, ...] = ("keep", "keep", "restore", "beside")
+"""What an undo makes of places that somebody changed since."""
+AFRESH = 0.5
+"""Of those who ask for an undo where somebody has: they have a key of their own."""
 
 
 class Setting:
@@ -42,6 +49,10 @@ class Setting:
         """The last backup of each computer's disk."""
         self.answered: set[tuple[RequestId, int]] = set()
         """Requests somebody answered, and how many of their calls were open then."""
+        self.undos: dict[TaskId, list[tuple[Identity, Restoration]]] = {}
+        """What people asked to be taken back; the place in the list is the key of each."""
+        self.undos_left = 0
+        """How often somebody will yet ask for an undo in the walk."""
 
     def computer(self, name: str) -> Computer:
         """The computer of a name."""
@@ -179,6 +190,18 @@ class Setting:
         """Somebody cancels a task."""
         front = self.present()
         front.spawn(front.service.cancel(task_id, PEOPLE[0]), TaskEnded)
+
+    def undo(self, task_id: TaskId) -> None:
+        """Somebody asks for an undo; or asks again, as one does who has heard no answer."""
+        front, asked = self.present(), self.undos.setdefault(task_id, [])
+        self.undos_left -= 1
+        if not asked or self.rng.random() < AFRESH:
+            wanted = Restoration(task_id=task_id, on_conflict=self.rng.choice(CHOICES))
+            asked.append((self.rng.choice(PEOPLE), wanted))
+        place = self.rng.randrange(len(asked))
+        by, wanted = asked[place]
+        # Where it changed nothing there is nothing to put back.
+        front.spawn(front.undoing.submit(wanted, by, key=f"{task_id} {place}"), InvalidRequest)
 
     def edit(self, name: str, path: str, data: bytes | None) -> None:
         """A person writes or deletes a file in the game, or on the disk of a computer that is off.

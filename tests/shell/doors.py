@@ -37,10 +37,11 @@ async def stream(server: Server, task_id: str, query: str = "") -> AsyncIterator
         server.http.stream("GET", f"/v1/tasks/{task_id}/events{query}", headers=headers) as answer,
     ):
         assert answer.status_code == 200
-        yield _blocks(answer)
+        yield blocks_of(answer)
 
 
-async def _blocks(answer: httpx2.Response) -> AsyncIterator[str]:
+async def blocks_of(answer: httpx2.Response) -> AsyncIterator[str]:
+    """The blocks of a stream of events, as they come."""
     lines: list[str] = []
     async for line in answer.aiter_lines():
         if line:

@@ -75,6 +75,9 @@ class Journal:
     async def arrived(self, computer: ComputerId) -> None:
         self.arrivals.put_nowait(computer)
 
+    def left(self, computer: ComputerId) -> None:
+        """Nobody watches."""
+
 
 class Accepted:
     """A connection of the `websockets` server as the hub takes it."""

@@ -12,7 +12,9 @@ from orchestrator.console.outcomes import closed_meanwhile, refused, said_of
 from orchestrator.core import review
 from orchestrator.core.approval import ResumeRequest
 from orchestrator.core.facts import TaskId
+from orchestrator.core.restoring.outcomes import outcome_of
 from orchestrator.core.restoring.telling import TaskChange, UndoOffer
+from orchestrator.core.task import AgentTask
 from tests.shell.asked import NOW, console, request
 from tests.shell.support import DEADLINE_S, NEW, WRITE, Disk, Listening, Server, call, connected, final, running, says
 from tests.waiting import within
@@ -256,6 +258,8 @@ async def test_a_task_that_left_something_is_told_with_what_becomes_of_it(tmp_pa
         UndoOffer(changes=1, automatic=False, tasks=()),
         UndoOffer(changes=5, automatic=True, tasks=()),
         UndoOffer(changes=5, automatic=True, tasks=("t-undo",)),
+        UndoOffer(changes=1, automatic=False, tasks=("t-undo",), outcome=outcome_of(AgentTask(TaskId("t-undo")))),
+        UndoOffer(changes=5, automatic=False, tasks=(), unknown=2),
     ]
 
     async def telling(socket: ServerConnection) -> None:
@@ -283,5 +287,8 @@ async def test_a_task_that_left_something_is_told_with_what_becomes_of_it(tmp_pa
     assert [line for line in said if line.startswith("Task t-1")] == [
         "Task t-1 is Failed and had changed 3:a. It is put back with: cc-orchestrator undo t-1",
         "Task t-1 is Failed and had changed 3:a, 3:b, 3:c and 2 more; it is put back, as the policy says.",
-        "Task t-1 is Failed and had changed 3:a, 3:b, 3:c and 2 more; task t-undo puts it back.",
+        "Task t-1 is Failed and had changed 3:a, 3:b, 3:c and 2 more; task t-undo was begun to put it back.",
+        "Task t-1 is Failed and had changed 3:a; being taken back by t-undo (Queued).",
+        "Task t-1 is Failed and had changed 3:a, 3:b, 3:c and 2 more; of 2 nobody knows whether it did: an undo keeps "
+        "those without --on-conflict restore. It is put back with: cc-orchestrator undo t-1",
     ]

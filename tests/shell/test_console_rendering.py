@@ -149,10 +149,18 @@ def test_what_ran_before_is_context() -> None:
     assert lines[at + 3 : at + 5] == ['  │ cc_list on this host {"path": "/"}', "  │   proposed"]
 
 
+def test_what_no_model_wrote_is_not_said_to_be_a_models() -> None:
+    """What the orchestrator planned says so itself, as a request of an undo has it."""
+    said = "Planned by the orchestrator for alice: Files go back to how they were: 1 put back."
+    lines = describe(request(explanation=said, informational=("goal", "context")))
+    assert f"  {said}" in lines
+    assert not [line for line in lines if "written by" in line]
+
+
 def test_what_a_person_edited_before_is_shown_as_a_change() -> None:
     """Beside what will run stands what the model had asked for (D19)."""
     lines = describe(request(shown(original_args={"path": "/farm.lua", "content": "mine\n"})))
-    at = lines.index("  a person edited it; this is what they changed of what the model had asked for:")
+    at = lines.index("  a person edited it; this is what they changed of what had been asked for:")
     assert "  │ -mine" in lines[at:]
     assert "  │ +new" in lines[at:]
 

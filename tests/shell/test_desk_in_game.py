@@ -158,6 +158,7 @@ async def test_what_a_task_changed_is_put_back_at_the_computer(tmp_path: Path, f
             await here.sees("It had changed farm.lua. `cc undo t-")
             assert farm.read_text("utf-8") == "print(1)\n"
         async with game(disk, "cc undo", "cc undo", family=family) as here:
+            await here.sees("Planned by the orchestrator for")
             await here.sees("Done: 1 put back.")
             assert farm.read_text("utf-8") == "print(0)\n"
             await here.sees("None of the last tasks here left something")

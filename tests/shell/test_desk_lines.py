@@ -5,10 +5,11 @@ import json
 import pytest
 
 from orchestrator.core import facts
+from orchestrator.core.restoring.wanted import Restoration
 from orchestrator.desk.limits import ASKS_A_MINUTE, WITHIN_S, Limits, Rate
 from orchestrator.desk.lines import Narrator, as_body, in_game
 from orchestrator.desk.owners import deciders
-from tests.core.journal import Journal, call, decision
+from tests.core.journal import Journal, call, decision, verdict
 
 
 async def told(story: Journal) -> list[tuple[str, str]]:
@@ -32,6 +33,18 @@ async def test_a_step_from_the_model_to_its_result() -> None:
         ("wait", "cc_write waits for approval by bob (risk: medium), outside the game."),
         ("note", "alice: approve cc_write"),
         ("out", "row 0\nrow 1\nrow 2\nrow 3\n... 14 rows ...\nrow 18\nrow 19"),
+    ]
+
+
+async def test_what_an_undo_does_is_said_to_be_planned_and_for_whom() -> None:
+    """No model says it."""
+    story = Journal()
+    story.submitted(restores=Restoration(task_id="t0"))
+    restore = call("c1", "cc_restore", path="farm.lua", to="absent")
+    story.add(facts.CallsProposed(explanation="1 removed.", calls=(restore,), evaluations=(verdict("allow"),)))
+    assert await told(story) == [
+        ("note", "Planned by the orchestrator for alice: 1 removed."),
+        ("tool", "cc_restore farm.lua, to: absent"),
     ]
 
 

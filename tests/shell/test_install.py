@@ -18,7 +18,8 @@ from orchestrator.store import open_store
 from orchestrator.tasks import TaskService
 from orchestrator.web import install as doors
 from orchestrator.web.auth import TokenAuthorizer
-from orchestrator.web.pairing import CODE_LIFE, WRONG_CODES, Pairings, TooManyTries
+from orchestrator.web.pairing import CODE_LIFE, Pairings
+from orchestrator.web.tries import WRONG_TRIES, TooManyTries
 from tests.shell.player import line_of, playing
 from tests.shell.support import Server, dialed, running
 
@@ -230,15 +231,15 @@ async def test_used_codes_are_no_guesses(server: Server) -> None:
     """Ten computers behind one address that use their codes twice do not lock it out."""
     code = (await pairing(server))["code"]
     await pair(server, code)
-    for _ in range(WRONG_CODES + 1):
+    for _ in range(WRONG_TRIES + 1):
         assert (await pair(server, code)).json()["error"]["code"] == "code_used"
 
 
 async def test_guessing_is_slow(server: Server) -> None:
     """After ten wrong codes in a minute the address is told to wait, even with a right one."""
     code = (await pairing(server))["code"]
-    tries = await asyncio.gather(*(pair(server, f"AAAA-AAA{n}") for n in range(WRONG_CODES + 3)))
-    assert sorted(one.status_code for one in tries) == [401] * WRONG_CODES + [429] * 3
+    tries = await asyncio.gather(*(pair(server, f"AAAA-AAA{n}") for n in range(WRONG_TRIES + 3)))
+    assert sorted(one.status_code for one in tries) == [401] * WRONG_TRIES + [429] * 3
     refused = await pair(server, code)
     assert refused.status_code == 429
     assert refused.json()["error"]["remedy"].startswith("Wait a minute")
@@ -267,10 +268,10 @@ async def test_an_old_code_is_worth_nothing(pairings: Pairings) -> None:
 
 async def test_right_codes_are_not_counted_and_peers_are_counted_apart(pairings: Pairings) -> None:
     """Pairing many computers from one address is no guessing; another address has its own ten tries."""
-    for number in range(WRONG_CODES + 5):
+    for number in range(WRONG_TRIES + 5):
         made = await pairings.make("", "", NOW)
         await pairings.use(made.code, computer_id=number, peer="a", at=NOW)
-    for _ in range(WRONG_CODES):
+    for _ in range(WRONG_TRIES):
         with pytest.raises(Unauthenticated):
             await pairings.use("nonsense", computer_id=1, peer="a", at=NOW)
     with pytest.raises(TooManyTries):

@@ -135,7 +135,7 @@ def test_a_removal_that_was_cut_short_is_known_to_be_done_or_not(tmp_path: Path)
     assert workspace.discard(RUN) is True
     workspace.stage(RUN, b"")
     # As after a crash in the middle of the removal.
-    (tmp_path / "a.txt").rename(tmp_path / STAGING / f"{RUN}.gone")
+    (tmp_path / "a.txt").rename(tmp_path / STAGING / f"{RUN}.{sha256_hex(NEW)}.absent")
     assert workspace.discard(RUN) is False
     assert list((tmp_path / STAGING).iterdir()) == []
     with pytest.raises(ToolFailed, match="Nothing is ready"):

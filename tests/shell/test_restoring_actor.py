@@ -22,7 +22,7 @@ from orchestrator.rehearsing.rehearsals import Rehearsals
 from orchestrator.tools.stub import StubComputer
 from orchestrator.undoing import Undoing
 from tests.shell.support import DEADLINE_S, Disk, FakeComputers, Listening, call, final, says
-from tests.shell.test_actor import ALICE, FARM, Bench, rules
+from tests.shell.test_actor import ALICE, FARM, Bench, killing, rules
 from tests.waiting import within
 
 ALLOWED = """
@@ -177,6 +177,49 @@ async def test_a_program_whose_computer_lies_afterwards_is_heard_to_its_end(spoi
     offer = await Undoing(at.service, at.world).offer(task)
     assert offer is not None
     assert offer.changes == 0
+
+
+async def test_an_undo_goes_on_as_soon_as_the_last_call_of_its_task_is_heard_of() -> None:
+    """The computer went in the middle of a change, the task was canceled; nobody waits for a look by the clock."""
+    disk = Tree()
+    at = bench(disk, says(call("cc_delete", path="d/b")))
+    task_id = await at.submit()
+    at.computers.faults["fs_delete"] = deque(["vanish"])
+    await at.act()
+    await at.service.cancel(task_id, ALICE)
+    await at.act()
+    undo = await Undoing(at.service, at.world).submit(Restoration(task_id=task_id), ALICE)
+    assert (await at.act()).task_id == undo.task_id
+    assert await at.idle()
+    at.computers.away.clear()
+    await at.store.wake_waiting(FARM)
+    assert (await at.act()).task_id == task_id
+    assert disk.texts != TREE
+    while not await at.idle():
+        assert (await at.act()).task_id == undo.task_id
+    assert (await at.service.load(undo.task_id)).status is TaskStatus.COMPLETED
+    assert disk.texts == TREE
+
+
+async def test_an_undo_that_nobody_wakes_looks_by_itself_whether_the_last_call_was_heard_of() -> None:
+    """Whoever heard of it was killed before it could say so."""
+    disk = Tree()
+    at = bench(disk, says(call("cc_delete", path="d/b")))
+    task_id = await at.submit()
+    at.computers.faults["fs_delete"] = deque(["vanish"])
+    await at.act()
+    await at.service.cancel(task_id, ALICE)
+    await at.act()
+    undo = await Undoing(at.service, at.world).submit(Restoration(task_id=task_id), ALICE)
+    await at.act()
+    at.computers.away.clear()
+    await at.store.wake_waiting(FARM)
+    at.store.after["tool_settled"] = killing()
+    await at.dies()
+    while (task := await at.service.load(undo.task_id)).ended is None:
+        at.clock.advance(30)
+        await at.act()
+    assert (task.status, disk.texts) == (TaskStatus.COMPLETED, TREE)
 
 
 async def test_an_undo_by_policy_of_what_is_no_longer_known_is_given_up(caplog: pytest.LogCaptureFixture) -> None:

@@ -417,7 +417,8 @@ async def test_an_undo_is_previewed_and_begun_over_the_socket(server: Server, di
         assert await ended(server, request["task_id"]) == "Completed"
     assert disk.files == {"a.lua": b"old\n"}
     shown = (await server.ask("GET", f"/v1/tasks/{task_id}")).json()["undo"]
-    assert shown == {"changes": 1, "automatic": False, "tasks": [request["task_id"]]}
+    assert (shown["changes"], shown["automatic"], shown["tasks"]) == (1, False, [request["task_id"]])
+    assert shown["outcome"]["told"] == f"taken back by {request['task_id']} (Completed: 1 put back)"
 
 
 async def test_an_undo_that_is_sent_again_is_the_first(server: Server) -> None:
@@ -491,14 +492,40 @@ async def test_a_task_that_is_over_and_left_changes_is_told_to_who_takes_it(serv
             "fail",
         )
         assert [one["place"] for one in over["changes"]] == ["3:a.lua"]
-        assert (over["left_out"], over["undo"]) == (0, {"changes": 1, "automatic": False, "tasks": []})
+        nothing: dict[str, Any] = {"unknown": 0, "outcome": None, "outcomes": []}
+        assert (over["left_out"], over["undo"]) == (0, {"changes": 1, "automatic": False, "tasks": [], **nothing})
         undo = (await server.ask("POST", f"/v1/tasks/{task_id}/undo", {})).json()["task_id"]
-        assert (await heard(owner, "task_over"))["undo"]["tasks"] == [undo]
+        taking = (await heard(owner, "task_over"))["undo"]
+        assert (taking["tasks"], taking["outcome"]["open"]) == ([undo], True)
         await older.hear("request_opened")
         await older.hear("request_closed")
         assert (await older.hear("request_opened"))["request"]["task_id"] == undo
         await server.submit([], prompt="ask", token=sam)
         await stranger.hear("question_opened")
+
+
+async def test_who_comes_later_is_told_of_what_was_over_by_then(server: Server) -> None:
+    """After the snapshot, to its owner and in 1.1 only; once an undo has begun, nobody who comes is told."""
+    sam = await server.person("sam", "reviewer", "submitter")
+    task_id = await changed(server, "fail")
+    assert await ended(server, task_id) == "Failed"
+    async with (
+        reviewing(server, speaks=REVIEWER_SUBPROTOCOL_1_1) as owner,
+        reviewing(server) as older,
+        reviewing(server, sam, speaks=REVIEWER_SUBPROTOCOL_1_1) as stranger,
+    ):
+        for one in (owner, older, stranger):
+            await one.hear("snapshot")
+        assert (await owner.hear("task_over"))["task_id"] == task_id
+        undo = (await server.ask("POST", f"/v1/tasks/{task_id}/undo", {})).json()["task_id"]
+        assert (await heard(owner, "task_over"))["undo"]["tasks"] == [undo]
+        await older.hear("request_opened")
+        await server.submit([], prompt="ask", token=sam)
+        await stranger.hear("question_opened")
+    async with reviewing(server, speaks=REVIEWER_SUBPROTOCOL_1_1) as later:
+        await later.hear("snapshot")
+        await server.submit([], prompt="ask")
+        await later.hear("question_opened")
 
 
 async def heard(reviewer: Reviewer, kind: str) -> dict[str, Any]:

@@ -119,7 +119,7 @@ async def test_a_screen_is_shown_as_it_is_and_changes(server: Server) -> None:
 
 async def test_who_may_not_look_any_more_sees_no_more(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """A revoked token ends its stream, and another's goes on."""
-    monkeypatch.setattr(screens, "LOOK_EVERY_S", 0.05)
+    monkeypatch.setattr(screens, "SILENCE_S", 0.05)
     token, looker = await server.computer("farm"), await server.person("otto")
     async with stub(server, token) as computer, events(server, looker) as stream, events(server) as other:
         assert (await told(stream))[0] == (await told(other))[0] == "picture"

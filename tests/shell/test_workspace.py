@@ -339,9 +339,9 @@ def test_a_removed_directory_that_somebody_filled_stays(workspace: DirectoryWork
     (workspace.root / STAGING).mkdir(exist_ok=True)
     for name, filled in (("run-1", False), ("run-2", True)):
         workspace.stage(name, b"")
-        gone = workspace.root / STAGING / f"{name}.gone"
+        gone = workspace.root / STAGING / f"{name}.directory.absent"
         gone.mkdir()
         if filled:
             (gone / "mine").write_bytes(b"x")
         assert workspace.discard(name) is False
-    assert names(workspace.root / STAGING) == ["run-2.gone"]
+    assert names(workspace.root / STAGING) == ["run-2.kept"]

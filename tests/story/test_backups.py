@@ -121,9 +121,24 @@ async def test_only_some_paths_are_put_back(server: Server, tmp_path: Path) -> N
     api = server.api()
     async with computer(server, tmp_path) as pc:
         filled(pc)
+        odd = os.fsdecode(b"gr\xfcn.txt")
+        pc.write(odd, b"old\n")
         await booted(api, pc)
         await back_up(api, pc.name)
         spoiled(pc)
+        pc.write(odd, b"new\n")
+        pc.write("gr\xfcn.txt", b"another\n")
+        door = f"/v1/computers/{pc.name}/restore"
+        for paths, told in (
+            (["lib/latin.txt"], "Near it: lib/deep/latin.txt"),
+            (["startup.lua", "gr\xfcn.txt"], r"Near it: gr\xfcn.txt."),
+            ([f"{pc.name}:startup.lua"], "behind the colon: startup.lua"),
+        ):
+            for dry_run in (True, False):
+                refused = await api.refused(422, "POST", door, {"paths": paths, "dry_run": dry_run})
+                assert told in refused["remedy"]
+        await put_back(api, pc.name, paths=[r"gr\xfcn.txt"])
+        assert (pc.read(odd), pc.read("gr\xfcn.txt")) == (b"old\n", b"another\n")
         await put_back(api, pc.name, paths=["/lib/deep", "startup.lua"])
         assert pc.read("lib/deep/latin.txt") == FILES["lib/deep/latin.txt"]
         assert pc.read("startup.lua") == FILES["startup.lua"]
@@ -180,7 +195,7 @@ async def test_what_no_look_can_take_is_left_out_and_left_alone(server: Server, 
         made = await back_up(api, pc.name)
         assert made["files"] == 2
         shown = await api.ok("GET", f"/v1/computers/{pc.name}/backups/{made['backup_id']}")
-        assert "no\ufffdtext" in {one["path"] for one in shown["paths"]}
+        assert r"no\xfftext" in {one["path"] for one in shown["paths"]}
         assert [one["path"] for one in made["skipped"]] == ["too/large.bin"]
         assert "larger than" in made["skipped"][0]["why"]
         pc.write("too/small.lua", b"return 2\n")
@@ -392,6 +407,8 @@ async def test_the_commands(server: Server, tmp_path: Path) -> None:
         said = await command("restore", pc.name, "--dry-run")
         assert f"put back  {pc.name}:startup.lua" in said
         assert "2 came since and stay." in said
+        *_, left = (await command("restore", pc.name, "--detach")).splitlines()
+        await api.ok("POST", f"/v1/tasks/{left.removeprefix('task ')}/cancel", {})
         following = asyncio.create_task(command("restore", pc.name, "--exact", "--json"))
         async with asyncio.timeout(WITHIN_S):
             while not following.done():

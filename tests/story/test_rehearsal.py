@@ -125,8 +125,17 @@ async def test_all_of_it_is_asked_for_once_and_then_done(server: Server, tmp_pat
             **{"startup.lua": b"print('theirs')\n", "lib/latin.txt": b"rot\r\n", "lib/b.lua": b"return 1\n"},
             **{"made": None, "made/by": None, "made/by/program.txt": b"made"},
         }
-        refused = await api.refused(422, "POST", f"/v1/tasks/{items[0].task_id}/undo", {})
-        assert shown["applied_by"] in refused["remedy"]
+        task_id = items[0].task_id
+        told = f"applied by {shown['applied_by']} (Completed: {ended(applied).message.rstrip('.')})"
+        assert (await came_to(api, task_id))["message"] == f"It changed 9 places in the copy: {told}."
+        where = ["--url", server.url, "--data-dir", str(server.home)]
+        task = await asyncio.to_thread(cli, tmp_path, "tasks", "show", task_id, *where)
+        assert f"rehearsed on a copy of {pc.name}; {told}" in task.stdout.splitlines()
+        assert f"as it was; by now {told}." in task.stdout
+        for body in ({}, {"dry_run": True}):
+            refused = await api.refused(422, "POST", f"/v1/tasks/{task_id}/undo", body)
+            assert refused["message"] == f"{task_id} only rehearsed: it changed nothing on {pc.name}; {told}."
+            assert f"`cc-orchestrator undo {shown['applied_by']}`" in refused["remedy"]
         undo = await api.ok("POST", f"/v1/tasks/{shown['applied_by']}/undo", {})
         await play(api, undo["task_id"])
         assert tree(pc.disk) == before
@@ -146,9 +155,48 @@ async def test_a_no_leaves_everything_as_it_was(server: Server, tmp_path: Path) 
         pc.boot()
         await there(api, pc)
         _, shown = await rehearsed(api, pc, *WORK)
+        assert shown["outcome"]["open"]
+        waiting = await api.refused(422, "POST", f"/v1/tasks/{shown['task_id']}/undo", {"dry_run": True})
+        assert "Cancel or reject that one" in waiting["remedy"]
         items = await play(api, shown["applied_by"], refuse)
         assert ended(items).status == "Canceled"
         assert tree(pc.disk) == before
+        told = await api.ok("GET", f"/v1/tasks/{shown['task_id']}/rehearsal")
+        assert f"{shown['applied_by']}, which was to apply it, was canceled" in told["message"]
+        assert f"`cc-orchestrator rehearsal {shown['task_id']} --apply` asks for all of it anew." in told["message"]
+        refused = await api.refused(422, "POST", f"/v1/tasks/{shown['task_id']}/undo", {"dry_run": True})
+        assert f"it changed nothing on {pc.name}; {shown['applied_by']}, which was to" in refused["message"]
+        assert refused["remedy"] == "There is nothing to undo."
+
+
+async def test_a_follow_up_is_told_that_it_was_only_rehearsed(server: Server, tmp_path: Path) -> None:
+    """Its model would take it for done: it is told whether it was applied, and that it was taken back since."""
+    api = server.api()
+
+    async def heard() -> str:
+        """What a follow-up of the session is told of its first task."""
+        follow_up = await api.submit(final(), session_id=session)
+        await play(api, follow_up)
+        return str((await api.task(follow_up))["earlier"][0]["since"])
+
+    async with computer(server, tmp_path) as pc:
+        filled(pc)
+        pc.boot()
+        await there(api, pc)
+        session = f"s-{pc.name}"
+        _, shown = await rehearsed(api, pc, WORK[0], final(), session_id=session)
+        applies = shown["applied_by"]
+        await api.first(applies, "review_requested")
+        only = f"only rehearsed, on a copy of {pc.name}; "
+        assert await heard() == f"{only}being applied by {applies} (waiting for approval)"
+        await play(api, applies)
+        assert await heard() == f"{only}applied by {applies} (Completed: 1 applied)"
+        _, shown = await rehearsed(api, pc, final(), session_id=session)
+        follow_up = await api.task(await api.submit(final(), session_id=session))
+        assert [one["since"] for one in follow_up["earlier"] if one["task_id"] == shown["task_id"]] == [
+            f"{only}not applied"
+        ]
+    assert all(one["since"] == "" for one in follow_up["earlier"][1:3]), "what its end says holds"
 
 
 async def test_what_somebody_changed_meanwhile_stays(server: Server, tmp_path: Path) -> None:
@@ -480,6 +528,13 @@ async def test_a_script_rehearses(server: Server, tmp_path: Path) -> None:
         task_id = failed.stdout.partition("task ")[2].split()[0]
         shown = await asyncio.to_thread(cli, tmp_path, "rehearsal", task_id, *_where(server))
         assert "+print('theirs')" in shown.stdout
+        odd = await asyncio.to_thread(cli, tmp_path, "rehearsal", task_id, "--detach", *_where(server))
+        assert (odd.returncode, "Say --apply too" in odd.stderr) == (2, True)
+        left = await asyncio.to_thread(cli, tmp_path, "rehearsal", task_id, "--apply", "--detach", *_where(server))
+        applies = left.stdout.strip().removeprefix("task ")
+        assert (left.returncode, f" tasks watch {applies} --url" in left.stderr) == (0, True)
+        shown = await asyncio.to_thread(cli, tmp_path, "rehearsal", task_id, *_where(server))
+        assert f"being applied by {applies} (" in shown.stdout.splitlines()[-1]
         applying = asyncio.to_thread(cli, tmp_path, "rehearsal", task_id, "--apply", *_where(server))
         applied, _ = await asyncio.gather(applying, _approved_in_the_end(api, task_id))
         assert (applied.returncode, pc.read("startup.lua")) == (0, b"print('theirs')\n"), applied.stderr

@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.shell.commands import cli
+from tests.shell.commands import cli, on_a_terminal
 from tests.story.harness import WITHIN_S, Api, Server, check_laws, computer, ended, final, play, tool, tree
 from tests.story.processes import Kill
 
@@ -159,7 +159,9 @@ async def test_the_disk_gets_its_space_back(fresh_server: Server, tmp_path: Path
     size = database.stat().st_size
     assert size > 4 * len(BIG)
     server.start()
-    done = await asyncio.to_thread(cli, tmp_path, "prune", "--down-to", "100K", "--json", *where)
+    await _is_asked_for(tmp_path, task_id, where)
+    assert (await api.task(task_id))["status"] == "Completed"
+    done = await asyncio.to_thread(cli, tmp_path, "prune", "--down-to", "100K", "--json", "--yes", *where)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["bytes"] >= 4 * len(BIG)
@@ -173,3 +175,17 @@ async def test_the_disk_gets_its_space_back(fresh_server: Server, tmp_path: Path
     assert database.stat().st_size < size - 3 * len(BIG)
     for wrong in ("many", "-1", "5T"):
         assert (await asyncio.to_thread(cli, tmp_path, "prune", "--down-to", wrong, *where)).returncode == 2
+
+
+async def _is_asked_for(tmp_path: Path, task_id: str, where: tuple[str, ...]) -> None:
+    """A prune says what would go, and takes a yes; where nobody can be asked it takes the flag."""
+    alone = await asyncio.to_thread(cli, tmp_path, "prune", "--down-to", "100K", "--json", *where)
+    assert (alone.returncode, alone.stdout) == (2, "")
+    assert "1 task would go for good" in alone.stderr
+    assert "Say --yes to remove them, or --dry-run to see which." in alone.stderr
+    with on_a_terminal(tmp_path, "prune", "--down-to", "100K", *where) as terminal:
+        await asyncio.to_thread(terminal.expect, f"{task_id} would go: down to 102400 bytes")
+        await asyncio.to_thread(terminal.expect, "Remove them? [y/N] ")
+        terminal.type("\n")
+        assert await asyncio.to_thread(terminal.end) == 0
+        assert "Nothing was removed." in terminal.text

@@ -1,6 +1,7 @@
 """Undo of a whole task: a real server, a real computer, and every byte as it was."""
 
 import asyncio
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 
 from orchestrator.core import facts
 from orchestrator.core.items import AgentTaskItem
-from tests.shell.commands import cli
+from tests.shell.commands import cli, on_a_terminal
 from tests.story.harness import (
     Api,
     Computer,
@@ -116,7 +117,7 @@ async def test_a_file_where_a_directory_was_and_the_other_way_about_ask_once_too
             assert tree(pc.disk) == left
             assert ended(items).status == "Completed"
             (request,) = facts_of(items, facts.ReviewRequested)
-            notes = [one.observed.note.partition(".")[0] for one in request.calls]
+            notes = [one.observed.note for one in request.calls]
             assert any("takes its place" in note for note in notes), notes
 
 
@@ -178,14 +179,46 @@ async def test_a_name_that_is_no_utf_8_comes_back(server: Server, tmp_path: Path
         pc.boot()
         task_id = await worked(api, pc, tool("cc_delete", path="farm"), final())
         shown = await preview(api, task_id)
-        assert set(shown) == {"farm", "farm/gr\xfcn", "farm/gr\xfcn/gr\xfcn.lua"}
+        assert set(shown) == {"farm", r"farm/gr\xfcn", r"farm/gr\xfcn/gr\xfcn.lua"}
         items = await undone(api, task_id)
         assert tree(pc.disk) == before
-        assert f"{pc.name}:farm/gr\xfcn/gr\xfcn.lua" in ended(items).details["put_back"]
+        assert rf"{pc.name}:farm/gr\xfcn/gr\xfcn.lua" in ended(items).details["put_back"]
         again = await undone(api, items[0].task_id)
         assert tree(pc.disk) == {}
         await undone(api, again[0].task_id)
         assert tree(pc.disk) == before
+
+
+async def test_two_names_that_look_alike_are_told_apart(server: Server, tmp_path: Path) -> None:
+    """One is UTF-8 and one is not: each is written as no other is, and no choice about one touches the other."""
+    api = server.api()
+    where = ["--url", server.url, "--data-dir", str(server.home)]
+    text, odd = "farm/gr\xfcn.lua", f"farm/{UMLAUTS}.lua"
+    async with computer(server, tmp_path) as pc:
+        pc.write(text, b"return 'utf-8'\n")
+        pc.write(odd, b"return 'latin-1'\n")
+        before = tree(pc.disk)
+        pc.boot()
+        task_id = await worked(api, pc, tool("cc_delete", path="farm"), final())
+        changes = (await api.ok("GET", f"/v1/tasks/{task_id}/changes"))["changes"]
+        assert {one["place"] for one in changes} == {f"{pc.name}:{one}" for one in ("farm", text, r"farm/gr\xfcn.lua")}
+        await undone(api, task_id, paths=[r"/farm/gr\xFCn.lua"])
+        assert tree(pc.disk) == {"farm": None, odd: before[odd]}
+        await undone(api, task_id, paths=[text])
+        assert tree(pc.disk) == before
+        for path in (text, odd):
+            pc.write(path, b"mine\n")
+        shown = await asyncio.to_thread(cli, tmp_path, "undo", task_id, "--dry-run", *where)
+        kept = [line.split()[1] for line in shown.stdout.splitlines() if line.startswith("KEEP")]
+        assert kept == [f"{pc.name}:{text}", rf"{pc.name}:farm/gr\xfcn.lua"]
+        chosen = ["--detach", "--choose", f"{pc.name}:{text}=restore"]
+        begun = await asyncio.to_thread(cli, tmp_path, "undo", task_id, *chosen, *where)
+        await play(api, begun.stdout.splitlines()[-1].removeprefix("task "))
+        assert (pc.read(text), pc.read(odd)) == (before[text], b"mine\n")
+        pc.write(text, b"mine\n")
+        begun = await asyncio.to_thread(cli, tmp_path, "undo", task_id, *chosen[:2], f"{kept[1]}=restore", *where)
+        await play(api, begun.stdout.splitlines()[-1].removeprefix("task "))
+        assert (pc.read(text), pc.read(odd)) == (b"mine\n", before[odd])
 
 
 async def test_directories_that_calls_of_one_reply_made_go_again(server: Server, tmp_path: Path) -> None:
@@ -214,9 +247,65 @@ async def test_a_computer_that_is_away_is_waited_for(server: Server, tmp_path: P
         answer = await api.ok("POST", f"/v1/tasks/{task_id}/undo", {})
         places = await preview(api, task_id)
         assert set(places.values()) == {"away"}
+        waits = f"waiting for computer {pc.name}, which is not connected"
+        rows = (await api.ok("GET", "/v1/tasks"))["tasks"]
+        assert [one["status_reason"] for one in rows if one["task_id"] == answer["task_id"]] == [waits]
+        assert (await api.task(answer["task_id"]))["status_reason"] == waits
+        assert (await api.task(task_id))["undo"]["outcome"][
+            "told"
+        ] == f"being taken back by {answer['task_id']} ({waits})"
+        where = ["--url", server.url, "--data-dir", str(server.home)]
+        with on_a_terminal(tmp_path, "tasks", "watch", answer["task_id"], *where) as terminal:
+            await asyncio.to_thread(terminal.expect, f"[WAITING] Not connected: computer {pc.name}.")
+            terminal.interrupt()
+            assert await asyncio.to_thread(terminal.end) == 130
         pc.boot()
         check_laws(await play(api, answer["task_id"]))
         assert tree(pc.disk) == before
+
+
+async def test_an_undo_that_comes_too_late_says_who_was_first(server: Server, tmp_path: Path) -> None:
+    """Two undos of one task wait for approval; both get it, and the second finds all as it is to be."""
+    api = server.api()
+    async with computer(server, tmp_path) as pc:
+        filled(pc)
+        pc.boot()
+        task_id = await worked(api, pc, *WORK[:2], final())
+        undos = [(await api.ok("POST", f"/v1/tasks/{task_id}/undo", {}))["task_id"] for _ in range(2)]
+        for undo in undos:
+            await api.first(undo, "review_requested")
+        first, second = [ended(await play(api, undo)) for undo in undos]
+        session = (await api.task(task_id))["session_id"]
+        (earlier,) = (await api.task(await api.submit(final(), session_id=session)))["earlier"]
+        assert earlier["since"] == f"taken back by {undos[0]} (Completed: {first.message.rstrip('.')})"
+        assert (first.status, second.status) == ("Completed", "Completed")
+        assert second.message == f"Everything was already as it was before the task: {undos[0]} put it back."
+        outcome = (await api.task(task_id))["undo"]["outcome"]
+        assert outcome["told"] == f"taken back by {undos[0]} (Completed: {first.message.rstrip('.')})"
+        assert pc.read("startup.lua") == FILES["startup.lua"]
+        await undone(api, undos[0])
+        outcome = (await api.task(task_id))["undo"]["outcome"]
+        assert (outcome["task_id"], outcome["undone_by"] is not None) == (undos[0], True)
+
+
+async def test_an_undo_is_begun_and_left(server: Server, tmp_path: Path) -> None:
+    """Its id alone goes to a script, the lines that watch and approve it to a person."""
+    api = server.api()
+    where = ["--url", server.url, "--data-dir", str(server.home)]
+    async with computer(server, tmp_path) as pc:
+        pc.boot()
+        task_id = await worked(api, pc, WORK[0], final())
+        left = await asyncio.to_thread(cli, tmp_path, "undo", task_id, "--detach", *where)
+        *_, last = left.stdout.splitlines()
+        undo = last.removeprefix("task ")
+        assert (left.returncode, (await api.task(undo))["undoes"]) == (0, task_id)
+        watch, approve = left.stderr.splitlines()
+        assert f" tasks watch {undo} --url" in watch
+        assert "cc-orchestrator review --url" in approve
+        await api.ok("POST", f"/v1/tasks/{undo}/cancel", {})
+        told = await asyncio.to_thread(cli, tmp_path, "undo", task_id, "--detach", "--json", *where)
+        assert await play(api, json.loads(told.stdout)["task_id"])
+        assert pc.read("startup.lua") is None
 
 
 async def test_one_step_and_what_cannot_be_undone(server: Server, tmp_path: Path) -> None:
@@ -285,8 +374,23 @@ async def test_a_task_that_failed_says_what_it_changed_and_how_to_put_it_back(se
         assert (odd.returncode, "chooses nothing" in odd.stderr) == (2, True)
         missed = await asyncio.to_thread(cli, tmp_path, "undo", task_id, "--choose", "startup.lua=restore", *where)
         assert (missed.returncode, "touches no 'startup.lua'" in missed.stderr) == (2, True)
+        assert f"Near it: {pc.name}:startup.lua." in missed.stderr
         later = await asyncio.to_thread(cli, tmp_path, "undo", task_id, "--step", "99", "--dry-run", *where)
-        assert later.stdout == f"{task_id} changed no files in that step, or at that path.\n"
+        assert later.stdout == f"{task_id} changed no files in that step.\n"
+        for options, words in (
+            (["--path", "startup.luu"], f"{task_id} changed nothing at 'startup.luu'. Near it: startup.lua."),
+            (
+                ["--path", "startup.lua", "--step", "2"],
+                "at 'startup.lua' in step 2. There is: new, new/deep, new/deep/",
+            ),
+            (["--path", f"{pc.name}:startup.lua"], "a path names no computer. Write only what is behind the colon"),
+        ):
+            for more in ([], ["--dry-run"]):
+                odd = await asyncio.to_thread(cli, tmp_path, "undo", task_id, *options, *more, *where)
+                assert (odd.returncode, words in odd.stderr, odd.stdout) == (3, True, ""), odd.stderr
+        for name in ("\xf6/../x", "..", ""):
+            none = await asyncio.to_thread(cli, tmp_path, "undo", name, *where)
+            assert (none.returncode, f"There is no task '{name}'." in none.stderr) == (2, True)
 
 
 async def test_a_task_that_is_canceled_says_so_where_it_is_canceled(server: Server, tmp_path: Path) -> None:
@@ -310,10 +414,27 @@ async def test_a_task_that_is_canceled_says_so_where_it_is_canceled(server: Serv
         undo = await api.ok("POST", f"/v1/tasks/{task_id}/undo", {})
         shown = await asyncio.to_thread(cli, tmp_path, "tasks", "show", task_id, *where)
         (line,) = [one for one in shown.stdout.splitlines() if one.startswith("changed ")]
-        assert line.startswith(f"changed   1 place; task {undo['task_id']} puts it back:  ")
-        assert f"[UNDO] Task {undo['task_id']} puts back what it changed." in shown.stdout
+        assert line.startswith(f"changed   1 place; being taken back by {undo['task_id']} (")
+        assert f" tasks watch {undo['task_id']} --url" in line
+        begun = f"[UNDO] Task {undo['task_id']} was begun to put back what it changed"
+        assert f"{begun}; by now being taken back by {undo['task_id']} (" in shown.stdout
         stopped = await asyncio.to_thread(cli, tmp_path, "stop", undo["task_id"], *where)
         assert (stopped.stdout, stopped.stderr) == (f"task {undo['task_id']} is Canceled\n", "")
+        shown = await asyncio.to_thread(cli, tmp_path, "tasks", "show", task_id, *where)
+        (line,) = [one for one in shown.stdout.splitlines() if one.startswith("changed ")]
+        canceled_undo = f"{undo['task_id']}, which was to take it back, was canceled (canceled by admin)"
+        assert line.startswith(f"changed   1 place; {canceled_undo}; try again:  ")
+        (done,) = [ended(await undone(api, task_id)).message]
+        outcome = (await api.task(task_id))["undo"]["outcome"]
+        assert outcome["told"] == f"taken back by {outcome['task_id']} (Completed: {done.rstrip('.')})"
+        shown = await asyncio.to_thread(cli, tmp_path, "tasks", "show", task_id, *where)
+        assert f"changed   1 place; {outcome['told']}" in shown.stdout.splitlines()
+        assert f"{begun}; by now {canceled_undo}." in shown.stdout
+        await undone(api, outcome["task_id"])
+        again = (await api.task(task_id))["undo"]["outcome"]
+        assert again["told"].endswith(f", which {again['undone_by']} took back in turn")
+        shown = await asyncio.to_thread(cli, tmp_path, "tasks", "show", task_id, *where)
+        assert "took back in turn; put it back again:  " in shown.stdout
 
 
 async def test_what_a_person_rejected_is_said_in_their_words(server: Server, tmp_path: Path) -> None:

@@ -89,6 +89,11 @@ async def the_undo(api: Api, task_id: str) -> str:
     return str(found[0])
 
 
+def left(task: dict[str, Any]) -> dict[str, Any]:
+    """What a task left, and which tasks take it back."""
+    return {name: task["undo"][name] for name in ("changes", "automatic", "tasks")}
+
+
 def begun(items: list[AgentTaskItem]) -> list[tuple[str, str]]:
     """Who began the undos of a task, and which they are."""
     return [(item.actor.kind, item.fact.undo_task_id) for item in items if isinstance(item.fact, facts.UndoSubmitted)]
@@ -214,7 +219,7 @@ async def test_a_call_that_is_open_at_the_end_is_settled_first(tmp_path: Path) -
             server.start()
             api = server.api()
             await api.ok("POST", f"/v1/tasks/{task_id}/cancel", {})
-            waiting = (await api.task(task_id))["undo"]
+            waiting = left(await api.task(task_id))
             assert waiting == {"changes": 1, "automatic": True, "tasks": []}
             pc.boot()
             await check(api, pc, task_id, before)
@@ -240,9 +245,9 @@ async def test_nothing_changed_and_what_ended_well_are_not_undone(tmp_path: Path
             assert ended(items).status == "Completed", "a rule that allows it asks nobody"
             assert pc.read("farm.lua") == before["farm.lua"]
             nothing = {"changes": 0, "automatic": True, "tasks": []}
-            assert (await api.task(looked))["undo"] == nothing
-            assert (await api.task(well))["undo"] == {"changes": 1, "automatic": False, "tasks": []}
-            assert (await api.task(undo))["undo"] == {"changes": 1, "automatic": False, "tasks": []}
+            assert left(await api.task(looked)) == nothing
+            assert left(await api.task(well)) == {"changes": 1, "automatic": False, "tasks": []}
+            assert left(await api.task(undo)) == {"changes": 1, "automatic": False, "tasks": []}
             assert len((await api.ok("GET", "/v1/tasks"))["tasks"]) == 4
 
 
@@ -266,7 +271,7 @@ async def test_an_undo_that_fails_stays_as_it_is(tmp_path: Path) -> None:
             by_hand = (await api.ok("POST", f"/v1/tasks/{task_id}/undo", {}))["task_id"]
             check_laws(await play(api, by_hand, approve))
             assert pc.read("farm.lua") is None
-            assert (await api.task(task_id))["undo"] == {"changes": 1, "automatic": True, "tasks": [undo, by_hand]}
+            assert left(await api.task(task_id)) == {"changes": 1, "automatic": True, "tasks": [undo, by_hand]}
             assert (await api.task(undo))["undo"]["tasks"] == []
             assert begun(await api.journal(task_id)) == [("system", undo), ("person", by_hand)]
 
@@ -309,7 +314,7 @@ async def test_the_command_line_names_the_undo_that_begins_by_itself(tmp_path: P
             first, second = watched.stderr.splitlines()
             undo = await the_undo(api, task_id)
             assert first == f"It had changed {pc.name}:farm.lua."
-            assert second.startswith(f"  task {undo} puts it back:  ")
+            assert second.startswith(f"  being taken back by {undo} (")
             policy = str(server.home / "policy.toml")
             checked = await asyncio.to_thread(cli, tmp_path, "policy", "check", policy)
             assert "what failed tasks changed is put back by itself" in checked.stdout

@@ -107,8 +107,11 @@ async def staged(tmp: Path, at: int, side: str, operations: tuple[str, ...]) -> 
         server.kill()
 
 
-async def _through_the_kill(server: Server, begin: Any) -> tuple[str, list[AgentTaskItem]]:
-    """Begin a task on a server that dies somewhere in it, start the next one, and see it to its end there."""
+async def _through_the_kill(server: Server, begin: Any, called: str = "") -> tuple[str, list[AgentTaskItem]]:
+    """Begin a task on a server that dies somewhere in it, start the next one, and see it to its end there.
+
+    ``called``: how its prompt begins, where there are others.
+    """
     assert server.process is not None
     reviewer = Reviewer()
     reviewing = asyncio.create_task(reviewer.work(server.api()))
@@ -125,7 +128,7 @@ async def _through_the_kill(server: Server, begin: Any) -> tuple[str, list[Agent
     reviewing = asyncio.create_task(reviewer.work(server.api()))
     try:
         # It may have been taken on without anybody being told so.
-        task_id = task_id or await _newest(server.api()) or await begin(server.api())
+        task_id = task_id or await _newest(server.api(), called) or await begin(server.api())
         return task_id, await server.api().journal(task_id)
     finally:
         reviewing.cancel()
@@ -138,10 +141,10 @@ async def _to_its_end(api: Api, task_id: str) -> None:
             await api.journal(task_id)
 
 
-async def _newest(api: Api) -> str:
+async def _newest(api: Api, called: str) -> str:
     """A task that goes on, or that has ended, and that nobody knows of; empty: there is none."""
     rows = (await api.ok("GET", "/v1/tasks"))["tasks"]
-    return next((str(row["task_id"]) for row in rows if row["prompt"].startswith("Undo ")), "")
+    return next((str(row["task_id"]) for row in rows if row["prompt"].startswith(called)), "")
 
 
 # -- the undo ------------------------------------------------------------------------------
@@ -163,7 +166,7 @@ async def _undo_is_killed(tmp: Path, at: int, side: str, operations: tuple[str, 
             return str((await api.ok("POST", f"/v1/tasks/{task_id}/undo", body))["task_id"])
 
         stage.kill.touch()
-        undo_id, items = await _through_the_kill(server, begin)
+        undo_id, items = await _through_the_kill(server, begin, "Undo ")
         stage.must_be_old_or_new(before, after, (aside, {}))
         check_laws(items)
         assert ended(items).status == "Completed", ended(items)

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from pydantic import ConfigDict, Field
 
 from orchestrator.core.errors import InvalidRequest
-from orchestrator.core.paths import canonical_path
+from orchestrator.core.paths import canonical_path, spelled, unspelled
+from orchestrator.core.restoring.outcomes import Outcome
 from orchestrator.core.restoring.planning import Entry, Verdict
 from orchestrator.core.restoring.touches import Changes, Place, Touch, Untold, shown
 from orchestrator.core.restoring.wanted import OnConflict, Restoration
@@ -24,7 +25,7 @@ class UndoRequest(_Told):
     step: int | None = Field(default=None, ge=1)
     """Only what this step changed; None: all of them."""
     paths: tuple[str, ...] = Field(default=(), max_length=500)
-    """Only these paths and what is below them; empty: everywhere."""
+    """Only these paths and what is below them, as the preview has them; empty: everywhere."""
     on_conflict: OnConflict = "keep"
     choices: dict[str, OnConflict] = Field(default_factory=dict, max_length=500)
     """Of single places, as the preview names them: ``farm:startup.lua``."""
@@ -36,17 +37,28 @@ class UndoRequest(_Told):
     def of_task(self, task_id: str) -> Restoration:
         """The restoration that it asks for.
 
-        Raises UnsafePath for a path that leaves the computer, InvalidRequest for one that is no text.
+        Raises UnsafePath for a path that leaves the computer, InvalidRequest for one that is no text, or a place.
         """
         if any("\ud800" <= character <= "\udfff" for path in (*self.paths, *self.choices) for character in path):
             raise InvalidRequest("A path has half of a character, a lone surrogate.", remedy="Send the character.")
         return Restoration(
             task_id=task_id,
             step=self.step,
-            paths=tuple(canonical_path(path) for path in self.paths),
+            paths=wanted_paths(self.paths),
             on_conflict=self.on_conflict,
-            choices=self.choices,
+            choices={spelled(unspelled(place)): choice for place, choice in self.choices.items()},
         )
+
+
+def wanted_paths(paths: Sequence[str]) -> tuple[str, ...]:
+    """Paths as somebody asks for them as a restoration has them. Raises UnsafePath, InvalidRequest for places."""
+    for path in paths:
+        if ":" in path:
+            raise InvalidRequest(
+                f"'{path}' is a place, and no path: a path names no computer.",
+                remedy=f"Write only what is behind the colon: {path.rpartition(':')[2]}",
+            )
+    return tuple(spelled(canonical_path(unspelled(path))) for path in paths)
 
 
 class _Somewhere(_Told):
@@ -54,6 +66,7 @@ class _Somewhere(_Told):
     """Such as ``farm:startup.lua``; of this host ``workspace:notes.txt``."""
     computer: str | None
     path: str
+    """As ``place`` has it: a byte of it that is no UTF-8 is written ``\\xfc``, so that no two are written alike."""
 
 
 class TaskChange(_Somewhere):
@@ -98,6 +111,12 @@ class UndoOffer(_Told):
     """They are taken back without anybody asking, as the policy said when the task failed or was canceled."""
     tasks: tuple[str, ...]
     """The tasks that were begun to take them back, oldest first."""
+    unknown: int = 0
+    """Of the places: those of which nobody knows whether it changed them. An undo keeps them unless told otherwise."""
+    outcome: Outcome | None = None
+    """How it stands by now; null: no task takes them back, or none is kept any more."""
+    outcomes: tuple[Outcome, ...] = ()
+    """What became of each of the last of ``tasks``."""
 
 
 def told_changes(changed: Changes) -> tuple[TaskChange, ...]:

@@ -8,6 +8,7 @@ from orchestrator.core import facts
 from orchestrator.core.errors import Unreadable
 from orchestrator.core.facts import CallId
 from orchestrator.core.items import AgentTaskItem
+from orchestrator.core.paths import spelled
 from orchestrator.core.policy import BUILT_IN_CATALOG
 from orchestrator.core.policy.catalog import RUNNERS
 from orchestrator.core.wire import ComputerId, RunId, is_sha256
@@ -36,7 +37,7 @@ class Place:
     """Names on a computer are bytes: one that is no UTF-8 stands escaped here (``surrogateescape``)."""
 
     def __str__(self) -> str:
-        """As a person writes it: ``farm:startup.lua``."""
+        """As a person writes it: ``farm:startup.lua``; no two places are written alike."""
         return f"{self.computer or WORKSPACE}:{shown(self.path)}"
 
 
@@ -46,12 +47,22 @@ def is_text(path: str) -> bool:
 
 
 def shown(path: str) -> str:
-    """The path of a place as text: all of it as latin-1 where it is no UTF-8."""
+    """The path of a place as text for people."""
+    return spelled(path)
+
+
+def as_argument(path: str) -> str:
+    """The path of a place as a call has it: all of it as latin-1 where it is no UTF-8, which the call says then."""
     return path if is_text(path) else path.encode("utf-8", "surrogateescape").decode("latin-1")
 
 
+def place_of(call: facts.ToolCall) -> Place:
+    """Where a call works that has one path."""
+    return _place(call.computer, call, call.args["path"])
+
+
 def escaped(path: str) -> str:
-    """The path of a place by its latin-1 text, which :func:`shown` gave."""
+    """The path of a place by its latin-1 text, which :func:`as_argument` gave."""
     return path.encode("latin-1").decode("utf-8", "surrogateescape")
 
 
@@ -311,6 +322,6 @@ def places_of(globs: Sequence[str]) -> str:
 
 def named(paths: Sequence[str]) -> str:
     """Some paths for a person, the first few by their names."""
-    shown = [path.encode(errors="replace").decode() for path in paths[:_NAMED]]
-    more = len(paths) - len(shown)
-    return f"{', '.join(shown)} and {more} more" if more else ", ".join(shown)
+    first = [shown(path) for path in paths[:_NAMED]]
+    more = len(paths) - len(first)
+    return f"{', '.join(first)} and {more} more" if more else ", ".join(first)

@@ -4,6 +4,7 @@ from typing import Final, Literal
 
 from pydantic import Field
 
+from orchestrator.core.paths import unspelled
 from orchestrator.core.values import Value
 from orchestrator.core.wire import ComputerId
 
@@ -14,6 +15,11 @@ MODEL: Final = "undo"
 """Stands where a task names its model: no model has a hand in a restoration."""
 
 
+def planned(told: str, user_id: str) -> str:
+    """What a restoration proposes, with whose words those are: no model's; ``user_id``: for whom it was begun."""
+    return f"Planned by the orchestrator for {user_id}: {told}"
+
+
 class Restoration(Value):
     """What is to be put back: what a task changed, or a computer's files as a listing has them."""
 
@@ -22,7 +28,8 @@ class Restoration(Value):
     step: int | None = None
     """Only what this step of it changed; None: all of them."""
     paths: tuple[str, ...] = ()
-    """Canonical paths: only these and what is below them; empty: everywhere."""
+    """Canonical paths, as :func:`~orchestrator.core.paths.spelled` writes them: only these and what is below them;
+    empty: everywhere."""
     on_conflict: OnConflict = "keep"
     choices: dict[str, OnConflict] = Field(default_factory=dict)
     """Of single places, by their text as :class:`~orchestrator.core.restoring.touches.Place` writes it."""
@@ -50,7 +57,8 @@ class Restoration(Value):
 
     def wants(self, path: str) -> bool:
         """Whether a path is among those that are to be put back."""
-        return not self.paths or any(path == one or path.startswith(f"{one}/") or not one for one in self.paths)
+        wanted = map(unspelled, self.paths)
+        return not self.paths or any(path == one or path.startswith(f"{one}/") or not one for one in wanted)
 
     def removes(self, path: str) -> bool:
         """Whether something that the listing does not have goes."""

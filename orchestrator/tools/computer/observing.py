@@ -3,10 +3,11 @@
 import re
 from typing import Final
 
+from orchestrator.core.binary import is_binary
 from orchestrator.core.errors import ToolFailed
 from orchestrator.core.facts import Observed
-from orchestrator.core.patch import unified_diff
 from orchestrator.core.wire import MAX_WHOLE_BYTES, sha256_hex
+from orchestrator.tools.changes import change_of
 from orchestrator.tools.computer.asking import changed_name, named, read_bytes
 from orchestrator.tools.computer.editing import edited
 from orchestrator.tools.computer.keeping import look, look_and_keep, missing_above, what_is
@@ -27,15 +28,18 @@ async def observe_write(deps: CCAgentDeps, *, path: str, content: str) -> Observ
     if old is None:
         note = _sentences("A new file.", doubt)
         made = await missing_above(deps, name)
-        return Observed(state={name: ABSENT}, diff=unified_diff(None, content, name), made=made, note=note)
+        diff = change_of(name, None, content.encode(), typed=content).diff
+        return Observed(state={name: ABSENT}, diff=diff, made=made, note=note)
     await _keep(deps, old)
-    diff = unified_diff(decode_text(old), content, name)
-    notes = [doubt] if diff else ["The file has this very text already.", doubt]
+    notes = [doubt] if decode_text(old) != content else ["The file has this very text already.", doubt]
     encoding: Encoding = "utf-8"
     if encoding_of(old) == "latin-1":
         encoding = "latin-1" if fits_latin1(content) else "utf-8"
         notes.append(f"The file is latin-1; it is written as {encoding}.")
-    return Observed(state={name: sha256_hex(old)}, diff=diff, encoding=encoding, note=_sentences(*notes))
+    change = change_of(name, old, content.encode(encoding), typed=content)
+    if change.binary:
+        notes = [f"{change.binary}.", *notes]
+    return Observed(state={name: sha256_hex(old)}, diff=change.diff, encoding=encoding, note=_sentences(*notes))
 
 
 async def observe_edit(deps: CCAgentDeps, *, path: str, old: str, new: str) -> Observed:
@@ -48,9 +52,11 @@ async def observe_edit(deps: CCAgentDeps, *, path: str, old: str, new: str) -> O
     must_fit(after)
     await must_parse(deps, name, after.decode(encoding), before=data.decode(encoding))
     await _keep(deps, data)
-    diff = unified_diff(data.decode(encoding), after.decode(encoding), name)
-    note = await doubts(deps, name, after.decode(encoding))
-    return Observed(state={name: sha256_hex(data)}, diff=diff, encoding=encoding, note=note)
+    # Both are shown in the file's own encoding.
+    typed = None if is_binary(name, after) else after.decode(encoding)
+    change = change_of(name, data, after, typed=typed)
+    note = _sentences(f"{change.binary}." if change.binary else "", await doubts(deps, name, after.decode(encoding)))
+    return Observed(state={name: sha256_hex(data)}, diff=change.diff, encoding=encoding, note=note)
 
 
 async def observe_move(deps: CCAgentDeps, *, path: str, to: str) -> Observed:

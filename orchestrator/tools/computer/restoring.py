@@ -4,13 +4,12 @@ from typing import Final, Literal
 
 from orchestrator.core.errors import ToolFailed
 from orchestrator.core.facts import Observed
-from orchestrator.core.patch import unified_diff
 from orchestrator.core.restoring.touches import DIRECTORY
 from orchestrator.core.wire import sha256_hex
+from orchestrator.tools.changes import change_of
 from orchestrator.tools.computer.asking import ask, changed_name, read_bytes
 from orchestrator.tools.computer.keeping import Found, look_and_keep, missing_above, place_of, what_is
 from orchestrator.tools.deps import ABSENT, CCAgentDeps, Encoding, earlier_bytes
-from orchestrator.tools.text import decode_text
 
 _CHANGED: Final = "{} is not what it was when this was planned."
 _EMPTY_DIRECTORY: Final = sha256_hex(b"")
@@ -52,13 +51,13 @@ async def observe_restore(
     directories = (name,) if there.kind == "directory" else ()
     before = await read_bytes(deps, place, path) if there.kind == "file" else None
     after = None if to in (ABSENT, DIRECTORY) else await earlier_bytes(deps, path, to)
-    texts = [None if data is None else decode_text(data) for data in (before, after)]
+    change = change_of(name, before, after)
     return Observed(
         state={name: there.sha256},
         directories=directories,
-        diff=unified_diff(texts[0], texts[1], name),
+        diff=change.diff,
         made=made,
-        note=_note(there, to, before, after),
+        note=_note(there, to, before, after, change.binary),
     )
 
 
@@ -77,14 +76,19 @@ def _must_be_possible(there: Found, path: str, to: str, replaces: _Replaced) -> 
         raise ToolFailed(f"{path} is a file.", remedy="It has to be removed first.")
 
 
-def _note(there: Found, to: str, before: bytes | None, after: bytes | None) -> str:
+def _note(there: Found, to: str, before: bytes | None, after: bytes | None, binary: str) -> str:
     if there.kind == "directory":
-        going = "" if after is None else f"It goes, and a file with {len(after)} bytes takes its place. "
+        # Only what comes: it is told by itself what goes.
+        what = binary.partition(" -> ")[2] or (f"a file with {len(after)} bytes" if after is not None else "")
+        going = f"It goes, and this takes its place: {what}. " if what else ""
         return going + what_is(there)
-    if to == DIRECTORY:
-        return "A new directory." if before is None else "The file goes, and a directory takes its place."
+    if to == DIRECTORY and before is None:
+        return "A new directory."
+    instead = " A directory takes its place." if to == DIRECTORY else ""
+    if binary:
+        return f"{binary}.{instead}"
     if after is None:
-        return "The file is removed."
+        return f"The file is removed.{instead}"
     if before is None:
         return f"The file comes with {len(after)} bytes."
     return f"It has {len(before)} bytes, and gets {len(after)}."

@@ -1,0 +1,70 @@
+"""How a task stands: what it waits for, and what became of the tasks that take it back or carry it out."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from orchestrator.core.facts import TaskId
+from orchestrator.core.restoring.outcomes import Outcome, outcome_of, that_counts
+from orchestrator.core.task import AgentTask, Phase, TaskStatus
+from orchestrator.ports import Store
+from orchestrator.world import World
+
+_LAST: Final = 10
+"""Undos of one task that are looked at, the last of them: each is a task to load."""
+_DEEP: Final = 20
+"""Undos of undos that are followed: with each the answer is the other one."""
+
+
+async def waits_for(task: AgentTask, store: Store, world: World) -> str:
+    """Why a task stands where it does: a parked one waits for a computer that is away, or is another task's."""
+    if task.ended is not None or task.status is TaskStatus.PAUSED:
+        return task.status_reason
+    # A restoration looks at all of its computers before it proposes anything.
+    looks = task.restores is not None and task.phase in (Phase.QUEUED, Phase.THINKING)
+    needed = {one.call.computer for one in task.calls if one.call.computer is not None}
+    for computer in sorted(task.computers if looks else needed):
+        if not world.online(computer):
+            if (await store.computer(computer)).frozen is not None:
+                return f"waiting for computer {computer}, which is frozen until a person releases it"
+            return f"waiting for computer {computer}, which is not connected"
+        claimant = await store.claimant(computer)
+        if not looks and claimant not in (None, task.task_id):
+            return f"waiting for computer {computer}, on which {claimant} works"
+    return ""
+
+
+async def since(task: AgentTask, store: Store) -> str:
+    """What became of what a task did that is over; empty: what its end says holds."""
+    if task.rehearses is None:
+        outcome = that_counts(await outcomes(task.undone_by, store))
+        return outcome.told if outcome is not None else ""
+    applied = task.rehearsed.applied_by if task.rehearsed is not None else None
+    asked = await outcomes((applied,), store) if applied is not None else ()
+    told = asked[0].told if asked else "not applied"
+    return f"only rehearsed, on a copy of {task.rehearses.computer}; {told}"
+
+
+async def outcomes(task_ids: Sequence[TaskId], store: Store, world: World | None = None) -> tuple[Outcome, ...]:
+    """What became of some tasks that restore, the last of them; what was pruned is left out.
+
+    ``world``: by which is told what they wait for; None: that is left out.
+    """
+    loaded = [await store.load(one) for one in task_ids[-_LAST:]]
+    return tuple([await _outcome(task, store, world) for task in loaded if task is not None])
+
+
+async def _outcome(task: AgentTask, store: Store, world: World | None) -> Outcome:
+    waits = await waits_for(task, store, world) if world is not None else ""
+    return outcome_of(task, waits=waits, undone_by=await _undone_by(task, store, _DEEP))
+
+
+async def _undone_by(task: AgentTask, store: Store, deep: int) -> TaskId | None:
+    """The task that took all of this one back, and was not taken back itself."""
+    for task_id in reversed(task.undone_by[-_LAST:] if deep else ()):
+        undo = await store.load(task_id)
+        if undo is None or undo.status is not TaskStatus.COMPLETED or undo.restores is None:
+            continue
+        whole = undo.restores.step is None and not undo.restores.paths
+        if whole and await _undone_by(undo, store, deep - 1) is None:
+            return task_id
+    return None

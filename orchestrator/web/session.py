@@ -1,0 +1,103 @@
+"""The door by which a browser signs in and out: ``/v1/session``."""
+
+import asyncio
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from orchestrator.core.errors import Forbidden, Unauthenticated
+from orchestrator.ports import Identity
+from orchestrator.web.base import Room
+from orchestrator.web.browsers import Browser
+from orchestrator.web.computers import peer_of
+from orchestrator.web.doctor import About
+from orchestrator.web.errors import explained
+from orchestrator.web.forms import SignInBody
+from orchestrator.web.reading import read_body
+from orchestrator.web.tries import Tries
+
+
+class SessionDoors(Room):
+    """``/v1/session``."""
+
+    about: About
+    token_tries: Tries
+
+    async def sign_in(self, request: Request) -> Response:
+        """``POST /v1/session``: a cookie for a person's token."""
+        self.browsers.place.check_host(request)
+        # Another site's page could sign its visitors in as somebody who then sees what they do.
+        self.browsers.place.check_origin(request)
+        body = await read_body(request, SignInBody)
+        peer = peer_of(request)
+        identity = await self._shown(body.token.strip(), peer)
+        request.state.identity = identity
+        if identity.kind == "agent":
+            raise Forbidden("A program's token opens no console.", remedy="A person signs in with their own token.")
+        await self._leave(request)
+        secret, browser, gone = await self.browsers.sign_in(identity, peer)
+        for row in gone:
+            await self.sockets.hang_up_session(row.session_hash)
+        answer = _told(self.about.version, browser, 201)
+        self.browsers.set_cookie(request, answer, secret)
+        return answer
+
+    async def session(self, request: Request) -> Response:
+        """``GET /v1/session``: who is signed in, and what the page shows with what it changes."""
+        browser = await self.browser(request)
+        if browser is None:
+            # Every page asks so when it is loaded: that is no attempt to be written down.
+            return await explained(request, _nobody())
+        return _told(self.about.version, browser)
+
+    async def sign_out(self, request: Request) -> Response:
+        """``DELETE /v1/session``: for good, in all its tabs."""
+        browser = await self._signed_in(request)
+        await self.browsers.sign_out(browser)
+        await self.sockets.hang_up_session(browser.identity.session_hash)
+        answer = Response(status_code=204, headers={"Cache-Control": "no-store"})
+        self.browsers.set_cookie(request, answer, "")
+        return answer
+
+    async def _shown(self, token: str, peer: str) -> Identity:
+        """Who has a token. Raises Unauthenticated, TooManyTries."""
+        now = asyncio.get_running_loop().time()
+        self.token_tries.take(peer, now)
+        identity = await self.authorizer.authenticate(f"Bearer {token}")
+        if identity.kind == "computer":
+            raise Unauthenticated("This door is for people; the token is a computer's.", remedy="Send a person's.")
+        self.token_tries.give_back(peer, now)
+        return identity
+
+    async def _leave(self, request: Request) -> None:
+        """End the sign-in that this very browser had, which it forgets now."""
+        secret = self.browsers.secret_of(request)
+        if secret is not None:
+            try:
+                before = await self.browsers.known(secret)
+            except Unauthenticated:
+                return
+            await self.browsers.sign_out(before)
+            await self.sockets.hang_up_session(before.identity.session_hash)
+
+    async def _signed_in(self, request: Request) -> Browser:
+        browser = await self.browser(request)
+        if browser is None:
+            raise _nobody()
+        return browser
+
+
+def _nobody() -> Unauthenticated:
+    return Unauthenticated("No browser is signed in here.", remedy="Sign in: POST /v1/session with a token.")
+
+
+def _told(version: str, browser: Browser, status: int = 200) -> Response:
+    content: dict[str, Any] = {
+        "name": browser.identity.name,
+        "roles": list(browser.identity.roles),
+        "csrf": browser.csrf,
+        "expires_at": browser.ends_at.isoformat(),
+        "version": version,
+    }
+    return JSONResponse(content, status_code=status, headers={"Cache-Control": "no-store"})

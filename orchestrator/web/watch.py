@@ -1,0 +1,133 @@
+"""``GET /v1/watch``: that something changed, for a page that then reads it anew.
+
+Theory. A hint says what to read and never what it says, so a lost one costs latency and no truth. Hints of
+one thing are one hint: a slow reader is told the latest and misses nothing. How many things may wait is
+bounded all the same: a reader for whom more do is hung up on, comes back and reads its lists anew, which is
+what somebody has to do anyway who was away.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from orchestrator.core.rehearsing import is_copy
+from orchestrator.ports import Bus
+from orchestrator.web.base import Room
+from orchestrator.web.doctor import About
+from orchestrator.web.events import KEEP_ALIVE_S
+
+APART_S: Final = 0.2
+"""Between two hints of one thing: five a second are more than an eye takes in."""
+MOST_WAITING: Final = 1000
+"""Things of which a reader does not know yet that they changed; beyond it, reading all lists anew is less work."""
+
+Key = tuple[str, str]
+"""A kind and which of it."""
+
+
+@dataclass
+class Hints:
+    """What one reader was not told yet; times are those of the event loop."""
+
+    _waiting: dict[Key, Mapping[str, Any]] = field(default_factory=dict)
+    _told: dict[Key, float] = field(default_factory=dict)
+    """When each was told that was told just now, oldest first."""
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _over: bool = False
+
+    def task(self, payload: Mapping[str, Any]) -> None:
+        """A task has new items."""
+        key = ("tasks", str(payload["task_id"]))
+        # Hints may overtake each other.
+        version = max(int(payload["version"]), int(self._waiting.get(key, {}).get("version", 0)))
+        self._put(key, {"task_id": key[1], "version": version})
+
+    def computer(self, payload: Mapping[str, Any]) -> None:
+        """Something about a computer is not as it was; a rehearsal's copy is nobody's to see."""
+        name = str(payload["computer"])
+        if not is_copy(name):
+            self._put(("computers", name), {"computer": name})
+
+    def end(self) -> None:
+        """Nothing more may be told."""
+        self._over = True
+        self._waiting.clear()
+        self._changed.set()
+
+    async def next(self, wait_s: float) -> bytes | None:
+        """All that may be told by now; a comment when there was nothing in ``wait_s`` seconds, None when it is over."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + wait_s
+        while not self._over:
+            now = loop.time()
+            events = self._take(now)
+            if events:
+                return events
+            if now >= until:
+                return b": still here\n\n"
+            ready = min((self._told[key] + APART_S for key in self._waiting), default=until)
+            self._changed.clear()
+            try:
+                async with asyncio.timeout_at(min(ready, until)):
+                    await self._changed.wait()
+            except TimeoutError:
+                pass
+        return None
+
+    def _put(self, key: Key, data: Mapping[str, Any]) -> None:
+        if self._over:
+            return
+        self._waiting[key] = data
+        if len(self._waiting) > MOST_WAITING:
+            self.end()
+        self._changed.set()
+
+    def _take(self, now: float) -> bytes:
+        while self._told and (oldest := next(iter(self._told.items())))[1] + APART_S <= now:
+            del self._told[oldest[0]]
+        ready = [key for key in self._waiting if key not in self._told]
+        self._told.update(dict.fromkeys(ready, now))
+        return b"".join(event(key[0], self._waiting.pop(key)) for key in ready)
+
+
+class WatchDoors(Room):
+    """``/v1/watch``."""
+
+    about: About
+
+    async def watch(self, request: Request) -> Response:
+        """``GET /v1/watch``: hints of what changed, as server-sent events."""
+        identity = await self.who(request)
+        return self.stream(identity, lambda over: watched(self.service.bus, self.about.version, over))
+
+
+async def watched(bus: Bus, version: str, over: asyncio.Event) -> AsyncGenerator[bytes, None]:
+    """Hello, and then each hint, until it is over."""
+    hints = Hints()
+    # Every person may list every task and every computer, so that every hint is for everybody.
+    ends: list[Callable[[], None]] = [bus.subscribe("tasks", hints.task), bus.subscribe("computers", hints.computer)]
+    ending = asyncio.create_task(_end(hints, over))
+    try:
+        yield event("hello", {"version": version})
+        while (told := await hints.next(KEEP_ALIVE_S)) is not None:
+            yield told
+    finally:
+        for unsubscribe in ends:
+            unsubscribe()
+        ending.cancel()
+        await asyncio.gather(ending, return_exceptions=True)
+
+
+async def _end(hints: Hints, over: asyncio.Event) -> None:
+    await over.wait()
+    hints.end()
+
+
+def event(kind: str, data: Mapping[str, Any]) -> bytes:
+    """One server-sent event without an id."""
+    return f"event: {kind}\ndata: {json.dumps(data)}\n\n".encode()

@@ -1,0 +1,143 @@
+"""The console's page and its files: what is handed out, with which headers, and that nothing else is."""
+
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from orchestrator.web import page
+from orchestrator.web.page import console_files
+from tests.shell.browsing import as_it_stands, plain
+from tests.shell.support import Server, running
+from tests.shell.test_web import refused
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+CONSOLE = Path(page.__file__).parent / "console"
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+    "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
+)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Server]:
+    """One server: a page changes nothing."""
+    async with running(tmp_path_factory.mktemp("page")) as server:
+        yield server
+
+
+async def test_a_browser_gets_the_page_and_everything_it_names(server: Server) -> None:
+    """Without a token; every file with its type, an ETag and headers that forbid what it does not need."""
+    answer = await plain(server, "GET", "/", **HTML)
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert answer.headers["vary"] == "Accept"
+    assert answer.content == console_files()["index.html"].content
+    named = re.findall(r'(?:src|href)="(/[^"]+)"', answer.text)
+    assert named
+    types = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
+    for path in named:
+        file = await plain(server, "GET", path)
+        assert (file.status_code, file.headers["content-type"]) == (200, types[path.rpartition(".")[2]])
+        for one in (answer, file):
+            told = one.headers
+            assert told["content-security-policy"] == POLICY
+            assert told["x-content-type-options"] == "nosniff"
+            assert told["referrer-policy"] == "no-referrer"
+            assert told["cross-origin-opener-policy"] == "same-origin"
+            assert "camera=()" in told["permissions-policy"]
+            assert told["cache-control"] == "no-cache"
+            assert "set-cookie" not in told
+
+
+async def test_the_page_keeps_its_own_rules(server: Server) -> None:
+    """No script and no style but files of its own, nothing from another host, and no handler in the markup."""
+    text = (await plain(server, "GET", "/", **HTML)).text
+    assert not re.search(r"<script(?![^>]*\ssrc=\"/console/)[^>]*>|<style|\sstyle=|\son[a-z]+=", text, re.IGNORECASE)
+    assert not re.search(r"(?:src|href)=\"(?!/console/|data:)", text)
+
+
+async def test_what_is_known_is_not_sent_again(server: Server) -> None:
+    """304 without a body, however the browser lists what it has; and a HEAD is a GET without its body."""
+    for path, accept in (("/", HTML), ("/console/app.js", {})):
+        first = await plain(server, "GET", path, **accept)
+        etag = first.headers["etag"]
+        assert re.fullmatch('"[0-9a-f]{32}"', etag)
+        for known in (etag, f'"x", W/{etag}', "*"):
+            again = await plain(server, "GET", path, If_None_Match=known, **accept)
+            assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", etag)
+            assert again.headers["content-security-policy"] == POLICY
+        assert (await plain(server, "GET", path, If_None_Match='"x"', **accept)).status_code == 200
+        head = await plain(server, "HEAD", path, **accept)
+        assert (head.status_code, head.content, head.headers["content-length"]) == (200, b"", str(len(first.content)))
+
+
+async def test_who_is_no_browser_is_told_where_things_are(server: Server) -> None:
+    """As JSON; the page cannot be posted to."""
+    for accept in ("*/*", "application/json"):
+        answer = await plain(server, "GET", "/", Accept=accept)
+        assert answer.json() == {
+            "page": "/",
+            "doors": "/v1/openapi.json",
+            "health": "/healthz",
+            "installer": "/install",
+        }
+        assert answer.headers["vary"] == "Accept"
+        for path in ("/v1/openapi.json", "/healthz", "/install"):
+            assert (await plain(server, "GET", path)).status_code == 200
+    refused(await plain(server, "POST", "/", **HTML), 405, "method_not_allowed")
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["", "nothing.js", "..", "../page.py", "..%2fpage.py", "%2e%2e/page.py", "%2e%2e%2f%2e%2e%2fapp.py", "..\\page.py",
+     "..%5cpage.py", "%2fetc%2fpasswd", "//etc/passwd", "./app.js", "app.js/", "app.js%00.html", "APP.JS", ".", "%00",
+     "x/../app.js", "app.js?/../../page.py#", "%252e%252e/page.py", "\xff", "%ff", "index.html%20", "__init__.py"],
+)  # fmt: skip
+async def test_no_path_leads_anywhere_else(server: Server, path: str) -> None:
+    """Sent as it stands: no client tidies it up before."""
+    answer = await as_it_stands(server, f"GET /console/{path} HTTP/1.1", "Host: 127.0.0.1")
+    status, body = answer.partition(b"\r\n")[0], answer.partition(b"\r\n\r\n")[2]
+    if path == "app.js?/../../page.py#":
+        assert b" 200 " in status
+        assert body == console_files()["app.js"].content
+    else:
+        assert b" 404 " in status or b" 400 " in status, answer
+        assert b"def " not in body
+
+
+async def test_only_files_of_known_types_that_are_no_links_are_found(tmp_path: Path) -> None:
+    """Neither hidden ones nor links to what is elsewhere, nor those through a linked directory."""
+    (tmp_path / "secret.js").write_text("secret")
+    console = tmp_path / "console"
+    (console / "vendor" / "deep").mkdir(parents=True)
+    for name in (
+        "index.html",
+        "vendor/deep/htm.mjs",
+        "vendor/LICENSE",
+        "a.PNG",
+        ".hidden.js",
+        "_x.js",
+        "a.py",
+        "a.map",
+    ):
+        (console / name).write_text(name)
+    (console / "link.js").symlink_to(tmp_path / "secret.js")
+    (console / "linked").symlink_to(tmp_path)
+    found = dict(page._found(console, ""))
+    assert {name: one.content.decode() for name, one in found.items()} == {
+        name: name for name in ("index.html", "vendor/deep/htm.mjs", "vendor/LICENSE", "a.PNG")
+    }
+    assert found["vendor/LICENSE"].media == "text/plain; charset=utf-8"
+    assert found["a.PNG"].media == "image/png"
+
+
+async def test_every_file_is_handed_out() -> None:
+    """What stands in the directory is of a type that is known: else the page would miss it."""
+    there = {path.relative_to(CONSOLE).as_posix() for path in CONSOLE.rglob("*") if path.is_file()}
+    assert there == set(console_files())

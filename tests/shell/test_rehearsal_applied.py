@@ -1,0 +1,86 @@
+"""A rehearsal that failed is asked for by several people, or anew after a kill: one task does it."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from orchestrator.core import facts
+from orchestrator.core.facts import TaskId
+from orchestrator.core.items import SYSTEM
+from orchestrator.core.rehearsing import Rehearsal, copy_name
+from orchestrator.core.restoring.listings import Listing
+from orchestrator.core.task import TaskStatus
+from orchestrator.core.wire import sha256_hex
+from orchestrator.ports import Identity
+from orchestrator.rehearsing.concluding import Concluding
+from orchestrator.undoing import Undoing
+from tests.shell.support import Listening
+from tests.shell.test_actor import ALICE, FARM, Bench, Killed, killing
+
+ROOT = Identity(kind="person", name="root", roles=("admin",))
+
+
+@dataclass
+class Failed:
+    """A rehearsal that failed once it had changed something in its copy."""
+
+    at: Bench
+    task_id: TaskId
+    ends: Concluding
+
+    async def applying(self) -> list[TaskId]:
+        """The tasks that apply it, those that are over among them."""
+        return [row.task_id for row in await self.at.service.list_tasks() if row.task_id != self.task_id]
+
+
+async def failed() -> Failed:
+    at = Bench(Listening())
+    for text in (b"old\n", b"new\n"):
+        await at.store.put_blob(text)
+    old, new = Listing({"a.lua": sha256_hex(b"old\n")}), Listing({"a.lua": sha256_hex(b"new\n")})
+    base, after = [(await at.store.put_blob(one.lines)).sha256 for one in (old, new)]
+    rehearsal = Rehearsal(computer=FARM, base=base, family="computer")
+    task_id = await at.submit(copy_name(FARM, "0a1b2c3d"), rehearses=rehearsal)
+    task = await at.service.fail(task_id, "model_failed", "It failed.")
+    over = facts.RehearsalEnded(after=after, changed=1, message="It failed.")
+    await at.service.append(task, [at.service.draft(over, SYSTEM)])
+    return Failed(at, task_id, Concluding(Undoing(at.service, at.world)))
+
+
+async def test_its_owner_and_an_admin_ask_for_it_at_once_and_one_task_does_it() -> None:
+    rehearsed = await failed()
+    others: list[TaskId] = []
+
+    async def ask_too() -> None:
+        others.append(await rehearsed.ends.apply(rehearsed.task_id, ROOT))
+
+    rehearsed.at.store.before["rehearsal_ended"] = ask_too
+    mine = await rehearsed.ends.apply(rehearsed.task_id, ALICE)
+    assert others == [mine]
+    assert await rehearsed.applying() == [mine]
+
+
+async def test_killed_before_it_is_noted_the_next_who_asks_gets_the_same_task() -> None:
+    rehearsed = await failed()
+    rehearsed.at.store.before["rehearsal_ended"] = killing()
+    with pytest.raises(Killed):
+        await rehearsed.ends.apply(rehearsed.task_id, ALICE)
+    (begun,) = await rehearsed.applying()
+    assert await rehearsed.ends.apply(rehearsed.task_id, ROOT) == begun
+    assert await rehearsed.applying() == [begun]
+    rehearsal = (await rehearsed.at.service.load(rehearsed.task_id)).rehearsed
+    assert rehearsal is not None
+    assert rehearsal.applied_by == begun
+
+
+async def test_what_nobody_noted_and_somebody_canceled_is_asked_for_anew() -> None:
+    rehearsed = await failed()
+    rehearsed.at.store.before["rehearsal_ended"] = killing()
+    with pytest.raises(Killed):
+        await rehearsed.ends.apply(rehearsed.task_id, ALICE)
+    (begun,) = await rehearsed.applying()
+    await rehearsed.at.service.cancel(begun, ALICE)
+    anew = await rehearsed.ends.apply(rehearsed.task_id, ROOT)
+    assert anew != begun
+    assert (await rehearsed.at.service.load(anew)).status is TaskStatus.QUEUED
+    assert await rehearsed.ends.apply(rehearsed.task_id, ALICE) == anew
