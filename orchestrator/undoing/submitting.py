@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 from orchestrator.core import facts
 from orchestrator.core.errors import (
+    BeingUndone,
     Conflict,
     InvalidDecision,
     InvalidRequest,
@@ -74,7 +75,8 @@ class Undoing(Plans):
         """A task that restores; ``title`` empty: by the task that it undoes.
 
         ``key``: the same one of the same person begins no second one; ``keyed_by``: of this one, whoever asks. Raises
-        as :meth:`preview`, and InvalidDecision where the key came with another restoration.
+        as :meth:`preview`, InvalidDecision where the key came with another restoration, and BeingUndone where an undo
+        that wants the same goes on, unless it was begun with this key.
         """
         title = title or await self._title(wanted, by)
         wish = await self.wish(wanted)
@@ -84,6 +86,15 @@ class Undoing(Plans):
             nothing = (f"There is nothing of {of} to put back.", "Look at what changed.")
             what, remedy = await self._only_rehearsed(wanted) or nothing
             raise InvalidRequest(what, remedy=remedy)
+        going = await self._going(wanted)
+        # Looked for after the other: what is noted by now is found by its key as well.
+        if going is not None and await self.begun(keyed_by or by, key) is None:
+            raise BeingUndone(
+                f"{wanted.task_id} is already {going.told}; no second undo of the same is begun.",
+                remedy=f"`cc-orchestrator tasks watch {going.task_id}` watches it, `cc-orchestrator review` decides "
+                f"what it asks for, `cc-orchestrator cancel {going.task_id}` stops it.",
+                details={"task_id": going.task_id},
+            )
         task = await self._submit(title, wish, wanted, user=by, key=_key_of(key), keyed_by=keyed_by)
         if task.restores != wanted:
             raise InvalidDecision(
@@ -164,6 +175,21 @@ class Undoing(Plans):
                 f"{task.task_id} is not over yet.", remedy=f"Cancel it first: `cc-orchestrator cancel {task.task_id}`."
             )
         return _title_of(task, f"Undo {task.task_id}")
+
+    async def _going(self, wanted: Restoration) -> Outcome | None:
+        """The undo that goes on and wants exactly the same; None: there is none.
+
+        Two that are asked for at the very same moment may both miss the other, and so may one whose server was killed
+        before it was noted: then both are begun, which is harmless, since the later finds all as it is to be.
+        """
+        store = self.service.store
+        undone = None if wanted.listing else await self.service.load(TaskId(wanted.task_id))
+        for task_id in reversed(undone.undone_by if undone is not None else ()):
+            undo = await store.load(task_id)
+            if undo is not None and undo.ended is None and undo.restores == wanted:
+                (going,) = await outcomes((task_id,), store, self.world)
+                return going if going.open else None
+        return None
 
     async def _must_name(self, wanted: Restoration, wish: Wish) -> None:
         """Raises InvalidRequest for a path at which there is nothing to put back, unless that may still turn up."""
