@@ -52,7 +52,7 @@ def left_behind(over: review.TaskOver) -> str:
     unknown = "what a program of it changed is not known, and no undo puts that back"
     if not over.changes:
         return f"Task {one_line(over.task_id)} is {over.status}; {unknown}."
-    return f"{_changed(over)} And {unknown}."
+    return f"{_changed(over).removesuffix('.')}. And {unknown}."
 
 
 def _changed(over: review.TaskOver) -> str:
