@@ -359,6 +359,8 @@ def follow(
         if applied_by is not None:
             follow(client, applied_by, as_json, patience_s, where)
     if succeeded:
+        if not as_json and not rehearses:
+            _tell_unknown(client, task_id)
         raise typer.Exit(0)
     if not as_json and not rehearses:
         _tell_leftovers(client, task_id, where)
@@ -401,6 +403,13 @@ def _tell_leftovers(client: "Client", task_id: str, where: str) -> None:
         typer.echo(line, err=True)
 
 
+def _tell_unknown(client: "Client", task_id: str) -> None:
+    from orchestrator.leftovers import not_known
+
+    for line in not_known(client, task_id):
+        typer.echo(line, err=True)
+
+
 def _by_now(task: dict[str, Any]) -> dict[str, str]:
     """What became of the tasks that a task's log only begins."""
     begun = [*(task.get("undo") or {}).get("outcomes", []), *filter(None, [task.get("applied")])]
@@ -424,6 +433,8 @@ def _details(task: dict[str, Any], where: str) -> list[str]:
     offer = task.get("undo") or {}
     changed = counted(offer.get("changes", 0), "place")
     undo = [f"changed   {changed}; {how(offer, task['task_id'], where)}"] if offer.get("changes") else []
+    unseen = offer.get("unseen", 0)
+    undo += [f"not known what {counted(unseen, 'program')} changed; no undo puts that back"] if unseen else []
     applied = task.get("applied")
     became = f"; {one_line(applied['told'], limit=600)}" if applied else ""
     rehearsed = [f"rehearsed on a copy of {one_line(task['rehearses'])}{became}"] if task.get("rehearses") else []

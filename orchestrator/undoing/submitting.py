@@ -44,6 +44,19 @@ _LINE_END: Final = "\n"
 
 
 @dataclass(frozen=True)
+class Left:
+    """What a task left changed."""
+
+    changes: tuple[TaskChange, ...] = ()
+    unseen: int = 0
+    """As ``UndoOffer.unseen``."""
+
+    def __bool__(self) -> bool:
+        """Whether it left anything, as far as anybody can say."""
+        return bool(self.changes or self.unseen)
+
+
+@dataclass(frozen=True)
 class Preview:
     """What a restoration would do, and what it cannot."""
 
@@ -222,17 +235,18 @@ class Undoing(Plans):
             remedy = "There is nothing to undo."
         return f"{task.task_id} only rehearsed: it changed nothing on {real}; {applied.told}.", remedy
 
-    async def offer(self, task: AgentTask, left: Sequence[TaskChange] | None = None) -> UndoOffer | None:
+    async def offer(self, task: AgentTask, left: Left | None = None) -> UndoOffer | None:
         """What a task left changed (``left``; None: it is looked up), and what became of it; None: it is not over."""
         if task.ended is None:
             return None
         left = await self.left_behind(task) if left is None else left
         begun = await outcomes(task.undone_by, self.service.store, self.world)
         return UndoOffer(
-            changes=len(left),
+            changes=len(left.changes),
             automatic=task.undoes_itself,
             tasks=task.undone_by,
-            unknown=sum(one.after is None for one in left),
+            unknown=sum(one.after is None for one in left.changes),
+            unseen=left.unseen,
             outcome=that_counts(begun),
             outcomes=begun,
         )
@@ -256,14 +270,15 @@ class Undoing(Plans):
                 found += [other] if other != undo.task_id and touched & places else []
         return tuple(found)
 
-    async def left_behind(self, task: AgentTask) -> tuple[TaskChange, ...]:
-        """What a task left changed, place by place; nothing where what it takes to tell was not kept."""
+    async def left_behind(self, task: AgentTask) -> Left:
+        """What a task left changed; nothing where what it takes to tell was not kept."""
         try:
-            return told_changes(of_real_places(await self.changes(task.task_id)))
+            changed = of_real_places(await self.changes(task.task_id))
+            return Left(told_changes(changed), len(changed.unseen))
         except OrchestratorError as error:
             # Whoever asks for the undo is told the same; that a task is shown hangs on nothing that it changed.
             logger.warning("nobody can say now what task %s changed: %s", task.task_id, error)
-            return ()
+            return Left()
 
 
 def _title_of(task: AgentTask, what: str) -> str:
