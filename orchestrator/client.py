@@ -42,7 +42,9 @@ class ServerRefused(OrchestratorError):
     code = "server_refused"
 
     def __init__(self, status: int, error: Mapping[str, Any]) -> None:
-        super().__init__(str(error.get("message", "The server refused.")), remedy=str(error.get("remedy", "")))
+        message, details = str(error.get("message", "The server refused.")), error.get("details")
+        told = details if isinstance(details, Mapping) else None
+        super().__init__(message, remedy=str(error.get("remedy", "")), details=told)
         self.status = status
         self.reason = str(error.get("code", ""))
 

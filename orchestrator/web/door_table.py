@@ -161,7 +161,8 @@ _TASKS: Final = (
             200: Answer("With `dry_run`: what it would do now.", (undo_answers.UndoPreview,)),
             201: Answer("The undo is in the queue.", (answers.TaskShort,)),
         },
-        {409: "`invalid_decision`: the key came with another undo"}, takes=(_KEY,), body=UndoRequest,
+        {409: "`being_undone`: one that wants the same goes on; `invalid_decision`: the key came with another undo"},
+        takes=(_KEY,), body=UndoRequest,
     ),
     Door(
         "POST", "/v1/tasks/{task_id}/pin", "pin", "tasks",
@@ -180,7 +181,8 @@ _TASKS: Final = (
     Door(
         "POST", "/v1/tasks/{task_id}/rehearsal", "apply_rehearsal", "tasks",
         "Ask for what a rehearsal changed, as its requester or an admin, also where it failed or was canceled.",
-        {201: Answer("The task that asks for all of it; once, however often it is wanted.", (answers.TaskShort,))},
+        {201: Answer("The task that asks for all of it; the same while it goes on.", (answers.TaskShort,))},
+        {422: "`invalid_request`: it is applied already, is not over yet, or changed nothing"},
         body=forms.EmptyBody,
     ),
     Door(

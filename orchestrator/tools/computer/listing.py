@@ -14,6 +14,7 @@ from orchestrator.core.wire import is_sha256, sha256_hex
 from orchestrator.ports import CallResult
 from orchestrator.tools.computer.asking import READ_WAIT_S, channel_of, sentence
 from orchestrator.tools.computer.keeping import Changed, is_name, keep_file, manifest_lines, too_long, unreadable
+from orchestrator.tools.computer.unreachable import unreachable_in
 from orchestrator.tools.deps import CCAgentDeps, byte_string
 from orchestrator.tools.text import shown_name
 
@@ -137,6 +138,7 @@ class _Listing:
             self._put(wire, DIRECTORY)
             for path, sha256 in manifest_lines(looked.body, shown):
                 self._put(_joined(wire, path), DIRECTORY if sha256 == NO_HASH else sha256)
+            self._leave_out(wire, looked)
         elif not wire:
             # Taken for an empty computer, all that is on it would look new the next time.
             raise ToolFailed("The computer does not tell what is on it.")
@@ -149,10 +151,17 @@ class _Listing:
             self.skipped[escaped(wire)] = sentence(too_large, shown_name(wire))
             return
         self._put(wire, DIRECTORY)
+        self._leave_out(wire, listed)
         for name in names_in(listed.body, shown_name(wire) or "/"):
             # The game's own files, too large for one look where they are a mount among others.
             if wire or name != "rom":
                 await self.add(_joined(wire, name), depth + 1)
+
+    def _leave_out(self, wire: str, looked: CallResult) -> None:
+        """Skip what the game lists there and cannot reach."""
+        unreachable = unreachable_in(looked.data)
+        for name in unreachable.names:
+            self.skipped[escaped(_joined(wire, name))] = unreachable.why
 
     def _put(self, wire: str, state: str) -> None:
         if wire:
