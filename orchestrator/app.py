@@ -8,6 +8,7 @@ import os
 import shlex
 import signal
 import socket
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import metadata
@@ -22,16 +23,15 @@ from orchestrator.core.default_policy import DEFAULT_POLICY_TOML
 from orchestrator.core.errors import InvalidRequest, ModelFailed
 from orchestrator.core.items import SYSTEM
 from orchestrator.core.policy import Policy
-from orchestrator.core.rehearsing import is_copy
 from orchestrator.core.system_facts import NodeStarted, TokenIssued
-from orchestrator.core.task import AgentTask, TaskStatus
+from orchestrator.core.task import AgentTask
 from orchestrator.core.wire import MAX_FRAME_BYTES
 from orchestrator.desk import Desk, NewTask
 from orchestrator.greeting import JournalGreeter
 from orchestrator.hub import Hub
 from orchestrator.hub.hub import DOOR
 from orchestrator.law import PolicyInForce
-from orchestrator.metrics import Metrics, Snapshot
+from orchestrator.metrics import Metrics, watch_lag
 from orchestrator.model import OllamaOptions, Pool, as_chat_model
 from orchestrator.model.options import endpoints_of
 from orchestrator.policy_file import PolicyFile
@@ -41,8 +41,10 @@ from orchestrator.prompts import in_force
 from orchestrator.pruning import Pruner, Rule
 from orchestrator.rehearsing import Copying, Rehearsals
 from orchestrator.runner import Workers
+from orchestrator.scraping import Scraping
 from orchestrator.settings import DEFAULT_URL, ENV_PREFIX, LOOPBACK, Settings
 from orchestrator.store import open_store
+from orchestrator.store.counted import counted
 from orchestrator.tasks import TaskService
 from orchestrator.tools.workspace import DirectoryWorkspace
 from orchestrator.undoing import Undoing
@@ -57,8 +59,6 @@ from orchestrator.world import World
 logger = logging.getLogger(__name__)
 
 ADMIN = "admin"
-_COUNTED = 10_000
-"""Tasks of one status that are counted at most."""
 _SOCKET_SLACK_BYTES = 78_000
 """Above our own frame limit, so that a frame a little too large gets a sentence, not a closed socket."""
 
@@ -95,7 +95,8 @@ async def open_orchestrator(
     models = _Models(model, lambda: _ollama(settings))
     first = _prepare(settings)
     policy = PolicyFile(settings.policy_path)
-    store = wrap_store(open_store(settings.store_url, clock=clock))
+    failures: Counter[str] = Counter()
+    store = counted(wrap_store(open_store(settings.store_url, clock=clock)), failures)
     try:
         authorizer = TokenAuthorizer(store, approvers=settings.approvers)
         metrics = Metrics()
@@ -138,7 +139,7 @@ async def open_orchestrator(
             undoing=undoing,
             pruner=pruner,
             rehearsals=rehearsals,
-            metrics=lambda: _figures(metrics, service, hub),
+            metrics=Scraping(metrics, service, hub, failures).scrape,
             policy=policy,
             checkpoints=keeper.checkpoints,
             about=_about(settings),
@@ -153,6 +154,7 @@ async def open_orchestrator(
             asyncio.create_task(workers.work()),
             asyncio.create_task(policy.watch(service.record, service.rejudge)),
             asyncio.create_task(keeper.keep()),
+            asyncio.create_task(watch_lag(metrics.lagged)),
             asyncio.create_task(pruner.keep()),
             asyncio.create_task(doors.sockets.watch(store, doors.browsers.standing)),
             *looking,
@@ -227,22 +229,6 @@ def first_words(settings: Settings, url: str) -> list[str]:
             "Say --public-url http://ADDRESS:PORT too, so that pairing names an address that the game reaches."
         )
     return words
-
-
-async def _figures(metrics: Metrics, service: TaskService, hub: Hub) -> bytes:
-    """The figures as they stand now."""
-    waiting = (TaskStatus.QUEUED, TaskStatus.RUNNING, TaskStatus.PAUSED)
-    tokens = await service.store.list_tokens()
-    since = [task.request.created_at for task in await service.reviewing() if task.request is not None]
-    oldest = (service.clock.now() - min(since)).total_seconds() if since else 0.0
-    now = Snapshot(
-        computers_online=sum(info.online and not is_copy(info.computer) for info in hub.list_computers()),
-        computers_known=len({row.name for row in tokens if row.kind == "computer" and not row.revoked}),
-        tasks={one.value: len(await service.list_tasks(status=one, limit=_COUNTED)) for one in waiting},
-        requests_open=len(since),
-        oldest_request_s=oldest,
-    )
-    return metrics.render(now)
 
 
 class _Server(uvicorn.Server):

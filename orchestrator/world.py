@@ -176,7 +176,7 @@ class World:
         try:
             await _Looking(self, computer).call("terminate", {"run": run_id}, wait_s=_TERMINATE_WITHIN_S)
         except OrchestratorError as error:
-            logger.info("run %s could not be stopped: %s", run_id, error)
+            logger.info("run %s could not be stopped: %s", run_id, error, extra={"computer": computer})
 
     async def settle(
         self, computer: ComputerId | None, records: Sequence[CallRecord], lease: Lease

@@ -168,8 +168,9 @@ PAGES: Final[Mapping[str, Mapping[str, Callable[[], str]]]] = {
         "link": lambda: machine(LINK_TABLE),
     },
     "protocol.md": {"rest": rest, "errors": refusals},
-    "settings.md": {"settings": settings, "metrics": metrics},
+    "settings.md": {"settings": settings},
     "troubleshooting.md": {"troubles": troubles},
+    "watching.md": {"metrics": metrics},
 }
 """Each page and the tables in it."""
 

@@ -446,7 +446,7 @@ _HOUSE: Final = (
         _ok("It is.", answers.Health), who="anybody",
     ),
     Door(
-        "GET", "/metrics", "metrics", "house", "Figures for Prometheus; docs/settings.md lists them.",
+        "GET", "/metrics", "metrics", "house", "Figures for Prometheus; docs/watching.md lists them.",
         {200: Answer("The figures.", media="text/plain")},
     ),
     Door(
