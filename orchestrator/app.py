@@ -8,7 +8,6 @@ import os
 import shlex
 import signal
 import socket
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import metadata
@@ -31,7 +30,6 @@ from orchestrator.greeting import JournalGreeter
 from orchestrator.hub import Hub
 from orchestrator.hub.hub import DOOR
 from orchestrator.law import PolicyInForce
-from orchestrator.metrics import Metrics, watch_lag
 from orchestrator.model import OllamaOptions, Pool, as_chat_model
 from orchestrator.model.options import endpoints_of
 from orchestrator.policy_file import PolicyFile
@@ -41,13 +39,12 @@ from orchestrator.prompts import in_force
 from orchestrator.pruning import Pruner, Rule
 from orchestrator.rehearsing import Copying, Rehearsals
 from orchestrator.runner import Workers
-from orchestrator.scraping import Scraping
 from orchestrator.settings import DEFAULT_URL, ENV_PREFIX, LOOPBACK, Settings
 from orchestrator.store import open_store
-from orchestrator.store.counted import counted
 from orchestrator.tasks import TaskService
 from orchestrator.tools.workspace import DirectoryWorkspace
 from orchestrator.undoing import Undoing
+from orchestrator.watching import Watching
 from orchestrator.web.app import Doors
 from orchestrator.web.auth import TokenAuthorizer, check_approvers, issue_token, token_hash
 from orchestrator.web.base import Defaults
@@ -95,18 +92,17 @@ async def open_orchestrator(
     models = _Models(model, lambda: _ollama(settings))
     first = _prepare(settings)
     policy = PolicyFile(settings.policy_path)
-    failures: Counter[str] = Counter()
-    store = counted(wrap_store(open_store(settings.store_url, clock=clock)), failures)
+    watching = Watching()
+    store = watching.over(wrap_store(open_store(settings.store_url, clock=clock)), os.environ)
     try:
         authorizer = TokenAuthorizer(store, approvers=settings.approvers)
-        metrics = Metrics()
         law = PolicyInForce(lambda: policy.policy, custom=lambda: policy.custom)
         service = TaskService(
             store=store,
             bus=open_bus(settings.bus),
             clock=clock,
             authorizer=authorizer,
-            observer=metrics.observe,
+            observer=watching.observe,
             law=law,
             prompt=in_force(settings.data_dir),
         )
@@ -139,7 +135,7 @@ async def open_orchestrator(
             undoing=undoing,
             pruner=pruner,
             rehearsals=rehearsals,
-            metrics=Scraping(metrics, service, hub, failures).scrape,
+            metrics=lambda: watching.scrape(service, hub),
             policy=policy,
             checkpoints=keeper.checkpoints,
             about=_about(settings),
@@ -154,9 +150,9 @@ async def open_orchestrator(
             asyncio.create_task(workers.work()),
             asyncio.create_task(policy.watch(service.record, service.rejudge)),
             asyncio.create_task(keeper.keep()),
-            asyncio.create_task(watch_lag(metrics.lagged)),
             asyncio.create_task(pruner.keep()),
             asyncio.create_task(doors.sockets.watch(store, doors.browsers.standing)),
+            *watching.keep(),
             *looking,
         ]
         try:
@@ -172,6 +168,7 @@ async def open_orchestrator(
                 part.cancel()
             await asyncio.gather(*background, return_exceptions=True)
             await keeper.stopped()
+            await watching.close()
     finally:
         await store.close()
 
