@@ -43,6 +43,7 @@ from orchestrator.settings import DEFAULT_URL, ENV_PREFIX, LOOPBACK, Settings
 from orchestrator.store import open_store
 from orchestrator.tasks import TaskService
 from orchestrator.tools.workspace import DirectoryWorkspace
+from orchestrator.transfers import Transfers
 from orchestrator.undoing import Undoing
 from orchestrator.watching import Watching
 from orchestrator.web.app import Doors
@@ -423,7 +424,7 @@ class _Unusable:
 
 
 def _rehearsals(settings: Settings, undoing: Undoing, law: PolicyInForce, authorizer: TokenAuthorizer) -> Rehearsals:
-    copying = Copying(undoing.service.store, undoing.world, law.may_read)
+    copying = Copying(undoing.service.store, undoing.world, law.may_read, Transfers(undoing.service.clock))
     rehearsals = Rehearsals(undoing, copying, settings.rehearsals_path.absolute(), settings.rehearsals)
     authorizer.guest = rehearsals.guest
     return rehearsals

@@ -6,7 +6,7 @@ They speak to Ollama itself, so they need no server.
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -17,6 +17,7 @@ from orchestrator.core.visible import one_line
 from orchestrator.settings import load_settings
 
 if TYPE_CHECKING:
+    from orchestrator.metering import Meter
     from orchestrator.model.keeping import KeptModel, Progress
     from orchestrator.model.looking import Seen
     from orchestrator.model.ollama_facts import ModelFacts
@@ -29,8 +30,6 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="As Ollama names it, s
 OllamaUrl = Annotated[
     str | None, typer.Option("--ollama-url", help="Where Ollama listens. Default: as `serve --ollama-url`.")
 ]
-_BAR: Final = 24
-_TENTHS: Final = 10
 _LOOK_S: Final = 0.2
 """How often a person's Ctrl-C is looked for while Ollama says nothing."""
 
@@ -289,11 +288,18 @@ class _Showing:
 
     name: str
     screen: "Screen"
-    _tenths: int = 0
+    meter: "Meter" = field(init=False)
     _status: str = ""
+
+    def __post_init__(self) -> None:
+        from orchestrator.metering import Meter
+
+        self.meter = Meter(self.name, self.screen, say=_line, apart_s=0.0)
 
     def tell(self, progress: "Progress") -> None:
         """How far it has come now."""
+        from orchestrator.rendering import sized
+
         if progress.status != self._status and not (progress.total and progress.status.startswith("pulling ")):
             self._status = progress.status
             if not self.screen.moves and progress.status != "success":
@@ -301,17 +307,11 @@ class _Showing:
         if not progress.total:
             self.screen.status(f"{self.name}  {one_line(progress.status)}")
             return
-        share = progress.done / progress.total
-        from orchestrator.rendering import sized
-
         amount = f"{sized(progress.done)} of {sized(progress.total)}"
-        filled = int(share * _BAR)
-        bar = f"[{'#' * filled}{'-' * (_BAR - filled)}]"
         busy = "" if progress.done < progress.total else f"  {one_line(progress.status)}"
-        self.screen.status(f"{self.name}  {bar} {share:4.0%}  {amount}{busy}")
-        tenths = int(share * _TENTHS)
-        # The total grows when another part becomes known: what was said is not taken back.
-        if not self.screen.moves and tenths > self._tenths:
-            self._tenths = tenths
-            typer.echo(f"{self.name}: {tenths * 10} %, {amount}")
-            sys.stdout.flush()
+        self.meter.tell(progress.done, progress.total, amount, progress.done, busy=busy)
+
+
+def _line(line: str) -> None:
+    typer.echo(line)
+    sys.stdout.flush()
