@@ -79,7 +79,7 @@ ROOMS: dict[str, frozenset[str]] = {
     "client": frozenset({"core", "settings"}),
     "rendering": frozenset({"core"}),
     "metering": frozenset({"rendering"}),
-    "progress": frozenset({"core", "client", "rendering"}),
+    "progress": frozenset({"core", "client", "metering", "rendering"}),
     "console": frozenset({"core", "client"}),
     "demo": frozenset({"core", "client", "console", "program"}),
     "doctor": frozenset({"core", "client", "model", "policy_file", "prompts", "settings", "store", "troubles"}),

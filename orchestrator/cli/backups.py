@@ -144,7 +144,8 @@ def restore(
     body: dict[str, Any] = {"backup": backup, "paths": [spelled(one) for one in path or []], "exact": exact}
     with client_of(url, data_dir) as client:
         door = f"/v1/computers/{as_segment(computer)}/restore"
-        preview = client.request_long("POST", door, {**body, "dry_run": True})
+        with watched(client, None, computer, as_json=as_json):
+            preview = client.request_long("POST", door, {**body, "dry_run": True})
         if dry_run and as_json:
             print_json(preview)
             return

@@ -5,6 +5,7 @@ They speak to Ollama itself, so they need no server.
 
 import os
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -81,6 +82,7 @@ def show(name: Name, as_json: AsJson = False, url: OllamaUrl = None, data_dir: D
 def pull(
     name: Name,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what is done as lines of JSON.")] = False,
     url: OllamaUrl = None,
     data_dir: DataDir = None,
 ) -> None:
@@ -97,9 +99,9 @@ def pull(
         _kept(one.url, there)
     for where, kept in there.items():
         if has(kept, name):
-            typer.echo(f"{one_line(name)} is at {where} already.")
+            _is_there(where, name, as_json, "already")
         elif yes or _sure(name, where, _size(name, there)):
-            _pull(where, name)
+            _pull(where, name, as_json)
         else:
             typer.echo("Nothing was fetched.", err=True)
             raise typer.Exit(1)
@@ -119,12 +121,19 @@ def _kept(url: str, there: "dict[str, list[KeptModel]]") -> bool:
     return True
 
 
-def _pull(where: str, name: str) -> None:
+def _is_there(where: str, name: str, as_json: bool, since: str) -> None:
+    if as_json:
+        print_json({"model": name, "url": where, "there": since})
+    else:
+        typer.echo(f"{one_line(name)} is at {where} {since}.")
+
+
+def _pull(where: str, name: str, as_json: bool) -> None:
     from orchestrator.model.ollama_errors import AskAnother
     from orchestrator.rendering import Screen
 
     screen = Screen.of()
-    showing = _Showing(one_line(name), screen)
+    showing = _Lines(name, where) if as_json else _Showing(one_line(name), screen)
     try:
         for progress in _fetched(where, name):
             showing.tell(progress)
@@ -137,7 +146,7 @@ def _pull(where: str, name: str) -> None:
         complain(error)
         raise typer.Exit(3 if isinstance(error, AskAnother) else 1) from None
     screen.close()
-    typer.echo(f"{one_line(name)} is at {where} now.")
+    _is_there(where, name, as_json, "now")
 
 
 def _fetched(where: str, name: str) -> "Iterator[Progress]":
@@ -280,6 +289,23 @@ def _sure(name: str, where: str, size: str) -> bool:
         raise InvalidRequest(what, remedy="Say --yes to have it fetched without being asked.")
     typer.echo(f"{what} Pull it now? [y/N] ", nl=False, err=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+@dataclass
+class _Lines:
+    """The progress of a pull as lines of JSON: one for each thing that is done, and one a second of what takes long."""
+
+    name: str
+    where: str
+    _status: str = ""
+    _told_at: float = 0.0
+
+    def tell(self, progress: "Progress") -> None:
+        """How far it has come now."""
+        now = time.monotonic()
+        if progress.status != self._status or now - self._told_at >= 1.0:
+            self._status, self._told_at = progress.status, now
+            print_json({"hint": "pull", "model": self.name, "url": self.where, **vars(progress)})
 
 
 @dataclass

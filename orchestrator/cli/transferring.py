@@ -15,13 +15,14 @@ if TYPE_CHECKING:
 
 _LOOK_S: Final = 0.25
 """Between two looks on a terminal."""
+_LOOKING: Final = "looking at what is there"
 _SELDOM_S: Final = 1.0
 """Elsewhere: as often as a line may come."""
 
 
 @contextmanager
-def watched(client: "Client", what: str, computer: str, *, as_json: bool) -> Iterator[None]:
-    """Show what the server reads from a computer, as long as the block waits for it.
+def watched(client: "Client", what: str | None, computer: str, *, as_json: bool) -> Iterator[None]:
+    """Show what the server reads from a computer, as long as the block waits for it; ``what`` None: it only looks.
 
     A bar on a terminal; else lines beside the output, with ``as_json`` lines of JSON: the output is the answer's.
     """
@@ -37,19 +38,22 @@ def watched(client: "Client", what: str, computer: str, *, as_json: bool) -> Ite
 
     def look() -> None:
         while not over.wait(every_s):
+            row = None
             try:
-                rows = client.request("GET", "/v1/transfers")["transfers"]
+                if what is not None:
+                    row = _transfer(client, what, computer)
             except OrchestratorError:
                 # Whoever waits is told what is wrong with the server; one that is older has no such door.
                 return
-            mine = [one for one in rows if (one["what"], one["computer"]) == (what, computer)]
             with writing:
-                if over.is_set() or not mine:
-                    continue
-                if as_json and not screen.moves:
-                    typer.echo(hint_line("transfer", mine[-1]), err=True)
-                else:
-                    _show(meter, mine[-1])
+                if over.is_set():
+                    return
+                if row is not None and as_json and not screen.moves:
+                    typer.echo(hint_line("transfer", row), err=True)
+                elif row is not None:
+                    _show(meter, row)
+                elif screen.moves:
+                    meter.waiting(_LOOKING)
 
     threading.Thread(target=look, name=f"transfer of {computer}", daemon=True).start()
     try:
@@ -61,11 +65,17 @@ def watched(client: "Client", what: str, computer: str, *, as_json: bool) -> Ite
             meter.close()
 
 
+def _transfer(client: "Client", what: str, computer: str) -> dict[str, Any] | None:
+    """The newest of these that goes on; None: there is none. Raises ServerRefused, ServerUnreachable."""
+    rows: list[dict[str, Any]] = client.request("GET", "/v1/transfers")["transfers"]
+    return next((one for one in reversed(rows) if (one["what"], one["computer"]) == (what, computer)), None)
+
+
 def _show(meter: Any, row: dict[str, Any]) -> None:
     from orchestrator.rendering import sized
 
     if row["of_files"] is None:
-        meter.waiting("looking at what is there")
+        meter.waiting(_LOOKING)
     else:
         amount = f"{row['files']} of {row['of_files']} files, {sized(row['bytes'])}"
         meter.tell(row["files"], row["of_files"], amount, row["bytes"])
