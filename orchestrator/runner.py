@@ -233,7 +233,7 @@ class _Log:
     def __call__(self, items: Sequence[AgentTaskItem]) -> None:
         for item in items:
             for line in self._transcript.lines(item):
-                logger.info("%s", line)
+                logger.info("%s", line, extra={"task_id": item.task_id})
 
 
 async def _submitted(service: TaskService, task: str | AgentTask, deps: CCAgentDeps, max_steps: int) -> TaskId:

@@ -200,6 +200,7 @@ async def test_a_script_gets_a_pull_as_lines_of_json(tmp_path: Path) -> None:
     async with ollama(says("{}"), models=("mistral",)) as server:
         server.pulls.append(pulls(*STEPS))
         done = await run(tmp_path, "pull", "tiny:1b", "--yes", "--json", *at(server))
+        server.listed = {"models": [{"name": "mistral:latest", "model": "mistral:latest"}]}
         again = await run(tmp_path, "pull", "mistral", "--json", *at(server))
     assert done.returncode == 0, done.stderr
     *hints, last = [json.loads(line) for line in done.stdout.splitlines()]
