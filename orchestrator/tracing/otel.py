@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 SERVICE: Final = "cc-orchestrator"
 """The name of the service, unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES says another."""
-_CLOSES_WITHIN_S: Final = 5.0
+_CLOSES_WITHIN_S: Final = 3.0
 """What a collector gets at the end to take the last spans."""
 _NS: Final = 1_000_000_000
 

@@ -20,7 +20,9 @@ from orchestrator.core.facts import TaskId
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.tracing import Tracing, wanted
 from orchestrator.tracing.otel import OtelExporter
-from orchestrator.tracing.spans import trace_id_of
+from orchestrator.tracing.spans import APPROVAL_WAIT, MODEL_CALL, Span, Story, trace_id_of
+from tests.core.journal import Journal, decision
+from tests.core.journal import call as call_of
 from tests.shell.support import DEADLINE_S, Disk, Listening, Server, call, connected, final, running, says
 from tests.waiting import within
 
@@ -163,6 +165,71 @@ async def test_a_canceled_task_leaves_no_wait_open(tmp_path: Path) -> None:
         await server.ask("POST", f"/v1/tasks/{task_id}/cancel")
         await server.until(task_id, "task_ended")
     assert [one.name for one in told.spans()] == ["model call", "approval wait", "step", "task"]
+
+
+# -- the fold ----------------------------------------------------------------------------
+
+
+def told_by(story: Journal) -> list[Span]:
+    """The spans of a story."""
+    fold = Story("t-1")
+    return [span for item in story.items for span in fold.take(item)]
+
+
+def test_a_request_is_waited_for_until_its_last_call_is_decided() -> None:
+    """Two calls, decided one after the other: one wait, from the request to the second decision."""
+    story = Journal()
+    story.proposed([call_of("c1", "cc_write", path="a"), call_of("c2", "cc_write", path="b")], "ask", "ask")
+    story.reviewed("c1", "c2")
+    story.decided(decision("c1"))
+    assert not [one for one in told_by(story) if one.name == APPROVAL_WAIT]
+    story.decided(decision("c2", "reject"))
+    (wait,) = [one for one in told_by(story) if one.name == APPROVAL_WAIT]
+    assert wait.attributes["cc.outcome"] == "approve,reject"
+    assert wait.ended == story.items[-1].at
+
+
+def test_an_attempt_that_brought_nothing_is_a_failed_call_of_the_same_step() -> None:
+    """The model is asked twice in one step: two calls with ids of their own, the first a failure."""
+    story = Journal()
+    story.submitted()
+    story.asked()
+    story.asked(attempt=2)
+    story.replied()
+    first, second = told_by(story)
+    assert (first.failed, second.failed) == (True, False)
+    assert first.span_id != second.span_id
+    assert first.parent_id == second.parent_id
+
+
+class Kept(list[Span]):
+    """An exporter that keeps what it is handed."""
+
+    def emit(self, span: Span) -> None:
+        """Keep it."""
+        self.append(span)
+
+    async def close(self) -> None:
+        """Nothing is left."""
+
+
+async def test_what_waits_when_the_node_stops_is_told_all_the_same() -> None:
+    """Items that nobody had looked at yet become spans before the exporter is closed."""
+    story = Journal()
+    story.submitted()
+    story.asked()
+    story.replied()
+    kept = Kept()
+
+    async def read(task_id: TaskId) -> list[AgentTaskItem]:
+        """Nobody has to."""
+        raise AssertionError(task_id)
+
+    tracing = Tracing(read, kept)
+    tracing.observe(story.items)
+    assert not kept
+    await tracing.close()
+    assert [one.name for one in kept] == [MODEL_CALL]
 
 
 # -- configured --------------------------------------------------------------------------
