@@ -40,7 +40,7 @@ def exporter_of(environ: Mapping[str, str]) -> "OtelExporter | None":
         )
         return None
     exporter: SpanExporter = OTLPSpanExporter() if name == "otlp" else ConsoleSpanExporter()
-    return OtelExporter(BatchSpanProcessor(exporter))
+    return OtelExporter(BatchSpanProcessor(exporter), exporter)
 
 
 class _Ids(IdGenerator):
@@ -61,7 +61,8 @@ class _Ids(IdGenerator):
 class OtelExporter:
     """Hands spans to a processor of OpenTelemetry's SDK, which sends them from a thread of its own."""
 
-    def __init__(self, processor: SpanProcessor) -> None:
+    def __init__(self, processor: SpanProcessor, exporter: SpanExporter) -> None:
+        self._exporter = exporter
         self._ids = _Ids()
         # What the environment says of the resource counts more than the name of ours.
         resource = Resource({SERVICE_NAME: SERVICE}).merge(_of_environment())
@@ -88,6 +89,9 @@ class OtelExporter:
         closing = threading.Thread(target=self._provider.shutdown, daemon=True)
         closing.start()
         await asyncio.to_thread(closing.join, _CLOSES_WITHIN_S)
+        if closing.is_alive():
+            # It waits to try again: that wait ends now.
+            self._exporter.shutdown()
 
     def _parent(self, span: Span) -> SpanContext:
         # The root is told last, so whether the trace is sampled is found by its id, as for the root itself.

@@ -37,7 +37,7 @@ class Told:
 
     def __init__(self) -> None:
         self.memory = InMemorySpanExporter()
-        self.exporter = OtelExporter(SimpleSpanProcessor(self.memory))
+        self.exporter = OtelExporter(SimpleSpanProcessor(self.memory), self.memory)
 
     def spans(self) -> tuple[ReadableSpan, ...]:
         """All that ended, oldest first."""
