@@ -1,6 +1,7 @@
 """The commands about tasks: run, look, watch, decide, answer, stop."""
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -19,6 +20,7 @@ from orchestrator.cli.common import (
     seconds,
     warn_of_variables,
 )
+from orchestrator.cli.transferring import watched
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.program import reaching
 
@@ -111,7 +113,9 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each flag
         if not detach:
             # Imported before the task begins: what the model says meanwhile is a hint, and told to nobody twice.
             import orchestrator.following  # noqa: F401
-        task = client.request("POST", "/v1/tasks", {name: value for name, value in body.items() if value is not None})
+        body = {name: value for name, value in body.items() if value is not None}
+        with watched(client, "rehearsal", (computer or [""])[0], as_json=as_json) if rehearse else nullcontext():
+            task = client.request("POST", "/v1/tasks", body)
         if detach:
             print_json(task) if as_json else typer.echo(f"task {task['task_id']}")
             return

@@ -6,6 +6,7 @@ import typer
 
 from orchestrator.cli.common import AsJson, DataDir, Detach, Reconnect, Url, client_of, print_json, quoted
 from orchestrator.cli.tasks import RECONNECT_S, TaskId, follow, join, leave
+from orchestrator.cli.transferring import watched
 from orchestrator.core.errors import BeingUndone, InvalidRequest
 from orchestrator.core.paths import spelled, unspelled
 from orchestrator.program import reaching
@@ -55,7 +56,8 @@ def undo(  # noqa: PLR0913, PLR0917 - one parameter for each flag
         body["step"] = step
     with client_of(url, data_dir) as client:
         door = f"/v1/tasks/{task_id}/undo"
-        preview = client.request("POST", door, {**body, "dry_run": True})
+        with watched(client, None, task_id, as_json=as_json):
+            preview = client.request_long("POST", door, {**body, "dry_run": True})
         _must_be_there(body["choices"], preview)
         if dry_run and as_json:
             print_json(preview)

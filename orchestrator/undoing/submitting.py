@@ -277,7 +277,9 @@ class Undoing(Plans):
             return Left(told_changes(changed), len(changed.unseen))
         except OrchestratorError as error:
             # Whoever asks for the undo is told the same; that a task is shown hangs on nothing that it changed.
-            logger.warning("nobody can say now what task %s changed: %s", task.task_id, error)
+            logger.warning(
+                "nobody can say now what task %s changed: %s", task.task_id, error, extra={"task_id": task.task_id}
+            )
             return Left()
 
 

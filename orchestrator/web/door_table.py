@@ -464,6 +464,11 @@ _BACKUPS: Final = (
         body=backup_answers.RestoreBody, who="submitter",
     ),
     Door(
+        "GET", "/v1/transfers", "list_transfers", "backups",
+        "What is being read from computers now, and how far it has come.",
+        _ok("What goes on, the oldest first.", backup_answers.TransferList), who="program", stored=False,
+    ),
+    Door(
         "POST", "/v1/prune", "prune", "backups",
         "Remove ended tasks by age or size, the oldest first, and what nobody needs any more.",
         _ok("What went.", backup_answers.PruneOutcome), body=backup_answers.PruneBody, who="admin",
@@ -476,7 +481,7 @@ _HOUSE: Final = (
         _ok("It is.", answers.Health), who="anybody",
     ),
     Door(
-        "GET", "/metrics", "metrics", "house", "Figures for Prometheus; docs/settings.md lists them.",
+        "GET", "/metrics", "metrics", "house", "Figures for Prometheus; docs/watching.md lists them.",
         {200: Answer("The figures.", media="text/plain")},
     ),
     Door(

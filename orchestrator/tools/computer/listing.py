@@ -55,7 +55,18 @@ async def list_tree(deps: CCAgentDeps, name: str = "") -> Listed:
     return Listed(Listing(listing.states), listing.skipped)
 
 
-async def keep_tree(deps: CCAgentDeps, listed: Listed, sizes: Sizes, *, most: float = inf) -> Kept:
+OnRead = Callable[[int, int, int], None]
+"""Is told of files that were read, of how many that are to be read, and the bytes so far."""
+
+
+def nobody_waits(files: int, of_files: int, size: int) -> None:
+    """Whoever is told of nothing."""
+    del files, of_files, size
+
+
+async def keep_tree(
+    deps: CCAgentDeps, listed: Listed, sizes: Sizes, *, most: float = inf, on_read: OnRead = nobody_waits
+) -> Kept:
     """Keep the bytes of every file of a listing, but for those that are kept already.
 
     A file that changes meanwhile is listed as it is when it is read. Once ``most`` new bytes were read, others are
@@ -77,11 +88,16 @@ async def keep_tree(deps: CCAgentDeps, listed: Listed, sizes: Sizes, *, most: fl
                     skipped[path] = str(error)
                 if states[path] == ABSENT or path in skipped:
                     del states[path]
+            through.append(paths[0])
+            on_read(len(through), len(twins), sum(new.values()))
 
     # Files with the same bytes one after the other, so that these are read once.
     twins: dict[str, list[str]] = {}
+    through: list[str] = []
     for path, sha256 in listed.listing.files.items():
-        twins.setdefault(sha256, []).append(path)
+        if sha256 not in known:
+            twins.setdefault(sha256, []).append(path)
+    on_read(0, len(twins), 0)
     await asyncio.gather(*(keep(paths) for paths in twins.values()))
     kept = Listing(states)
     total = sum({**known, **new}[sha256] for sha256 in kept.files.values())
