@@ -1,6 +1,5 @@
 """The console's page in a real browser: signing in, restarts, hostile text, many tasks, and what axe has to say."""
 
-import json
 import re
 import sys
 import unicodedata
@@ -17,6 +16,8 @@ from tests.story.harness import Api, Computer, Server, facts_of, final, play, to
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 HOSTILE = '<img src=x onerror="window.pwned=1"><script>window.pwned=1</script>\x1b[31m\u202e\u200bcafe\u0301'
+NAME = "a&lt;b&gt;'x.lua"
+"""The game allows no sharper one; a page that made markup of it would show another."""
 SHOWN = '<img src=x onerror="window.pwned=1"><script>window.pwned=1</script>\\u{1b}[31m\\u{202e}\\u{200b}cafe\u0301'
 
 
@@ -47,7 +48,7 @@ async def test_a_revoked_token_leads_to_the_sign_in(server: Server, seats: Seats
 
 
 async def test_the_page_outlives_its_server(server: Server, pc: Computer, seats: Seats) -> None:
-    """kill -9: it says so quietly, a decision is said not to be delivered, and counts once when the server is back."""
+    """After kill -9 it says so quietly, a decision is said not to be delivered, and counts once when the server is back."""
     api = server.api()
     task_id = await api.submit(write(), final(), computers=(pc.name,))
     seat = await seats.open(f"approvals/{await waiting(api, task_id)}")
@@ -87,18 +88,18 @@ async def test_a_task_is_followed_over_a_restart_and_a_reload(server: Server, pc
 async def test_hostile_text_is_text(server: Server, pc: Computer, seats: Seats) -> None:
     """In goals, names of files, diffs, programs, output, questions and reasons: it is shown, and nothing of it runs."""
     api = server.api()
-    program = f"print({json.dumps(HOSTILE, ensure_ascii=False)})\n"
+    program = f"print([[{HOSTILE}]])\n"
     script = (
-        write("<b>x.lua", program),
-        tool("cc_run_program", path="<b>x.lua", args=[]),
+        write(NAME, program),
+        tool("cc_run_program", path=NAME, args=[]),
         tool("ask_user", question=HOSTILE),
         final(),
     )
     task_id = await api.submit(*script, computers=(pc.name,), session_id="<i>s")
     seat = await seats.open(f"approvals/{await waiting(api, task_id)}")
-    await expect(seat.request().locator("tr.add").first).to_contain_text(SHOWN.replace('"', '\\"'))
+    await expect(seat.request().locator("tr.add").first).to_contain_text(SHOWN)
     await expect(seat.request().locator("tr.add .escape").first).to_have_text("\\u{1b}")
-    await expect(seat.request()).to_contain_text("<b>x.lua")
+    await expect(seat.request()).to_contain_text(NAME)
     await seat.request().get_by_role("button", name="Approve", exact=True).click()
     await seat.go(f"approvals/{await waiting(api, task_id, 2)}")
     await expect(seat.request()).to_contain_text("The program as it stands there")
@@ -113,9 +114,9 @@ async def test_hostile_text_is_text(server: Server, pc: Computer, seats: Seats) 
     await expect(seat.page.locator(".end")).to_contain_text("Completed")
     await expect(seat.page.locator(".steps")).to_contain_text("<script>window.pwned=1</script>")
     await seat.go("tasks")
-    await expect(seat.page.locator(".rows")).to_contain_text("<script>")
+    await expect(seat.page.locator(".rows")).to_contain_text("<img src=x")
     assert await seat.page.evaluate("window.pwned") is None
-    assert await seat.page.locator("main img, main b:has-text('x.lua'), main script").count() == 0
+    assert await seat.page.locator("main img, main script").count() == 0
 
 
 async def test_every_character_is_shown_as_everywhere_else(server: Server, seats: Seats) -> None:
@@ -123,26 +124,29 @@ async def test_every_character_is_shown_as_everywhere_else(server: Server, seats
     seat = await seats.open()
     told = await seat.page.evaluate(
         """async () => { const { visible, oneLine } = await import("/console/lib/text.js");
-        const odd = {};
+        // For each character a digit: 1 where it is an escape alone, 2 more where it is one behind a letter.
+        const escaped = [];
         for (let code = 0; code < 0x110000; code++) {
           const char = String.fromCodePoint(code);
-          const shown = [visible(char), visible("a" + char)];
-          if (shown[0] !== char || shown[1] !== "a" + char) odd[code] = shown;
+          const shown = "\\\\u{" + code.toString(16) + "}";
+          escaped.push((visible(char) === shown) + 2 * (visible("a" + char) === "a" + shown));
         }
         const marks = "e" + "\\u0301".repeat(6) + "\\n\\u0301x\\u{1F468}\\u200D\\u{1F469}";
-        return { odd, marks: visible(marks), line: oneLine("a\\nb\\tc\\u202e" + "x".repeat(300), 20) }; }"""
+        return { escaped: escaped.join(""), marks: visible(marks),
+          line: oneLine("a\\nb\\tc\\u202e" + "x".repeat(300), 20) }; }"""
     )
-    odd = told["odd"]
-    for code in range(sys.maxunicode + 1):
-        char = chr(code)
-        expected = [visible(char), visible(f"a{char}")]
-        # Chromium may know letters that are not assigned yet for Python, and the other way round.
-        if unicodedata.category(char) == "Cn" or (0xD800 <= code <= 0xDFFF):
-            continue
-        assert odd.get(str(code), [char, f"a{char}"]) == expected, hex(code)
+    # Chromium may know letters that are not assigned yet for Python.
+    known = (code for code in range(sys.maxunicode + 1) if unicodedata.category(chr(code)) != "Cn")
+    wrong = [hex(code) for code in known if told["escaped"][code] != _escaped(chr(code))]
+    # A mark until Unicode 14, a part of a letter since.
+    assert set(wrong) <= {"0x1171e"}
     marks = f"e{chr(0x301) * 6}\n{chr(0x301)}x{chr(0x1F468)}{chr(0x200D)}{chr(0x1F469)}"
     assert told["marks"] == visible(marks)
     assert told["line"] == "a\\nb\\tc\\u{202e}" + "x" * 14 + " [… 286 characters more]"
+
+
+def _escaped(char: str) -> str:
+    return str((visible(char) != char) + 2 * (visible(f"a{char}") != f"a{char}"))
 
 
 async def test_three_hundred_tasks_are_a_page_of_them(server: Server, seats: Seats) -> None:
@@ -159,7 +163,7 @@ async def test_three_hundred_tasks_are_a_page_of_them(server: Server, seats: Sea
     await expect(seat.page.get_by_text("251 to 300")).to_be_visible()
     await expect(seat.page.get_by_role("link", name="Older")).to_have_count(0)
     await expect(seat.page.locator(".rows li")).to_have_count(50)
-    await seat.page.get_by_role("link", name="Failed").click()
+    await seat.page.get_by_role("link", name="Failed", exact=True).click()
     await expect(seat.page.locator(".rows .status-Failed")).to_have_count(50)
     await seat.go("tasks")
     question = await api.submit(tool("ask_user", question="Still there?"), final())
@@ -191,7 +195,7 @@ async def test_a_running_program_is_watched(server: Server, pc: Computer, seats:
     seat = await seats.open(f"tasks/{task_id}")
     await seat.request().get_by_role("button", name="Approve", exact=True).click()
     await began(pc)
-    await expect(seat.page.get_by_role("region", name="Output")).to_contain_text("first words")
+    await expect(seat.page.get_by_role("group", name="Output")).to_contain_text("first words")
     await expect(seat.page.locator(".tool[data-call]")).to_contain_text("running")
 
 
@@ -210,7 +214,7 @@ async def test_an_undo_is_previewed_and_chosen(server: Server, pc: Computer, sea
     await places.get_by_label("What then?").select_option("restore")
     await seat.button("Begin the undo").click()
     await expect(seat.page.locator(".task-head")).to_contain_text(f"takes back {task_id}")
-    await seat.button(re.compile("^Approve( all 2)?$"), exact=False).first.click()
+    await seat.button("Approve all 2").click()
     await expect(seat.page.locator(".end")).to_contain_text("Completed")
     assert (pc.read("a.lua"), pc.read("b.lua")) == (b"print('old')\n", None)
 
