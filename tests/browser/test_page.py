@@ -22,7 +22,7 @@ SHOWN = '<img src=x onerror="window.pwned=1"><script>window.pwned=1</script>\\u{
 
 
 async def test_signing_in_keeps_the_place_and_lasts(server: Server, seats: Seats) -> None:
-    """A wrong token is told as a sentence; the place is kept over the sign-in and a reload; signed out is signed out."""
+    """A wrong token is told as a sentence; the place is kept over the sign-in and a reload; signing out lasts."""
     seat = await seats.open("tasks?status=Failed", token=None)
     await seat.page.get_by_label("Your token").fill("wrong")
     await seat.button("Sign in").click()
@@ -48,7 +48,7 @@ async def test_a_revoked_token_leads_to_the_sign_in(server: Server, seats: Seats
 
 
 async def test_the_page_outlives_its_server(server: Server, pc: Computer, seats: Seats) -> None:
-    """After kill -9 it says so quietly, a decision is said not to be delivered, and counts once when the server is back."""
+    """Killed, it is said so quietly; a decision is not delivered, and counts once when the server is back."""
     api = server.api()
     task_id = await api.submit(write(), final(), computers=(pc.name,))
     seat = await seats.open(f"approvals/{await waiting(api, task_id)}")
