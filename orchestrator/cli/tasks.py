@@ -115,7 +115,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each flag
             import orchestrator.following  # noqa: F401
         body = {name: value for name, value in body.items() if value is not None}
         with watched(client, "rehearsal", (computer or [""])[0], as_json=as_json) if rehearse else nullcontext():
-            task = client.request("POST", "/v1/tasks", body)
+            task = client.submit(body, patience_s=reconnect)
         if detach:
             print_json(task) if as_json else typer.echo(f"task {task['task_id']}")
             return
