@@ -71,6 +71,7 @@ ROOMS: dict[str, frozenset[str]] = {
     "metrics": frozenset({"core"}),
     "troubles": frozenset({"core"}),
     "client": frozenset({"core", "settings"}),
+    "live": frozenset({"core", "client"}),
     "rendering": frozenset({"core"}),
     "progress": frozenset({"core", "client", "rendering"}),
     "console": frozenset({"core", "client"}),
@@ -98,8 +99,9 @@ ROOMS: dict[str, frozenset[str]] = {
         "prompts",
         "settings",
         "troubles",
+        "tui",
     },
-    "tui": frozenset({"client", "settings"}),
+    "tui": SCREEN | {"console", "live"},
     # the other side of the wire
     "cc_client": frozenset(),
 }
@@ -129,6 +131,7 @@ OTHERS_LIBRARIES: dict[str, frozenset[str]] = {
     "metrics": PURE_PACKAGES | {"prometheus_client"},
     "settings": PURE_PACKAGES,
     "client": PURE_PACKAGES | {"anyio", "httpx2", "websockets"},
+    "live": PURE_PACKAGES | {"httpx2"},
 }
 """Rooms whose packages from outside are counted; the others are free."""
 
