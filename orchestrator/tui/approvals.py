@@ -10,7 +10,7 @@ from orchestrator.console.lines import Line
 from orchestrator.console.outcomes import closed_meanwhile
 from orchestrator.console.rendering import details, page, short, time_left
 from orchestrator.core import review
-from orchestrator.core.approval import HitlResponse, RequestedCallView
+from orchestrator.core.approval import HitlResponse, RequestedCallView, ResumeRequest
 from orchestrator.core.facts import OnReject
 from orchestrator.core.visible import one_line
 from orchestrator.tui.desk import now
@@ -82,6 +82,8 @@ class Approvals(Pane):
         """Why it is closed; empty: it is open."""
         self._one: int | None = None
         """The call that keys are about; None: all."""
+        self._mine: set[str] = set()
+        """Requests that are being decided here, and those that were."""
         self._editing = Editing(self)
 
     @property
@@ -105,8 +107,12 @@ class Approvals(Pane):
         self.changed()
 
     def _was_closed(self, how: str) -> None:
-        self._how = how
-        self._draw()
+        if self._shown is not None and self._shown.request_id in self._mine:
+            # Its own person decided it, and is told so: the next one may come.
+            self._shown = None
+        else:
+            self._how = how
+            self._draw()
 
     def changed(self) -> None:
         """Draw the list, and the page where its request is another now."""
@@ -125,7 +131,8 @@ class Approvals(Pane):
         if now_open is None or self._how:
             return
         if not same(shown, now_open):
-            self.desk.tell("A request has changed; this is how it is now.")
+            if shown.request_id not in self._mine:
+                self.desk.tell("A request has changed; this is how it is now.")
             self.chosen(shown.request_id)
         elif shown.expires_at != now_open.expires_at:
             self._shown = shown.model_copy(update={"expires_at": now_open.expires_at})
@@ -155,7 +162,7 @@ class Approvals(Pane):
             self.page.show(_nothing(self.desk.reviews.others))
             self.label("")
             return
-        closed = [Line(f"── {closed_meanwhile(self._how)} ── Nothing can be decided here any more.", "warning")]
+        closed = [Line(f"── {closed_meanwhile(self._how)} ── Nothing can be decided here any more.", "warning", True)]
         self.page.show([*(closed if self._how else []), *page(shown, now=now())], stay=stay or bool(self._how))
         self._label()
 
@@ -228,7 +235,15 @@ class Approvals(Pane):
             Choose(_ASKS[word], lines, [("y", "yes")], about=shown.request_id, enter="y")
         )
         if yes:
-            await self.desk.reviews.decide(shown, decision(shown, word, calls=calls))
+            await self._decide(shown, decision(shown, word, calls=calls))
+
+    async def _decide(self, shown: HitlResponse, resume: ResumeRequest) -> bool:
+        """Send it, and say what became of it; whether it was taken."""
+        self._mine.add(shown.request_id)
+        taken = await self.desk.reviews.decide(shown, resume)
+        if not taken:
+            self._mine.discard(shown.request_id)
+        return taken
 
     def action_reject(self) -> None:
         """It does not run: say why, and what the task does then."""
@@ -255,7 +270,7 @@ class Approvals(Pane):
         )
         if then is not None:
             on_reject: OnReject = "continue" if then == "c" else "cancel"
-            await self.desk.reviews.decide(shown, decision(shown, "reject", reason, calls=calls, on_reject=on_reject))
+            await self._decide(shown, decision(shown, "reject", reason, calls=calls, on_reject=on_reject))
 
     def action_respond(self) -> None:
         """It does not run: the model is told a text in place of a result."""
@@ -268,7 +283,7 @@ class Approvals(Pane):
         title = "It does not run. What is the model told in place of a result?"
         answer = await self.app.push_screen_wait(Ask(title, most=MAX_ANSWER_CHARS, about=shown.request_id))
         if answer:
-            await self.desk.reviews.decide(shown, decision(shown, "respond", calls=calls, answer=answer))
+            await self._decide(shown, decision(shown, "respond", calls=calls, answer=answer))
 
     def action_grant(self) -> None:
         """Approve it, and what is like it from now on."""
@@ -282,7 +297,7 @@ class Approvals(Pane):
         if spec is None:
             self.desk.tell("Nothing was decided.")
             return
-        await self.desk.reviews.decide(shown, decision(shown, "approve", calls=(call,), remember=spec))
+        await self._decide(shown, decision(shown, "approve", calls=(call,), remember=spec))
 
     def action_edit_or_info(self) -> None:
         """Edit it here; of an unknown outcome, where d marks it as done, all details."""
@@ -302,7 +317,7 @@ class Approvals(Pane):
         args = await self._editing.edited(shown, call, here=where == "here")
         if args is None:
             self.desk.tell("Nothing was decided.")
-        elif await self.desk.reviews.decide(shown, decision(shown, "edit", calls=(call,), args=args)):
+        elif await self._decide(shown, decision(shown, "edit", calls=(call,), args=args)):
             self._editing.forget(shown)
 
     # -- what is only looked at ----------------------------------------------------------
