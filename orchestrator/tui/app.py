@@ -18,7 +18,7 @@ from orchestrator.console.outcomes import OPEN_ENDED, closed_meanwhile, left_beh
 from orchestrator.core import review
 from orchestrator.core.visible import one_line
 from orchestrator.live import Live
-from orchestrator.rendering import counted, fitted
+from orchestrator.rendering import counted, fitted, width
 from orchestrator.tui.approvals import Approvals
 from orchestrator.tui.computers import Computers
 from orchestrator.tui.desk import Desk, now
@@ -133,7 +133,7 @@ class ConsoleApp(App[int]):
         columns = self.size.width
         main = self.screen_stack[0]
         main.query_one("#tabs", Static).update(self._tab_line())
-        main.query_one("#keys", Static).update(fitted(_keys_of(self.pane), columns - 1))
+        main.query_one("#keys", Static).update(_keys_of(self.pane, columns - 1))
         status = main.query_one("#status", Static)
         away = self.reviews.why_away
         waits = f"{counted(len(self.reviews.requests), 'request')}, {counted(len(self.reviews.questions), 'question')}"
@@ -217,6 +217,7 @@ class ConsoleApp(App[int]):
     def go(self, name: str, key: str | None) -> None:
         """Show a part, and there what has this key."""
         part = self._panes[name]
+        self.screen_stack[0].query_one("#said", Static).update("")
         self.screen_stack[0].query_one("#parts", ContentSwitcher).current = name
         part.entered()
         if isinstance(part, Tasks) and key is not None:
@@ -255,7 +256,10 @@ class ConsoleApp(App[int]):
         self._close_messages_no_wait()
 
 
-def _keys_of(pane: Pane) -> str:
+def _keys_of(pane: Pane, columns: int) -> str:
     """The keys of a part, the most needed first."""
-    own = [f"{key} {what}" for key, what in pane.keys if len(key) <= len("Enter")]
-    return "  ".join(["? keys", "q leave", *own])
+    said = "? keys  q leave"
+    for key, what in pane.hinted or pane.keys:
+        if width(f"{said}  {key} {what}") < columns:
+            said = f"{said}  {key} {what}"
+    return said

@@ -73,6 +73,7 @@ class Approvals(Pane):
         ("v", "its task"),
         ("c d f t", "of an unknown outcome: check, done, failed, retry; i has the details"),
     )
+    hinted = (("Enter", "open"), ("x", "an hour more"), ("g", "grant"), (", .", "one call"), ("v", "its task"))
 
     def __init__(self, desk: Any) -> None:
         super().__init__(desk)

@@ -161,6 +161,6 @@ class Computers(Pane):
                         continue
                     picture.take(one[0], as_object(one[1]))
         except ServerRefused as refused:
-            missing = refused.status == _NO_SUCH_DOOR and "computer" not in refused.message.lower()
+            missing = refused.status == _NO_SUCH_DOOR and refused.message.startswith("GET ")
             why = "This server has no pictures of screens: it is older than this program." if missing else str(refused)
             picture.note(visible(why))

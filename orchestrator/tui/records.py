@@ -104,7 +104,7 @@ class Audit(Pane):
         rows = sorted(self._items.items(), key=lambda one: one[1]["at"], reverse=True)
         told = [(f"{task} {version}", item["at"], audit_line(item)) for (task, version), item in rows]
         word = self._search.casefold()
-        self.fill([Entry(key, (age(at), line)) for key, at, line in told if word in line.casefold()])
+        self.fill([Entry(key, (age(at), line.partition("  ")[2])) for key, at, line in told if word in line.casefold()])
         self.label("/ only with a word" + (f": {self._search}" if word else ""))
 
     def chosen(self, key: str | None) -> None:

@@ -16,7 +16,7 @@ from orchestrator.tui.wrapping import fitted
 
 _CHOSEN: Final = RichStyle(reverse=True)
 _HEAD: Final = RichStyle(bold=True)
-_WIDEST: Final = 24
+_WIDEST: Final = 28
 """Columns of a cell that is not the last; a longer one is cut."""
 
 

@@ -1,43 +1,46 @@
 """A new task: what to do, and on which computers."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.content import Content
-from textual.widgets import Checkbox, SelectionList, Static, TextArea
-from textual.widgets.selection_list import Selection
+from textual.widgets import Static, TextArea
 
 from orchestrator.core.visible import one_line
 from orchestrator.tui.dialogs import Dialog
+from orchestrator.tui.ticks import Ticks
+
+_OPTIONS: Final = (
+    ("read_only", ("it may only look",)),
+    ("rehearse", ("it works on a copy first, and asks once for all of it",)),
+)
 
 
 class Submit(Dialog[dict[str, Any]]):
     """Asks for a task; the body that submits it."""
 
     BINDINGS = [Binding("ctrl+s,f2", "take", show=False, priority=True)]  # noqa: RUF012 - as the library has it
-    keys = "Ctrl+S (or F2) submits   Tab next   Space picks   Esc nothing"
+    keys = "Ctrl+S (or F2) submits   Tab goes on   Space picks   Esc nothing"
 
     def __init__(self, computers: Sequence[Mapping[str, Any]]) -> None:
         super().__init__("A new task: what shall be done?")
-        self._computers = computers
+        self._computers = sorted(computers, key=lambda one: not one["online"])
 
     def inside(self) -> ComposeResult:
         yield TextArea(soft_wrap=True, compact=True, id="prompt")
-        yield Static("On which computers?", markup=False, classes="dialog-title")
-        if self._computers:
-            yield SelectionList[str](*(Selection(_named(one), one["computer"]) for one in self._computers))
-        else:
-            yield Static("There are none yet: connect one with `cc-orchestrator pair`.", markup=False)
-        yield Checkbox("It may only look", id="read-only", compact=True)
-        yield Checkbox("Rehearse it on a copy first", id="rehearse", compact=True)
+        online = [one["computer"] for one in self._computers if one["online"]]
+        yield Ticks(
+            ("ON WHICH COMPUTERS?", "STATE", "KIND", "LABEL"),
+            [(one["computer"], _cells(one)) for one in self._computers],
+            ticked=online if len(online) == 1 else (),
+            empty="There are none yet: connect one with `cc-orchestrator pair`.",
+            id="computers-to-pick",
+        )
+        yield Ticks(("AND?",), _OPTIONS, id="options")
 
     def on_mount(self) -> None:
         self.query_one("#prompt", TextArea).focus()
-        only = [one for one in self._computers if one["online"]]
-        if len(only) == 1:
-            self.query_one(SelectionList).select(only[0]["computer"])
 
     def action_take(self) -> None:
         """Submit it, if there is something to do."""
@@ -45,16 +48,11 @@ class Submit(Dialog[dict[str, Any]]):
         if not prompt.strip():
             self.query_one(".dialog-keys", Static).update("Say what to do, above.   Esc nothing")
             return
-        body: dict[str, Any] = {"prompt": prompt}
-        for chosen in self.query(SelectionList):
-            body["computers"] = list(chosen.selected)
-        for name in ("read-only", "rehearse"):
-            if self.query_one(f"#{name}", Checkbox).value:
-                body[name.replace("-", "_")] = True
-        self.dismiss(body)
+        options = self.query_one("#options", Ticks).ticked
+        computers = self.query_one("#computers-to-pick", Ticks).ticked
+        self.dismiss({"prompt": prompt, "computers": computers, **dict.fromkeys(options, True)})
 
 
-def _named(computer: Mapping[str, Any]) -> Content:
-    label = f" {one_line(computer['label'], limit=40)!r}" if computer.get("label") else ""
-    family = f" {one_line(computer['family'], limit=20)}" if computer.get("family") else ""
-    return Content(f"{one_line(computer['computer'], limit=40)}  {computer['state']}{family}{label}")
+def _cells(computer: Mapping[str, Any]) -> tuple[str, ...]:
+    named = (computer["computer"], computer["state"], computer.get("family") or "-", computer.get("label") or "-")
+    return tuple(one_line(one, limit=60) for one in named)

@@ -20,6 +20,11 @@ _STYLES: Final[dict[str, Style]] = {
     "[QUESTION]": "warning",
     "[FINAL]": "title",
 }
+_PROSE: Final = tuple(
+    f"[{name}]"
+    for name in "EXPLANATION FINAL REVIEW QUESTION ANSWER STATUS REFUSED SETTLED LIMIT UNDO REHEARSAL DECISION".split()
+)
+"""Lines that are broken at blanks; what runs, and what it gave, is not."""
 
 
 @dataclass
@@ -35,6 +40,8 @@ class LogScreen(Screen):
     _replaces: bool = False
     """Whether the first of what is new stands in place of the last that was drawn."""
     _growing: str | None = None
+    _prose: bool = False
+    """Whether what grows is broken at blanks."""
 
     @property
     def columns(self) -> int | None:
@@ -46,11 +53,13 @@ class LogScreen(Screen):
         self.end_part()
         first, *more = text.split("\n")
         style: Style = next((style for start, style in _STYLES.items() if first.startswith(start)), "")
-        self._new.extend([Line(first, style), *map(Line, more)])
+        prose = first.startswith(_PROSE)
+        self._new.extend([Line(first, style, prose), *(Line(one, prose=prose) for one in more)])
 
     def say(self, text: str) -> None:
         """See Screen."""
-        self.line(text)
+        self.end_part()
+        self._new.append(Line(text, prose=True))
 
     def lines(self, lines: list[Line]) -> None:
         """Lines that are drawn as they are."""
@@ -63,12 +72,13 @@ class LogScreen(Screen):
             return
         if self._growing is None:
             self._growing = ""
-            self._new.append(Line(""))
+            self._new.append(Line("", prose=text.startswith(_PROSE)))
         elif not self._new:
-            self._new, self._replaces = [Line(self._growing)], True
+            self._new, self._replaces = [Line(self._growing, prose=self._prose)], True
+        self._prose = self._new[-1].prose
         first, *more = text.split("\n")
-        self._new[-1] = Line(self._growing + first)
-        self._new.extend(map(Line, more))
+        self._new[-1] = Line(self._growing + first, prose=self._prose)
+        self._new.extend(Line(one, prose=self._prose) for one in more)
         self._growing = self._new[-1].text
         if text.endswith("\n"):
             self._new.pop()
