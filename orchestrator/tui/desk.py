@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from orchestrator.client import ServerUnreachable
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.live import Live
 from orchestrator.tui.reviews import Reviews
@@ -31,5 +32,8 @@ class Desk:
         try:
             return await self.live.ask(method, path, body, **query)
         except OrchestratorError as error:
+            if method == "GET" and isinstance(error, ServerUnreachable):
+                # The line of the connection says so, and all is read again when it is back.
+                return None
             self.tell(f"Not carried out: {error}" if method != "GET" else str(error))
             return None

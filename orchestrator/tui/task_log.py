@@ -20,9 +20,9 @@ _STYLES: Final[dict[str, Style]] = {
     "[QUESTION]": "warning",
     "[FINAL]": "title",
 }
-_PROSE: Final = tuple(
-    f"[{name}]"
-    for name in "EXPLANATION FINAL REVIEW QUESTION ANSWER STATUS REFUSED SETTLED LIMIT UNDO REHEARSAL DECISION".split()
+_PROSE: Final = (
+    *("[EXPLANATION]", "[FINAL]", "[REVIEW]", "[QUESTION]", "[ANSWER]", "[STATUS]"),
+    *("[REFUSED]", "[SETTLED]", "[LIMIT]", "[UNDO]", "[REHEARSAL]", "[DECISION]"),
 )
 """Lines that are broken at blanks; what runs, and what it gave, is not."""
 
