@@ -29,6 +29,7 @@ from orchestrator.tui.questions import Questions
 from orchestrator.tui.records import Audit, People, Policy
 from orchestrator.tui.reviews import Reviews
 from orchestrator.tui.tasks import Tasks
+from orchestrator.tui.working import begin
 
 _PARTS: Final[Sequence[type[Pane]]] = (Tasks, Approvals, Questions, Computers, Policy, Audit, People)
 _SAID_CHARS: Final = 2000
@@ -99,8 +100,8 @@ class ConsoleApp(App[int]):
         self._draw()
         self.pane.entered()
         self.pane.take_focus()
-        self.run_worker(self.reviews.run(), group="reviews")
-        self.run_worker(self._watch(), group="watch")
+        begin(self, self.reviews.run)
+        begin(self, self._watch)
         self.set_interval(_AGES_S, self._ages)
 
     def _on_signal(self, name: str, handler: Callable[[], None]) -> None:

@@ -20,6 +20,7 @@ from orchestrator.tui.granting import ask_grant
 from orchestrator.tui.pane import Pane
 from orchestrator.tui.reviews import same
 from orchestrator.tui.row_list import Entry
+from orchestrator.tui.working import begin
 
 _HOUR_S: Final = 3600.0
 _LONGEST_S: Final = 31_536_000.0
@@ -223,7 +224,7 @@ class Approvals(Pane):
     def action_say(self, word: str) -> None:
         """Say one word of it, once that is confirmed."""
         if self._ready(word) is not None:
-            self.run_worker(self._say(word))
+            begin(self, self._say, word)
 
     async def _say(self, word: Any) -> None:
         shown, calls = self._shown, self._calls()
@@ -249,7 +250,7 @@ class Approvals(Pane):
     def action_reject(self) -> None:
         """It does not run: say why, and what the task does then."""
         if self._ready("reject") is not None:
-            self.run_worker(self._reject())
+            begin(self, self._reject)
 
     async def _reject(self) -> None:
         shown, calls = self._shown, self._calls()
@@ -276,7 +277,7 @@ class Approvals(Pane):
     def action_respond(self) -> None:
         """It does not run: the model is told a text in place of a result."""
         if self._ready("respond") is not None:
-            self.run_worker(self._respond())
+            begin(self, self._respond)
 
     async def _respond(self) -> None:
         shown, calls = self._shown, self._calls()
@@ -289,7 +290,7 @@ class Approvals(Pane):
     def action_grant(self) -> None:
         """Approve it, and what is like it from now on."""
         if self._ready("grant") is not None:
-            self.run_worker(self._grant())
+            begin(self, self._grant)
 
     async def _grant(self) -> None:
         shown, (call,) = self._shown, self._calls()
@@ -310,7 +311,7 @@ class Approvals(Pane):
     def action_edit(self, where: str) -> None:
         """Change it, and approve what was written."""
         if self._ready("edit") is not None:
-            self.run_worker(self._edit(where))
+            begin(self, self._edit, where)
 
     async def _edit(self, where: str) -> None:
         shown, (call,) = self._shown, self._calls()
@@ -353,7 +354,7 @@ class Approvals(Pane):
     def action_whole(self) -> None:
         """Fetch what was cut, and show all of it."""
         if self._shown is not None and not self._how:
-            self.run_worker(self._whole(self._shown))
+            begin(self, self._whole, self._shown)
 
     async def _whole(self, shown: HitlResponse) -> None:
         whole = await self.desk.reviews.whole(shown.request_id)
@@ -369,7 +370,7 @@ class Approvals(Pane):
         if shown is None or shown.expires_at is None:
             self.desk.tell("It does not expire.")
         elif not self._how:
-            self.run_worker(self._extend(shown))
+            begin(self, self._extend, shown)
 
     async def _extend(self, shown: HitlResponse) -> None:
         assert shown.expires_at is not None

@@ -18,6 +18,7 @@ from orchestrator.rendering import age
 from orchestrator.tui.pane import Pane
 from orchestrator.tui.picture import Picture
 from orchestrator.tui.row_list import Entry
+from orchestrator.tui.working import begin
 
 _CALM_S: Final = 0.3
 _NO_SUCH_DOOR: Final = 404
@@ -49,7 +50,7 @@ class Computers(Pane):
 
     def changed(self) -> None:
         """Read the list anew."""
-        self.run_worker(self._read(), group="list", exclusive=True)
+        begin(self, self._read, in_place_of="list")
 
     async def _read(self) -> None:
         await asyncio.sleep(_CALM_S)
@@ -89,7 +90,7 @@ class Computers(Pane):
         if key is None:
             self.page.show([])
         else:
-            self.run_worker(self._look(key), group="look", exclusive=True)
+            begin(self, self._look, key, in_place_of="look")
 
     async def _look(self, name: str) -> None:
         found = await self.desk.ask("GET", f"/v1/computers/{quote(name, safe='')}")
@@ -136,7 +137,7 @@ class Computers(Pane):
             self.add_class("-screen")
             self.query_one(Picture).begin()
             self.query_one(Picture).focus()
-            self.run_worker(self._watch_screen(name), group="screen", exclusive=True)
+            begin(self, self._watch_screen, name, in_place_of="screen")
 
     def action_back(self) -> None:
         """The list and its page again."""

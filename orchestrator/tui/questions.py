@@ -12,6 +12,7 @@ from orchestrator.core.visible import one_line, visible
 from orchestrator.tui.dialogs import Write
 from orchestrator.tui.pane import Pane
 from orchestrator.tui.row_list import Entry
+from orchestrator.tui.working import begin
 
 _MOST_CHARS = 20_000
 
@@ -62,7 +63,7 @@ class Questions(Pane):
         if question is None:
             self.desk.tell("No question is chosen.")
         else:
-            self.run_worker(self._answer(question))
+            begin(self, self._answer, question)
 
     async def _answer(self, question: OpenQuestion) -> None:
         lines = [Line(one, prose=True) for one in visible(question.question).splitlines()]

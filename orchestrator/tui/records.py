@@ -16,6 +16,7 @@ from orchestrator.tui.desk import now
 from orchestrator.tui.dialogs import Ask
 from orchestrator.tui.pane import Pane
 from orchestrator.tui.row_list import Entry
+from orchestrator.tui.working import begin
 
 _CALM_S: Final = 1.0
 _DAY: Final = timedelta(days=1)
@@ -38,7 +39,7 @@ class Policy(Pane):
 
     def changed(self) -> None:
         """Read it anew."""
-        self.run_worker(self._read(), group="list", exclusive=True)
+        begin(self, self._read, in_place_of="list")
 
     async def _read(self) -> None:
         found = await self.desk.ask("GET", "/v1/policy")
@@ -84,7 +85,7 @@ class Audit(Pane):
 
     def changed(self) -> None:
         """Read what came since."""
-        self.run_worker(self._read(), group="list", exclusive=True)
+        begin(self, self._read, in_place_of="list")
 
     async def _read(self) -> None:
         await asyncio.sleep(_CALM_S if self._items else 0)
@@ -115,7 +116,7 @@ class Audit(Pane):
 
     def action_search(self) -> None:
         """Only lines with a word."""
-        self.run_worker(self._ask_search())
+        begin(self, self._ask_search)
 
     async def _ask_search(self) -> None:
         found = await self.app.push_screen_wait(Ask("Only lines with this in them (empty: all)", value=self._search))
@@ -134,7 +135,7 @@ class People(Pane):
 
     def changed(self) -> None:
         """Read the list anew."""
-        self.run_worker(self._read(), group="list", exclusive=True)
+        begin(self, self._read, in_place_of="list")
 
     async def _read(self) -> None:
         found = await self.desk.ask("GET", "/v1/tokens")

@@ -20,6 +20,7 @@ from orchestrator.tui.pane import Pane
 from orchestrator.tui.row_list import Entry
 from orchestrator.tui.submit import Submit
 from orchestrator.tui.task_log import TaskLog
+from orchestrator.tui.working import begin
 
 _MOST: Final = 500
 """Tasks in the list: the newest."""
@@ -75,7 +76,7 @@ class Tasks(Pane):
         self._again = asyncio.Event()
 
     def on_mount(self) -> None:
-        self.run_worker(self._read_again(), group="list")
+        begin(self, self._read_again)
         self.set_interval(_DRAW_S, self._flush)
         self.set_interval(1.0, self._tick)
 
@@ -119,7 +120,7 @@ class Tasks(Pane):
 
     def action_search(self) -> None:
         """Only those with a word."""
-        self.run_worker(self._ask_search())
+        begin(self, self._ask_search)
 
     async def _ask_search(self) -> None:
         found = await self.app.push_screen_wait(Ask("Only tasks with this in them (empty: all)", value=self._search))
@@ -135,7 +136,7 @@ class Tasks(Pane):
         self.page.show([])
         self.label("")
         if key is not None:
-            self.run_worker(self._follow(key), group="follow", exclusive=True)
+            begin(self, self._follow, key, in_place_of="follow")
 
     async def _follow(self, task_id: str) -> None:
         await asyncio.sleep(_CALM_S)
@@ -172,7 +173,7 @@ class Tasks(Pane):
 
     def action_submit(self) -> None:
         """A new task."""
-        self.run_worker(self._submit())
+        begin(self, self._submit)
 
     async def _submit(self) -> None:
         found = await self.desk.ask("GET", "/v1/computers")
@@ -192,7 +193,7 @@ class Tasks(Pane):
         if task is not None and task["status"] in _ENDED:
             self.desk.tell("It has ended already; u puts back what it changed.")
         elif task is not None:
-            self.run_worker(self._cancel(task))
+            begin(self, self._cancel, task)
 
     async def _cancel(self, task: Mapping[str, Any]) -> None:
         title = f"Cancel {task['task_id']}. Why? (may be empty)"
@@ -209,7 +210,7 @@ class Tasks(Pane):
         """Put back what the task changed, after a look at what that would do."""
         task = self._chosen_task()
         if task is not None:
-            self.run_worker(self._undo(task["task_id"]))
+            begin(self, self._undo, task["task_id"])
 
     async def _undo(self, task_id: str) -> None:
         door = f"/v1/tasks/{task_id}/undo"
@@ -243,7 +244,7 @@ class Tasks(Pane):
         """Answer what the task asks."""
         task = self._chosen_task()
         if task is not None:
-            self.run_worker(self._answer(task["task_id"]))
+            begin(self, self._answer, task["task_id"])
 
     async def _answer(self, task_id: str) -> None:
         found = await self.desk.ask("GET", f"/v1/tasks/{task_id}")
