@@ -137,7 +137,7 @@ async def test_hostile_text_shows_as_text(tmp_path: Path) -> None:
             shows_nothing_raw(seat)
             task_id = await server.submit(prompt=NASTY)
             await seat.press("2")
-            for wanted in (f"+-- {shown}", "print"):
+            for wanted in (f"│ +-- {shown}", f"│ -- {shown}"):
                 await seat.sees("[@click=app.quit]x[/].lua", f"written by the model: {shown}", wanted)
                 shows_nothing_raw(seat)
                 await seat.press("a")
