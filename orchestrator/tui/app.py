@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import time
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from typing import Any, Final
@@ -11,6 +12,7 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
 from textual.events import Resize
+from textual.filter import LineFilter, NoColor
 from textual.widgets import ContentSwitcher, Static
 
 from orchestrator.client import Back, Client, Lost, ServerRefused
@@ -35,6 +37,8 @@ _PARTS: Final[Sequence[type[Pane]]] = (Tasks, Approvals, Questions, Computers, P
 _SAID_CHARS: Final = 2000
 _KEPT: Final = 200
 """Sentences that m shows again."""
+_OLD_NEWS_S: Final = 2.0
+"""After a snapshot: so long what is told may have been over before."""
 _POLL_S: Final = 3.0
 """How often is looked where the server does not say by itself that something changed."""
 _AGES_S: Final = 20.0
@@ -67,6 +71,8 @@ class ConsoleApp(App[int]):
         self._said: list[str] = []
         self._panes = {part.name_of: part(self.desk) for part in _PARTS}
         self._fault = ""
+        self._began_at = 0.0
+        """When the connection began."""
         self._up = False
         """Whether the screen is there."""
 
@@ -81,6 +87,11 @@ class ConsoleApp(App[int]):
         if self.reviews.unheard:
             sys.stderr.write(f"{OPEN_ENDED}\n")
         return code or 0
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """With NO_COLOR none at all; the library's own would leave shades of grey."""
+        filters = super().get_line_filters()
+        return [*filters, NoColor()] if self.no_color else filters
 
     # -- the screen ----------------------------------------------------------------------
 
@@ -159,11 +170,11 @@ class ConsoleApp(App[int]):
 
     # -- what is heard and said ----------------------------------------------------------
 
-    def tell(self, sentence: str) -> None:
-        """Say a sentence below everything; m shows the last of them again."""
+    def tell(self, sentence: str, *, quietly: bool = False) -> None:
+        """Say a sentence below everything; m shows the last of them again. ``quietly``: only m does."""
         shown = one_line(sentence, limit=_SAID_CHARS)
         self._said = [*self._said[-_KEPT:], f"{now().astimezone():%H:%M:%S}  {shown}"]
-        if self._up:
+        if self._up and not quietly:
             self.screen_stack[0].query_one("#said", Static).update(shown)
 
     def _heard(self, message: Any) -> None:
@@ -174,8 +185,11 @@ class ConsoleApp(App[int]):
                 self._overtaken(message.request_id, closed_meanwhile(message.how))
             case review.QuestionClosed():
                 self._overtaken(message.question_id, "The question needs no answer any more.")
+            case review.Snapshot():
+                self._began_at = time.monotonic()
             case review.TaskOver():
-                self.tell(left_behind(message))
+                # What was over before comes right after the snapshot, each time.
+                self.tell(left_behind(message), quietly=time.monotonic() - self._began_at < _OLD_NEWS_S)
         for part in self._panes.values():
             if isinstance(part, Approvals | Questions):
                 part.heard(message)

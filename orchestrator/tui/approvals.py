@@ -317,9 +317,7 @@ class Approvals(Pane):
         shown, (call,) = self._shown, self._calls()
         assert shown is not None
         args = await self._editing.edited(shown, call, here=where == "here")
-        if args is None:
-            self.desk.tell("Nothing was decided.")
-        elif await self._decide(shown, decision(shown, "edit", calls=(call,), args=args)):
+        if args is not None and await self._decide(shown, decision(shown, "edit", calls=(call,), args=args)):
             self._editing.forget(shown)
 
     # -- what is only looked at ----------------------------------------------------------

@@ -1,7 +1,7 @@
 """Small questions above the screen: yes or no, one of several, a line, a text. Escape takes each of them back."""
 
 from collections.abc import Sequence
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, Literal, TypeVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -19,7 +19,7 @@ Answer = TypeVar("Answer")
 class Dialog(ModalScreen[Answer | None], Generic[Answer]):
     """One question; None: it was taken back."""
 
-    BINDINGS = [Binding("escape", "dismiss_none", show=False)]  # noqa: RUF012 - as the library has it
+    BINDINGS = [Binding("escape", "dismiss_none", show=False, priority=True)]  # noqa: RUF012 - as the library has it
     keys: ClassVar[str] = ""
     """What can be pressed."""
 
@@ -88,7 +88,10 @@ class Ask(Dialog[str]):
         self._value, self._most = value, most
 
     def inside(self) -> ComposeResult:
-        yield Input(self._value, max_length=self._most)
+        line = Input(self._value, max_length=self._most)
+        # Over a slow line, a cursor that blinks is all that is sent.
+        line.cursor_blink = False
+        yield line
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self.dismiss(event.value.strip())
@@ -107,7 +110,7 @@ class Write(Dialog[str]):
     def inside(self) -> ComposeResult:
         if self._lines:
             yield LinesView(id="dialog-lines")
-        yield TextArea(self._text, soft_wrap=True, compact=True, tab_behavior="indent")
+        yield text_field(self._text, tab_behavior="indent")
 
     def on_mount(self) -> None:
         for view in self.query(LinesView):
@@ -117,6 +120,13 @@ class Write(Dialog[str]):
     def action_take(self) -> None:
         """It is written."""
         self.dismiss(self.query_one(TextArea).text)
+
+
+def text_field(text: str = "", *, tab_behavior: Literal["focus", "indent"] = "focus") -> TextArea:
+    """A field for a text of several lines."""
+    area = TextArea(text, soft_wrap=True, compact=True, tab_behavior=tab_behavior)
+    area.cursor_blink = False
+    return area
 
 
 class Show(Dialog[None]):

@@ -58,6 +58,8 @@ class Editing:
             if said != "e":
                 if said == "n":
                     self._kept.pop(key, None)
+                if said != "y":
+                    self._desk.tell("Nothing was decided.")
                 return args if said == "y" else None
 
     def forget(self, request: HitlResponse) -> None:

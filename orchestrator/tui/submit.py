@@ -8,7 +8,7 @@ from textual.binding import Binding
 from textual.widgets import Static, TextArea
 
 from orchestrator.core.visible import one_line
-from orchestrator.tui.dialogs import Dialog
+from orchestrator.tui.dialogs import Dialog, text_field
 from orchestrator.tui.ticks import Ticks
 
 _OPTIONS: Final = (
@@ -28,7 +28,7 @@ class Submit(Dialog[dict[str, Any]]):
         self._computers = sorted(computers, key=lambda one: not one["online"])
 
     def inside(self) -> ComposeResult:
-        yield TextArea(soft_wrap=True, compact=True, id="prompt")
+        yield text_field()
         online = [one["computer"] for one in self._computers if one["online"]]
         yield Ticks(
             ("ON WHICH COMPUTERS?", "STATE", "KIND", "LABEL"),
@@ -40,11 +40,11 @@ class Submit(Dialog[dict[str, Any]]):
         yield Ticks(("AND?",), _OPTIONS, id="options")
 
     def on_mount(self) -> None:
-        self.query_one("#prompt", TextArea).focus()
+        self.query_one(TextArea).focus()
 
     def action_take(self) -> None:
         """Submit it, if there is something to do."""
-        prompt = self.query_one("#prompt", TextArea).text
+        prompt = self.query_one(TextArea).text
         if not prompt.strip():
             self.query_one(".dialog-keys", Static).update("Say what to do, above.   Esc nothing")
             return
