@@ -11,7 +11,8 @@ from orchestrator.core.errors import InvalidRequest
 def tui(url: Url = None, data_dir: DataDir = None) -> None:
     """Do everything on one screen in the terminal.
 
-    Tasks, approvals, questions, computers: by keyboard alone; ? shows the keys. It needs the extra `tui`. On a pipe use `review` and `tasks watch`.
+    Tasks, approvals, questions, computers: by keyboard alone; ? shows the keys. It needs the extra
+    `tui`. On a pipe use `review` and `tasks watch`.
     """
     if not all(one.isatty() for one in (sys.stdin, sys.stdout, sys.stderr)):
         raise InvalidRequest("There is no terminal to draw on.", remedy="Use `review` and `tasks watch` on a pipe.")
