@@ -4,7 +4,7 @@ import json
 import os
 import random
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -203,10 +203,45 @@ class Client:
                 checked(response.status_code, response.read())
             yield None
             try:
-                sent = ServerSent()
-                for kind, data in (one for chunk in response.iter_bytes() for one in sent.feed(chunk)):
+                for kind, data in sent_in(response.iter_bytes()):
                     hint = hint_of(kind, data)
                     yield None if kind == COMMENT else decode_item(data) if hint is None else hint
+            except httpx2.ReadTimeout:
+                raise _Silent from None
+
+    def screen(
+        self, computer: str, of: str, *, patience_s: float = PATIENCE_S, pause: Callable[[float], object] = time.sleep
+    ) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """What a computer's screen shows, as kind and data of each event, over connections that drop, without end.
+
+        ``patience_s``: how long a server that went away is looked for. Raises ServerRefused, ServerUnreachable.
+        """
+        attempts = Attempts(patience_s)
+        while True:
+            attempts.begin()
+            try:
+                for kind, data in self._screen(computer, of):
+                    attempts.heard()
+                    yield kind, data
+                raise self.unreachable(_HUNG_UP)
+            except _Silent:
+                continue
+            except ServerUnreachable as error:
+                pause(attempts.delay(error))
+
+    def _screen(self, computer: str, of: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """One connection's events. Raises _Silent."""
+        path, timeout = f"/v1/computers/{computer}/screen", httpx2.Timeout(20.0, read=SILENCE_S)
+        with (
+            self._reachable(),
+            self._http.stream("GET", path, params={"of": of}, timeout=timeout) as response,
+        ):
+            if response.status_code != 200:
+                checked(response.status_code, response.read())
+            try:
+                for kind, data in sent_in(response.iter_bytes()):
+                    if kind != COMMENT:
+                        yield kind, checked(200, data.encode())
             except httpx2.ReadTimeout:
                 raise _Silent from None
 
@@ -346,6 +381,12 @@ class ServerSent:
                 self._kind, self._data = "message", []
                 if data:
                     yield kind, "\n".join(data)
+
+
+def sent_in(chunks: Iterable[bytes]) -> Iterator[tuple[str, str]]:
+    """The events in these bytes, each as soon as it is whole."""
+    sent = ServerSent()
+    return (one for chunk in chunks for one in sent.feed(chunk))
 
 
 def hint_of(kind: str, data: str) -> Hint | None:

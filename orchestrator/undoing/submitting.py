@@ -3,7 +3,7 @@
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -19,9 +19,9 @@ from orchestrator.core.facts import TaskId
 from orchestrator.core.items import SYSTEM, Actor
 from orchestrator.core.restoring.near import near
 from orchestrator.core.restoring.outcomes import Outcome, that_counts
-from orchestrator.core.restoring.planning import Entry, Verdict
+from orchestrator.core.restoring.planning import Entry, Verdict, above
 from orchestrator.core.restoring.telling import TaskChange, UndoOffer, told_changes
-from orchestrator.core.restoring.touches import Untold, shown
+from orchestrator.core.restoring.touches import Place, Untold, shown
 from orchestrator.core.restoring.wanted import MODEL, Restoration
 from orchestrator.core.task import AgentTask
 from orchestrator.ports import Identity
@@ -249,12 +249,18 @@ def _key_of(key: str) -> str:
     return f"undo {key}" if key else ""
 
 
-def told_of(entries: Sequence[Entry], wanted: Restoration) -> str:
-    """A plan in one sentence."""
+def told_of(entries: Sequence[Entry], wanted: Restoration, asked: Set[Place] | None = None) -> str:
+    """A plan in one sentence; ``asked``: of what is done only what is done at these places and below, None: all."""
     begins = "What was rehearsed is carried out" if wanted.applies else "Files go back to how they were"
     words = dict(_VERBS)
     if wanted.applies:
         words["restore"] = "written"
-    counts = Counter(entry.verdict for entry in entries)
+    counts = Counter(
+        entry.verdict
+        for entry in entries
+        if asked is None
+        or entry.verdict not in ("restore", "remove")
+        or not asked.isdisjoint((entry.place, *above(entry.place)))
+    )
     told = [f"{counts[verdict]} {words[verdict]}" for verdict, _ in _VERBS if counts[verdict]]
     return f"{begins}: {', '.join(told)}." if told else "Everything is as it was."

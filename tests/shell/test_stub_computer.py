@@ -12,10 +12,14 @@ from websockets.asyncio.server import ServerConnection, serve
 
 from orchestrator.core import wire
 from orchestrator.core.errors import CallLost, CallVoid, ComputerFailed
+from orchestrator.core.picture import Row
+from orchestrator.core.strokes import of_text
 from orchestrator.core.wire import RunId, sha256_hex
+from orchestrator.hub import Hidden, Seen, Typed
 from orchestrator.ports import CallResult
 from orchestrator.testing import stub_computer, stub_programs
 from orchestrator.testing.stub_computer import StubComputer
+from orchestrator.testing.stub_screen import StubScreen
 from tests.shell.house import FARM, House, open_house
 from tests.shell.support import DEADLINE_S, StubClient, dialed
 from tests.waiting import within
@@ -505,3 +509,39 @@ async def test_a_server_that_hung_up_is_dialed_again(house: House, monkeypatch: 
             await other.greet()
             assert (await other.closed())[0] == 1008
         await within(DEADLINE_S, computer.welcomed.wait())
+
+
+# -- its terminal ------------------------------------------------------------------------
+
+
+async def test_its_terminal_is_seen_as_it_is_drawn(house: House) -> None:
+    """Whole, in as many frames as it takes, then row by row; of the largest screen that there is."""
+    async with stub(house) as computer:
+        screen = computer.screen = StubScreen(wire.MAX_COLUMNS, wire.MAX_ROWS)
+        for number in range(1, wire.MAX_ROWS + 1):
+            screen.rows[number] = Row(b"x" * 162, ("0e" * 81), ("f1" * 81))
+        watched = [screen.is_watched]
+        with house.hub.mirror.watching(FARM) as watcher:
+            seen = await within(DEADLINE_S, watcher.next(DEADLINE_S))
+            assert isinstance(seen, Seen)
+            assert seen.shown.rows == tuple(screen.rows.values())
+            watched.append(screen.is_watched)
+            screen.draw(7, b"drawn", "a", "b")
+            seen = await within(DEADLINE_S, watcher.next(DEADLINE_S))
+            assert isinstance(seen, Seen)
+            assert seen.rows == frozenset({7})
+            assert seen.shown.rows[6] == Row(b"drawn".ljust(162), "a" * 162, "b" * 162)
+        with house.hub.mirror.watching(FARM, "left") as watcher:
+            assert isinstance(await within(DEADLINE_S, watcher.next(DEADLINE_S)), Hidden)
+        (found,) = await within(DEADLINE_S, house.hub.mirror.screens(FARM))
+        assert (found.of, found.width, found.height) == (None, 162, 81)
+        assert [*watched, screen.is_watched] == [False, True, False]
+
+
+async def test_what_is_typed_at_it_is_kept(house: House) -> None:
+    """In order; or nothing of it, and why."""
+    async with stub(house) as computer:
+        assert await within(DEADLINE_S, house.hub.mirror.type(FARM, of_text("ls\n"))) == Typed(delivered=True)
+        computer.screen.refuses = "No."
+        assert await within(DEADLINE_S, house.hub.mirror.type(FARM, of_text("x"))) == Typed(False, "No.")
+        assert computer.screen.typed == [{"paste": "ls"}, {"key": "enter"}]

@@ -14,6 +14,7 @@ from tests.shell.commands import cli, on_a_terminal
 from tests.story.harness import (
     Api,
     Computer,
+    Decider,
     Server,
     check_laws,
     computer,
@@ -454,3 +455,57 @@ async def test_what_a_person_rejected_is_said_in_their_words(server: Server, tmp
         items = await play(api, answer["task_id"], rejecting)
         assert tree(pc.disk) == after
         assert ended(items).message == "0 put back, 1 not put back: A person rejected it."
+
+
+def _deciding(**words: str) -> Decider:
+    """A person who says that of the calls of these paths, and approves the others."""
+
+    async def decide(request: dict[str, Any]) -> dict[str, Any]:
+        decisions = [
+            {"call_id": call["call_id"], "on_reject": "continue", "action": words.get(call["args"]["path"], "approve")}
+            for call in request["tool_calls"]
+        ]
+        return {"decisions": decisions}
+
+    return decide
+
+
+async def test_what_would_be_in_a_place_that_was_rejected_is_not_asked_for_again(
+    server: Server, tmp_path: Path
+) -> None:
+    """A file stands where a directory was and stays: what was in that has no place, and that is said."""
+    api = server.api()
+    async with computer(server, tmp_path) as pc:
+        filled(pc)
+        pc.boot()
+        work = (tool("cc_delete", path="lib"), tool("cc_write", path="lib", content="a file now\n"))
+        task_id = await worked(api, pc, *work, final())
+        after = tree(pc.disk)
+        answer = await api.ok("POST", f"/v1/tasks/{task_id}/undo", {})
+        items = await play(api, answer["task_id"], _deciding(lib="reject"))
+        assert len(facts_of(items, facts.ReviewRequested)) == 1
+        assert tree(pc.disk) == after
+        left = ended(items).details["left"]
+        assert left[f"{pc.name}:lib"] == "A person rejected it."
+        assert left[f"{pc.name}:lib/a.lua"] == "What it would be in was rejected."
+        assert ended(items).message == "0 put back, 5 not put back, each for a reason of its own."
+
+
+async def test_a_directory_that_was_rejected_and_made_all_the_same_is_said(server: Server, tmp_path: Path) -> None:
+    """Whoever approves a file approves the directory that it is in, which its call says it makes."""
+    api = server.api()
+    async with computer(server, tmp_path) as pc:
+        before = filled(pc)
+        pc.boot()
+        task_id = await worked(api, pc, tool("cc_delete", path="lib"), final())
+        answer = await api.ok("POST", f"/v1/tasks/{task_id}/undo", {})
+        items = await play(api, answer["task_id"], _deciding(lib="reject"))
+        assert tree(pc.disk) == before
+        assert ended(items).details["rejected"] == [f"{pc.name}:lib"]
+        assert "1 though a person rejected that, for what is in it" in ended(items).message
+
+
+async def test_a_path_that_is_empty_is_not_everything(server: Server) -> None:
+    """As where a script's variable is empty."""
+    refused = await server.api().refused(422, "POST", "/v1/tasks/t-none/undo", {"paths": [""]})
+    assert refused["message"] == "A path is empty."

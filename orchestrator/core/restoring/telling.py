@@ -41,6 +41,8 @@ class UndoRequest(_Told):
         """
         if any("\ud800" <= character <= "\udfff" for path in (*self.paths, *self.choices) for character in path):
             raise InvalidRequest("A path has half of a character, a lone surrogate.", remedy="Send the character.")
+        if not all(self.paths):
+            raise InvalidRequest("A path is empty.", remedy="Name one, or none for everything.")
         return Restoration(
             task_id=task_id,
             step=self.step,

@@ -200,7 +200,7 @@ class _Reading:
         self, started: facts.ToolStarted, call: facts.ToolCall, ended: facts.ToolFinished | facts.ToolSettled
     ) -> None:
         """What a program did, as far as it was watched."""
-        if ended.code in NEVER_RAN:
+        if ended.code in NEVER_RAN or set(started.before.values()) == {ABSENT}:
             return
         before, after = started.watched, ended.watched
         self._cannot(started, call, _of_program(before, after))
