@@ -15,6 +15,7 @@ from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.visible import one_line, visible
 from orchestrator.live import as_object
 from orchestrator.rendering import age
+from orchestrator.tui.dialogs import Ask
 from orchestrator.tui.pane import Pane
 from orchestrator.tui.picture import Picture
 from orchestrator.tui.row_list import Entry
@@ -22,6 +23,9 @@ from orchestrator.tui.working import begin
 
 _CALM_S: Final = 0.3
 _NO_SUCH_DOOR: Final = 404
+_TERMINAL: Final = "terminal"
+_MOST_TYPED: Final = 512
+"""Characters that are typed at once."""
 
 
 class Computers(Pane):
@@ -33,9 +37,17 @@ class Computers(Pane):
     empty = "There are no computers yet. Connect one with `cc-orchestrator pair`."
     BINDINGS = [  # noqa: RUF012 - as the library has it
         Binding("s", "screen", show=False),
+        Binding("o", "other_screen", show=False),
+        Binding("t", "type", show=False),
         Binding("v", "watch", show=False),
     ]
-    keys: ClassVar[Sequence[tuple[str, str]]] = (("s", "its screen, live"), ("Enter", "open"), ("v", "its task"))
+    keys: ClassVar[Sequence[tuple[str, str]]] = (
+        ("s", "its screen, live"),
+        ("o", "its next monitor"),
+        ("t", "type a line there"),
+        ("Enter", "open"),
+        ("v", "its task"),
+    )
 
     def __init__(self, desk: Any) -> None:
         super().__init__(desk)
@@ -43,6 +55,8 @@ class Computers(Pane):
         """By computer, the task that is under way there."""
         self._clients: dict[str, str] = {}
         """By computer, the version of its client; only admins are told."""
+        self._of = _TERMINAL
+        """The screen that is shown, of those that the computer has."""
 
     def compose(self) -> ComposeResult:
         yield from super().compose()
@@ -86,11 +100,14 @@ class Computers(Pane):
     def chosen(self, key: str | None) -> None:
         """Show what is known of a computer."""
         self._leave_screen()
-        self.label(f"{one_line(key, limit=40)}: s shows its screen" if key else "")
+        self._label_of(key)
         if key is None:
             self.page.show([])
         else:
             begin(self, self._look, key, in_place_of="look")
+
+    def _label_of(self, key: str | None) -> None:
+        self.label(f"{one_line(key, limit=40)}: s shows its screen" if key else "")
 
     async def _look(self, name: str) -> None:
         found = await self.desk.ask("GET", f"/v1/computers/{quote(name, safe='')}")
@@ -135,9 +152,49 @@ class Computers(Pane):
             self._leave_screen()
         elif name is not None:
             self.add_class("-screen")
-            self.query_one(Picture).begin()
-            self.query_one(Picture).focus()
-            begin(self, self._watch_screen, name, in_place_of="screen")
+            self._show_screen(name, _TERMINAL)
+
+    def _show_screen(self, name: str, of: str) -> None:
+        self._of = of
+        self.query_one(Picture).begin()
+        self.query_one(Picture).focus()
+        begin(self, self._watch_screen, name, of, in_place_of="screen")
+
+    def action_other_screen(self) -> None:
+        """Show the next of its screens: its monitors, and its own again."""
+        name = self.rows.chosen
+        if name is not None and self.has_class("-screen"):
+            begin(self, self._next_screen, name, in_place_of="look")
+
+    async def _next_screen(self, name: str) -> None:
+        found = await self.desk.ask("GET", f"/v1/computers/{quote(name, safe='')}/screens")
+        if found is None:
+            return
+        screens = [str(one["of"]) for one in found["screens"]] or [_TERMINAL]
+        at = screens.index(self._of) if self._of in screens else -1
+        if len(screens) == 1:
+            self.desk.tell("It has no other screen.")
+        elif self.rows.chosen == name and self.has_class("-screen"):
+            self._show_screen(name, screens[(at + 1) % len(screens)])
+
+    def action_type(self) -> None:
+        """Type a line at the computer, as if one sat there."""
+        if self.rows.chosen is not None:
+            begin(self, self._type, self.rows.chosen)
+
+    async def _type(self, name: str) -> None:
+        title = f"Type at {one_line(name, limit=40)}, and press Enter there. No policy is asked."
+        text = await self.app.push_screen_wait(Ask(title, most=_MOST_TYPED))
+        if text is None:
+            return
+        door = f"/v1/computers/{quote(name, safe='')}/keys"
+        typed: Mapping[str, Any] | None = {"delivered": True}
+        for body in [*([{"text": text}] if text else []), {"keys": ["enter"]}]:
+            typed = await self.desk.ask("POST", door, body)
+            if typed is None or not typed["delivered"]:
+                break
+        if typed is not None:
+            self.desk.tell("Typed." if typed["delivered"] else str(typed["message"]))
 
     def action_back(self) -> None:
         """The list and its page again."""
@@ -148,13 +205,15 @@ class Computers(Pane):
         if self.has_class("-screen"):
             self.remove_class("-screen")
             self.workers.cancel_group(self, "screen")
+            self._label_of(self.rows.chosen)
             self.take_focus()
 
-    async def _watch_screen(self, name: str) -> None:
+    async def _watch_screen(self, name: str, of: str) -> None:
         picture = self.query_one(Picture)
-        self.label(f"{one_line(name, limit=40)}: its screen; s or Esc leaves it")
+        which = "its screen" if of == _TERMINAL else f"its monitor {one_line(of, limit=40)}"
+        self.label(f"{one_line(name, limit=40)}: {which}; o the next, t types, s or Esc leaves it")
         try:
-            told = self.desk.live.hear(f"/v1/computers/{quote(name, safe='')}/screen")
+            told = self.desk.live.hear(f"/v1/computers/{quote(name, safe='')}/screen", of=of)
             async with aclosing(told):
                 async for one in told:
                     if isinstance(one, Lost | Back):

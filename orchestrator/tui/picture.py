@@ -63,7 +63,7 @@ class Picture(ScrollView, can_focus=True):
                 self._rows[y] = [(_cell(str(char)), fg, bg) for char, fg, bg in cells][:width]
         x, y = int(data.get("x") or 0) - 1, int(data.get("y") or 0) - 1
         self._cursor = (x, y) if data.get("blink") and 0 <= x < width and 0 <= y < height else None
-        self.virtual_size = Size(width, height + 1)
+        self.virtual_size = Size(width, height)
         self.note("")
 
     def render_line(self, y: int) -> Strip:
