@@ -6,6 +6,7 @@ from typing import Any
 
 from orchestrator.core.visible import visible
 from orchestrator.model.scripted import ScriptedModel
+from orchestrator.testing.stub_computer import StubComputer
 from orchestrator.tui.picture import Picture
 from orchestrator.tui.tasks import Tasks
 from tests.shell.support import NEW, WRITE, Disk, Listening, call, connected, dialed, final, running, says
@@ -166,7 +167,7 @@ async def test_hostile_text_shows_as_text(tmp_path: Path) -> None:
 
 
 async def test_every_part_says_something(tmp_path: Path) -> None:
-    """Computers, policy, audit and people are shown; the help names every key; a door that is missing is said."""
+    """Computers, policy, audit and people are shown; the help names every key."""
     async with (
         running(tmp_path, model=Listening(final())) as server,
         connected(server, "3", Disk()),
@@ -174,8 +175,6 @@ async def test_every_part_says_something(tmp_path: Path) -> None:
     ):
         await seat.press("4")
         await seat.sees("> 3 ", "online", "advanced", "client   0.1.0")
-        await seat.press("s")
-        await seat.sees("its screen; s or Esc leaves it", "This server has no pictures of screens")
         await seat.press("5")
         await seat.sees("changing", "ask", "── Rule 1: looking")
         await seat.press("6")
@@ -216,3 +215,31 @@ async def test_a_picture_is_drawn_cell_by_cell(tmp_path: Path) -> None:
         assert shown.render_line(0).text.rstrip() == "a??"
         shown.take("away", {"of": "terminal"})
         assert "The computer is away" in shown.render_line(0).text
+
+
+async def test_a_screen_is_watched_and_typed_at(tmp_path: Path) -> None:
+    """`s` shows a computer's screen as it changes, hostile text as characters; `t` types there, and that is audited."""
+    async with running(tmp_path, model=Listening(final())) as server, seated(server) as seat:
+        computer = StubComputer(server.url, await server.computer("farm"))
+        work = asyncio.create_task(computer.run())
+        await seat.press("4")
+        await seat.sees("online", "farm: s shows its screen")
+        await seat.press("s")
+        await seat.sees("farm: its screen")
+        computer.screen.draw(2, b"[red]x[/]\x1b[31m \x03", "e", "1")
+        await seat.sees("[red]x[/]\u2190[31m \u2665")
+        shows_nothing_raw(seat)
+        await seat.press("o")
+        await seat.sees("It has no other screen.")
+        await seat.press("t")
+        await seat.sees("Type at farm")
+        await seat.type("dance")
+        await seat.press("enter")
+        await seat.sees("Typed.")
+        found = (await server.ask("GET", "/v1/audit?system=1&kind=keys_sent&whole=1")).json()["items"]
+        assert len(found) == 2
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+        await seat.sees("The computer is away")
+        await seat.press("escape")
+        await seat.sees("farm: s shows its screen")
