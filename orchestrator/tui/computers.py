@@ -9,9 +9,8 @@ from urllib.parse import quote
 from textual.app import ComposeResult
 from textual.binding import Binding
 
-from orchestrator.client import Back, Lost, ServerRefused
+from orchestrator.client import Back, Lost, ServerRefused, ServerUnreachable
 from orchestrator.console.lines import Line
-from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.visible import one_line, visible
 from orchestrator.live import as_object
 from orchestrator.rendering import age
@@ -55,6 +54,8 @@ class Computers(Pane):
         """By computer, the task that is under way there."""
         self._clients: dict[str, str] = {}
         """By computer, the version of its client; only admins are told."""
+        self._may_know = True
+        """Whether the server has not refused to tell them yet."""
         self._of = _TERMINAL
         """The screen that is shown, of those that the computer has."""
 
@@ -74,15 +75,22 @@ class Computers(Pane):
             return
         under_way = [one for one in tasks["tasks"] if one["status"] in ("Running", "Paused")]
         self._tasks = {name: one for one in under_way for name in one["computers"]}
-        try:
-            seen = (await self.desk.live.ask("GET", "/v1/doctor"))["computers"]
-            self._clients = {one["computer"]: one["client"] for one in seen}
-        except OrchestratorError:
-            # Only admins are told.
-            self._clients = {}
+        await self._read_clients()
         self.fill([self._entry(one) for one in found["computers"]])
         if self.rows.chosen is not None and not self.has_class("-screen"):
             self.chosen(self.rows.chosen)
+
+    async def _read_clients(self) -> None:
+        if not self._may_know:
+            return
+        try:
+            seen = (await self.desk.live.ask("GET", "/v1/doctor"))["computers"]
+            self._clients = {one["computer"]: one["client"] for one in seen}
+        except ServerRefused:
+            # Each refusal is written down: it is not asked for again.
+            self._may_know = False
+        except ServerUnreachable:
+            return
 
     def _entry(self, one: Mapping[str, Any]) -> Entry:
         task = self._tasks.get(one["computer"])

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Final
 
 from textual.binding import Binding
 
+from orchestrator.client import ServerRefused, ServerUnreachable
 from orchestrator.console.lines import Line, as_json, block
 from orchestrator.core.audit_showing import audit_line
 from orchestrator.core.policy import told_of_gaps, tools_without_a_rule
@@ -137,9 +138,23 @@ class People(Pane):
         """Read the list anew."""
         begin(self, self._read, in_place_of="list")
 
+    def __init__(self, desk: Any) -> None:
+        super().__init__(desk)
+        self._may_know = True
+        """Whether the server has not refused to tell yet."""
+
     async def _read(self) -> None:
-        found = await self.desk.ask("GET", "/v1/tokens")
-        self.fill([_holder(one) for one in found["tokens"]] if found is not None else [])
+        if not self._may_know:
+            return
+        try:
+            found = await self.desk.live.ask("GET", "/v1/tokens")
+        except ServerRefused:
+            # Each refusal is written down: it is not asked for again.
+            self._may_know = False
+            return
+        except ServerUnreachable:
+            return
+        self.fill([_holder(one) for one in found["tokens"]])
         self.label("cc-orchestrator people add NAME, and people revoke NAME, change this list")
 
     def chosen(self, key: str | None) -> None:
