@@ -77,6 +77,7 @@ ROOMS: dict[str, frozenset[str]] = {
     "watching": ADAPTERS | {"hub", "logs", "metrics", "store", "tasks", "tracing"},
     "troubles": frozenset({"core"}),
     "client": frozenset({"core", "settings"}),
+    "live": frozenset({"core", "client"}),
     "rendering": frozenset({"core"}),
     "metering": frozenset({"rendering"}),
     "progress": frozenset({"core", "client", "metering", "rendering"}),
@@ -107,8 +108,9 @@ ROOMS: dict[str, frozenset[str]] = {
         "prompts",
         "settings",
         "troubles",
+        "tui",
     },
-    "tui": frozenset({"client", "settings"}),
+    "tui": SCREEN | {"console", "live"},
     # the other side of the wire
     "cc_client": frozenset(),
 }
@@ -138,6 +140,7 @@ OTHERS_LIBRARIES: dict[str, frozenset[str]] = {
     "metrics": PURE_PACKAGES | {"prometheus_client"},
     "settings": PURE_PACKAGES,
     "client": PURE_PACKAGES | {"anyio", "httpx2", "websockets"},
+    "live": PURE_PACKAGES | {"httpx2"},
 }
 """Rooms whose packages from outside are counted; the others are free."""
 

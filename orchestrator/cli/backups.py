@@ -19,7 +19,6 @@ from orchestrator.cli.common import (
 )
 from orchestrator.cli.tasks import RECONNECT_S, follow, leave
 from orchestrator.cli.transferring import watched
-from orchestrator.cli.undoing import told
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.paths import spelled
 from orchestrator.core.visible import one_line
@@ -190,6 +189,8 @@ def _summary(made: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _preview(preview: Mapping[str, Any]) -> Iterator[str]:
+    from orchestrator.console.undo_lines import told
+
     yield f"from {preview['backup_id']}:"
     changing = [one for one in preview["places"] if one["verdict"] != "nothing"]
     if changing:

@@ -12,14 +12,6 @@ from orchestrator.core.paths import spelled, unspelled
 from orchestrator.program import reaching
 
 _CHOICES: Final = ("keep", "restore", "beside")
-_DOES: Final = {
-    "restore": "put back",
-    "remove": "remove",
-    "conflict": "KEEP",
-    "nothing": "as it was",
-    "away": "wait for",
-}
-_WHY: Final = frozenset({"conflict", "away"})
 
 
 def undo(  # noqa: PLR0913, PLR0917 - one parameter for each flag
@@ -49,6 +41,7 @@ def undo(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     away, and can be undone itself. What somebody changed since stays, unless you say otherwise.
     """
     from orchestrator.client import ServerRefused
+    from orchestrator.console.undo_lines import told
 
     paths = [spelled(one) for one in path or []]
     body: dict[str, Any] = {"paths": paths, "on_conflict": on_conflict, "choices": _choices(choose or [])}
@@ -81,21 +74,6 @@ def undo(  # noqa: PLR0913, PLR0917 - one parameter for each flag
             follow(client, submitted["task_id"], as_json, reconnect, where)
 
 
-def told(preview: dict[str, Any]) -> list[str]:
-    """A preview as lines for a person."""
-    from orchestrator.core.visible import one_line
-
-    lines = []
-    for one in preview["places"]:
-        why = f"  ({one['why']})" if one["why"] and one["verdict"] in _WHY else ""
-        lines.append(f"{_DOES[one['verdict']]:<10}{one_line(one['place'])}{why}")
-    limits = preview["cannot_be_undone"]
-    lines += [f"cannot be undone: step {one['step']}, {one['tool']}: {one['what']}" for one in limits]
-    waited = preview.get("not_heard", [])
-    lines += [f"wait for  step {one['step']}, {one['tool']}{_on(one)}: {one['what']}" for one in waited]
-    return lines
-
-
 def _nothing(task_id: str, *, narrowed: bool) -> str:
     return f"{task_id} changed no files{' in that step' if narrowed else ''}."
 
@@ -110,12 +88,6 @@ def _must_be_there(choices: dict[str, str], preview: dict[str, Any]) -> None:
 
         remedy = f"Name a place as --dry-run does: farm:startup.lua. {near(odd, sorted(places))}".rstrip()
         raise InvalidRequest(f"The undo touches no {quoted(odd)}.", remedy=remedy)
-
-
-def _on(one: dict[str, Any]) -> str:
-    from orchestrator.core.visible import one_line
-
-    return f" on {one_line(one['computer'])}" if one["computer"] else ""
 
 
 def _choices(chosen: list[str]) -> dict[str, str]:

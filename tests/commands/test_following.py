@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.cli.common import seconds
-from orchestrator.client import Hint, _server_sent
+from orchestrator.client import Hint, sent_in
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.program import program
 from orchestrator.progress import Progress
@@ -175,7 +175,7 @@ def test_events_are_read_however_they_are_cut(size: int) -> None:
     data = "".join(events).encode()
     chunks = [data[at : at + size] for at in range(0, len(data), size)]
     wanted = [(":", ""), ("a", '"x\u2028\x85\x0b\u00e4"'), ("b", "1\n2"), ("message", "3")]
-    assert list(_server_sent(chunks)) == wanted
+    assert list(sent_in(chunks)) == wanted
 
 
 def test_hints_are_lines_of_json_too(talker: Served) -> None:
