@@ -142,6 +142,7 @@ async def open_orchestrator(
             policy=policy,
             checkpoints=keeper.checkpoints,
             about=_about(settings),
+            remote_keys=settings.remote_keys,
         )
         hub.desk = desk = Desk(
             undoing,

@@ -202,6 +202,42 @@ class Client:
             except httpx2.ReadTimeout:
                 raise _Silent from None
 
+    def screen(
+        self, computer: str, of: str, *, patience_s: float = PATIENCE_S, pause: Callable[[float], object] = time.sleep
+    ) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """What a computer's screen shows, as kind and data of each event, over connections that drop, without end.
+
+        ``patience_s``: how long a server that went away is looked for. Raises ServerRefused, ServerUnreachable.
+        """
+        attempts = Attempts(patience_s)
+        while True:
+            attempts.begin()
+            try:
+                for kind, data in self._screen(computer, of):
+                    attempts.heard()
+                    yield kind, data
+                raise self._unreachable(_HUNG_UP)
+            except _Silent:
+                continue
+            except ServerUnreachable as error:
+                pause(attempts.delay(error))
+
+    def _screen(self, computer: str, of: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """One connection's events. Raises _Silent."""
+        path, timeout = f"/v1/computers/{computer}/screen", httpx2.Timeout(20.0, read=_SILENCE_S)
+        with (
+            self._reachable(),
+            self._http.stream("GET", path, params={"of": of}, timeout=timeout) as response,
+        ):
+            if response.status_code != 200:
+                _checked(response.status_code, response.read())
+            try:
+                for kind, data in _server_sent(response.iter_bytes()):
+                    if kind != _COMMENT:
+                        yield kind, _checked(200, data.encode())
+            except httpx2.ReadTimeout:
+                raise _Silent from None
+
     def waiting(self) -> "Snapshot":
         """Everything that waits for the person of this token. Raises ServerRefused, ServerUnreachable."""
         from websockets.exceptions import InvalidStatus, WebSocketException

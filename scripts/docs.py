@@ -15,6 +15,7 @@ from orchestrator.core import errors
 from orchestrator.core.approval import CALL_TABLE
 from orchestrator.core.link import LINK_TABLE
 from orchestrator.core.task import PHASE_TABLE
+from orchestrator.hub import CannotType, TooManyWatch
 from orchestrator.metrics import FIGURES, PREFIX
 from orchestrator.rehearsing import CannotRehearse
 from orchestrator.settings import ENV_PREFIX, Settings
@@ -23,6 +24,7 @@ from orchestrator.web.computers import NotASocket, WrongSubprotocol
 from orchestrator.web.door_table import DOORS, Answer, Door
 from orchestrator.web.openapi import document, refusals_of
 from orchestrator.web.pairing import CodeExpired, CodeUnknown, CodeUsed
+from orchestrator.web.screens import TooManyKeys
 from orchestrator.web.tries import TooManyTries
 
 DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
@@ -120,7 +122,8 @@ ANSWERED: Final = (
     errors.Unauthenticated, errors.Forbidden, errors.NotFound, errors.Unreadable, errors.InvalidRequest,
     errors.PolicyInvalid, errors.UnsafePath, errors.FrameRefused, errors.NotPending, errors.RequestExpired,
     errors.InvalidDecision, errors.TaskEnded, CodeUnknown, CodeUsed, CodeExpired, TooManyTries, errors.StoreBusy,
-    errors.NewerSchema, NotASocket, WrongSubprotocol, CannotRehearse,
+    errors.NewerSchema, NotASocket, WrongSubprotocol, CannotRehearse, errors.ComputerAway, CannotType, TooManyKeys,
+    TooManyWatch,
 )  # fmt: skip
 """What people are answered with; the others of the tree stay inside the house."""
 

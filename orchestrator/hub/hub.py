@@ -26,6 +26,7 @@ from orchestrator.core.link import LinkState
 from orchestrator.core.wire import ComputerId, RunId
 from orchestrator.hub.greeter import Greeter, Met, Visitor
 from orchestrator.hub.manners import Refusal, frozen_refusal, printable, refusal
+from orchestrator.hub.mirror import Mirror
 from orchestrator.hub.refusals import Refusals, Refused
 from orchestrator.hub.session import Session, Socket, Wait
 from orchestrator.hub.sweeper import Sweeper
@@ -68,6 +69,8 @@ class Hub:
         """The connections that were turned away last, with those that the door adds."""
         self.desk: PlayersDesk | None = None
         """Answers what players at the computers want; None: nobody does."""
+        self.mirror = Mirror()
+        """The screens that people watch."""
         self._places = count(1)
         self._unhurried: dict[Session, None] = {}
         """The sessions with acknowledgements that wait for the next frame, or for the timer."""
@@ -222,6 +225,7 @@ class Hub:
         """End every session, for a clean stop."""
         if self._timer is not None:
             self._timer.cancel()
+        self.mirror.close()
         for session in list(self._sessions.values()):
             session.write_now()
             self._gone(session, "the orchestrator stops")
@@ -272,6 +276,9 @@ class Hub:
             self._sessions[computer] = session
             self._known[computer] = hello
             self._fingerprints[computer] = session.fingerprint = visitor.token
+            if session.link.state is LinkState.READY:
+                # At once: who sees it online can watch it.
+                self.mirror.opened(session)
         for run_id in await self._greeter.closed_runs(computer, [RunId(one) for one in hello.calls]):
             session.link.acknowledge(run_id=run_id, number=await self._greeter.number(computer))
         await session.flush()
@@ -335,6 +342,7 @@ class Hub:
             self._keep_heard(session.computer)
             self._greeter.left(session.computer)
         session.end(reason)
+        self.mirror.closed(session)
         if self.desk is not None:
             self.desk.closed(session)
 
@@ -361,6 +369,8 @@ class Hub:
                 answer = event
             elif isinstance(event, events.DeskAsked):
                 self._ask_desk(session, event)
+            elif isinstance(event, events.Mirrored):
+                self.mirror.told(session, event.message, event.body)
             else:
                 _handle(session, event)
         return answer

@@ -278,16 +278,16 @@ class Session:
                 logger.warning("the listener to the output of run %s is too slow and hears no more", run_id)
                 wait.on_output = None
 
-    # -- the player's desk ---------------------------------------------------------------
+    # -- what is said beside calls -------------------------------------------------------
 
     @property
     def capabilities(self) -> Sequence[str]:
         """What the client said that it can do; nothing before ``hello``."""
         return () if self.link.hello is None else self.link.hello.capabilities
 
-    def tell(self, told: wire.Told, body: bytes = b"") -> None:
-        """Answer a player at the computer; nothing goes to one that is gone."""
-        self.link.tell(told, body)
+    def tell(self, message: wire.Told | wire.Watch | wire.Look | wire.Keys, body: bytes = b"") -> None:
+        """Answer a player at the computer, or say what is wanted of its screens; nothing goes to one that is gone."""
+        self.link.tell(message, body)
         self.write_soon()
 
     def keeps_up(self) -> bool:

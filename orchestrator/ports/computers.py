@@ -22,7 +22,7 @@ class ComputerLine(Protocol):
     def capabilities(self) -> Sequence[str]:
         """What its client can do, as it said in ``hello``."""
 
-    def tell(self, told: Told, body: bytes = b"") -> None:
+    def tell(self, message: Told, body: bytes = b"") -> None:
         """Send an answer soon; nothing is sent to a computer that is gone."""
 
     def keeps_up(self) -> bool:

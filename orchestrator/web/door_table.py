@@ -16,7 +16,7 @@ from orchestrator.core.facts import TaskFact
 from orchestrator.core.restoring.telling import UndoRequest
 from orchestrator.core.system_facts import SystemFact
 from orchestrator.core.task import TaskStatus
-from orchestrator.web import answers, backup_answers, forms, rehearsal_answers, undo_answers
+from orchestrator.web import answers, backup_answers, forms, rehearsal_answers, screen_answers, undo_answers
 
 Schema = Mapping[str, Any]
 
@@ -314,6 +314,34 @@ _PEOPLE: Final = (
         "POST", "/v1/computers/{name}/release", "release_computer", "people",
         "Let a frozen computer come back: the one that dials next is it, and what was open there is unknown.",
         _ok("Whether it was frozen.", answers.ComputerFreed), who="admin",
+    ),
+    Door(
+        "GET", "/v1/computers/{name}/screens", "screens", "people", "List what can be watched of a computer.",
+        _ok("Its terminal and its monitors; none where its client is too old.", screen_answers.ScreenList),
+        {409: "`computer_away`: it is not connected, or does not answer"},
+    ),
+    Door(
+        "GET", "/v1/computers/{name}/screen", "screen", "people",
+        "Watch a screen live: the whole picture, then what changes.",
+        {
+            200: Answer(
+                "Server-sent events `picture`, `away` and `unreadable`, without end.",
+                (screen_answers.PictureEvent, screen_answers.AwayEvent, screen_answers.HiddenEvent),
+                media="text/event-stream",
+            )
+        },
+        {429: "`too_many_watch`: as many as there may be watch it"},
+        takes=(_free("of", "`terminal`, as when it is left out, or the name of a monitor."),),
+    ),
+    Door(
+        "POST", "/v1/computers/{name}/keys", "keys", "people",
+        "Type at a computer, as who paired it or as an admin, where the setting `remote_keys` allows it.",
+        _ok("What became of it; it is never sent again.", screen_answers.KeysTyped),
+        {
+            409: "`computer_away`, or `cannot_type`: it is frozen, or its client is too old",
+            429: "`too_many_keys`: faster than a person types",
+        },
+        body=forms.KeysBody,
     ),
     Door(
         "POST", "/v1/tokens", "add_token", "people", "Make a token for a person, a computer or an agent.",

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -14,6 +14,7 @@ from orchestrator.core.policy import Family
 from orchestrator.core.restoring.outcomes import Outcome
 from orchestrator.core.restoring.telling import UndoOffer
 from orchestrator.core.showing import LIST_CHARS, hitl_response
+from orchestrator.core.strokes import MAX_STROKES, MAX_TEXT_CHARS
 from orchestrator.core.task import AgentTask, CallRecord
 from orchestrator.ports import Computers, TaskRow
 from orchestrator.tasks import final_result
@@ -129,6 +130,17 @@ class PairingBody(_Body):
     computer: str | None = None
     label: str | None = Field(default=None, max_length=32)
     """32: what the game takes."""
+
+
+class KeysBody(_Body):
+    """What is typed at a computer: one of the two."""
+
+    text: str | None = Field(default=None, min_length=1, max_length=MAX_TEXT_CHARS)
+    """Pasted line by line; a single character is typed."""
+    keys: tuple[Annotated[str, Field(min_length=1, max_length=40)], ...] | None = Field(
+        default=None, min_length=1, max_length=MAX_STROKES
+    )
+    """Keys by name, such as `enter`, or by the character that they make."""
 
 
 class PairBody(_Body):

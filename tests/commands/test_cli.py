@@ -134,7 +134,7 @@ def test_an_option_before_a_command_is_told_where_it_belongs(tmp_path: Path) -> 
 
 COMMANDS = (
     "serve", "demo", "run", "tasks", "computers", "people", "review", "answer", "pair", "stop", "cancel", "token",
-    "audit", "requests", "grants", "policy", "simulate", "doctor", "models", "prompt",
+    "audit", "requests", "grants", "policy", "simulate", "doctor", "models", "prompt", "screen", "type",
 )  # fmt: skip
 BELOW = (
     ("tasks", "watch"), ("token", "revoke"), ("people", "add"), ("requests", "extend"), ("grants", "list"),

@@ -10,9 +10,9 @@ from orchestrator.core import facts
 from orchestrator.core.facts import CallId
 from orchestrator.core.restoring import planning
 from orchestrator.core.restoring.planning import Entry, Found, Goal, Op, beside, goals_of, ops_of, plan, progressed
-from orchestrator.core.restoring.touches import ABSENT, DIRECTORY, Changes, Place, Touch
+from orchestrator.core.restoring.touches import ABSENT, DIRECTORY, Changes, Place, Touch, place_of
 from orchestrator.core.restoring.wanted import Restoration
-from orchestrator.core.wire import RunId
+from orchestrator.core.wire import ComputerId, RunId
 from tests.core.journal import call, decision
 from tests.core.trees import COMPUTER, Disk, digest
 
@@ -329,14 +329,15 @@ def test_a_file_of_this_host_is_one_place_however_it_is_spelled() -> None:
     assert {touch.place for touch in disk.changed().touches} == {Place(None, "a/b")}
 
 
-def test_a_name_that_is_no_utf_8_is_shown_as_latin_1_and_comes_back() -> None:
-    """Its bytes decide, and a person may name it by what is shown."""
+def test_a_name_that_is_no_utf_8_is_spelled_by_its_bytes_and_comes_back() -> None:
+    """A person may name it as it is shown, and what only looks the same is another."""
     tree: dict[str, bytes | None] = {"d": None, "d/\udcfc": b"1"}
     disk = Disk(tree)
     disk.delete("d")
     (named,) = [place for place in disk.changed().touches if place.place.path != "d"]
     assert str(named.place) == r"3:d/\xfc"
     assert set(entries(disk, Restoration(task_id="t1", paths=(r"d/\xfc",)))) == {"d/\udcfc"}
+    assert not entries(disk, Restoration(task_id="t1", paths=("d/\xfc",)))
     undo(disk)
     assert disk.tree == tree
 
@@ -345,6 +346,7 @@ def test_a_place_by_its_latin_1_name_is_the_one_that_its_bytes_name() -> None:
     """An undo tells the bytes of a name as latin-1, and can be undone by that."""
     disk = Disk({"d": None})
     restore = call("r", "cc_restore", path="d/\xfc", to=digest(b"1"), found=ABSENT, encoding="latin-1")
+    assert place_of(restore) == Place(ComputerId("3"), "d/\udcfc")
     disk.journal.proposed([restore], "allow")
     started = facts.ToolStarted(
         call_id=CallId("r"),
