@@ -151,7 +151,7 @@ class _Session:
             body["model"] = self.model
         if self.read_only:
             body["read_only"] = True
-        task_id = self.client.request("POST", "/v1/tasks", body)["task_id"]
+        task_id = self.client.submit(body)["task_id"]
         self.submitted += 1
         self.screen.line(f"task {task_id}")
         follower = Follower(self.client, Progress(self.screen), screen=self.screen)

@@ -109,7 +109,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each flag
         if not detach:
             # Imported before the task begins: what the model says meanwhile is a hint, and told to nobody twice.
             import orchestrator.following  # noqa: F401
-        task = client.request("POST", "/v1/tasks", {name: value for name, value in body.items() if value is not None})
+        task = client.submit({name: value for name, value in body.items() if value is not None}, patience_s=reconnect)
         if detach:
             print_json(task) if as_json else typer.echo(f"task {task['task_id']}")
             return

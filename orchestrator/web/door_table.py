@@ -117,9 +117,10 @@ _TASKS: Final = (
         {201: Answer("It is in the queue.", (answers.TaskShort,))},
         {
             403: "it takes the role submitter; or the session is somebody else's",
-            409: "`cannot_rehearse`: its computer is away or could not be copied, or too many rehearsals go on",
+            409: "`cannot_rehearse`: its computer is away or could not be copied, or too many rehearsals go on; "
+            "`invalid_decision`: the key came with another task",
         },
-        body=forms.SubmitBody, who="submitter",
+        takes=(_KEY,), body=forms.SubmitBody, who="submitter",
     ),
     Door(
         "GET", "/v1/tasks", "tasks", "tasks", "List tasks, the newest first.",

@@ -44,6 +44,8 @@ class SubmitBody(_Body):
     """Nothing may be changed: every tool that would is denied."""
     rehearse: bool = False
     """It works on a copy of its one computer's files; what it changed there is then asked for as a whole."""
+    idempotency_key: str = Field(default="", max_length=200)
+    """The same one of the same person begins no second task; empty: each request begins one."""
 
 
 class CancelBody(_Body):

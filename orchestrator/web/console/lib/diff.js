@@ -142,15 +142,15 @@ function Unified({ rows, show }) {
   return html`<table class="code"><tbody>${rows.map((row) => isWide(row)
     ? html`<tr class=${CLASS[row.kind]}><td colspan="4"><${Text} value=${HUNK_SAID(row)} /></td></tr>`
     : html`<tr class=${CLASS[row.kind]}>
-        <td class="no">${row.old}</td><td class="no">${row.new}</td><${Sign} kind=${row.kind} /><td class="line">${show(row)}</td></tr>`)}</tbody></table>`;
+        <td class="no">${row.old}</td><td class="no">${row.new}</td><${Sign} kind=${row.kind} /><td class="txt">${show(row)}</td></tr>`)}</tbody></table>`;
 }
 
 function Split({ rows, show }) {
   const half = (row, kind, number) => html`
     <td class="no ${row?.kind === kind ? CLASS[kind] : row ? "" : "void"}">${row?.[number]}</td>
-    <td class="line half ${row?.kind === kind ? CLASS[kind] : row ? "" : "void"}">
+    <td class="txt half ${row?.kind === kind ? CLASS[kind] : row ? "" : "void"}">
       ${row?.kind === kind && html`<span class="sr">${SAID[kind]}: </span>`}${show(row)}</td>`;
-  return html`<table class="code split"><tbody>${pairsOf(rows).map(([left, right]) =>
+  return html`<table class="code split"><colgroup><col class="no" /><col /><col class="no" /><col /></colgroup><tbody>${pairsOf(rows).map(([left, right]) =>
     left && left === right && isWide(left)
       ? html`<tr class=${CLASS[left.kind]}><td colspan="4"><${Text} value=${HUNK_SAID(left)} /></td></tr>`
       : html`<tr>${half(left, "-", "old")}${half(right, "+", "new")}</tr>`)}</tbody></table>`;

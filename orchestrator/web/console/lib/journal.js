@@ -117,5 +117,5 @@ const FACTS = {
   status_sent: (journal, fact) => noted(journal, { kind: "status", text: fact.message }),
   cancel_requested: (journal, fact, item) => noted(journal, { kind: "cancel", text: fact.reason, by: by(item) }),
   limit_reached: (journal, fact) => noted(journal, { kind: "limit", text: `${fact.limit}${fact.detail ? `: ${fact.detail}` : ""}` }),
-  task_ended: (journal, fact) => ({ ...journal, ended: fact }),
+  task_ended: (journal, fact) => ({ ...onLast(journal, (one) => (one.calls.length ? one : { ...one, explanation: fact.explanation, writing: "", said: "" })), ended: fact }),
 };

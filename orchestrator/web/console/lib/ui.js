@@ -63,6 +63,18 @@ export function Left({ until }) {
   return html`<time class="left ${near}" datetime=${until} title=${exact(until)}>${seconds <= 0 ? "expired" : `expires in ${span(seconds)}`}</time>`;
 }
 
+// -- long texts ------------------------------------------------------------------------
+
+const FIRST_CHARS = 320;
+
+// A text that says what it is about, and decides nothing: its beginning, and all of it when somebody wants it.
+export function Long({ value }) {
+  const [all, setAll] = useState(false);
+  const chars = Array.from(value);
+  if (all || chars.length <= FIRST_CHARS) return html`<${Text} value=${value} />`;
+  return html`<${Text} value=${chars.slice(0, FIRST_CHARS - 60).join("")} />… <button type="button" class="link" onClick=${() => setAll(true)}>Show all of it</button>`;
+}
+
 // -- states ----------------------------------------------------------------------------
 
 export const Loading = ({ rows = 3, label = "Loading" }) => html`
@@ -96,6 +108,7 @@ export function Dialog({ title, onClose, wide, children }) {
   useEffect(() => {
     const before = document.activeElement;
     ref.current.showModal();
+    ref.current.querySelector("form :is(input, textarea, select)")?.focus();
     return () => before?.isConnected && before.focus?.();
   }, []);
   return html`<dialog ref=${ref} class=${wide ? "wide" : ""} aria-labelledby="dialog-title"

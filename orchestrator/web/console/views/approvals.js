@@ -82,7 +82,7 @@ function Together({ ids, onLeave }) {
 function Notify() {
   const state = useStore(permission);
   if (state !== "default") return null;
-  return html`<button type="button" class="quiet small" onClick=${askToNotify}><${Icon} name="bell" /> Notify me</button>`;
+  return html`<button type="button" class="quiet icon-only" title="Notify me" aria-label="Notify me" onClick=${askToNotify}><${Icon} name="bell" /></button>`;
 }
 
 // What is chosen by its address, also when it is closed by now.
@@ -154,7 +154,7 @@ export function Approvals({ chosen }) {
       <div class="head"><h1>Approvals</h1>
         <span class="tools"><${Notify} />
           ${state.requests.length > 1 && html`<button type="button" class="quiet small" aria-pressed=${choosing} onClick=${() => (choosing ? leave() : setChoosing(true))}>Several</button>`}
-          <button type="button" class="quiet small only-wide" onClick=${() => setHelp(true)}><${Icon} name="keys" /> Keys</button></span></div>
+          <button type="button" class="quiet icon-only only-wide" title="Keys" aria-label="Keys" onClick=${() => setHelp(true)}><${Icon} name="keys" /></button></span></div>
       ${choosing && !together && html`<div class="actions pick"><button type="button" class="primary" disabled=${still.length < 1} onClick=${() => setTogether(still.map(idOf))}>Look at ${still.length || "these"} together</button></div>`}
       ${all.length ? html`<${Queue} all=${all} chosen=${chosen} choosing=${choosing && !together} picked=${picked} onPick=${pick} />` : html`<${Nothing} others=${state.others} />`}
       ${all.length > 0 && state.others > 0 && html`<p class="muted">${plural(state.others, "more request")} ${state.others === 1 ? "waits" : "wait"} for somebody else.</p>`}

@@ -57,7 +57,7 @@ export function Call({ call, number, onWhole, children }) {
   const path = String(call.args.path ?? observed.program ?? "");
   return html`<section class="call ${isGrave(evaluation.risk) ? "grave" : ""}" aria-label=${`${oneLine(call.tool)} ${where(call.computer)}`}>
     <h3>${number && html`<span class="muted">${number} </span>`}<code class="tool">${oneLine(call.tool)}</code>
-      ${" "}<span>${where(call.computer)}</span> <${Risk} risk=${evaluation.risk} /></h3>
+      ${" "}<span>${where(call.computer)}</span>${number && html` <${Risk} risk=${evaluation.risk} />`}</h3>
     ${call.truncated && html`<p class="note bad" role="status">Cut: not all of this call is shown, so it cannot be approved yet.</p>`}
     <div class="args">${shownArgs(call).map(([name, value]) => html`<${Argument} key=${name} call=${call} name=${name} value=${value} onWhole=${() => onWhole?.(`arg ${name}`)} />`)}</div>
     ${observed.program && html`<div class="arg"><span class="name">program</span><code><${Text} value=${observed.program} /></code></div>`}

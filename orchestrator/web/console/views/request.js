@@ -6,7 +6,7 @@ import { link } from "../lib/route.js";
 import { live } from "../lib/live.js";
 import { useStore } from "../lib/store.js";
 import { Text, oneLine } from "../lib/text.js";
-import { Ago, Facts, Left, Risk, Safe, Trouble, plural, pretty, useDoing, where } from "../lib/ui.js";
+import { Ago, Facts, Left, Long, Risk, Safe, Trouble, plural, pretty, useDoing, where } from "../lib/ui.js";
 import { Call, longParts } from "./call.js";
 import { EditDialog } from "./edit.js";
 import { GrantDialog } from "./grant.js";
@@ -45,8 +45,8 @@ function About({ request }) {
   const byModel = request.informational.includes("explanation");
   const roles = request.requester_roles.length ? ` (${request.requester_roles.map((one) => oneLine(one, 40)).join(", ")})` : "";
   return html`
-    <p class="goal"><${Text} value=${request.goal} /></p>
-    ${request.explanation && html`<blockquote><span class="label">${byModel ? "The model writes" : "Planned"}</span><${Text} value=${request.explanation} /></blockquote>`}
+    <p class="goal"><${Long} value=${request.goal} /></p>
+    ${request.explanation && html`<blockquote><span class="label">${byModel ? "The model writes" : "Planned"}</span><${Long} value=${request.explanation} /></blockquote>`}
     <${Facts} rows=${[
       ["Asked by", html`${oneLine(request.requester, 64)}${roles}${request.asked_at && html` at computer ${oneLine(request.asked_at, 64)} in the game`}, <${Ago} at=${request.created_at} />`],
       ["Task", html`<a href=${link("tasks", [request.task_id])}>${oneLine(request.task_id)}</a>`],
@@ -73,23 +73,26 @@ const UNKNOWN = [
 ];
 
 // The buttons of a request (all its calls) or of one call of several.
-function Actions({ request, calls, obstacleNow, open, busy }) {
+function Actions({ request, calls, obstacleNow, open, busy, children }) {
+  const [others, setOthers] = useState(false);
   const allowed = new Set(request.allowed_decisions);
   const one = calls.length === 1 ? calls[0] : null;
   if (!allowed.has("approve")) {
     return html`<div class="actions">${UNKNOWN.filter(([action]) => allowed.has(action)).map(([action, name, title], i) => html`
-      <button type="button" class=${i ? "" : "primary"} title=${title} disabled=${busy} onClick=${() => decide(request, decisionsOn(calls, action))}>${name}</button>`)}</div>`;
+      <button type="button" class=${i ? "" : "primary"} title=${title} disabled=${busy} onClick=${() => decide(request, decisionsOn(calls, action))}>${name}</button>`)}${children}</div>`;
   }
   const cannot = busy || Boolean(obstacleNow);
   const all = calls.length > 1 ? ` all ${calls.length}` : "";
-  return html`<div class="actions">
+  return html`<div class="actions ${others ? "all" : ""}">
     <button type="button" class="primary" data-key="a" aria-disabled=${cannot} title=${obstacleNow || "Let it run exactly as it is shown"}
       onClick=${() => !cannot && decide(request, decisionsOn(calls, "approve"))}>Approve${all}</button>
     <button type="button" class="danger" data-key="r" disabled=${busy} onClick=${() => open("reject", calls)}>Reject${all}</button>
     ${one && html`
       <button type="button" data-key="e" disabled=${cannot} onClick=${() => open("edit", calls)}>Edit</button>
-      <button type="button" class="quiet" disabled=${busy} onClick=${() => open("respond", calls)}>Respond</button>
-      ${one.evaluation.risk !== "critical" && html`<button type="button" class="quiet" disabled=${cannot} data-key="g" onClick=${() => open("grant", calls)}>Approve and remember</button>`}`}
+      <button type="button" class="quiet other" disabled=${busy} onClick=${() => open("respond", calls)}>Respond</button>
+      ${one.evaluation.risk !== "critical" && html`<button type="button" class="quiet other" disabled=${cannot} data-key="g" onClick=${() => open("grant", calls)}>Approve and remember</button>`}`}
+    ${children}
+    ${!others && html`<button type="button" class="quiet only-narrow" onClick=${() => setOthers(true)}>More…</button>`}
   </div>`;
 }
 
@@ -150,9 +153,9 @@ export function Request({ request: given, keys = false, bare = false, onReady, o
       ${!open && outcome?.state === "unsent" && html`<p class="muted">${closedMeanwhile(how)}</p>`}
       <${Trouble} problem=${problem} />
       ${open && calls.some((call) => call.truncated) && html`<button type="button" class="primary" disabled=${busy} onClick=${() => doing(async () => { await fetch(); onFetched?.(); })}>Show the whole</button>`}
-      ${decidable && html`<${Actions} request=${request} calls=${calls} obstacleNow=${obstacleNow} open=${show} busy=${sending} />
+      ${decidable && html`<${Actions} request=${request} calls=${calls} obstacleNow=${obstacleNow} open=${show} busy=${sending}>
+          ${request.expires_at && html`<button type="button" class="quiet other" disabled=${sending} onClick=${() => doing(() => extend(request, now()))}>An hour more</button>`}<//>
         ${obstacleNow && settled && html`<p class="muted" role="status">${obstacleNow}</p>`}`}
-      ${decidable && request.expires_at && html`<button type="button" class="quiet small" disabled=${sending} onClick=${() => doing(() => extend(request, now()))}>An hour more</button>`}
     </div>
     ${Shown && html`<${Shown} request=${request} calls=${dialog.calls} onClose=${() => setDialog(null)}
       onDecide=${(decisions) => { setDialog(null); decide(request, decisions); }} />`}

@@ -8,7 +8,7 @@ import { link } from "../lib/route.js";
 import { may, session } from "../lib/session.js";
 import { useStore } from "../lib/store.js";
 import { Text, oneLine } from "../lib/text.js";
-import { Ago, Dialog, Facts, Icon, Loading, Safe, Status, Trouble, plural, span, useDoing, useSecond } from "../lib/ui.js";
+import { Ago, Dialog, Facts, Icon, Loading, Long, Safe, Status, Trouble, plural, span, useDoing, useSecond } from "../lib/ui.js";
 import { Question } from "./question.js";
 import { Request } from "./request.js";
 import { Steps } from "./steps.js";
@@ -58,9 +58,9 @@ function Head({ task, readAt, onAsk, again }) {
   const ways = [task.read_only && "only looks", task.rehearses && `rehearses on a copy of ${oneLine(task.rehearses, 64)}`, task.undoes && html`takes back <a href=${link("tasks", [task.undoes])}>${oneLine(task.undoes)}</a>`].filter(Boolean);
   return html`<header class="task-head">
     <p class="back"><a href=${link("tasks")}><${Icon} name="back" /> Tasks</a></p>
-    <h1 class="prompt"><${Text} value=${task.prompt} /></h1>
+    <h1 class="prompt"><${Long} value=${task.prompt} /></h1>
     <p class="line"><${Status} status=${task.status} />${task.pinned && html`<span class="badge">kept</span>`}
-      <span class="muted"><${Text} value=${task.status_reason} line=${300} /></span></p>
+      ${!over && html`<span class="muted"><${Text} value=${task.status_reason} line=${300} /></span>`}</p>
     <${Facts} rows=${[
       ["Asked by", html`${oneLine(task.user_id, 64)}${task.asked_at && ` at computer ${oneLine(task.asked_at, 64)}`}, <${Ago} at=${task.created_at} />`],
       ["Computers", task.computers.length ? task.computers.map((one) => oneLine(one, 64)).join(", ") : "none"],
