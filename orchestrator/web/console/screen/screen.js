@@ -1,6 +1,6 @@
 // A screen of a computer: its picture, sharp and live, or as text; and what covers it where there is none.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../lib/html.js";
-import { Text } from "../lib/text.js";
+import { Text, oneLine } from "../lib/text.js";
 import { span, useSecond } from "../lib/ui.js";
 import { Painter, cellOf } from "./paint.js";
 import { textOf } from "./picture.js";
@@ -8,7 +8,7 @@ import { useScreen } from "./watching.js";
 
 const BLINK_MS = 400, TEXT_MS = 500;
 // What stands above and below a screen on the page, in pixels.
-const AROUND = 260, LEAST = 220;
+const AROUND = 300, LEAST = 220;
 
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
@@ -59,8 +59,8 @@ function Cover({ state, message, since, seenAt }) {
   const ago = left ? span((Date.now() - left) / 1000) : "";
   const said = {
     opening: "Looking…",
-    away: `Away${ago && ` since ${ago}`}. It is shown again as soon as it is back.`,
-    lost: `The server is away${ago && ` since ${ago}`}. This is what was seen last.`,
+    away: `Away${ago && ` for ${ago}`}. It is shown again as soon as it is back.`,
+    lost: `The server is away${ago && ` for ${ago}`}. This is what was seen last.`,
     unreadable: message,
     refused: message,
   }[state];
@@ -88,7 +88,7 @@ export function Screen({ computer, of, asText, seenAt, onSize, children }) {
   useEffect(() => () => clearTimeout(later.current), []);
   useLayoutEffect(() => paint(null), [asText, shape.width]);
   useEffect(() => { onSize?.(shape.width ? `${shape.width} by ${shape.height}` : ""); }, [shape.width, shape.height]);
-  const name = `${of === "terminal" ? "Terminal" : `Monitor ${of}`} of ${computer}`;
+  const name = oneLine(`${of === "terminal" ? "Terminal" : `Monitor ${of}`} of ${computer}`);
   return html`<div class="screen ${state}" ref=${box}>
     ${asText
       ? html`<pre class="screen-text" tabindex="0" role="group" aria-label="${name}, as text">${shape.text}</pre>`

@@ -19,6 +19,8 @@ const questionOf = (query) => {
   return said.toString();
 };
 
+const wide = matchMedia("(min-width: 700px)");
+
 const plain = (query) => Object.fromEntries(new URLSearchParams(questionOf(query)));
 
 function Filters({ query }) {
@@ -30,7 +32,7 @@ function Filters({ query }) {
     event.preventDefault();
     go(link("audit", [], draft));
   };
-  return html`<form class="card filters" onSubmit=${submit} role="search" aria-label="Narrow down">
+  return html`<details class="card filters" open=${Boolean(questionOf(query)) || wide.matches}><summary>Narrow down</summary><form onSubmit=${submit} role="search" aria-label="Narrow down">
     <div class="fields">
       ${field("task", "Task", { placeholder: "t-…" })}${field("by", "By", { placeholder: "a name" })}
       ${field("kind", "What", { list: "kinds", placeholder: "any" })}<datalist id="kinds">${Object.entries(KINDS).map(([kind, name]) => html`<option value=${kind}>${name}</option>`)}</datalist>
@@ -38,7 +40,7 @@ function Filters({ query }) {
     </div>
     ${may("reviewer", "admin") && html`<label class="check"><input type="checkbox" checked=${draft.system === "1"} onChange=${(event) => setDraft({ ...draft, system: event.target.checked ? "1" : "" })} /> Only what belongs to no task: tokens, sign-ins, the policy, computers</label>`}
     <footer><button class="primary">Show</button>${questionOf(query) && html`<a class="button" href=${link("audit")}>Everything</a>`}</footer>
-  </form>`;
+  </form></details>`;
 }
 
 function Item({ item }) {

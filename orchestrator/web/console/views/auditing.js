@@ -9,6 +9,7 @@ export const KINDS = {
   policy_refused: "Policy refused", token_issued: "Token made", token_revoked: "Token revoked", signed_in: "Signed in", signed_out: "Signed out",
   grant_revoked: "Standing approval taken back", attempt_refused: "Attempt refused", checkpoint_made: "Checkpoint made",
   computer_frozen: "Computer frozen", computer_released: "Computer released", computer_backed_up: "Backup made", backup_removed: "Backup removed",
+  signed_in: (fact) => (fact.peer ? `from ${fact.peer}` : ""),
   keys_sent: "Keys typed", task_pruned: "Task pruned",
 };
 const LONG = 64;
@@ -26,13 +27,14 @@ const TOLD = {
   token_issued: (fact) => `${fact.holder_kind} ${fact.name}${fact.roles?.length ? `: ${fact.roles.join(", ")}` : ""}`,
   token_revoked: (fact) => `${fact.holder_kind} ${fact.name}`,
   attempt_refused: (fact) => [fact.method, fact.path, fact.code, fact.message].filter(Boolean).join(" "),
+  signed_in: (fact) => (fact.peer ? `from ${fact.peer}` : ""),
   keys_sent: (fact) => `${fact.computer}: ${fact.text || (fact.keys ?? []).join(" ")}`,
   task_ended: (fact) => [fact.status, fact.reason, fact.message].filter((one) => typeof one === "string" && one).join(", "),
 };
 
 // The first few of its plain fields; ids and digests tell nobody anything.
 const plain = (fact) => Object.entries(fact)
-  .filter(([name, value]) => name !== "kind" && !/_id$|hash|digest|sha256|fingerprint/.test(name) && (typeof value === "number" || (typeof value === "string" && value && value.length < LONG * 4)))
+  .filter(([name, value]) => name !== "kind" && !/_id$/.test(name) && !/^[0-9a-f]{24,}$/.test(value) && (typeof value === "number" || (typeof value === "string" && value && value.length < LONG * 4)))
   .slice(0, 4).map(([name, value]) => `${name.replaceAll("_", " ")} ${String(value).slice(0, LONG)}`).join(", ");
 
 // One line on an item; a kind that this page does not know yet is told by its fields.

@@ -38,7 +38,7 @@ function Card({ one, task }) {
     <a href=${link("computers", [one.computer])}>
       <span class="row-top"><b>${oneLine(one.computer, 64)}</b><${State} state=${one.state} /></span>
       ${label && html`<span class="row-on">${label}</span>`}
-      <span class="row-meta muted">${what || "not here since the server started"}</span>
+      <span class="row-meta muted">${what || (one.seen_at ? "not here since the server started" : "never was here")}</span>
       <span class="row-meta muted">${one.owner ? `paired by ${oneLine(one.owner, 40)}` : "paired by nobody known"}${one.seen_at && html` · here <${Ago} at=${one.seen_at} />`}</span>
     </a>
     ${task && html`<a class="at-work" href=${link("tasks", [task.task_id])}><span class="badge status-${task.status}">${task.status === "Running" ? "Running" : "Waiting"}</span><span>${oneLine(task.prompt, 60)}</span></a>`}

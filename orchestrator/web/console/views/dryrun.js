@@ -4,7 +4,7 @@ import { post } from "../lib/api.js";
 import { useReading } from "../lib/reading.js";
 import { Text, oneLine } from "../lib/text.js";
 import { Risk, Trouble, useDoing } from "../lib/ui.js";
-import { Effect, Rule, missed } from "./policy.js";
+import { Effect, Rule, missed, open } from "./policy.js";
 
 // What a call of each tool looks like.
 const CALLS = {
@@ -37,7 +37,7 @@ function Verdict({ told, policy }) {
       <p><b>${SAYS[told.effect]}</b></p><p><${Text} value=${told.reason} /></p>
       ${told.plan && html`<p>Plan mode is on: whatever changes something is denied.</p>`}</div>
     ${["matched", "possible"].map((outcome) => list(outcome).length > 0 && html`<h3>${outcome === "matched" ? "Rules that match" : "Rules of which it is not known yet"}</h3>
-      <ol class="rules">${list(outcome).map(({ report, rule }) => html`<${Rule} rule=${rule} number=${report.number}>${report.missed && html`<p class="muted">Not known: ${missed(report.missed)}.</p>`}<//>`)}</ol>`)}
+      <ol class="rules">${list(outcome).map(({ report, rule }) => html`<${Rule} rule=${rule} number=${report.number}>${report.missed && html`<p class="muted">Not known yet: ${open(report.missed)}.</p>`}<//>`)}</ol>`)}
     ${told.custom.map((one) => html`<p><code><${Text} value=${one.id} /></code>: <${Text} value=${one.verdict.effect ?? "nothing against it"} /> <${Text} value=${one.verdict.reason} /></p>`)}
     ${others.length > 0 && html`<details><summary>${others.length} that did not match</summary><ul class="missed">${others.map(({ report }) => html`
       <li><${Effect} effect=${report.effect} /> <b><${Text} value=${report.id} line=${80} /></b> <span class="muted">${OUTCOMES.no}: ${missed(report.missed)}</span></li>`)}</ul></details>`}

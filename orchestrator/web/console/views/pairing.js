@@ -25,7 +25,7 @@ function Hints({ line, url }) {
   const loopback = /^(127\.|localhost$|\[?::1)/.test(hostname);
   return html`<details class="card hints"><summary>It does not work?</summary><div class="hints-body">
     <ul>
-      <li><b>Domain not permitted</b>: the mod refuses private addresses until a rule allows them. Into <code>computercraft-server.toml</code>
+      <li><b>Domain not permitted</b>: the mod refuses private addresses until a rule allows them. Into <code>computercraft-server.toml</code>${" "}
         (the folder <code>serverconfig</code> of the world, or <code>config</code>), before the rule for <code>"$private"</code>, then start the world anew:
         <pre class="text">${`[[http.rules]]\n    host = "${hostname}"\n    port = ${port || (protocol === "https:" ? 443 : 80)}\n    action = "allow"`}</pre></li>
       <li>The <b>Minecraft server</b> dials, not your own machine. ${loopback

@@ -11,9 +11,9 @@ import { Ago, Dialog, Icon, Loading, Trouble, plural, useDoing } from "../lib/ui
 import { Copy } from "./copy.js";
 
 const ROLES = [
-  ["submitter", "Submits tasks, and decides on what their own tasks ask, as far as the server's setting allows"],
-  ["reviewer", "Decides on what others' tasks ask, and reads and verifies the whole audit"],
-  ["admin", "All of that; pairs computers, makes and revokes tokens, types at any computer"],
+  ["submitter", "Submits tasks, and decides what these ask, unless the server's setting approvers leaves that to others"],
+  ["reviewer", "Decides what programs' tasks ask, and others' where approvers says so; reads and verifies the whole audit"],
+  ["admin", "All of that, and pairs computers, makes and revokes tokens, types at any computer"],
 ];
 const GROUPS = [["person", "People"], ["agent", "Programs"], ["computer", "Computers"]];
 

@@ -94,7 +94,14 @@ export function Policy({ part }) {
 
 export const MISSED = {
   tools: "it is about other tools", paths: "its paths are others", programs: "its programs are others", computers: "its computers are others",
-  families: "the kind of computer is another, or not known", labels: "the label is another, or not known", args: "an argument is another",
-  roles: "the requester's roles are others, or not known", risks: "the risk is another", call: "nothing about the call can be judged",
+  families: "the kind of computer is another", labels: "the label is another", args: "an argument is another",
+  roles: "the requester's roles are others", risks: "the risk is another", call: "nothing about the call can be judged",
 };
 export const missed = (name) => MISSED[name] ?? oneLine(name, 80);
+
+const OPEN = {
+  paths: "its paths", programs: "its programs", computers: "the computer", families: "the kind of computer", labels: "the computer's label",
+  args: "an argument", roles: "the requester's roles", risks: "the risk", call: "the call itself",
+};
+// What nobody knows yet where a rule may match.
+export const open = (name) => OPEN[name] ?? oneLine(name, 80);
