@@ -70,7 +70,8 @@ def _by_address(content: bytes, imports: Mapping[str, str]) -> bytes:
     text = content.decode("utf-8")
     for name, address in imports.items():
         text, count = re.subn(rf'(from\s*)"{re.escape(name)}"', rf'\1"{address}"', text)
-        assert count, f"{name!r} is not imported there any more"
+        if not count:
+            raise SystemExit(f"cc-orchestrator: {name!r} is not imported there any more; look at vendor.json")
     return re.sub(r"\n?//# sourceMappingURL=\S+\s*\Z", "\n", text).encode("utf-8")
 
 

@@ -14,7 +14,7 @@ export function Code({ text, lua, label, onWhole }) {
   const shown = lua ? linesOf(kept.join("\n")) : kept.map((line) => html`<${Text} value=${line} />`);
   return html`<figure class="diff wrap">
     ${label && html`<figcaption><span class="what">${label}</span><span class="muted">${lines.length} lines</span></figcaption>`}
-    <div class="scroll" tabindex="0" role="region" aria-label=${label || "Text"}>
+    <div class="scroll" tabindex="0" role="group" aria-label=${label || "Text"}>
       <table class="code"><tbody>${shown.map((line, i) => html`<tr><td class="no">${i + 1}</td><td class="txt">${line}</td></tr>`)}</tbody></table>
     </div>
     ${kept.length < lines.length && html`<button type="button" class="more" onClick=${() => { setAll(true); onWhole?.(); }}>

@@ -119,7 +119,7 @@ export function Diff({ diff, lua, label = "Changes", onWhole }) {
           <button type="button" class="quiet small" aria-pressed=${wrap} onClick=${() => setLook({ wrap: !wrap })}>Wrap</button>
         </span>
       </figcaption>
-      <div class="scroll" tabindex="0" role="region" aria-label=${label}>
+      <div class="scroll" tabindex="0" role="group" aria-label=${label}>
         ${split ? html`<${Split} rows=${kept} show=${show} />` : html`<${Unified} rows=${kept} show=${show} />`}
       </div>
       ${cut && html`<button type="button" class="more" onClick=${() => { setAll(true); onWhole?.(); }}>

@@ -93,6 +93,10 @@ export class Safe extends Component {
     return { error };
   }
 
+  componentDidCatch(error) {
+    console.error(error);
+  }
+
   render({ children, raw }, { error }) {
     if (!error) return children;
     return html`<div class="note bad" role="alert"><p>This could not be drawn; this is all of it, as it came.</p>

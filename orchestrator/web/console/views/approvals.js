@@ -160,6 +160,7 @@ export function Approvals({ chosen }) {
       ${all.length > 0 && state.others > 0 && html`<p class="muted">${plural(state.others, "more request")} ${state.others === 1 ? "waits" : "wait"} for somebody else.</p>`}
     </div>
     ${detail && html`<div class="detail">
+      <h1 class="sr">Approvals</h1>
       <p class="back"><a href=${link("approvals")} onClick=${leave}><${Icon} name="back" /> Approvals</a></p>
       ${together ? html`<${Together} ids=${together} onLeave=${leave} />` : html`<${Chosen} id=${chosen} state=${state} known=${known} />`}
     </div>`}

@@ -147,7 +147,7 @@ export function Request({ request: given, keys = false, bare = false, onReady, o
     <//>
     <div class="bar">
       <${Outcome} outcome=${outcome}>
-        ${!open && outcome.state !== "sending" && html`<a class="button" href=${link("tasks", [given.task_id])}>See the task</a>`}
+        ${!open && outcome && outcome.state !== "sending" && html`<a class="button" href=${link("tasks", [given.task_id])}>See the task</a>`}
       <//>
       ${!open && !outcome && html`<div class="note" role="status"><p>${closedMeanwhile(how)}</p><a class="button" href=${link("tasks", [given.task_id])}>See the task</a></div>`}
       ${!open && outcome?.state === "unsent" && html`<p class="muted">${closedMeanwhile(how)}</p>`}

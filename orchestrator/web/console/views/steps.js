@@ -22,7 +22,7 @@ function Output({ text, running }) {
   useEffect(() => {
     if (running) ref.current.scrollTop = ref.current.scrollHeight;
   }, [text, running]);
-  return html`<pre class="text output" tabindex="0" role="region" aria-label="Output" ref=${ref}><${Text} value=${text} /></pre>`;
+  return html`<pre class="text output" tabindex="0" role="group" aria-label="Output" ref=${ref}><${Text} value=${text} /></pre>`;
 }
 
 function Step({ step, number, open }) {
