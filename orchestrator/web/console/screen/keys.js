@@ -37,7 +37,8 @@ function partsOf(text) {
   return part ? [...parts, part] : parts;
 }
 
-// `tell({state, message})` hears what became of it: typing, delivered, lost (not typed, and why) or unknown.
+// `tell({state, message})` hears what became of it: typing, delivered, cut (some of it was left out), lost (not typed, and why)
+// or unknown.
 export class Typist {
   #waiting = [];
   #timer = 0;
@@ -58,7 +59,7 @@ export class Typist {
   paste(text) {
     const chars = Array.from(text.replaceAll("\r\n", "\n").replaceAll("\t", "  "));
     const kept = chars.filter((char) => char === "\n" || isTyped(char)).join("");
-    if (kept.length < chars.length) this.tell({ state: "lost", message: "Some characters were left out: the game has no keys for them." });
+    if (kept.length < chars.length) this.tell({ state: "cut", message: "Some characters were left out: the game has no keys for them." });
     this.#add(partsOf(kept).map((part) => ({ text: part })));
   }
 

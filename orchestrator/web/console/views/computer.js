@@ -30,6 +30,8 @@ function Watching({ one }) {
   const { typist, told, may: mayType, why } = useTyping(computer, owner);
   const screens = value?.screens.length ? value.screens : [TERMINAL];
   const on = typing && mayType && online;
+  // Nobody goes on typing at what does not hear it.
+  useEffect(() => { if (told?.state === "lost" || told?.state === "unknown") setTyping(false); }, [told]);
   // A monitor may be put beside a computer at any time: nobody says so.
   useEffect(() => {
     if (!online) return undefined;
@@ -53,7 +55,7 @@ function Watching({ one }) {
 }
 
 function Side({ side, title }) {
-  return html`<div class="card side-card"><h3>${title}</h3><${Facts} rows=${[
+  return html`<div class="card side-card"><h2>${title}</h2><${Facts} rows=${[
     ["Id in the game", side.computer_id], ["Label", side.label && html`<${Text} value=${side.label} line=${60} />`],
     ["Game", side.host && html`<${Text} value=${side.host} line=${80} />`], ["From", side.peer && html`<${Text} value=${side.peer} line=${60} />`],
     ["Said hello", html`<${Ago} at=${side.at} />`], ["Boot", html`<code><${Text} value=${side.boot} line=${24} /></code>`],

@@ -36,7 +36,7 @@ function Verdict({ told, policy }) {
     <div class="card verdict-card effect-${told.effect}"><div class="line"><${Effect} effect=${told.effect} /><${Risk} risk=${told.risk} /></div>
       <p><b>${SAYS[told.effect]}</b></p><p><${Text} value=${told.reason} /></p>
       ${told.plan && html`<p>Plan mode is on: whatever changes something is denied.</p>`}</div>
-    ${["matched", "possible"].map((outcome) => list(outcome).length > 0 && html`<h3>${outcome === "matched" ? "Rules that match" : "Rules of which it is not known yet"}</h3>
+    ${["matched", "possible"].map((outcome) => list(outcome).length > 0 && html`<h2>${outcome === "matched" ? "Rules that match" : "Rules of which it is not known yet"}</h2>
       <ol class="rules">${list(outcome).map(({ report, rule }) => html`<${Rule} rule=${rule} number=${report.number}>${report.missed && html`<p class="muted">Not known yet: ${open(report.missed)}.</p>`}<//>`)}</ol>`)}
     ${told.custom.map((one) => html`<p><code><${Text} value=${one.id} /></code>: <${Text} value=${one.verdict.effect ?? "nothing against it"} /> <${Text} value=${one.verdict.reason} /></p>`)}
     ${others.length > 0 && html`<details><summary>${others.length} that did not match</summary><ul class="missed">${others.map(({ report }) => html`

@@ -114,7 +114,7 @@ export function People() {
   const close = () => setOpen(null);
   const revoked = value?.tokens.filter((one) => one.revoked).length ?? 0;
   return html`<div class="page narrow">
-    <div class="head"><h1>People and tokens</h1>${admin && html`<button type="button" class="primary" onClick=${() => setOpen({ add: true })}><${Icon} name="plus" /> Add somebody</button>`}</div>
+    <div class="head"><h1>People</h1>${admin && html`<button type="button" class="primary" onClick=${() => setOpen({ add: true })}><${Icon} name="plus" /> Add somebody</button>`}</div>
     ${!admin && html`<${Myself} />`}
     <${Trouble} problem=${problem?.undelivered && value ? null : problem} again=${again} />
     ${admin && !value && !problem && html`<${Loading} rows=${4} />`}

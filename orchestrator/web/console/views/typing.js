@@ -1,5 +1,5 @@
 // Typing at a computer from here: a mode that is plain to see and easy to leave, and for phones a line and buttons for keys.
-import { html, useEffect, useRef, useState } from "../lib/html.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "../lib/html.js";
 import { session } from "../lib/session.js";
 import { useStore } from "../lib/store.js";
 import { Text, oneLine } from "../lib/text.js";
@@ -14,6 +14,7 @@ const SAID = {
   typing: () => "Sending…",
   delivered: () => "Delivered",
   lost: (message) => `Not delivered: ${message}`,
+  cut: (message) => message,
   unknown: (message) => `Nobody knows whether it was delivered. ${message}`,
 };
 
@@ -41,14 +42,11 @@ export const Told = ({ told }) => html`<p class="told ${told?.state ?? ""}" role
 export function Keyboard({ computer, typist, onLeave }) {
   const field = useRef(null);
   const composing = useRef(false);
-  useEffect(() => { field.current.focus({ preventScroll: true }); }, []);
-  const leave = () => {
-    onLeave();
-  };
+  useLayoutEffect(() => { field.current.focus({ preventScroll: true }); }, []);
   const pressed = (event) => {
     if (event.key === "Escape" || (event.ctrlKey && (event.key === "]" || event.code === "BracketRight"))) {
       event.preventDefault();
-      return leave();
+      return onLeave();
     }
     // Backwards is the way out that people without a mouse know.
     if (event.isComposing || (event.key === "Tab" && event.shiftKey)) return undefined;
@@ -68,7 +66,7 @@ export function Keyboard({ computer, typist, onLeave }) {
     else if (text) typist.current.paste(text);
   };
   return html`<textarea class="keyboard" ref=${field} aria-label="Type at ${computer}; Escape leaves" rows="1" autocapitalize="off" autocomplete="off" autocorrect="off" spellcheck=${false}
-    onKeyDown=${pressed} onInput=${typed} onBlur=${leave}
+    onKeyDown=${pressed} onInput=${typed} onBlur=${onLeave}
     onCompositionStart=${() => { composing.current = true; }} onCompositionEnd=${() => { composing.current = false; typed(); }}></textarea>`;
 }
 
