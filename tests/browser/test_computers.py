@@ -115,7 +115,7 @@ async def test_keys_reach_a_program_in_their_order(server: Server, seats: Seats,
             await expect(seat.page.get_by_text(f"Your keys go to {name}")).to_be_visible()
         await seat.page.keyboard.press("Escape")
         await seat.page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
-        await seat.page.get_by_text("A line, and keys for a phone").click()
+        await seat.page.get_by_text("A line and special keys").click()
         await seat.page.get_by_label(f"A line to type at {name}").fill("asks")
         await seat.button("Send").click()
         await seat.page.get_by_label(f"A line to type at {name}").fill("phone")

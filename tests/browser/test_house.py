@@ -1,5 +1,7 @@
 """The house in a real browser: policy, audit, people, pairing, and where one begins; and what axe has to say of it."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +103,11 @@ async def test_the_audit_is_narrowed_down_read_and_verified(server: Server, pc: 
     await seat.button("Verify it all").click()
     said = seat.page.get_by_role("region", name="Verify")
     await expect(said).to_contain_text("Nothing was changed.")
+    with closing(sqlite3.connect(server.home / "orchestrator.db")) as database, database:
+        database.execute("UPDATE items SET data = replace(data, 'a.lua', '<b>.x') WHERE task_id = ?", (task_id,))
+    await seat.button("Verify it all").click()
+    await expect(said).to_contain_text("not as written.")
+    await expect(said.locator("li", has_text="edited").first).to_contain_text(task_id)
     otto = await server.person("otto", "submitter")
     other = await seats.open("audit", token=otto.token)
     await expect(other.page.get_by_text("You see what was done for your own tasks.")).to_be_visible()
@@ -157,6 +164,8 @@ async def test_a_newcomer_pairs_a_computer(server: Server, seats: Seats, tmp_pat
     assert line.startswith(f"wget run {server.url}/install ")
     await seat.page.get_by_text("It does not work?").click()
     await expect(seat.page.locator(".hints pre")).to_contain_text(f"port = {server.port}")
+    await server.api(None).refused(401, "POST", "/v1/pair", {"code": "AAAA-AAAA", "computer_id": 7})
+    await expect(seat.page.get_by_text("A computer at 127.0.0.1 was turned away")).to_be_visible()
     async with playing(tmp_path / "disk", "--family", "advanced") as player:
         await player.type(line)
         await expect(seat.page.get_by_role("status").filter(has_text="farm is connected!")).to_be_visible()
@@ -196,7 +205,7 @@ async def _opened(seat: Seat, name: str) -> None:
     await seat.button("Type here").click()
     await seat.check_access("typing")
     await seat.page.keyboard.press("Escape")
-    await seat.page.get_by_text("A line, and keys for a phone").click()
+    await seat.page.get_by_text("A line and special keys").click()
     await seat.button("As text").click()
     await seat.check_access("a screen as text")
     await seat.go("policy/try")

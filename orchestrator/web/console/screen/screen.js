@@ -53,9 +53,10 @@ function usePainting(screen, canvas, box) {
   return soon;
 }
 
-function Cover({ state, message, since, seenAt }) {
+// `seen`: a picture was seen before.
+function Cover({ state, message, since, seen, seenAt }) {
   useSecond();
-  const left = state === "away" && seenAt ? Date.parse(seenAt) : since;
+  const left = state === "away" && seenAt ? Date.parse(seenAt) : seen ? since : 0;
   const ago = left ? span((Date.now() - left) / 1000) : "";
   const said = {
     opening: "Looking…",
@@ -94,7 +95,7 @@ export function Screen({ computer, of, asText, seenAt, onSize, children }) {
       ? html`<pre class="screen-text" tabindex="0" role="group" aria-label="${name}, as text">${shape.text}</pre>`
       : html`<canvas ref=${canvas} role="img" aria-label=${name} hidden=${!shape.width}></canvas><div class="sr" role="group" aria-label="${name}, its text"><pre>${shape.text}</pre></div>`}
     ${!shape.width && html`<div class="screen-blank" aria-hidden="true"></div>`}
-    ${state !== "live" && html`<${Cover} state=${state} message=${message} since=${since} seenAt=${seenAt} />`}
+    ${state !== "live" && html`<${Cover} state=${state} message=${message} since=${since} seen=${shape.width > 0} seenAt=${seenAt} />`}
     ${children}
   </div>`;
 }

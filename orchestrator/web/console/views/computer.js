@@ -15,8 +15,10 @@ import { Keyboard, Line, Told, TypeHere, useTyping } from "./typing.js";
 const TERMINAL = { of: "terminal", width: 0, height: 0 };
 
 function Picker({ screens, of, onChoose }) {
-  if (screens.length < 2) return null;
-  return html`<div class="chips" role="group" aria-label="Which screen">${screens.map((one) => html`
+  // A monitor that was taken away is still the one that is chosen.
+  const all = screens.some((one) => one.of === of) ? screens : [...screens, { of }];
+  if (all.length < 2) return null;
+  return html`<div class="chips" role="group" aria-label="Which screen">${all.map((one) => html`
     <button type="button" class="chip" aria-pressed=${one.of === of ? "true" : "false"} onClick=${() => onChoose(one.of)}>${one.of === "terminal" ? "Terminal" : html`Monitor ${oneLine(one.of, 40)}`}</button>`)}</div>`;
 }
 
@@ -50,7 +52,7 @@ function Watching({ one }) {
         : html`<p class="muted small">${why || (online ? size && `${size} characters` : "Nobody can type while it is away.")}</p>`}
       <${Told} told=${told} />
     </div>
-    ${mayType && online && html`<details class="line-box"><summary>A line, and keys for a phone</summary><${Line} computer=${computer} typist=${typist} /></details>`}
+    ${mayType && online && html`<details class="line-box"><summary>A line and special keys</summary><${Line} computer=${computer} typist=${typist} /></details>`}
   </section>`;
 }
 

@@ -1,12 +1,15 @@
 // Pairing a computer: the line to type there, until when it works, and that it came.
-import { html, useEffect, useRef, useState } from "../lib/html.js";
-import { get, post } from "../lib/api.js";
+import { html, useEffect, useState } from "../lib/html.js";
+import { get, now, post } from "../lib/api.js";
 import { onHint } from "../lib/live.js";
 import { link } from "../lib/route.js";
 import { may } from "../lib/session.js";
 import { Text, oneLine } from "../lib/text.js";
 import { Copy } from "./copy.js";
 import { Icon, Left, Trouble, useDoing } from "../lib/ui.js";
+
+// By how much this browser's idea of the server's time may be wrong.
+const CLOCK_MS = 2000;
 
 const tokens = async () => new Map((await get("/v1/tokens")).tokens.filter((one) => one.kind === "computer" && !one.revoked).map((one) => [`${one.name} ${one.created_at}`, one.name]));
 
@@ -36,16 +39,25 @@ function Hints({ line, url }) {
     </ul></div></details>`;
 }
 
+// What the server saw of the attempt since the line was made: it was turned away, or the installer was fetched.
+function Seen({ seen, since }) {
+  const refused = seen?.refused.find((one) => Date.parse(one.at) >= since && one.path === "/v1/pair");
+  const fetched = seen?.installers.find((one) => Date.parse(one.at) >= since && !one.paired);
+  if (refused) return html`<div class="note bad" role="status"><p>A computer at ${oneLine(refused.peer, 60)} was turned away: <${Text} value=${refused.message} /> <${Text} value=${refused.remedy} /></p></div>`;
+  return fetched ? html`<div class="note" role="status"><p>A computer at ${oneLine(fetched.peer, 60)} fetched the installer.</p></div>` : null;
+}
+
 function Line({ pairing, onAgain }) {
-  const before = useRef(null);
   const [computer, setComputer] = useState(null);
+  const [seen, setSeen] = useState(null);
   useEffect(() => {
     let over = false;
     const look = async () => {
       try {
-        before.current ??= pairing.before;
-        const found = await came(before.current, pairing.computer);
-        if (!over && found) setComputer(found);
+        const [found, doctor] = [await came(pairing.before, pairing.computer), await get("/v1/doctor")];
+        if (over) return;
+        if (found) setComputer(found);
+        setSeen(doctor);
       } catch {
         // The next hint, or the next look, tells.
       }
@@ -71,7 +83,7 @@ function Line({ pairing, onAgain }) {
       </div>
       ${computer?.online && html`<div class="actions"><a class="button primary" href=${link("computers", [computer.computer])}>Look at it</a><a class="button" href=${link("tasks", [], { new: "1" })}>Give it a task</a></div>`}
     </section>
-    ${!computer && html`<${Hints} line=${pairing.line} url=${pairing.url} />`}`;
+    ${!computer && html`<${Seen} seen=${seen} since=${pairing.since} /><${Hints} line=${pairing.line} url=${pairing.url} />`}`;
 }
 
 export function Pairing() {
@@ -82,8 +94,9 @@ export function Pairing() {
   const make = (event) => {
     event?.preventDefault();
     doing(async () => {
-      const before = await tokens();
-      setPairing({ ...(await post("/v1/pairings", { ...(name.trim() && { computer: name.trim() }), ...(label && { label }) })), before });
+      const before = await tokens(), since = now() - CLOCK_MS;
+      const made = await post("/v1/pairings", { ...(name.trim() && { computer: name.trim() }), ...(label && { label }) });
+      setPairing({ ...made, before, since });
     });
   };
   return html`<div class="page narrow">

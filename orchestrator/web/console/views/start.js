@@ -17,6 +17,12 @@ function Model({ model }) {
   return html`<p>Tasks are done by <code><${Text} value=${model} line=${80} /></code>. Whether it answers: <code>cc-orchestrator doctor</code>.</p>`;
 }
 
+// The same where nobody looks for computers; nothing where there are some.
+export function StartWithout() {
+  const { value } = useReading("/v1/computers");
+  return value?.computers.length === 0 ? html`<${Start} />` : null;
+}
+
 export function Start() {
   const admin = may("admin");
   const { value } = useReading(admin ? "/v1/doctor" : null);
