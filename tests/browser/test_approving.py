@@ -54,7 +54,7 @@ async def test_submit_approve_and_it_ran(server: Server, pc: Computer, seats: Se
 
 
 async def test_a_request_shows_the_exact_action(server: Server, pc: Computer, seats: Seats) -> None:
-    """Tool, computer, path, the diff with Lua's colours, who asked, the rule and why; on a phone; then it is confirmed."""
+    """Tool, computer, path, the diff with Lua's colours, who asked, the rule and why, on a phone; it is confirmed."""
     api = server.api()
     seat = await seats.open("approvals", size=PHONE)
     await expect(seat.page.get_by_role("heading", name="Nothing waits for you")).to_be_visible()

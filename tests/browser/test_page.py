@@ -3,6 +3,7 @@
 import re
 import sys
 import unicodedata
+from typing import Literal
 
 import pytest
 from playwright.async_api import expect
@@ -104,6 +105,7 @@ async def test_hostile_text_is_text(server: Server, pc: Computer, seats: Seats) 
     await seat.go(f"approvals/{await waiting(api, task_id, 2)}")
     await expect(seat.request()).to_contain_text("The program as it stands there")
     await seat.button("Edit").click()
+    await expect(seat.page.get_by_role("dialog").get_by_role("textbox")).to_be_focused()
     await seat.page.keyboard.press("Escape")
     await seat.request().get_by_role("button", name="Approve", exact=True).click()
     await api.first(task_id, "question_asked")
@@ -220,11 +222,12 @@ async def test_an_undo_is_previewed_and_chosen(server: Server, pc: Computer, sea
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_axe_has_nothing_to_say(server: Server, pc: Computer, seats: Seats, scheme: str) -> None:
+async def test_axe_has_nothing_to_say(
+    server: Server, pc: Computer, seats: Seats, scheme: Literal["light", "dark"]
+) -> None:
     """On every view, with things in it and without, on a phone and wide, and in each dialog."""
     api = server.api()
-    look: dict[str, str] = {"scheme": scheme}
-    seat = await seats.open(token=None, **look)  # type: ignore[arg-type]
+    seat = await seats.open(token=None, scheme=scheme)
     await expect(seat.page.get_by_label("Your token")).to_be_visible()
     await seat.check_access("sign-in")
     await seat.sign_in(str(api.token))
