@@ -59,6 +59,8 @@ class Hub:
         self._known: dict[ComputerId, wire.Hello] = {}
         self._fingerprints: dict[ComputerId, str] = {}
         """A hash of the token with which each computer came last."""
+        self._left: dict[ComputerId, datetime] = {}
+        """When the last connection of each ended."""
         self._heard: dict[ComputerId, int] = {}
         """The highest ``journal_seq`` that each computer named until its last session ended."""
         self._kept: dict[ComputerId, int] = {}
@@ -88,15 +90,17 @@ class Hub:
         hello = self._known.get(computer)
         if hello is None:
             return None
+        online = computer in self._sessions and self._sessions[computer].link.state is LinkState.READY
         return ComputerInfo(
             computer=computer,
-            online=computer in self._sessions and self._sessions[computer].link.state is LinkState.READY,
+            online=online,
             label=wire.from_wire(hello.label) if hello.label is not None else None,
             host=wire.from_wire(hello.host),
             family=hello.family,
             computer_id=hello.computer_id,
             identity=wire.sha256_hex(f"{self._fingerprints.get(computer, '')} {hello.computer_id}".encode())[:16],
             client=printable(wire.from_wire(hello.client)),
+            left_at=None if online else self._left.get(computer),
         )
 
     def list_computers(self) -> list[ComputerInfo]:
@@ -343,6 +347,7 @@ class Hub:
     def _gone(self, session: Session, reason: str) -> None:
         if self._sessions.get(session.computer) is session:
             del self._sessions[session.computer]
+            self._left[session.computer] = datetime.now(UTC)
             logger.info("computer %s is gone: %s", session.computer, printable(reason), extra=_of(session))
             self._heard[session.computer] = max(self._heard.get(session.computer, 0), session.link.journal_seq)
             self._keep_heard(session.computer)

@@ -271,12 +271,12 @@ _ASKED_ABOUT: Final = (
     _free("system", "1 or true: only what belongs to no task; it takes the role reviewer."),
 )
 
-_NO_STREAM: Final = {404: "there is no such task"}
+_NO_STREAM: Final = {404: "there is no such task, or the place to go on from is gone"}
 
 _AUDIT: Final = (
     Door(
         "GET", "/v1/audit", "audit", "audit",
-        "Read the journals, stream by stream: one's own tasks; reviewers and admins all of them.",
+        "Read the journals, stream by stream or the newest first: one's own tasks; reviewers and admins all of them.",
         _ok("Items; with `sha256` stories of calls.", answers.AuditItems, answers.AuditStories), _NO_STREAM,
         takes=(
             *_ASKED_ABOUT,
@@ -288,6 +288,7 @@ _AUDIT: Final = (
                 {"type": "string", "pattern": "^([0-9a-fA-F]{64})?$"},
             ),
             Param("after", "The last answer's `next`.", {"type": "string", "pattern": "^([0-9]{1,12}:.{1,200})?$"}),
+            _free("order", "`newest`: the newest of all streams first."),
             _limit(200),
             _free("whole", "1 or true: with the secrets; it takes the role admin."),
         ),
