@@ -70,6 +70,9 @@ class ConsoleApp(App[int]):
         self.desk = Desk(self.live, self.reviews, self.tell, self.go)
         self._said: list[str] = []
         self._panes = {part.name_of: part(self.desk) for part in _PARTS}
+        self._parts = ContentSwitcher(initial=_PARTS[0].name_of, id="parts")
+        names = ("tabs", "said", "status", "keys")
+        self._tabs, self._said_line, self._status, self._keys = (Static(markup=False, id=name) for name in names)
         self._fault = ""
         self._began_at = 0.0
         """When the connection began."""
@@ -96,13 +99,13 @@ class ConsoleApp(App[int]):
     # -- the screen ----------------------------------------------------------------------
 
     def compose(self) -> ComposeResult:
-        yield Static(markup=False, id="tabs")
-        with ContentSwitcher(initial=_PARTS[0].name_of, id="parts"):
+        yield self._tabs
+        with self._parts:
             yield from self._panes.values()
         with Vertical(id="foot"):
-            yield Static("", markup=False, id="said")
-            yield Static("", markup=False, id="status")
-            yield Static("", markup=False, id="keys")
+            yield self._said_line
+            yield self._status
+            yield self._keys
 
     def on_mount(self) -> None:
         for name, handler in (("SIGTERM", lambda: self._ended(143)), ("SIGHUP", lambda: self._ended(129))):
@@ -112,7 +115,7 @@ class ConsoleApp(App[int]):
         self.pane.entered()
         self.pane.take_focus()
         begin(self, self.reviews.run)
-        begin(self, self._watch)
+        begin(self, self._hear_changes)
         self.set_interval(_AGES_S, self._ages)
 
     def _on_signal(self, name: str, handler: Callable[[], None]) -> None:
@@ -132,7 +135,7 @@ class ConsoleApp(App[int]):
     @property
     def pane(self) -> Pane:
         """The part that is on the screen."""
-        return self._panes[self.screen_stack[0].query_one("#parts", ContentSwitcher).current or _PARTS[0].name_of]
+        return self._panes[self._parts.current or _PARTS[0].name_of]
 
     def on_resize(self, event: Resize) -> None:
         del event
@@ -143,18 +146,16 @@ class ConsoleApp(App[int]):
         if not self._up:
             return
         columns = self.size.width
-        main = self.screen_stack[0]
-        main.query_one("#tabs", Static).update(self._tab_line())
-        main.query_one("#keys", Static).update(_keys_of(self.pane, columns - 1))
-        status = main.query_one("#status", Static)
+        self._tabs.update(self._tab_line())
+        self._keys.update(_keys_of(self.pane, columns - 1))
         away = self.reviews.why_away
         waits = f"{counted(len(self.reviews.requests), 'request')}, {counted(len(self.reviews.questions), 'question')}"
         others = f", {self.reviews.others} for others" if self.reviews.others else ""
         url = one_line(self.live.client.url)
         said = f"{'NOT CONNECTED' if self.reviews.was_there else 'connecting'} to {url}: it is looked for"
         said = said if away else f"connected to {url}; waiting: {waits}{others}"
-        status.set_class(bool(away) and self.reviews.was_there, "-away")
-        status.update(fitted(said, columns - 1))
+        self._status.set_class(bool(away) and self.reviews.was_there, "-away")
+        self._status.update(fitted(said, columns - 1))
 
     def _tab_line(self) -> Text:
         current, tabs = self.pane, Text()
@@ -175,7 +176,7 @@ class ConsoleApp(App[int]):
         shown = one_line(sentence, limit=_SAID_CHARS)
         self._said = [*self._said[-_KEPT:], f"{now().astimezone():%H:%M:%S}  {shown}"]
         if self._up and not quietly:
-            self.screen_stack[0].query_one("#said", Static).update(shown)
+            self._said_line.update(shown)
 
     def _heard(self, message: Any) -> None:
         if not self._up:
@@ -185,6 +186,9 @@ class ConsoleApp(App[int]):
                 self._overtaken(message.request_id, closed_meanwhile(message.how))
             case review.QuestionClosed():
                 self._overtaken(message.question_id, "The question needs no answer any more.")
+            case review.RequestOpened() | review.QuestionOpened():
+                # Heard where nobody looks at the screen; a terminal may be told to be silent.
+                self.bell()
             case review.Snapshot():
                 self._began_at = time.monotonic()
             case review.TaskOver():
@@ -202,7 +206,7 @@ class ConsoleApp(App[int]):
             screen.dismiss(None)
             self.tell(why)
 
-    async def _watch(self) -> None:
+    async def _hear_changes(self) -> None:
         """Read anew what changed, as the server tells; an older one is asked again and again."""
         try:
             told = self.live.hear("/v1/watch")
@@ -232,8 +236,8 @@ class ConsoleApp(App[int]):
     def go(self, name: str, key: str | None) -> None:
         """Show a part, and there what has this key."""
         part = self._panes[name]
-        self.screen_stack[0].query_one("#said", Static).update("")
-        self.screen_stack[0].query_one("#parts", ContentSwitcher).current = name
+        self._said_line.update("")
+        self._parts.current = name
         part.entered()
         if isinstance(part, Tasks) and key is not None:
             part.choose(key)

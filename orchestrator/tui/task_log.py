@@ -96,14 +96,15 @@ class LogScreen(Screen):
         """See Screen."""
         self.told = text
 
-    def flush(self, page: LinesView) -> None:
-        """Draw what is new."""
+    def flush(self, page: LinesView) -> bool:
+        """Draw what is new; whether there was something."""
         new, self._new = self._new, []
         replaces, self._replaces = self._replaces, False
         if replaces and new:
-            page.replace_last(new.pop(0))
-        if new:
-            page.add(new)
+            page.replace_last(new[0])
+        if len(new) > replaces:
+            page.add(new[replaces:])
+        return bool(new)
 
 
 @dataclass

@@ -154,11 +154,11 @@ class Tasks(Pane):
             self.label(_summary(found))
 
     def _flush(self) -> None:
-        if self._log is not None:
-            self._log.screen.flush(self.page)
+        if self._log is not None and self._log.screen.flush(self.page):
+            self._log.tick()
 
     def _tick(self) -> None:
-        if self._log is not None:
+        if self._log is not None and self.page.lines:
             self._log.tick()
 
     # -- what is done --------------------------------------------------------------------

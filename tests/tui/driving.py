@@ -47,7 +47,7 @@ class Seat:
         try:
             async with asyncio.timeout(DEADLINE_S):
                 while not holds():
-                    await self.pilot.pause(0.02)
+                    await self.pilot.pause(0.04)
         except TimeoutError:
             raise AssertionError(f"never {what}:\n{self.text}") from None
 

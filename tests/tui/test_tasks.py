@@ -166,6 +166,21 @@ async def test_hostile_text_shows_as_text(tmp_path: Path) -> None:
             await serving
 
 
+async def test_who_is_no_admin_is_refused_once(tmp_path: Path) -> None:
+    """People and the versions of clients are told to admins only: it is said, and not asked for again and again."""
+    async with running(tmp_path, model=Listening(final())) as server, connected(server, "3", Disk()):
+        bob = await server.person("bob", "submitter")
+        async with seated(server, bob) as seat:
+            for _ in range(2):
+                await seat.press("7")
+                await seat.sees("Only admins are told")
+                await seat.press("4")
+                await seat.sees("online", "runs     ComputerCraft")
+            assert "client " not in seat.text
+        found = (await server.ask("GET", "/v1/audit?system=1&kind=attempt_refused")).json()["items"]
+        assert sorted(one["fact"]["door"] for one in found) == ["GET /v1/doctor", "GET /v1/tokens"]
+
+
 async def test_every_part_says_something(tmp_path: Path) -> None:
     """Computers, policy, audit and people are shown; the help names every key."""
     async with (
