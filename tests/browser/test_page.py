@@ -221,6 +221,17 @@ async def test_an_undo_is_previewed_and_chosen(server: Server, pc: Computer, sea
     assert (pc.read("a.lua"), pc.read("b.lua")) == (b"print('old')\n", None)
 
 
+async def test_what_a_task_left_behind_is_told_beside_the_queue(server: Server, pc: Computer, seats: Seats) -> None:
+    """One that failed after a change is named, until something takes it back."""
+    api = server.api()
+    task_id = await api.submit(write("a.lua"), final(success=False), computers=(pc.name,))
+    await play(api, task_id)
+    seat = await seats.open("approvals")
+    await expect(seat.page.locator(".behind")).to_contain_text(f"1 change: {pc.name}:a.lua")
+    await api.ok("POST", f"/v1/tasks/{task_id}/undo", {})
+    await expect(seat.page.locator(".behind")).to_have_count(0)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 async def test_axe_has_nothing_to_say(
     server: Server, pc: Computer, seats: Seats, scheme: Literal["light", "dark"]

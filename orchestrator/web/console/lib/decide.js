@@ -4,6 +4,7 @@
 // key of its own: when the answer is lost nobody knows whether it was taken, and the same key may be sent again as often
 // as it takes. What became of it is kept here, so that it is told even where the request is gone from the list.
 import { get, id, newKey, post } from "./api.js";
+import { session } from "./session.js";
 import { Store } from "./store.js";
 import { oneLine } from "./text.js";
 import { span } from "./ui.js";
@@ -16,6 +17,14 @@ const KEPT = 100;
 
 // By request (or question) id: {state: sending | done | refused | unsent, text, request, again}.
 export const outcomes = new Store(new Map());
+
+let owner = "";
+session.subscribe(({ name }) => {
+  if (!name || name === owner) return;
+  // What another person decided in this browser is theirs.
+  owner = name;
+  outcomes.set(new Map());
+});
 
 export function tell(key, outcome) {
   const all = new Map(outcomes.value);
@@ -111,5 +120,5 @@ export const extend = (request, at) =>
     seconds: Math.min(Math.max(0, (Date.parse(request.expires_at) - at) / 1000) + HOUR_S, YEAR_S),
   });
 
-// How much of a call is not on the page yet.
+// What is to catch the eye.
 export const isGrave = (risk) => risk === "high" || risk === "critical" || risk === "unknown";

@@ -2,7 +2,8 @@
 import { useEffect, useState } from "./html.js";
 import { id } from "./api.js";
 import { hinted, nothing, taken } from "./journal.js";
-import { backoff, pause, stream } from "./sse.js";
+import { whileSeen } from "./seen.js";
+import { backoff, pause } from "./sse.js";
 
 const HINTS = new Set(["explanation", "message", "model_text", "output"]);
 const DRAW_MS = 60;
@@ -38,7 +39,7 @@ async function follow(taskId, signal, journal, hear, draw) {
   while (!signal.aborted) {
     try {
       const onOpen = () => draw({ lost: false, problem: null });
-      await stream(`/v1/tasks/${id(taskId)}/events`, { signal, lastId: String(journal().version), onOpen, onEvent: hear });
+      await whileSeen(`/v1/tasks/${id(taskId)}/events`, signal, () => ({ lastId: String(journal().version), onOpen, onEvent: hear }));
       attempt = 0;
     } catch (problem) {
       // What is refused is refused the next time, too.

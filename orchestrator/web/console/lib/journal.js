@@ -30,8 +30,9 @@ const noted = (journal, note) => onLast(journal, (one) => ({ ...one, notes: [...
 export function hinted(journal, kind, data) {
   if (kind === "output") {
     return onCall(journal, data.call_id, (call) => {
+      const before = data.offset ? call.output ?? "" : "";
       const gap = data.offset > (call.heard ?? 0) ? "\n[…]\n" : "";
-      return { output: `${call.output ?? ""}${gap}${data.text}`.slice(-OUTPUT_CHARS), heard: data.offset + data.size };
+      return { output: `${before}${gap}${data.text}`.slice(-OUTPUT_CHARS), heard: data.offset + data.size };
     });
   }
   if (kind === "model_text") return journal;
@@ -109,7 +110,8 @@ const FACTS = {
   request_ended: (journal, fact) => noted(each(journal, fact.call_ids.map((one) => ({ call_id: one })), () => ({ state: fact.end })), {
     kind: "ended", text: `${END_SAID[fact.end]}${fact.reason ? `: ${fact.reason}` : "."}`,
   }),
-  tool_started: (journal, fact) => onCall(journal, fact.call_id, () => ({ state: "runs", output: undefined, heard: undefined })),
+  // A hint may overtake it: what was heard of the output stays, and begins anew with what has the offset 0.
+  tool_started: (journal, fact) => onCall(journal, fact.call_id, () => ({ state: "runs" })),
   tool_finished: finished,
   tool_settled: settled,
   question_asked: (journal, fact) => noted(onCall(journal, fact.call_id, () => ({ state: "asks you" })), { kind: "question", text: fact.question }),

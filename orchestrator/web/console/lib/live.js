@@ -1,14 +1,13 @@
 // What waits, as it is now: the reviewers' socket and the stream of hints, opened again for as long as the page stands.
 //
 // Theory. Nothing is kept over a lost connection: the next snapshot is the truth, and lists are read anew (`epoch`).
-// A hidden page lets go of its stream, because a browser opens only six connections to a server over all tabs;
-// the socket is not one of them, and goes on telling what waits.
+// A hidden page lets go of its stream; the socket goes on telling what waits.
 import { Store } from "./store.js";
-import { backoff, pause, stream } from "./sse.js";
+import { whileSeen } from "./seen.js";
+import { backoff, pause } from "./sse.js";
 import { look } from "./session.js";
 
 const PROTOCOLS = ["cc-orchestrator.review.v1.1", "cc-orchestrator.review.v1"];
-const HIDDEN_MS = 20_000;
 const KEPT_CLOSED = 200;
 
 // `state`: connecting, live or away (`since`, in ms). `closed`: how requests ended that stood here.
@@ -81,22 +80,7 @@ function wake(signal) {
 
 // -- the stream of hints ---------------------------------------------------------------
 
-async function watch(signal) {
-  while (!signal.aborted) {
-    await seen(signal);
-    const shown = new AbortController();
-    const end = () => shown.abort();
-    const unwatch = whenHidden(end);
-    signal.addEventListener("abort", end);
-    try {
-      await stream("/v1/watch", { signal: shown.signal, onEvent: hinted });
-    } finally {
-      unwatch();
-      signal.removeEventListener("abort", end);
-    }
-    if (!shown.signal.aborted) return;
-  }
-}
+const watch = (signal) => whileSeen("/v1/watch", signal, () => ({ onEvent: hinted }));
 
 function hinted({ kind, data }) {
   if (kind === "hello") {
@@ -105,32 +89,6 @@ function hinted({ kind, data }) {
   } else {
     hints.dispatchEvent(new CustomEvent(kind, { detail: data }));
   }
-}
-
-function seen(signal) {
-  if (!document.hidden) return Promise.resolve();
-  return new Promise((done) => {
-    const look = () => {
-      if (document.hidden && !signal.aborted) return;
-      document.removeEventListener("visibilitychange", look);
-      done();
-    };
-    document.addEventListener("visibilitychange", look);
-    signal.addEventListener("abort", look);
-  });
-}
-
-function whenHidden(act) {
-  let timer = 0;
-  const look = () => {
-    clearTimeout(timer);
-    if (document.hidden) timer = setTimeout(act, HIDDEN_MS);
-  };
-  document.addEventListener("visibilitychange", look);
-  return () => {
-    clearTimeout(timer);
-    document.removeEventListener("visibilitychange", look);
-  };
 }
 
 // -- the reviewers' socket -------------------------------------------------------------

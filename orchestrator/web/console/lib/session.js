@@ -32,6 +32,8 @@ export async function signIn(token) {
 
 export async function signOut() {
   await ask("DELETE", "/v1/session");
+  // What was typed and not sent.
+  sessionStorage.clear();
   left();
 }
 

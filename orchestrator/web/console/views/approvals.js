@@ -6,7 +6,7 @@ import { askToNotify, permission } from "../lib/notify.js";
 import { go, link } from "../lib/route.js";
 import { useStore } from "../lib/store.js";
 import { oneLine } from "../lib/text.js";
-import { Ago, Dialog, Empty, Icon, Left, Loading, Risk, plural } from "../lib/ui.js";
+import { Ago, Dialog, Empty, Icon, Left, Loading, Risk, Status, plural } from "../lib/ui.js";
 import { short } from "./call.js";
 import { Question } from "./question.js";
 import { Request, isTyping } from "./request.js";
@@ -98,6 +98,19 @@ function Chosen({ id, state, known }) {
     <a class="button" href=${link("approvals")}>The queue</a></div>`;
 }
 
+const MOST_BEHIND = 5;
+
+// Tasks that failed or were canceled after they had changed something, and that nothing takes back.
+function LeftBehind({ over }) {
+  const left = over.filter(({ undo }) => !undo.tasks.length && !undo.automatic && !undo.outcome).slice(0, MOST_BEHIND);
+  if (!left.length) return null;
+  return html`<section class="behind" aria-label="Left behind"><h2>Left behind</h2>
+    <p class="muted">These ended badly after they had changed something, which can be put back.</p>
+    <ul class="rows">${left.map((one) => html`<li key=${one.task_id}><a href=${link("tasks", [one.task_id])}>
+      <span class="row-top"><${Status} status=${one.status} /><span class="row-prompt">${oneLine(one.goal, 120)}</span></span>
+      <span class="row-meta muted">${plural(one.undo.changes, "change")}: ${one.changes.slice(0, 2).map((change) => oneLine(change.place, 60)).join(", ")}</span></a></li>`)}</ul></section>`;
+}
+
 function Nothing({ others }) {
   return html`<${Empty} title="Nothing waits for you">
     <p>When a task wants to do something that the policy asks about, it stands here within a second.</p>
@@ -158,6 +171,7 @@ export function Approvals({ chosen }) {
       ${choosing && !together && html`<div class="actions pick"><button type="button" class="primary" disabled=${still.length < 1} onClick=${() => setTogether(still.map(idOf))}>Look at ${still.length || "these"} together</button></div>`}
       ${all.length ? html`<${Queue} all=${all} chosen=${chosen} choosing=${choosing && !together} picked=${picked} onPick=${pick} />` : html`<${Nothing} others=${state.others} />`}
       ${all.length > 0 && state.others > 0 && html`<p class="muted">${plural(state.others, "more request")} ${state.others === 1 ? "waits" : "wait"} for somebody else.</p>`}
+      <${LeftBehind} over=${state.over} />
     </div>
     ${detail && html`<div class="detail">
       <h1 class="sr">Approvals</h1>

@@ -90,7 +90,7 @@ function Actions({ request, calls, obstacleNow, open, busy, children }) {
     ${one && html`
       <button type="button" data-key="e" disabled=${cannot} onClick=${() => open("edit", calls)}>Edit</button>
       <button type="button" class="quiet other" disabled=${busy} onClick=${() => open("respond", calls)}>Respond</button>
-      ${one.evaluation.risk !== "critical" && html`<button type="button" class="quiet other" disabled=${cannot} data-key="g" onClick=${() => open("grant", calls)}>Approve and remember</button>`}`}
+      ${one.evaluation.risk !== "critical" && html`<button type="button" class="quiet other" disabled=${cannot} data-key="g" title="Approve it, and what is like it from now on" onClick=${() => open("grant", calls)}>Approve always…</button>`}`}
     ${children}
     ${!others && html`<button type="button" class="quiet only-narrow" onClick=${() => setOthers(true)}>More…</button>`}
   </div>`;

@@ -16,6 +16,9 @@ const SAID = {
 };
 const NOTE = { refused: "The reply was not taken", question: "It asks", answer: "Answered", status: "It says", cancel: "To be canceled", limit: "A limit was reached", ended: "" };
 
+// Tools whose words stand there as a note.
+const TOLD = new Set(["ask_user", "send_status"]);
+
 // What a program writes, the end of it in sight.
 function Output({ text, running }) {
   const ref = useRef(null);
@@ -51,7 +54,7 @@ function TaskCall({ call }) {
     ${call.reason && html`<p class="muted prose">Reason: <${Text} value=${call.reason} /></p>`}
     ${call.answer && html`<p class="prose"><b>Told in its place: </b><${Text} value=${call.answer} /></p>`}
     ${call.verdict && call.state === "denied" && html`<p class="muted prose"><${Text} value=${call.verdict.reason} /></p>`}
-    ${diff ? html`<${Diff} diff=${diff} lua=${isLua(path)} label=${oneLine(path, 80) || "Changes"} />` : Object.keys(call.args).length > 0 && html`
+    ${diff ? html`<${Diff} diff=${diff} lua=${isLua(path)} label=${oneLine(path, 80) || "Changes"} />` : !TOLD.has(call.tool) && Object.keys(call.args).length > 0 && html`
       <details><summary>Arguments</summary><${Code} text=${pretty(call.args)} label="" /></details>`}
     ${call.output && html`<${Output} text=${call.output} running=${call.state === "runs"} />`}
     ${call.result && html`<details open=${call.state === "failed" || (!call.output && call.result.length < 600)}><summary>Result</summary><pre class="text"><${Text} value=${call.result} /></pre></details>`}
