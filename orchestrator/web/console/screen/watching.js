@@ -1,10 +1,13 @@
 // A screen watched live: its stream is open only while this page is looked at, and opened again when it breaks.
 import { id } from "../lib/api.js";
 import { useEffect, useRef, useState } from "../lib/html.js";
-import { backoff, pause, stream } from "../lib/sse.js";
+import { whileSeen } from "../lib/seen.js";
+import { backoff, pause } from "../lib/sse.js";
 import { NOTHING, taken } from "./picture.js";
 
+// A computer sends pictures only while somebody looks, so this page says soon that it does not.
 const HIDDEN_MS = 1000;
+// As many as there may be watch it: somebody may leave.
 const FULL_MS = 4000;
 
 // {state, message, since, screen}: `state` is opening, live, away, unreadable, lost or refused; `message` says why;
@@ -20,7 +23,7 @@ export function useScreen(computer, of, onPicture) {
     tell({ state: "opening", message: "", since: 0 });
     const path = `/v1/computers/${id(computer)}/screen?of=${id(of)}`;
     const stopped = (state, message = "") =>
-      tell((before) => ({ state, message, since: before.since || Date.now() }));
+      all.signal.aborted || tell((before) => ({ state, message, since: before.since || Date.now() }));
     const hear = ({ kind, data }) => {
       if (kind === "away") return stopped("away");
       if (kind === "unreadable") return stopped("unreadable", data.message);
@@ -38,51 +41,18 @@ export function useScreen(computer, of, onPicture) {
 
 async function follow(path, signal, onEvent, stopped) {
   let attempt = 0;
+  const options = () => ({ onOpen: () => { attempt = 0; }, onEvent });
   while (!signal.aborted) {
-    await looked(signal);
-    const one = new AbortController();
-    const end = () => one.abort();
-    signal.addEventListener("abort", end);
-    const heedless = whenHidden(end);
-    let wait = 0;
+    let wait = backoff(Math.min(attempt++, 3));
     try {
-      await stream(path, { signal: one.signal, onOpen: () => { attempt = 0; }, onEvent });
-      if (!one.signal.aborted) stopped("lost");
+      await whileSeen(path, signal, options, HIDDEN_MS);
+      stopped("lost");
     } catch (problem) {
-      if (problem.status >= 400 && problem.status < 500 && problem.status !== 429) return stopped("refused", problem.sentence);
-      if (problem.status === 429) wait = FULL_MS;
-      stopped(wait ? "refused" : "lost", wait ? problem.sentence : "");
-    } finally {
-      heedless();
-      signal.removeEventListener("abort", end);
+      const refused = problem.status >= 400 && problem.status < 500;
+      stopped(refused ? "refused" : "lost", refused ? problem.sentence : "");
+      if (refused && problem.status !== 429) return;
+      if (refused) wait = FULL_MS;
     }
-    if (!one.signal.aborted) await pause(wait || backoff(Math.min(attempt++, 3)), signal);
+    await pause(wait, signal);
   }
-  return undefined;
-}
-
-function looked(signal) {
-  if (!document.hidden) return Promise.resolve();
-  return new Promise((done) => {
-    const look = () => {
-      if (document.hidden && !signal.aborted) return;
-      document.removeEventListener("visibilitychange", look);
-      done();
-    };
-    document.addEventListener("visibilitychange", look);
-    signal.addEventListener("abort", look);
-  });
-}
-
-function whenHidden(act) {
-  let timer = 0;
-  const look = () => {
-    clearTimeout(timer);
-    if (document.hidden) timer = setTimeout(act, HIDDEN_MS);
-  };
-  document.addEventListener("visibilitychange", look);
-  return () => {
-    clearTimeout(timer);
-    document.removeEventListener("visibilitychange", look);
-  };
 }

@@ -63,7 +63,7 @@ function Line({ pairing, onAgain }) {
       }
     };
     const unhear = onHint("computers", look);
-    const timer = setInterval(look, 4000);
+    const timer = setInterval(look, 2000);
     return () => {
       over = true;
       unhear();
