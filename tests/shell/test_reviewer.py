@@ -511,7 +511,7 @@ async def test_a_task_that_is_over_and_left_changes_is_told_to_who_takes_it(serv
             "fail",
         )
         assert [one["place"] for one in over["changes"]] == ["3:a.lua"]
-        nothing: dict[str, Any] = {"unknown": 0, "outcome": None, "outcomes": []}
+        nothing: dict[str, Any] = {"unknown": 0, "unseen": 0, "outcome": None, "outcomes": []}
         assert (over["left_out"], over["undo"]) == (0, {"changes": 1, "automatic": False, "tasks": [], **nothing})
         undo = (await server.ask("POST", f"/v1/tasks/{task_id}/undo", {})).json()["task_id"]
         taking = (await heard(owner, "task_over"))["undo"]
