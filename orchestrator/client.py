@@ -4,6 +4,7 @@ import json
 import os
 import random
 import time
+import uuid
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -43,7 +44,9 @@ class ServerRefused(OrchestratorError):
     code = "server_refused"
 
     def __init__(self, status: int, error: Mapping[str, Any]) -> None:
-        super().__init__(str(error.get("message", "The server refused.")), remedy=str(error.get("remedy", "")))
+        message, details = str(error.get("message", "The server refused.")), error.get("details")
+        told = details if isinstance(details, Mapping) else None
+        super().__init__(message, remedy=str(error.get("remedy", "")), details=told)
         self.status = status
         self.reason = str(error.get("code", ""))
 
@@ -52,6 +55,8 @@ class ServerUnreachable(OrchestratorError):
     """Nothing answers at the server's address."""
 
     code = "server_unreachable"
+    may_have_arrived = False
+    """Whether the server may have got what was sent, and only its answer is lost."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +129,27 @@ class Client:
         with self._reachable():
             response = self._http.request(method, path, json=body, timeout=httpx2.Timeout(70.0, read=None))
         return checked(response.status_code, response.content)
+
+    def submit(
+        self, body: Mapping[str, Any], *, patience_s: float = PATIENCE_S, pause: Callable[[float], object] = time.sleep
+    ) -> Any:
+        """Begin one task, once: where the answer is lost the server is asked again, with the same key.
+
+        ``patience_s``: for how many seconds it is looked for then. Raises ServerRefused, and ServerUnreachable at once
+        where nothing was sent.
+        """
+        keyed = {"idempotency_key": uuid.uuid4().hex, **body}
+        attempts = Attempts(patience_s)
+        lost = False
+        while True:
+            attempts.begin()
+            try:
+                return self.request("POST", "/v1/tasks", keyed)
+            except ServerUnreachable as error:
+                lost = lost or error.may_have_arrived
+                if not lost:
+                    raise
+                pause(attempts.delay(error))
 
     def is_new(self, session_id: str) -> bool:
         """Whether a session has no task yet. Raises ServerRefused, ServerUnreachable."""
@@ -300,9 +326,13 @@ class Client:
         try:
             yield
         except (httpx2.RemoteProtocolError, httpx2.ReadError):
-            raise self.unreachable(_HUNG_UP) from None
+            unreachable = self.unreachable(_HUNG_UP)
+            unreachable.may_have_arrived = True
+            raise unreachable from None
         except httpx2.RequestError as error:
-            raise self.unreachable(error) from None
+            unreachable = self.unreachable(error)
+            unreachable.may_have_arrived = not isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout))
+            raise unreachable from None
 
     def unreachable(self, error: Exception | str) -> ServerUnreachable:
         """The sentence for a server that does not answer, and why."""

@@ -89,7 +89,7 @@ def _make(home: Path) -> None:
 
 def _play(client: Client, console: Console) -> bool:
     console.say(f"Submitting: {PROMPT}")
-    task = client.request("POST", "/v1/tasks", {"prompt": PROMPT, "computers": [COMPUTER]})
+    task = client.submit({"prompt": PROMPT, "computers": [COMPUTER]})
     transcript = Transcript()
     for item in client.events(task["task_id"]):
         for line in transcript.lines(item):

@@ -47,6 +47,7 @@ APART = (
     Run(("tests/story/test_computer_kills.py", "tests/story/test_undo_faults.py")),
     Run(("tests/shell",)),
     Run(("tests/commands",)),
+    Run(("tests/browser",)),
 )
 """These stand beside one run of all the other tests: most of them wait for a process, a socket or the disk."""
 
@@ -145,6 +146,12 @@ def bundle(options: Options) -> Outcome:
     return judged([sys.executable, "scripts/bundle_client.py", "--check"], options)
 
 
+def browser(options: Options) -> Outcome:
+    """Whether there is a browser for the tests of the page, which are skipped where there is none."""
+    found = tools.chromium()
+    return Outcome("skipped", note=found.why) if isinstance(found, tools.Missing) else Outcome("ok")
+
+
 def docs(options: Options) -> Outcome:
     """Whether the tables in the docs are those of the code."""
     return judged([sys.executable, "scripts/docs.py", "--check"], options)
@@ -240,6 +247,7 @@ CHECKS: dict[str, Callable[[Options], Outcome]] = {
     "client bundle": bundle,
     "tables in docs": docs,
     "engine": engine,
+    "browser": browser,
     "pytest": pytest,
     "branches of core": core_coverage,
 }

@@ -1,7 +1,7 @@
-"""The two tools that Python's packages do not have: luacheck and stylua.
+"""The tools that Python's packages do not have: luacheck, stylua and Chromium.
 
-luacheck comes from the system's packages (Debian's ``lua-check``), stylua as a native binary
-from npm, into ``.venv/tools``. Where a person would have to be asked for the right to install,
+luacheck and Chromium come from the system's packages (Debian's ``lua-check`` and ``chromium``), stylua as a
+native binary from npm, into ``.venv/tools``. Where a person would have to be asked for the right to install,
 nothing is installed and the sentence says what to do.
 """
 
@@ -32,6 +32,12 @@ class Missing:
 def luacheck() -> Path | Missing:
     """The luacheck on PATH, or the one from apt where that needs no password."""
     return _on_path("luacheck") or _from_apt("luacheck", ["lua-check"])
+
+
+def chromium() -> Path | Missing:
+    """The browser in which the console's page is tried, as luacheck; what playwright would download is not used."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    return next(filter(None, map(_on_path, names)), None) or _from_apt("chromium", ["chromium"])
 
 
 def stylua() -> Path | Missing:

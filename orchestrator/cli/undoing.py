@@ -5,8 +5,9 @@ from typing import Annotated, Any, Final, Literal
 import typer
 
 from orchestrator.cli.common import AsJson, DataDir, Detach, Reconnect, Url, client_of, print_json, quoted
-from orchestrator.cli.tasks import RECONNECT_S, TaskId, follow, leave
-from orchestrator.core.errors import InvalidRequest
+from orchestrator.cli.tasks import RECONNECT_S, TaskId, follow, join, leave
+from orchestrator.cli.transferring import watched
+from orchestrator.core.errors import BeingUndone, InvalidRequest
 from orchestrator.core.paths import spelled, unspelled
 from orchestrator.program import reaching
 
@@ -39,6 +40,7 @@ def undo(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     Shows what would be done; the undo is then a task of its own: it waits for approval, and for computers that are
     away, and can be undone itself. What somebody changed since stays, unless you say otherwise.
     """
+    from orchestrator.client import ServerRefused
     from orchestrator.console.undo_lines import told
 
     paths = [spelled(one) for one in path or []]
@@ -47,7 +49,8 @@ def undo(  # noqa: PLR0913, PLR0917 - one parameter for each flag
         body["step"] = step
     with client_of(url, data_dir) as client:
         door = f"/v1/tasks/{task_id}/undo"
-        preview = client.request("POST", door, {**body, "dry_run": True})
+        with watched(client, None, task_id, as_json=as_json):
+            preview = client.request_long("POST", door, {**body, "dry_run": True})
         _must_be_there(body["choices"], preview)
         if dry_run and as_json:
             print_json(preview)
@@ -56,11 +59,19 @@ def undo(  # noqa: PLR0913, PLR0917 - one parameter for each flag
             for line in told(preview) or [_nothing(task_id, narrowed=step is not None)]:
                 typer.echo(line)
         if not dry_run:
-            submitted = client.request("POST", door, body)
-            if detach:
-                leave(submitted, as_json, reaching(url, data_dir))
+            where = reaching(url, data_dir)
+            try:
+                submitted = client.request("POST", door, body)
+            except ServerRefused as refused:
+                going = refused.details.get("task_id")
+                if refused.reason != BeingUndone.code or not going:
+                    raise
+                join(client, str(going), refused.message, as_json, reconnect, where, detach=detach)
                 return
-            follow(client, submitted["task_id"], as_json, reconnect, reaching(url, data_dir))
+            if detach:
+                leave(submitted, as_json, where)
+                return
+            follow(client, submitted["task_id"], as_json, reconnect, where)
 
 
 def _nothing(task_id: str, *, narrowed: bool) -> str:

@@ -79,7 +79,7 @@ class Evaluation:
             "max_steps": task.max_steps,
             **({"read_only": True} if task.read_only else {}),
         }
-        task_id = str(client.request("POST", "/v1/tasks", body)["task_id"])
+        task_id = str(client.submit(body)["task_id"])
         items = self._played(client, task_id)
         seconds = time.monotonic() - began
         ended = next((item.fact for item in items if isinstance(item.fact, facts.TaskEnded)), None)

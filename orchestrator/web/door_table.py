@@ -117,9 +117,10 @@ _TASKS: Final = (
         {201: Answer("It is in the queue.", (answers.TaskShort,))},
         {
             403: "it takes the role submitter; or the session is somebody else's",
-            409: "`cannot_rehearse`: its computer is away or could not be copied, or too many rehearsals go on",
+            409: "`cannot_rehearse`: its computer is away or could not be copied, or too many rehearsals go on; "
+            "`invalid_decision`: the key came with another task",
         },
-        body=forms.SubmitBody, who="submitter",
+        takes=(_KEY,), body=forms.SubmitBody, who="submitter",
     ),
     Door(
         "GET", "/v1/tasks", "tasks", "tasks", "List tasks, the newest first.",
@@ -161,7 +162,8 @@ _TASKS: Final = (
             200: Answer("With `dry_run`: what it would do now.", (undo_answers.UndoPreview,)),
             201: Answer("The undo is in the queue.", (answers.TaskShort,)),
         },
-        {409: "`invalid_decision`: the key came with another undo"}, takes=(_KEY,), body=UndoRequest,
+        {409: "`being_undone`: one that wants the same goes on; `invalid_decision`: the key came with another undo"},
+        takes=(_KEY,), body=UndoRequest,
     ),
     Door(
         "POST", "/v1/tasks/{task_id}/pin", "pin", "tasks",
@@ -180,7 +182,8 @@ _TASKS: Final = (
     Door(
         "POST", "/v1/tasks/{task_id}/rehearsal", "apply_rehearsal", "tasks",
         "Ask for what a rehearsal changed, as its requester or an admin, also where it failed or was canceled.",
-        {201: Answer("The task that asks for all of it; once, however often it is wanted.", (answers.TaskShort,))},
+        {201: Answer("The task that asks for all of it; the same while it goes on.", (answers.TaskShort,))},
+        {422: "`invalid_request`: it is applied already, is not over yet, or changed nothing"},
         body=forms.EmptyBody,
     ),
     Door(
@@ -268,12 +271,12 @@ _ASKED_ABOUT: Final = (
     _free("system", "1 or true: only what belongs to no task; it takes the role reviewer."),
 )
 
-_NO_STREAM: Final = {404: "there is no such task"}
+_NO_STREAM: Final = {404: "there is no such task, or the place to go on from is gone"}
 
 _AUDIT: Final = (
     Door(
         "GET", "/v1/audit", "audit", "audit",
-        "Read the journals, stream by stream: one's own tasks; reviewers and admins all of them.",
+        "Read the journals, stream by stream or the newest first: one's own tasks; reviewers and admins all of them.",
         _ok("Items; with `sha256` stories of calls.", answers.AuditItems, answers.AuditStories), _NO_STREAM,
         takes=(
             *_ASKED_ABOUT,
@@ -285,6 +288,7 @@ _AUDIT: Final = (
                 {"type": "string", "pattern": "^([0-9a-fA-F]{64})?$"},
             ),
             Param("after", "The last answer's `next`.", {"type": "string", "pattern": "^([0-9]{1,12}:.{1,200})?$"}),
+            _free("order", "`newest`: the newest of all streams first."),
             _limit(200),
             _free("whole", "1 or true: with the secrets; it takes the role admin."),
         ),
@@ -462,6 +466,11 @@ _BACKUPS: Final = (
         body=backup_answers.RestoreBody, who="submitter",
     ),
     Door(
+        "GET", "/v1/transfers", "list_transfers", "backups",
+        "What is being read from computers now, and how far it has come.",
+        _ok("What goes on, the oldest first.", backup_answers.TransferList), who="program", stored=False,
+    ),
+    Door(
         "POST", "/v1/prune", "prune", "backups",
         "Remove ended tasks by age or size, the oldest first, and what nobody needs any more.",
         _ok("What went.", backup_answers.PruneOutcome), body=backup_answers.PruneBody, who="admin",
@@ -474,7 +483,7 @@ _HOUSE: Final = (
         _ok("It is.", answers.Health), who="anybody",
     ),
     Door(
-        "GET", "/metrics", "metrics", "house", "Figures for Prometheus; docs/settings.md lists them.",
+        "GET", "/metrics", "metrics", "house", "Figures for Prometheus; docs/watching.md lists them.",
         {200: Answer("The figures.", media="text/plain")},
     ),
     Door(

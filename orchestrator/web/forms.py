@@ -44,6 +44,8 @@ class SubmitBody(_Body):
     """Nothing may be changed: every tool that would is denied."""
     rehearse: bool = False
     """It works on a copy of its one computer's files; what it changed there is then asked for as a whole."""
+    idempotency_key: str = Field(default="", max_length=200)
+    """The same one of the same person begins no second task; empty: each request begins one."""
 
 
 class CancelBody(_Body):
@@ -244,11 +246,21 @@ def outcome_form(task: AgentTask) -> dict[str, Any]:
     return short_form(task)
 
 
-def computer_form(computers: Computers, record: ComputerRecord) -> dict[str, Any]:
+def computer_form(computers: Computers, record: ComputerRecord, owner: str = "") -> dict[str, Any]:
     info = computers.info(record.computer)
     online = info is not None and info.online
     state = "frozen" if record.frozen is not None else "online" if online else "away"
-    form = {"computer": record.computer, "online": online, "state": state, "frozen": _frozen_form(record)}
+    seen = record.known.at if record.known is not None else None
+    if info is not None and info.left_at is not None:
+        seen = info.left_at
+    form = {
+        "computer": record.computer,
+        "online": online,
+        "state": state,
+        "frozen": _frozen_form(record),
+        "owner": owner or None,
+        "seen_at": None if online or seen is None else seen.isoformat(),
+    }
     if info is None:
         return form
     return {
@@ -257,12 +269,13 @@ def computer_form(computers: Computers, record: ComputerRecord) -> dict[str, Any
         "host": info.host,
         "family": info.family,
         "computer_id": info.computer_id,
+        "client": info.client,
     }
 
 
-def computer_long_form(computers: Computers, record: ComputerRecord) -> dict[str, Any]:
+def computer_long_form(computers: Computers, record: ComputerRecord, owner: str) -> dict[str, Any]:
     last = record.known.model_dump(mode="json") if record.known is not None else None
-    return {**computer_form(computers, record), "last": last, "released": record.released}
+    return {**computer_form(computers, record, owner), "last": last, "released": record.released}
 
 
 def _frozen_form(record: ComputerRecord) -> dict[str, Any] | None:

@@ -8,7 +8,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from orchestrator.core.errors import InvalidRequest
+from orchestrator.core.errors import InvalidDecision, InvalidRequest
 from orchestrator.core.rehearsing import Rehearsal
 from orchestrator.core.task import AgentTask, TaskStatus
 from orchestrator.core.wire import ComputerId
@@ -20,7 +20,7 @@ from orchestrator.web.auth import must_have
 from orchestrator.web.base import Defaults, Room
 from orchestrator.web.events import follow
 from orchestrator.web.forms import AnswerBody, CancelBody, StopBody, SubmitBody, long_form, row_form, short_form
-from orchestrator.web.reading import read_body, read_number, task_id_of
+from orchestrator.web.reading import key_of, read_body, read_number, task_id_of
 from orchestrator.web.secrecy import without_secrets
 
 _VERSION: Final = re.compile("[0-9]{1,12}")
@@ -42,6 +42,12 @@ class TaskDoors(Room):
         identity = await self.who(request, agents=True)
         must_have(identity, "submitter")
         body = await read_body(request, SubmitBody)
+        said = key_of(request, body.idempotency_key)
+        # Not among the keys of undos, which are tasks too.
+        key = f"submit {said}" if said else ""
+        if (present := await self.service.of_key(identity, key)) is not None:
+            # Before anything is looked at or copied again: what was possible then may not be by now.
+            return _answered(present, body)
         known = await self.computer_names()
         for name in body.computers:
             if name not in known:
@@ -53,13 +59,12 @@ class TaskDoors(Room):
         await asyncio.to_thread(self.check_model, model)
         computers = [ComputerId(one) for one in dict.fromkeys(body.computers)]
         if not body.rehearse:
-            task = await self._submitted(body, identity, computers, model)
-            return JSONResponse(short_form(task), status_code=201)
+            return _answered(await self._submitted(body, identity, computers, model, key), body)
         _must_be_rehearsable(body, computers)
         async with self.rehearsals.copied(computers[0], identity.roles) as (rehearsal, copy):
-            task = await self._submitted(body, identity, [copy], model, rehearsal)
+            task = await self._submitted(body, identity, [copy], model, key, rehearsal)
             self.rehearsals.begin(task.task_id)
-        return JSONResponse(short_form(task), status_code=201)
+        return _answered(task, body)
 
     async def _submitted(
         self,
@@ -67,6 +72,7 @@ class TaskDoors(Room):
         identity: Identity,
         computers: Sequence[ComputerId],
         model: str,
+        key: str,
         rehearses: Rehearsal | None = None,
     ) -> AgentTask:
         max_wall_s = self.defaults.max_wall_s if body.max_wall_s is None else body.max_wall_s
@@ -83,6 +89,7 @@ class TaskDoors(Room):
             on_reject=body.on_reject,
             read_only=body.read_only,
             rehearses=rehearses,
+            key=key,
         )
 
     async def tasks(self, request: Request) -> Response:
@@ -152,6 +159,38 @@ class TaskDoors(Room):
         identity = await self.who(request)
         body = await read_body(request, StopBody)
         return JSONResponse({"stopped": await self.service.stop_all(identity, body.reason)})
+
+
+def _answered(task: AgentTask, body: SubmitBody) -> Response:
+    """The task that was begun, now or with this key before. Raises InvalidDecision where that was another."""
+    if not _is_asked_for(task, body):
+        raise InvalidDecision(
+            "This idempotency key was used for another task.",
+            remedy="Take a new key for this one.",
+            details={"used_for": task.task_id},
+        )
+    return JSONResponse(short_form(task), status_code=201)
+
+
+def _is_asked_for(task: AgentTask, body: SubmitBody) -> bool:
+    """Whether a task is the one that a body asks for; what the body leaves to the settings may have changed since."""
+    computers = task.computers if task.rehearses is None else (task.rehearses.computer,)
+    asked = {
+        "prompt": body.prompt,
+        "read_only": body.read_only,
+        "priority": body.priority,
+        "session_id": body.session_id or None,
+        "model": body.model or None,
+        "max_steps": body.max_steps,
+        "max_wall_s": body.max_wall_s or None,
+        "max_tokens": body.max_tokens,
+        "on_reject": body.on_reject,
+    }
+    return (
+        tuple(dict.fromkeys(body.computers)) == tuple(computers)
+        and body.rehearse == (task.rehearses is not None)
+        and all(value is None or getattr(task, name) == value for name, value in asked.items())
+    )
 
 
 def _must_be_rehearsable(body: SubmitBody, computers: Sequence[ComputerId]) -> None:

@@ -366,6 +366,27 @@ def test_a_status_is_below_everything_and_leaves_nothing() -> None:
     assert not [line for line in kept if "step 1 of 20" in line]
 
 
+def test_the_calls_of_a_restoration_are_counted_below_the_log() -> None:
+    """Where a step has many calls, a bar says how many are through; void ones are not, and few calls have none."""
+    story = Journal()
+    story.submitted()
+    names = [f"c{number}" for number in range(1, 6)]
+    story.proposed([call(one, "cc_read", path=f"{one}.lua") for one in names], *["allow"] * 5)
+    for one, state in (("c1", "finished"), ("c2", "void")):
+        story.started(one)
+        story.settled(one, state, ok=True if state == "finished" else None)
+    story.started("c3")
+    story.finished("c3")
+    progress = Progress(Screen(io.StringIO(), grows=True, moves=True))
+    for item in story.items:
+        progress.item(item)
+    assert progress.status().endswith("  [#########---------------] 2 of 5")
+    few = Progress(Screen(io.StringIO(), grows=True, moves=True))
+    for item in proposed("I run it.").items:
+        few.item(item)
+    assert " of 1" not in few.status()
+
+
 def test_an_answer_that_is_being_written_is_seen_in_the_status_only() -> None:
     """The message of a final reply shows its end below the log while it comes, cleaned; the log has it once, whole."""
     story = Journal()

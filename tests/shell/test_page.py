@@ -40,7 +40,8 @@ async def test_a_browser_gets_the_page_and_everything_it_names(server: Server) -
     assert answer.content == console_files()["index.html"].content
     named = re.findall(r'(?:src|href)="(/[^"]+)"', answer.text)
     assert named
-    types = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
+    script = "text/javascript; charset=utf-8"
+    types = {"css": "text/css; charset=utf-8", "js": script, "mjs": script, "svg": "image/svg+xml"}
     for path in named:
         file = await plain(server, "GET", path)
         assert (file.status_code, file.headers["content-type"]) == (200, types[path.rpartition(".")[2]])

@@ -101,6 +101,26 @@ async def test_a_stub_introduces_itself(house: House) -> None:
         assert {"uptime_s", "day", "time"} <= set(told.data)
 
 
+async def test_names_of_the_host_that_the_game_cannot_reach(house: House) -> None:
+    """As the client does it: in no list, counted, and their directory stays as it is."""
+    async with stub(house) as farm:
+        for path in ("a:b", "farm/c|d/x", "../out", "farm/ e"):
+            farm.disk.put(path, b"odd")
+        assert (await do(house, "fs_list", path="")).data == {
+            "count": 2,
+            "unreachable": 2,
+            "unreachable_names": "..\na:b",
+        }
+        told = {"unreachable": 2, "unreachable_names": " e\nc|d"}
+        looked = await do(house, "fs_stat", path="farm")
+        assert told.items() <= looked.data.items()
+        assert b"odd" not in looked.body
+        found = await do(house, "fs_find", path="farm", pattern="**", max=9)
+        assert found.data == {"count": 2, "cut": False, **told}
+        await fails(house, "unreachable", "fs_delete", path="farm", if_hash=looked.data["sha256"])
+        assert farm.disk.nodes["farm/c|d/x"] == b"odd"
+
+
 async def test_looking(house: House) -> None:
     """Lists, reads and stats answer as docs/protocol.md says, the manifest of a directory included."""
     async with stub(house):

@@ -115,6 +115,8 @@ class UndoOffer(_Told):
     """The tasks that were begun to take them back, oldest first."""
     unknown: int = 0
     """Of the places: those of which nobody knows whether it changed them. An undo keeps them unless told otherwise."""
+    unseen: int = 0
+    """Programs that were to be watched and of which nobody knows what they changed: no undo puts that back."""
     outcome: Outcome | None = None
     """How it stands by now; null: no task takes them back, or none is kept any more."""
     outcomes: tuple[Outcome, ...] = ()

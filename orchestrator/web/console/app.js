@@ -1,45 +1,115 @@
-// Signs in by a token and says who is signed in.
-const at = (id) => document.getElementById(id);
-let csrf = "";
+// The console: signing in, the frame with its navigation, and which view stands where.
+import { html, render, useEffect, useState } from "./lib/html.js";
+import { live, start, stop } from "./lib/live.js";
+import { link, route } from "./lib/route.js";
+import { look, session, signOut } from "./lib/session.js";
+import { useStore } from "./lib/store.js";
+import { nextTheme, theme } from "./lib/theme.js";
+import { watchOpened } from "./lib/notify.js";
+import { Icon, Loading, Safe, useDoing, useSecond } from "./lib/ui.js";
+import { Text } from "./lib/text.js";
+import { Approvals } from "./views/approvals.js";
+import { Audit } from "./views/audit.js";
+import { Computer } from "./views/computer.js";
+import { Computers } from "./views/computers.js";
+import { Pairing } from "./views/pairing.js";
+import { People } from "./views/people.js";
+import { Policy } from "./views/policy.js";
+import { SignIn } from "./views/signin.js";
+import { Task } from "./views/task.js";
+import { Tasks } from "./views/tasks.js";
 
-async function ask(method, body) {
-  const headers = { "X-CSRF-Token": csrf };
-  if (body) headers["Content-Type"] = "application/json";
-  const answer = await fetch("/v1/session", { method, headers, body: body && JSON.stringify(body) });
-  const told = answer.status === 204 ? {} : await answer.json();
-  if (!answer.ok) throw Object.assign(new Error(`${told.error.message} ${told.error.remedy}`), { status: answer.status });
-  return told;
+// Each view by its name in the address; `title` is its place in the navigation, or it stands `under` another.
+const VIEWS = {
+  tasks: { title: "Tasks", draw: (at) => (at.parts[0] ? html`<${Task} key=${at.parts[0]} taskId=${at.parts[0]} />` : html`<${Tasks} query=${at.query} />`) },
+  approvals: { title: "Approvals", draw: (at) => html`<${Approvals} chosen=${at.parts[0] ?? ""} />` },
+  computers: { title: "Computers", draw: (at) => (at.parts[0] ? html`<${Computer} key=${at.parts[0]} name=${at.parts[0]} />` : html`<${Computers} query=${at.query} />`) },
+  policy: { title: "Policy", draw: (at) => html`<${Policy} part=${at.parts[0] ?? ""} />` },
+  audit: { title: "Audit", draw: (at) => html`<${Audit} query=${at.query} />` },
+  people: { title: "People", draw: () => html`<${People} />` },
+  pairing: { title: "Pairing", under: "computers", draw: () => html`<${Pairing} />` },
+};
+
+const waitingCount = (state) => state.requests.length + state.questions.length;
+
+function Navigation({ view }) {
+  const waiting = waitingCount(useStore(live));
+  return html`<nav aria-label="Views">${Object.entries(VIEWS).filter(([, { under }]) => !under).map(([name, { title }]) => html`
+    <a href=${link(name)} aria-current=${name === (VIEWS[view].under ?? view) ? "page" : null}>
+      <${Icon} name=${name} /><span>${title}</span>
+      ${name === "approvals" && waiting > 0 && html`<b class="count">${waiting}<span class="sr"> waiting</span></b>`}
+    </a>`)}</nav>`;
 }
 
-function show(session) {
-  csrf = session ? session.csrf : "";
-  at("sign-in").hidden = Boolean(session);
-  at("signed-in").hidden = !session;
-  at("name").textContent = session ? session.name : "";
-  at("roles").textContent = session ? session.roles.join(", ") : "";
-  at("said").textContent = "";
-}
+const STATES = { connecting: "Connecting", live: "Live", away: "Offline" };
 
-const trying = (step) => step().catch((error) => { at("said").textContent = error.message; });
+const Connection = ({ state }) => html`<span class="connection ${state}" role="status"><i aria-hidden="true"></i>${STATES[state]}</span>`;
 
-at("sign-in").addEventListener("submit", (event) => {
-  event.preventDefault();
-  trying(async () => {
-    show(await ask("POST", { token: at("token").value }));
-    at("token").value = "";
-  });
-});
-
-at("sign-out").addEventListener("click", () => trying(async () => {
-  await ask("DELETE");
-  show(null);
-}));
-
-trying(async () => {
-  try {
-    show(await ask("GET"));
-  } catch (error) {
-    if (error.status !== 401) throw error;
-    show(null);
+function Banner() {
+  const { state, since, version } = useStore(live);
+  const mine = useStore(session).version;
+  useSecond();
+  if (state === "away") {
+    return html`<div class="banner" role="status">The server is away. This page comes back by itself; until then it shows what it knew
+      ${" "}${Math.round((Date.now() - since) / 1000)} s ago.</div>`;
   }
-});
+  if (version && mine && version !== mine) {
+    return html`<div class="banner">The server has a new version.${" "}
+      <button type="button" class="small" onClick=${() => location.reload()}>Load its page</button></div>`;
+  }
+  return null;
+}
+
+function Person() {
+  const { name, roles } = useStore(session);
+  const { busy, problem, doing } = useDoing();
+  const looks = useStore(theme);
+  return html`<div class="person">
+    <span class="who"><b><${Text} value=${name} line=${40} /></b><small><${Text} value=${roles.join(", ")} line=${80} /></small></span>
+    <button type="button" class="quiet icon-only" title="Look: ${looks}" aria-label="Look: ${looks}. Change" onClick=${nextTheme}><${Icon} name="sun" /></button>
+    <button type="button" class="quiet icon-only" title="Sign out" aria-label="Sign out" disabled=${busy} onClick=${() => doing(signOut)}><${Icon} name="leave" /></button>
+    ${problem && html`<small role="alert">${problem.sentence}</small>`}
+  </div>`;
+}
+
+function Frame() {
+  const at = useStore(route);
+  const state = useStore(live);
+  const view = VIEWS[at.view] ? at.view : "tasks";
+  const waiting = waitingCount(state);
+  useEffect(() => {
+    document.title = `${waiting ? `(${waiting}) ` : ""}${VIEWS[view].title} · cc-orchestrator`;
+  }, [waiting, view]);
+  useEffect(() => watchOpened(), []);
+  return html`
+    <a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.getElementById("main").focus(); }}>To the content</a>
+    <header class="top">
+      <a class="brand" href=${link("tasks")}><img src="/console/icon.svg" alt="" width="24" height="24" />cc-orchestrator</a>
+      <${Connection} state=${state.state} />
+      <${Person} />
+    </header>
+    <${Navigation} view=${view} />
+    <main id="main" tabindex="-1">
+      <${Banner} />
+      <${Safe} key=${view + at.parts.join("/")} raw=${{ view, parts: at.parts }}>${VIEWS[view].draw(at)}<//>
+    </main>`;
+}
+
+function App() {
+  const { where } = useStore(session);
+  const [looked, setLooked] = useState(0);
+  useEffect(() => {
+    if (where === "in") start();
+    else stop();
+    if (where !== "asking" && where !== "away") return undefined;
+    const timer = setTimeout(() => look().finally(() => setLooked(looked + 1)), looked ? 1500 : 0);
+    return () => clearTimeout(timer);
+  }, [where, looked]);
+  if (where === "in") return html`<${Frame} />`;
+  if (where === "out") return html`<${SignIn} />`;
+  return html`<main class="alone" id="main">${where === "away"
+    ? html`<p role="status">The server does not answer. This page goes on trying.</p>`
+    : html`<${Loading} rows=${2} />`}</main>`;
+}
+
+render(html`<${App} />`, document.getElementById("app"));

@@ -1,0 +1,124 @@
+// Decisions: bound to what was shown, sent by a key, and confirmed to whoever made them.
+//
+// Theory. What is sent names each call with the digest that stood on the page, so it can be about nothing else. It has a
+// key of its own: when the answer is lost nobody knows whether it was taken, and the same key may be sent again as often
+// as it takes. What became of it is kept here, so that it is told even where the request is gone from the list.
+import { get, id, newKey, post } from "./api.js";
+import { session } from "./session.js";
+import { Store } from "./store.js";
+import { oneLine } from "./text.js";
+import { span } from "./ui.js";
+
+const DONE = {
+  approve: "approved by you", edit: "edited and approved by you", reject: "rejected by you", respond: "answered by you in its place",
+  check: "checked again", mark_done: "marked as done by you", mark_failed: "marked as failed by you", retry: "asked for anew by you",
+};
+const KEPT = 100;
+
+// By request (or question) id: {state: sending | done | refused | unsent, text, request, again}.
+export const outcomes = new Store(new Map());
+
+let owner = "";
+session.subscribe(({ name }) => {
+  if (!name || name === owner) return;
+  // What another person decided in this browser is theirs.
+  owner = name;
+  outcomes.set(new Map());
+});
+
+export function tell(key, outcome) {
+  const all = new Map(outcomes.value);
+  all.delete(key);
+  if (outcome) all.set(key, outcome);
+  if (all.size > KEPT) all.delete(all.keys().next().value);
+  outcomes.set(all);
+}
+
+// One decision for each of these calls. What was cut has no digest, and then the server binds it to what it stored.
+export const decisionsOn = (calls, action, more = {}) =>
+  calls.map((call) => ({ call_id: call.call_id, action, ...(call.action_digest && { expected_digest: call.action_digest }), ...more }));
+
+export function decide(request, decisions) {
+  const said = new Set(decisions.map((one) => one.action));
+  const what = said.size === 1 ? DONE[decisions[0].action] : "decided by you";
+  const body = { decisions, idempotency_key: newKey() };
+  return deliver(request.request_id, { request }, what, () => post(`/v1/resume/${id(request.request_id)}`, body));
+}
+
+export function answer(question, text) {
+  const send = () => post(`/v1/tasks/${id(question.task_id)}/answer`, { question_id: question.question_id, answer: text });
+  return deliver(question.question_id, { question }, "answered by you", send);
+}
+
+// Sends it, and says what became of it; the same again where nobody knows.
+async function deliver(key, about, what, send) {
+  tell(key, { ...about, state: "sending", text: "Sending…" });
+  try {
+    const task = await send();
+    tell(key, { ...about, state: "done", text: `Done: ${what}. The task is ${task.status}.` });
+  } catch (problem) {
+    if (!problem.undelivered) {
+      tell(key, { ...about, state: "refused", text: refusal(problem) });
+      return;
+    }
+    const again = () => deliver(key, about, what, send);
+    tell(key, {
+      ...about, state: "unsent", again,
+      text: "Not delivered: the server did not answer, so it is not known whether this counts. Send it again; it counts once.",
+    });
+  }
+}
+
+// Several requests at once: each by itself, and each is told its own.
+export async function decideSeveral(requests, action, more = {}) {
+  const bodies = requests.map((request) => ({
+    request_id: request.request_id,
+    resume: { decisions: decisionsOn(request.tool_calls, action, more), idempotency_key: newKey() },
+  }));
+  const each = (make) => requests.forEach((request, i) => tell(request.request_id, { request, ...make(i) }));
+  const send = async () => {
+    each(() => ({ state: "sending", text: "Sending…" }));
+    try {
+      const { decisions } = await post("/v1/decisions", { requests: bodies });
+      each((i) => (decisions[i].error
+        ? { state: "refused", text: refusal(decisions[i].error) }
+        : { state: "done", text: `Done: ${DONE[action]}. The task is ${decisions[i].status}.` }));
+    } catch (problem) {
+      each(() => (problem.undelivered
+        ? { state: "unsent", again: send, text: "Not delivered: the server did not answer. Send it again; it counts once." }
+        : { state: "refused", text: refusal(problem) }));
+    }
+  };
+  await send();
+}
+
+// Why it was not taken: too late and who was first, or the server's sentence.
+export function refusal({ code, message, remedy, details = {} }) {
+  const todo = remedy ? ` ${oneLine(remedy, 2000)}` : "";
+  if (code === "expired") return `Too late: nobody answered it in time, and it has expired.${todo}`;
+  if (code === "not_pending" && details.how) {
+    const ago = details.at ? span((Date.now() - Date.parse(details.at)) / 1000) : "";
+    const since = ago ? ` ${ago} ago` : "";
+    return `Too late: it was ${oneLine(details.how)}${since}.`;
+  }
+  return `Not carried out: ${oneLine(message, 4000)}${todo}`;
+}
+
+// A request that somebody else closed; `how` as the server says it.
+export function closedMeanwhile(how) {
+  if (!how) return "It was closed while this page was away; its task tells how.";
+  if (how === "expired") return "Nobody answered it in time: it has expired.";
+  return how.includes(" by ") ? `Decided elsewhere: ${oneLine(how)}.` : `It was closed: ${oneLine(how)}.`;
+}
+
+export const whole = (requestId) => get(`/v1/requests/${id(requestId)}`);
+
+const HOUR_S = 3600, YEAR_S = 31_536_000;
+
+export const extend = (request, at) =>
+  post(`/v1/requests/${id(request.request_id)}/extend`, {
+    seconds: Math.min(Math.max(0, (Date.parse(request.expires_at) - at) / 1000) + HOUR_S, YEAR_S),
+  });
+
+// What is to catch the eye.
+export const isGrave = (risk) => risk === "high" || risk === "critical" || risk === "unknown";

@@ -1,0 +1,221 @@
+// A unified diff as rows, and rows as a table: one column of text or two, numbered, with Lua's colours.
+import { html, useState } from "./html.js";
+import { linesOf } from "./lua.js";
+import { Text } from "./text.js";
+import { Store, useStore } from "./store.js";
+
+const HUNK = /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@/;
+const AT_FIRST = 1200;
+
+// How diffs are looked at, remembered in this browser.
+export const looks = new Store(remembered());
+
+function remembered() {
+  try {
+    return { split: false, wrap: true, ...JSON.parse(localStorage.getItem("diff") ?? "{}") };
+  } catch {
+    return { split: false, wrap: true };
+  }
+}
+
+export function setLook(fields) {
+  looks.patch(fields);
+  try {
+    localStorage.setItem("diff", JSON.stringify(looks.value));
+  } catch {
+    // A browser may keep nothing; then it is for this visit.
+  }
+}
+
+// Rows {kind, old, new, text}: kind is " ", "+", "-", "@" (a hunk's line), "f" (a file's) or "n" (a note).
+// Whether a line is of the text is counted, so that a text cannot forge a line of the diff.
+export function rowsOf(diff) {
+  const rows = [];
+  let left = 0, right = 0, oldLine = 0, newLine = 0;
+  const lines = diff.split("\n");
+  if (lines.at(-1) === "") lines.pop();
+  for (const line of lines) {
+    const kind = line[0] ?? " ";
+    const text = line.slice(1);
+    if (line.startsWith("\\")) {
+      rows.push({ kind: "n", text: line.slice(1).trim() });
+    } else if (left > 0 || right > 0) {
+      if (kind === "-") rows.push({ kind, old: oldLine++, text }), left--;
+      else if (kind === "+") rows.push({ kind, new: newLine++, text }), right--;
+      else rows.push({ kind: " ", old: oldLine++, new: newLine++, text }), left--, right--;
+    } else {
+      const hunk = HUNK.exec(line);
+      if (hunk) {
+        [oldLine, newLine] = [Number(hunk[1]), Number(hunk[3])];
+        [left, right] = [Number(hunk[2] ?? 1), Number(hunk[4] ?? 1)];
+      }
+      rows.push({ kind: hunk ? "@" : "f", text: line });
+    }
+  }
+  return rows;
+}
+
+// Rows beside one another: what went on the left, what came on the right.
+export function pairsOf(rows) {
+  const pairs = [];
+  for (let at = 0; at < rows.length;) {
+    if (rows[at].kind !== "-" && rows[at].kind !== "+") {
+      pairs.push([rows[at], rows[at]]);
+      at++;
+      continue;
+    }
+    const went = [], came = [], notes = [];
+    for (; at < rows.length && (rows[at].kind === "-" || rows[at].kind === "+" || rows[at].kind === "n"); at++) {
+      (rows[at].kind === "-" ? went : rows[at].kind === "+" ? came : notes).push(rows[at]);
+    }
+    for (let i = 0; i < Math.max(went.length, came.length); i++) pairs.push([went[i] ?? null, came[i] ?? null]);
+    pairs.push(...notes.map((note) => [note, note]));
+  }
+  return pairs;
+}
+
+export function counted(rows) {
+  const of = (kind) => rows.reduce((count, row) => count + (row.kind === kind), 0);
+  return { added: of("+"), removed: of("-") };
+}
+
+// Each row's text as Lua is coloured, read hunk by hunk and side by side with its own past.
+function coloured(rows) {
+  const shown = new Map();
+  let hunk = [];
+  const flush = () => {
+    for (const side of ["-", "+"]) {
+      const own = hunk.filter((row) => row.kind === " " || row.kind === side);
+      const lines = linesOf(own.map((row) => row.text).join("\n"));
+      own.forEach((row, i) => shown.set(row, lines[i]));
+    }
+    hunk = [];
+  };
+  for (const row of rows) {
+    if (row.kind === "@" || row.kind === "f") flush();
+    else if (row.kind !== "n") hunk.push(row);
+  }
+  flush();
+  return shown;
+}
+
+// `lua`: coloured so. `onWhole`: told whether all of it is on the page; a long diff is at first cut.
+export function Diff({ diff, lua, label = "Changes", onWhole }) {
+  const { split, wrap } = useStore(looks);
+  const [all, setAll] = useState(false);
+  const rows = rowsOf(diff).filter((row, at) => !(row.kind === "f" && at < 2));
+  const cut = !all && rows.length > AT_FIRST;
+  const kept = cut ? rows.slice(0, AT_FIRST) : rows;
+  const colours = lua ? coloured(kept) : null;
+  const { added, removed } = counted(rows);
+  const show = (row) => (row && (colours?.get(row) ?? html`<${Text} value=${row.text} />`));
+  return html`
+    <figure class="diff ${wrap ? "wrap" : ""}">
+      <figcaption>
+        <span class="what">${label}</span>
+        <span class="plus">+${added}</span><span class="minus">−${removed}</span>
+        <span class="tools">
+          <button type="button" class="quiet small only-wide" aria-pressed=${split} onClick=${() => setLook({ split: !split })}>Side by side</button>
+          <button type="button" class="quiet small" aria-pressed=${wrap} onClick=${() => setLook({ wrap: !wrap })}>Wrap</button>
+        </span>
+      </figcaption>
+      <div class="scroll" tabindex="0" role="group" aria-label=${label}>
+        ${split ? html`<${Split} rows=${kept} show=${show} />` : html`<${Unified} rows=${kept} show=${show} />`}
+      </div>
+      ${cut && html`<button type="button" class="more" onClick=${() => { setAll(true); onWhole?.(); }}>
+        Show the other ${rows.length - kept.length} lines</button>`}
+    </figure>`;
+}
+
+export const isLong = (diff) => rowsOf(diff).length > AT_FIRST + 2;
+
+const SAID = { "+": "added", "-": "removed" };
+const CLASS = { "+": "add", "-": "del", "@": "hunk", f: "file", n: "note", " ": "" };
+const HUNK_SAID = (row) => (row.kind === "@" ? row.text.match(/^@@[^@]*@@/)?.[0] ?? row.text : row.text);
+
+const Sign = ({ kind }) => html`<td class="sign">${SAID[kind] && html`<span class="sr">${SAID[kind]}: </span>`}
+  <span aria-hidden="true">${SAID[kind] ? (kind === "+" ? "+" : "−") : ""}</span></td>`;
+
+const isWide = (row) => row.kind === "@" || row.kind === "f" || row.kind === "n";
+
+function Unified({ rows, show }) {
+  return html`<table class="code"><tbody>${rows.map((row) => isWide(row)
+    ? html`<tr class=${CLASS[row.kind]}><td colspan="4"><${Text} value=${HUNK_SAID(row)} /></td></tr>`
+    : html`<tr class=${CLASS[row.kind]}>
+        <td class="no">${row.old}</td><td class="no">${row.new}</td><${Sign} kind=${row.kind} /><td class="txt">${show(row)}</td></tr>`)}</tbody></table>`;
+}
+
+function Split({ rows, show }) {
+  const half = (row, kind, number) => html`
+    <td class="no ${row?.kind === kind ? CLASS[kind] : row ? "" : "void"}">${row?.[number]}</td>
+    <td class="txt half ${row?.kind === kind ? CLASS[kind] : row ? "" : "void"}">
+      ${row?.kind === kind && html`<span class="sr">${SAID[kind]}: </span>`}${show(row)}</td>`;
+  return html`<table class="code split"><colgroup><col class="no" /><col /><col class="no" /><col /></colgroup><tbody>${pairsOf(rows).map(([left, right]) =>
+    left && left === right && isWide(left)
+      ? html`<tr class=${CLASS[left.kind]}><td colspan="4"><${Text} value=${HUNK_SAID(left)} /></td></tr>`
+      : html`<tr>${half(left, "-", "old")}${half(right, "+", "new")}</tr>`)}</tbody></table>`;
+}
+
+// -- a diff of one's own ---------------------------------------------------------------
+
+const MOST_CELLS = 4_000_000;
+
+// The unified diff of two texts, for what a person edits in the page; three lines around each change.
+export function unified(before, after) {
+  const a = before.split("\n"), b = after.split("\n");
+  let head = 0, tail = 0;
+  while (head < a.length && head < b.length && a[head] === b[head]) head++;
+  while (tail < a.length - head && tail < b.length - head && a[a.length - 1 - tail] === b[b.length - 1 - tail]) tail++;
+  const steps = [
+    ...a.slice(0, head).map((text) => [" ", text]),
+    ...between(a.slice(head, a.length - tail), b.slice(head, b.length - tail)),
+    ...a.slice(a.length - tail).map((text) => [" ", text]),
+  ];
+  return hunks(steps);
+}
+
+// What is between, by the longest common lines; where that would take too long, all of it.
+function between(a, b) {
+  if (a.length * b.length > MOST_CELLS) return [...a.map((text) => ["-", text]), ...b.map((text) => ["+", text])];
+  const width = b.length + 1;
+  const longest = new Uint32Array((a.length + 1) * width);
+  for (let i = a.length - 1; i >= 0; i--) {
+    for (let j = b.length - 1; j >= 0; j--) {
+      longest[i * width + j] = a[i] === b[j]
+        ? longest[(i + 1) * width + j + 1] + 1
+        : Math.max(longest[(i + 1) * width + j], longest[i * width + j + 1]);
+    }
+  }
+  const steps = [];
+  for (let i = 0, j = 0; i < a.length || j < b.length;) {
+    if (i < a.length && j < b.length && a[i] === b[j]) steps.push([" ", a[i]]), i++, j++;
+    else if (j >= b.length || (i < a.length && longest[(i + 1) * width + j] >= longest[i * width + j + 1])) steps.push(["-", a[i++]]);
+    else steps.push(["+", b[j++]]);
+  }
+  return steps;
+}
+
+function hunks(steps, around = 3) {
+  const out = [];
+  let oldLine = 1, newLine = 1, at = 0;
+  const near = steps.map(() => false);
+  steps.forEach(([kind], i) => {
+    if (kind !== " ") for (let k = Math.max(0, i - around); k <= Math.min(steps.length - 1, i + around); k++) near[k] = true;
+  });
+  while (at < steps.length) {
+    if (!near[at]) {
+      oldLine++, newLine++, at++;
+      continue;
+    }
+    const lines = [];
+    const [oldFrom, newFrom] = [oldLine, newLine];
+    for (; at < steps.length && near[at]; at++) {
+      const [kind, text] = steps[at];
+      lines.push(kind + text);
+      if (kind !== "+") oldLine++;
+      if (kind !== "-") newLine++;
+    }
+    out.push(`@@ -${oldFrom},${oldLine - oldFrom} +${newFrom},${newLine - newFrom} @@`, ...lines);
+  }
+  return out.join("\n");
+}

@@ -1,0 +1,123 @@
+// A task's journal as steps that people read: what the model said, each call with what became of it, and notes between.
+//
+// Theory. Items are the truth and never taken back. What is being written right now (a hint) stands in its place
+// until the item comes, and is thrown away then.
+const OUTPUT_CHARS = 60_000;
+
+export const nothing = () => ({ version: 0, steps: [], ended: null, submitted: null });
+
+const last = (journal) => journal.steps.at(-1);
+
+// The journal with its last step changed; a new one where there is none.
+function onLast(journal, change) {
+  const steps = journal.steps.length ? [...journal.steps] : [step()];
+  steps[steps.length - 1] = change(steps.at(-1));
+  return { ...journal, steps };
+}
+
+const step = (fields = {}) => ({ asked: false, writing: "", said: "", explanation: "", byModel: true, calls: [], notes: [], ...fields });
+
+function onCall(journal, callId, change) {
+  const at = journal.steps.findLastIndex((one) => one.calls.some((call) => call.call_id === callId));
+  if (at < 0) return journal;
+  const calls = journal.steps[at].calls.map((call) => (call.call_id === callId ? { ...call, ...change(call) } : call));
+  return { ...journal, steps: journal.steps.with(at, { ...journal.steps[at], calls }) };
+}
+
+const noted = (journal, note) => onLast(journal, (one) => ({ ...one, notes: [...one.notes, note] }));
+
+// A hint: {text} of the reply, or the output of a running call.
+export function hinted(journal, kind, data) {
+  if (kind === "output") {
+    return onCall(journal, data.call_id, (call) => {
+      const before = data.offset ? call.output ?? "" : "";
+      const gap = data.offset > (call.heard ?? 0) ? "\n[…]\n" : "";
+      return { output: `${before}${gap}${data.text}`.slice(-OUTPUT_CHARS), heard: data.offset + data.size };
+    });
+  }
+  if (kind === "model_text") return journal;
+  return onLast(journal, (one) => (kind === "explanation" ? { ...one, writing: one.writing + data.text } : { ...one, said: one.said + data.text }));
+}
+
+// An item of the journal.
+export function taken(journal, item) {
+  if (item.version <= journal.version) return journal;
+  const read = FACTS[item.fact.kind];
+  const next = read ? read(journal, item.fact, item) : journal;
+  return { ...next, version: item.version };
+}
+
+const by = (item) => (item.actor?.kind === "person" || item.actor?.kind === "agent" ? item.actor.id : "");
+
+const asked = (journal, fact) => {
+  const fresh = !journal.steps.length || last(journal).calls.length || last(journal).explanation;
+  const opened = fresh ? { ...journal, steps: [...journal.steps, step()] } : journal;
+  return onLast(opened, (one) => ({ ...one, asked: true, attempt: fact.attempt, writing: "", said: "" }));
+};
+
+function proposed(journal, fact) {
+  const calls = fact.calls.map((call, i) => ({
+    call_id: call.call_id, tool: call.tool, args: call.args, computer: call.computer, verdict: fact.evaluations[i], state: STATE_OF[fact.evaluations[i]?.effect] ?? "proposed",
+  }));
+  const fresh = !journal.steps.length || last(journal).calls.length;
+  const opened = fresh ? { ...journal, steps: [...journal.steps, step()] } : journal;
+  return onLast(opened, (one) => ({ ...one, explanation: fact.explanation, writing: "", said: "", calls, byModel: one.asked }));
+}
+
+const STATE_OF = { allow: "allowed", ask: "asks", deny: "denied" };
+
+const each = (journal, list, change) => list.reduce((all, one) => onCall(all, one.call_id, (call) => change(one, call)), journal);
+
+const AFTER = {
+  approve: "approved", edit: "approved", reject: "rejected", respond: "answered", check: "checking", mark_done: "marked done", mark_failed: "marked failed", retry: "asked anew",
+};
+
+function decided(journal, fact, item) {
+  let next = each(journal, fact.decisions, (one, call) => ({
+    state: AFTER[one.action], decidedBy: by(item), reason: one.reason, answer: one.answer,
+    ...(one.action === "edit" && { args: one.args, edited: true, observed: undefined, original: call.original ?? call.args }),
+  }));
+  for (const one of fact.decisions.filter((each) => each.retry_as)) {
+    next = onLast(next, (own) => ({
+      ...own, calls: [...own.calls, { ...own.calls.find((call) => call.call_id === one.call_id), call_id: one.retry_as, state: "asks", output: undefined, heard: undefined, result: undefined, decidedBy: "", reason: "" }],
+    }));
+  }
+  return next;
+}
+
+const finished = (journal, fact) => onCall(journal, fact.call_id, () => ({
+  state: fact.ok ? "done" : "failed", result: fact.text, code: fact.code, changed: fact.watched?.changed ?? [],
+}));
+
+const SETTLED = { interrupted: "interrupted", unknown: "outcome unknown", void: "never ran" };
+
+const settled = (journal, fact) => (fact.state === "finished"
+  ? finished(journal, fact)
+  : onCall(journal, fact.call_id, () => ({ state: SETTLED[fact.state], result: fact.text || fact.reason })));
+
+const END_SAID = { expired: "Nobody answered in time", superseded: "The policy changed", stale: "What it was about changed", canceled: "It was canceled" };
+
+// What each fact does to the steps; what is not named says nothing to people.
+const FACTS = {
+  task_submitted: (journal, fact) => ({ ...journal, submitted: fact }),
+  model_asked: asked,
+  reply_refused: (journal, fact) => noted(journal, { kind: "refused", text: fact.reason }),
+  calls_proposed: proposed,
+  review_requested: (journal, fact) => each(journal, fact.calls, (one) => ({
+    state: fact.reason === "approval" ? "asks" : "outcome unknown", observed: one.observed, verdict: one.evaluation,
+  })),
+  decision_recorded: decided,
+  request_ended: (journal, fact) => noted(each(journal, fact.call_ids.map((one) => ({ call_id: one })), () => ({ state: fact.end })), {
+    kind: "ended", text: `${END_SAID[fact.end]}${fact.reason ? `: ${fact.reason}` : "."}`,
+  }),
+  // A hint may overtake it: what was heard of the output stays, and begins anew with what has the offset 0.
+  tool_started: (journal, fact) => onCall(journal, fact.call_id, () => ({ state: "runs" })),
+  tool_finished: finished,
+  tool_settled: settled,
+  question_asked: (journal, fact) => noted(onCall(journal, fact.call_id, () => ({ state: "asks you" })), { kind: "question", text: fact.question }),
+  question_answered: (journal, fact, item) => noted(journal, { kind: "answer", text: fact.answer, by: by(item) }),
+  status_sent: (journal, fact) => noted(journal, { kind: "status", text: fact.message }),
+  cancel_requested: (journal, fact, item) => noted(journal, { kind: "cancel", text: fact.reason, by: by(item) }),
+  limit_reached: (journal, fact) => noted(journal, { kind: "limit", text: `${fact.limit}${fact.detail ? `: ${fact.detail}` : ""}` }),
+  task_ended: (journal, fact) => ({ ...onLast(journal, (one) => (one.calls.length ? one : { ...one, explanation: fact.explanation, writing: "", said: "" })), ended: fact }),
+};

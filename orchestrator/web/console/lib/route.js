@@ -1,0 +1,32 @@
+// Where one is: #/tasks/t-1?status=Paused. The address is kept over reloads, restarts and signing in.
+import { Store } from "./store.js";
+
+function read() {
+  const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
+  const parts = path.split("/").filter(Boolean).map((part) => {
+    try {
+      return decodeURIComponent(part);
+    } catch {
+      return part;
+    }
+  });
+  return { view: parts[0] ?? "tasks", parts: parts.slice(1), query: new URLSearchParams(query) };
+}
+
+export const route = new Store(read());
+addEventListener("hashchange", () => route.set(read()));
+
+// The address of a view; parts are encoded, and what is empty of the query is left out.
+export function link(view, parts = [], query = {}) {
+  const said = new URLSearchParams(Object.entries(query).filter(([, value]) => value));
+  return `#/${[view, ...parts.map(encodeURIComponent)].join("/")}${said.size ? `?${said}` : ""}`;
+}
+
+export function go(address, { replace = false } = {}) {
+  if (replace) {
+    history.replaceState(null, "", address);
+    route.set(read());
+  } else {
+    location.hash = address;
+  }
+}

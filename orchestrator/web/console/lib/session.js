@@ -1,0 +1,40 @@
+// Who is signed in with this browser. `where`: asking, in, out, or away (the server does not say).
+import { ask, get, hold, post } from "./api.js";
+import { Store } from "./store.js";
+
+export const session = new Store({ where: "asking", name: "", roles: [], version: "" });
+
+function entered(told) {
+  hold({ csrf: told.csrf });
+  session.set({ where: "in", name: told.name, roles: told.roles, version: told.version });
+}
+
+function left() {
+  hold({ csrf: "" });
+  session.set({ where: "out", name: "", roles: [], version: "" });
+}
+
+hold({ signedOut: left });
+
+// Asks the server; whether somebody is signed in. Keeps what is known where the server does not answer.
+export async function look() {
+  try {
+    entered(await get("/v1/session"));
+  } catch (error) {
+    if (error.status !== 401 && session.value.where === "asking") session.patch({ where: "away" });
+  }
+  return session.value.where === "in";
+}
+
+export async function signIn(token) {
+  entered(await post("/v1/session", { token }));
+}
+
+export async function signOut() {
+  await ask("DELETE", "/v1/session");
+  // What was typed and not sent.
+  sessionStorage.clear();
+  left();
+}
+
+export const may = (...roles) => roles.some((role) => session.value.roles.includes(role));

@@ -1,0 +1,157 @@
+// Small parts that every view is made of.
+import { Component, html, useEffect, useRef, useState } from "./html.js";
+import { now } from "./api.js";
+import { Store, useStore } from "./store.js";
+import { Text, oneLine } from "./text.js";
+
+// -- signs -----------------------------------------------------------------------------
+
+const PATHS = {
+  tasks: "M5 6h14M5 12h14M5 18h9",
+  approvals: "M12 3l7 3v5c0 4.5-3 8-7 10-4-2-7-5.5-7-10V6zM9 12l2 2 4-4",
+  computers: "M4 5h16v11H4zM9 20h6M12 16v4M7.5 9l2 2-2 2M12 13h3",
+  policy: "M7 3h8l4 4v14H7zM15 3v4h4M10 12h6M10 16h6",
+  audit: "M11 4a7 7 0 105 12l4 4M11 7v4l3 2",
+  people: "M9 11a3.5 3.5 0 100-7 3.5 3.5 0 000 7zM3 20c0-3.5 2.7-6 6-6s6 2.500 6 6M16 4.500a3.500 3.500 0 010 6.500M18 14.500c2 .8 3 2.800 3 5.500",
+  back: "M15 5l-7 7 7 7",
+  plus: "M12 5v14M5 12h14",
+  bell: "M6 17V11a6 6 0 0112 0v6l1.500 1.500h-15zM10 21h4",
+  sun: "M12 8a4 4 0 100 8 4 4 0 000-8zM12 2v2.500M12 19.500V22M2 12h2.500M19.500 12H22M5 5l1.700 1.700M17.300 17.300L19 19M19 5l-1.700 1.700M6.700 17.300L5 19",
+  leave: "M14 4h5v16h-5M10 8l-4 4 4 4M6 12h9",
+  keys: "M3 7h18v10H3zM7 11h.01M11 11h.01M15 11h.01M8 14h8",
+};
+
+export const Icon = ({ name }) => html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true" focusable="false"><path d=${PATHS[name]} /></svg>`;
+
+// -- badges ----------------------------------------------------------------------------
+
+const STATUS = {
+  Queued: "Queued", Running: "Running", Paused: "Waiting", Completed: "Completed", Failed: "Failed", Canceled: "Canceled",
+};
+
+export const Status = ({ status }) => html`<span class="badge status-${status}">${STATUS[status] ?? status}</span>`;
+
+export const Risk = ({ risk }) => html`<span class="badge risk-${risk}">${risk} risk</span>`;
+
+// -- time ------------------------------------------------------------------------------
+
+const tick = new Store(0);
+setInterval(() => tick.set(tick.value + 1), 1000);
+
+export const useSecond = () => useStore(tick);
+
+const UNITS = [["d", 86_400, 2 * 86_400], ["h", 3600, 2 * 3600], ["min", 60, 60], ["s", 1, 0]];
+
+export function span(seconds) {
+  const [unit, size] = UNITS.find(([, , least]) => seconds >= least) ?? UNITS.at(-1);
+  return `${Math.max(0, Math.floor(seconds / size))} ${unit}`;
+}
+
+const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const exact = (at) => EXACT.format(new Date(at));
+
+export function Ago({ at }) {
+  useSecond();
+  const seconds = (now() - Date.parse(at)) / 1000;
+  return html`<time datetime=${at} title=${exact(at)}>${seconds < 5 ? "just now" : `${span(seconds)} ago`}</time>`;
+}
+
+export function Left({ until }) {
+  useSecond();
+  const seconds = (Date.parse(until) - now()) / 1000;
+  const near = seconds < 120 ? "near" : "";
+  return html`<time class="left ${near}" datetime=${until} title=${exact(until)}>${seconds <= 0 ? "expired" : `expires in ${span(seconds)}`}</time>`;
+}
+
+// -- long texts ------------------------------------------------------------------------
+
+const FIRST_CHARS = 320;
+
+// A text that says what it is about, and decides nothing: its beginning, and all of it when somebody wants it.
+export function Long({ value }) {
+  const [all, setAll] = useState(false);
+  const chars = Array.from(value);
+  if (all || chars.length <= FIRST_CHARS) return html`<${Text} value=${value} />`;
+  return html`<${Text} value=${chars.slice(0, FIRST_CHARS - 60).join("")} />… <button type="button" class="link" onClick=${() => setAll(true)}>Show all of it</button>`;
+}
+
+// -- states ----------------------------------------------------------------------------
+
+export const Loading = ({ rows = 3, label = "Loading" }) => html`
+  <div class="loading" role="status"><span class="sr">${label}</span>
+    ${Array.from({ length: rows }, () => html`<div class="ghost" aria-hidden="true"></div>`)}</div>`;
+
+export const Empty = ({ title, children }) => html`<div class="empty"><h2>${title}</h2><div>${children}</div></div>`;
+
+export const Trouble = ({ problem, again }) => problem && html`
+  <div class="note bad" role="alert"><p><${Text} value=${problem.sentence ?? "Something went wrong in this page."} /></p>
+    ${again && html`<button type="button" onClick=${again}>Try again</button>`}</div>`;
+
+// A request that could not be drawn hides nothing: then all of it stands there as it came.
+export class Safe extends Component {
+  static getDerivedStateFromError(error) {
+    return { error };
+  }
+
+  componentDidCatch(error) {
+    console.error(error);
+  }
+
+  render({ children, raw }, { error }) {
+    if (!error) return children;
+    return html`<div class="note bad" role="alert"><p>This could not be drawn; this is all of it, as it came.</p>
+      <pre class="text"><${Text} value=${JSON.stringify(raw, null, 2)} /></pre></div>`;
+  }
+}
+
+// -- dialogs ---------------------------------------------------------------------------
+
+// A dialog of the browser's own: it holds the focus, and Escape leaves it.
+export function Dialog({ title, onClose, wide, children }) {
+  const ref = useRef(null);
+  useEffect(() => {
+    const before = document.activeElement;
+    ref.current.showModal();
+    ref.current.querySelector("form :is(input, textarea, select)")?.focus();
+    return () => before?.isConnected && before.focus?.();
+  }, []);
+  return html`<dialog ref=${ref} class=${wide ? "wide" : ""} aria-labelledby="dialog-title"
+      onCancel=${(event) => { event.preventDefault(); onClose(); }}>
+    <header><h2 id="dialog-title">${title}</h2>
+      <button type="button" class="quiet small" onClick=${onClose}>Close</button></header>
+    ${children}
+  </dialog>`;
+}
+
+// What a button does may take a while and may fail: it says so, and cannot be pressed twice.
+export function useDoing() {
+  const [state, set] = useState({ busy: false, problem: null });
+  const alive = useRef(true);
+  useEffect(() => () => { alive.current = false; }, []);
+  const doing = async (act) => {
+    set({ busy: true, problem: null });
+    try {
+      await act();
+      if (alive.current) set({ busy: false, problem: null });
+    } catch (problem) {
+      if (alive.current) set({ busy: false, problem });
+    }
+  };
+  return { ...state, doing, forget: () => set({ busy: false, problem: null }) };
+}
+
+// -- facts -----------------------------------------------------------------------------
+
+export const Facts = ({ rows }) => html`<dl class="facts">${rows.filter(Boolean).map(([name, value]) => html`
+  <div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
+
+export const Hash = ({ value }) => /^[0-9a-f]{64}$/.test(value)
+  ? html`<code title=${value}>${value.slice(0, 12)}</code>`
+  : html`<code><${Text} value=${value} /></code>`;
+
+// `tool on computer farm`
+export const where = (computer) => (computer ? `on computer ${oneLine(computer, 64)}` : "on this host");
+
+export const pretty = (value) => (typeof value === "string" ? value : JSON.stringify(value, null, 2));
+
+export const plural = (count, one, many = `${one}s`) => `${count} ${count === 1 ? one : many}`;

@@ -1,0 +1,76 @@
+// One call of a request: exactly what would run, what was found, and why somebody is asked.
+import { html } from "../lib/html.js";
+import { Code, isLongText } from "../lib/code.js";
+import { Diff, isLong, unified } from "../lib/diff.js";
+import { isGrave } from "../lib/decide.js";
+import { isLua } from "../lib/lua.js";
+import { Text, oneLine } from "../lib/text.js";
+import { Facts, Hash, Risk, pretty, where } from "../lib/ui.js";
+
+const IN_THE_DIFF = new Set(["content", "old", "new", "patch"]);
+
+// A call in a few words, for lists.
+export function short(call) {
+  const on = [call.args.path, call.args.command, call.args.program].find((one) => typeof one === "string");
+  return { what: oneLine(call.tool, 60), where: call.computer ? oneLine(call.computer, 40) : "this host", on: on === undefined ? "" : oneLine(on, 100) };
+}
+
+// The parts of a call that are so long that they are not all on the page at first: their names.
+export function longParts(call) {
+  const parts = [];
+  if (call.observed.diff && isLong(call.observed.diff)) parts.push("diff");
+  if (call.observed.source && isLongText(call.observed.source)) parts.push("source");
+  for (const [name, value] of shownArgs(call)) if (isLongText(pretty(value))) parts.push(`arg ${name}`);
+  return parts;
+}
+
+const shownArgs = (call) => Object.entries(call.args).filter(([name]) => !(call.observed.diff && IN_THE_DIFF.has(name)));
+
+function Argument({ call, name, value, onWhole }) {
+  const text = pretty(value);
+  if (!text.includes("\n") && text.length < 200) return html`<div class="arg"><span class="name">${oneLine(name)}</span><code><${Text} value=${text} /></code></div>`;
+  const lua = typeof value === "string" && isLua(String(call.args.path ?? "x.txt"));
+  return html`<${Code} text=${text} lua=${lua} label=${oneLine(name)} onWhole=${onWhole} />`;
+}
+
+function Found({ observed }) {
+  const rows = Object.entries(observed.state);
+  if (!rows.length && !observed.made.length && observed.encoding === "utf-8") return null;
+  return html`<div class="found"><h4>Found there</h4><ul>
+    ${rows.map(([path, state]) => html`<li><code><${Text} value=${path || "/"} /></code>
+      ${" "}<span class="muted">${observed.directories.includes(path) ? "directory " : ""}${state === "absent" ? "nothing there yet" : html`<${Hash} value=${state} />`}</span></li>`)}
+    ${observed.made.map((path) => html`<li><code><${Text} value=${path} /></code> <span class="muted">a directory that it would make</span></li>`)}
+    ${observed.encoding !== "utf-8" && html`<li class="muted">The file stays in ${observed.encoding}.</li>`}
+  </ul></div>`;
+}
+
+function Edited({ call }) {
+  const names = [...new Set([...Object.keys(call.original_args), ...Object.keys(call.args)])];
+  const changed = names.filter((name) => JSON.stringify(call.original_args[name]) !== JSON.stringify(call.args[name]));
+  return html`<div class="note"><p>A person edited it; this is what they changed of what had been asked for.</p></div>
+    ${changed.map((name) => html`<${Diff} label=${oneLine(name)} diff=${unified(pretty(call.original_args[name] ?? ""), pretty(call.args[name] ?? ""))} />`)}`;
+}
+
+// `number`: "1 of 3" where there are several. `onWhole`: told when a long part is on the page.
+export function Call({ call, number, onWhole, children }) {
+  const { observed, evaluation } = call;
+  const path = String(call.args.path ?? observed.program ?? "");
+  return html`<section class="call ${isGrave(evaluation.risk) ? "grave" : ""}" aria-label=${`${oneLine(call.tool)} ${where(call.computer)}`}>
+    <h3>${number && html`<span class="muted">${number} </span>`}<code class="tool">${oneLine(call.tool)}</code>
+      ${" "}<span>${where(call.computer)}</span>${number && html` <${Risk} risk=${evaluation.risk} />`}</h3>
+    ${call.truncated && html`<p class="note bad" role="status">Cut: not all of this call is shown, so it cannot be approved yet.</p>`}
+    <div class="args">${shownArgs(call).map(([name, value]) => html`<${Argument} key=${name} call=${call} name=${name} value=${value} onWhole=${() => onWhole?.(`arg ${name}`)} />`)}</div>
+    ${observed.program && html`<div class="arg"><span class="name">program</span><code><${Text} value=${observed.program} /></code></div>`}
+    ${observed.source && html`<${Code} text=${observed.source} lua=${true} label="The program as it stands there" onWhole=${() => onWhole?.("source")} />`}
+    ${observed.diff && html`<${Diff} diff=${observed.diff} lua=${isLua(path)} label=${path ? oneLine(path, 80) : "Changes"} onWhole=${() => onWhole?.("diff")} />`}
+    ${observed.note && html`<div class="note"><p class="prose"><${Text} value=${observed.note} /></p></div>`}
+    ${call.original_args && html`<${Edited} call=${call} />`}
+    <${Found} observed=${observed} />
+    <${Facts} rows=${[
+      ["Rule", html`<${Text} value=${evaluation.matched_rules.join(", ") || "none"} />`],
+      ["Why", html`<${Text} value=${evaluation.reason} />`],
+      call.action_digest && ["Digest", html`<${Hash} value=${call.action_digest} />`],
+    ]} />
+    ${children}
+  </section>`;
+}

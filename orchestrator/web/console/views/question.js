@@ -1,0 +1,31 @@
+// A question of a task, and the box for its answer.
+import { html, useState } from "../lib/html.js";
+import { answer, outcomes } from "../lib/decide.js";
+import { link } from "../lib/route.js";
+import { useStore } from "../lib/store.js";
+import { Text, oneLine } from "../lib/text.js";
+import { Outcome } from "./request.js";
+
+const MAX_CHARS = 20_000;
+
+// `question`: {task_id, question_id, question, goal}.
+export function Question({ question, open, titled = true }) {
+  const [text, setText] = useState("");
+  const outcome = useStore(outcomes).get(question.question_id);
+  const submit = (event) => {
+    event.preventDefault();
+    answer(question, text);
+  };
+  return html`<article class="request question" data-question=${question.question_id}>
+    ${titled && html`<header><h2>A task asks you</h2></header>
+      ${question.goal && html`<p class="goal"><${Text} value=${question.goal} /></p>`}
+      <p class="muted">Task <a href=${link("tasks", [question.task_id])}>${oneLine(question.task_id)}</a></p>`}
+    <blockquote><span class="label">The model asks</span><${Text} value=${question.question} /></blockquote>
+    <${Outcome} outcome=${outcome} />
+    ${open
+      ? html`<form onSubmit=${submit}><label for="a-${question.question_id}">Your answer</label>
+          <textarea id="a-${question.question_id}" rows="3" maxlength=${MAX_CHARS} required value=${text} onInput=${(event) => setText(event.target.value)}></textarea>
+          <div class="actions"><button class="primary" disabled=${!text.trim() || outcome?.state === "sending"}>Answer</button></div></form>`
+      : !outcome && html`<p class="note" role="status">It needs no answer any more.</p>`}
+  </article>`;
+}

@@ -1,0 +1,165 @@
+// A request whole, and what can be said to it. What is approved is what stands here, by its digests.
+import { html, useEffect, useMemo, useState } from "../lib/html.js";
+import { now } from "../lib/api.js";
+import { closedMeanwhile, decide, decisionsOn, extend, isGrave, outcomes, tell, whole } from "../lib/decide.js";
+import { link } from "../lib/route.js";
+import { live } from "../lib/live.js";
+import { useStore } from "../lib/store.js";
+import { Text, oneLine } from "../lib/text.js";
+import { Ago, Facts, Left, Long, Risk, Safe, Trouble, plural, pretty, useDoing, where } from "../lib/ui.js";
+import { Call, longParts } from "./call.js";
+import { EditDialog } from "./edit.js";
+import { GrantDialog } from "./grant.js";
+import { RejectDialog, RespondDialog } from "./saying.js";
+
+const THEN = { stay_paused: "the task waits", continue: "the task goes on without it", cancel: "the task is canceled" };
+const SETTLE_MS = 500;
+
+// What somebody was shown has to stand for a moment before it can be approved: a click or key meant for what stood there
+// before counts for nothing.
+function useSettled(mark) {
+  const [settled, set] = useState("");
+  useEffect(() => {
+    const timer = setTimeout(() => set(mark), SETTLE_MS);
+    return () => clearTimeout(timer);
+  }, [mark]);
+  return settled === mark;
+}
+
+// The request as it is to be shown: what was fetched whole, as long as nothing of it changed since.
+function useWhole(request) {
+  const mark = useMemo(() => JSON.stringify(request), [request]);
+  const [fetched, set] = useState({ mark: "", request: null });
+  const shown = fetched.mark === mark ? fetched.request : request;
+  return { shown, mark, fetch: async () => set({ mark, request: await whole(request.request_id) }) };
+}
+
+export function Outcome({ outcome, children }) {
+  if (!outcome) return null;
+  const look = { done: "good", refused: "bad", unsent: "warn", sending: "" }[outcome.state];
+  return html`<div class="note ${look}" role=${outcome.state === "sending" ? "status" : "alert"} data-outcome=${outcome.state}>
+    <p>${outcome.text}</p>${outcome.again && html`<button type="button" onClick=${outcome.again}>Send it again</button>`}${children}</div>`;
+}
+
+function About({ request }) {
+  const byModel = request.informational.includes("explanation");
+  const roles = request.requester_roles.length ? ` (${request.requester_roles.map((one) => oneLine(one, 40)).join(", ")})` : "";
+  return html`
+    <p class="goal"><${Long} value=${request.goal} /></p>
+    ${request.explanation && html`<blockquote><span class="label">${byModel ? "The model writes" : "Planned"}</span><${Long} value=${request.explanation} /></blockquote>`}
+    <${Facts} rows=${[
+      ["Asked by", html`${oneLine(request.requester, 64)}${roles}${request.asked_at && html` at computer ${oneLine(request.asked_at, 64)} in the game`}, <${Ago} at=${request.created_at} />`],
+      ["Task", html`<a href=${link("tasks", [request.task_id])}>${oneLine(request.task_id)}</a>`],
+      request.expires_at && ["Time", html`<${Left} until=${request.expires_at} />; then ${THEN[request.on_timeout]}`],
+    ]} />
+    ${request.redacted && html`<p class="note warn">Secrets stand here as <span class="secret">[redacted …]</span>: what runs has them.</p>`}
+    ${request.context.length > 0 && html`<details class="siblings"><summary>Also in this step, not asked about: ${plural(request.context.length, "call")}</summary>
+      <ul>${request.context.map((one) => html`<li><code>${oneLine(one.tool)}</code> ${where(one.computer)}: <span class="muted">${one.state}</span>
+        <pre class="text"><${Text} value=${pretty(one.args)} /></pre>${one.result !== null && html`<pre class="text"><${Text} value=${one.result} /></pre>`}</li>`)}</ul></details>`}`;
+}
+
+// What stands in the way of an approval; empty: nothing.
+function obstacle(calls, seen, settled) {
+  if (calls.some((call) => call.truncated)) return "Not all of it is shown: show the whole first.";
+  if (calls.some((call) => longParts(call).some((part) => !seen.has(`${call.call_id} ${part}`)))) return "Not all of it is shown: open the rest of each text first.";
+  return settled ? "" : "It has just changed.";
+}
+
+const UNKNOWN = [
+  ["check", "Check again", "Look at the computer once more"],
+  ["mark_done", "It was done", "The model is told that a person looked, and that it was carried out"],
+  ["mark_failed", "It was not done", "The model is told that a person looked, and that it failed"],
+  ["retry", "Ask anew", "As a new call, with a new approval"],
+];
+
+// The buttons of a request (all its calls) or of one call of several.
+function Actions({ request, calls, obstacleNow, open, busy, children }) {
+  const [others, setOthers] = useState(false);
+  const allowed = new Set(request.allowed_decisions);
+  const one = calls.length === 1 ? calls[0] : null;
+  if (!allowed.has("approve")) {
+    return html`<div class="actions">${UNKNOWN.filter(([action]) => allowed.has(action)).map(([action, name, title], i) => html`
+      <button type="button" class=${i ? "" : "primary"} title=${title} disabled=${busy} onClick=${() => decide(request, decisionsOn(calls, action))}>${name}</button>`)}${children}</div>`;
+  }
+  const cannot = busy || Boolean(obstacleNow);
+  const all = calls.length > 1 ? ` all ${calls.length}` : "";
+  return html`<div class="actions ${others ? "all" : ""}">
+    <button type="button" class="primary" data-key="a" aria-disabled=${cannot} title=${obstacleNow || "Let it run exactly as it is shown"}
+      onClick=${() => !cannot && decide(request, decisionsOn(calls, "approve"))}>Approve${all}</button>
+    <button type="button" class="danger" data-key="r" disabled=${busy} onClick=${() => open("reject", calls)}>Reject${all}</button>
+    ${one && html`
+      <button type="button" data-key="e" disabled=${cannot} onClick=${() => open("edit", calls)}>Edit</button>
+      <button type="button" class="quiet other" disabled=${busy} onClick=${() => open("respond", calls)}>Respond</button>
+      ${one.evaluation.risk !== "critical" && html`<button type="button" class="quiet other" disabled=${cannot} data-key="g" title="Approve it, and what is like it from now on" onClick=${() => open("grant", calls)}>Approve always…</button>`}`}
+    ${children}
+    ${!others && html`<button type="button" class="quiet only-narrow" onClick=${() => setOthers(true)}>More…</button>`}
+  </div>`;
+}
+
+const DIALOGS = { edit: EditDialog, reject: RejectDialog, respond: RespondDialog, grant: GrantDialog };
+
+// `bare`: without its buttons, where several are decided together; `onReady` is told whether it may be approved.
+export function Request({ request: given, keys = false, bare = false, onReady, onFetched }) {
+  const state = useStore(live);
+  const outcome = useStore(outcomes).get(given.request_id);
+  const { shown: request, mark, fetch } = useWhole(given);
+  const [seen, setSeen] = useState(new Set());
+  const [dialog, setDialog] = useState(null);
+  const { busy, problem, doing } = useDoing();
+  const settled = useSettled(mark);
+  const open = state.requests.some((one) => one.request_id === given.request_id);
+  const how = state.closed.get(given.request_id);
+  const calls = request.tool_calls;
+  const obstacleNow = obstacle(calls, seen, settled);
+  const sending = outcome?.state === "sending" || busy;
+  const decidable = open && !bare;
+  useEffect(() => onReady?.(given.request_id, open && !obstacleNow ? request : null), [request, obstacleNow, open]);
+  useEffect(() => {
+    if (!keys || !decidable) return undefined;
+    const pressed = (event) => {
+      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+      const button = document.querySelector(`.request > .bar [data-key="${event.key}"]`);
+      if (!button) return;
+      event.preventDefault();
+      button.click();
+    };
+    addEventListener("keydown", pressed);
+    return () => removeEventListener("keydown", pressed);
+  }, [keys, decidable]);
+  const wholeNow = (call) => (part) => setSeen(new Set([...seen, `${call.call_id} ${part}`]));
+  const show = (name, about) => {
+    tell(given.request_id, null);
+    setDialog({ name, calls: about });
+  };
+  const Shown = dialog && DIALOGS[dialog.name];
+  return html`<article class="request ${isGrave(request.risk) ? "grave" : ""}" data-request=${given.request_id} data-settled=${settled}>
+    <header>
+      <h2>${request.reason === "outcome_unknown" ? "Nobody knows whether this ran" : "May this run?"}</h2>
+      <${Risk} risk=${request.risk} />
+    </header>
+    ${request.reason === "outcome_unknown" && html`<p class="muted">The connection ended while it ran. Look at the computer, then say what you found.</p>`}
+    <${Safe} raw=${request}>
+      <${About} request=${request} />
+      ${calls.map((call, i) => html`<${Call} key=${call.call_id} call=${call} number=${calls.length > 1 ? `${i + 1} of ${calls.length}` : ""} onWhole=${wholeNow(call)}>
+        ${decidable && calls.length > 1 && html`<${Actions} request=${request} calls=${[call]} obstacleNow=${obstacle([call], seen, settled)} open=${show} busy=${sending} />`}
+      <//>`)}
+      <details class="raw"><summary>All of it as JSON</summary><pre class="text"><${Text} value=${JSON.stringify(request, null, 2)} /></pre></details>
+    <//>
+    <div class="bar">
+      <${Outcome} outcome=${outcome}>
+        ${!open && outcome && outcome.state !== "sending" && html`<a class="button" href=${link("tasks", [given.task_id])}>See the task</a>`}
+      <//>
+      ${!open && !outcome && html`<div class="note" role="status"><p>${closedMeanwhile(how)}</p><a class="button" href=${link("tasks", [given.task_id])}>See the task</a></div>`}
+      ${!open && outcome?.state === "unsent" && html`<p class="muted">${closedMeanwhile(how)}</p>`}
+      <${Trouble} problem=${problem} />
+      ${open && calls.some((call) => call.truncated) && html`<button type="button" class="primary" disabled=${busy} onClick=${() => doing(async () => { await fetch(); onFetched?.(); })}>Show the whole</button>`}
+      ${decidable && html`<${Actions} request=${request} calls=${calls} obstacleNow=${obstacleNow} open=${show} busy=${sending}>
+          ${request.expires_at && html`<button type="button" class="quiet other" disabled=${sending} onClick=${() => doing(() => extend(request, now()))}>An hour more</button>`}<//>
+        ${obstacleNow && settled && html`<p class="muted" role="status">${obstacleNow}</p>`}`}
+    </div>
+    ${Shown && html`<${Shown} request=${request} calls=${dialog.calls} onClose=${() => setDialog(null)}
+      onDecide=${(decisions) => { setDialog(null); decide(request, decisions); }} />`}
+  </article>`;
+}
+
+export const isTyping = (target) => Boolean(target.closest?.("input, textarea, select, dialog, [contenteditable]"));

@@ -1,0 +1,44 @@
+// Rejecting with a reason, and answering in a call's place.
+import { html, useState } from "../lib/html.js";
+import { decisionsOn } from "../lib/decide.js";
+import { Dialog, plural } from "../lib/ui.js";
+
+const MAX_REASON = 2000, MAX_ANSWER = 20_000;
+
+export function RejectDialog({ request, calls, onClose, onDecide }) {
+  const [reason, setReason] = useState("");
+  const [then, setThen] = useState(request.on_reject);
+  const submit = (event) => {
+    event.preventDefault();
+    onDecide(decisionsOn(calls, "reject", { reason, on_reject: then }));
+  };
+  const choice = (value, name, says) => html`<label class="choice"><input type="radio" name="then" value=${value} checked=${then === value}
+    onChange=${() => setThen(value)} /><span><b>${name}</b><small>${says}</small></span></label>`;
+  return html`<${Dialog} title=${calls.length > 1 ? `Reject ${plural(calls.length, "call")}` : "Reject"} onClose=${onClose}>
+    <form onSubmit=${submit}>
+      <label for="reason">Reason <span class="muted">(may be empty; the model reads it)</span></label>
+      <textarea id="reason" rows="3" maxlength=${MAX_REASON} value=${reason} onInput=${(event) => setReason(event.target.value)}></textarea>
+      <fieldset><legend>And the task?</legend>
+        ${choice("continue", "It goes on", "The model is told that a person rejected this, and why")}
+        ${choice("cancel", "It is canceled", "Nothing more of it runs")}
+      </fieldset>
+      <footer><button class="danger solid">Reject</button><button type="button" onClick=${onClose}>Not now</button></footer>
+    </form>
+  <//>`;
+}
+
+export function RespondDialog({ calls, onClose, onDecide }) {
+  const [text, setText] = useState("");
+  const submit = (event) => {
+    event.preventDefault();
+    onDecide(decisionsOn(calls, "respond", { answer: text }));
+  };
+  return html`<${Dialog} title="Answer in its place" onClose=${onClose}>
+    <form onSubmit=${submit}>
+      <p class="muted">It does not run. The model is told your words in place of a result.</p>
+      <label for="answer">What it is told</label>
+      <textarea id="answer" rows="5" maxlength=${MAX_ANSWER} required value=${text} onInput=${(event) => setText(event.target.value)}></textarea>
+      <footer><button class="primary" disabled=${!text.trim()}>Send</button><button type="button" onClick=${onClose}>Not now</button></footer>
+    </form>
+  <//>`;
+}

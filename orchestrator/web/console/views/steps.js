@@ -1,0 +1,72 @@
+// The steps of a task as they happen.
+import { html, useEffect, useRef } from "../lib/html.js";
+import { Code } from "../lib/code.js";
+import { Diff } from "../lib/diff.js";
+import { isLua } from "../lib/lua.js";
+import { Text, oneLine } from "../lib/text.js";
+import { pretty, where } from "../lib/ui.js";
+import { short } from "./call.js";
+
+const LOOK = {
+  done: "good", approved: "good", allowed: "", runs: "busy", asks: "warn", "asks you": "warn", failed: "bad", denied: "bad", rejected: "bad",
+  "outcome unknown": "warn", expired: "bad",
+};
+const SAID = {
+  asks: "waits for a decision", "asks you": "asks a person", runs: "running", allowed: "allowed", denied: "denied by the policy", stale: "shown anew",
+};
+const NOTE = { refused: "The reply was not taken", question: "It asks", answer: "Answered", status: "It says", cancel: "To be canceled", limit: "A limit was reached", ended: "" };
+
+// Tools whose words stand there as a note.
+const TOLD = new Set(["ask_user", "send_status"]);
+
+// What a program writes, the end of it in sight.
+function Output({ text, running }) {
+  const ref = useRef(null);
+  useEffect(() => {
+    if (running) ref.current.scrollTop = ref.current.scrollHeight;
+  }, [text, running]);
+  return html`<pre class="text output" tabindex="0" role="group" aria-label="Output" ref=${ref}><${Text} value=${text} /></pre>`;
+}
+
+function Step({ step, number, open }) {
+  const explanation = step.explanation || step.writing;
+  const quiet = !explanation && !step.said && step.asked && !step.calls.length && open;
+  return html`<li class="step">
+    <span class="number" aria-label="Step ${number}">${number}</span>
+    <div class="body">
+      ${quiet && html`<p class="muted thinking">The model is writing…</p>`}
+      ${explanation && html`<p class="prose"><${Text} value=${explanation} />${!step.explanation && html`<span class="caret" aria-hidden="true"></span>`}</p>`}
+      ${step.said && html`<p class="prose"><${Text} value=${step.said} /></p>`}
+      ${step.calls.map((call) => html`<${TaskCall} key=${call.call_id} call=${call} />`)}
+      ${step.notes.map((note) => html`<div class="note ${note.kind === "refused" || note.kind === "limit" ? "warn" : ""}"><p class="prose">
+        ${NOTE[note.kind] && html`<b>${NOTE[note.kind]}${note.by ? ` by ${oneLine(note.by, 40)}` : ""}: </b>`}<${Text} value=${note.text} /></p></div>`)}
+    </div></li>`;
+}
+
+function TaskCall({ call }) {
+  const { on } = short(call);
+  const path = String(call.args.path ?? "");
+  const diff = call.observed?.diff;
+  const said = `${SAID[call.state] ?? call.state}${call.decidedBy && (call.state === "approved" || call.state === "rejected") ? ` by ${oneLine(call.decidedBy, 40)}` : ""}`;
+  return html`<div class="tool" data-call=${call.call_id}>
+    <p class="line"><code class="tool-name">${oneLine(call.tool)}</code> <span class="muted">${where(call.computer)}</span>${on && html` <code class="on">${on}</code>`}
+      <span class="badge ${LOOK[call.state] ?? ""}">${said}</span>${call.edited && html`<span class="badge">edited</span>`}</p>
+    ${call.reason && html`<p class="muted prose">Reason: <${Text} value=${call.reason} /></p>`}
+    ${call.answer && html`<p class="prose"><b>Told in its place: </b><${Text} value=${call.answer} /></p>`}
+    ${call.verdict && call.state === "denied" && html`<p class="muted prose"><${Text} value=${call.verdict.reason} /></p>`}
+    ${diff ? html`<${Diff} diff=${diff} lua=${isLua(path)} label=${oneLine(path, 80) || "Changes"} />` : !TOLD.has(call.tool) && Object.keys(call.args).length > 0 && html`
+      <details><summary>Arguments</summary><${Code} text=${pretty(call.args)} label="" /></details>`}
+    ${call.output && html`<${Output} text=${call.output} running=${call.state === "runs"} />`}
+    ${call.result && html`<details open=${call.state === "failed" || (!call.output && call.result.length < 600)}><summary>Result</summary><pre class="text"><${Text} value=${call.result} /></pre></details>`}
+    ${call.changed?.length > 0 && html`<p class="muted prose">Changed meanwhile: ${call.changed.map((one) => html`<code>${oneLine(one, 80)}</code> `)}</p>`}
+  </div>`;
+}
+
+const AT_ONCE = 100;
+
+export function Steps({ journal, all, onAll }) {
+  const from = all ? 0 : Math.max(0, journal.steps.length - AT_ONCE);
+  return html`${from > 0 && html`<button type="button" class="more" onClick=${onAll}>Show the ${from} steps before</button>`}
+    <ol class="steps" aria-label="Steps">${journal.steps.slice(from).map((step, i) => html`<${Step} key=${from + i} step=${step} number=${from + i + 1}
+      open=${!journal.ended && from + i === journal.steps.length - 1} />`)}</ol>`;
+}

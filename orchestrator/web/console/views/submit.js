@@ -1,0 +1,100 @@
+// A new task: what is to be done, where, and how carefully. What was typed is kept until it was taken.
+import { html, useEffect, useRef, useState } from "../lib/html.js";
+import { newKey, post } from "../lib/api.js";
+import { onHint } from "../lib/live.js";
+import { useReading } from "../lib/reading.js";
+import { go, link } from "../lib/route.js";
+import { oneLine } from "../lib/text.js";
+import { Loading, Trouble, useDoing } from "../lib/ui.js";
+
+const MAX_CHARS = 100_000;
+const WAYS = [
+  ["work", "Work", "What the policy asks about waits for a person"],
+  ["rehearse", "Rehearse", "On a copy of the computer's files; then it asks once for all of it"],
+  ["look", "Only look", "Whatever changes something is denied"],
+];
+const STATE = { online: "online", away: "away: the task waits for it", frozen: "frozen" };
+
+const EMPTY = { prompt: "", computers: [], way: "work", model: "", session: "", key: "", sent: "" };
+
+// What was typed outlives a reload; it is gone with the tab.
+function kept() {
+  try {
+    return { ...EMPTY, ...JSON.parse(sessionStorage.getItem("draft") ?? "{}") };
+  } catch {
+    return EMPTY;
+  }
+}
+
+function keep(draft) {
+  try {
+    if (draft) sessionStorage.setItem("draft", JSON.stringify(draft));
+    else sessionStorage.removeItem("draft");
+  } catch {
+    // A browser may keep nothing.
+  }
+}
+
+export function bodyOf({ prompt, computers, way, model, session }) {
+  return {
+    prompt, computers, ...(way === "look" && { read_only: true }), ...(way === "rehearse" && { rehearse: true }),
+    ...(model && { model }), ...(session && { session_id: session }),
+  };
+}
+
+function Computers({ list, chosen, single, onChoose }) {
+  if (!list) return html`<${Loading} rows=${1} />`;
+  if (!list.length) return html`<p class="muted">No computer is connected yet. A task without one can still plan and ask.</p>`;
+  const order = { online: 0, away: 1, frozen: 2 };
+  const sorted = [...list].sort((a, b) => order[a.state] - order[b.state] || a.computer.localeCompare(b.computer));
+  return html`<div class="computers">${sorted.map((one) => html`<label class="choice" key=${one.computer}>
+    <input type=${single ? "radio" : "checkbox"} name="computer" value=${one.computer} checked=${chosen.includes(one.computer)} onChange=${(event) => onChoose(one.computer, event.target.checked)} />
+    <span><b>${oneLine(one.computer, 64)}</b><small>${one.label && one.label !== one.computer ? `${oneLine(one.label, 40)} · ` : ""}${one.family ? `${oneLine(one.family, 20)} · ` : ""}${STATE[one.state]}</small></span></label>`)}</div>`;
+}
+
+export function Submit({ onClose }) {
+  const [draft, setDraft] = useState(kept);
+  const { value, problem: unread, again } = useReading("/v1/computers");
+  const { busy, problem, doing } = useDoing();
+  const field = useRef(null);
+  useEffect(() => { field.current.focus(); }, []);
+  useEffect(() => onHint("computers", again), []);
+  const change = (fields) => {
+    const next = { ...draft, ...fields };
+    setDraft(next);
+    keep(next);
+  };
+  const single = draft.way === "rehearse";
+  const choose = (name, on) => change({ computers: single ? [name] : on ? [...draft.computers, name] : draft.computers.filter((one) => one !== name) });
+  const known = new Set(value?.computers.map((one) => one.computer));
+  const submit = (event) => {
+    event.preventDefault();
+    const body = bodyOf({ ...draft, computers: value ? draft.computers.filter((one) => known.has(one)) : draft.computers });
+    const said = JSON.stringify(body);
+    // The same task sent again has the same key, so that an answer that was lost begins no second one.
+    const key = draft.sent === said ? draft.key : newKey();
+    change({ key, sent: said });
+    doing(async () => {
+      const task = await post("/v1/tasks", { ...body, idempotency_key: key });
+      keep(null);
+      onClose();
+      go(link("tasks", [task.task_id]));
+    });
+  };
+  const cannot = busy || !draft.prompt.trim() || (single && draft.computers.length !== 1);
+  return html`<form class="card submit" onSubmit=${submit} aria-label="New task">
+    <label for="prompt">What is to be done?</label>
+    <textarea id="prompt" ref=${field} rows="4" maxlength=${MAX_CHARS} value=${draft.prompt} onInput=${(event) => change({ prompt: event.target.value })}></textarea>
+    <fieldset><legend>On which computers?</legend>
+      <${Trouble} problem=${unread} again=${again} />
+      ${!unread && html`<${Computers} list=${value?.computers} chosen=${draft.computers} single=${single} onChoose=${choose} />`}</fieldset>
+    <fieldset><legend>How?</legend><div class="ways">${WAYS.map(([name, title, says]) => html`<label class="choice"><input type="radio" name="way" value=${name} checked=${draft.way === name}
+      onChange=${() => change({ way: name, computers: name === "rehearse" ? draft.computers.slice(0, 1) : draft.computers })} /><span><b>${title}</b><small>${says}</small></span></label>`)}</div></fieldset>
+    <details><summary>Model and session</summary>
+      <label for="model">Model <span class="muted">(empty: the server's)</span></label><input id="model" maxlength="200" spellcheck=${false} value=${draft.model} onInput=${(event) => change({ model: event.target.value })} />
+      <label for="session">Session <span class="muted">(joins earlier tasks of yours)</span></label><input id="session" maxlength="100" spellcheck=${false} value=${draft.session} onInput=${(event) => change({ session: event.target.value })} /></details>
+    <${Trouble} problem=${problem} />
+    <footer><button class="primary" disabled=${cannot}>${busy ? "Sending…" : problem?.undelivered ? "Send it again" : "Begin"}</button>
+      <button type="button" class="quiet" onClick=${onClose}>Close</button></footer>
+  </form>`;
+}

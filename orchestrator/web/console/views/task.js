@@ -1,0 +1,142 @@
+// One task: where it stands, what it waits for, its steps as they happen, and how it ended.
+import { html, useEffect, useState } from "../lib/html.js";
+import { id, post } from "../lib/api.js";
+import { useJournal } from "../lib/follow.js";
+import { live, onHint } from "../lib/live.js";
+import { useReading } from "../lib/reading.js";
+import { link } from "../lib/route.js";
+import { may, session } from "../lib/session.js";
+import { useStore } from "../lib/store.js";
+import { Text, oneLine } from "../lib/text.js";
+import { Ago, Dialog, Facts, Icon, Loading, Long, Safe, Status, Trouble, plural, span, useDoing, useSecond } from "../lib/ui.js";
+import { Question } from "./question.js";
+import { Request } from "./request.js";
+import { Steps } from "./steps.js";
+import { UndoDialog } from "./undo.js";
+
+const OVER = new Set(["Completed", "Failed", "Canceled"]);
+const MAX_REASON = 2000;
+
+function CancelDialog({ taskId, onClose, onDone }) {
+  const [reason, setReason] = useState("");
+  const { busy, problem, doing } = useDoing();
+  const submit = (event) => {
+    event.preventDefault();
+    doing(async () => {
+      await post(`/v1/tasks/${id(taskId)}/cancel`, { reason });
+      onDone();
+      onClose();
+    });
+  };
+  return html`<${Dialog} title="Cancel this task?" onClose=${onClose}><form onSubmit=${submit}>
+    <p class="muted">What runs is asked to stop; what waits for a decision does not run. What it changed stays, and can be put back.</p>
+    <label for="why">Reason <span class="muted">(may be empty)</span></label>
+    <textarea id="why" rows="2" maxlength=${MAX_REASON} value=${reason} onInput=${(event) => setReason(event.target.value)}></textarea>
+    <${Trouble} problem=${problem} />
+    <footer><button class="danger solid" disabled=${busy}>Cancel the task</button><button type="button" onClick=${onClose}>Let it go on</button></footer>
+  </form><//>`;
+}
+
+// Time counts while it runs, as the server counts it.
+function Active({ task, readAt }) {
+  useSecond();
+  const seconds = task.active_s + (task.status === "Running" ? (Date.now() - readAt) / 1000 : 0);
+  return html`${seconds < 10 ? `${seconds.toFixed(1)} s` : span(seconds)}${task.max_wall_s > 0 && ` of ${span(task.max_wall_s)}`}`;
+}
+
+const NUMBER = new Intl.NumberFormat();
+const of = (used, most) => html`${NUMBER.format(used)}${most > 0 && html`<span class="muted"> of ${NUMBER.format(most)}</span>`}`;
+
+function Head({ task, readAt, onAsk, again }) {
+  const { busy, problem, doing } = useDoing();
+  const mine = task.user_id === useStore(session).name || may("admin");
+  const over = OVER.has(task.status);
+  const pin = () => doing(async () => {
+    await post(`/v1/tasks/${id(task.task_id)}/${task.pinned ? "unpin" : "pin"}`);
+    again();
+  });
+  const ways = [task.read_only && "only looks", task.rehearses && `rehearses on a copy of ${oneLine(task.rehearses, 64)}`, task.undoes && html`takes back <a href=${link("tasks", [task.undoes])}>${oneLine(task.undoes)}</a>`].filter(Boolean);
+  return html`<header class="task-head">
+    <p class="back"><a href=${link("tasks")}><${Icon} name="back" /> Tasks</a></p>
+    <h1 class="prompt"><${Long} value=${task.prompt} /></h1>
+    <p class="line"><${Status} status=${task.status} />${task.pinned && html`<span class="badge">kept</span>`}
+      ${!over && html`<span class="muted"><${Text} value=${task.status_reason} line=${300} /></span>`}</p>
+    <${Facts} rows=${[
+      ["Asked by", html`${oneLine(task.user_id, 64)}${task.asked_at && ` at computer ${oneLine(task.asked_at, 64)}`}, <${Ago} at=${task.created_at} />`],
+      ["Computers", task.computers.length ? task.computers.map((one) => oneLine(one, 64)).join(", ") : "none"],
+      ways.length && ["How", ways.map((one, i) => html`${i ? "; " : ""}${one}`)],
+      ["Model", oneLine(task.model, 80)],
+      ["Steps", of(task.steps, task.max_steps)],
+      ["Tokens", of(task.tokens, task.max_tokens)],
+      ["Active time", html`<${Active} task=${task} readAt=${readAt} />`],
+    ]} />
+    ${mine && html`<div class="actions">
+      ${!over && html`<button type="button" class="danger" onClick=${() => onAsk("cancel")}>Cancel</button>`}
+      ${over && task.undo?.changes > 0 && html`<button type="button" onClick=${() => onAsk("undo")}>Undo ${plural(task.undo.changes, "change")}</button>`}
+      <button type="button" class="quiet" disabled=${busy} onClick=${pin}>${task.pinned ? "Keep it no longer" : "Keep it"}</button></div>`}
+    <${Trouble} problem=${problem} />
+  </header>`;
+}
+
+// What it waits for: a question, a decision of this person's or of somebody else's, or one that lapsed.
+function Waits({ task, again }) {
+  const state = useStore(live);
+  const { busy, problem, doing } = useDoing();
+  const request = state.requests.find((one) => one.task_id === task.task_id);
+  if (task.question) {
+    return html`<section class="waits" aria-label="A question"><${Question} titled=${false} open
+      question=${{ ...task.question, question: task.question.question ?? "", task_id: task.task_id, goal: "" }} /></section>`;
+  }
+  if (request) return html`<section class="waits" aria-label="A decision"><${Request} key=${request.request_id} request=${request} keys /></section>`;
+  if (task.request) {
+    return html`<div class="note warn"><p>It waits for a decision that is not yours to make.</p></div>`;
+  }
+  if (task.lapsed_request && !OVER.has(task.status)) {
+    return html`<div class="note warn"><p>Nobody answered its request in time.</p>
+      <button type="button" disabled=${busy} onClick=${() => doing(async () => { await post(`/v1/requests/${id(task.lapsed_request)}/renew`); again(); })}>Ask anew</button>
+      <${Trouble} problem=${problem} /></div>`;
+  }
+  return null;
+}
+
+function End({ task, ended }) {
+  if (!task.result && !ended) return null;
+  const { message, verified } = task.result ?? { message: ended.message, verified: ended.verified };
+  const outcome = task.undo?.outcome;
+  const look = task.status === "Completed" && verified !== false ? "good" : task.status === "Canceled" ? "" : "bad";
+  return html`<section class="end note ${look}" aria-label="How it ended"><p class="line"><${Status} status=${task.status} /></p>
+    ${message && html`<p class="prose"><${Text} value=${message} /></p>`}
+    ${verified === false && html`<p class="prose">There is no evidence in its journal for the success that the model claims.</p>`}
+    ${outcome && html`<p class="prose">What it changed was <${Text} value=${outcome.told} /> (<a href=${link("tasks", [outcome.task_id])}>${oneLine(outcome.task_id)}</a>).</p>`}
+    ${task.applied && html`<p class="prose">What it rehearsed is <${Text} value=${task.applied.told} /> (<a href=${link("tasks", [task.applied.task_id])}>${oneLine(task.applied.task_id)}</a>).</p>`}
+  </section>`;
+}
+
+export function Task({ taskId }) {
+  const { value: task, problem, again } = useReading(`/v1/tasks/${id(taskId)}`);
+  const { journal, problem: unread, lost } = useJournal(taskId);
+  const [asking, setAsking] = useState("");
+  const [all, setAll] = useState(false);
+  const [readAt, setReadAt] = useState(0);
+  useEffect(() => onHint("tasks", (hint) => hint.task_id === taskId && again()), [taskId]);
+  useEffect(() => { if (journal.version) again(); }, [journal.version]);
+  useEffect(() => setReadAt(Date.now()), [task]);
+  if (!task) {
+    return html`<div class="page narrow"><p class="back"><a href=${link("tasks")}><${Icon} name="back" /> Tasks</a></p><h1>Task</h1>
+      ${problem ? html`<${Trouble} problem=${problem} again=${again} />` : html`<${Loading} />`}</div>`;
+  }
+  return html`<article class="page narrow task" data-task=${taskId} data-status=${task.status}>
+    <${Head} task=${task} readAt=${readAt} onAsk=${setAsking} again=${again} />
+    <${Trouble} problem=${problem?.undelivered ? null : problem} again=${again} />
+    <h2 class="sr">What happened</h2>
+    <${Trouble} problem=${unread} />
+    <${Safe} raw=${journal}>
+      <${Steps} journal=${journal} all=${all} onAll=${() => setAll(true)} />
+    <//>
+    ${lost && html`<p class="muted" role="status">The stream was lost and is being opened again.</p>`}
+    ${!OVER.has(task.status) && html`<${Waits} task=${task} again=${again} />`}
+    <${End} task=${task} ended=${journal.ended} />
+    ${asking === "cancel" && html`<${CancelDialog} taskId=${taskId} onClose=${() => setAsking("")} onDone=${again} />`}
+    ${asking === "undo" && html`<${UndoDialog} taskId=${taskId} onClose=${() => setAsking("")} />`}
+  </article>`;
+}

@@ -1,0 +1,55 @@
+// All tasks, the newest first, a page of them at a time; and a new one.
+import { html, useEffect, useState } from "../lib/html.js";
+import { onHint } from "../lib/live.js";
+import { useReading } from "../lib/reading.js";
+import { link } from "../lib/route.js";
+import { may } from "../lib/session.js";
+import { oneLine } from "../lib/text.js";
+import { Ago, Empty, Icon, Loading, Status, Trouble } from "../lib/ui.js";
+import { StartWithout } from "./start.js";
+import { Submit } from "./submit.js";
+
+const PAGE = 50, MOST = 1000;
+const FILTERS = [["", "All"], ["Paused", "Waiting"], ["Running", "Running"], ["Queued", "Queued"], ["Completed", "Completed"], ["Failed", "Failed"], ["Canceled", "Canceled"]];
+
+const Row = ({ task }) => html`<li><a href=${link("tasks", [task.task_id])}>
+  <span class="row-top"><${Status} status=${task.status} /><span class="row-prompt">${oneLine(task.prompt, 160)}</span></span>
+  <span class="row-meta muted">${task.computers.map((one) => oneLine(one, 40)).join(", ") || "no computer"} · ${oneLine(task.user_id, 40)} · <${Ago} at=${task.created_at} />${task.pinned && " · kept"}
+    ${task.status_reason && html` · ${oneLine(task.status_reason, 120)}`}</span></a></li>`;
+
+function None({ status }) {
+  if (status) return html`<${Empty} title="None of these"><p><a href=${link("tasks")}>Show all tasks</a></p><//>`;
+  return html`<${Empty} title="No task yet">
+    <p>Say what is to be done on a computer in the game, such as “Write a program that counts to ten and run it”. What it wants to change is asked about first.</p><//>
+    <${StartWithout} />`;
+}
+
+function Pages({ page, more, query }) {
+  if (!page && !more) return null;
+  const at = (number) => link("tasks", [], { ...query, page: number || "" });
+  return html`<nav class="pages" aria-label="Pages">
+    ${page > 0 ? html`<a class="button" href=${at(page - 1)}>Newer</a>` : html`<span></span>`}
+    <span class="muted">${page * PAGE + 1} to ${page * PAGE + PAGE}</span>
+    ${more ? html`<a class="button" href=${at(page + 1)}>Older</a>` : html`<span></span>`}</nav>`;
+}
+
+export function Tasks({ query }) {
+  const status = FILTERS.some(([name]) => name === query.get("status")) ? query.get("status") : "";
+  const page = Math.min(Math.max(0, Number.parseInt(query.get("page") ?? "0", 10) || 0), MOST / PAGE - 1);
+  // One more than is shown tells whether there are others.
+  const limit = Math.min((page + 1) * PAGE + 1, MOST);
+  const { value, problem, again } = useReading(`/v1/tasks?limit=${limit}${status ? `&status=${status}` : ""}`);
+  const [writing, setWriting] = useState(query.get("new") === "1");
+  useEffect(() => onHint("tasks", again), []);
+  useEffect(() => { if (query.get("new") === "1") setWriting(true); }, [query]);
+  const rows = value?.tasks.slice(page * PAGE, (page + 1) * PAGE);
+  return html`<div class="page narrow">
+    <div class="head"><h1>Tasks</h1>${may("submitter") && !writing && html`<button type="button" class="primary" onClick=${() => setWriting(true)}><${Icon} name="plus" /> New task</button>`}</div>
+    ${writing && html`<${Submit} onClose=${() => setWriting(false)} />`}
+    <nav class="chips" aria-label="Which tasks">${FILTERS.map(([name, title]) => html`<a href=${link("tasks", [], { status: name })} aria-current=${name === status ? "true" : null}>${title}</a>`)}</nav>
+    <${Trouble} problem=${problem?.undelivered && rows ? null : problem} again=${again} />
+    ${!rows && !problem && html`<${Loading} rows=${6} />`}
+    ${rows && (rows.length ? html`<ul class="rows" aria-label="Tasks">${rows.map((task) => html`<${Row} key=${task.task_id} task=${task} />`)}</ul>` : html`<${None} status=${status} />`)}
+    ${rows && html`<${Pages} page=${page} more=${value.tasks.length > (page + 1) * PAGE} query=${{ status }} />`}
+  </div>`;
+}
