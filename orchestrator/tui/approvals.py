@@ -12,14 +12,13 @@ from orchestrator.console.rendering import details, page, short, time_left
 from orchestrator.core import review
 from orchestrator.core.approval import HitlResponse, RequestedCallView, ResumeRequest
 from orchestrator.core.facts import OnReject
-from orchestrator.core.visible import one_line
 from orchestrator.tui.desk import now
 from orchestrator.tui.dialogs import Ask, Choose, Show
 from orchestrator.tui.editing import Editing
 from orchestrator.tui.granting import ask_grant
 from orchestrator.tui.pane import Pane
+from orchestrator.tui.requests import ASKS, entry_of, nothing_waits, words_of
 from orchestrator.tui.reviews import same
-from orchestrator.tui.row_list import Entry
 from orchestrator.tui.working import begin
 
 _HOUR_S: Final = 3600.0
@@ -27,13 +26,6 @@ _LONGEST_S: Final = 31_536_000.0
 """A year: what the server takes."""
 _RUNS: Final = frozenset({"approve", "edit", "grant"})
 _ONE_CALL: Final = frozenset({"edit", "respond", "grant"})
-_ASKS: Final = {
-    "approve": "Let it run, exactly as it stands on the screen?",
-    "check": "Ask the computer once more?",
-    "mark_done": "It was carried out: tell the model so?",
-    "mark_failed": "It was not carried out: tell the model that it failed?",
-    "retry": "Ask for it anew, as a new call with a new approval?",
-}
 
 
 class Approvals(Pane):
@@ -120,11 +112,11 @@ class Approvals(Pane):
         """Draw the list, and the page where its request is another now."""
         present = self.desk.reviews.requests
         shown = self._shown
-        entries = [_entry(one) for one in present.values()]
+        entries = [entry_of(one) for one in present.values()]
         if shown is not None and self._how and self.rows.chosen == shown.request_id:
             # It stays until one moves on: what a key is about never changes under one's hands.
             at = min(self.rows.at, len(entries))
-            entries.insert(at, _entry(shown, closed=True))
+            entries.insert(at, entry_of(shown, closed=True))
         self.fill(entries)
         if shown is None:
             self._draw()
@@ -161,7 +153,7 @@ class Approvals(Pane):
     def _draw(self, *, stay: bool = False) -> None:
         shown = self._shown
         if shown is None:
-            self.page.show(_nothing(self.desk.reviews.others))
+            self.page.show(nothing_waits(self.desk.reviews.others))
             self.label("")
             return
         closed = [Line(f"── {closed_meanwhile(self._how)} ── Nothing can be decided here any more.", "warning", True)]
@@ -177,22 +169,8 @@ class Approvals(Pane):
         count = len(shown.tool_calls)
         about = f"call {self._one + 1} of {count}" if self._one is not None else f"all {count} calls"
         which = f"Keys are about {about}; , and . choose. " if count > 1 else ""
-        words = ", ".join(f"{key} {word}" for key, word in self._words())
+        words = ", ".join(f"{key} {word}" for key, word in words_of(shown, self._calls()))
         self.label(f"{which}{words}")
-
-    def _words(self) -> list[tuple[str, str]]:
-        """What can be said of it now."""
-        shown = self._shown
-        assert shown is not None
-        if shown.reason == "outcome_unknown":
-            return [("c", "check again"), ("d", "mark done"), ("f", "mark failed"), ("t", "retry"), ("i", "details")]
-        cut = any(call.truncated for call in self._calls())
-        one = len(self._calls()) == 1
-        words = [] if cut else [("a", "approve")]
-        words += [("e", "edit"), ("i", "edit here")] if one and not cut else []
-        words += [("r", "reject")]
-        words += [("p", "respond")] if one else []
-        return [*words, *([("w", "whole")] if cut else []), ("d", "details")]
 
     def _calls(self) -> tuple[RequestedCallView, ...]:
         """Those that keys are about."""
@@ -234,7 +212,7 @@ class Approvals(Pane):
         if word == "approve" and self.page.unseen:
             lines.append(Line(f"  {self.page.unseen} rows below were not on the screen yet.", "warning", prose=True))
         yes = await self.app.push_screen_wait(
-            Choose(_ASKS[word], lines, [("y", "yes")], about=shown.request_id, enter="y")
+            Choose(ASKS[word], lines, [("y", "yes")], about=shown.request_id, enter="y")
         )
         if yes:
             await self._decide(shown, decision(shown, word, calls=calls))
@@ -381,21 +359,3 @@ class Approvals(Pane):
         """Show its task."""
         if self._shown is not None:
             self.desk.go("tasks", self._shown.task_id)
-
-
-def _entry(request: HitlResponse, *, closed: bool = False) -> Entry:
-    count = len(request.tool_calls)
-    more = f"{count} calls: " if count > 1 else ""
-    left = "closed" if closed else "-" if request.expires_at is None else time_left(request.expires_at, now())
-    what = "UNKNOWN OUTCOME " if request.reason == "outcome_unknown" else ""
-    says = short(request.tool_calls[0]) if request.tool_calls else ""
-    return Entry(
-        request.request_id, (request.risk.value, left, one_line(request.requester, limit=30), f"{what}{more}{says}")
-    )
-
-
-def _nothing(others: int) -> list[Line]:
-    if not others:
-        return []
-    who = "Who decides is the setting `serve --approvers`; by default it is who asked."
-    return [Line(f"Waiting for other people: {others}. {who}", prose=True)]

@@ -8,9 +8,24 @@ import pytest
 
 from orchestrator.console import describe
 from orchestrator.console.deciding import decision
+from orchestrator.core import wire
 from orchestrator.core.approval import HitlResponse
+from orchestrator.core.wire import SettledCall
 from orchestrator.tui.approvals import Approvals
-from tests.shell.support import NEW, WRITE, Disk, Listening, Server, call, connected, final, running, says
+from tests.shell.support import (
+    NEW,
+    WRITE,
+    Disk,
+    Listening,
+    Server,
+    StubClient,
+    call,
+    connected,
+    dialed,
+    final,
+    running,
+    says,
+)
 from tests.tui.driving import NARROW, WIDE, Seat, seated
 
 LONG = "-- a line of a long program\n" * 700
@@ -238,3 +253,52 @@ async def test_a_standing_approval_is_shown_before_it_is_given(tmp_path: Path) -
         await seat.sees("Carried out: approved by you")
         await server.until(request.task_id, "task_ended")
         assert len((await server.ask("GET", "/v1/grants")).json()["grants"]) == 1
+
+
+async def test_an_unknown_outcome_is_told_by_who_looked(tmp_path: Path) -> None:
+    """A program was cut off: `i` shows all of it, `d` says that it was carried out, and nothing else is offered."""
+    model, disk = Listening(says(call("cc_run_program", path="a.lua")), final(success=False)), Disk({"a.lua": NEW})
+    async with running(tmp_path, model=model) as server, seated(server) as seat:
+        token = await server.computer("3")
+        async with dialed(server.url, token) as client:
+            await client.greet()
+            cut_off = asyncio.create_task(cut_off_at_a_run(client, disk))
+            task_id = await server.submit()
+            await seat.press("2")
+            await seat.sees("cc_run_program on computer 3")
+            await seat.press("a")
+            await seat.sees("Let it run")
+            await seat.press("y")
+            await cut_off
+        async with dialed(server.url, token) as client:
+            await client.greet(boot="boot-2")
+            settle, _ = await client.hear("settle")
+            calls = [SettledCall(call_id=one, state="interrupted") for one in settle.call_ids]
+            await client.settled(settle.number, *calls)
+            serving = asyncio.create_task(client.serve(disk))
+            await seat.sees("A person has to look", "c check again, d mark done, f mark failed, t retry, i details")
+            await seat.press("a")
+            await seat.sees("That is not said of this request")
+            await seat.press("i")
+            await seat.sees("All of it: digests, hashes, rules", "outcome_unknown")
+            await seat.press("escape")
+            await seat.press("d")
+            await seat.sees("It was carried out: tell the model so?")
+            await seat.press("y")
+            await seat.sees("Carried out: marked as done by you")
+            await server.until(task_id, "task_ended")
+            await client.socket.close()
+            await serving
+        assert "admin looked and says that it was done" in model.told
+
+
+async def cut_off_at_a_run(client: StubClient, disk: Disk) -> None:
+    """Answer what is looked at, and vanish once a program was begun."""
+    while True:
+        message, body = await client.hear()
+        if isinstance(message, wire.Call):
+            await client.send(wire.Ack(journal_seq=2, call_id=message.call_id))
+            if message.method == "run_program":
+                await client.socket.close()
+                return
+            await client.result(message.call_id, disk.perform(message.method, message.params, body))

@@ -1,0 +1,53 @@
+"""A request in few words: its row in the list, the keys that it takes, and what is asked before one of them counts."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from orchestrator.console.lines import Line
+from orchestrator.console.rendering import short, time_left
+from orchestrator.core.approval import HitlResponse, RequestedCallView
+from orchestrator.core.visible import one_line
+from orchestrator.tui.desk import now
+from orchestrator.tui.row_list import Entry
+
+ASKS: Final = {
+    "approve": "Let it run, exactly as it stands on the screen?",
+    "check": "Ask the computer once more?",
+    "mark_done": "It was carried out: tell the model so?",
+    "mark_failed": "It was not carried out: tell the model that it failed?",
+    "retry": "Ask for it anew, as a new call with a new approval?",
+}
+"""What is asked before a word is sent."""
+
+
+def words_of(request: HitlResponse, calls: Sequence[RequestedCallView]) -> list[tuple[str, str]]:
+    """Each key, and what it says of these calls now."""
+    if request.reason == "outcome_unknown":
+        return [("c", "check again"), ("d", "mark done"), ("f", "mark failed"), ("t", "retry"), ("i", "details")]
+    cut = any(call.truncated for call in calls)
+    one = len(calls) == 1
+    words = [] if cut else [("a", "approve")]
+    words += [("e", "edit"), ("i", "edit here")] if one and not cut else []
+    words += [("r", "reject")]
+    words += [("p", "respond")] if one else []
+    return [*words, *([("w", "whole")] if cut else []), ("d", "details")]
+
+
+def entry_of(request: HitlResponse, *, closed: bool = False) -> Entry:
+    """A request as a row of the list."""
+    count = len(request.tool_calls)
+    more = f"{count} calls: " if count > 1 else ""
+    left = "closed" if closed else "-" if request.expires_at is None else time_left(request.expires_at, now())
+    what = "UNKNOWN OUTCOME " if request.reason == "outcome_unknown" else ""
+    says = short(request.tool_calls[0]) if request.tool_calls else ""
+    return Entry(
+        request.request_id, (request.risk.value, left, one_line(request.requester, limit=30), f"{what}{more}{says}")
+    )
+
+
+def nothing_waits(others: int) -> list[Line]:
+    """The page while nothing waits for this person."""
+    if not others:
+        return []
+    who = "Who decides is the setting `serve --approvers`; by default it is who asked."
+    return [Line(f"Waiting for other people: {others}. {who}", prose=True)]
