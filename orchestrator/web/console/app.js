@@ -37,15 +37,15 @@ function Navigation({ view }) {
 
 const STATES = { connecting: "Connecting", live: "Live", away: "Offline" };
 
-const Connection = ({ state }) => html`<span class="connection ${state}" role="status"><i aria-hidden="true"></i>${STATES[state]}</span>`;
+const Connection = ({ state }) => html`<span class="connection ${state}"><i aria-hidden="true"></i>${STATES[state]}</span>`;
 
 function Banner() {
   const { state, since, version } = useStore(live);
   const mine = useStore(session).version;
   useSecond();
   if (state === "away") {
-    return html`<div class="banner" role="status">The server is away. This page comes back by itself; until then it shows what it knew
-      ${" "}${Math.round((Date.now() - since) / 1000)} s ago.</div>`;
+    return html`<div class="banner"><span role="status">The server is away. This page comes back by itself; until then it shows what it
+      knew.</span> <small>${Math.round((Date.now() - since) / 1000)} s</small></div>`;
   }
   if (version && mine && version !== mine) {
     return html`<div class="banner">The server has a new version.${" "}

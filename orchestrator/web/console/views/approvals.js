@@ -9,7 +9,7 @@ import { oneLine } from "../lib/text.js";
 import { Ago, Dialog, Empty, Icon, Left, Loading, Risk, Status, plural } from "../lib/ui.js";
 import { short } from "./call.js";
 import { Question } from "./question.js";
-import { Request, isTyping } from "./request.js";
+import { Request, isNoKey } from "./request.js";
 import { RejectDialog } from "./saying.js";
 
 const KEYS = [
@@ -124,7 +124,7 @@ function useMoving(all, chosen, onHelp) {
   Object.assign(held, { all, chosen, onHelp });
   useEffect(() => {
     const pressed = (event) => {
-      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+      if (isNoKey(event)) return;
       if (event.key === "?") return held.onHelp();
       const step = { j: 1, k: -1 }[event.key];
       if (!step || !held.all.length) return;

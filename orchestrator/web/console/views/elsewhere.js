@@ -4,9 +4,9 @@ import { Empty } from "../lib/ui.js";
 
 const WHERE = {
   computers: { title: "Computers", does: "lists the computers and connects new ones", commands: ["cc-orchestrator computers", "cc-orchestrator pair"] },
-  policy: { title: "Policy", does: "shows what is in force and tries a call on it", commands: ["cc-orchestrator policy show", "cc-orchestrator policy test"] },
-  audit: { title: "Audit", does: "reads and verifies the journals", commands: ["cc-orchestrator audit", "cc-orchestrator audit verify"] },
-  people: { title: "People", does: "makes and revokes tokens", commands: ["cc-orchestrator token add", "cc-orchestrator token list"] },
+  policy: { title: "Policy", does: "shows what is in force and tries a call on it", commands: ["cc-orchestrator policy show", "cc-orchestrator policy explain TOOL"] },
+  audit: { title: "Audit", does: "reads and verifies the journals", commands: ["cc-orchestrator audit show", "cc-orchestrator audit verify"] },
+  people: { title: "People", does: "lists people and makes and revokes their tokens", commands: ["cc-orchestrator people add NAME", "cc-orchestrator people list"] },
 };
 
 export function Elsewhere({ name }) {

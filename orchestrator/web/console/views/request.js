@@ -117,7 +117,7 @@ export function Request({ request: given, keys = false, bare = false, onReady, o
   useEffect(() => {
     if (!keys || !decidable) return undefined;
     const pressed = (event) => {
-      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+      if (isNoKey(event)) return;
       const button = document.querySelector(`.request > .bar [data-key="${event.key}"]`);
       if (!button) return;
       event.preventDefault();
@@ -162,4 +162,7 @@ export function Request({ request: given, keys = false, bare = false, onReady, o
   </article>`;
 }
 
-export const isTyping = (target) => Boolean(target.closest?.("input, textarea, select, dialog, [contenteditable]"));
+// Whether what was pressed is no key of the page's: it is held down, belongs to a text, or something stands before the page.
+export const isNoKey = (event) =>
+  event.defaultPrevented || event.repeat || event.ctrlKey || event.metaKey || event.altKey
+  || Boolean(event.target.closest?.("input, textarea, select, [contenteditable]")) || document.querySelector("dialog[open]") !== null;

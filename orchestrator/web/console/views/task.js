@@ -87,7 +87,7 @@ function Waits({ task, again }) {
     return html`<section class="waits" aria-label="A question"><${Question} titled=${false} open
       question=${{ ...task.question, question: task.question.question ?? "", task_id: task.task_id, goal: "" }} /></section>`;
   }
-  if (request) return html`<section class="waits" aria-label="A decision"><${Request} key=${request.request_id} request=${request} keys /></section>`;
+  if (request) return html`<section class="waits" aria-label="A decision"><${Request} key=${request.request_id} request=${request} /></section>`;
   if (task.request) {
     return html`<div class="note warn"><p>It waits for a decision that is not yours to make.</p></div>`;
   }
