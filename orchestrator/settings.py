@@ -57,6 +57,11 @@ class Settings(BaseModel):
     approvers: str = _setting(
         "requester", "Who decides: `requester` (of a program's task, who reviews), `not_requester` or `role:NAME`."
     )
+    remote_keys: Literal["owner", "off"] = _setting(
+        "owner",
+        "Who may type at a computer from outside: `owner` (who paired it, and admins) or `off` (nobody). As if "
+        "they sat there: no policy is asked; each time is in the audit.",
+    )
     rehearsals: int = _setting(2, "Rehearsals at once, each with a process for its copy; 0: none.", ge=0, le=32)
     workers: int = _setting(4, "Tasks that are acted for at once.", ge=1, le=256)
     max_steps: int = _setting(20, "Replies of the model at most, for tasks that name none.", ge=1, le=1000)
@@ -118,6 +123,9 @@ class Settings(BaseModel):
         le=2**60,
     )
     log_level: Literal["debug", "info", "warning", "error"] = _setting("info", "What the log tells, at least.")
+    log_format: Literal["text", "json"] = _setting(
+        "text", "How the log tells it: `text` (for people) or `json` (an object on each line)."
+    )
 
     @field_validator("approvers")
     @classmethod

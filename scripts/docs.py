@@ -6,15 +6,17 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from orchestrator.core import errors
 from orchestrator.core.approval import CALL_TABLE
+from orchestrator.core.facts import TaskFact
 from orchestrator.core.link import LINK_TABLE
 from orchestrator.core.task import PHASE_TABLE
+from orchestrator.hub import CannotType, TooManyWatch
 from orchestrator.metrics import FIGURES, PREFIX
 from orchestrator.rehearsing import CannotRehearse
 from orchestrator.settings import ENV_PREFIX, Settings
@@ -23,6 +25,7 @@ from orchestrator.web.computers import NotASocket, WrongSubprotocol
 from orchestrator.web.door_table import DOORS, Answer, Door
 from orchestrator.web.openapi import document, refusals_of
 from orchestrator.web.pairing import CodeExpired, CodeUnknown, CodeUsed
+from orchestrator.web.screens import TooManyKeys
 from orchestrator.web.tries import TooManyTries
 
 DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
@@ -67,6 +70,16 @@ def metrics() -> str:
         labels = ", ".join(f"`{label}`" for label in one.labels)
         lines.append(f"| `{name}` | {one.kind} | {labels} | {one.meaning} |")
     return "\n".join(lines)
+
+
+def lines() -> str:
+    """A row for each kind of item: its fields besides ``kind``, and what it says."""
+    rows = ["| `fact.kind` | fields of `fact` | what happened |", "| --- | --- | --- |"]
+    for one in get_args(TaskFact):
+        fields = ", ".join(f"`{name}`" for name in one.model_fields if name != "kind")
+        kind = one.model_fields["kind"].default
+        rows.append(f"| `{kind}` | {fields} | {str(one.__doc__).splitlines()[0].replace('``', '`')} |")
+    return "\n".join(rows)
 
 
 # -- the doors ---------------------------------------------------------------------------
@@ -119,8 +132,9 @@ def fields_of(model: type[BaseModel]) -> str:
 ANSWERED: Final = (
     errors.Unauthenticated, errors.Forbidden, errors.NotFound, errors.Unreadable, errors.InvalidRequest,
     errors.PolicyInvalid, errors.UnsafePath, errors.FrameRefused, errors.NotPending, errors.RequestExpired,
-    errors.InvalidDecision, errors.TaskEnded, CodeUnknown, CodeUsed, CodeExpired, TooManyTries, errors.StoreBusy,
-    errors.NewerSchema, NotASocket, WrongSubprotocol, CannotRehearse,
+    errors.InvalidDecision, errors.TaskEnded, errors.BeingUndone, CodeUnknown, CodeUsed, CodeExpired, TooManyTries,
+    errors.StoreBusy, errors.NewerSchema, NotASocket, WrongSubprotocol, CannotRehearse, errors.ComputerAway,
+    CannotType, TooManyKeys, TooManyWatch,
 )  # fmt: skip
 """What people are answered with; the others of the tree stay inside the house."""
 
@@ -168,8 +182,9 @@ PAGES: Final[Mapping[str, Mapping[str, Callable[[], str]]]] = {
         "link": lambda: machine(LINK_TABLE),
     },
     "protocol.md": {"rest": rest, "errors": refusals},
-    "settings.md": {"settings": settings, "metrics": metrics},
+    "settings.md": {"settings": settings},
     "troubleshooting.md": {"troubles": troubles},
+    "watching.md": {"lines": lines, "metrics": metrics},
 }
 """Each page and the tables in it."""
 

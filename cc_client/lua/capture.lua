@@ -7,6 +7,8 @@
 -- while it runs.
 -- @module capture
 
+local palette = require("palette")
+
 local Capture = {}
 Capture.__index = Capture
 
@@ -298,10 +300,26 @@ local function colour_functions(self, terminal)
   both_spellings("isColour", function()
     return true
   end)
-  both_spellings("getPaletteColour", function()
-    return 0, 0, 0
+  both_spellings("getPaletteColour", function(colour)
+    return table.unpack(self.palette[DIGIT[colour] or "0"])
   end)
-  both_spellings("setPaletteColour", function() end)
+  both_spellings("setPaletteColour", function(colour, red, green, blue)
+    if not green then
+      -- All in one number.
+      red, green, blue = math.floor(red / 65536) / 255, math.floor(red / 256) % 256 / 255, red % 256 / 255
+    end
+    if DIGIT[colour] then
+      self.palette[DIGIT[colour]] = { red, green, blue }
+    end
+  end)
+end
+
+local function first_palette()
+  local lights = {}
+  for index = 0, 15 do
+    lights[DIGIT[2 ^ index]] = { palette.light(index) }
+  end
+  return lights
 end
 
 --- A new capture, of the size of a program's terminal where none is given; `capture.terminal` is what
@@ -313,7 +331,7 @@ function Capture.new(width, height)
   self.x, self.y, self.row, self.column, self.blink, self.line = 1, 1, 1, 1, false, ""
   -- White on black, as numbers: the colours API may be changed by a program.
   self.TextColour, self.BackgroundColour = 1, 32768
-  self.rows, self.top, self.terminal = {}, 0, {}
+  self.rows, self.top, self.terminal, self.palette = {}, 0, {}, first_palette()
   cursor_functions(self, self.terminal)
   writing_functions(self, self.terminal)
   colour_functions(self, self.terminal)

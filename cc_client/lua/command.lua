@@ -42,6 +42,7 @@ local function tell_status(request)
     lines[2] = "Not connected: " .. tostring(status.get("fault") or "no answer yet")
     lines[3] = status.get("remedy")
   end
+  lines[#lines + 1] = status.get("watched")
   lines[#lines + 1] = status.get("update")
   lines[#lines + 1] = status.get("asks")
   request.tell(table.concat(lines, "\n"), true)

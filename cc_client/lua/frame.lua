@@ -105,6 +105,9 @@ local FROM_SERVER = {
     version = "counter?",
     body = "body?",
   },
+  watch = { watch = "counter", of = "text?", lease_s = "counter", heard = "counter?" },
+  look = { look = "counter" },
+  keys = { keys = "counter", body = "body" },
   ping = { n = "counter" },
   error = { code = "text", message = "text", call_id = "call_id?", journal_seq = "counter?" },
 }

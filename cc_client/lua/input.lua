@@ -40,7 +40,7 @@ local NAMES = {
 local KEYS = { ["\n"] = 257, ["\t"] = 258, ["\b"] = 259 }
 
 --- The number of a character's key, where it has one without shift.
-local function key_of(char)
+function input.key_of(char)
   if not KEYS[char] and not char:find("[%w ',./;=%[%]\\`-]") then
     return nil
   end
@@ -58,7 +58,7 @@ function input.queue(text)
   local events = {}
   for at = 1, #text do
     local char = text:sub(at, at)
-    local key = key_of(char)
+    local key = input.key_of(char)
     if key then
       events[#events + 1] = { "key", key, false, at = at }
     end

@@ -15,10 +15,12 @@ local Journal = require("journal")
 local Link = require("link")
 local Loop = require("loop")
 local methods = require("methods")
+local mirror = require("mirror")
 local nonce = require("nonce")
 local screen = require("screen")
 local status = require("status")
 local Swap = require("swap")
+local typing = require("typing")
 local update = require("update")
 
 local main = {}
@@ -38,7 +40,7 @@ local function at_least(host, version)
 end
 
 local function capabilities()
-  local list = { "chunks", "desk", "input", "screen_of", "undo", "update" }
+  local list = { "chunks", "desk", "input", "keys", "mirror", "screen_of", "undo", "update" }
   for name in pairs(methods) do
     list[#list + 1] = name
   end
@@ -132,6 +134,8 @@ local function tick(clock, client)
   client.link:tick()
   client.loop:tick()
   desk.tick()
+  mirror.tick()
+  typing.tick()
   local wait_s = client.link:wait_s()
   clock.due_ms = os.epoch("utc") + wait_s * 1000
   clock.timer = os.startTimer(wait_s)
@@ -146,6 +150,8 @@ local function handle(client, event)
   if event[1] == "term_resize" then
     screen.resize()
   end
+  mirror.event(event)
+  typing.event(event)
   if not command.event(event) and not client.link:event(event) then
     client.loop:event(event)
   end

@@ -1,8 +1,10 @@
 --- Monitors cannot be read, so what a program draws on one is drawn a second time, here.
 --
 -- A program reaches a monitor by `peripheral.call`, also through what `peripheral.wrap` made and
--- through `term.redirect`. Shown is what programs that were run from here drew: what others draw is not.
+-- through `term.redirect`. Shown is what programs that were run from here drew, and of the others
+-- what they draw while somebody watches.
 -- @module monitors
+-- luacheck: globals peripheral.call
 
 local Capture = require("capture")
 local disk = require("disk")
@@ -14,8 +16,8 @@ local DRAWS = {}
 for name in ("write blit clear clearLine scroll setCursorPos setCursorBlink"):gmatch("%a+") do
   DRAWS[name] = true
 end
-for name in ("TextColour TextColor BackgroundColour BackgroundColor"):gmatch("%a+") do
-  DRAWS["set" .. name] = true
+for name in ("TextColour BackgroundColour PaletteColour"):gmatch("%a+") do
+  DRAWS["set" .. name], DRAWS["set" .. name:gsub("Colour", "Color")] = true, true
 end
 
 local MAX_KEPT = 8
@@ -48,6 +50,17 @@ local function is_monitor(name)
   return false
 end
 
+--- The colours of a monitor as it shows them now.
+local function take_palette(capture, name, native)
+  for index = 0, 15 do
+    local ok, red, green, blue = disk.try(native, name, "getPaletteColour", 2 ^ index)
+    if not ok or type(blue) ~= "number" then
+      return
+    end
+    capture.terminal.setPaletteColour(2 ^ index, red, green, blue)
+  end
+end
+
 --- The drawing of a monitor as large as it is now; false: it is none.
 local function drawing(name, native)
   local ok, width, height = disk.try(native, name, "getSize")
@@ -65,6 +78,13 @@ local function drawing(name, native)
       pcall(capture.terminal["set" .. state], first, second)
     end
   end
+  take_palette(capture, name, native)
+  local known, is_colour = disk.try(native, name, "isColour")
+  if known and is_colour == false then
+    capture.terminal.isColour = function()
+      return false
+    end
+  end
   keep(name, capture)
   return capture
 end
@@ -73,7 +93,9 @@ end
 function monitors.call(seen, native)
   return function(name, method, ...)
     if DRAWS[method] and type(name) == "string" then
-      if seen[name] == nil then
+      local other = kept[name]
+      if seen[name] == nil or seen[name] and other and other ~= seen[name] then
+        -- It is new here, or has another size since it was last drawn on.
         seen[name] = drawing(name, native)
       end
       if seen[name] then
@@ -84,6 +106,96 @@ function monitors.call(seen, native)
     end
     return native(name, method, ...)
   end
+end
+
+-- Watching ----------------------------------------------------------------------------------------
+
+--- The monitors on which any program has drawn since somebody watches, and whether anybody does.
+local watched, is_watched = {}, false
+--- What programs have as `peripheral.call` meanwhile, and what is behind it.
+local spy, behind
+
+--- What `peripheral.call` is without the one who looks on: what a program draws is to be drawn once.
+function monitors.behind(call)
+  return call == spy and behind or call
+end
+
+--- Lets ours stand before the function; where somebody has put their own over it meanwhile, it stands there already.
+local function put_spy()
+  local native = peripheral.call
+  local looking = monitors.call(watched, native)
+  behind = native
+  spy = function(...)
+    return (is_watched and looking or native)(...)
+  end
+  peripheral.call = spy
+end
+
+--- Begins to see what any program draws, or looks away.
+function monitors.watch(is_on)
+  if is_on == is_watched or not peripheral then
+    return
+  end
+  is_watched = is_on
+  if is_on and not spy then
+    put_spy()
+  elseif not is_on then
+    for name in pairs(watched) do
+      watched[name] = nil
+    end
+    if peripheral.call == spy then
+      peripheral.call, spy = behind, nil
+    end
+  end
+end
+
+--- Does something that may not wait; nil where it would have to.
+local function at_once(body, ...)
+  local co = coroutine.create(body)
+  local results = table.pack(coroutine.resume(co, ...))
+  if results[1] and coroutine.status(co) == "dead" then
+    return table.unpack(results, 2, results.n)
+  end
+end
+
+--- The names of all monitors, sorted.
+function monitors.names()
+  local found = at_once(function()
+    local list = {}
+    for _, name in ipairs(peripheral.getNames()) do
+      list[#list + 1] = is_monitor(name) and name or nil
+    end
+    table.sort(list)
+    return list
+  end)
+  return found or {}
+end
+
+--- Columns and rows of a monitor; nil: there is none of this name.
+function monitors.size(name)
+  return at_once(function()
+    if is_monitor(name) then
+      return monitors.behind(peripheral.call)(name, "getSize")
+    end
+  end)
+end
+
+--- What a watched monitor shows, as `screen.read` says it; nil and the reason where there is none.
+function monitors.look(name)
+  local width, height = monitors.size(name)
+  if type(width) ~= "number" or type(height) ~= "number" then
+    -- What stands there later is another one, or empty.
+    kept[name], watched[name] = nil, nil
+    return nil, "There is no monitor " .. name .. " at the computer now."
+  end
+  local capture = kept[name]
+  if not capture or capture.width ~= width or capture.height ~= height then
+    capture = at_once(drawing, name, monitors.behind(peripheral.call)) or Capture.new(width, height)
+    keep(name, capture)
+  end
+  local seen = capture:screen()
+  seen.terminal = capture.terminal
+  return seen
 end
 
 --- What a monitor shows, as `Capture:screen` says it; nil: no program that was run from here drew on it.

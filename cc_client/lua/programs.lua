@@ -103,7 +103,7 @@ local function resume(run, ...)
   local previous = term.redirect(run.terminal)
   local native = peripheral and peripheral.call
   if native then
-    run.call = run.call or monitors.call(run.monitors, native)
+    run.call = run.call or monitors.call(run.monitors, monitors.behind(native))
     peripheral.call = run.call
   end
   local results = table.pack(run.guard:resume(run.co, GRACE_MS, ...))

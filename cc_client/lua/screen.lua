@@ -39,10 +39,14 @@ function screen.open()
   term.redirect(view)
 end
 
---- The terminal has another size now.
+--- The terminal may have another size now.
 function screen.resize()
   if view and parent and view.reposition then
-    view.reposition(1, 1, parent.getSize())
+    local width, height = parent.getSize()
+    local old_width, old_height = view.getSize()
+    if width ~= old_width or height ~= old_height then
+      view.reposition(1, 1, width, height)
+    end
   end
 end
 
@@ -54,18 +58,30 @@ function screen.close()
   view = nil
 end
 
---- What it shows: `{width, height, x, y, blink, rows}`; nil and the reason where it cannot be read.
+--- What it shows: `{width, height, x, y, blink, rows, terminal}`; nil and the reason where it cannot be read.
 function screen.read()
   if not view or not view.getLine then
     return nil, why
   end
+  -- The event that says so may have been dropped.
+  screen.resize()
   local width, height = view.getSize()
   local x, y = view.getCursorPos()
   local rows = {}
   for row = 1, height do
     rows[row] = { view.getLine(row) }
   end
-  return { width = width, height = height, x = x, y = y, blink = view.getCursorBlink(), rows = rows }
+  local shown = { width = width, height = height, x = x, y = y, rows = rows, terminal = view }
+  shown.blink = view.getCursorBlink()
+  return shown
+end
+
+--- Whether what a player types now goes to what is shown: among tabs, ours lies over the first.
+function screen.is_in_front()
+  local ok, count, front = pcall(function()
+    return multishell.getCount(), multishell.getFocus()
+  end)
+  return not ok or count < 2 or front == 1
 end
 
 return screen

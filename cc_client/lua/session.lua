@@ -8,9 +8,11 @@
 local desk = require("desk")
 local frame = require("frame")
 local json = require("json")
+local mirror = require("mirror")
 local sha256 = require("sha256")
 local status = require("status")
 local transfers = require("transfers")
+local typing = require("typing")
 local update = require("update")
 
 local Session = {}
@@ -41,6 +43,7 @@ end
 
 --- Sends one frame; when the socket is gone, the session is over.
 -- @tparam ?table described `{offset, total, sha256}` of the body, when there are bytes of one
+-- @treturn ?number the bytes of the frame; nil: it was not sent
 function Session:send_frame(header, bytes, described)
   if self.over then
     return
@@ -56,8 +59,9 @@ function Session:send_frame(header, bytes, described)
   end
   local ok, why = pcall(self.link.send, message)
   if not ok then
-    self:finish("cannot send: " .. tostring(why))
+    return self:finish("cannot send: " .. tostring(why))
   end
+  return #message
 end
 
 --- Sends a message, one with a large body in parts and when its turn comes.
@@ -111,6 +115,8 @@ function Session:finish(why)
   self.outgoing:close()
   self.calls:session_ended()
   desk.disconnected(self)
+  mirror.disconnected(self)
+  typing.disconnected(self)
   pcall(self.link.close)
 end
 
@@ -235,6 +241,18 @@ end
 
 function HANDLERS.told(self, message, body)
   desk.told(message, body, self.log)
+end
+
+function HANDLERS.watch(self, message)
+  mirror.watch(self, message)
+end
+
+function HANDLERS.look(self, message)
+  mirror.look(self, message)
+end
+
+function HANDLERS.keys(self, message, body)
+  typing.type(self, message, body)
 end
 
 --- A second client on this computer has the journal: only that one lives, and two would look like a copy.

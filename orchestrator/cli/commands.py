@@ -24,9 +24,11 @@ from orchestrator.cli.prompts import prompt_app
 from orchestrator.cli.rehearsing import rehearsal
 from orchestrator.cli.requests import requests_app
 from orchestrator.cli.retention import prune
+from orchestrator.cli.screens import screen, type_keys
 from orchestrator.cli.server import demo, serve
 from orchestrator.cli.simulating import simulate
 from orchestrator.cli.tasks import answer, cancel, review, run, stop, tasks_app
+from orchestrator.cli.terminal_ui import tui
 from orchestrator.cli.undoing import undo
 from orchestrator.core.errors import InvalidRequest, OrchestratorError
 from orchestrator.core.visible import one_line
@@ -91,6 +93,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     demo,
     run,
     review,
+    tui,
     answer,
     cancel,
     stop,
@@ -99,6 +102,8 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     restore,
     prune,
     rehearsal,
+    screen,
+    type_keys,
     pair,
     doctor,
     simulate,
@@ -114,6 +119,8 @@ _EXAMPLES: Mapping[str, str] = {
     "restore": "restore farm --path lib --dry-run",
     "prune": "prune --older-than 30 --dry-run",
     "rehearsal": "rehearsal t-… --apply",
+    "screen": "screen farm --follow",
+    "type": 'type farm "ls" --enter',
     "pair": "pair farm",
     "eval": "eval --model ollama:qwen2.5-coder --task hello",
     "simulate": "simulate --count 3 --family advanced --family turtle",

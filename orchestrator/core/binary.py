@@ -19,19 +19,27 @@ _PROGRAM: Final = re.compile(r"(?:.*/)?(?:startup[^/]*(?:/.*)?|\.settings|[^/]*\
 """Names of what runs at a boot of a computer, or says what does; and of Lua."""
 _OTHER_PROGRAMS: Final = (b"\x1b", b"#!")
 """How compiled Lua begins, which old versions of the game load, and a script of this host."""
-_FIRST_LINE: Final = re.compile(rb"#[^\r\n]*+")
+_FIRST_LINE: Final = re.compile(rb"#[^\r\n]*")
 """What the game passes over at the start of a program."""
 _LUA: Final = re.compile(
-    rb"""(?: (?:(?!--|\[=*+\[)[\x00-!#-&(-~])++            # words, numbers, signs; all up to the blank is a blank
-          | "(?:[^"\\\r\n]|\\(?!z)(?:\r\n?|\n\r?|.))*+"  # a text on one line
-          | '(?:[^'\\\r\n]|\\(?!z)(?:\r\n?|\n\r?|.))*+'
-          | --(?!\[=*+\[)[^\r\n]*+                       # a comment on one line
-          )++""",
+    rb"""
+      (?:(?!--|\[=*\[)[\x00-!#-&(-~])+                         # words, numbers, signs; all up to the blank is one
+    | "[^"\\\r\n]*(?:\\(?!z)(?:\r\n?|\n\r?|.)[^"\\\r\n]*)*"   # a text on one line
+    | '[^'\\\r\n]*(?:\\(?!z)(?:\r\n?|\n\r?|.)[^'\\\r\n]*)*'
+    | --(?!\[=*\[)[^\r\n]*                                     # a comment on one line
+    """,
     re.X | re.DOTALL,
 )
-_LONG: Final = re.compile(rb"(?:--)?\[(=*+)\[")
+"""One piece. No group is possessive: the first versions of Python 3.11 read such a group wrongly."""
+_LONG: Final = re.compile(rb"(?:--)?\[(=*)\[")
 """Begins a text or a comment over many lines."""
-_SKIPPING: Final = re.compile(rb"""(["'])(?:(?!\1)[^\\\r\n]|\\(?!z)(?:\r\n?|\n\r?|.))*+\\z""", re.DOTALL)
+_SKIPPING: Final = re.compile(
+    rb"""
+      "[^"\\\r\n]*(?:\\(?!z)(?:\r\n?|\n\r?|.)[^"\\\r\n]*)*\\z
+    | '[^'\\\r\n]*(?:\\(?!z)(?:\r\n?|\n\r?|.)[^'\\\r\n]*)*\\z
+    """,
+    re.X | re.DOTALL,
+)
 """A text up to an escape that passes over line ends, and in some versions over the sign after them as well."""
 
 

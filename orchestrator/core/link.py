@@ -27,6 +27,7 @@ from orchestrator.core.link_events import (
     Greeted,
     LinkEvent,
     Lost,
+    Mirrored,
     Moved,
     Output,
     SettledAll,
@@ -59,7 +60,10 @@ LINK_TABLE: Final[Mapping[LinkState, Mapping[str, LinkState]]] = {
     LinkState.GREETING: {"hello": LinkState.JUDGING, "error": LinkState.GREETING},
     LinkState.JUDGING: {"error": LinkState.JUDGING},
     LinkState.READY: dict.fromkeys(
-        ("ack", "result", "call_refused", "settled", "chunk", "chunk_ack", "output", "desk", "pong", "error"),
+        (
+            *("ack", "result", "call_refused", "settled", "chunk", "chunk_ack", "output", "desk"),
+            *("picture", "unseen", "screens", "keyed", "pong", "error"),
+        ),
         LinkState.READY,
     ),
     LinkState.CLOSED: {},
@@ -265,10 +269,10 @@ class ComputerLink:
         """Let the computer forget an outcome."""
         self._out.append(wire.result_ack(run_id, number))
 
-    def tell(self, told: wire.Told, body: bytes = b"") -> None:
-        """Answer a player at the computer; ``told`` describes ``body``."""
+    def tell(self, message: wire.Told | wire.Watch | wire.Look | wire.Keys, body: bytes = b"") -> None:
+        """Answer a player at the computer, or say what is wanted of its screens; ``message`` describes ``body``."""
         if self.state is LinkState.READY:
-            self._out.append(wire.encode(told, body))
+            self._out.append(wire.encode(message, body))
 
     def close(self) -> None:
         """The connection is gone, or should be."""
@@ -304,6 +308,8 @@ class ComputerLink:
                 event = Alive()
             case wire.Desk():
                 event = DeskAsked(message, body)
+            case wire.Picture() | wire.Unseen() | wire.Screens() | wire.Keyed():
+                event = Mirrored(message, body)
             case wire.Hello():
                 self.hello = message
                 event = Greeted(message)

@@ -61,6 +61,14 @@ class DeskAsked:
 
 
 @dataclass(frozen=True)
+class Mirrored:
+    """What a computer says of its screens, or of keys that were typed from here; nothing more than data."""
+
+    message: wire.Picture | wire.Unseen | wire.Screens | wire.Keyed
+    body: bytes
+
+
+@dataclass(frozen=True)
 class Declined:
     """A call was refused unrun."""
 
@@ -99,5 +107,17 @@ class Ended:
 
 
 LinkEvent = (
-    Greeted | Finished | Moved | Coming | Lost | Output | DeskAsked | Declined | SettledAll | Complained | Alive | Ended
+    Greeted
+    | Finished
+    | Moved
+    | Coming
+    | Lost
+    | Output
+    | DeskAsked
+    | Mirrored
+    | Declined
+    | SettledAll
+    | Complained
+    | Alive
+    | Ended
 )

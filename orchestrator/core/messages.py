@@ -6,7 +6,17 @@ through which everybody uses these; docs/protocol.md is the prose.
 
 from typing import Annotated, Any, Final, Literal, NewType
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from orchestrator.core.message_parts import (
+    Body,
+    CallIdString,
+    Counter,
+    ShortString,
+    WireMessage,
+    WireString,
+)
+from orchestrator.core.screen_messages import Keyed, Keys, Look, Picture, Screens, Unseen, Watch
 
 PROTOCOL_VERSION: Final = 1
 COMPUTER_SUBPROTOCOL: Final = "cc-orchestrator.v1"
@@ -37,7 +47,6 @@ MAX_OPEN_CALLS: Final = 8
 """Calls a computer runs at once: each is at most one event in the mod's queue of 256."""
 MAX_UNACKNOWLEDGED: Final = 64
 """Outcomes a computer keeps until ``result_ack``: what fits its 8 KiB journal slot."""
-MAX_CALL_ID_CHARS: Final = 24
 DESK: Final = "desk"
 """The capability of a computer at which a player can ask, and which takes ``told`` when it has not asked."""
 UNDO: Final = "undo"
@@ -75,29 +84,8 @@ Method = Literal[
 ]
 Family = Literal["computer", "advanced", "turtle", "pocket", "command"]
 
-WireString = Annotated[str, Field(pattern="^[\u0000-\u00ff]*$")]
-"""A byte string: every character is one byte."""
-ShortString = Annotated[WireString, Field(max_length=256)]
-CallIdString = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+$", max_length=MAX_CALL_ID_CHARS)]
-MAX_COUNTER: Final = 10**13
-Counter = Annotated[int, Field(ge=0, le=MAX_COUNTER)]
-"""A number that survives Lua's ``%.14g``."""
 
-
-class _Message(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class Body(_Message):
-    """Where the body of this frame belongs: ``offset`` in a whole of ``total`` bytes."""
-
-    offset: Counter = 0
-    total: Counter
-    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-    """Of the whole, not of this frame's part (but for ``output``)."""
-
-
-class Hello(_Message):
+class Hello(WireMessage):
     """The computer introduces itself; nothing else is heard before it."""
 
     type: Literal["hello"] = "hello"
@@ -122,7 +110,7 @@ class Hello(_Message):
     """Every run id in the computer's journal."""
 
 
-class Ack(_Message):
+class Ack(WireMessage):
     """The call was taken: its ``started`` record is on the computer's disk."""
 
     type: Literal["ack"] = "ack"
@@ -130,7 +118,7 @@ class Ack(_Message):
     call_id: CallIdString
 
 
-class Result(_Message):
+class Result(WireMessage):
     """The outcome of a call; small facts in ``data``, bytes in the body."""
 
     type: Literal["result"] = "result"
@@ -140,11 +128,11 @@ class Result(_Message):
     code: ShortString | None = None
     """None when ok; else the client's error code, such as ``stale``."""
     message: Annotated[WireString, Field(max_length=512)] | None = None
-    data: dict[str, bool | int | WireString | None] = {}
+    data: dict[str, bool | int | WireString | None] = Field(default={})
     body: Body | None = None
 
 
-class CallRefused(_Message):
+class CallRefused(WireMessage):
     """The call never ran and never will (below the fence, busy, no journal)."""
 
     type: Literal["call_refused"] = "call_refused"
@@ -154,7 +142,7 @@ class CallRefused(_Message):
     message: Annotated[WireString, Field(max_length=512)] = ""
 
 
-class Settled(_Message):
+class Settled(WireMessage):
     """The fence stands at ``number``; the body is a JSON list of :class:`SettledCall`."""
 
     type: Literal["settled"] = "settled"
@@ -163,7 +151,7 @@ class Settled(_Message):
     body: Body
 
 
-class SettledCall(_Message):
+class SettledCall(WireMessage):
     """What became of one call, as the computer's journal has it."""
 
     call_id: CallIdString
@@ -175,7 +163,7 @@ class SettledCall(_Message):
     """Hash after the change (or ``absent``), as the journal kept it; None: not a change."""
 
 
-class Chunk(_Message):
+class Chunk(WireMessage):
     """The next part of a body that does not fit one frame: of a call to the computer, of a result from it."""
 
     type: Literal["chunk"] = "chunk"
@@ -184,7 +172,7 @@ class Chunk(_Message):
     body: Body
 
 
-class ChunkAck(_Message):
+class ChunkAck(WireMessage):
     """A frame of a body in parts has come: ``offset`` bytes are there."""
 
     type: Literal["chunk_ack"] = "chunk_ack"
@@ -193,7 +181,7 @@ class ChunkAck(_Message):
     offset: Counter
 
 
-class Output(_Message):
+class Output(WireMessage):
     """What a running program wrote: a hint, never acknowledged, never sent again."""
 
     type: Literal["output"] = "output"
@@ -203,7 +191,7 @@ class Output(_Message):
     """``offset`` counts from the beginning of the program's output; ``sha256`` is of this part."""
 
 
-class Desk(_Message):
+class Desk(WireMessage):
     """A player at this computer wants something of the orchestrator; what they typed is the body."""
 
     type: Literal["desk"] = "desk"
@@ -219,7 +207,7 @@ class Desk(_Message):
     body: Body | None = None
 
 
-class Pong(_Message):
+class Pong(WireMessage):
     """Answers a ping: the Lua program is alive, not only its socket."""
 
     type: Literal["pong"] = "pong"
@@ -227,7 +215,7 @@ class Pong(_Message):
     n: Counter
 
 
-class Complaint(_Message):
+class Complaint(WireMessage):
     """The other side broke the protocol; says how. Either side may send it."""
 
     type: Literal["error"] = "error"
@@ -237,7 +225,7 @@ class Complaint(_Message):
     call_id: CallIdString | None = None
 
 
-class Client(_Message):
+class Client(WireMessage):
     """The Lua client that a server hands out at ``/client.lua``."""
 
     version: ShortString
@@ -245,7 +233,7 @@ class Client(_Message):
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
-class Welcome(_Message):
+class Welcome(WireMessage):
     """The computer is known; its fence goes to ``number`` before anything else."""
 
     type: Literal["welcome"] = "welcome"
@@ -258,7 +246,7 @@ class Welcome(_Message):
     """What a computer that replaces its client by itself should run; None: it is left as it is."""
 
 
-class Refused(_Message):
+class Refused(WireMessage):
     """The connection is refused; ``remedy`` says what a person can do."""
 
     type: Literal["refused"] = "refused"
@@ -267,7 +255,7 @@ class Refused(_Message):
     remedy: Annotated[WireString, Field(max_length=512)] = ""
 
 
-class Call(_Message):
+class Call(WireMessage):
     """Do ``method``; the number must not be below the fence."""
 
     type: Literal["call"] = "call"
@@ -275,11 +263,11 @@ class Call(_Message):
     task: ShortString
     number: Counter
     method: str = Field(max_length=32)
-    params: dict[str, Any] = {}
+    params: dict[str, Any] = Field(default={})
     body: Body | None = None
 
 
-class Settle(_Message):
+class Settle(WireMessage):
     """Raise the fence to ``number``, then say what became of ``call_ids``."""
 
     type: Literal["settle"] = "settle"
@@ -287,7 +275,7 @@ class Settle(_Message):
     call_ids: tuple[CallIdString, ...]
 
 
-class ResultAck(_Message):
+class ResultAck(WireMessage):
     """The outcome is durable here; the computer may forget it and notes ``number``."""
 
     type: Literal["result_ack"] = "result_ack"
@@ -295,7 +283,7 @@ class ResultAck(_Message):
     number: Counter
 
 
-class Told(_Message):
+class Told(WireMessage):
     """An answer to a :class:`Desk`: JSON in the body, a list of lines or of tasks."""
 
     type: Literal["told"] = "told"
@@ -314,7 +302,7 @@ class Told(_Message):
     body: Body | None = None
 
 
-class Ping(_Message):
+class Ping(WireMessage):
     """Asks the Lua program for a sign of life."""
 
     type: Literal["ping"] = "ping"
@@ -322,11 +310,25 @@ class Ping(_Message):
 
 
 FromComputer = Annotated[
-    Hello | Ack | Result | CallRefused | Settled | Chunk | ChunkAck | Output | Desk | Pong | Complaint,
+    Hello
+    | Ack
+    | Result
+    | CallRefused
+    | Settled
+    | Chunk
+    | ChunkAck
+    | Output
+    | Desk
+    | Picture
+    | Unseen
+    | Screens
+    | Keyed
+    | Pong
+    | Complaint,
     Field(discriminator="type"),
 ]
 ToComputer = Annotated[
-    Welcome | Refused | Call | Settle | ResultAck | Chunk | ChunkAck | Told | Ping | Complaint,
+    Welcome | Refused | Call | Settle | ResultAck | Chunk | ChunkAck | Told | Watch | Look | Keys | Ping | Complaint,
     Field(discriminator="type"),
 ]
 Message = Annotated[
@@ -339,6 +341,10 @@ Message = Annotated[
     | ChunkAck
     | Output
     | Desk
+    | Picture
+    | Unseen
+    | Screens
+    | Keyed
     | Pong
     | Complaint
     | Welcome
@@ -347,6 +353,9 @@ Message = Annotated[
     | Settle
     | ResultAck
     | Told
+    | Watch
+    | Look
+    | Keys
     | Ping,
     Field(discriminator="type"),
 ]

@@ -203,6 +203,17 @@ class BackupRemoved(Value):
     computer: ComputerId
 
 
+class KeysSent(Value):
+    """A person types at a computer from outside; written before the keys go out, once, on the way they may be lost."""
+
+    kind: Literal["keys_sent"] = "keys_sent"
+    computer: ComputerId
+    text: str = ""
+    """What is typed or pasted, without secrets; empty: keys are."""
+    keys: tuple[str, ...] = ()
+    """The keys, by name or character."""
+
+
 class TaskPruned(Value):
     """An ended task was removed from the store, in the same transaction; this is what is left of it.
 
@@ -244,5 +255,6 @@ SystemFact = (
     | ComputerReleased
     | ComputerBackedUp
     | BackupRemoved
+    | KeysSent
     | TaskPruned
 )

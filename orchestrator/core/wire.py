@@ -12,12 +12,21 @@ Python and by Lua.
 import hashlib
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from pydantic_core import to_json
 
 from orchestrator.core.errors import FrameRefused
+from orchestrator.core.message_parts import (
+    MAX_CALL_ID_CHARS,
+    MAX_COUNTER,
+    Body,
+    CallIdString,
+    Counter,
+    ShortString,
+    WireString,
+)
 from orchestrator.core.messages import (
     CHUNKS,
     COMPUTER_SUBPROTOCOL,
@@ -25,8 +34,6 @@ from orchestrator.core.messages import (
     HELLO_WITHIN_S,
     INPUT,
     MAX_BODY_BYTES,
-    MAX_CALL_ID_CHARS,
-    MAX_COUNTER,
     MAX_DESK_BYTES,
     MAX_FRAME_BYTES,
     MAX_HEADER_BYTES,
@@ -45,16 +52,13 @@ from orchestrator.core.messages import (
     UPDATE,
     WINDOW_FRAMES,
     Ack,
-    Body,
     Call,
-    CallIdString,
     CallRefused,
     Chunk,
     ChunkAck,
     Client,
     Complaint,
     ComputerId,
-    Counter,
     Desk,
     Family,
     FromComputer,
@@ -71,27 +75,46 @@ from orchestrator.core.messages import (
     Settle,
     Settled,
     SettledCall,
-    ShortString,
     ToComputer,
     Told,
     Welcome,
-    WireString,
+)
+from orchestrator.core.screen_messages import (
+    KEYS,
+    MAX_COLUMNS,
+    MAX_PICTURE_BYTES,
+    MAX_ROWS,
+    MAX_SCREENS,
+    MIRROR,
+    Keyed,
+    Keys,
+    Look,
+    Picture,
+    Screens,
+    ScreenSize,
+    Unseen,
+    Watch,
 )
 
 __all__ = [
-    "CHUNKS", "COMPUTER_SUBPROTOCOL", "DESK", "HELLO_WITHIN_S", "INPUT", "MAX_BODY_BYTES", "MAX_CALL_ID_CHARS",
-    "MAX_COUNTER", "MAX_DESK_BYTES", "MAX_FRAME_BYTES", "MAX_HEADER_BYTES", "MAX_OPEN_CALLS", "MAX_OUTPUT_BYTES",
-    "MAX_UNACKNOWLEDGED", "MAX_WHOLE_BYTES", "NEWS", "PING_EVERY_S", "PROTOCOL_VERSION", "REVIEWER_SUBPROTOCOL",
-    "REVIEWER_SUBPROTOCOL_1_1", "SCREEN_OF", "SILENCE_S", "UNDO", "UPDATE", "WINDOW_FRAMES", "Ack", "Body", "Call",
-    "CallIdString", "CallRefused", "Chunk", "ChunkAck", "Client", "Complaint", "ComputerId", "Counter", "Desk",
-    "Family", "FromComputer", "Hello", "Message", "Method", "Output", "Ping", "Pong", "Refused", "Result", "ResultAck",
-    "RunId", "Settle", "Settled", "SettledCall", "ShortString", "ToComputer", "Told", "Welcome", "WireString", "call",
-    "check_body", "decode", "decode_any", "decode_settled", "encode", "from_wire", "read", "read_any", "result_ack",
-    "sha256_hex", "to_wire", "whole",
+    "CHUNKS", "COMPUTER_SUBPROTOCOL", "DESK", "HELLO_WITHIN_S", "INPUT", "KEYS", "MAX_BODY_BYTES",
+    "MAX_CALL_ID_CHARS", "MAX_COLUMNS", "MAX_COUNTER", "MAX_DESK_BYTES", "MAX_FRAME_BYTES", "MAX_HEADER_BYTES",
+    "MAX_OPEN_CALLS", "MAX_OUTPUT_BYTES", "MAX_PICTURE_BYTES", "MAX_ROWS", "MAX_SCREENS",
+    "MAX_UNACKNOWLEDGED", "MAX_WHOLE_BYTES", "MIRROR", "NEWS", "PING_EVERY_S", "PROTOCOL_VERSION",
+    "REVIEWER_SUBPROTOCOL", "REVIEWER_SUBPROTOCOL_1_1", "SCREEN_OF", "SILENCE_S", "UNDO", "UPDATE", "WINDOW_FRAMES",
+    "Ack", "Body", "Call", "CallIdString", "CallRefused", "Chunk", "ChunkAck", "Client", "Complaint", "ComputerId",
+    "Counter", "Desk", "Family", "FromComputer", "Hello", "Keyed", "Keys", "Look", "Message", "Method", "Output",
+    "Picture", "Ping", "Pong", "Refused", "Result", "ResultAck", "RunId", "ScreenSize", "Screens", "Settle",
+    "Settled", "SettledCall", "ShortString", "ToComputer", "Told", "Unseen", "Watch", "Welcome", "WireString", "call",
+    "check_body", "decode", "decode_any", "decode_screens", "decode_settled", "encode", "from_wire", "read",
+    "read_any", "result_ack", "sha256_hex", "to_wire", "whole",
 ]  # fmt: skip
 
 _FROM_COMPUTER: TypeAdapter[Any] = TypeAdapter(FromComputer)
 _SETTLED_CALLS: TypeAdapter[tuple[SettledCall, ...]] = TypeAdapter(tuple[SettledCall, ...])
+_SCREENS: TypeAdapter[tuple[ScreenSize, ...]] = TypeAdapter(
+    Annotated[tuple[ScreenSize, ...], Field(max_length=MAX_SCREENS)]
+)
 _ANY: TypeAdapter[Any] = TypeAdapter(Message)
 _CALL_ID: Final = re.compile(rf"[A-Za-z0-9_.-]{{1,{MAX_CALL_ID_CHARS}}}")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.-]{1,32}")
@@ -196,6 +219,14 @@ def decode_settled(body: bytes) -> tuple[SettledCall, ...]:
         raise FrameRefused(f"The settled calls cannot be read: {_first(error)}.") from None
 
 
+def decode_screens(body: bytes) -> tuple[ScreenSize, ...]:
+    """The body of a ``screens`` message. Raises FrameRefused with the reason."""
+    try:
+        return _SCREENS.validate_json(body)
+    except ValidationError as error:
+        raise FrameRefused(f"The screens cannot be read: {_first(error)}.") from None
+
+
 def read(frame: bytes) -> tuple[Any, bytes]:
     """A frame from a computer without a look at its body: see :func:`check_body`. Raises FrameRefused."""
     return _read(frame, _FROM_COMPUTER.validator)
@@ -234,7 +265,7 @@ def check_body(message: Any, body: bytes) -> None:
         if described.offset + len(body) != described.total or len(body) > MAX_OUTPUT_BYTES:
             raise FrameRefused(_MISPLACED)
         _check_sha256(described, body)
-    elif described.offset != 0:
+    elif described.offset != 0 or (message.type == "picture" and described.total > MAX_PICTURE_BYTES):
         raise FrameRefused(_MISPLACED)
     elif described.total > MAX_BODY_BYTES and message.type in ("call", "result"):
         _check_part(described, body)

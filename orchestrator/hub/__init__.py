@@ -2,7 +2,12 @@
 
 from orchestrator.hub.greeter import Greeter, Met, Visitor
 from orchestrator.hub.hub import Hub
+from orchestrator.hub.mirror import CannotType, Mirror, TooManyWatch, Typed
 from orchestrator.hub.refusals import Refusals, Refused
 from orchestrator.hub.session import Socket
+from orchestrator.hub.view import Gone, Hidden, Seen, Sight, View, Watcher
 
-__all__ = ["Greeter", "Hub", "Met", "Refusals", "Refused", "Socket", "Visitor"]
+__all__ = [
+    "CannotType", "Gone", "Greeter", "Hidden", "Hub", "Met", "Mirror", "Refusals", "Refused", "Seen", "Sight", "Socket",
+    "TooManyWatch", "Typed", "View", "Visitor", "Watcher",
+]  # fmt: skip

@@ -26,9 +26,11 @@ from orchestrator.core.link import LinkState
 from orchestrator.core.wire import ComputerId, RunId
 from orchestrator.hub.greeter import Greeter, Met, Visitor
 from orchestrator.hub.manners import Refusal, frozen_refusal, printable, refusal
+from orchestrator.hub.mirror import Mirror
 from orchestrator.hub.refusals import Refusals, Refused
-from orchestrator.hub.session import Session, Socket, Wait
+from orchestrator.hub.session import Session, Socket, Traffic, Wait
 from orchestrator.hub.sweeper import Sweeper
+from orchestrator.logs import about
 from orchestrator.ports import CallResult, ComputerInfo, PlayersDesk, Settlement
 
 logger = logging.getLogger(__name__)
@@ -57,6 +59,8 @@ class Hub:
         self._known: dict[ComputerId, wire.Hello] = {}
         self._fingerprints: dict[ComputerId, str] = {}
         """A hash of the token with which each computer came last."""
+        self._left: dict[ComputerId, datetime] = {}
+        """When the last connection of each ended."""
         self._heard: dict[ComputerId, int] = {}
         """The highest ``journal_seq`` that each computer named until its last session ended."""
         self._kept: dict[ComputerId, int] = {}
@@ -66,8 +70,11 @@ class Hub:
         self._alive_within_s = alive_within_s
         self.refusals = Refusals()
         """The connections that were turned away last, with those that the door adds."""
+        self.traffic = Traffic()
         self.desk: PlayersDesk | None = None
         """Answers what players at the computers want; None: nobody does."""
+        self.mirror = Mirror()
+        """The screens that people watch."""
         self._places = count(1)
         self._unhurried: dict[Session, None] = {}
         """The sessions with acknowledgements that wait for the next frame, or for the timer."""
@@ -83,15 +90,17 @@ class Hub:
         hello = self._known.get(computer)
         if hello is None:
             return None
+        online = computer in self._sessions and self._sessions[computer].link.state is LinkState.READY
         return ComputerInfo(
             computer=computer,
-            online=computer in self._sessions and self._sessions[computer].link.state is LinkState.READY,
+            online=online,
             label=wire.from_wire(hello.label) if hello.label is not None else None,
             host=wire.from_wire(hello.host),
             family=hello.family,
             computer_id=hello.computer_id,
             identity=wire.sha256_hex(f"{self._fingerprints.get(computer, '')} {hello.computer_id}".encode())[:16],
             client=printable(wire.from_wire(hello.client)),
+            left_at=None if online else self._left.get(computer),
         )
 
     def list_computers(self) -> list[ComputerInfo]:
@@ -193,7 +202,11 @@ class Hub:
 
         ``fingerprint``: a hash of that token, ``peer``: the address it comes from; empty: it is not known.
         """
-        session = Session(computer, socket, next(self._places), self._sweeper, self._tick)
+        with about(computer=computer):
+            await self._serve(computer, socket, fingerprint, peer)
+
+    async def _serve(self, computer: ComputerId, socket: Socket, fingerprint: str, peer: str) -> None:
+        session = Session(computer, socket, next(self._places), self._sweeper, self._tick, self.traffic)
         link, reason, listening = session.link, _HUNG_UP, False
         try:
             while listening or link.state is not LinkState.CLOSED:
@@ -222,6 +235,7 @@ class Hub:
         """End every session, for a clean stop."""
         if self._timer is not None:
             self._timer.cancel()
+        self.mirror.close()
         for session in list(self._sessions.values()):
             session.write_now()
             self._gone(session, "the orchestrator stops")
@@ -272,6 +286,9 @@ class Hub:
             self._sessions[computer] = session
             self._known[computer] = hello
             self._fingerprints[computer] = session.fingerprint = visitor.token
+            if session.link.state is LinkState.READY:
+                # At once: who sees it online can watch it.
+                self.mirror.opened(session)
         for run_id in await self._greeter.closed_runs(computer, [RunId(one) for one in hello.calls]):
             session.link.acknowledge(run_id=run_id, number=await self._greeter.number(computer))
         await session.flush()
@@ -330,11 +347,13 @@ class Hub:
     def _gone(self, session: Session, reason: str) -> None:
         if self._sessions.get(session.computer) is session:
             del self._sessions[session.computer]
-            logger.info("computer %s is gone: %s", session.computer, printable(reason))
+            self._left[session.computer] = datetime.now(UTC)
+            logger.info("computer %s is gone: %s", session.computer, printable(reason), extra=_of(session))
             self._heard[session.computer] = max(self._heard.get(session.computer, 0), session.link.journal_seq)
             self._keep_heard(session.computer)
             self._greeter.left(session.computer)
         session.end(reason)
+        self.mirror.closed(session)
         if self.desk is not None:
             self.desk.closed(session)
 
@@ -351,16 +370,20 @@ class Hub:
         try:
             await self._greeter.heard(computer, heard)
         except OrchestratorError as error:
-            logger.warning("what computer %s said last was not kept: %s", computer, error)
+            extra = {"computer": computer}
+            logger.warning("what computer %s said last was not kept: %s", computer, error, extra=extra)
 
     def _take(self, session: Session, frame: bytes | str) -> events.Greeted | events.Ended | None:
         """Deal with one frame; what is more than the session's own business is answered."""
         answer = None
+        self.traffic.came(frame)
         for event in session.link.receive(frame, session.now()):
             if isinstance(event, events.Greeted | events.Ended):
                 answer = event
             elif isinstance(event, events.DeskAsked):
                 self._ask_desk(session, event)
+            elif isinstance(event, events.Mirrored):
+                self.mirror.told(session, event.message, event.body)
             else:
                 _handle(session, event)
         return answer
@@ -371,7 +394,7 @@ class Hub:
             try:
                 self.desk.asked(session, event.request, event.body)
             except Exception:
-                logger.exception("the desk failed at a request of computer %s", session.computer)
+                logger.exception("the desk failed at a request of computer %s", session.computer, extra=_of(session))
             else:
                 return
         sentence = "Nobody can ask in the game here now. The orchestrator's log may say why."
@@ -383,6 +406,11 @@ def _away(computer: ComputerId) -> ComputerAway:
         f"Computer {computer} is not connected.",
         remedy="Its chunk may be unloaded or it may be off; what needs it waits.",
     )
+
+
+def _of(session: Session) -> dict[str, str]:
+    """What a record of the log is about that is made where a socket calls, and nobody has said it."""
+    return {"computer": session.computer}
 
 
 def _handle(session: Session, event: events.LinkEvent) -> None:
@@ -405,7 +433,8 @@ def _handle(session: Session, event: events.LinkEvent) -> None:
             if event.number in session.settles:
                 session.settles[event.number].resolve(event.calls)
         case events.Complained():
-            logger.warning("computer %s complains: %s (%s)", session.computer, printable(event.message), event.code)
+            said = printable(event.message)
+            logger.warning("computer %s complains: %s (%s)", session.computer, said, event.code, extra=_of(session))
             if event.run_id is not None:
                 session.outcome(event.run_id, CallLost(f"Computer {session.computer}: {event.message}"))
         case _:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Protocol
 
 from orchestrator.core.wire import ComputerId, Desk, RunId, SettledCall, Told
@@ -22,7 +23,7 @@ class ComputerLine(Protocol):
     def capabilities(self) -> Sequence[str]:
         """What its client can do, as it said in ``hello``."""
 
-    def tell(self, told: Told, body: bytes = b"") -> None:
+    def tell(self, message: Told, body: bytes = b"") -> None:
         """Send an answer soon; nothing is sent to a computer that is gone."""
 
     def keeps_up(self) -> bool:
@@ -64,6 +65,8 @@ class ComputerInfo:
     """A hash over its token and its id in the game: another one is another computer (hitl.md B6)."""
     client: str = ""
     """The version of its Lua client; empty: it is not known."""
+    left_at: datetime | None = None
+    """When its last connection ended; None: it is connected."""
 
 
 class Computers(Protocol):

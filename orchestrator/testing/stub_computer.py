@@ -27,6 +27,7 @@ from orchestrator.testing.stub_calls import StubCalls
 from orchestrator.testing.stub_disk import CAPACITY_BYTES, Answer, StubDisk
 from orchestrator.testing.stub_peripherals import StubPeripheral, StubPeripherals
 from orchestrator.testing.stub_programs import Program, StubPrograms
+from orchestrator.testing.stub_screen import StubScreen
 
 logger = logging.getLogger(__name__)
 
@@ -64,6 +65,8 @@ class StubComputer:
         runs = StubPrograms(self.disk, {to_wire(path): program for path, program in (programs or {}).items()})
         self._peripherals = StubPeripherals(peripherals or {})
         self.calls = StubCalls(self, self.disk, runs, self._peripherals, self._info)
+        self.screen = StubScreen()
+        """Its terminal, which people can watch and type at."""
         self.welcomed = asyncio.Event()
         """Set while the computer is connected and welcome."""
         self.refused = False
@@ -115,6 +118,7 @@ class StubComputer:
             welcome = self.welcomed.is_set()
             self.welcomed.clear()
             self._connection = None
+            self.screen.disconnected()
         return welcome
 
     def hello(self) -> wire.Hello:
@@ -127,7 +131,7 @@ class StubComputer:
             family=self._family,
             boot=self._boot,
             client="stub",
-            capabilities=(wire.CHUNKS, wire.INPUT, wire.SCREEN_OF, "peripheral_call"),
+            capabilities=(wire.CHUNKS, wire.INPUT, wire.KEYS, wire.MIRROR, wire.SCREEN_OF, "peripheral_call"),
             highest=self.calls.highest,
             journal_seq=self.calls.seq,
             found_seq=self.calls.found_seq,
@@ -233,6 +237,8 @@ class _Connection:
                 self._outbox.drop(RunId(message.call_id))
                 if not self._calls.acknowledge(message):
                     self._complain("not_forgotten", "This call is still running.", message.call_id)
+            case wire.Watch() | wire.Look() | wire.Keys():
+                self._computer.screen.take(self._computer, message, body, self._calls.seq)
             case wire.Ping():
                 self.send(wire.Pong(journal_seq=self._calls.seq, n=message.n))
             case wire.Welcome():

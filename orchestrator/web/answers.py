@@ -303,17 +303,23 @@ class FrozenAnswer(AnswerModel):
 
 
 class ComputerAnswer(AnswerModel):
-    """A computer that has a token; only one that said hello since this start has more than the first four."""
+    """A computer that has a token; only one that said hello since this start has more than the first six."""
 
     computer: str
     online: bool
     state: Literal["online", "away", "frozen"]
     frozen: FrozenAnswer | None
     """null: it is not frozen."""
+    owner: str | None
+    """Who paired it; null: nobody that is known."""
+    seen_at: AwareDatetime | None
+    """When it was connected last; null: it is now, or never was."""
     label: str | None = None
     host: str = ""
     family: str = ""
     computer_id: int | None = None
+    client: str = ""
+    """The version of its client."""
 
 
 class ComputerLong(ComputerAnswer):

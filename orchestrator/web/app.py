@@ -29,7 +29,7 @@ from orchestrator.web.auth import TokenAuthorizer
 from orchestrator.web.backups import BackupDoors
 from orchestrator.web.base import Defaults
 from orchestrator.web.browsers import Browsers
-from orchestrator.web.computers import ComputerDoors, RefusingComputers, peer_of
+from orchestrator.web.computers import peer_of
 from orchestrator.web.decisions import DecisionDoors
 from orchestrator.web.doctor import NOWHERE, About, DoctorDoors
 from orchestrator.web.errors import defect, error_form, explained, http_error, nobody_there
@@ -44,16 +44,18 @@ from orchestrator.web.reading import offered
 from orchestrator.web.rehearsal import RehearsalDoors
 from orchestrator.web.retention import RetentionDoors
 from orchestrator.web.reviewer import serve_reviewer
+from orchestrator.web.screens import MirroringComputers, ScreenDoors
 from orchestrator.web.session import SessionDoors
 from orchestrator.web.sockets import OpenSockets, StarletteSocket
 from orchestrator.web.tasks import TaskDoors
+from orchestrator.web.transfers import TransferDoors
 from orchestrator.web.tries import Tries
 from orchestrator.web.undo import UndoDoors
 from orchestrator.web.visits import Visits
 from orchestrator.web.watch import WatchDoors
 
 
-class ComputerDoor(RefusingComputers, Protocol):
+class ComputerDoor(MirroringComputers, Protocol):
     """The hub, as the socket route needs it."""
 
     async def serve(
@@ -70,13 +72,14 @@ class Doors(
     PolicyDoors,
     AuditDoors,
     PeopleDoors,
-    ComputerDoors,
+    ScreenDoors,
     BackupDoors,
     RetentionDoors,
     InstallDoors,
     DoctorDoors,
     SessionDoors,
     WatchDoors,
+    TransferDoors,
     PageDoors,
 ):
     """The handlers of one orchestrator."""
@@ -96,6 +99,7 @@ class Doors(
         policy: PolicyFile,
         checkpoints: Checkpoints | None = None,
         about: About = NOWHERE,
+        remote_keys: str = "owner",
     ) -> None:
         self.service = service
         self.authorizer = authorizer
@@ -103,7 +107,8 @@ class Doors(
         self.defaults = defaults
         self.check_model = check_model
         self.undoing = undoing
-        self.backups = Backups(service, undoing)
+        self.transfers = rehearsals.copying.transfers
+        self.backups = Backups(service, undoing, self.transfers)
         self.pruner = pruner
         self.rehearsals = rehearsals
         self.render_metrics = metrics
@@ -119,6 +124,8 @@ class Doors(
         self.sockets = OpenSockets()
         self.visits = Visits()
         self.about = about
+        self.remote_keys = remote_keys
+        self.budgets = {}
 
     def app(self) -> Starlette:
         """The application."""
@@ -193,12 +200,16 @@ class Doors(
             Route("/v1/computers", self.list_computers, methods=get),
             Route("/v1/computers/{name}", self.computer, methods=get),
             Route("/v1/computers/{name}/release", self.release_computer, methods=post),
+            Route("/v1/computers/{name}/screens", self.screens, methods=get),
+            Route("/v1/computers/{name}/screen", self.screen, methods=get),
+            Route("/v1/computers/{name}/keys", self.keys, methods=post),
             Route("/v1/computers/{name}/backups", self.make_backup, methods=post),
             Route("/v1/computers/{name}/backups", self.computer_backups, methods=get),
             Route("/v1/computers/{name}/backups/{backup_id}", self.show_backup, methods=get),
             Route("/v1/computers/{name}/backups/{backup_id}", self.remove_backup, methods=delete),
             Route("/v1/computers/{name}/restore", self.restore, methods=post),
             Route("/v1/backups", self.all_backups, methods=get),
+            Route("/v1/transfers", self.list_transfers, methods=get),
             Route("/v1/prune", self.prune, methods=post),
             Route("/v1/session", self.sign_in, methods=post),
             Route("/v1/session", self.session, methods=get),

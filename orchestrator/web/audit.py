@@ -16,18 +16,22 @@ from starlette.responses import JSONResponse, Response
 from orchestrator.audit import Checkpoints, as_written, check_store, heads_of, stories_of, streams_of, verify_store
 from orchestrator.core.audit import SYSTEM_STREAM
 from orchestrator.core.audit_showing import Wanted
-from orchestrator.core.errors import Forbidden, InvalidDecision, InvalidRequest
+from orchestrator.core.errors import Forbidden, InvalidDecision, InvalidRequest, NotFound
 from orchestrator.core.facts import RequestId, TaskId, TaskSubmitted
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.core.redact import redact
+from orchestrator.logs import SALT
 from orchestrator.ports import Identity
 from orchestrator.web.auth import must_have
 from orchestrator.web.base import Room
 from orchestrator.web.reading import read_number
-from orchestrator.web.secrecy import SALT
 
 _ALL: Final = 100_000
 _SHA256: Final = re.compile("[0-9a-fA-F]{64}")
+_NEVER: Final = datetime.max.replace(tzinfo=UTC)
+"""When what is written to at any time was written last."""
+Time = tuple[datetime, str, int]
+"""Where an item stands among those of all streams."""
 _CURSOR: Final = re.compile("([0-9]{1,12}):(.{1,200})")
 
 
@@ -38,7 +42,7 @@ class AuditDoors(Room):
     """None: the store has no directory to keep one in."""
 
     async def audit(self, request: Request) -> Response:
-        """``GET /v1/audit?task=&system=&request=&by=&kind=&since=&sha256=&after=&limit=&whole=``."""
+        """``GET /v1/audit?task=&system=&request=&by=&kind=&since=&sha256=&after=&limit=&order=&whole=``."""
         identity = await self.who(request)
         whole = _is_on(request, "whole")
         if whole:
@@ -49,7 +53,8 @@ class AuditDoors(Room):
             return JSONResponse(
                 {"stories": await self._stories(streams, _digest(sha256), whole), "redacted": not whole}
             )
-        found, after = await self._page(streams, wanted, cursor, limit)
+        read = self._newest if request.query_params.get("order") == "newest" else self._page
+        found, after = await read(streams, wanted, cursor, limit)
         items = await asyncio.to_thread(_forms, found, whole=whole)
         return JSONResponse({"items": items, "next": after, "redacted": not whole})
 
@@ -114,9 +119,42 @@ class AuditDoors(Room):
                 return found[:limit], f"{last.version}:{last.task_id}"
         return found, None
 
+    async def _newest(
+        self, streams: list[str], wanted: Wanted, cursor: tuple[str, int], limit: int
+    ) -> tuple[list[AgentTaskItem], str | None]:
+        """As ``_page``, the newest of all streams first.
+
+        A task's row says when its last item was written: those that are older than a full page are not read.
+        """
+        written = {str(row.task_id): row.updated_at for row in await self.service.store.list_tasks(limit=_ALL)}
+        end = await self._time_of(cursor)
+        found: list[AgentTaskItem] = []
+        for stream in sorted(streams, key=lambda one: written.get(one, _NEVER), reverse=True):
+            if len(found) > limit and written.get(stream, _NEVER) < found[limit].at:
+                break
+            async for told in streams_of(self.service.store, [stream]):
+                found += [item for item in wanted.of(told.items) if end is None or _time(item) < end]
+            found = sorted(found, key=_time, reverse=True)[: limit + 1]
+        last = found[limit - 1] if len(found) > limit else None
+        return found[:limit], None if last is None else f"{last.version}:{last.task_id}"
+
+    async def _time_of(self, cursor: tuple[str, int]) -> Time | None:
+        """Where an item stands among all; None: none is named. Raises NotFound where it is gone."""
+        stream, version = cursor
+        if not stream:
+            return None
+        items = await self.service.store.read(TaskId(stream), version - 1)
+        if not items or items[0].version != version:
+            raise NotFound("The place to go on from is gone.", remedy="Begin again, without after.")
+        return _time(items[0])
+
     async def _stories(self, streams: list[str], sha256: str, whole: bool) -> list[Any]:
         stories = [one.model_dump(mode="json") for one in await stories_of(self.service.store, streams, sha256=sha256)]
         return stories if whole else [await asyncio.to_thread(redact, one, salt=SALT) for one in stories]
+
+
+def _time(item: AgentTaskItem) -> Time:
+    return item.at, item.task_id, item.version
 
 
 def _forms(items: list[AgentTaskItem], *, whole: bool) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from starlette.requests import HTTPConnection, Request
 
 from orchestrator.core.errors import Forbidden, Unauthenticated
+from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Identity
 from orchestrator.tasks import TaskService
 from orchestrator.web.auth import TokenAuthorizer
@@ -78,8 +79,12 @@ class Room:
 
     async def computer_names(self) -> list[str]:
         """The computers that have a token, by name."""
+        return sorted(await self.computer_owners())
+
+    async def computer_owners(self) -> dict[ComputerId, str]:
+        """The computers that have a token, each with who paired it; empty: nobody that is known."""
         rows = await self.service.store.list_tokens()
-        return sorted({row.name for row in rows if row.kind == "computer" and not row.revoked})
+        return {ComputerId(row.name): row.owner for row in rows if row.kind == "computer" and not row.revoked}
 
 
 async def _held(

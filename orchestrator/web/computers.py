@@ -55,15 +55,18 @@ class ComputerDoors(Room):
         """``GET /v1/computers``: all that have a token, connected or not."""
         await self.who(request, agents=True)
         records = {one.computer: one for one in await self.service.store.list_computers()}
-        names = [ComputerId(name) for name in await self.computer_names()]
-        shown = [computer_form(self.computers, records.get(name) or ComputerRecord(name)) for name in names]
+        shown = [
+            computer_form(self.computers, records.get(name) or ComputerRecord(name), owner)
+            for name, owner in sorted((await self.computer_owners()).items())
+        ]
         return JSONResponse({"computers": shown})
 
     async def computer(self, request: Request) -> Response:
         """``GET /v1/computers/{name}``: one with both sides of what froze it."""
         await self.who(request, agents=True)
         record = await self._known(request)
-        return JSONResponse(computer_long_form(self.computers, record))
+        owner = (await self.computer_owners()).get(record.computer, "")
+        return JSONResponse(computer_long_form(self.computers, record, owner))
 
     async def release_computer(self, request: Request) -> Response:
         """``POST /v1/computers/{name}/release``: whoever dials next is the computer."""

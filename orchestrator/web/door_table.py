@@ -16,7 +16,7 @@ from orchestrator.core.facts import TaskFact
 from orchestrator.core.restoring.telling import UndoRequest
 from orchestrator.core.system_facts import SystemFact
 from orchestrator.core.task import TaskStatus
-from orchestrator.web import answers, backup_answers, forms, rehearsal_answers, undo_answers
+from orchestrator.web import answers, backup_answers, forms, rehearsal_answers, screen_answers, undo_answers
 
 Schema = Mapping[str, Any]
 
@@ -162,7 +162,8 @@ _TASKS: Final = (
             200: Answer("With `dry_run`: what it would do now.", (undo_answers.UndoPreview,)),
             201: Answer("The undo is in the queue.", (answers.TaskShort,)),
         },
-        {409: "`invalid_decision`: the key came with another undo"}, takes=(_KEY,), body=UndoRequest,
+        {409: "`being_undone`: one that wants the same goes on; `invalid_decision`: the key came with another undo"},
+        takes=(_KEY,), body=UndoRequest,
     ),
     Door(
         "POST", "/v1/tasks/{task_id}/pin", "pin", "tasks",
@@ -181,7 +182,8 @@ _TASKS: Final = (
     Door(
         "POST", "/v1/tasks/{task_id}/rehearsal", "apply_rehearsal", "tasks",
         "Ask for what a rehearsal changed, as its requester or an admin, also where it failed or was canceled.",
-        {201: Answer("The task that asks for all of it; once, however often it is wanted.", (answers.TaskShort,))},
+        {201: Answer("The task that asks for all of it; the same while it goes on.", (answers.TaskShort,))},
+        {422: "`invalid_request`: it is applied already, is not over yet, or changed nothing"},
         body=forms.EmptyBody,
     ),
     Door(
@@ -269,12 +271,12 @@ _ASKED_ABOUT: Final = (
     _free("system", "1 or true: only what belongs to no task; it takes the role reviewer."),
 )
 
-_NO_STREAM: Final = {404: "there is no such task"}
+_NO_STREAM: Final = {404: "there is no such task, or the place to go on from is gone"}
 
 _AUDIT: Final = (
     Door(
         "GET", "/v1/audit", "audit", "audit",
-        "Read the journals, stream by stream: one's own tasks; reviewers and admins all of them.",
+        "Read the journals, stream by stream or the newest first: one's own tasks; reviewers and admins all of them.",
         _ok("Items; with `sha256` stories of calls.", answers.AuditItems, answers.AuditStories), _NO_STREAM,
         takes=(
             *_ASKED_ABOUT,
@@ -286,6 +288,7 @@ _AUDIT: Final = (
                 {"type": "string", "pattern": "^([0-9a-fA-F]{64})?$"},
             ),
             Param("after", "The last answer's `next`.", {"type": "string", "pattern": "^([0-9]{1,12}:.{1,200})?$"}),
+            _free("order", "`newest`: the newest of all streams first."),
             _limit(200),
             _free("whole", "1 or true: with the secrets; it takes the role admin."),
         ),
@@ -315,6 +318,34 @@ _PEOPLE: Final = (
         "POST", "/v1/computers/{name}/release", "release_computer", "people",
         "Let a frozen computer come back: the one that dials next is it, and what was open there is unknown.",
         _ok("Whether it was frozen.", answers.ComputerFreed), who="admin",
+    ),
+    Door(
+        "GET", "/v1/computers/{name}/screens", "screens", "people", "List what can be watched of a computer.",
+        _ok("Its terminal and its monitors; none where its client is too old.", screen_answers.ScreenList),
+        {409: "`computer_away`: it is not connected, or does not answer"},
+    ),
+    Door(
+        "GET", "/v1/computers/{name}/screen", "screen", "people",
+        "Watch a screen live: the whole picture, then what changes.",
+        {
+            200: Answer(
+                "Server-sent events `picture`, `away` and `unreadable`, without end.",
+                (screen_answers.PictureEvent, screen_answers.AwayEvent, screen_answers.HiddenEvent),
+                media="text/event-stream",
+            )
+        },
+        {429: "`too_many_watch`: as many as there may be watch it"},
+        takes=(_free("of", "`terminal`, as when it is left out, or the name of a monitor."),),
+    ),
+    Door(
+        "POST", "/v1/computers/{name}/keys", "keys", "people",
+        "Type at a computer, as who paired it or as an admin, where the setting `remote_keys` allows it.",
+        _ok("What became of it; it is never sent again.", screen_answers.KeysTyped),
+        {
+            409: "`computer_away`, or `cannot_type`: it is frozen, or its client is too old",
+            429: "`too_many_keys`: faster than a person types",
+        },
+        body=forms.KeysBody,
     ),
     Door(
         "POST", "/v1/tokens", "add_token", "people", "Make a token for a person, a computer or an agent.",
@@ -435,6 +466,11 @@ _BACKUPS: Final = (
         body=backup_answers.RestoreBody, who="submitter",
     ),
     Door(
+        "GET", "/v1/transfers", "list_transfers", "backups",
+        "What is being read from computers now, and how far it has come.",
+        _ok("What goes on, the oldest first.", backup_answers.TransferList), who="program", stored=False,
+    ),
+    Door(
         "POST", "/v1/prune", "prune", "backups",
         "Remove ended tasks by age or size, the oldest first, and what nobody needs any more.",
         _ok("What went.", backup_answers.PruneOutcome), body=backup_answers.PruneBody, who="admin",
@@ -447,7 +483,7 @@ _HOUSE: Final = (
         _ok("It is.", answers.Health), who="anybody",
     ),
     Door(
-        "GET", "/metrics", "metrics", "house", "Figures for Prometheus; docs/settings.md lists them.",
+        "GET", "/metrics", "metrics", "house", "Figures for Prometheus; docs/watching.md lists them.",
         {200: Answer("The figures.", media="text/plain")},
     ),
     Door(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -14,6 +14,7 @@ from orchestrator.core.policy import Family
 from orchestrator.core.restoring.outcomes import Outcome
 from orchestrator.core.restoring.telling import UndoOffer
 from orchestrator.core.showing import LIST_CHARS, hitl_response
+from orchestrator.core.strokes import MAX_STROKES, MAX_TEXT_CHARS
 from orchestrator.core.task import AgentTask, CallRecord
 from orchestrator.ports import Computers, TaskRow
 from orchestrator.tasks import final_result
@@ -133,6 +134,17 @@ class PairingBody(_Body):
     """32: what the game takes."""
 
 
+class KeysBody(_Body):
+    """What is typed at a computer: one of the two."""
+
+    text: str | None = Field(default=None, min_length=1, max_length=MAX_TEXT_CHARS)
+    """Pasted line by line; a single character is typed."""
+    keys: tuple[Annotated[str, Field(min_length=1, max_length=40)], ...] | None = Field(
+        default=None, min_length=1, max_length=MAX_STROKES
+    )
+    """Keys by name, such as `enter`, or by the character that they make."""
+
+
 class PairBody(_Body):
     """What the installer sends from the game."""
 
@@ -234,11 +246,21 @@ def outcome_form(task: AgentTask) -> dict[str, Any]:
     return short_form(task)
 
 
-def computer_form(computers: Computers, record: ComputerRecord) -> dict[str, Any]:
+def computer_form(computers: Computers, record: ComputerRecord, owner: str = "") -> dict[str, Any]:
     info = computers.info(record.computer)
     online = info is not None and info.online
     state = "frozen" if record.frozen is not None else "online" if online else "away"
-    form = {"computer": record.computer, "online": online, "state": state, "frozen": _frozen_form(record)}
+    seen = record.known.at if record.known is not None else None
+    if info is not None and info.left_at is not None:
+        seen = info.left_at
+    form = {
+        "computer": record.computer,
+        "online": online,
+        "state": state,
+        "frozen": _frozen_form(record),
+        "owner": owner or None,
+        "seen_at": None if online or seen is None else seen.isoformat(),
+    }
     if info is None:
         return form
     return {
@@ -247,12 +269,13 @@ def computer_form(computers: Computers, record: ComputerRecord) -> dict[str, Any
         "host": info.host,
         "family": info.family,
         "computer_id": info.computer_id,
+        "client": info.client,
     }
 
 
-def computer_long_form(computers: Computers, record: ComputerRecord) -> dict[str, Any]:
+def computer_long_form(computers: Computers, record: ComputerRecord, owner: str) -> dict[str, Any]:
     last = record.known.model_dump(mode="json") if record.known is not None else None
-    return {**computer_form(computers, record), "last": last, "released": record.released}
+    return {**computer_form(computers, record, owner), "last": last, "released": record.released}
 
 
 def _frozen_form(record: ComputerRecord) -> dict[str, Any] | None:

@@ -213,11 +213,12 @@ def _parameter(one: "Param") -> dict[str, Any]:
 def _answer(one: "Answer", schemas: "_Schemas") -> dict[str, Any]:
     made: dict[str, Any] = {"description": one.says}
     refs = [schemas.ref(model) for model in one.models]
+    told = refs[0] if len(refs) == 1 else {"anyOf": refs}
     if one.media == "text/event-stream":
-        data = {"anyOf": refs} if refs else {"$ref": f"{_REF}{_JOURNAL}Item"}
-        made["content"] = {one.media: {"schema": {"type": "string"}, "x-event-data": data}}
+        events = told if refs else {"$ref": f"{_REF}{_JOURNAL}Item"}
+        made["content"] = {one.media: {"schema": {"type": "string"}, "x-event-data": events}}
     elif refs:
-        made["content"] = {one.media: {"schema": refs[0] if len(refs) == 1 else {"anyOf": refs}}}
+        made["content"] = {one.media: {"schema": told}}
     elif one.media:
         made["content"] = {one.media: {"schema": {"type": "object" if one.media.endswith("json") else "string"}}}
     return made

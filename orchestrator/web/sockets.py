@@ -153,8 +153,7 @@ class OpenSockets:
 
     async def hang_up(self, kind: str, name: str) -> None:
         """Close what a holder has open whose token was revoked."""
-        for one in tuple(self._open.get((kind, name), ())):
-            await one.close(1008, _REVOKED)
+        await self._drop(set(self._open.get((kind, name), ())), _REVOKED)
 
     async def hang_up_session(self, session_hash: str) -> None:
         """Close what a browser has open that was signed out."""
@@ -193,5 +192,5 @@ class OpenSockets:
             await one.close(1001, "the orchestrator stops")
 
     async def _drop(self, ones: Collection[Connection], why: str) -> None:
-        for one in ones:
-            await one.close(1008, why)
+        # At once: one whose reader is stuck keeps no other open.
+        await asyncio.gather(*(one.close(1008, why) for one in ones))

@@ -275,6 +275,7 @@ EXAMPLES: tuple[tuple[Actor, Fact], ...] = (
             ),
         ),
     ),
+    (_ALICE, system_facts.KeysSent(computer=ComputerId("3"), text="edit startup.lua", keys=("enter",))),
     (_ALICE, system_facts.ComputerReleased(computer=ComputerId("3"), by="alice", number=41)),
     (_ALICE, facts.TaskPinned()),
     (_ALICE, facts.TaskUnpinned()),

@@ -25,6 +25,12 @@ BODY = b'[{"call_id":"c.1","state":"void"}]'
 BIG = b"x" * wire.MAX_BODY_BYTES + b"tail"
 TAIL = wire.whole(BIG).model_copy(update={"offset": wire.MAX_BODY_BYTES})
 DESK = wire.Desk(journal_seq=44, desk="d1", verb="ask", body=wire.whole(b"fix it"))
+PICTURE = wire.Picture(
+    journal_seq=44, watch=7, n=2, whole=False, width=51, height=19, x=1, y=1, blink=True, palette=None
+)
+UNSEEN = wire.Unseen(journal_seq=44, watch=7, message="There is no window.")
+SCREENS = wire.Screens(journal_seq=44, look=8, body=wire.whole(b"[]"))
+KEYED = wire.Keyed(journal_seq=44, keys=9, ok=True)
 PRINTED = wire.whole(b"ho").model_copy(update={"offset": 5, "total": 7})
 FRAMES: dict[str, bytes] = {
     "hello": wire.encode(HELLO),
@@ -36,6 +42,10 @@ FRAMES: dict[str, bytes] = {
     "chunk_ack": wire.encode(wire.ChunkAck(journal_seq=44, call_id="c.9", offset=wire.MAX_BODY_BYTES)),
     "output": wire.encode(wire.Output(journal_seq=44, call_id="c.1", body=PRINTED), b"ho"),
     "desk": wire.encode(DESK, b"fix it"),
+    "picture": wire.encode(PICTURE),
+    "unseen": wire.encode(UNSEEN),
+    "screens": wire.encode(SCREENS, b"[]"),
+    "keyed": wire.encode(KEYED),
     "pong": wire.encode(wire.Pong(journal_seq=45, n=1)),
     "error": wire.encode(wire.Complaint(code="bad_frame", message="caf\xc3\xa9", call_id="c.1")),
 }
@@ -67,7 +77,10 @@ MAY_COME = {
     LinkState.GREETING: {"hello": LinkState.JUDGING, "error": LinkState.GREETING},
     LinkState.JUDGING: {"error": LinkState.JUDGING},
     LinkState.READY: dict.fromkeys(
-        ["ack", "result", "call_refused", "settled", "chunk", "chunk_ack", "output", "desk", "pong", "error"],
+        [
+            *("ack", "result", "call_refused", "settled", "chunk", "chunk_ack", "output", "desk"),
+            *("picture", "unseen", "screens", "keyed", "pong", "error"),
+        ],
         LinkState.READY,
     ),
 }
@@ -111,6 +124,10 @@ def test_what_each_message_means() -> None:
         "chunk_ack": [],
         "output": [events.Output(run_id, 5, b"ho")],
         "desk": [events.DeskAsked(DESK, b"fix it")],
+        "picture": [events.Mirrored(PICTURE, b"")],
+        "unseen": [events.Mirrored(UNSEEN, b"")],
+        "screens": [events.Mirrored(SCREENS, b"[]")],
+        "keyed": [events.Mirrored(KEYED, b"")],
         "pong": [],
         "error": [events.Complained("bad_frame", "caf\xe9", run_id)],
     }

@@ -51,6 +51,26 @@ EXAMPLES: list[tuple[Any, bytes]] = [
     (wire.Output(journal_seq=4, call_id="c.1", body=OUTPUT), b"abc"),
     (wire.Desk(journal_seq=5, desk="59078cc7e7080f8b", verb="ask", body=BODY), b"abc"),
     (wire.Desk(journal_seq=5, desk="59078cc7e7080f8c", verb="watch", task="t-0a1b", after=7), b""),
+    (
+        wire.Picture(
+            journal_seq=5,
+            watch=7,
+            n=1,
+            whole=True,
+            width=51,
+            height=19,
+            x=0,
+            y=20,
+            blink=True,
+            palette="0" * 96,
+            body=BODY,
+        ),
+        b"abc",
+    ),
+    (wire.Picture(journal_seq=5, watch=7, n=2, whole=False, width=162, height=81, x=1, y=1, blink=False), b""),
+    (wire.Unseen(journal_seq=5, watch=7, message="There is no window."), b""),
+    (wire.Screens(journal_seq=5, look=8, body=BODY), b"abc"),
+    (wire.Keyed(journal_seq=5, keys=9, ok=False, code="unseen", message="no"), b""),
     (wire.Pong(journal_seq=5, n=7), b""),
     (wire.Complaint(code="bad_frame", message="no", journal_seq=6, call_id="c.1"), b""),
     (wire.Welcome(number=12, computer="reactor"), b""),
@@ -68,10 +88,20 @@ EXAMPLES: list[tuple[Any, bytes]] = [
     (wire.ResultAck(call_id="c.1", number=9), b""),
     (wire.Told(desk="59078cc7e7080f8b", ok=True, done=False, task="t-0a1b", version=4, body=BODY), b"abc"),
     (wire.Told(desk="59078cc7e7080f8b", ok=False, done=True, code="busy", message="later"), b""),
+    (wire.Watch(watch=7, of="monitor_0", lease_s=20, heard=2), b""),
+    (wire.Look(look=8), b""),
+    (wire.Keys(keys=9, body=BODY), b"abc"),
     (wire.Ping(n=1), b""),
 ]
 FROM_COMPUTER = {
-    *("hello", "ack", "result", "call_refused", "settled", "chunk", "chunk_ack", "output", "desk", "pong", "error")
+    *("hello", "ack", "result", "call_refused", "settled", "chunk", "chunk_ack", "output", "desk"),
+    *("picture", "unseen", "screens", "keyed", "pong", "error"),
+}
+
+
+PICTURE = {
+    **{"type": "picture", "journal_seq": 1, "watch": 1, "n": 1, "whole": True, "width": 3, "height": 1},
+    **{"x": 1, "y": 1, "blink": False},
 }
 
 
@@ -322,6 +352,12 @@ RESULT: dict[str, Any] = {"type": "result", "journal_seq": 1, "call_id": "c", "o
             frame(b"x" * 4097, type="output", journal_seq=1, call_id="c", body=wire.whole(b"x" * 4097).model_dump()),
             "fit",
         ),
+        (frame(b"x" * 4097, **PICTURE, body=wire.whole(b"x" * 4097).model_dump()), "does not fit the place"),
+        (frame(b"abc", **PICTURE, body={**BODY.model_dump(), "offset": 1}), "does not fit the place"),
+        (frame(**{**PICTURE, "width": 163}), "less than or equal to 162"),
+        (frame(**{**PICTURE, "height": 82}), "less than or equal to 81"),
+        (frame(**{**PICTURE, "width": 0}), "greater than or equal to 1"),
+        (frame(**PICTURE, palette="f" * 95), "palette"),
     ],
 )
 def test_garbage_is_refused_with_a_sentence(data: bytes, words: str) -> None:
@@ -357,6 +393,25 @@ def test_settled_calls_that_cannot_be_read_are_refused(body: bytes) -> None:
     """The body of a settled message is as strict as a header."""
     with pytest.raises(FrameRefused, match="settled calls cannot be read"):
         wire.decode_settled(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"{}", b'[{"width":1}]', b'[{"width":1,"height":-1}]', b'[{"width":1,"height":1,"x":1}]', b"[" + b"[]," * 65],
+)
+def test_screens_that_cannot_be_read_are_refused(body: bytes) -> None:
+    """The body of a screens message is as strict as a header, and no longer than it may be."""
+    with pytest.raises(FrameRefused, match="screens cannot be read"):
+        wire.decode_screens(body)
+
+
+def test_screens_are_read() -> None:
+    """The golden ones: the terminal has no name; there are at most 64."""
+    _, body = wire.decode((GOLDEN / "screens.frame").read_bytes())
+    assert [(one.of, one.width, one.height) for one in wire.decode_screens(body)] == [(None, 51, 19), ("left", 18, 12)]
+    many = b"[" + b",".join([b'{"width":1,"height":1}'] * 65) + b"]"
+    with pytest.raises(FrameRefused, match="screens cannot be read"):
+        wire.decode_screens(many)
 
 
 def test_messages_are_frozen() -> None:

@@ -14,9 +14,10 @@ from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
-from orchestrator import greeting, undoing
+from orchestrator import greeting
 from orchestrator.core import meeting
 from orchestrator.core.restoring.planning import goals_of
+from orchestrator.undoing import plans, submitting
 from tests.explorer.computer import ROOT
 from tests.explorer.ending import Violation
 from tests.explorer.explorer import Report, explore
@@ -62,14 +63,14 @@ def test_a_disk_that_is_put_back_and_not_frozen_is_found(monkeypatch: pytest.Mon
 
 def test_an_undo_that_leaves_something_out_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The schedules can tell: where the last place is forgotten, an undo that is completed has not put it back."""
-    monkeypatch.setattr(undoing, "goals_of", lambda *of: goals_of(*of)[:-1])
+    monkeypatch.setattr(plans, "goals_of", lambda *of: goals_of(*of)[:-1])
     with pytest.raises(Violation, match="took it back"):
         _explore_all(range(300))
 
 
 def test_an_undo_that_is_begun_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The schedules can tell: where keys do not hold, who asks again begins another."""
-    monkeypatch.setattr(undoing, "_key_of", lambda _: "")
+    monkeypatch.setattr(submitting, "_key_of", lambda _: "")
     with pytest.raises(Violation, match="and people asked 1 times"):
         _explore_all(range(300))
 

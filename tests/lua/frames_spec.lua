@@ -31,6 +31,10 @@ local FROM_SERVER = {
   "told_lines",
   "told_tasks",
   "told_refused",
+  "watch",
+  "watch_monitor",
+  "look",
+  "keys",
 }
 local FROM_COMPUTER = {
   "hello",
@@ -54,6 +58,12 @@ local FROM_COMPUTER = {
   "desk_ask",
   "desk_watch",
   "desk_answer",
+  "picture",
+  "picture_rows",
+  "unseen",
+  "screens",
+  "keyed",
+  "keyed_refused",
 }
 --- Parts of a body are hashed when all are here.
 local IN_PARTS = { call_in_parts = true, call_chunk = true }
@@ -64,6 +74,7 @@ local function type_of(name)
     or name:find("^call") and "call"
     or name:find("^told") and "told"
     or name:find("^welcome") and "welcome"
+    or name:find("^watch") and "watch"
     or (name:gsub("server_", ""))
 end
 

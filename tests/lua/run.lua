@@ -16,6 +16,7 @@ local SPECS = {
   "link",
   "main",
   "methods",
+  "mirror",
   "monitors",
   "pager",
   "peripherals",

@@ -2,8 +2,8 @@
 
 schemathesis makes the requests from the document, such as fit it and such as do not; here they get ids of
 tasks, requests and questions that are there, since what is made up never gets past 404. Left out are the
-events of a task, which end when the task does, and the two sockets, which do not speak HTTP:
-test_events.py, test_reviewer.py and test_hub.py hold these.
+events of a task and of a screen, which end when the task does or never, and the two sockets, which do not speak HTTP:
+test_events.py, test_screen_doors.py, test_reviewer.py and test_hub.py hold these.
 """
 
 import json

@@ -793,8 +793,12 @@ async def test_computers_are_listed_connected_or_not(server: Server, disk: Disk)
         "host": "ComputerCraft 1.113.1 (Minecraft 1.20.1)",
         "family": "advanced",
         "computer_id": 3,
+        "client": "0.1.0",
+        "owner": "admin",
+        "seen_at": None,
     }
-    assert second == {"computer": "4", "online": False, "state": "away", "frozen": None}
+    away = {"online": False, "state": "away", "frozen": None, "owner": "admin", "seen_at": None}
+    assert second == {"computer": "4", **away}
 
 
 async def test_a_task_waits_for_its_computer_and_goes_on_when_it_comes(server: Server) -> None:

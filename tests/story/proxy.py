@@ -30,6 +30,8 @@ class Frame:
     connection: int
     """From 1."""
     message: Any
+    size: int = 0
+    """Bytes on the line, the frame of the socket included."""
 
     @property
     def name(self) -> str:
@@ -136,7 +138,7 @@ class Proxy:
                 writer.write(raw)
                 continue
             place = 1 + sum(frame.direction == direction for frame in self.frames)
-            frame = Frame(direction, place, connection, wire.decode_any(payload)[0])
+            frame = Frame(direction, place, connection, wire.decode_any(payload)[0], len(raw))
             self.frames.append(frame)
             await self.before(frame)
             writer.write(raw)

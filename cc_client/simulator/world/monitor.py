@@ -8,10 +8,18 @@ from cc_client.simulator.world.items import WorldError
 from cc_client.simulator.world.peripherals import Finder, Peripheral, number
 
 COLOURS = frozenset(1 << shift for shift in range(16))
+_LIGHTS = (
+    *(0xF0F0F0, 0xF2B233, 0xE57FD8, 0x99B2F2, 0xDEDE6C, 0x7FCC19, 0xF2B2CC, 0x4C4C4C),
+    *(0x999999, 0x4C99B2, 0xB266E5, 0x3366CC, 0x7F664C, 0x57A64E, 0xCC4C4C, 0x111111),
+)
 _NAMED = (
     *("write", "blit", "clear", "clearLine", "scroll", "getSize", "getCursorPos", "setCursorPos"),
     *("getCursorBlink", "setCursorBlink", "getTextScale", "setTextScale"),
 )
+
+
+def _light(packed: int) -> tuple[float, float, float]:
+    return (packed >> 16 & 255) / 255, (packed >> 8 & 255) / 255, (packed & 255) / 255
 
 
 @dataclass
@@ -26,6 +34,10 @@ class Monitor(Peripheral):
     blink: bool = False
     scale: float = 1.0
     colours: dict[str, int] = field(default_factory=lambda: {"Text": 1, "Background": 32768})
+    lights: dict[int, tuple[float, float, float]] = field(
+        default_factory=lambda: {1 << place: _light(packed) for place, packed in enumerate(_LIGHTS)}
+    )
+    """Of each colour red, green and blue."""
     METHODS: ClassVar[Mapping[str, str]] = {
         **{name: "do_" + name for name in _NAMED},
         **{f"getText{word}": "text_colour" for word in ("Color", "Colour")},
@@ -127,14 +139,23 @@ class Monitor(Peripheral):
         return self.colour
 
     def palette(self, _: Finder, colour: object) -> tuple[float, float, float]:
-        """The light of a colour; it is always black here."""
-        number(colour)
-        return (0.0, 0.0, 0.0)
+        """The light of a colour: red, green and blue from 0 to 1."""
+        return self.lights[_colour(colour)]
 
-    def set_palette(self, _: Finder, *light: object) -> None:
-        """Change the light of a colour, which nobody sees here."""
+    def set_palette(self, _: Finder, colour: object, red: object, green: object = None, blue: object = None) -> None:
+        """Change the light of a colour: three numbers from 0 to 1, or all in one."""
+        if green is None:
+            self.lights[_colour(colour)] = _light(number(red))
+        elif isinstance(red, int | float) and isinstance(green, int | float) and isinstance(blue, int | float):
+            self.lights[_colour(colour)] = (float(red), float(green), float(blue))
+        else:
+            raise WorldError("bad argument #2 (number expected)")
 
     def _set_colour(self, which: str, colour: object) -> None:
-        if number(colour) not in COLOURS:
-            raise WorldError("Colour out of range")
-        self.colours[which] = number(colour)
+        self.colours[which] = _colour(colour)
+
+
+def _colour(value: object) -> int:
+    if number(value) not in COLOURS:
+        raise WorldError("Colour out of range")
+    return number(value)

@@ -9,28 +9,34 @@ import { watchOpened } from "./lib/notify.js";
 import { Icon, Loading, Safe, useDoing, useSecond } from "./lib/ui.js";
 import { Text } from "./lib/text.js";
 import { Approvals } from "./views/approvals.js";
-import { Elsewhere } from "./views/elsewhere.js";
+import { Audit } from "./views/audit.js";
+import { Computer } from "./views/computer.js";
+import { Computers } from "./views/computers.js";
+import { Pairing } from "./views/pairing.js";
+import { People } from "./views/people.js";
+import { Policy } from "./views/policy.js";
 import { SignIn } from "./views/signin.js";
 import { Task } from "./views/task.js";
 import { Tasks } from "./views/tasks.js";
 
-// Each view by its name in the address; `title` is its place in the navigation.
+// Each view by its name in the address; `title` is its place in the navigation, or it stands `under` another.
 const VIEWS = {
   tasks: { title: "Tasks", draw: (at) => (at.parts[0] ? html`<${Task}
       key=${at.parts[0]} taskId=${at.parts[0]} />` : html`<${Tasks} query=${at.query} />`) },
   approvals: { title: "Approvals", draw: (at) => html`<${Approvals} chosen=${at.parts[0] ?? ""} />` },
-  computers: { title: "Computers", draw: () => html`<${Elsewhere} name="computers" />` },
-  policy: { title: "Policy", draw: () => html`<${Elsewhere} name="policy" />` },
-  audit: { title: "Audit", draw: () => html`<${Elsewhere} name="audit" />` },
-  people: { title: "People", draw: () => html`<${Elsewhere} name="people" />` },
+  computers: { title: "Computers", draw: (at) => (at.parts[0] ? html`<${Computer} key=${at.parts[0]} name=${at.parts[0]} />` : html`<${Computers} query=${at.query} />`) },
+  policy: { title: "Policy", draw: (at) => html`<${Policy} part=${at.parts[0] ?? ""} />` },
+  audit: { title: "Audit", draw: (at) => html`<${Audit} query=${at.query} />` },
+  people: { title: "People", draw: () => html`<${People} />` },
+  pairing: { title: "Pairing", under: "computers", draw: () => html`<${Pairing} />` },
 };
 
 const waitingCount = (state) => state.requests.length + state.questions.length;
 
 function Navigation({ view }) {
   const waiting = waitingCount(useStore(live));
-  return html`<nav aria-label="Views">${Object.entries(VIEWS).map(([name, { title }]) => html`
-    <a href=${link(name)} aria-current=${name === view ? "page" : null}>
+  return html`<nav aria-label="Views">${Object.entries(VIEWS).filter(([, { under }]) => !under).map(([name, { title }]) => html`
+    <a href=${link(name)} aria-current=${name === (VIEWS[view].under ?? view) ? "page" : null}>
       <${Icon} name=${name} /><span>${title}</span>
       ${name === "approvals" && waiting > 0 && html`<b class="count">${waiting}<span class="sr"> waiting</span></b>`}
     </a>`)}</nav>`;

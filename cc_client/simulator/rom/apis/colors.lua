@@ -27,4 +27,14 @@ function colors.toBlit(colour)
   return ("%x"):format(math.floor(math.log(colour, 2) + 0.5))
 end
 
+--- Red, green and blue, from 0 to 1 each, in one number.
+function colors.packRGB(red, green, blue)
+  return math.floor(red * 255) * 65536 + math.floor(green * 255) * 256 + math.floor(blue * 255)
+end
+
+--- The three out of one number.
+function colors.unpackRGB(packed)
+  return math.floor(packed / 65536) % 256 / 255, math.floor(packed / 256) % 256 / 255, packed % 256 / 255
+end
+
 return colors

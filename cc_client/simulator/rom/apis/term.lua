@@ -37,6 +37,18 @@ local function put(text)
   changed = true
 end
 
+--- The light of each colour as the game begins, white first, and as it is now.
+local LIGHTS = {
+  { 0xF0F0F0, 0xF2B233, 0xE57FD8, 0x99B2F2, 0xDEDE6C, 0x7FCC19, 0xF2B2CC, 0x4C4C4C },
+  { 0x999999, 0x4C99B2, 0xB266E5, 0x3366CC, 0x7F664C, 0x57A64E, 0xCC4C4C, 0x111111 },
+}
+local palette = {}
+for half, lights in ipairs(LIGHTS) do
+  for index, light in ipairs(lights) do
+    palette[2 ^ (8 * half + index - 9)] = { colors.unpackRGB(light) }
+  end
+end
+
 local native = {}
 
 function native.write(value)
@@ -83,10 +95,12 @@ end
 function native.isColour()
   return IS_COLOUR
 end
-function native.getPaletteColour()
-  return 0, 0, 0
+function native.getPaletteColour(colour)
+  return table.unpack(palette[colour])
 end
-function native.setPaletteColour() end
+function native.setPaletteColour(colour, red, green, blue)
+  palette[colour] = green and { red, green, blue } or { colors.unpackRGB(red) }
+end
 function native.scroll(count)
   flush()
   local old_rows, old_logged = rows, logged

@@ -81,6 +81,9 @@ local function drawing(self, view)
     view.redraw()
   end
   function view.redraw()
+    for colour, light in pairs(self.visible and self.palette or {}) do
+      self.parent.setPaletteColour(colour, table.unpack(light))
+    end
     for row = 1, self.height do
       draw_line(self, row)
     end
@@ -156,10 +159,15 @@ local function colouring(self, view)
   function view.isColour()
     return self.parent.isColour()
   end
-  function view.getPaletteColour()
-    return 0, 0, 0
+  function view.getPaletteColour(colour)
+    return table.unpack(self.palette[colour])
   end
-  function view.setPaletteColour() end
+  function view.setPaletteColour(colour, red, green, blue)
+    self.palette[colour] = green and { red, green, blue } or { colors.unpackRGB(red) }
+    if self.visible then
+      self.parent.setPaletteColour(colour, table.unpack(self.palette[colour]))
+    end
+  end
   view.getTextColor, view.setTextColor = view.getTextColour, view.setTextColour
   view.getBackgroundColor, view.setBackgroundColor = view.getBackgroundColour, view.setBackgroundColour
   view.isColor, view.getPaletteColor = view.isColour, view.getPaletteColour
@@ -172,6 +180,10 @@ function window.create(parent, left, top, width, height, visible)
   self.visible = visible ~= false
   self.x, self.y, self.blink = 1, 1, false
   self.front, self.back = colors.white, colors.black
+  self.palette = {}
+  for index = 0, 15 do
+    self.palette[2 ^ index] = { parent.getPaletteColour(2 ^ index) }
+  end
   local view = {}
   drawing(self, view)
   placing(self, view)

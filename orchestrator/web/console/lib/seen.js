@@ -3,14 +3,14 @@ import { stream } from "./sse.js";
 
 const HIDDEN_MS = 20_000;
 
-// Reads a stream as long as the page is seen: hidden for 20 s it lets go of it, and reads again when somebody looks.
+// Reads a stream as long as the page is seen: hidden for `hiddenMs` it lets go of it, and reads again when somebody looks.
 // `options` makes the options of each new connection. Ends when the server ended it; throws as `stream` does.
-export async function whileSeen(path, signal, options) {
+export async function whileSeen(path, signal, options, hiddenMs = HIDDEN_MS) {
   while (!signal.aborted) {
     await seen(signal);
     const shown = new AbortController();
     const end = () => shown.abort();
-    const unwatch = whenHidden(end);
+    const unwatch = whenHidden(end, hiddenMs);
     signal.addEventListener("abort", end);
     try {
       await stream(path, { ...options(), signal: shown.signal });
@@ -36,11 +36,11 @@ function seen(signal) {
   });
 }
 
-function whenHidden(act) {
+function whenHidden(act, hiddenMs) {
   let timer = 0;
   const look = () => {
     clearTimeout(timer);
-    if (document.hidden) timer = setTimeout(act, HIDDEN_MS);
+    if (document.hidden) timer = setTimeout(act, hiddenMs);
   };
   look();
   document.addEventListener("visibilitychange", look);

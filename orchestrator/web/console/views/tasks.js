@@ -6,6 +6,7 @@ import { link } from "../lib/route.js";
 import { may } from "../lib/session.js";
 import { oneLine } from "../lib/text.js";
 import { Ago, Empty, Icon, Loading, Status, Trouble } from "../lib/ui.js";
+import { StartWithout } from "./start.js";
 import { Submit } from "./submit.js";
 
 const PAGE = 50, MOST = 1000;
@@ -20,7 +21,8 @@ const Row = ({ task }) => html`<li><a href=${link("tasks", [task.task_id])}>
 function None({ status }) {
   if (status) return html`<${Empty} title="None of these"><p><a href=${link("tasks")}>Show all tasks</a></p><//>`;
   return html`<${Empty} title="No task yet">
-    <p>Say what is to be done on a computer in the game, such as “Write a program that counts to ten and run it”. What it wants to change is asked about first.</p><//>`;
+    <p>Say what is to be done on a computer in the game, such as “Write a program that counts to ten and run it”. What it wants to change is asked about first.</p><//>
+    <${StartWithout} />`;
 }
 
 function Pages({ page, more, query }) {
@@ -40,6 +42,7 @@ export function Tasks({ query }) {
   const { value, problem, again } = useReading(`/v1/tasks?limit=${limit}${status ? `&status=${status}` : ""}`);
   const [writing, setWriting] = useState(query.get("new") === "1");
   useEffect(() => onHint("tasks", again), []);
+  useEffect(() => { if (query.get("new") === "1") setWriting(true); }, [query]);
   const rows = value?.tasks.slice(page * PAGE, (page + 1) * PAGE);
   return html`<div class="page narrow">
     <div class="head"><h1>Tasks</h1>${may("submitter") && !writing && html`<button type="button" class="primary"
