@@ -22,16 +22,14 @@ from orchestrator.core.default_policy import DEFAULT_POLICY_TOML
 from orchestrator.core.errors import InvalidRequest, ModelFailed
 from orchestrator.core.items import SYSTEM
 from orchestrator.core.policy import Policy
-from orchestrator.core.rehearsing import is_copy
 from orchestrator.core.system_facts import NodeStarted, TokenIssued
-from orchestrator.core.task import AgentTask, TaskStatus
+from orchestrator.core.task import AgentTask
 from orchestrator.core.wire import MAX_FRAME_BYTES
 from orchestrator.desk import Desk, NewTask
 from orchestrator.greeting import JournalGreeter
 from orchestrator.hub import Hub
 from orchestrator.hub.hub import DOOR
 from orchestrator.law import PolicyInForce
-from orchestrator.metrics import Metrics, Snapshot
 from orchestrator.model import OllamaOptions, Pool, as_chat_model
 from orchestrator.model.options import endpoints_of
 from orchestrator.policy_file import PolicyFile
@@ -45,7 +43,9 @@ from orchestrator.settings import DEFAULT_URL, ENV_PREFIX, LOOPBACK, Settings
 from orchestrator.store import open_store
 from orchestrator.tasks import TaskService
 from orchestrator.tools.workspace import DirectoryWorkspace
+from orchestrator.transfers import Transfers
 from orchestrator.undoing import Undoing
+from orchestrator.watching import Watching
 from orchestrator.web.app import Doors
 from orchestrator.web.auth import TokenAuthorizer, check_approvers, issue_token, token_hash
 from orchestrator.web.base import Defaults
@@ -57,8 +57,6 @@ from orchestrator.world import World
 logger = logging.getLogger(__name__)
 
 ADMIN = "admin"
-_COUNTED = 10_000
-"""Tasks of one status that are counted at most."""
 _SOCKET_SLACK_BYTES = 78_000
 """Above our own frame limit, so that a frame a little too large gets a sentence, not a closed socket."""
 
@@ -95,17 +93,17 @@ async def open_orchestrator(
     models = _Models(model, lambda: _ollama(settings))
     first = _prepare(settings)
     policy = PolicyFile(settings.policy_path)
-    store = wrap_store(open_store(settings.store_url, clock=clock))
+    watching = Watching()
+    store = watching.over(wrap_store(open_store(settings.store_url, clock=clock)), os.environ)
     try:
         authorizer = TokenAuthorizer(store, approvers=settings.approvers)
-        metrics = Metrics()
         law = PolicyInForce(lambda: policy.policy, custom=lambda: policy.custom)
         service = TaskService(
             store=store,
             bus=open_bus(settings.bus),
             clock=clock,
             authorizer=authorizer,
-            observer=metrics.observe,
+            observer=watching.observe,
             law=law,
             prompt=in_force(settings.data_dir),
         )
@@ -138,7 +136,7 @@ async def open_orchestrator(
             undoing=undoing,
             pruner=pruner,
             rehearsals=rehearsals,
-            metrics=lambda: _figures(metrics, service, hub),
+            metrics=lambda: watching.scrape(service, hub),
             policy=policy,
             checkpoints=keeper.checkpoints,
             about=_about(settings),
@@ -156,6 +154,7 @@ async def open_orchestrator(
             asyncio.create_task(keeper.keep()),
             asyncio.create_task(pruner.keep()),
             asyncio.create_task(doors.sockets.watch(store, doors.browsers.standing)),
+            *watching.keep(),
             *looking,
         ]
         try:
@@ -171,6 +170,7 @@ async def open_orchestrator(
                 part.cancel()
             await asyncio.gather(*background, return_exceptions=True)
             await keeper.stopped()
+            await watching.close()
     finally:
         await store.close()
 
@@ -228,22 +228,6 @@ def first_words(settings: Settings, url: str) -> list[str]:
             "Say --public-url http://ADDRESS:PORT too, so that pairing names an address that the game reaches."
         )
     return words
-
-
-async def _figures(metrics: Metrics, service: TaskService, hub: Hub) -> bytes:
-    """The figures as they stand now."""
-    waiting = (TaskStatus.QUEUED, TaskStatus.RUNNING, TaskStatus.PAUSED)
-    tokens = await service.store.list_tokens()
-    since = [task.request.created_at for task in await service.reviewing() if task.request is not None]
-    oldest = (service.clock.now() - min(since)).total_seconds() if since else 0.0
-    now = Snapshot(
-        computers_online=sum(info.online and not is_copy(info.computer) for info in hub.list_computers()),
-        computers_known=len({row.name for row in tokens if row.kind == "computer" and not row.revoked}),
-        tasks={one.value: len(await service.list_tasks(status=one, limit=_COUNTED)) for one in waiting},
-        requests_open=len(since),
-        oldest_request_s=oldest,
-    )
-    return metrics.render(now)
 
 
 class _Server(uvicorn.Server):
@@ -441,7 +425,7 @@ class _Unusable:
 
 
 def _rehearsals(settings: Settings, undoing: Undoing, law: PolicyInForce, authorizer: TokenAuthorizer) -> Rehearsals:
-    copying = Copying(undoing.service.store, undoing.world, law.may_read)
+    copying = Copying(undoing.service.store, undoing.world, law.may_read, Transfers(undoing.service.clock))
     rehearsals = Rehearsals(undoing, copying, settings.rehearsals_path.absolute(), settings.rehearsals)
     authorizer.guest = rehearsals.guest
     return rehearsals

@@ -19,6 +19,7 @@ from orchestrator.core.task import AgentTask
 from orchestrator.core.wire import ComputerId, sha256_hex
 from orchestrator.ports import BackupRow, Identity
 from orchestrator.tasks import TaskService, person
+from orchestrator.transfers import Transfers
 from orchestrator.undoing import Preview, Undoing
 
 _MOST_SKIPPED: Final = 200
@@ -42,6 +43,7 @@ class Backups:
 
     service: TaskService
     undoing: Undoing
+    transfers: Transfers
 
     async def make(self, computer: ComputerId, by: Identity, note: str = "") -> BackupRow:
         """Keep all that is on a computer now.
@@ -55,7 +57,8 @@ class Backups:
                 remedy="Back it up when it is; `cc-orchestrator computers` says which are.",
             )
         try:
-            kept = await world.kept_whole(computer)
+            with self.transfers.begin("backup", computer) as transfer:
+                kept = await world.kept_whole(computer, transfer.told)
         except (ComputerAway, CallLost, CallVoid) as error:
             raise ComputerAway(
                 f"Computer {computer} went away while it was backed up; there is no backup of it from now.",

@@ -28,9 +28,10 @@ PATIENCE_S: Final = 90.0
 """How long a follower looks for a server that went away: a restart takes seconds, an update a minute."""
 HINTS: Final = frozenset({"explanation", "message", "model_text", "output"})
 """The events of a task's stream that are no items of the journal."""
-_COMMENT = ":"
+COMMENT: Final = ":"
+"""The kind of a stream's comments, which only say that it stands."""
 _HUNG_UP = "it ended the connection"
-_SILENCE_S = 60.0
+SILENCE_S = 60.0
 """A stream that brings nothing for so long, not even a comment, is opened anew: its peer may be gone."""
 _LIVED_S = 5.0
 """A connection that lasted so long was one; what ends sooner, again and again, is none."""
@@ -43,7 +44,9 @@ class ServerRefused(OrchestratorError):
     code = "server_refused"
 
     def __init__(self, status: int, error: Mapping[str, Any]) -> None:
-        super().__init__(str(error.get("message", "The server refused.")), remedy=str(error.get("remedy", "")))
+        message, details = str(error.get("message", "The server refused.")), error.get("details")
+        told = details if isinstance(details, Mapping) else None
+        super().__init__(message, remedy=str(error.get("remedy", "")), details=told)
         self.status = status
         self.reason = str(error.get("code", ""))
 
@@ -86,7 +89,6 @@ class Client:
             raise InvalidRequest("The token has characters that no token has.", remedy="Copy it again, whole.")
         self.url = url.rstrip("/")
         self._token = token
-        headers = {"Authorization": f"Bearer {token}"}
         try:
             base = httpx2.URL(self.url)
         except httpx2.InvalidURL as error:
@@ -95,7 +97,9 @@ class Client:
             raise _no_address(url, "it has no http:// and host")
         # Every request goes there, and the authorities of a connection without TLS take long to read.
         verify = base.scheme == "https"
-        self._http = httpx2.Client(base_url=base, headers=headers, timeout=70.0, trust_env=False, verify=verify)
+        self._http = httpx2.Client(
+            base_url=base, headers=self.authorization, timeout=70.0, trust_env=False, verify=verify
+        )
 
     @classmethod
     def of_environment(cls, *, url: str | None = None, token: str | None = None, data_dir: Path | None = None) -> Self:
@@ -105,6 +109,11 @@ class Client:
         """
         return cls(url or os.environ.get(f"{ENV_PREFIX}URL") or DEFAULT_URL, token or _token(data_dir))
 
+    @property
+    def authorization(self) -> Mapping[str, str]:
+        """The header that says who asks."""
+        return {"Authorization": f"Bearer {self._token}"}
+
     def close(self) -> None:
         """Let go of the connections."""
         self._http.close()
@@ -113,13 +122,13 @@ class Client:
         """One call; the answer's JSON. Raises ServerRefused, ServerUnreachable."""
         with self._reachable():
             response = self._http.request(method, path, json=body, params=query or None)
-        return _checked(response.status_code, response.content)
+        return checked(response.status_code, response.content)
 
     def request_long(self, method: str, path: str, body: Any = None) -> Any:
         """One call whose answer may take minutes, such as a whole computer that is read. Raises as :meth:`request`."""
         with self._reachable():
             response = self._http.request(method, path, json=body, timeout=httpx2.Timeout(70.0, read=None))
-        return _checked(response.status_code, response.content)
+        return checked(response.status_code, response.content)
 
     def submit(
         self, body: Mapping[str, Any], *, patience_s: float = PATIENCE_S, pause: Callable[[float], object] = time.sleep
@@ -192,7 +201,7 @@ class Client:
     def _until_lost(self, task_id: str, after: int) -> Iterator["AgentTaskItem | Hint | ServerUnreachable | None"]:
         """One connection's events, and at last how it was lost; nothing at last where it was only silent."""
         try:
-            yield from self._stream(task_id, after, read_timeout_s=_SILENCE_S)
+            yield from self._stream(task_id, after, read_timeout_s=SILENCE_S)
         except _Silent:
             return
         except ServerUnreachable as error:
@@ -200,9 +209,9 @@ class Client:
         except ServerRefused as error:
             if error.status < 500:
                 raise
-            yield self._unreachable(error.message)
+            yield self.unreachable(error.message)
         else:
-            yield self._unreachable(_HUNG_UP)
+            yield self.unreachable(_HUNG_UP)
 
     def _stream(
         self, task_id: str, after: int, *, read_timeout_s: float | None
@@ -217,12 +226,12 @@ class Client:
             self._http.stream("GET", f"/v1/tasks/{task_id}/events", headers=headers, timeout=timeout) as response,
         ):
             if response.status_code != 200:
-                _checked(response.status_code, response.read())
+                checked(response.status_code, response.read())
             yield None
             try:
-                for kind, data in _server_sent(response.iter_bytes()):
-                    hint = _hint(kind, data)
-                    yield None if kind == _COMMENT else decode_item(data) if hint is None else hint
+                for kind, data in sent_in(response.iter_bytes()):
+                    hint = hint_of(kind, data)
+                    yield None if kind == COMMENT else decode_item(data) if hint is None else hint
             except httpx2.ReadTimeout:
                 raise _Silent from None
 
@@ -240,7 +249,7 @@ class Client:
                 for kind, data in self._screen(computer, of):
                     attempts.heard()
                     yield kind, data
-                raise self._unreachable(_HUNG_UP)
+                raise self.unreachable(_HUNG_UP)
             except _Silent:
                 continue
             except ServerUnreachable as error:
@@ -248,17 +257,17 @@ class Client:
 
     def _screen(self, computer: str, of: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """One connection's events. Raises _Silent."""
-        path, timeout = f"/v1/computers/{computer}/screen", httpx2.Timeout(20.0, read=_SILENCE_S)
+        path, timeout = f"/v1/computers/{computer}/screen", httpx2.Timeout(20.0, read=SILENCE_S)
         with (
             self._reachable(),
             self._http.stream("GET", path, params={"of": of}, timeout=timeout) as response,
         ):
             if response.status_code != 200:
-                _checked(response.status_code, response.read())
+                checked(response.status_code, response.read())
             try:
-                for kind, data in _server_sent(response.iter_bytes()):
-                    if kind != _COMMENT:
-                        yield kind, _checked(200, data.encode())
+                for kind, data in sent_in(response.iter_bytes()):
+                    if kind != COMMENT:
+                        yield kind, checked(200, data.encode())
             except httpx2.ReadTimeout:
                 raise _Silent from None
 
@@ -275,9 +284,9 @@ class Client:
         except InvalidStatus as error:
             raise _refusal(error) from None
         except (OSError, WebSocketException) as error:
-            raise self._unreachable(error) from None
+            raise self.unreachable(error) from None
         if not isinstance(message, Snapshot):
-            raise self._unreachable("it began with no snapshot")
+            raise self.unreachable("it began with no snapshot")
         return message
 
     @asynccontextmanager
@@ -291,16 +300,16 @@ class Client:
         except InvalidStatus as error:
             raise _refusal(error) from None
         except (OSError, WebSocketException) as error:
-            raise self._unreachable(error) from None
+            raise self.unreachable(error) from None
         async with connection:
             try:
                 yield connection
             except ConnectionClosed as error:
-                raise self._unreachable(error) from None
+                raise self.unreachable(error) from None
 
     def hung_up(self) -> ServerUnreachable:
         """The sentence for a connection that the server ended, as when it stops."""
-        return self._unreachable(_HUNG_UP)
+        return self.unreachable(_HUNG_UP)
 
     def _reviewer_url(self) -> str:
         return "ws" + self.url.removeprefix("http") + "/reviewer"
@@ -309,24 +318,24 @@ class Client:
         """What a reviewer's handshake says."""
         from orchestrator.core.messages import REVIEWER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL_1_1
 
-        headers = {"Authorization": f"Bearer {self._token}"}
         protocols = [REVIEWER_SUBPROTOCOL_1_1, REVIEWER_SUBPROTOCOL]
-        return {"additional_headers": headers, "subprotocols": protocols, "compression": None}
+        return {"additional_headers": self.authorization, "subprotocols": protocols, "compression": None}
 
     @contextmanager
     def _reachable(self) -> Iterator[None]:
         try:
             yield
         except (httpx2.RemoteProtocolError, httpx2.ReadError):
-            unreachable = self._unreachable(_HUNG_UP)
+            unreachable = self.unreachable(_HUNG_UP)
             unreachable.may_have_arrived = True
             raise unreachable from None
         except httpx2.RequestError as error:
-            unreachable = self._unreachable(error)
+            unreachable = self.unreachable(error)
             unreachable.may_have_arrived = not isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout))
             raise unreachable from None
 
-    def _unreachable(self, error: Exception | str) -> ServerUnreachable:
+    def unreachable(self, error: Exception | str) -> ServerUnreachable:
+        """The sentence for a server that does not answer, and why."""
         return ServerUnreachable(
             f"No orchestrator answers at {self.url}: {str(error).rstrip('.')}.",
             remedy="Start one with `cc-orchestrator serve`, or name another with --url.",
@@ -377,29 +386,40 @@ class Attempts:
         return self._delay_s * random.uniform(0.5, 1.0)
 
 
-def _server_sent(chunks: Iterable[bytes]) -> Iterator[tuple[str, str]]:
-    """The events of a stream: kind and data. A comment, which keeps the connection alive, is one too.
+class ServerSent:
+    """The events of a stream, taken out of its bytes as they come.
 
     Only LF and CR LF end a line: text may have other line breaks in it.
     """
-    rest, kind, data = b"", "message", list[str]()
-    for chunk in chunks:
-        *lines, rest = (rest + chunk).split(b"\n")
+
+    def __init__(self) -> None:
+        self._rest, self._kind, self._data = b"", "message", list[str]()
+
+    def feed(self, chunk: bytes) -> Iterator[tuple[str, str]]:
+        """The events that are whole now: kind and data. A comment, which keeps the connection alive, is one too."""
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
         for line in lines:
             name, _, value = line.removesuffix(b"\r").decode("utf-8", "replace").partition(":")
             if name == "event":
-                kind = value.removeprefix(" ")
+                self._kind = value.removeprefix(" ")
             elif name == "data":
-                data.append(value.removeprefix(" "))
+                self._data.append(value.removeprefix(" "))
             elif value and not name:
-                yield _COMMENT, ""
+                yield COMMENT, ""
             elif not name:
+                kind, data = self._kind, self._data
+                self._kind, self._data = "message", []
                 if data:
                     yield kind, "\n".join(data)
-                kind, data = "message", []
 
 
-def _hint(kind: str, data: str) -> Hint | None:
+def sent_in(chunks: Iterable[bytes]) -> Iterator[tuple[str, str]]:
+    """The events in these bytes, each as soon as it is whole."""
+    sent = ServerSent()
+    return (one for chunk in chunks for one in sent.feed(chunk))
+
+
+def hint_of(kind: str, data: str) -> Hint | None:
     """A hint, or None for what is an item: items know what they are, whatever the event is called."""
     if kind not in HINTS:
         return None
@@ -432,7 +452,7 @@ def _refusal(refused: "InvalidStatus") -> ServerRefused:
     """Why a handshake was refused."""
     status = refused.response.status_code
     try:
-        _checked(status, bytes(refused.response.body or b""))
+        checked(status, bytes(refused.response.body or b""))
     except ServerRefused as error:
         return error
     return _not_ours(f"The server answered {status} and opened no channel.", status)
@@ -445,7 +465,7 @@ class _Answer(dict[str, Any]):
         raise _not_ours(f"The server's answer lacks {key!r}.")
 
 
-def _checked(status: int, content: bytes) -> Any:
+def checked(status: int, content: bytes) -> Any:
     """The object of an answer. Raises ServerRefused for an error, and for what is no answer of ours."""
     try:
         value = json.loads(content or b"{}", object_hook=_Answer)

@@ -95,7 +95,7 @@ class JournalGreeter:
         return record if record.released else replace(record, heard=max(record.heard, heard))
 
     async def _freeze(self, fact: ComputerFrozen) -> ComputerFrozen:
-        logger.warning("%s", frozen_sentence(fact))
+        logger.warning("%s", frozen_sentence(fact), extra={"computer": fact.computer})
         actor = Actor(kind="computer", id=fact.computer)
         if not await self._store.freeze_computer(self._service.draft(fact, actor)):
             return (await self._store.computer(fact.computer)).frozen or fact

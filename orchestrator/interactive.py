@@ -15,7 +15,7 @@ from orchestrator.client import Client
 from orchestrator.core.errors import InvalidRequest, OrchestratorError
 from orchestrator.core.visible import one_line
 from orchestrator.following import Follower, typed
-from orchestrator.leftovers import left_behind
+from orchestrator.leftovers import left_behind, not_known
 from orchestrator.program import program, reaching
 from orchestrator.progress import Progress
 from orchestrator.rendering import Screen, age, fitted, table
@@ -163,8 +163,9 @@ class _Session:
                     return
             else:
                 self.screen.close()
-                if ended.status != "Completed" or ended.verified is False:
-                    self._tell_leftovers(task_id)
+                succeeded = ended.status == "Completed" and ended.verified is not False
+                left = not_known(self.client, task_id) if succeeded else left_behind(self.client, task_id, self.where)
+                self._tell(left)
                 return
 
     def _interrupted(self, task_id: str) -> bool:
@@ -181,13 +182,13 @@ class _Session:
         if choice == "c":
             status = self.client.request("POST", f"/v1/tasks/{task_id}/cancel", {"reason": "canceled at the prompt"})
             self.screen.line(f"task {task_id} is {status['status']}")
-            self._tell_leftovers(task_id)
+            self._tell(left_behind(self.client, task_id, self.where))
         else:
             self.screen.line(f"task {task_id} goes on: {program()} tasks watch {task_id}{self.where}")
         return True
 
-    def _tell_leftovers(self, task_id: str) -> None:
-        for line in left_behind(self.client, task_id, self.where):
+    def _tell(self, lines: list[str]) -> None:
+        for line in lines:
             self.screen.line(line)
 
     # -- commands ------------------------------------------------------------------------

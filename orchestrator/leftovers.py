@@ -23,7 +23,7 @@ _TOLD_CHARS: Final = 600
 def left_behind(
     client: Client, task_id: str, where: str = "", *, pause: Callable[[float], object] = time.sleep
 ) -> list[str]:
-    """Lines about a task that is over; empty: it changed nothing, or nobody can say.
+    """Lines about a task that is over; empty: it changed nothing, or the server cannot say.
 
     ``where``: the options by which another command reaches the same server.
     """
@@ -33,14 +33,38 @@ def left_behind(
         offer = _offer(client, task_id, pause) if changed or open_ else {}
     except OrchestratorError:
         return []
+    unknown = _unseen(told)
     if not changed and not open_:
-        return []
+        return unknown
     if not changed:
         at = f" on {one_line(open_[0]['computer'])}" if open_[0]["computer"] else ""
-        return [f"Nobody has heard yet what its {open_[0]['tool']}{at} changed.", f"  {how(offer, task_id, where)}"]
+        return [
+            f"Nobody has heard yet what its {open_[0]['tool']}{at} changed.",
+            f"  {how(offer, task_id, where)}",
+            *unknown,
+        ]
     named = [one_line(one["place"]) for one in changed[:_NAMED]]
     more = f" and {len(changed) - _NAMED} more" if len(changed) > _NAMED else ""
-    return [f"It had changed {', '.join(named)}{more}.", f"  {how(offer, task_id, where)}"]
+    return [f"It had changed {', '.join(named)}{more}.", f"  {how(offer, task_id, where)}", *unknown]
+
+
+def not_known(client: Client, task_id: str) -> list[str]:
+    """Lines about the programs of a task of which nobody knows what they changed; empty: there are none."""
+    try:
+        told = client.request("GET", f"/v1/tasks/{task_id}/changes")
+    except OrchestratorError:
+        return []
+    return _unseen(told)
+
+
+def _unseen(told: Mapping[str, Any]) -> list[str]:
+    """What is said of the first such programs; an older server does not name them apart."""
+    lines = []
+    for one in told.get("unseen", [])[:_NAMED]:
+        at = f" on {one_line(one['computer'])}" if one["computer"] else ""
+        why = one_line(one["what"], limit=_TOLD_CHARS)
+        lines.append(f"No undo puts back what its {one['tool']}{at} in step {one['step']} changed: {why}")
+    return lines
 
 
 def how(offer: Mapping[str, Any], task_id: str, where: str = "") -> str:

@@ -19,10 +19,13 @@ from orchestrator.core import facts
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.core.transcript import Transcript
 from orchestrator.core.visible import block, one_line
+from orchestrator.metering import bar
 from orchestrator.rendering import Screen, counted, elapsed
 
 _OUTPUT = "\nOutput:\n"
 """Between what became of a run and what it printed, in the text of its result."""
+_MANY = 5
+"""Calls of one step that are counted on the status line: a model makes four at most."""
 _TAIL = 60
 """Characters of a growing answer that the status shows."""
 
@@ -99,6 +102,10 @@ class Progress:
     """The step that is shown: the one whose reply was asked for last."""
     _max_steps: int = 0
     _tokens: int = 0
+    _calls: int = 0
+    """Calls of the present step."""
+    _done: int = 0
+    """Those of them that are through."""
     _doing: str = "waiting in the queue"
     _answer: str = ""
     """The end of the answer that is being written."""
@@ -181,6 +188,7 @@ class Progress:
                 self._doing, self._answer = "looking at its reply", ""
             case facts.CallsProposed():
                 self._tools.update((call.call_id, _named(call)) for call in item.fact.calls)
+                self._calls, self._done = len(item.fact.calls), 0
                 self._doing = "checking what it wants to do"
             case facts.ReviewRequested():
                 self._doing = "waiting for a person to decide"
@@ -188,7 +196,10 @@ class Progress:
                 self._doing = "waiting for an answer"
             case facts.ToolStarted():
                 self._doing = f"running {self._tools.get(item.fact.call_id, 'a call')}"
-            case facts.DecisionRecorded() | facts.QuestionAnswered() | facts.ToolFinished() | facts.ToolSettled():
+            case facts.ToolFinished() | facts.ToolSettled():
+                self._doing = "going on"
+                self._done += isinstance(item.fact, facts.ToolFinished) or item.fact.state == "finished"
+            case facts.DecisionRecorded() | facts.QuestionAnswered():
                 self._doing = "going on"
             case facts.CancelRequested():
                 self._doing = "stopping"
@@ -274,7 +285,9 @@ class Progress:
         tokens = f", {counted(self._tokens, 'token')}" if self._tokens else ""
         step = f"step {self._asked} of {self._max_steps}" if self._asked else "not begun"
         answer = f" …{one_line(self._answer)}" if self._answer else ""
-        return f"{self._doing} ({step}{tokens}, {elapsed(seconds)}){answer}"
+        # A restoration has a call for each file: how many are through is what there is to wait for.
+        many = f"  {bar(self._done / self._calls)} {self._done} of {self._calls}" if self._calls >= _MANY else ""
+        return f"{self._doing} ({step}{tokens}, {elapsed(seconds)}){many}{answer}"
 
 
 def _missing(shown: _Shown, output: str) -> str | None:

@@ -25,6 +25,7 @@ from orchestrator.core.task import AgentTask, Phase
 from orchestrator.core.transcript import Transcript
 from orchestrator.core.wire import ComputerId
 from orchestrator.law import PolicyInForce
+from orchestrator.logs import about
 from orchestrator.model import as_chat_model
 from orchestrator.ports import ChatModel, Identity, Lease, Store
 from orchestrator.store.memory import InMemoryPersistenceManager
@@ -116,21 +117,25 @@ class Workers:
             if lease is None:
                 continue
             self._due.set()
-            try:
-                await process_task(
-                    lease,
-                    service=self.service,
-                    world=self.world,
-                    model_for=self.model_for,
-                )
-            except LeaseLost:
-                logger.warning("task %s is acted for elsewhere now", lease.task_id)
-            except OrchestratorError as error:
-                logger.error("task %s stops for now: %s", lease.task_id, error)  # noqa: TRY400 - it explains itself
-                await self._postpone(lease)
-            except Exception:
-                logger.exception("task %s met a defect and stops for now", lease.task_id)
-                await self._postpone(lease)
+            with about(task_id=lease.task_id):
+                await self._process(lease)
+
+    async def _process(self, lease: Lease) -> None:
+        try:
+            await process_task(
+                lease,
+                service=self.service,
+                world=self.world,
+                model_for=self.model_for,
+            )
+        except LeaseLost:
+            logger.warning("task %s is acted for elsewhere now", lease.task_id)
+        except OrchestratorError as error:
+            logger.error("task %s stops for now: %s", lease.task_id, error)  # noqa: TRY400 - it explains itself
+            await self._postpone(lease)
+        except Exception:
+            logger.exception("task %s met a defect and stops for now", lease.task_id)
+            await self._postpone(lease)
 
     async def _idle(self) -> None:
         due = await self.service.store.next_due()
@@ -228,7 +233,7 @@ class _Log:
     def __call__(self, items: Sequence[AgentTaskItem]) -> None:
         for item in items:
             for line in self._transcript.lines(item):
-                logger.info("%s", line)
+                logger.info("%s", line, extra={"task_id": item.task_id})
 
 
 async def _submitted(service: TaskService, task: str | AgentTask, deps: CCAgentDeps, max_steps: int) -> TaskId:

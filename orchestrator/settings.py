@@ -123,6 +123,9 @@ class Settings(BaseModel):
         le=2**60,
     )
     log_level: Literal["debug", "info", "warning", "error"] = _setting("info", "What the log tells, at least.")
+    log_format: Literal["text", "json"] = _setting(
+        "text", "How the log tells it: `text` (for people) or `json` (an object on each line)."
+    )
 
     @field_validator("approvers")
     @classmethod

@@ -62,9 +62,10 @@ async def _undone_by(task: AgentTask, store: Store, deep: int) -> TaskId | None:
     """The task that took all of this one back, and was not taken back itself."""
     for task_id in reversed(task.undone_by[-_LAST:] if deep else ()):
         undo = await store.load(task_id)
-        if undo is None or undo.status is not TaskStatus.COMPLETED or undo.restores is None:
+        one = outcome_of(undo) if undo is not None else None
+        # One that found everything as it was has taken back nothing: an earlier one had, which may be undone by now.
+        if undo is None or one is None or not (one.status is TaskStatus.COMPLETED and one.did and one.whole):
             continue
-        whole = undo.restores.step is None and not undo.restores.paths
-        if whole and await _undone_by(undo, store, deep - 1) is None:
+        if await _undone_by(undo, store, deep - 1) is None:
             return task_id
     return None

@@ -25,7 +25,7 @@ from orchestrator.core.wire import ComputerId, RunId, sha256_hex
 from orchestrator.ports import CallResult, Computers, Lease, Settlement, Store, Workspace
 from orchestrator.tools.computer.disks import other_disks
 from orchestrator.tools.computer.keeping import look, missing_above
-from orchestrator.tools.computer.listing import Kept, keep_tree, list_tree
+from orchestrator.tools.computer.listing import Kept, OnRead, keep_tree, list_tree, nobody_waits
 from orchestrator.tools.deps import CCAgentDeps, Encoding
 from orchestrator.tools.registry import TOOL_REGISTRY
 
@@ -123,7 +123,13 @@ class World:
         return await list_tree(self._deps(computer, _Looking(self, computer, until)), path)
 
     async def kept(
-        self, computer: ComputerId, listed: Listed, *, until: float = math.inf, most: float = math.inf
+        self,
+        computer: ComputerId,
+        listed: Listed,
+        *,
+        until: float = math.inf,
+        most: float = math.inf,
+        on_read: OnRead = nobody_waits,
     ) -> Kept:
         """A listing with the bytes of its files in the store; ``until`` and ``most`` new bytes: others are skipped.
 
@@ -131,16 +137,16 @@ class World:
         """
         deps = self._deps(computer, _Looking(self, computer, until))
         deps.keep = self._keep
-        return await keep_tree(deps, listed, self.store.touch_blobs, most=most)
+        return await keep_tree(deps, listed, self.store.touch_blobs, most=most, on_read=on_read)
 
-    async def kept_whole(self, computer: ComputerId) -> Kept:
+    async def kept_whole(self, computer: ComputerId, on_read: OnRead = nobody_waits) -> Kept:
         """All that is on a computer now, with its bytes in the store, and what was left out with why.
 
         Raises as :meth:`kept`.
         """
         listed = await self.listed(computer)
         disks = await other_disks(self._deps(computer, _Looking(self, computer)), listed)
-        return await self.kept(computer, replace(listed, skipped={**listed.skipped, **disks}))
+        return await self.kept(computer, replace(listed, skipped={**listed.skipped, **disks}), on_read=on_read)
 
     async def capacity(self, computer: ComputerId) -> int:
         """What fits on a computer's disk, in bytes; 0: it does not say. Raises as ``listed``."""
@@ -176,7 +182,7 @@ class World:
         try:
             await _Looking(self, computer).call("terminate", {"run": run_id}, wait_s=_TERMINATE_WITHIN_S)
         except OrchestratorError as error:
-            logger.info("run %s could not be stopped: %s", run_id, error)
+            logger.info("run %s could not be stopped: %s", run_id, error, extra={"computer": computer})
 
     async def settle(
         self, computer: ComputerId | None, records: Sequence[CallRecord], lease: Lease

@@ -6,13 +6,14 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from orchestrator.core import errors
 from orchestrator.core.approval import CALL_TABLE
+from orchestrator.core.facts import TaskFact
 from orchestrator.core.link import LINK_TABLE
 from orchestrator.core.task import PHASE_TABLE
 from orchestrator.hub import CannotType, TooManyWatch
@@ -71,6 +72,16 @@ def metrics() -> str:
     return "\n".join(lines)
 
 
+def lines() -> str:
+    """A row for each kind of item: its fields besides ``kind``, and what it says."""
+    rows = ["| `fact.kind` | fields of `fact` | what happened |", "| --- | --- | --- |"]
+    for one in get_args(TaskFact):
+        fields = ", ".join(f"`{name}`" for name in one.model_fields if name != "kind")
+        kind = one.model_fields["kind"].default
+        rows.append(f"| `{kind}` | {fields} | {str(one.__doc__).splitlines()[0].replace('``', '`')} |")
+    return "\n".join(rows)
+
+
 # -- the doors ---------------------------------------------------------------------------
 
 EVERYWHERE: Final = frozenset({401, 405, 503})
@@ -121,9 +132,9 @@ def fields_of(model: type[BaseModel]) -> str:
 ANSWERED: Final = (
     errors.Unauthenticated, errors.Forbidden, errors.NotFound, errors.Unreadable, errors.InvalidRequest,
     errors.PolicyInvalid, errors.UnsafePath, errors.FrameRefused, errors.NotPending, errors.RequestExpired,
-    errors.InvalidDecision, errors.TaskEnded, CodeUnknown, CodeUsed, CodeExpired, TooManyTries, errors.StoreBusy,
-    errors.NewerSchema, NotASocket, WrongSubprotocol, CannotRehearse, errors.ComputerAway, CannotType, TooManyKeys,
-    TooManyWatch,
+    errors.InvalidDecision, errors.TaskEnded, errors.BeingUndone, CodeUnknown, CodeUsed, CodeExpired, TooManyTries,
+    errors.StoreBusy, errors.NewerSchema, NotASocket, WrongSubprotocol, CannotRehearse, errors.ComputerAway,
+    CannotType, TooManyKeys, TooManyWatch,
 )  # fmt: skip
 """What people are answered with; the others of the tree stay inside the house."""
 
@@ -171,8 +182,9 @@ PAGES: Final[Mapping[str, Mapping[str, Callable[[], str]]]] = {
         "link": lambda: machine(LINK_TABLE),
     },
     "protocol.md": {"rest": rest, "errors": refusals},
-    "settings.md": {"settings": settings, "metrics": metrics},
+    "settings.md": {"settings": settings},
     "troubleshooting.md": {"troubles": troubles},
+    "watching.md": {"lines": lines, "metrics": metrics},
 }
 """Each page and the tables in it."""
 

@@ -7,18 +7,27 @@ from typing import Any, get_args
 import pytest
 from pydantic import BaseModel
 
+from orchestrator.client import HINTS
 from orchestrator.core import review, wire
+from orchestrator.core.facts import TaskFact
 from orchestrator.core.link import MAX_COMPLAINTS
 from orchestrator.web.app import Doors
+from orchestrator.web.events import HINTS as TOLD_HINTS
 
 ROOT = Path(__file__).resolve().parent.parent
 PROTOCOL = (ROOT / "docs" / "protocol.md").read_text("utf-8")
+WATCHING = (ROOT / "docs" / "watching.md").read_text("utf-8")
 
 
 def section(title: str) -> str:
-    """The text under a heading, up to the next heading."""
-    _, found, rest = PROTOCOL.partition(f"{title}\n")
-    assert found, f"docs/protocol.md has no {title!r}"
+    """The text of docs/protocol.md under a heading."""
+    return under(title, PROTOCOL)
+
+
+def under(title: str, page: str) -> str:
+    """The text of a page under a heading, up to the next heading."""
+    _, found, rest = page.partition(f"{title}\n")
+    assert found, f"there is no {title!r}"
     return re.split(r"^#", rest, maxsplit=1, flags=re.MULTILINE)[0]
 
 
@@ -81,6 +90,15 @@ def test_the_limits_are_the_ones_of_the_code() -> None:
         f"With {wire.MAX_OPEN_CALLS} open calls or {wire.MAX_UNACKNOWLEDGED} outcomes",
     ):
         assert wanted in " ".join(PROTOCOL.split()), wanted
+
+
+def test_every_line_for_scripts_is_told() -> None:
+    """The page has exactly the kinds of items, each with all its fields, and the kinds of hints that are passed on."""
+    told = {name: set(re.findall("`([a-z_]+)`", cell)) for name, cell in rows(under("### Items", WATCHING)).items()}
+    known = {one.model_fields["kind"].default: set(one.model_fields) - {"kind"} for one in get_args(TaskFact)}
+    assert told == known
+    hints = rows(under("### Hints", WATCHING))
+    assert set(hints) == HINTS == TOLD_HINTS
 
 
 def test_every_door_is_told_and_every_told_door_is_there() -> None:

@@ -16,6 +16,26 @@ function answers.done(data, body, hash)
   return { ok = true, data = data, body = body, hash = hash }
 end
 
+--- What is told of names that cannot be reached, as JSON: a path and a hash stand in the same header.
+local MAX_UNREACHABLE_BYTES = 600
+
+--- Adds to the data of an answer how many names the game lists and cannot reach, and the first of them, one a line.
+function answers.with_unreachable(data, names)
+  local lines, bytes = {}, 0
+  for index, name in ipairs(names) do
+    lines[index] = paths.shown(name)
+    bytes = bytes + #json.encode(lines[index])
+    if bytes > MAX_UNREACHABLE_BYTES then
+      lines[index] = nil
+      break
+    end
+  end
+  if names[1] then
+    data.unreachable, data.unreachable_names = #names, table.concat(lines, "\n")
+  end
+  return data
+end
+
 --- A method that has nothing to prepare.
 function answers.after_start(act)
   return { act = act }

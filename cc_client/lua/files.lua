@@ -78,10 +78,32 @@ function files.hash(path, bytes, pause)
   return hash
 end
 
---- Adds every entry below `path` to `entries`, names relative to the top. The client's own
--- directory and other mounts are left out where `skip` says so, else refused.
-local function walk(path, relative, entries, options)
+--- The names in a directory, sorted, and those that the game lists and cannot reach. Never yields.
+function files.names(path)
+  local names, unreachable = {}, {}
   for _, name in ipairs(files.ask(fs.list, path)) do
+    local list = files.ask(paths.is_reachable, path, name) and names or unreachable
+    list[#list + 1] = name
+  end
+  table.sort(names)
+  table.sort(unreachable)
+  return names, unreachable
+end
+
+--- Adds every entry below `path` to `entries`, names relative to the top. The client's own
+-- directory, other mounts and what cannot be reached are left out where `skip` says so, else refused.
+local function walk(path, relative, entries, options)
+  local names, unreachable = files.names(path)
+  for _, name in ipairs(unreachable) do
+    local below = paths.join(relative, name)
+    if not options.skip then
+      local sentence =
+        "This directory holds a name that the game cannot reach, so what that is of cannot be kept."
+      failure.raise("unreachable", sentence, { name = paths.shown(below) })
+    end
+    table.insert(entries.unreachable, below)
+  end
+  for _, name in ipairs(names) do
     local full, below = paths.join(path, name), paths.join(relative, name)
     if paths.is_protected(full) or paths.is_mount(full) then
       if not options.skip then
@@ -103,9 +125,10 @@ end
 --- Every entry below a directory as `{path, kind}`, sorted by path bytes, `path` relative to it.
 -- @tparam string path
 -- @tparam table options `{pause, max, skip}`: `max` entries at most; `skip` leaves out the client's own
--- files and other mounts instead of refusing
+-- files, other mounts and what cannot be reached instead of refusing
+-- @return the list; its `unreachable` are the paths that the game lists and cannot reach
 function files.below(path, options)
-  local entries = {}
+  local entries = { unreachable = {} }
   walk(path, "", entries, options)
   table.sort(entries, function(left, right)
     return left.path < right.path
@@ -157,7 +180,7 @@ end
 --- What is at a canonical path, with its hash.
 -- @tparam string path
 -- @tparam function pause called often; may yield
--- @tparam ?boolean skip leave out the client's own files and other mounts instead of refusing
+-- @tparam ?boolean skip leave out the client's own files, other mounts and what cannot be reached instead of refusing
 -- @return `{path, kind, hash, size?, bytes?, entries?, manifest?}`
 function files.snapshot(path, pause, skip)
   local shot = look(path, pause, skip)

@@ -85,7 +85,8 @@ end
 local function find(given, pause)
   answers.need(given.path, "directory")
   local matches, matching = glob(given.pattern), {}
-  for index, entry in ipairs(files.below(given.path, { pause = pause, max = MAX_ENTRIES, skip = true })) do
+  local entries = files.below(given.path, { pause = pause, max = MAX_ENTRIES, skip = true })
+  for index, entry in ipairs(entries) do
     if matches(entry.path) then
       matching[#matching + 1] = entry
     end
@@ -97,7 +98,8 @@ local function find(given, pause)
   local body, told = answers.list(#list, function(index)
     return list[index]
   end, pause, true)
-  return answers.done({ count = count, cut = told < count }, body)
+  local data = answers.with_unreachable({ count = count, cut = told < count }, entries.unreachable)
+  return answers.done(data, body)
 end
 
 function finding.fs_find(given, body, has_body, job)

@@ -20,12 +20,11 @@ function looking.fs_list(given, body, has_body, job)
   params.no_body(body, has_body)
   return answers.after_start(function()
     answers.need(given.path, "directory")
-    local names = files.ask(fs.list, given.path)
-    table.sort(names)
+    local names, unreachable = files.names(given.path)
     local list = answers.list(#names, function(index)
       return entry(given.path, names[index])
     end, job.pause)
-    return answers.done({ count = #names }, list)
+    return answers.done(answers.with_unreachable({ count = #names }, unreachable), list)
   end)
 end
 
@@ -50,6 +49,7 @@ local function stat(path, pause)
   data.read_only = files.ask(fs.isReadOnly, path)
   data.mount = paths.is_mount(path) or nil
   answers.check_size(#(shot.manifest or ""))
+  answers.with_unreachable(data, shot.entries and shot.entries.unreachable or {})
   local outcome = answers.done(data, shot.manifest)
   outcome.body_sha256 = shot.manifest and shot.hash
   return outcome

@@ -10,6 +10,7 @@ local paths = {}
 
 paths.MAX_BYTES = 500
 local MAX_PART_BYTES = 255
+local MAX_SHOWN_BYTES = 80
 
 local function trim(text)
   return (text:gsub("^%s+", ""):gsub("%s+$", ""))
@@ -30,17 +31,36 @@ function paths.canonical(path)
   return table.concat(parts, "/")
 end
 
+--- What the game that runs here makes of a path.
+local function cleaned(path)
+  local becomes = paths.canonical(path)
+  local ok, combined = disk.try(fs.combine, "", path)
+  if becomes == path and ok then
+    -- Where this version of the game cleans more than we know of, it has the last word.
+    return combined
+  end
+  return becomes
+end
+
+--- Whether a name that `fs.list` gives leads to what it is the name of: one that came from the host may become another
+-- name, or be a link to nothing.
+function paths.is_reachable(directory, name)
+  return cleaned(name) == name and fs.exists(paths.join(directory, name))
+end
+
+--- A path as one line that a header has room for: what is no path to the game may be anything.
+function paths.shown(path)
+  local line = path:gsub("[%c]", "?")
+  -- No path has the mark: what is cut must not be taken for another one.
+  return #line <= MAX_SHOWN_BYTES and line or "?" .. line:sub(-MAX_SHOWN_BYTES)
+end
+
 --- True for a canonical path; else false, a sentence and what the path would become.
 function paths.check(path)
   if #path > paths.MAX_BYTES then
     return false, "The path has " .. #path .. " bytes, over " .. paths.MAX_BYTES .. "."
   end
-  local becomes = paths.canonical(path)
-  local ok, combined = disk.try(fs.combine, "", path)
-  if becomes == path and ok and combined ~= path then
-    -- This version of the game cleans more than we know of: it has the last word.
-    becomes = combined
-  end
+  local becomes = cleaned(path)
   if becomes ~= path then
     return false, "ComputerCraft would make another path of this one.", becomes
   elseif path == ".." or path:sub(1, 3) == "../" then

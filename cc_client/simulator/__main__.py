@@ -108,7 +108,7 @@ def _case(arguments: argparse.Namespace, start: str | None, world: World) -> Cas
     )
     case = Case(
         identity=Identity(arguments.id, None if arguments.label is None else os.fsencode(arguments.label)),
-        disk=Disk(arguments.disk, ROM, arguments.capacity, faults.before_change, mounts=world.mounts),
+        disk=Disk(arguments.disk.absolute(), ROM, arguments.capacity, faults.before_change, mounts=world.mounts),
         hardware=Hardware(arguments.family, arguments.cc_version, start, rules, arguments.memory),
         watchdog=Watchdog(arguments.id),
         faults=faults,

@@ -35,6 +35,8 @@ _CHANGING: Final[Mapping[str, int]] = {
     "os.utime": 1,
 }
 """How many of the first arguments of an event are paths that it changes."""
+_OF_NAMES: Final = frozenset({"os.link", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.symlink"})
+"""Events that change a name in a directory, and not what a link of that name leads to."""
 _WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
@@ -53,17 +55,23 @@ def confine(file_bytes: int, within: Collection[Path]) -> None:
         changed = given[: _CHANGING.get(event, 0)]
         if event == "open" and given[2] & _WRITES:
             changed = given[:1]
-        if not all(_is_within(one, places) for one in changed):
+        if not all(_is_within(one, places, follows=event not in _OF_NAMES) for one in changed):
             raise PermissionError(f"a confined computer changes nothing outside of its disk: {event}")
 
     sys.addaudithook(refuse)
 
 
-def _is_within(path: Any, places: tuple[str, ...]) -> bool:
-    """Whether a path is below one of these directories, whatever links lead there; a descriptor is that of a file."""
+def _is_within(path: Any, places: tuple[str, ...], *, follows: bool) -> bool:
+    """Whether a path is below one of these directories, whatever links lead there; a descriptor is that of a file.
+
+    ``follows``: what a link leads to counts, where that is the last part. A relative path is not within: it may be
+    meant from a directory that nobody tells of.
+    """
     if isinstance(path, int):
         return True
-    return os.path.realpath(os.fsdecode(path)).startswith(places)
+    named = Path(os.fsdecode(path))
+    meant = os.path.realpath(named) if follows else f"{os.path.realpath(named.parent)}{os.sep}{named.name}"
+    return named.is_absolute() and named.name != ".." and meant.startswith(places)
 
 
 def _limit(file_bytes: int) -> None:

@@ -24,6 +24,7 @@ from orchestrator.core.effects import next_effects
 from orchestrator.core.errors import CallLost, CallVoid, ComputerAway, ComputerClaimed, Conflict, NotFound
 from orchestrator.core.task import ACTIVE_PHASES, AgentTask
 from orchestrator.core.wire import ComputerId
+from orchestrator.logs import about
 from orchestrator.ports import ChatModel, Lease
 from orchestrator.tasks import TaskService
 from orchestrator.undoing import Undoing
@@ -125,6 +126,11 @@ class TaskActor:
         return [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
 
     async def _perform(self, effect: todo.Effect) -> Wait | None:
+        call_id = effect.call_id if isinstance(effect, todo.RunTool) else ""
+        with about(call_id=call_id, computer=self._computer_of(effect)):
+            return await self._tried(effect)
+
+    async def _tried(self, effect: todo.Effect) -> Wait | None:
         try:
             return await self._do(effect)
         except (ComputerAway, CallLost) as away:

@@ -24,6 +24,7 @@ MAX_NEW_BYTES: Final = 2_000_000
 _Looked = TypeVar("_Looked")
 _MAX_CHANGED: Final = 50
 _TOLD: Final = 10
+_REASONS: Final = 2
 _LOOK_AGAIN_S: Final = 0.2
 
 
@@ -34,7 +35,7 @@ class Seen:
     watched: Watched | None = None
     """None: nothing was watched."""
     told: str = ""
-    """What changed, as a sentence; empty: nothing did, or nobody knows."""
+    """What changed and what is not known, as sentences; empty: nothing did, or nothing is watched."""
 
 
 UNSEEN: Final = Seen()
@@ -75,32 +76,36 @@ class Programs:
             return Watched(globs=globs, why=kept)
         unkept = {path: listed.listing.state(path) for path in kept.listed.skipped}
         states = {**kept.listed.listing.states, **{path: one for path, one in unkept.items() if one != ABSENT}}
-        why = next(iter(kept.listed.skipped.values()), "")
+        why = _reasons(kept.listed.skipped)
         gaps = await self._keep(unkept) if unkept else ""
         return Watched(globs=globs, listing=await self._keep(states), gaps=gaps, why=why)
 
     async def after(self, record: CallRecord, when: str) -> Seen:
         """What is there after a program; ``when`` begins the sentence. Raises ComputerAway, CallLost."""
         before, computer = record.watched, record.call.computer
-        if before is None or computer is None or not before.listing:
+        if before is None or computer is None:
             return UNSEEN
+        if not before.listing:
+            return Seen(told=_unknown("before it was started", before.why))
         until = asyncio.get_running_loop().time() + WITHIN_S
         listed = await self._listed(computer, before.globs, until)
         if isinstance(listed, str):
-            return Seen(Watched(why=listed))
+            return Seen(Watched(why=listed), _unknown("afterwards", listed))
         gaps = await self._keep(dict.fromkeys(listed.skipped, ABSENT)) if listed.skipped else ""
         now = await self._keep(listed.listing.states)
         try:
-            changed = await self._changed(before, listed) if now != before.listing else {}
+            unseen = await self._unseen(before, listed)
+            changed = await self._changed(before, listed, unseen) if now != before.listing else {}
         except NotFound as gone:
-            return Seen(Watched(why=gone.message))
+            return Seen(Watched(why=gone.message), _unknown("afterwards", gone.message))
         watched = Watched(
             listing=now,
             gaps=gaps,
             changed=tuple(_shown(path) for path in list(changed)[:_MAX_CHANGED]),
-            why=next(iter(listed.skipped.values()), ""),
+            why=_reasons(listed.skipped),
         )
-        return Seen(watched, _told(changed, when))
+        lacking = f"What it did to {named(unseen)} is not known: {before.why or watched.why}" if unseen else ""
+        return Seen(watched, " ".join(filter(None, (_told(changed, when), lacking))))
 
     def _globs(self, call: ToolCall) -> tuple[str, ...]:
         """Where the policy watches a call: only programs of computers that are connected here."""
@@ -118,11 +123,14 @@ class Programs:
             skipped |= listed.skipped
         return Listed(Listing(states), skipped)
 
-    async def _changed(self, before: Watched, now: Listed) -> dict[str, tuple[str, str]]:
-        """What differs now, but for what one of the looks did not reach. Raises NotFound."""
-        was = read_listing(await self.world.store.get_blob(before.listing))
+    async def _unseen(self, before: Watched, now: Listed) -> list[str]:
+        """The paths that one of the looks did not reach. Raises NotFound."""
         gaps = read_listing(await self.world.store.get_blob(before.gaps)).states if before.gaps else {}
-        unseen = [*now.skipped, *(path for path, state in gaps.items() if state == ABSENT)]
+        return sorted({*now.skipped, *(path for path, state in gaps.items() if state == ABSENT)})
+
+    async def _changed(self, before: Watched, now: Listed, unseen: Sequence[str]) -> dict[str, tuple[str, str]]:
+        """What differs now, but for what is ``unseen``. Raises NotFound."""
+        was = read_listing(await self.world.store.get_blob(before.listing))
         return differing(was.states, now.listing.states, unseen)
 
     async def _keep(self, states: Mapping[str, str]) -> str:
@@ -158,6 +166,19 @@ def _told(changed: Mapping[str, tuple[str, str]], when: str) -> str:
     shown = [_word(path, *states) for path, states in list(leaves.items())[:_TOLD]]
     more = f" and {len(leaves) - _TOLD} more" if len(leaves) > _TOLD else ""
     return f"{when}, these files changed: {', '.join(shown)}{more}."
+
+
+def _reasons(skipped: Mapping[str, str]) -> str:
+    """Why something is in no listing: the first reasons, where there are several."""
+    return " ".join(list(dict.fromkeys(skipped.values()))[:_REASONS])
+
+
+def _unknown(when: str, why: str) -> str:
+    """What the model is told where a look failed."""
+    return (
+        f"Which files it changed is not known, and cannot be put back: nobody could look {when} at the files that are "
+        f"watched: {why}"
+    )
 
 
 def _word(path: str, was: str, now: str) -> str:

@@ -1,9 +1,9 @@
 """The steps of a restoration: what is left to put back, planned anew in each round from what is there."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from orchestrator.actor.gate import Gate
 from orchestrator.actor.journal import TaskJournal
@@ -14,8 +14,8 @@ from orchestrator.core.errors import NotFound, OrchestratorError, ToolFailed
 from orchestrator.core.items import SYSTEM
 from orchestrator.core.policy import BUILT_IN_CATALOG
 from orchestrator.core.restoring.listings import Listing
-from orchestrator.core.restoring.planning import MAX_CALLS, Entry, Op, ops_of
-from orchestrator.core.restoring.touches import Changes, as_argument, is_text, place_of, shown
+from orchestrator.core.restoring.planning import MAX_CALLS, Entry, Op, ops_of, without_place
+from orchestrator.core.restoring.touches import Changes, Place, as_argument, is_text, place_of, shown
 from orchestrator.core.restoring.wanted import Restoration
 from orchestrator.core.task import AgentTask
 from orchestrator.core.wire import ComputerId
@@ -63,18 +63,36 @@ class Restoring:
         entries = await self.undoing.plan(wish, task.restores, own=own)
         rejected = {digest for digest, _ in task.rejections}
         failed = own.vain - rejected
-        planned = [_call(op) for op in ops_of(entries, in_vain=lambda op: _call(op).call_digest in failed)]
-        calls = [call for call in planned if call.call_digest not in rejected | failed]
-        if calls:
+        planned = {op: _call(op) for op in ops_of(entries, in_vain=lambda op: _call(op).call_digest in failed)}
+        refused = {op.place for op, call in planned.items() if call.call_digest in rejected}
+        homeless = without_place(list(planned), refused)
+        left = {op: call for op, call in planned.items() if call.call_digest not in rejected | failed}
+        asked = [op for op in left if op.place not in homeless][:MAX_CALLS]
+        if asked:
             present = await self._kept(wish.present) if first is None else ""
-            await self._propose(told_of(entries, task.restores), calls[:MAX_CALLS], present)
+            told = told_of(entries, task.restores, {op.place for op in asked})
+            await self._propose(told, [planned[op] for op in asked], present)
             return None
         away = [entry.place.computer for entry in entries if entry.verdict == "away"]
         if away:
             return self._until_seen([computer for computer in away if computer is not None])
-        words, already = _last_words(task, planned), await self._already(task.restores, wish)
-        await self.journal.intend(_end(entries, wish, own, words, _WORDS[task.restores.applies], already))
+        last = _LastWords(
+            done=_WORDS[task.restores.applies],
+            already=await self._already(task.restores, wish),
+            why=_why(task, planned.values(), homeless),
+            same=await self._all_the_same(entries),
+        )
+        await self.journal.intend(_end(entries, wish, own, last))
         return None
+
+    async def _all_the_same(self, entries: Sequence[Entry]) -> list[str]:
+        """The places that a person rejected and that are as they were all the same: something in them was put back."""
+        task = self.journal.task
+        rejected = {digest for digest, _ in task.rejections}
+        proposed = [item.fact for item in await self.undoing.service.store.read(task.task_id)] if rejected else []
+        calls = (call for fact in proposed if isinstance(fact, facts.CallsProposed) for call in fact.calls)
+        places = {place_of(call) for call in calls if call.call_digest in rejected}
+        return [str(entry.place) for entry in entries if entry.verdict == "nothing" and entry.place in places]
 
     async def _already(self, wanted: Restoration, wish: Wish) -> str:
         """What is said where there was nothing to be done."""
@@ -124,13 +142,28 @@ def _call(op: Op) -> facts.ToolCall:
     return facts.ToolCall(call_id=new_call_id(), index=0, tool=tool, args=args, computer=computer, call_digest=digest)
 
 
-def _last_words(task: AgentTask, left: Sequence[facts.ToolCall]) -> dict[str, str]:
-    """What each call that is left came to, by the text of its place."""
+class _LastWords(NamedTuple):
+    """What is said at the end, besides what is there now."""
+
+    done: str
+    """What is done to a place, in a word."""
+    already: str
+    """Where there was nothing to be done."""
+    why: Mapping[str, str]
+    """Why a place is not as it was, by its text."""
+    same: Sequence[str]
+    """Places that are as they were although a person rejected that."""
+
+
+def _why(task: AgentTask, left: Iterable[facts.ToolCall], homeless: Set[Place]) -> dict[str, str]:
+    """What each call that is left came to, by the text of its place; ``homeless``: what it would be in was rejected."""
     turns = (zip(turn.digests, turn.results, strict=True) for turn in task.turns)
     words = {digest: text for turn in turns for digest, (_, text) in turn}
     # What a model is told of a rejection is no sentence for a person.
     words |= dict.fromkeys((digest for digest, _ in task.rejections), "A person rejected it.")
-    return {str(place_of(call)): words.get(call.call_digest, "") for call in left}
+    told = {place_of(call): words.get(call.call_digest, "") for call in left}
+    told |= dict.fromkeys(homeless, "What it would be in was rejected.")
+    return {str(place): sentence for place, sentence in told.items()}
 
 
 def _impossible(gone: OrchestratorError) -> facts.TaskEnded:
@@ -138,31 +171,30 @@ def _impossible(gone: OrchestratorError) -> facts.TaskEnded:
     return facts.TaskEnded(status="Failed", status_reason="not_restored", message=gone.message)
 
 
-def _end(
-    entries: Sequence[Entry], wish: Wish, own: Changes, why: Mapping[str, str], done: str, already: str
-) -> facts.TaskEnded:
-    """How it ended: what was put back (``done``: how that is called), and what was not and why.
-
-    ``already``: what is said where there was nothing to be done.
-    """
+def _end(entries: Sequence[Entry], wish: Wish, own: Changes, last: _LastWords) -> facts.TaskEnded:
+    """How it ended: what was put back, and what was not and why."""
     put_back = sorted({str(touch.place) for touch in own.touches if touch.after is not None})
     kept = {str(entry.place): entry.why for entry in entries if entry.verdict == "conflict"}
     # What waits for something else that was not done says nothing of its own.
-    behind = next(iter(why.values()), "")
-    left = {str(one.place): why.get(str(one.place), behind) for one in entries if one.verdict in ("restore", "remove")}
+    behind = next(iter(last.why.values()), "")
+    left = {
+        str(one.place): last.why.get(str(one.place), behind) for one in entries if one.verdict in ("restore", "remove")
+    }
     untold = Counter(one.what for one in wish.untold)
     nothing_done = bool(kept) and not put_back
     details = {
         "put_back": put_back[:_NAMED],
         "kept": dict(list(kept.items())[:_NAMED]),
         "left": dict(list(left.items())[:_NAMED]),
+        "rejected": list(last.same[:_NAMED]),
         "cannot_be_undone": list(untold),
         "came_since": [shown(path) for path in wish.came[:_NAMED]],
     }
-    parts = [f"{len(put_back)} {done}" if put_back or kept or left else already]
+    parts = [f"{len(put_back)} {last.done}" if put_back or kept or left else last.already]
+    parts += [f"{len(last.same)} though a person rejected that, for what is in it"] if last.same else []
     parts += [f"{len(kept)} kept{_reason(kept.values())}"] if kept else []
     parts += [f"{len(wish.came)} left, since they came after it began"] if wish.came else []
-    parts += [f"{len(left)} not {done}: {next(iter(left.values()))}"] if left else []
+    parts += [f"{len(left)} not {last.done}{_reason(left.values())}"] if left else []
     return facts.TaskEnded(
         status="Failed" if left or nothing_done else "Completed",
         status_reason="not_restored" if left else "conflicts" if nothing_done else "final",

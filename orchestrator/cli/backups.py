@@ -18,7 +18,7 @@ from orchestrator.cli.common import (
     quoted,
 )
 from orchestrator.cli.tasks import RECONNECT_S, follow, leave
-from orchestrator.cli.undoing import told
+from orchestrator.cli.transferring import watched
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.paths import spelled
 from orchestrator.core.visible import one_line
@@ -42,7 +42,7 @@ def backup(
 
     Only what is not kept already is read. What is left out is said, such as other disks and files that are too large.
     """
-    with client_of(url, data_dir) as client:
+    with client_of(url, data_dir) as client, watched(client, "backup", computer, as_json=as_json):
         made = client.request_long("POST", f"/v1/computers/{as_segment(computer)}/backups", {"note": note})
     if as_json:
         print_json(made)
@@ -143,7 +143,8 @@ def restore(
     body: dict[str, Any] = {"backup": backup, "paths": [spelled(one) for one in path or []], "exact": exact}
     with client_of(url, data_dir) as client:
         door = f"/v1/computers/{as_segment(computer)}/restore"
-        preview = client.request_long("POST", door, {**body, "dry_run": True})
+        with watched(client, None, computer, as_json=as_json):
+            preview = client.request_long("POST", door, {**body, "dry_run": True})
         if dry_run and as_json:
             print_json(preview)
             return
@@ -188,6 +189,8 @@ def _summary(made: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _preview(preview: Mapping[str, Any]) -> Iterator[str]:
+    from orchestrator.console.undo_lines import told
+
     yield f"from {preview['backup_id']}:"
     changing = [one for one in preview["places"] if one["verdict"] != "nothing"]
     if changing:

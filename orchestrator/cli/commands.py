@@ -28,6 +28,7 @@ from orchestrator.cli.screens import screen, type_keys
 from orchestrator.cli.server import demo, serve
 from orchestrator.cli.simulating import simulate
 from orchestrator.cli.tasks import answer, cancel, review, run, stop, tasks_app
+from orchestrator.cli.terminal_ui import tui
 from orchestrator.cli.undoing import undo
 from orchestrator.core.errors import InvalidRequest, OrchestratorError
 from orchestrator.core.visible import one_line
@@ -92,6 +93,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     demo,
     run,
     review,
+    tui,
     answer,
     cancel,
     stop,

@@ -5,8 +5,9 @@ They speak to Ollama itself, so they need no server.
 
 import os
 import sys
+import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -17,6 +18,7 @@ from orchestrator.core.visible import one_line
 from orchestrator.settings import load_settings
 
 if TYPE_CHECKING:
+    from orchestrator.metering import Meter
     from orchestrator.model.keeping import KeptModel, Progress
     from orchestrator.model.looking import Seen
     from orchestrator.model.ollama_facts import ModelFacts
@@ -29,8 +31,6 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="As Ollama names it, s
 OllamaUrl = Annotated[
     str | None, typer.Option("--ollama-url", help="Where Ollama listens. Default: as `serve --ollama-url`.")
 ]
-_BAR: Final = 24
-_TENTHS: Final = 10
 _LOOK_S: Final = 0.2
 """How often a person's Ctrl-C is looked for while Ollama says nothing."""
 
@@ -82,6 +82,7 @@ def show(name: Name, as_json: AsJson = False, url: OllamaUrl = None, data_dir: D
 def pull(
     name: Name,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what is done as lines of JSON.")] = False,
     url: OllamaUrl = None,
     data_dir: DataDir = None,
 ) -> None:
@@ -98,9 +99,9 @@ def pull(
         _kept(one.url, there)
     for where, kept in there.items():
         if has(kept, name):
-            typer.echo(f"{one_line(name)} is at {where} already.")
+            _is_there(where, name, as_json, "already")
         elif yes or _sure(name, where, _size(name, there)):
-            _pull(where, name)
+            _pull(where, name, as_json)
         else:
             typer.echo("Nothing was fetched.", err=True)
             raise typer.Exit(1)
@@ -120,12 +121,19 @@ def _kept(url: str, there: "dict[str, list[KeptModel]]") -> bool:
     return True
 
 
-def _pull(where: str, name: str) -> None:
+def _is_there(where: str, name: str, as_json: bool, since: str) -> None:
+    if as_json:
+        print_json({"model": name, "url": where, "there": since})
+    else:
+        typer.echo(f"{one_line(name)} is at {where} {since}.")
+
+
+def _pull(where: str, name: str, as_json: bool) -> None:
     from orchestrator.model.ollama_errors import AskAnother
     from orchestrator.rendering import Screen
 
     screen = Screen.of()
-    showing = _Showing(one_line(name), screen)
+    showing = _Lines(name, where) if as_json else _Showing(one_line(name), screen)
     try:
         for progress in _fetched(where, name):
             showing.tell(progress)
@@ -138,7 +146,7 @@ def _pull(where: str, name: str) -> None:
         complain(error)
         raise typer.Exit(3 if isinstance(error, AskAnother) else 1) from None
     screen.close()
-    typer.echo(f"{one_line(name)} is at {where} now.")
+    _is_there(where, name, as_json, "now")
 
 
 def _fetched(where: str, name: str) -> "Iterator[Progress]":
@@ -284,16 +292,40 @@ def _sure(name: str, where: str, size: str) -> bool:
 
 
 @dataclass
+class _Lines:
+    """The progress of a pull as lines of JSON: one for each thing that is done, and one a second of what takes long."""
+
+    name: str
+    where: str
+    _status: str = ""
+    _told_at: float = 0.0
+
+    def tell(self, progress: "Progress") -> None:
+        """How far it has come now."""
+        now = time.monotonic()
+        if progress.status != self._status or now - self._told_at >= 1.0:
+            self._status, self._told_at = progress.status, now
+            print_json({"hint": "pull", "model": self.name, "url": self.where, **vars(progress)})
+
+
+@dataclass
 class _Showing:
     """The progress of a pull: a bar on a terminal, else a line for each tenth."""
 
     name: str
     screen: "Screen"
-    _tenths: int = 0
+    meter: "Meter" = field(init=False)
     _status: str = ""
+
+    def __post_init__(self) -> None:
+        from orchestrator.metering import Meter
+
+        self.meter = Meter(self.name, self.screen, say=_line, apart_s=0.0)
 
     def tell(self, progress: "Progress") -> None:
         """How far it has come now."""
+        from orchestrator.rendering import sized
+
         if progress.status != self._status and not (progress.total and progress.status.startswith("pulling ")):
             self._status = progress.status
             if not self.screen.moves and progress.status != "success":
@@ -301,17 +333,11 @@ class _Showing:
         if not progress.total:
             self.screen.status(f"{self.name}  {one_line(progress.status)}")
             return
-        share = progress.done / progress.total
-        from orchestrator.rendering import sized
-
         amount = f"{sized(progress.done)} of {sized(progress.total)}"
-        filled = int(share * _BAR)
-        bar = f"[{'#' * filled}{'-' * (_BAR - filled)}]"
         busy = "" if progress.done < progress.total else f"  {one_line(progress.status)}"
-        self.screen.status(f"{self.name}  {bar} {share:4.0%}  {amount}{busy}")
-        tenths = int(share * _TENTHS)
-        # The total grows when another part becomes known: what was said is not taken back.
-        if not self.screen.moves and tenths > self._tenths:
-            self._tenths = tenths
-            typer.echo(f"{self.name}: {tenths * 10} %, {amount}")
-            sys.stdout.flush()
+        self.meter.tell(progress.done, progress.total, amount, progress.done, busy=busy)
+
+
+def _line(line: str) -> None:
+    typer.echo(line)
+    sys.stdout.flush()

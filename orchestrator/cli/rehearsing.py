@@ -6,7 +6,7 @@ import typer
 
 from orchestrator.cli.common import AsJson, DataDir, Detach, Reconnect, Url, client_of, print_json
 from orchestrator.cli.rehearsed import lines_of
-from orchestrator.cli.tasks import RECONNECT_S, TaskId, follow, leave
+from orchestrator.cli.tasks import RECONNECT_S, TaskId, follow, join, leave
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.visible import one_line
 from orchestrator.program import program, reaching
@@ -32,11 +32,17 @@ def rehearsal(
     with client_of(url, data_dir) as client:
         door = f"/v1/tasks/{task_id}/rehearsal"
         if apply:
+            where = reaching(url, data_dir)
+            before = client.request("GET", f"/v1/tasks/{task_id}").get("applied") or {}
             applied = client.request("POST", door, {})
-            if detach:
-                leave(applied, as_json, reaching(url, data_dir))
+            if before.get("open") and before["task_id"] == applied["task_id"]:
+                told = f"{task_id} is already {before['told']}."
+                join(client, applied["task_id"], told, as_json, reconnect, where, detach=detach)
                 return
-            follow(client, applied["task_id"], as_json, reconnect, reaching(url, data_dir))
+            if detach:
+                leave(applied, as_json, where)
+                return
+            follow(client, applied["task_id"], as_json, reconnect, where)
         shown = client.request("GET", door)
     if as_json:
         print_json(shown)

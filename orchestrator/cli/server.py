@@ -12,7 +12,10 @@ from typing import Annotated, Any, Final, get_args
 import typer
 from pydantic.fields import FieldInfo
 
+from orchestrator.logs import set_up
 from orchestrator.settings import Settings, load_settings
+
+logger = logging.getLogger(__name__)
 
 
 def serve(**flags: Any) -> None:
@@ -25,15 +28,16 @@ def serve(**flags: Any) -> None:
     from orchestrator.app import serve as serve_until_stopped
 
     chosen = load_settings(flags, os.environ)
-    logging.basicConfig(
-        level=chosen.log_level.upper(), format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
-    )
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    set_up(chosen.log_level, chosen.log_format)
 
     def ready(url: str, orchestrator: Orchestrator) -> None:
         if orchestrator.admin_token is not None:
             for line in first_words(chosen, url):
-                typer.echo(line, err=True)
+                # Where each line of the log is an object, these are some, too.
+                if chosen.log_format == "json":
+                    logger.info("%s", line)
+                else:
+                    typer.echo(line, err=True)
         typer.echo(f"listening on {url}")
         sys.stdout.flush()
 

@@ -1,6 +1,7 @@
 """The commands about tasks: run, look, watch, decide, answer, stop."""
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -19,6 +20,7 @@ from orchestrator.cli.common import (
     seconds,
     warn_of_variables,
 )
+from orchestrator.cli.transferring import watched
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.program import reaching
 
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 tasks_app = typer.Typer(invoke_without_command=True, help="List tasks, or look at one.")
 RECONNECT_S = 90.0
+_TOLD_CHARS = 600
+"""The longest sentence about another task that is shown."""
 
 TaskId = Annotated[str, typer.Argument(metavar="TASK", help="The task's id, as `tasks` lists it.", callback=as_task)]
 
@@ -109,7 +113,9 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each flag
         if not detach:
             # Imported before the task begins: what the model says meanwhile is a hint, and told to nobody twice.
             import orchestrator.following  # noqa: F401
-        task = client.submit({name: value for name, value in body.items() if value is not None}, patience_s=reconnect)
+        body = {name: value for name, value in body.items() if value is not None}
+        with watched(client, "rehearsal", (computer or [""])[0], as_json=as_json) if rehearse else nullcontext():
+            task = client.submit(body, patience_s=reconnect)
         if detach:
             print_json(task) if as_json else typer.echo(f"task {task['task_id']}")
             return
@@ -357,14 +363,31 @@ def follow(
         if applied_by is not None:
             follow(client, applied_by, as_json, patience_s, where)
     if succeeded:
+        if not as_json and not rehearses:
+            _tell_unknown(client, task_id)
         raise typer.Exit(0)
     if not as_json and not rehearses:
         _tell_leftovers(client, task_id, where)
     raise typer.Exit(1)
 
 
-def leave(task: dict[str, Any], as_json: bool, where: str) -> None:
-    """Print a task that is not followed, and how it is watched and decided."""
+def join(
+    client: "Client", task_id: str, told: str, as_json: bool, patience_s: float, where: str, *, detach: bool
+) -> None:
+    """Say that a task which does what is wanted goes on already, and follow that one, or leave it."""
+    from orchestrator.core.visible import one_line
+
+    typer.echo(one_line(told, limit=_TOLD_CHARS), err=True)
+    if not detach:
+        follow(client, task_id, as_json, patience_s, where)
+        return
+    task = client.request("GET", f"/v1/tasks/{task_id}")
+    short = {"task_id": task["task_id"], "status": task["status"]}
+    leave(short, as_json, where, asks=task["request"] is not None)
+
+
+def leave(task: dict[str, Any], as_json: bool, where: str, *, asks: bool = True) -> None:
+    """Print a task that is not followed, and how it is watched and, where it ``asks`` or will, decided."""
     from orchestrator.program import program
 
     if as_json:
@@ -373,13 +396,21 @@ def leave(task: dict[str, Any], as_json: bool, where: str) -> None:
     name = program()
     typer.echo(f"task {task['task_id']}")
     typer.echo(f"  watch it:     {name} tasks watch {task['task_id']}{where}", err=True)
-    typer.echo(f"  approve it:   {name} review{where}", err=True)
+    if asks:
+        typer.echo(f"  approve it:   {name} review{where}", err=True)
 
 
 def _tell_leftovers(client: "Client", task_id: str, where: str) -> None:
     from orchestrator.leftovers import left_behind
 
     for line in left_behind(client, task_id, where):
+        typer.echo(line, err=True)
+
+
+def _tell_unknown(client: "Client", task_id: str) -> None:
+    from orchestrator.leftovers import not_known
+
+    for line in not_known(client, task_id):
         typer.echo(line, err=True)
 
 
@@ -406,6 +437,8 @@ def _details(task: dict[str, Any], where: str) -> list[str]:
     offer = task.get("undo") or {}
     changed = counted(offer.get("changes", 0), "place")
     undo = [f"changed   {changed}; {how(offer, task['task_id'], where)}"] if offer.get("changes") else []
+    unseen = offer.get("unseen", 0)
+    undo += [f"not known what {counted(unseen, 'program')} changed; no undo puts that back"] if unseen else []
     applied = task.get("applied")
     became = f"; {one_line(applied['told'], limit=600)}" if applied else ""
     rehearsed = [f"rehearsed on a copy of {one_line(task['rehearses'])}{became}"] if task.get("rehearses") else []

@@ -5,20 +5,13 @@ from typing import Annotated, Any, Final, Literal
 import typer
 
 from orchestrator.cli.common import AsJson, DataDir, Detach, Reconnect, Url, client_of, print_json, quoted
-from orchestrator.cli.tasks import RECONNECT_S, TaskId, follow, leave
-from orchestrator.core.errors import InvalidRequest
+from orchestrator.cli.tasks import RECONNECT_S, TaskId, follow, join, leave
+from orchestrator.cli.transferring import watched
+from orchestrator.core.errors import BeingUndone, InvalidRequest
 from orchestrator.core.paths import spelled, unspelled
 from orchestrator.program import reaching
 
 _CHOICES: Final = ("keep", "restore", "beside")
-_DOES: Final = {
-    "restore": "put back",
-    "remove": "remove",
-    "conflict": "KEEP",
-    "nothing": "as it was",
-    "away": "wait for",
-}
-_WHY: Final = frozenset({"conflict", "away"})
 
 
 def undo(  # noqa: PLR0913, PLR0917 - one parameter for each flag
@@ -47,13 +40,17 @@ def undo(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     Shows what would be done; the undo is then a task of its own: it waits for approval, and for computers that are
     away, and can be undone itself. What somebody changed since stays, unless you say otherwise.
     """
+    from orchestrator.client import ServerRefused
+    from orchestrator.console.undo_lines import told
+
     paths = [spelled(one) for one in path or []]
     body: dict[str, Any] = {"paths": paths, "on_conflict": on_conflict, "choices": _choices(choose or [])}
     if step is not None:
         body["step"] = step
     with client_of(url, data_dir) as client:
         door = f"/v1/tasks/{task_id}/undo"
-        preview = client.request("POST", door, {**body, "dry_run": True})
+        with watched(client, None, task_id, as_json=as_json):
+            preview = client.request_long("POST", door, {**body, "dry_run": True})
         _must_be_there(body["choices"], preview)
         if dry_run and as_json:
             print_json(preview)
@@ -62,26 +59,19 @@ def undo(  # noqa: PLR0913, PLR0917 - one parameter for each flag
             for line in told(preview) or [_nothing(task_id, narrowed=step is not None)]:
                 typer.echo(line)
         if not dry_run:
-            submitted = client.request("POST", door, body)
-            if detach:
-                leave(submitted, as_json, reaching(url, data_dir))
+            where = reaching(url, data_dir)
+            try:
+                submitted = client.request("POST", door, body)
+            except ServerRefused as refused:
+                going = refused.details.get("task_id")
+                if refused.reason != BeingUndone.code or not going:
+                    raise
+                join(client, str(going), refused.message, as_json, reconnect, where, detach=detach)
                 return
-            follow(client, submitted["task_id"], as_json, reconnect, reaching(url, data_dir))
-
-
-def told(preview: dict[str, Any]) -> list[str]:
-    """A preview as lines for a person."""
-    from orchestrator.core.visible import one_line
-
-    lines = []
-    for one in preview["places"]:
-        why = f"  ({one['why']})" if one["why"] and one["verdict"] in _WHY else ""
-        lines.append(f"{_DOES[one['verdict']]:<10}{one_line(one['place'])}{why}")
-    limits = preview["cannot_be_undone"]
-    lines += [f"cannot be undone: step {one['step']}, {one['tool']}: {one['what']}" for one in limits]
-    waited = preview.get("not_heard", [])
-    lines += [f"wait for  step {one['step']}, {one['tool']}{_on(one)}: {one['what']}" for one in waited]
-    return lines
+            if detach:
+                leave(submitted, as_json, where)
+                return
+            follow(client, submitted["task_id"], as_json, reconnect, where)
 
 
 def _nothing(task_id: str, *, narrowed: bool) -> str:
@@ -98,12 +88,6 @@ def _must_be_there(choices: dict[str, str], preview: dict[str, Any]) -> None:
 
         remedy = f"Name a place as --dry-run does: farm:startup.lua. {near(odd, sorted(places))}".rstrip()
         raise InvalidRequest(f"The undo touches no {quoted(odd)}.", remedy=remedy)
-
-
-def _on(one: dict[str, Any]) -> str:
-    from orchestrator.core.visible import one_line
-
-    return f" on {one_line(one['computer'])}" if one["computer"] else ""
 
 
 def _choices(chosen: list[str]) -> dict[str, str]:

@@ -120,13 +120,13 @@ def edit_call(person: Person, call: RequestedCallView, begin: dict[str, Any] | N
 
 def _edited(person: Person, tool: str, args: dict[str, Any]) -> dict[str, Any]:
     """The arguments after one round in the editor; what could not be read leaves them as they were."""
-    name = _LONG.get(tool)
-    if name is None or not isinstance(args.get(name), str):
+    name = text_argument(tool, args)
+    if name is None:
         return _edited_json(person, args, args)
     if visible(args[name]) != args[name]:
         person.tell("It has characters that an editor may not show; the page has them as escapes.")
     try:
-        text = edited_text(args[name], _ending(name, args))
+        text = edited_text(args[name], ending_of(name, args))
     except EditorFailed as error:
         person.tell(f"{error} The text stays as it was.")
         text = args[name]
@@ -139,7 +139,7 @@ def _edited(person: Person, tool: str, args: dict[str, Any]) -> dict[str, Any]:
 
 
 def _edited_json(person: Person, args: dict[str, Any], fallback: dict[str, Any]) -> dict[str, Any]:
-    text = _as_json(args)
+    text = args_as_json(args)
     while True:
         try:
             text = edited_text(text, ".json")
@@ -151,13 +151,19 @@ def _edited_json(person: Person, args: dict[str, Any], fallback: dict[str, Any])
                 return fallback
 
 
-def _as_json(args: dict[str, Any]) -> str:
+def text_argument(tool: str, args: Mapping[str, Any]) -> str | None:
+    """The name of the argument that is a text to edit by itself; None: there is none."""
+    name = _LONG.get(tool)
+    return name if name is not None and isinstance(args.get(name), str) else None
+
+
+def args_as_json(args: dict[str, Any]) -> str:
     """The arguments as JSON, in which what no editor would show is an escape."""
     text = json.dumps(args, indent=2, ensure_ascii=False) + "\n"
     return _ODD.sub(lambda odd: odd[0] if visible(odd[0]) == odd[0] else json.dumps(odd[0])[1:-1], text)
 
 
-def _ending(name: str, args: Mapping[str, Any]) -> str:
+def ending_of(name: str, args: Mapping[str, Any]) -> str:
     """The ending of the file, from which editors guess the language."""
     found = _ENDING.search(str(args.get("path", "")))
     return _ENDINGS.get(name) or (found.group() if found else ".txt")

@@ -47,6 +47,15 @@ def carried_out(said: str, task_id: str, status: str) -> str:
 
 def left_behind(over: review.TaskOver) -> str:
     """A task failed or was canceled after it had changed something, and what becomes of that."""
+    if not over.undo.unseen:
+        return _changed(over)
+    unknown = "what a program of it changed is not known, and no undo puts that back"
+    if not over.changes:
+        return f"Task {one_line(over.task_id)} is {over.status}; {unknown}."
+    return f"{_changed(over).removesuffix('.')}. And {unknown}."
+
+
+def _changed(over: review.TaskOver) -> str:
     task_id = one_line(over.task_id)
     named = ", ".join(one_line(one.place) for one in over.changes[:_NAMED])
     more = over.undo.changes - min(_NAMED, len(over.changes))

@@ -17,6 +17,7 @@ and, where somebody can do something about it, what to do next (``remedy``).
     │   └── RequestExpired    it was, and nobody answered in time
     ├── InvalidDecision       a decision does not fit what it decides
     ├── TaskEnded             the task is over and takes no more commands
+    ├── BeingUndone           another undo that wants exactly the same goes on
     ├── Conflict              somebody appended first: fold again
     ├── LeaseLost             another actor owns the task: stop at once
     ├── ComputerClaimed       another task works on the computer
@@ -138,6 +139,16 @@ class TaskEnded(OrchestratorError):
     """The task is over and takes no more commands."""
 
     code = "task_ended"
+    http_status = 409
+
+
+class BeingUndone(OrchestratorError):
+    """Another undo of the task that wants exactly the same goes on.
+
+    ``details`` has its ``task_id``.
+    """
+
+    code = "being_undone"
     http_status = 409
 
 

@@ -24,6 +24,7 @@ from orchestrator.desk.limits import MAX_OPEN, Limits
 from orchestrator.desk.lines import QUESTIONS_CHARS, Line, as_body, in_game, row
 from orchestrator.desk.news import News
 from orchestrator.desk.undoing import left_behind, submitted
+from orchestrator.logs import about
 from orchestrator.ports import ComputerLine, Identity, TaskRow
 from orchestrator.undoing import Undoing
 
@@ -154,6 +155,10 @@ class Desk:
 
     async def _perform(self, line: ComputerLine, request: wire.Desk, body: bytes) -> None:
         """Answer, whatever happens: nothing of it may be felt by the computer's link."""
+        with about(computer=line.computer):
+            await self._tried(line, request, body)
+
+    async def _tried(self, line: ComputerLine, request: wire.Desk, body: bytes) -> None:
         person: Identity | None = None
         try:
             person = await owners.person_at(self._service.store, line)

@@ -16,6 +16,7 @@ _LOOKED_AT: Final = 1000
 """Tasks of one status that are looked through, the newest first."""
 _LOADED: Final = 10
 """Of those of the computer: what a player means without a name is one of the last."""
+_UNSEEN: Final = "What a program of it changed is not known: no undo puts that back."
 _NAMED: Final = 3
 """Changed places that are named on the screen."""
 
@@ -43,11 +44,15 @@ async def left_behind(undoing: Undoing, line: ComputerLine, task: AgentTask) -> 
     """What a task that did not end well had changed, and how that is put back; nothing of any other."""
     if task.ended is None or (task.status is TaskStatus.COMPLETED and task.ended.verified is not False):
         return []
-    changes = await undoing.left_behind(task)
-    offer = await undoing.offer(task, changes) if changes else None
+    left = await undoing.left_behind(task)
+    offer = await undoing.offer(task, left) if left else None
     if offer is None:
         return []
-    return [await note(f"It had changed {_named(changes, line.computer)}{_how(line, task, changes, offer)}")]
+    lines = [await note(_UNSEEN)] if left.unseen else []
+    if left.changes:
+        said = f"It had changed {_named(left.changes, line.computer)}{_how(line, task, left.changes, offer)}"
+        lines.insert(0, await note(said))
+    return lines
 
 
 def _named(changes: tuple[TaskChange, ...], here: ComputerId) -> str:
@@ -78,7 +83,7 @@ async def _meant(undoing: Undoing, person: Identity, line: ComputerLine, wanted:
     for row in rows[:_LOADED]:
         task = await undoing.service.load(row.task_id)
         taken_back = task.restores is not None or task.undone_by
-        if not taken_back and await undoing.left_behind(task):
+        if not taken_back and (await undoing.left_behind(task)).changes:
             return task
     raise NotFound("None of the last tasks here left something to put back.", remedy="Name one: cc undo TASK.")
 

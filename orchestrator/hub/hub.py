@@ -28,8 +28,9 @@ from orchestrator.hub.greeter import Greeter, Met, Visitor
 from orchestrator.hub.manners import Refusal, frozen_refusal, printable, refusal
 from orchestrator.hub.mirror import Mirror
 from orchestrator.hub.refusals import Refusals, Refused
-from orchestrator.hub.session import Session, Socket, Wait
+from orchestrator.hub.session import Session, Socket, Traffic, Wait
 from orchestrator.hub.sweeper import Sweeper
+from orchestrator.logs import about
 from orchestrator.ports import CallResult, ComputerInfo, PlayersDesk, Settlement
 
 logger = logging.getLogger(__name__)
@@ -69,6 +70,7 @@ class Hub:
         self._alive_within_s = alive_within_s
         self.refusals = Refusals()
         """The connections that were turned away last, with those that the door adds."""
+        self.traffic = Traffic()
         self.desk: PlayersDesk | None = None
         """Answers what players at the computers want; None: nobody does."""
         self.mirror = Mirror()
@@ -200,7 +202,11 @@ class Hub:
 
         ``fingerprint``: a hash of that token, ``peer``: the address it comes from; empty: it is not known.
         """
-        session = Session(computer, socket, next(self._places), self._sweeper, self._tick)
+        with about(computer=computer):
+            await self._serve(computer, socket, fingerprint, peer)
+
+    async def _serve(self, computer: ComputerId, socket: Socket, fingerprint: str, peer: str) -> None:
+        session = Session(computer, socket, next(self._places), self._sweeper, self._tick, self.traffic)
         link, reason, listening = session.link, _HUNG_UP, False
         try:
             while listening or link.state is not LinkState.CLOSED:
@@ -342,7 +348,7 @@ class Hub:
         if self._sessions.get(session.computer) is session:
             del self._sessions[session.computer]
             self._left[session.computer] = datetime.now(UTC)
-            logger.info("computer %s is gone: %s", session.computer, printable(reason))
+            logger.info("computer %s is gone: %s", session.computer, printable(reason), extra=_of(session))
             self._heard[session.computer] = max(self._heard.get(session.computer, 0), session.link.journal_seq)
             self._keep_heard(session.computer)
             self._greeter.left(session.computer)
@@ -364,11 +370,13 @@ class Hub:
         try:
             await self._greeter.heard(computer, heard)
         except OrchestratorError as error:
-            logger.warning("what computer %s said last was not kept: %s", computer, error)
+            extra = {"computer": computer}
+            logger.warning("what computer %s said last was not kept: %s", computer, error, extra=extra)
 
     def _take(self, session: Session, frame: bytes | str) -> events.Greeted | events.Ended | None:
         """Deal with one frame; what is more than the session's own business is answered."""
         answer = None
+        self.traffic.came(frame)
         for event in session.link.receive(frame, session.now()):
             if isinstance(event, events.Greeted | events.Ended):
                 answer = event
@@ -386,7 +394,7 @@ class Hub:
             try:
                 self.desk.asked(session, event.request, event.body)
             except Exception:
-                logger.exception("the desk failed at a request of computer %s", session.computer)
+                logger.exception("the desk failed at a request of computer %s", session.computer, extra=_of(session))
             else:
                 return
         sentence = "Nobody can ask in the game here now. The orchestrator's log may say why."
@@ -398,6 +406,11 @@ def _away(computer: ComputerId) -> ComputerAway:
         f"Computer {computer} is not connected.",
         remedy="Its chunk may be unloaded or it may be off; what needs it waits.",
     )
+
+
+def _of(session: Session) -> dict[str, str]:
+    """What a record of the log is about that is made where a socket calls, and nobody has said it."""
+    return {"computer": session.computer}
 
 
 def _handle(session: Session, event: events.LinkEvent) -> None:
@@ -420,7 +433,8 @@ def _handle(session: Session, event: events.LinkEvent) -> None:
             if event.number in session.settles:
                 session.settles[event.number].resolve(event.calls)
         case events.Complained():
-            logger.warning("computer %s complains: %s (%s)", session.computer, printable(event.message), event.code)
+            said = printable(event.message)
+            logger.warning("computer %s complains: %s (%s)", session.computer, said, event.code, extra=_of(session))
             if event.run_id is not None:
                 session.outcome(event.run_id, CallLost(f"Computer {session.computer}: {event.message}"))
         case _:

@@ -5,6 +5,7 @@ import logging
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final, Protocol, runtime_checkable
 
@@ -98,12 +99,32 @@ class Wait:
             self.future.set_result(outcome)
 
 
+@dataclass
+class Traffic:
+    """What went over all connections of a hub since it was made."""
+
+    bytes_in: int = 0
+    bytes_out: int = 0
+    frames_in: int = 0
+    frames_out: int = 0
+
+    def came(self, frame: bytes | str) -> None:
+        """A frame came; text, which nobody should send, counts by its characters."""
+        self.frames_in += 1
+        self.bytes_in += len(frame)
+
+    def went(self, frames: Sequence[bytes]) -> None:
+        """Frames were handed to a socket."""
+        self.frames_out += len(frames)
+        self.bytes_out += sum(map(len, frames))
+
+
 class Session:
     """One connection of one computer, from its opening to its end."""
 
     __slots__ = (
         "_background", "_lock", "_loop", "_soon", "_sweeper", "_tick", "computer", "direct", "due", "fingerprint",
-        "life", "link", "now", "place", "room", "runs", "sending", "settles", "socket",
+        "life", "link", "now", "place", "room", "runs", "sending", "settles", "socket", "traffic",
     )  # fmt: skip
 
     def __init__(
@@ -113,11 +134,13 @@ class Session:
         place: int,
         sweeper: Sweeper,
         tick: "Callable[[Session, float], None]",
+        traffic: Traffic,
     ) -> None:
         self.computer = computer
         self.fingerprint = ""
         """A hash of the token by which it came in, once it is welcome; empty: not known."""
         self.socket = socket
+        self.traffic = traffic
         self.direct = socket if isinstance(socket, DirectSocket) else None
         self.place = place
         """Its place among all connections of this hub: of two, the newer one counts."""
@@ -154,6 +177,7 @@ class Session:
         try:
             while (frame := self.link.next_frame()) is not None:
                 await self.socket.send(frame)
+                self.traffic.went((frame,))
                 if self.sending:
                     self._handed()
         except (OSError, RuntimeError) as error:
@@ -189,7 +213,9 @@ class Session:
             while self.link.has_outgoing():
                 if not self.direct.takes_more():
                     return False
-                self.direct.write(self.link.next_frames(BATCH_BYTES))
+                frames = self.link.next_frames(BATCH_BYTES)
+                self.direct.write(frames)
+                self.traffic.went(frames)
                 if self.sending:
                     self._handed()
         except OSError as error:
@@ -265,6 +291,7 @@ class Session:
 
     def told(self, run_id: RunId, offset: int, data: bytes) -> None:
         """A program wrote something; a listener that raises or dawdles hears no more."""
+        about = {"computer": self.computer}
         for wait in self.runs.get(run_id, ()):
             if wait.on_output is None:
                 continue
@@ -272,10 +299,12 @@ class Session:
             try:
                 wait.on_output(offset, data)
             except Exception:
-                logger.exception("the listener to the output of run %s failed and hears no more", run_id)
+                logger.exception("the listener to the output of run %s failed and hears no more", run_id, extra=about)
                 wait.on_output = None
             if self.now() - began > SLOW_HINT_S:
-                logger.warning("the listener to the output of run %s is too slow and hears no more", run_id)
+                logger.warning(
+                    "the listener to the output of run %s is too slow and hears no more", run_id, extra=about
+                )
                 wait.on_output = None
 
     # -- what is said beside calls -------------------------------------------------------

@@ -16,6 +16,7 @@ from orchestrator.core.task import AgentTask, Phase, TaskStatus
 from orchestrator.ports import Identity, Store
 from orchestrator.rehearsing.disk import RehearsalFailed, read_disk
 from orchestrator.rehearsing.process import Home
+from orchestrator.standing import outcomes
 from orchestrator.tasks import person
 from orchestrator.undoing import Undoing
 
@@ -45,9 +46,9 @@ class Concluding:
             task = await service.load(task_id)
 
     async def apply(self, task_id: TaskId, by: Identity) -> TaskId:
-        """The task that asks for what a rehearsal changed, also where that failed, and anew after a no.
+        """The task that asks for what a rehearsal changed, also where that failed; anew after a no, or once taken back.
 
-        Raises NotFound, Forbidden unless it is their own or they are an admin, InvalidRequest.
+        Raises NotFound, Forbidden unless it is their own or they are an admin, InvalidRequest, as where it is applied.
         """
         service = self.undoing.service
         while True:
@@ -57,7 +58,7 @@ class Concluding:
             if over is None or not over.changed:
                 why = "is not over yet" if over is None else "changed nothing"
                 raise InvalidRequest(f"{task_id} {why}.", remedy="Look at what it came to.")
-            if over.applied_by is not None and await self._stands(over.applied_by):
+            if over.applied_by is not None and await self._goes_on(task_id, over.applied_by):
                 return over.applied_by
             # One that was begun and never noted, since a kill came between, may be over by now: then anew.
             begun = await self.undoing.begun(_requester(task), _key_of(task))
@@ -69,9 +70,22 @@ class Concluding:
                 if begun is None:
                     return applied_by
 
-    async def _stands(self, task_id: TaskId) -> bool:
-        """Whether a task that applies a rehearsal goes on, or has done it."""
-        return (await self.undoing.service.load(task_id)).status not in (TaskStatus.FAILED, TaskStatus.CANCELED)
+    async def _goes_on(self, task_id: TaskId, applied_by: TaskId) -> bool:
+        """Whether the task that applies a rehearsal goes on; else it is to be applied anew.
+
+        Raises InvalidRequest where it did it and that was not taken back, NotFound where it was pruned.
+        """
+        service = self.undoing.service
+        found = await outcomes((applied_by,), service.store, self.undoing.world)
+        if not found:
+            raise await service.no_task(applied_by)
+        (outcome,) = found
+        if outcome.status is TaskStatus.COMPLETED and outcome.did and outcome.undone_by is None:
+            raise InvalidRequest(
+                f"{task_id} is already {outcome.told}, and that was not taken back.",
+                remedy=f"Take that back first: `cc-orchestrator undo {applied_by}`; then it can be applied anew.",
+            )
+        return outcome.open
 
     async def _closed(self, task_id: TaskId) -> AgentTask:
         """The ended task, nothing of it open: what the copy did not tell by now nobody will ever hear."""

@@ -21,6 +21,7 @@ from orchestrator.core.restoring.listings import Listed, Listing
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import ComputerInfo, Store
 from orchestrator.rehearsing.disk import MAX_BYTES, MAX_FILES
+from orchestrator.transfers import Transfer, Transfers
 from orchestrator.world import World
 
 CAPACITY_BYTES: Final = 1_000_000
@@ -49,6 +50,7 @@ class Copying:
     world: World
     may_read: Callable[[PolicyContext, str], bool]
     """Whether the policy lets a task read a file without a question: a program in the copy reads what is there."""
+    transfers: Transfers
 
     async def copied(self, info: ComputerInfo, roles: tuple[str, ...]) -> Rehearsal:
         """All of a computer that a task of these roles may read, in the store.
@@ -56,18 +58,19 @@ class Copying:
         Raises CannotRehearse, InvalidRequest.
         """
         try:
-            async with asyncio.timeout(COPY_WITHIN_S):
-                return await self._tried(info, roles)
+            with self.transfers.begin("rehearsal", info.computer) as transfer:
+                async with asyncio.timeout(COPY_WITHIN_S):
+                    return await self._tried(info, roles, transfer)
         except TimeoutError:
             raise CannotRehearse(
                 f"Computer {info.computer} was not copied within {COPY_WITHIN_S:.0f} s.",
                 remedy="Try again: what was read by now is kept and not read again.",
             ) from None
 
-    async def _tried(self, info: ComputerInfo, roles: tuple[str, ...]) -> Rehearsal:
+    async def _tried(self, info: ComputerInfo, roles: tuple[str, ...], transfer: Transfer) -> Rehearsal:
         for left in reversed(range(_LOOKS)):
             try:
-                return await self._copied(info, roles)
+                return await self._copied(info, roles, transfer)
             except (ComputerAway, CallLost, CallVoid, ComputerFailed, ToolFailed) as error:
                 if not left:
                     raise CannotRehearse(
@@ -75,13 +78,13 @@ class Copying:
                     ) from error
         raise AssertionError("the last look answers or raises")
 
-    async def _copied(self, info: ComputerInfo, roles: tuple[str, ...]) -> Rehearsal:
+    async def _copied(self, info: ComputerInfo, roles: tuple[str, ...], transfer: Transfer) -> Rehearsal:
         computer = info.computer
         context = PolicyContext(computer=computer, family=info.family, label=info.label, roles=roles)
         listed = await self.world.listed(computer)
         _must_fit(computer, len(listed.listing.states), 0)
         allowed, hidden = self._readable(listed, context)
-        kept = await self.world.kept(computer, allowed)
+        kept = await self.world.kept(computer, allowed, on_read=transfer.told)
         _must_fit(computer, len(kept.listed.listing.states), kept.bytes)
         base = await self.store.put_blob(kept.listed.listing.lines)
         capacity = await self.world.capacity(computer) or CAPACITY_BYTES

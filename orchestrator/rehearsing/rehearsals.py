@@ -25,6 +25,7 @@ from orchestrator.core.rehearsing import Rehearsal, is_copy
 from orchestrator.core.restoring.listings import read_listing
 from orchestrator.core.task import AgentTask, TaskStatus
 from orchestrator.core.wire import ComputerId, sha256_hex
+from orchestrator.logs import about
 from orchestrator.ports import ComputerInfo, Identity
 from orchestrator.rehearsing.concluding import AUTH, Concluding, must_be_untouched, rehearsal_of
 from orchestrator.rehearsing.copying import CannotRehearse, Copying, new_copy_name
@@ -147,6 +148,10 @@ class Rehearsals:
 
     async def _until_done(self, task_id: TaskId) -> None:
         """See one through, whatever the store is at."""
+        with about(task_id=task_id):
+            await self._tried(task_id)
+
+    async def _tried(self, task_id: TaskId) -> None:
         for tries in count():
             try:
                 await self._see_through(task_id)

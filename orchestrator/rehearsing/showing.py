@@ -71,7 +71,7 @@ async def shown(task: AgentTask, rehearsal: Rehearsal, store: Store, outcome: Ou
 def _told(task: AgentTask, outcome: Outcome, changed: int) -> str:
     """What became of a rehearsal, once the task that asked for all of it is over."""
     told = f"It changed {changed} place{'s' if changed != 1 else ''} in the copy: {outcome.told}."
-    if outcome.status is TaskStatus.COMPLETED:
+    if outcome.status is TaskStatus.COMPLETED and outcome.undone_by is None:
         return told
     return f"{told} `cc-orchestrator rehearsal {task.task_id} --apply` asks for all of it anew."
 

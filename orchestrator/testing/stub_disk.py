@@ -96,11 +96,21 @@ class StubDisk:
         prefix = f"{path}/" if path else ""
         return (one for one in self.nodes if one and one.startswith(prefix))
 
+    def reachable(self, path: str) -> list[str]:
+        """The paths of all entries below a directory that lead there, sorted: names from the host may be others."""
+        return [one for one in sorted(self.below(path)) if _is_reachable(one)]
+
+    def unreachable(self, path: str, *, deep: bool = True) -> list[str]:
+        """The highest of the others, relative to the directory, sorted; those in it itself, or ``deep`` all."""
+        skip = len(path) + 1 if path else 0
+        lost = (one for one in self.below(path) if not _is_reachable(one) and _is_reachable(one.rpartition("/")[0]))
+        return sorted(one[skip:] for one in lost if deep or "/" not in one[skip:])
+
     def manifest(self, path: str) -> bytes:
         """The lines that the hash of a directory is taken over."""
         skip = len(path) + 1 if path else 0
         lines = []
-        for one in sorted(self.below(path)):
+        for one in self.reachable(path):
             data = self.nodes[one]
             kind, sha256 = ("directory", "-") if data is None else ("file", sha256_hex(data))
             lines.append(f"{one[skip:]}\0{kind}\0{sha256}\n".encode("latin-1"))
@@ -137,8 +147,8 @@ class StubDisk:
         (path,) = checked(params, "path")
         self._directory(path)
         depth = path.count("/") + 1 if path else 0
-        entries = [self._entry(one, "name") for one in sorted(self.below(path)) if one.count("/") == depth]
-        return Answer({"count": len(entries)}, _json(entries))
+        entries = [self._entry(one, "name") for one in self.reachable(path) if one.count("/") == depth]
+        return Answer({"count": len(entries), **_told(self.unreachable(path, deep=False))}, _json(entries))
 
     def read(self, params: Params, body: bytes | None) -> Answer:
         """``fs_read``."""
@@ -157,7 +167,9 @@ class StubDisk:
         kind = self.kind(path)
         size = len(self.file(path)) if kind == "file" else 0
         data = {"kind": kind, "path": path, "size": size, "sha256": self.sha256(path), "read_only": False}
-        return Answer(data, self.manifest(path) if kind == "directory" else None)
+        if kind != "directory":
+            return Answer(data)
+        return Answer({**data, **_told(self.unreachable(path))}, self.manifest(path))
 
     def find(self, params: Params, body: bytes | None) -> Answer:
         """``fs_find``."""
@@ -166,7 +178,7 @@ class StubDisk:
         self._directory(path)
         skip = len(path) + 1 if path else 0
         found = []
-        for one in sorted(self.below(path)):
+        for one in self.reachable(path):
             if not path_matches(pattern, one[skip:], ignore_case=False):
                 continue
             entry = self._entry(one, "path")
@@ -176,7 +188,8 @@ class StubDisk:
                     continue
                 entry["lines"] = lines
             found.append(entry)
-        return Answer({"count": len(found), "cut": len(found) > most}, _json(found[:most]))
+        data = {"count": len(found), "cut": len(found) > most, **_told(self.unreachable(path))}
+        return Answer(data, _json(found[:most]))
 
     def write(self, params: Params, body: bytes | None) -> Answer:
         """``fs_write``."""
@@ -248,6 +261,8 @@ class StubDisk:
         if path == "":
             raise StubFailure("access_denied", "This is a disk, not a file.")
         self._check_above(path)
+        for name in self.unreachable(path):
+            raise StubFailure("unreachable", "This directory holds a name that the game cannot reach.", {"name": name})
         actual = self.sha256(path)
         if actual != if_hash:
             raise StubFailure("stale", "What is there is not what the call expects.", {"actual": actual})
@@ -329,6 +344,18 @@ def canonical(path: str) -> str:
         return canonical_path(path)
     except UnsafePath as error:
         raise StubFailure("bad_path", error.message) from None
+
+
+def _is_reachable(path: str) -> bool:
+    """Whether a path of the host is one of the game."""
+    try:
+        return canonical_path(path) == path
+    except UnsafePath:
+        return False
+
+
+def _told(unreachable: list[str]) -> dict[str, Any]:
+    return {"unreachable": len(unreachable), "unreachable_names": "\n".join(unreachable)} if unreachable else {}
 
 
 def _above(path: str) -> list[str]:

@@ -84,7 +84,8 @@ class Plans:
         """
         if not wanted.listing:
             undone = of_real_places(await self.changes(wanted.task_id))
-            return Wish(goals_of(undone, wanted), undone.untold, open=undone.open)
+            untold = tuple(one for one in undone.untold if wanted.step in (None, one.step))
+            return Wish(goals_of(undone, wanted), untold, open=undone.open)
         target, base = await self._listing(wanted.listing), None
         if wanted.base:
             base = await self._listing(wanted.base)

@@ -3,12 +3,13 @@
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from orchestrator.core import facts
 from orchestrator.core.errors import (
+    BeingUndone,
     Conflict,
     InvalidDecision,
     InvalidRequest,
@@ -19,9 +20,9 @@ from orchestrator.core.facts import TaskId
 from orchestrator.core.items import SYSTEM, Actor
 from orchestrator.core.restoring.near import near
 from orchestrator.core.restoring.outcomes import Outcome, that_counts
-from orchestrator.core.restoring.planning import Entry, Verdict
+from orchestrator.core.restoring.planning import Entry, Verdict, above
 from orchestrator.core.restoring.telling import TaskChange, UndoOffer, told_changes
-from orchestrator.core.restoring.touches import Untold, shown
+from orchestrator.core.restoring.touches import Place, Untold, shown
 from orchestrator.core.restoring.wanted import MODEL, Restoration
 from orchestrator.core.task import AgentTask
 from orchestrator.ports import Identity
@@ -40,6 +41,19 @@ _TITLE_CHARS: Final = 80
 _BY_POLICY: Final = "policy"
 """How the system proves whom it submits an undo for: nobody who asks at a door has this."""
 _LINE_END: Final = "\n"
+
+
+@dataclass(frozen=True)
+class Left:
+    """What a task left changed."""
+
+    changes: tuple[TaskChange, ...] = ()
+    unseen: int = 0
+    """As ``UndoOffer.unseen``."""
+
+    def __bool__(self) -> bool:
+        """Whether it left anything, as far as anybody can say."""
+        return bool(self.changes or self.unseen)
 
 
 @dataclass(frozen=True)
@@ -74,7 +88,8 @@ class Undoing(Plans):
         """A task that restores; ``title`` empty: by the task that it undoes.
 
         ``key``: the same one of the same person begins no second one; ``keyed_by``: of this one, whoever asks. Raises
-        as :meth:`preview`, and InvalidDecision where the key came with another restoration.
+        as :meth:`preview`, InvalidDecision where the key came with another restoration, and BeingUndone where an undo
+        that wants the same goes on, unless it was begun with this key.
         """
         title = title or await self._title(wanted, by)
         wish = await self.wish(wanted)
@@ -84,6 +99,15 @@ class Undoing(Plans):
             nothing = (f"There is nothing of {of} to put back.", "Look at what changed.")
             what, remedy = await self._only_rehearsed(wanted) or nothing
             raise InvalidRequest(what, remedy=remedy)
+        going = await self._going(wanted)
+        # Looked for after the other: what is noted by now is found by its key as well.
+        if going is not None and await self.begun(keyed_by or by, key) is None:
+            raise BeingUndone(
+                f"{wanted.task_id} is already {going.told}; no second undo of the same is begun.",
+                remedy=f"`cc-orchestrator tasks watch {going.task_id}` watches it, `cc-orchestrator review` decides "
+                f"what it asks for, `cc-orchestrator cancel {going.task_id}` stops it.",
+                details={"task_id": going.task_id},
+            )
         task = await self._submit(title, wish, wanted, user=by, key=_key_of(key), keyed_by=keyed_by)
         if task.restores != wanted:
             raise InvalidDecision(
@@ -165,6 +189,21 @@ class Undoing(Plans):
             )
         return _title_of(task, f"Undo {task.task_id}")
 
+    async def _going(self, wanted: Restoration) -> Outcome | None:
+        """The undo that goes on and wants exactly the same; None: there is none.
+
+        Two that are asked for at the very same moment may both miss the other, and so may one whose server was killed
+        before it was noted: then both are begun, which is harmless, since the later finds all as it is to be.
+        """
+        store = self.service.store
+        undone = None if wanted.listing else await self.service.load(TaskId(wanted.task_id))
+        for task_id in reversed(undone.undone_by if undone is not None else ()):
+            undo = await store.load(task_id)
+            if undo is not None and undo.ended is None and undo.restores == wanted:
+                (going,) = await outcomes((task_id,), store, self.world)
+                return going if going.open else None
+        return None
+
     async def _must_name(self, wanted: Restoration, wish: Wish) -> None:
         """Raises InvalidRequest for a path at which there is nothing to put back, unless that may still turn up."""
         if not wanted.paths or wish.open or wish.unseen is not None:
@@ -196,17 +235,18 @@ class Undoing(Plans):
             remedy = "There is nothing to undo."
         return f"{task.task_id} only rehearsed: it changed nothing on {real}; {applied.told}.", remedy
 
-    async def offer(self, task: AgentTask, left: Sequence[TaskChange] | None = None) -> UndoOffer | None:
+    async def offer(self, task: AgentTask, left: Left | None = None) -> UndoOffer | None:
         """What a task left changed (``left``; None: it is looked up), and what became of it; None: it is not over."""
         if task.ended is None:
             return None
         left = await self.left_behind(task) if left is None else left
         begun = await outcomes(task.undone_by, self.service.store, self.world)
         return UndoOffer(
-            changes=len(left),
+            changes=len(left.changes),
             automatic=task.undoes_itself,
             tasks=task.undone_by,
-            unknown=sum(one.after is None for one in left),
+            unknown=sum(one.after is None for one in left.changes),
+            unseen=left.unseen,
             outcome=that_counts(begun),
             outcomes=begun,
         )
@@ -230,14 +270,17 @@ class Undoing(Plans):
                 found += [other] if other != undo.task_id and touched & places else []
         return tuple(found)
 
-    async def left_behind(self, task: AgentTask) -> tuple[TaskChange, ...]:
-        """What a task left changed, place by place; nothing where what it takes to tell was not kept."""
+    async def left_behind(self, task: AgentTask) -> Left:
+        """What a task left changed; nothing where what it takes to tell was not kept."""
         try:
-            return told_changes(of_real_places(await self.changes(task.task_id)))
+            changed = of_real_places(await self.changes(task.task_id))
+            return Left(told_changes(changed), len(changed.unseen))
         except OrchestratorError as error:
             # Whoever asks for the undo is told the same; that a task is shown hangs on nothing that it changed.
-            logger.warning("nobody can say now what task %s changed: %s", task.task_id, error)
-            return ()
+            logger.warning(
+                "nobody can say now what task %s changed: %s", task.task_id, error, extra={"task_id": task.task_id}
+            )
+            return Left()
 
 
 def _title_of(task: AgentTask, what: str) -> str:
@@ -249,12 +292,18 @@ def _key_of(key: str) -> str:
     return f"undo {key}" if key else ""
 
 
-def told_of(entries: Sequence[Entry], wanted: Restoration) -> str:
-    """A plan in one sentence."""
+def told_of(entries: Sequence[Entry], wanted: Restoration, asked: Set[Place] | None = None) -> str:
+    """A plan in one sentence; ``asked``: of what is done only what is done at these places and below, None: all."""
     begins = "What was rehearsed is carried out" if wanted.applies else "Files go back to how they were"
     words = dict(_VERBS)
     if wanted.applies:
         words["restore"] = "written"
-    counts = Counter(entry.verdict for entry in entries)
+    counts = Counter(
+        entry.verdict
+        for entry in entries
+        if asked is None
+        or entry.verdict not in ("restore", "remove")
+        or not asked.isdisjoint((entry.place, *above(entry.place)))
+    )
     told = [f"{counts[verdict]} {words[verdict]}" for verdict, _ in _VERBS if counts[verdict]]
     return f"{begins}: {', '.join(told)}." if told else "Everything is as it was."

@@ -48,6 +48,7 @@ from orchestrator.web.screens import MirroringComputers, ScreenDoors
 from orchestrator.web.session import SessionDoors
 from orchestrator.web.sockets import OpenSockets, StarletteSocket
 from orchestrator.web.tasks import TaskDoors
+from orchestrator.web.transfers import TransferDoors
 from orchestrator.web.tries import Tries
 from orchestrator.web.undo import UndoDoors
 from orchestrator.web.visits import Visits
@@ -78,6 +79,7 @@ class Doors(
     DoctorDoors,
     SessionDoors,
     WatchDoors,
+    TransferDoors,
     PageDoors,
 ):
     """The handlers of one orchestrator."""
@@ -105,7 +107,8 @@ class Doors(
         self.defaults = defaults
         self.check_model = check_model
         self.undoing = undoing
-        self.backups = Backups(service, undoing)
+        self.transfers = rehearsals.copying.transfers
+        self.backups = Backups(service, undoing, self.transfers)
         self.pruner = pruner
         self.rehearsals = rehearsals
         self.render_metrics = metrics
@@ -206,6 +209,7 @@ class Doors(
             Route("/v1/computers/{name}/backups/{backup_id}", self.remove_backup, methods=delete),
             Route("/v1/computers/{name}/restore", self.restore, methods=post),
             Route("/v1/backups", self.all_backups, methods=get),
+            Route("/v1/transfers", self.list_transfers, methods=get),
             Route("/v1/prune", self.prune, methods=post),
             Route("/v1/session", self.sign_in, methods=post),
             Route("/v1/session", self.session, methods=get),

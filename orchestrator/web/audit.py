@@ -20,11 +20,11 @@ from orchestrator.core.errors import Forbidden, InvalidDecision, InvalidRequest,
 from orchestrator.core.facts import RequestId, TaskId, TaskSubmitted
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.core.redact import redact
+from orchestrator.logs import SALT
 from orchestrator.ports import Identity
 from orchestrator.web.auth import must_have
 from orchestrator.web.base import Room
 from orchestrator.web.reading import read_number
-from orchestrator.web.secrecy import SALT
 
 _ALL: Final = 100_000
 _SHA256: Final = re.compile("[0-9a-fA-F]{64}")

@@ -1,5 +1,7 @@
 """What the doors of backups and of the retention take and answer, as models for the OpenAPI document."""
 
+from typing import Literal
+
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from orchestrator.core.restoring.telling import UndoPlace
@@ -40,6 +42,27 @@ class PruneBody(_Body):
     """The oldest ended tasks, until what is kept has at most so many bytes."""
     dry_run: bool = False
     """Only tell what would go."""
+
+
+class TransferRow(AnswerModel):
+    """Something that is being read from a computer now."""
+
+    transfer_id: str
+    what: Literal["backup", "rehearsal"]
+    computer: str
+    began_at: AwareDatetime
+    files: int
+    """Files that were read, those with the same bytes once."""
+    of_files: int | None
+    """So many have to be read; null: it is not known yet what there is."""
+    bytes: int
+    """Read so far."""
+
+
+class TransferList(AnswerModel):
+    """What goes on."""
+
+    transfers: list[TransferRow]
 
 
 class BackupSkipped(AnswerModel):

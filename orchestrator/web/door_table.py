@@ -162,7 +162,8 @@ _TASKS: Final = (
             200: Answer("With `dry_run`: what it would do now.", (undo_answers.UndoPreview,)),
             201: Answer("The undo is in the queue.", (answers.TaskShort,)),
         },
-        {409: "`invalid_decision`: the key came with another undo"}, takes=(_KEY,), body=UndoRequest,
+        {409: "`being_undone`: one that wants the same goes on; `invalid_decision`: the key came with another undo"},
+        takes=(_KEY,), body=UndoRequest,
     ),
     Door(
         "POST", "/v1/tasks/{task_id}/pin", "pin", "tasks",
@@ -181,7 +182,8 @@ _TASKS: Final = (
     Door(
         "POST", "/v1/tasks/{task_id}/rehearsal", "apply_rehearsal", "tasks",
         "Ask for what a rehearsal changed, as its requester or an admin, also where it failed or was canceled.",
-        {201: Answer("The task that asks for all of it; once, however often it is wanted.", (answers.TaskShort,))},
+        {201: Answer("The task that asks for all of it; the same while it goes on.", (answers.TaskShort,))},
+        {422: "`invalid_request`: it is applied already, is not over yet, or changed nothing"},
         body=forms.EmptyBody,
     ),
     Door(
@@ -464,6 +466,11 @@ _BACKUPS: Final = (
         body=backup_answers.RestoreBody, who="submitter",
     ),
     Door(
+        "GET", "/v1/transfers", "list_transfers", "backups",
+        "What is being read from computers now, and how far it has come.",
+        _ok("What goes on, the oldest first.", backup_answers.TransferList), who="program", stored=False,
+    ),
+    Door(
         "POST", "/v1/prune", "prune", "backups",
         "Remove ended tasks by age or size, the oldest first, and what nobody needs any more.",
         _ok("What went.", backup_answers.PruneOutcome), body=backup_answers.PruneBody, who="admin",
@@ -476,7 +483,7 @@ _HOUSE: Final = (
         _ok("It is.", answers.Health), who="anybody",
     ),
     Door(
-        "GET", "/metrics", "metrics", "house", "Figures for Prometheus; docs/settings.md lists them.",
+        "GET", "/metrics", "metrics", "house", "Figures for Prometheus; docs/watching.md lists them.",
         {200: Answer("The figures.", media="text/plain")},
     ),
     Door(

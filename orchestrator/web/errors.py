@@ -56,7 +56,8 @@ async def nobody_there(request: Request, error: ClientDisconnect) -> Response:
 
 
 async def defect(request: Request, error: Exception) -> Response:
-    logger.error("a defect at %s %s", request.method, request.url.path, exc_info=error)
+    extra = {"task_id": request.path_params.get("task_id")}
+    logger.error("a defect at %s %s", request.method, request.url.path, exc_info=error, extra=extra)
     message = "The orchestrator met a defect; its log has the trace."
     content = {"code": "internal", "message": message, "remedy": _REPORT}
     return JSONResponse({"error": content}, status_code=500)

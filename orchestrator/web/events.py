@@ -126,7 +126,9 @@ async def follow(
             part.cancel()
         for result in await asyncio.gather(*parts, return_exceptions=True):
             if isinstance(result, Exception):
-                logger.error("the events of task %s ended too early", task_id, exc_info=result)
+                logger.error(
+                    "the events of task %s ended too early", task_id, exc_info=result, extra={"task_id": task_id}
+                )
 
 
 async def _read(service: TaskService, task_id: TaskId, after: int, feed: Feed) -> None:

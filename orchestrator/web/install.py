@@ -70,7 +70,7 @@ class InstallDoors(Room):
             remember(self.computers.refusals, now, request, error)
             raise
         self.visits.paired(peer)
-        logger.info("computer %s was paired from %s", paired.computer, peer)
+        logger.info("computer %s was paired from %s", paired.computer, peer, extra={"computer": paired.computer})
         self.service.bus.publish("computers", {"computer": paired.computer})
         if paired.replaced:
             await self.sockets.hang_up("computer", paired.computer)

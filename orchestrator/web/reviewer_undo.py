@@ -59,15 +59,15 @@ async def left_behind(undoing: Undoing, task: AgentTask) -> dict[str, Any] | Non
     """The fields of a ``task_over``; None: the task goes on, ended well, or changed nothing."""
     if task.ended is None or task.status not in _LEFT:
         return None
-    changes = await undoing.left_behind(task)
-    if not changes:
+    left = await undoing.left_behind(task)
+    if not left:
         return None
     return {
         "task_id": task.task_id,
         "status": task.ended.status,
         "goal": redact_text(task.prompt, salt=task.tag),
         "message": redact_text(task.ended.message, salt=task.tag),
-        "changes": changes[:MAX_CHANGES],
-        "left_out": max(0, len(changes) - MAX_CHANGES),
-        "undo": await undoing.offer(task, changes),
+        "changes": left.changes[:MAX_CHANGES],
+        "left_out": max(0, len(left.changes) - MAX_CHANGES),
+        "undo": await undoing.offer(task, left),
     }

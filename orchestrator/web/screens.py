@@ -24,12 +24,12 @@ from orchestrator.core.strokes import of_keys, of_text
 from orchestrator.core.system_facts import KeysSent
 from orchestrator.core.wire import ComputerId, from_wire
 from orchestrator.hub import CannotType, Gone, Hidden, Mirror, Seen, Sight, TooManyWatch, Watcher
+from orchestrator.logs import SALT
 from orchestrator.ports import Identity
 from orchestrator.tasks import person
 from orchestrator.web.computers import ComputerDoors, RefusingComputers
 from orchestrator.web.forms import KeysBody
 from orchestrator.web.reading import read_body
-from orchestrator.web.secrecy import SALT
 
 TERMINAL: Final = "terminal"
 SILENCE_S: Final = 5.0

@@ -2,13 +2,11 @@
 
 import asyncio
 import json
-import secrets
 from typing import Any, Final
 
 from orchestrator.core.redact import redact
+from orchestrator.logs import SALT
 
-SALT: Final = secrets.token_hex(16)
-"""The same secret has the same mark as long as this process lives, and nobody can try guesses on it."""
 _AT_ONCE: Final = 20_000
 """Characters that are looked through on the event loop: a few milliseconds at the worst."""
 

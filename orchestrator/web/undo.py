@@ -26,7 +26,8 @@ class UndoDoors(Room):
         changed = await self.undoing.changes(task_id)
         places, limits = _plain(told_changes(changed)), _plain(told_limits(changed.untold))
         form = {"task_id": task_id, "changes": places, "cannot_be_undone": limits}
-        return JSONResponse({**form, "not_heard": _plain(told_limits(changed.open))})
+        more = {"not_heard": changed.open, "unseen": changed.unseen}
+        return JSONResponse({**form, **{name: _plain(told_limits(one)) for name, one in more.items()}})
 
     async def undo(self, request: Request) -> Response:
         """``POST /v1/tasks/{id}/undo``."""

@@ -12,6 +12,8 @@ class TaskChanges(AnswerModel):
     cannot_be_undone: list[UndoLimit]
     not_heard: list[UndoLimit]
     """Calls of which nobody has heard yet how they ended: an undo waits for that."""
+    unseen: list[UndoLimit]
+    """Of ``cannot_be_undone``: programs before or after which nobody could look, though they were to be watched."""
 
 
 class UndoPreview(AnswerModel):

@@ -281,6 +281,7 @@ async def test_an_approval_by_keyboard_alone(server: Server, pc: Computer, seats
     await expect(seat.request(ids[0])).to_be_visible()
     await keyboard.press("?")
     await expect(seat.page.get_by_role("dialog")).to_contain_text("approve what is shown")
+    await keyboard.press("a")
     await keyboard.press("Escape")
     await keyboard.press("j")
     await expect(seat.request(ids[1])).to_be_visible()

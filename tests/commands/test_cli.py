@@ -133,15 +133,15 @@ def test_an_option_before_a_command_is_told_where_it_belongs(tmp_path: Path) -> 
 
 
 COMMANDS = (
-    "serve", "demo", "run", "tasks", "computers", "people", "review", "answer", "pair", "stop", "cancel", "token",
-    "audit", "requests", "grants", "policy", "simulate", "doctor", "models", "prompt", "screen", "type",
+    "serve", "demo", "run", "tasks", "computers", "people", "review", "tui", "answer", "pair", "stop", "cancel",
+    "token", "audit", "requests", "grants", "policy", "simulate", "doctor", "models", "prompt", "screen", "type",
 )  # fmt: skip
 BELOW = (
     ("tasks", "watch"), ("token", "revoke"), ("people", "add"), ("requests", "extend"), ("grants", "list"),
     ("policy", "check"), ("policy", "explain"), ("models", "pull"),
 )  # fmt: skip
 HEAVY = (
-    "pydantic_ai", "uvicorn", "starlette", "websockets", "httpx2", "sqlite3", "prompt_toolkit", "ollama",
+    "pydantic_ai", "uvicorn", "starlette", "websockets", "httpx2", "sqlite3", "prompt_toolkit", "ollama", "textual",
     "orchestrator.app", "orchestrator.client",
 )  # fmt: skip
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.cli.common import seconds
-from orchestrator.client import Hint, _server_sent
+from orchestrator.client import Hint, sent_in
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.program import program
 from orchestrator.progress import Progress
@@ -175,7 +175,7 @@ def test_events_are_read_however_they_are_cut(size: int) -> None:
     data = "".join(events).encode()
     chunks = [data[at : at + size] for at in range(0, len(data), size)]
     wanted = [(":", ""), ("a", '"x\u2028\x85\x0b\u00e4"'), ("b", "1\n2"), ("message", "3")]
-    assert list(_server_sent(chunks)) == wanted
+    assert list(sent_in(chunks)) == wanted
 
 
 def test_hints_are_lines_of_json_too(talker: Served) -> None:
@@ -364,6 +364,27 @@ def test_a_status_is_below_everything_and_leaves_nothing() -> None:
     kept = [line.rpartition("\r\x1b[K")[2] for line in out.getvalue().split("\n")]
     assert kept[0] == "[STEP 1]"
     assert not [line for line in kept if "step 1 of 20" in line]
+
+
+def test_the_calls_of_a_restoration_are_counted_below_the_log() -> None:
+    """Where a step has many calls, a bar says how many are through; void ones are not, and few calls have none."""
+    story = Journal()
+    story.submitted()
+    names = [f"c{number}" for number in range(1, 6)]
+    story.proposed([call(one, "cc_read", path=f"{one}.lua") for one in names], *["allow"] * 5)
+    for one, state in (("c1", "finished"), ("c2", "void")):
+        story.started(one)
+        story.settled(one, state, ok=True if state == "finished" else None)
+    story.started("c3")
+    story.finished("c3")
+    progress = Progress(Screen(io.StringIO(), grows=True, moves=True))
+    for item in story.items:
+        progress.item(item)
+    assert progress.status().endswith("  [#########---------------] 2 of 5")
+    few = Progress(Screen(io.StringIO(), grows=True, moves=True))
+    for item in proposed("I run it.").items:
+        few.item(item)
+    assert " of 1" not in few.status()
 
 
 def test_an_answer_that_is_being_written_is_seen_in_the_status_only() -> None:

@@ -195,6 +195,22 @@ async def test_a_pull_on_a_pipe_says_each_tenth(tmp_path: Path) -> None:
     ]
 
 
+async def test_a_script_gets_a_pull_as_lines_of_json(tmp_path: Path) -> None:
+    """Each thing that is done is a hint with its bytes, and the last line says that the model is there."""
+    async with ollama(says("{}"), models=("mistral",)) as server:
+        server.pulls.append(pulls(*STEPS))
+        done = await run(tmp_path, "pull", "tiny:1b", "--yes", "--json", *at(server))
+        server.listed = {"models": [{"name": "mistral:latest", "model": "mistral:latest"}]}
+        again = await run(tmp_path, "pull", "mistral", "--json", *at(server))
+    assert done.returncode == 0, done.stderr
+    *hints, last = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {(one["hint"], one["model"], one["url"]) for one in hints} == {("pull", "tiny:1b", server.url)}
+    assert hints[0]["status"] == "pulling manifest"
+    assert 0 < max(one["done"] for one in hints) <= hints[-1]["total"]
+    assert last == {"model": "tiny:1b", "url": server.url, "there": "now"}
+    assert json.loads(again.stdout) == {"model": "mistral", "url": server.url, "there": "already"}
+
+
 async def test_a_server_that_is_down_does_not_spoil_a_pull(tmp_path: Path) -> None:
     """It is named, and the model is at the other one; only where none answers the command has failed."""
     down = nowhere()

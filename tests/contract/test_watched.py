@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 
 from orchestrator.actor import programs
+from orchestrator.client import Client
 from orchestrator.core.restoring.listings import Listing
 from orchestrator.core.wire import SettledCall
+from orchestrator.leftovers import left_behind, not_known
 from orchestrator.testing import ManualClock
-from tests.contract.house import House, Opened, Playing, call, policy, says
+from tests.contract.house import House, Opened, Playing, call, final, policy, says
 from tests.contract.more import ByHand, by_hand, sha256
 from tests.contract.test_10_tampering import tamper
 
@@ -18,7 +20,9 @@ FILES = {"work.lua": b"print('work')\n", "a": b"a", "b": b"bb", "c": b"ccc"}
 STATES = {path: sha256(data) for path, data in FILES.items()}
 
 
-async def worked(house: House, **settings: Any) -> tuple[Any, Any, dict[str, Any]]:
+async def worked(
+    house: House, *, more: dict[str, bytes] | None = None, **settings: Any
+) -> tuple[Any, Any, dict[str, Any]]:
     """A program that changes two files was run: how it began, how it ended, and what the task changed."""
 
     def work(_: list[str]) -> str:
@@ -27,7 +31,9 @@ async def worked(house: House, **settings: Any) -> tuple[Any, Any, dict[str, Any
         disk.put("c", b"C")
         return "worked"
 
-    async with house.open(Playing(says(RUN)), files=FILES, programs={"work.lua": work}, **settings) as server:
+    async with house.open(
+        Playing(says(RUN)), files={**FILES, **(more or {})}, programs={"work.lua": work}, **settings
+    ) as server:
         task_id, request = await server.asked()
         await server.decide(request, "approve")
         await server.ended(task_id)
@@ -49,6 +55,40 @@ async def test_a_computer_that_is_too_slow_holds_up_no_program(house: House, mon
     assert told["cannot_be_undone"][0]["what"].endswith(
         "Nobody could look before at the files that are watched: The computer took too long."
     )
+    assert told["unseen"] == told["cannot_be_undone"]
+    assert finished.text.endswith(
+        "Which files it changed is not known, and cannot be put back: nobody could look before it was started at the "
+        "files that are watched: The computer took too long."
+    )
+
+
+async def test_who_the_task_was_of_is_told_that_nobody_knows(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where its end is followed, where it is shown, and where its undo is offered; also when it ended well."""
+    monkeypatch.setattr(programs, "WITHIN_S", 0.0)
+    script = Playing(says(RUN), final())
+    async with house.open(script, policy=policy(), files=FILES, programs={"work.lua": lambda _: "done"}) as server:
+        task_id, request = await server.asked()
+        await server.decide(request, "approve")
+        await server.ended(task_id)
+        offer = (await server.task(task_id))["undo"]
+        assert (offer["changes"], offer["unseen"]) == (0, 1)
+        client = Client(server.url, server.admin)
+        lines = await asyncio.to_thread(not_known, client, task_id)
+        assert lines == await asyncio.to_thread(left_behind, client, task_id)
+        assert await asyncio.to_thread(not_known, client, "t-none") == []
+        client.close()
+        (line,) = lines
+        assert line.startswith("No undo puts back what its cc_run_program on 3 in step 1 changed: A program ran: ")
+        assert line.endswith("The computer took too long.")
+
+
+async def test_what_the_game_cannot_reach_is_told_with_what_changed(house: House) -> None:
+    before, finished, told = await worked(house, more={"x:y": b"odd"})
+    assert finished.watched.changed == ("a", "c")
+    assert before.why == finished.watched.why == "The game cannot reach this name."
+    assert finished.text.endswith("changed: a, c. What it did to x:y is not known: The game cannot reach this name.")
+    assert [one["path"] for one in told["changes"]] == ["a", "c"]
+    assert told["unseen"] == []
 
 
 async def test_what_is_too_much_is_listed_and_not_kept(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,6 +160,20 @@ async def test_an_approval_that_ends_while_the_files_are_looked_at_starts_nothin
         over = await server.item(task_id, "request_ended")
         assert over["fact"]["code"] == "approval_expired"
         assert await server.items(task_id, "tool_started") == []
+
+
+async def test_a_look_that_fails_afterwards_is_told(house: House) -> None:
+    async with house.open(Playing(says(RUN)), policy=policy(), computer=False) as server:
+        async with by_hand(server, await server.computer("3")) as hand:
+            task_id = await approved(server, hand)
+            await tell_all(hand, FILES)
+            run = await hand.call("run_program", files=FILES)
+            await hand.ok(run, {"ended": "returned", "path": "work.lua", "output": 0, "cut": 0})
+            await hand.failed(await hand.call("fs_stat"), "internal")
+            finished = await server.item(task_id, "tool_finished")
+            assert "nobody could look afterwards at the files that are watched: " in finished["fact"]["text"]
+        told = (await server.ask("GET", f"/v1/tasks/{task_id}/changes")).json()
+        assert len(told["unseen"]) == 1
 
 
 async def test_a_line_that_is_lost_before_the_look_afterwards_is_settled_first(house: House) -> None:

@@ -42,6 +42,7 @@ STATUS = {
     "StoreBusy": ("store_busy", 503),
     "NewerSchema": ("newer_schema", 500),
     "ComputerAway": ("computer_away", 409),
+    "BeingUndone": ("being_undone", 409),
     "CallVoid": ("call_void", 503),
     "CallLost": ("call_lost", 503),
     "ComputerFailed": ("computer_failed", 502),

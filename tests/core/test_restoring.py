@@ -13,7 +13,7 @@ from orchestrator.core.restoring.planning import Entry, Found, Goal, Op, beside,
 from orchestrator.core.restoring.touches import ABSENT, DIRECTORY, Changes, Place, Touch, place_of
 from orchestrator.core.restoring.wanted import Restoration
 from orchestrator.core.wire import ComputerId, RunId
-from tests.core.journal import call, decision
+from tests.core.journal import call, decision, start_of
 from tests.core.trees import COMPUTER, Disk, digest
 
 UNDO = Restoration(task_id="t1")
@@ -225,6 +225,30 @@ def test_a_person_chooses_what_becomes_of_a_conflict(chosen: str, left: bytes) -
         assert (beside(planned, wanted) is not None) is (chosen == "beside")
         undo(disk, wanted)
         assert disk.tree == {"a": left}
+
+
+@pytest.mark.parametrize("chosen", ["keep", "beside"])
+def test_what_is_chosen_to_stay_stays_also_where_nobody_changed_it(chosen: str) -> None:
+    wanted = Restoration(task_id="t1", on_conflict="restore", choices={"3:a": chosen})  # type: ignore[dict-item]
+    disk = Disk({"a": b"1", "b": b"1"})
+    disk.write("a", b"2")
+    disk.write("b", b"2")
+    planned = entries(disk, wanted)
+    assert (verdicts(planned), planned["a"].why) == ({"a": "conflict", "b": "restore"}, "It was chosen to stay.")
+    assert (beside(planned["a"], wanted) is not None) is (chosen == "beside")
+
+
+def test_what_is_below_a_place_that_is_refused_has_no_place() -> None:
+    """Neither a file in a directory that is not made, nor a directory in it; what goes may go."""
+    disk = Disk({"d": None, "d/x": b"1", "d/e": None, "d/e/y": b"2", "f": b"3"})
+    disk.delete("d")
+    disk.write("f", b"4")
+    disk.write("d", b"5")
+    ops = ops_of(list(entries(disk).values()))
+    refused = {Place(COMPUTER, "d")}
+    assert {place.path for place in planning.without_place(ops, refused)} == {"d/x", "d/e", "d/e/y"}
+    removal = planning.Op(Place(COMPUTER, "d/z"), ABSENT, digest(b"z"))
+    assert planning.without_place([removal], refused) == set()
 
 
 def test_beside_is_a_file_that_says_whose_undo_it_was() -> None:
@@ -441,10 +465,19 @@ def test_an_unknown_outcome_is_decided_by_what_is_there_or_by_a_person() -> None
 def test_a_void_call_and_a_read_touched_nothing_and_a_run_cannot_be_told() -> None:
     disk = Disk({"a": b"1"})
     journal = disk.journal
-    for number, (tool, ok) in enumerate([("cc_read", True), ("cc_run_program", False), ("cc_peripheral_call", True)]):
+    there, gone = digest(b"print()"), ABSENT
+    for number, (tool, ok, program) in enumerate(
+        [
+            ("cc_read", True, there),
+            ("cc_run_program", False, there),
+            ("cc_peripheral_call", True, there),
+            # There was no such program: nothing ran.
+            ("cc_run_program", False, gone),
+        ]
+    ):
         name = f"x{number}"
         journal.proposed([call(name, tool)], "allow")
-        journal.started(name)
+        journal.add(start_of(journal.record(name)).model_copy(update={"before": {"p.lua": program}}))
         journal.finished(name, ok=ok)
     journal.proposed([call("v", "cc_write")], "allow")
     journal.started("v")

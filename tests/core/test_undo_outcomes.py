@@ -68,6 +68,8 @@ def test_one_that_was_taken_back_in_turn_says_by_which() -> None:
     outcome = outcome_of(story.task, undone_by=TaskId("t2"))
     assert outcome.told == "taken back by t1 (Completed: 1 put back), which t2 took back in turn"
     assert (outcome.kept, outcome.whole) == (True, True)
+    over = ended(UNDO.model_copy(update={"on_conflict": "restore"}), "Completed", details={"kept": {"3:a": "No."}})
+    assert not over.kept, "there is no more to say than that"
 
 
 def test_of_several_the_one_counts_that_says_how_it_stands() -> None:

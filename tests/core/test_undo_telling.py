@@ -44,6 +44,7 @@ def test_a_request_is_a_restoration_of_canonical_paths() -> None:
         (UndoRequest(paths=("../x",)), UnsafePath),
         (UndoRequest(paths=("a\ud800",)), InvalidRequest),
         (UndoRequest(paths=("a", "3:b")), InvalidRequest),
+        (UndoRequest(paths=("a", "")), InvalidRequest),
         (UndoRequest(choices={"3:\udfff": "keep"}), InvalidRequest),
     ],
 )

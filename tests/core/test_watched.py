@@ -130,6 +130,9 @@ def test_what_nobody_could_look_at_is_said() -> None:
         why = ": It is gone." if after else "."
         assert said == f"{nothing} Nobody could look afterwards at the files that are watched{why}"
     assert runs.changed().touches == ()
+    runs.run(Watched(globs=ALL, listing=listing), Watched(listing=listing))
+    assert [one.unseen for one in runs.changed().untold] == [False, True, True, True, False]
+    assert runs.changed().unseen == runs.changed().untold[1:4]
 
 
 def test_what_could_not_be_kept_or_seen_is_said_and_left_alone() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from orchestrator.core.approval import ResumeRequest
-from orchestrator.core.errors import InvalidDecision, InvalidRequest, NotPending, TaskEnded
+from orchestrator.core.errors import BeingUndone, InvalidDecision, InvalidRequest, NotPending, TaskEnded
 from orchestrator.core.facts import RequestId, TaskId
 from orchestrator.core.restoring.wanted import OnConflict, Restoration
 from orchestrator.core.system_facts import ComputerReleased
@@ -200,8 +200,8 @@ class Setting:
             asked.append((self.rng.choice(PEOPLE), wanted))
         place = self.rng.randrange(len(asked))
         by, wanted = asked[place]
-        # Where it changed nothing there is nothing to put back.
-        front.spawn(front.undoing.submit(wanted, by, key=f"{task_id} {place}"), InvalidRequest)
+        # Where it changed nothing there is nothing to put back; one that wants the same may go on.
+        front.spawn(front.undoing.submit(wanted, by, key=f"{task_id} {place}"), InvalidRequest, BeingUndone)
 
     def edit(self, name: str, path: str, data: bytes | None) -> None:
         """A person writes or deletes a file in the game, or on the disk of a computer that is off.

@@ -347,6 +347,94 @@ describe("fs_list", function()
   end)
 end)
 
+describe("names that the game cannot reach", function()
+  local AB = sha256.hex("the real one")
+
+  --- As a host may have them: names that become others or nothing, one that is there as well, and a link to nothing.
+  local function odd()
+    local ask, nodes = welcomed({
+      ["ab"] = "the real one",
+      ["a:b"] = "another",
+      [" trail "] = "x",
+      ["what?.txt"] = "x",
+      ["line\nend"] = "x",
+      ["..."] = true,
+      ["d"] = true,
+      ["d/f"] = "f",
+      ["d/c|d"] = true,
+      ["d/c|d/below"] = "x",
+      ["whole"] = true,
+    })
+    local list = fs.list
+    fs.list = function(path)
+      local names = list(path)
+      names[#names + 1] = path == "" and "link" or nil
+      return names
+    end
+    return ask, nodes
+  end
+
+  local NAMES = { " trail ", "...", "a:b" }
+
+  it("are in no list and counted", function()
+    local ask = odd()
+    local answer = ask("fs_list", { path = "" })
+    local names = {}
+    for index, entry in ipairs(json.decode(answer.bytes)) do
+      names[index] = entry.name
+    end
+    expect(names).to_be({ ".cc-orchestrator", "ab", "d", "whole" })
+    expect(answer.data).to_be({
+      count = 4,
+      unreachable = 6,
+      unreachable_names = table.concat(NAMES, "\n") .. "\nline?end\nlink\nwhat?.txt",
+    })
+    expect(ask("fs_list", { path = "whole" }).data).to_be({ count = 0 })
+  end)
+
+  it("are in no hash of a directory that is looked at, and not found", function()
+    local ask = odd()
+    local answer = ask("fs_stat", { path = "" })
+    local f = "d/f\0file\0" .. sha256.hex("f") .. "\n"
+    expect(answer.bytes).to_be("ab\0file\0" .. AB .. "\nd\0directory\0-\n" .. f .. "whole\0directory\0-\n")
+    expect(answer.data.unreachable).to_be(7)
+    expect(answer.data.unreachable_names).to_contain("d/c|d")
+    expect(ask("fs_stat", { path = "whole" }).data.unreachable).to_be(nil)
+    expect(ask("fs_stat", { path = "ab" }).data.sha256).to_be(AB)
+    answer = ask("fs_find", { path = "", pattern = "**", contains = "real", max = 10 })
+    expect(listed(answer)).to_be("ab")
+    expect({ answer.data.count, answer.data.unreachable }).to_be({ 1, 7 })
+  end)
+
+  it("keep their directory from being deleted, moved and replaced", function()
+    local ask, nodes = odd()
+    local hash = ask("fs_stat", { path = "d" }).data.sha256
+    local changes = {
+      fs_delete = { path = "d", if_hash = hash },
+      fs_move = { path = "d", if_hash = hash, to = "e", if_to = "absent" },
+      fs_write = { path = "d", if_hash = hash, replaces = "directory" },
+    }
+    for method, params in pairs(changes) do
+      local answer = ask(method, params, method == "fs_write" and "x" or nil)
+      expect({ answer.code, answer.data }).to_be({ "unreachable", { name = "c|d" } })
+    end
+    expect({ nodes["d/f"], nodes["d/c|d/below"], nodes.e }).to_be({ "f", "x", nil })
+    expect(ask("fs_delete", { path = "ab", if_hash = AB }).ok).to_be(true)
+    expect(nodes["a:b"]).to_be("another")
+  end)
+
+  it("fit a header, however many and long they are", function()
+    local nodes = {}
+    for index = 1, 300 do
+      nodes[("\255"):rep(200) .. ":" .. index] = "x"
+    end
+    local ask = welcomed(nodes)
+    local data = ask("fs_stat", { path = "" }).data
+    expect(data.unreachable).to_be(300)
+    expect(data.unreachable_names).to_be("?" .. ("\255"):rep(78) .. ":1")
+  end)
+end)
+
 describe("info", function()
   it("tells what the computer and its neighbours are", function()
     local ask, _, _, machine = welcomed()

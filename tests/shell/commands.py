@@ -1,12 +1,15 @@
 """Commands as people start them: real processes, on pipes and on pseudo terminals."""
 
+import fcntl
 import json
 import os
 import pty
 import select
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -193,9 +196,15 @@ class Terminal:
 
 
 @contextmanager
-def on_a_terminal(home: Path, *arguments: str, python: str = "", **more: str) -> Iterator[Terminal]:
-    """A command, or a Python program, on a pseudo terminal; killed when the block ends and it still runs."""
+def on_a_terminal(home: Path, *arguments: str, python: str = "", size: str = "", **more: str) -> Iterator[Terminal]:
+    """A command, or a Python program, on a pseudo terminal; killed when the block ends and it still runs.
+
+    ``size``: columns and rows such as 80x24; empty: the terminal does not know.
+    """
     master, slave = pty.openpty()
+    if size:
+        columns, rows = map(int, size.split("x"))
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     process = forked.start(
         [sys.executable, "-c", python] if python else [*CLI, *arguments],
         environment(home, **{"NO_COLOR": "1", **more}),

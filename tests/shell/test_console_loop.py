@@ -260,6 +260,8 @@ async def test_a_task_that_left_something_is_told_with_what_becomes_of_it(tmp_pa
         UndoOffer(changes=5, automatic=True, tasks=("t-undo",)),
         UndoOffer(changes=1, automatic=False, tasks=("t-undo",), outcome=outcome_of(AgentTask(TaskId("t-undo")))),
         UndoOffer(changes=5, automatic=False, tasks=(), unknown=2),
+        UndoOffer(changes=1, automatic=False, tasks=(), unseen=1),
+        UndoOffer(changes=0, automatic=False, tasks=(), unseen=1),
     ]
 
     async def telling(socket: ServerConnection) -> None:
@@ -291,4 +293,7 @@ async def test_a_task_that_left_something_is_told_with_what_becomes_of_it(tmp_pa
         "Task t-1 is Failed and had changed 3:a; being taken back by t-undo (Queued).",
         "Task t-1 is Failed and had changed 3:a, 3:b, 3:c and 2 more; of 2 nobody knows whether it did: an undo keeps "
         "those without --on-conflict restore. It is put back with: cc-orchestrator undo t-1",
+        "Task t-1 is Failed and had changed 3:a. It is put back with: cc-orchestrator undo t-1. And what a program of "
+        "it changed is not known, and no undo puts that back.",
+        "Task t-1 is Failed; what a program of it changed is not known, and no undo puts that back.",
     ]

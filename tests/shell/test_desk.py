@@ -384,6 +384,10 @@ async def test_undo_decides_nothing(tmp_path: Path) -> None:
         lines = await here.until(await here.send("undo"), "wait")
         assert texts(lines, "wait") == ["cc_restore waits for approval by admin (risk: medium), outside the game."]
         assert here.disk.files == {"farm.lua": b"print(1)"}
+        undo = (await tasks_of(server))[0]["task_id"]
+        again = await here.refused("undo", task=row["task_id"])
+        assert again.code == "being_undone"
+        assert f"is already being taken back by {undo} (waiting for approval)" in str(again.message)
 
 
 async def test_only_one_s_own_changes_on_this_computer_are_put_back(tmp_path: Path) -> None:

@@ -13,8 +13,9 @@ from orchestrator.core.wire import sha256_hex
 from orchestrator.ports import CallResult
 from orchestrator.store.memory import InMemoryPersistenceManager
 from orchestrator.tools.computer.disks import other_disks
-from orchestrator.tools.computer.keeping import look
+from orchestrator.tools.computer.keeping import look, look_and_keep
 from orchestrator.tools.computer.listing import MAX_DEPTH, MAX_ENTRIES, keep_tree, list_tree
+from orchestrator.tools.computer.unreachable import unreachable_in
 from orchestrator.tools.deps import CCAgentDeps
 from orchestrator.tools.stub import StubComputer
 
@@ -261,3 +262,57 @@ async def test_a_path_that_no_command_can_have_stops_no_listing_without_a_word(
     computer.most = 2
     with pytest.raises(ToolFailed, match="… cannot be read"):
         await list_tree(deps)
+
+
+class Odd(Narrow):
+    """A computer on which the game cannot reach some names."""
+
+    def __init__(self, most: int, told: Mapping[str, Any]) -> None:
+        super().__init__(most)
+        self.told = told
+
+    async def call(
+        self, method: str, params: Mapping[str, Any], body: bytes | None = None, wait_s: float = 60.0
+    ) -> CallResult:
+        answer = await super().call(method, params, body, wait_s)
+        odd = method in ("fs_stat", "fs_list") and params["path"] == "lib"
+        return CallResult({**answer.data, **self.told}, answer.body) if odd else answer
+
+
+@pytest.mark.parametrize("most", [99, 0])
+async def test_what_the_game_cannot_reach_is_skipped_and_said(store: InMemoryPersistenceManager, most: int) -> None:
+    """In one look and in many; of those that are not named it is said how many they are."""
+    computer = Odd(most, {"unreachable": 4, "unreachable_names": "a:b\ndeep/gr\u00c3\u00bcn?"})
+    listed = await list_tree(_deps(computer, store), "lib")
+    why = "The game cannot reach this name, nor 2 more there."
+    assert {path: one for path, one in listed.skipped.items() if "reach" in one} == {
+        "lib/a:b": why,
+        "lib/deep/grün?": why,
+    }
+    assert listed.tells_of("lib/new")
+    with pytest.raises(ToolFailed, match="In lib is a name that the game cannot reach: a:b"):
+        await look_and_keep(_deps(Odd(99, computer.told), store), "lib", "lib")
+
+
+@pytest.mark.parametrize(
+    ("told", "count", "names"),
+    [
+        ({}, 0, ()),
+        ({"unreachable": "2"}, 0, ()),
+        ({"unreachable": -1, "unreachable_names": "a:b"}, 0, ()),
+        ({"unreachable": 2, "unreachable_names": 5}, 0, ()),
+        ({"unreachable": 1, "unreachable_names": "a:b\nc:d"}, 1, ("a:b",)),
+        ({"unreachable": 3, "unreachable_names": "../x\n\na//b\na\0b\n\u0101"}, 3, ("?",)),
+    ],
+)
+def test_what_a_computer_says_of_such_names_is_anybodys_word(
+    told: Mapping[str, Any], count: int, names: tuple[str, ...]
+) -> None:
+    heard = unreachable_in(told)
+    assert (heard.count, heard.names) == (count, names)
+
+
+def test_such_names_are_told_by_the_first_of_them() -> None:
+    assert unreachable_in({"unreachable": 7, "unreachable_names": "a:\nb:\nc:\nd:\ne:\nf:"}).told == (
+        "(and 7 names that the game cannot reach: a:, b:, c:, d:, e: and 2 more)"
+    )

@@ -1,7 +1,12 @@
 """The figures of /metrics: what a real task leaves in them, and what they remember."""
 
+import asyncio
+import json
 import re
+import time
+from collections import Counter
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -9,13 +14,18 @@ import pytest
 from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 
-from orchestrator import metrics
+from orchestrator.clock import SystemClock
 from orchestrator.core import facts
+from orchestrator.core.errors import NotFound
 from orchestrator.core.facts import CallId, Fact, TaskId
 from orchestrator.core.items import Actor, AgentTaskItem, ItemId
 from orchestrator.core.wire import RunId
-from orchestrator.metrics import FIGURES, PREFIX, Metrics, Snapshot
+from orchestrator.metrics import FIGURES, PREFIX, Metrics, Snapshot, counting
+from orchestrator.metrics.lag import EVERY_S, watch_lag
+from orchestrator.store.counted import counted
+from orchestrator.store.memory import InMemoryPersistenceManager
 from tests.shell.support import Disk, Listening, Server, call, connected, final, running, says
+from tests.waiting import within
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 EMPTY = Snapshot(computers_online=0, computers_known=0, tasks={}, requests_open=0)
@@ -93,6 +103,90 @@ def test_every_figure_is_listed_and_none_is_global() -> None:
     assert not [family.name for family in REGISTRY.collect() if family.name.startswith(PREFIX)]
 
 
+def test_names_labels_and_buckets_are_for_ever() -> None:
+    """Dashboards are made of them: a figure that once was stays as it was, and a new one is written down, too."""
+    golden = json.loads((Path(__file__).parent.parent / "golden" / "metrics.json").read_text("utf-8"))
+    now = [
+        {"name": PREFIX + one.name, "kind": one.kind, "labels": list(one.labels), "buckets": list(one.buckets)}
+        for one in FIGURES
+    ]
+    assert now == golden
+
+
+async def test_a_task_adds_no_series_of_its_own(server: Server) -> None:
+    """A second task like the first raises figures and makes no new one: no label has an id, a name or a text."""
+    async with connected(server, "3", Disk({"a.lua": b"old\n"})):
+        series = []
+        for _ in range(2):
+            task_id = await server.submit()
+            request = await server.paused(task_id)
+            await server.ask("POST", request["rejection_url"])
+            await server.until(task_id, "task_ended")
+            series.append(await scraped(server))
+            model = server.orchestrator.workers.model_for(await server.orchestrator.service.load(TaskId(task_id)))
+            assert isinstance(model, Listening)
+            model.script.clear()
+            model.script.append(says(call("cc_write", path="b.lua", content="print('new')\n")))
+    assert set(series[0]) == set(series[1])
+    assert series[1]["tasks_ended_total{Canceled}"] == 2
+
+
+async def test_what_waits_and_what_goes_over_the_wire_is_told(server: Server) -> None:
+    """The age of the queue and of requests, questions, and the bytes of frames are read where they are."""
+    async with connected(server, "3", Disk({"a.lua": b"old\n"})):
+        task_id = await server.submit()
+        await server.paused(task_id)
+        told = await scraped(server)
+    assert told["wire_bytes_total{in}"] > told["wire_frames_total{in}"] > 0
+    assert told["wire_bytes_total{out}"] > told["wire_frames_total{out}"] > 0
+    assert told["oldest_request_seconds{}"] > 0
+    assert (told["queue_age_seconds{}"], told["questions_open{}"]) == (0, 0)
+    held = server.orchestrator.hub.traffic
+    assert told["wire_bytes_total{out}"] <= held.bytes_out
+
+
+class _Broken(InMemoryPersistenceManager):
+    """A store whose disk is gone."""
+
+    async def get_blob(self, sha256: str) -> bytes:
+        """Raises what a database raises, or what was not kept."""
+        if sha256 == "gone":
+            raise NotFound("There is no such blob.")
+        raise OSError("the disk is gone")
+
+
+async def test_failures_of_the_store_are_counted_and_its_answers_are_not() -> None:
+    """What the disk raises counts as a defect; that something is not there is an answer."""
+    failures: Counter[str] = Counter()
+    store = counted(_Broken(clock=SystemClock()), failures)
+    with pytest.raises(OSError, match="the disk is gone"):
+        await store.get_blob("any")
+    with pytest.raises(NotFound):
+        await store.get_blob("gone")
+    assert failures == {"defect": 1}
+    node = Metrics()
+    for _ in range(2):
+        told = figures(node.render(replace(EMPTY, store_errors=failures, log_lines={"info": 2})).decode())
+        assert (told["store_errors_total{defect}"], told["log_lines_total{info}"]) == (1, 2)
+
+
+async def test_a_held_up_loop_shows() -> None:
+    """What keeps the loop from its timers is told by as much as it was late."""
+    late: list[float] = []
+    came = asyncio.Event()
+
+    def observe(seconds: float) -> None:
+        late.append(seconds)
+        came.set()
+
+    watching = asyncio.create_task(watch_lag(observe))
+    await asyncio.sleep(0)
+    time.sleep(EVERY_S + 0.3)  # noqa: ASYNC251 - that is what is to be seen
+    await within(10, came.wait())
+    watching.cancel()
+    assert late[0] >= 0.29
+
+
 def item(fact: Fact, at_s: float = 0.0) -> AgentTaskItem:
     """An item with this fact."""
     return AgentTaskItem(
@@ -143,7 +237,7 @@ def test_tokens_are_added_up_by_direction() -> None:
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of calls that never end only the newest are remembered."""
-    monkeypatch.setattr(metrics, "_REMEMBERED", 3)
+    monkeypatch.setattr(counting, "_REMEMBERED", 3)
     node = Metrics()
     for number in range(10):
         started = STARTED.model_copy(update={"call_id": CallId(f"c{number}")})

@@ -259,8 +259,9 @@ async def test_only_so_many_conversations_are_remembered(monkeypatch: pytest.Mon
     ],
     ids=["busy", "breaks", "an error line", "crashed", "not signed in", "not there", "not Ollama", "only loaded"],
 )
-async def test_another_server_answers_for_one_that_fails(failing: Persona) -> None:
-    """The request is asked again elsewhere, and the next ones go there without asking the first."""
+async def test_another_server_answers_for_one_that_fails(failing: Persona, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The request is asked again elsewhere, and the next ones go there without asking the first, which rests."""
+    monkeypatch.setattr(pooling, "FIRST_REST_S", 60.0)
     async with house(failing, says("{}")) as there:
         assert [(await there.ask(text)).text for text in ("first", "second", "third")] == ["{}"] * 3
     assert [served(server) for server in there.servers] == [["first"], ["first", "second", "third"]]

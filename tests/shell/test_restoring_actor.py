@@ -20,6 +20,7 @@ from orchestrator.ports import CallResult
 from orchestrator.rehearsing.copying import Copying
 from orchestrator.rehearsing.rehearsals import Rehearsals
 from orchestrator.tools.stub import StubComputer
+from orchestrator.transfers import Transfers
 from orchestrator.undoing import Undoing
 from tests.shell.support import DEADLINE_S, Disk, FakeComputers, Listening, call, final, says
 from tests.shell.test_actor import ALICE, FARM, Bench, killing, rules
@@ -251,7 +252,7 @@ async def test_a_rehearsal_whose_copied_listing_cannot_be_read_ends_and_gives_it
     base = (await at.store.put_blob(b"nonsense\n")).sha256
     rehearsal = Rehearsal(computer=FARM, base=base, family="computer")
     task_id = await at.submit(copy_name(FARM, "0a1b2c3d"), rehearses=rehearsal)
-    copying = Copying(at.store, at.world, lambda context, path: True)
+    copying = Copying(at.store, at.world, lambda context, path: True, Transfers(at.clock))
     rehearsals = Rehearsals(Undoing(at.service, at.world), copying, tmp_path / "homes", at_once=1)
     await rehearsals.open("ws://127.0.0.1:1/computer")
     (running,) = rehearsals._running.values()

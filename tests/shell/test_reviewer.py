@@ -445,8 +445,27 @@ async def test_an_undo_that_is_sent_again_is_the_first(server: Server) -> None:
     assert (other.status_code, other.json()["error"]["code"]) == (409, "invalid_decision")
     assert other.json()["error"]["details"] == {"used_for": begun[0]}
     boss = await server.person("boss", "admin")
-    theirs = await server.ask("POST", f"/v1/tasks/{task_id}/undo", {"idempotency_key": "mine"}, token=boss)
-    assert theirs.json()["task_id"] != begun[0]
+    theirs = await server.ask("POST", undo, {"idempotency_key": "mine"}, token=boss)
+    assert (theirs.status_code, theirs.json()["error"]["code"]) == (409, "being_undone")
+    part = await server.ask("POST", undo, {"idempotency_key": "mine", "step": 1}, token=boss)
+    assert part.json()["task_id"] != begun[0]
+
+
+async def test_an_undo_that_goes_on_is_named_to_who_wants_the_same(server: Server) -> None:
+    """Over the socket, without a key: failed under the ref, with the task that does it."""
+    task_id = await changed(server)
+    await ended(server, task_id)
+    async with reviewing(server) as reviewer:
+        await reviewer.hear("snapshot")
+        await reviewer.say(type="undo", ref="one", task_id=task_id)
+        undo = (await reviewer.either("done", "request_opened"))["done"]["task_id"]
+        await reviewer.say(type="undo", ref="two", task_id=task_id)
+        failed = await reviewer.hear("failed")
+        assert (failed["ref"], failed["code"], failed["details"]) == ("two", "being_undone", {"task_id": undo})
+        assert f"already being taken back by {undo} (waiting for approval)" in failed["message"]
+        assert f"`cc-orchestrator tasks watch {undo}`" in failed["remedy"]
+        await reviewer.say(type="undo", ref="look", task_id=task_id, undo={"dry_run": True})
+        assert (await reviewer.hear("undo_preview"))["places"]
 
 
 async def test_an_undo_over_the_socket_takes_the_rights_of_rest(server: Server) -> None:
@@ -492,7 +511,7 @@ async def test_a_task_that_is_over_and_left_changes_is_told_to_who_takes_it(serv
             "fail",
         )
         assert [one["place"] for one in over["changes"]] == ["3:a.lua"]
-        nothing: dict[str, Any] = {"unknown": 0, "outcome": None, "outcomes": []}
+        nothing: dict[str, Any] = {"unknown": 0, "unseen": 0, "outcome": None, "outcomes": []}
         assert (over["left_out"], over["undo"]) == (0, {"changes": 1, "automatic": False, "tasks": [], **nothing})
         undo = (await server.ask("POST", f"/v1/tasks/{task_id}/undo", {})).json()["task_id"]
         taking = (await heard(owner, "task_over"))["undo"]

@@ -244,6 +244,7 @@ tries = {
     "through": lambda: (disk / "link" / "new").write_bytes(b"x"),
     "up": lambda: (disk / ".." / "outside" / "new").write_bytes(b"x"),
     "beside": lambda: Path(str(disk) + "2").write_bytes(b"x"),
+    "relative": lambda: os.unlink("mine", dir_fd=os.open(outside, os.O_RDONLY)),
     "inside": lambda: (disk / "new").write_bytes(b"x"),
     "look": (outside / "mine").read_bytes,
 }
@@ -268,3 +269,20 @@ def test_a_confined_process_starts_no_other_and_changes_nothing_outside_of_its_d
     said = dict(line.split() for line in done.stdout.splitlines())
     assert {name for name, became in said.items() if became == "done"} == {"inside", "look"}
     assert {path.name: path.read_bytes() for path in outside.iterdir()} == {"mine": b"mine"}
+
+
+async def test_a_confined_computer_does_all_that_a_computer_does_with_its_disk(tmp_path: Path) -> None:
+    """Directories that are not empty among them, and links, which go and not what they lead to."""
+    disk, outside = tmp_path / "disk", tmp_path / "outside"
+    for path in (disk / "lib" / "deep" / "a", disk / "lib" / "b", outside / "mine"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x")
+    (disk / "lib" / "link").symlink_to(outside)
+    source = """
+    fs.copy("lib/deep", "copy/deep") fs.move("copy", "moved") fs.delete("lib")
+    local file = fs.open("moved/deep/a", "a") file.write("y") file.close()
+    file = fs.open("new/dir/c", "w") file.write("c") file.close()
+    print(fs.exists("lib"), fs.getSize("moved/deep/a"), fs.exists("new/dir/c"))
+    """
+    assert await printed(disk, source, "--confined") == ["false 2 true"]
+    assert (outside / "mine").read_bytes() == b"x"

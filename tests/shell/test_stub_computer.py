@@ -12,10 +12,14 @@ from websockets.asyncio.server import ServerConnection, serve
 
 from orchestrator.core import wire
 from orchestrator.core.errors import CallLost, CallVoid, ComputerFailed
+from orchestrator.core.picture import Row
+from orchestrator.core.strokes import of_text
 from orchestrator.core.wire import RunId, sha256_hex
+from orchestrator.hub import Hidden, Seen, Typed
 from orchestrator.ports import CallResult
 from orchestrator.testing import stub_computer, stub_programs
 from orchestrator.testing.stub_computer import StubComputer
+from orchestrator.testing.stub_screen import StubScreen
 from tests.shell.house import FARM, House, open_house
 from tests.shell.support import DEADLINE_S, StubClient, dialed
 from tests.waiting import within
@@ -95,6 +99,26 @@ async def test_a_stub_introduces_itself(house: House) -> None:
         assert told.data["free"] == 1_000_000 - 4 * 500
         assert (told.data["fuel"], told.data["label"], told.body) == (-1, "grün", b"[]")
         assert {"uptime_s", "day", "time"} <= set(told.data)
+
+
+async def test_names_of_the_host_that_the_game_cannot_reach(house: House) -> None:
+    """As the client does it: in no list, counted, and their directory stays as it is."""
+    async with stub(house) as farm:
+        for path in ("a:b", "farm/c|d/x", "../out", "farm/ e"):
+            farm.disk.put(path, b"odd")
+        assert (await do(house, "fs_list", path="")).data == {
+            "count": 2,
+            "unreachable": 2,
+            "unreachable_names": "..\na:b",
+        }
+        told = {"unreachable": 2, "unreachable_names": " e\nc|d"}
+        looked = await do(house, "fs_stat", path="farm")
+        assert told.items() <= looked.data.items()
+        assert b"odd" not in looked.body
+        found = await do(house, "fs_find", path="farm", pattern="**", max=9)
+        assert found.data == {"count": 2, "cut": False, **told}
+        await fails(house, "unreachable", "fs_delete", path="farm", if_hash=looked.data["sha256"])
+        assert farm.disk.nodes["farm/c|d/x"] == b"odd"
 
 
 async def test_looking(house: House) -> None:
@@ -505,3 +529,39 @@ async def test_a_server_that_hung_up_is_dialed_again(house: House, monkeypatch: 
             await other.greet()
             assert (await other.closed())[0] == 1008
         await within(DEADLINE_S, computer.welcomed.wait())
+
+
+# -- its terminal ------------------------------------------------------------------------
+
+
+async def test_its_terminal_is_seen_as_it_is_drawn(house: House) -> None:
+    """Whole, in as many frames as it takes, then row by row; of the largest screen that there is."""
+    async with stub(house) as computer:
+        screen = computer.screen = StubScreen(wire.MAX_COLUMNS, wire.MAX_ROWS)
+        for number in range(1, wire.MAX_ROWS + 1):
+            screen.rows[number] = Row(b"x" * 162, ("0e" * 81), ("f1" * 81))
+        watched = [screen.is_watched]
+        with house.hub.mirror.watching(FARM) as watcher:
+            seen = await within(DEADLINE_S, watcher.next(DEADLINE_S))
+            assert isinstance(seen, Seen)
+            assert seen.shown.rows == tuple(screen.rows.values())
+            watched.append(screen.is_watched)
+            screen.draw(7, b"drawn", "a", "b")
+            seen = await within(DEADLINE_S, watcher.next(DEADLINE_S))
+            assert isinstance(seen, Seen)
+            assert seen.rows == frozenset({7})
+            assert seen.shown.rows[6] == Row(b"drawn".ljust(162), "a" * 162, "b" * 162)
+        with house.hub.mirror.watching(FARM, "left") as watcher:
+            assert isinstance(await within(DEADLINE_S, watcher.next(DEADLINE_S)), Hidden)
+        (found,) = await within(DEADLINE_S, house.hub.mirror.screens(FARM))
+        assert (found.of, found.width, found.height) == (None, 162, 81)
+        assert [*watched, screen.is_watched] == [False, True, False]
+
+
+async def test_what_is_typed_at_it_is_kept(house: House) -> None:
+    """In order; or nothing of it, and why."""
+    async with stub(house) as computer:
+        assert await within(DEADLINE_S, house.hub.mirror.type(FARM, of_text("ls\n"))) == Typed(delivered=True)
+        computer.screen.refuses = "No."
+        assert await within(DEADLINE_S, house.hub.mirror.type(FARM, of_text("x"))) == Typed(False, "No.")
+        assert computer.screen.typed == [{"paste": "ls"}, {"key": "enter"}]

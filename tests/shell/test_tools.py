@@ -281,6 +281,11 @@ SENTENCES: Mapping[str, tuple[dict[str, Any], str]] = {
         "The computer's disk has no room to change /a safely: 17 bytes are missing. Nothing was changed. The biggest "
         "files there: logs/grün day.txt (9000 bytes), b (12 bytes). Delete or shorten what is not needed.",
     ),
+    "unreachable": (
+        {"name": "gr\u00c3\u00bcn?"},
+        "In /a is a name that the game cannot reach: grün?. What it is of cannot be kept, so /a stays as it is. "
+        "Whoever has the files of the world can rename it there.",
+    ),
     "bad_path": ({"becomes": "b"}, "ComputerCraft would silently change the name /a to 'b'. Choose another name."),
     "internal": ({}, "The client on the computer met a defect: It broke."),
     "not_done": ({}, "/a was not changed: the computer restarted before."),

@@ -23,7 +23,7 @@ from orchestrator.core.wire import COMPUTER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL
 from orchestrator.model.scripted import Reply
 from tests.story.processes import Kill, Process, prompt, start_computer, start_server, tail
 
-WITHIN_S = 30.0
+WITHIN_S = 60.0
 """One story: the slowest waits for a computer that dials again, which is 1, 2 and 4 s with jitter."""
 AT_ONCE = 8
 """Stories that run beside one another: they mostly wait for jitter."""

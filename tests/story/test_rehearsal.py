@@ -142,6 +142,29 @@ async def test_all_of_it_is_asked_for_once_and_then_done(server: Server, tmp_pat
         assert not list((server.home / "rehearsals").iterdir())
 
 
+async def test_what_was_taken_back_is_applied_anew(server: Server, tmp_path: Path) -> None:
+    """While it stands it is refused, with the task that did it; once that is undone a new task does it."""
+    api = server.api()
+    async with computer(server, tmp_path) as pc:
+        before = filled(pc)
+        pc.boot()
+        await there(api, pc)
+        _, shown = await rehearsed(api, pc, WORK[0], final())
+        task_id, applied_by = shown["task_id"], shown["applied_by"]
+        door = f"/v1/tasks/{task_id}/rehearsal"
+        await play(api, applied_by)
+        refused = await api.refused(422, "POST", door, {})
+        told = f"{task_id} is already applied by {applied_by} (Completed: 1 applied), and that was not taken back."
+        assert (refused["message"], f"`cc-orchestrator undo {applied_by}`" in refused["remedy"]) == (told, True)
+        await play(api, (await api.ok("POST", f"/v1/tasks/{applied_by}/undo", {}))["task_id"])
+        assert tree(pc.disk) == before
+        assert f"`cc-orchestrator rehearsal {task_id} --apply`" in (await came_to(api, task_id))["message"]
+        anew = (await api.ok("POST", door, {}))["task_id"]
+        assert (anew != applied_by, (await came_to(api, task_id))["applied_by"]) == (True, anew)
+        await play(api, anew)
+        assert pc.read("startup.lua") == b"print('theirs')\n"
+
+
 async def refuse(request: dict[str, Any]) -> str:
     """The reviewer who says no."""
     assert request["reason"] == "approval"
@@ -502,14 +525,6 @@ async def test_a_person_rehearses_and_decides_at_one_prompt(server: Server, tmp_
         assert pc.read("startup.lua") == b"print('theirs')\n"
 
 
-async def _approved_in_the_end(api: Api, task_id: str) -> None:
-    """What asks for all of a rehearsal, approved once there is such a task."""
-    async with asyncio.timeout(WITHIN_S):
-        while not (shown := await came_to(api, task_id))["applied_by"]:  # noqa: ASYNC110 - a door has no event
-            await asyncio.sleep(0.02)
-    await play(api, shown["applied_by"])
-
-
 async def test_a_script_rehearses(server: Server, tmp_path: Path) -> None:
     """Nobody is there to be asked: the diff of the whole is printed, and the exit code says how it ended."""
     api = server.api()
@@ -535,9 +550,22 @@ async def test_a_script_rehearses(server: Server, tmp_path: Path) -> None:
         assert (left.returncode, f" tasks watch {applies} --url" in left.stderr) == (0, True)
         shown = await asyncio.to_thread(cli, tmp_path, "rehearsal", task_id, *_where(server))
         assert f"being applied by {applies} (" in shown.stdout.splitlines()[-1]
-        applying = asyncio.to_thread(cli, tmp_path, "rehearsal", task_id, "--apply", *_where(server))
-        applied, _ = await asyncio.gather(applying, _approved_in_the_end(api, task_id))
-        assert (applied.returncode, pc.read("startup.lua")) == (0, b"print('theirs')\n"), applied.stderr
+        await api.first(applies, "review_requested")
+        going_on = f"{task_id} is already being applied by {applies} (waiting for approval)."
+        apply = ("rehearsal", task_id, "--apply", *_where(server))
+        left = await asyncio.to_thread(cli, tmp_path, *apply, "--detach")
+        assert (left.returncode, left.stdout) == (0, f"task {applies}\n")
+        assert left.stderr.splitlines()[0] == going_on
+        with on_a_terminal(tmp_path, *apply) as terminal:
+            await asyncio.to_thread(terminal.expect, going_on)
+            await play(api, applies)
+            assert await asyncio.to_thread(terminal.end) == 0, terminal.text
+        assert pc.read("startup.lua") == b"print('theirs')\n"
+        for more in ((), ("--detach",)):
+            done = await asyncio.to_thread(cli, tmp_path, *apply, *more)
+            assert (done.returncode, done.stdout) == (3, "")
+            assert f"{task_id} is already applied by {applies} (Completed: 1 applied)" in done.stderr
+            assert f"`cc-orchestrator undo {applies}`" in done.stderr
         nothing = ("run", prompt(final()), "--computer", pc.name, "--rehearse", "--json", *_where(server))
         lines = (await asyncio.to_thread(cli, tmp_path, *nothing)).stdout.splitlines()
         told = [json.loads(line) for line in lines][-1]["rehearsal"]

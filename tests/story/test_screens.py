@@ -12,7 +12,7 @@ from cc_client.simulator.install import install
 from orchestrator.core.picture import DEFAULT_PALETTE
 from tests.shell.simulating import Player, playing
 from tests.story.harness import WITHIN_S, Api, Server
-from tests.story.proxy import Frame, Proxy, proxy
+from tests.story.proxy import Frame, LineCut, Proxy, proxy
 from tests.story.watching import looking
 
 STARTUP = 'shell.run("/.cc-orchestrator/boot.lua --startup /startup.lua")\n'
@@ -290,3 +290,30 @@ async def test_what_is_typed_reaches_a_program_once_and_stands_in_the_audit(
         assert "is not connected" in (await owner.refused(409, "POST", keys, {"text": "x"}))["message"]
         facts = (await admin.ok("GET", "/v1/audit", system=1, kind="keys_sent"))["items"]
         assert len([one for one in facts if one["fact"]["computer"] == name]) == len(expected)
+
+
+@pytest.mark.parametrize("where", ["lost", "delivered"])
+async def test_keys_whose_line_drops_are_never_typed_twice(tmp_path: Path, server: Server, where: str) -> None:
+    """Before the computer has them, or before its answer is here: nobody knows is the answer, and it is no lie."""
+    api = server.api()
+    async with proxy(server.port) as line, computer(tmp_path, server, api, line=line, asks=ASKS) as (name, player):
+        path = f"/v1/computers/{name}/keys"
+        await player.do("type asks")
+        await player.see("name?")
+
+        async def drop(frame: Frame) -> None:
+            if frame.message.type == ("keys" if where == "lost" else "keyed"):
+                line.before = line.after
+                raise LineCut
+
+        line.before = drop
+        answer = await api.ok("POST", path, {"text": "once"})
+        assert answer["delivered"] is None
+        assert "not known" in answer["message"]
+        await online(api, name)
+        async with looking(api, name) as onlooker:
+            await onlooker.until("name?")
+            # After all that could still come of it on the new line.
+            assert (await api.ok("POST", path, {"keys": ["enter"]}))["delivered"] is True
+            await onlooker.until("hello <" if where == "lost" else "hello <once>")
+    assert (tmp_path / name / "names").read_bytes() == (b";" if where == "lost" else b"once;")

@@ -1,6 +1,7 @@
 """Undo of a whole task: a real server, a real computer, and every byte as it was."""
 
 import asyncio
+import contextlib
 import json
 import os
 from pathlib import Path
@@ -14,6 +15,7 @@ from tests.shell.commands import cli, on_a_terminal
 from tests.story.harness import (
     Api,
     Computer,
+    Decider,
     Server,
     check_laws,
     computer,
@@ -271,7 +273,8 @@ async def test_an_undo_that_comes_too_late_says_who_was_first(server: Server, tm
         filled(pc)
         pc.boot()
         task_id = await worked(api, pc, *WORK[:2], final())
-        undos = [(await api.ok("POST", f"/v1/tasks/{task_id}/undo", {}))["task_id"] for _ in range(2)]
+        bodies: tuple[dict[str, Any], ...] = ({}, {"on_conflict": "restore"})
+        undos = [(await api.ok("POST", f"/v1/tasks/{task_id}/undo", body))["task_id"] for body in bodies]
         for undo in undos:
             await api.first(undo, "review_requested")
         first, second = [ended(await play(api, undo)) for undo in undos]
@@ -286,6 +289,43 @@ async def test_an_undo_that_comes_too_late_says_who_was_first(server: Server, tm
         await undone(api, undos[0])
         outcome = (await api.task(task_id))["undo"]["outcome"]
         assert (outcome["task_id"], outcome["undone_by"] is not None) == (undos[0], True)
+
+
+async def test_an_undo_that_goes_on_is_not_begun_twice(server: Server, tmp_path: Path) -> None:
+    """Refused, with the one that goes on; two terminals see that one through, and both end as it does."""
+    api = server.api()
+    where = ["--url", server.url, "--data-dir", str(server.home)]
+    async with computer(server, tmp_path) as pc:
+        filled(pc)
+        pc.boot()
+        task_id = await worked(api, pc, *WORK[:2], final())
+        door = f"/v1/tasks/{task_id}/undo"
+        undo = (await api.ok("POST", door, {"idempotency_key": "one"}))["task_id"]
+        await api.first(undo, "review_requested")
+        refused = await api.refused(409, "POST", door, {})
+        told = f"{task_id} is already being taken back by {undo} (waiting for approval); no second undo of the same"
+        assert refused["message"].startswith(told)
+        assert (refused["code"], refused["details"]) == ("being_undone", {"task_id": undo})
+        assert (await api.refused(409, "POST", door, {"idempotency_key": "two"}))["code"] == "being_undone"
+        assert (await api.ok("POST", door, {"idempotency_key": "one"}))["task_id"] == undo
+        assert (await api.ok("POST", door, {"dry_run": True}))["places"]
+        part = (await api.ok("POST", door, {"step": 1}))["task_id"]
+        await api.ok("POST", f"/v1/tasks/{part}/cancel", {})
+        left = await asyncio.to_thread(cli, tmp_path, "undo", task_id, "--detach", *where)
+        assert (left.returncode, left.stdout.splitlines()[-1]) == (0, f"task {undo}")
+        assert left.stderr.startswith(told)
+        assert " review --url" in left.stderr.splitlines()[-1]
+        with contextlib.ExitStack() as stack:
+            terminals = [stack.enter_context(on_a_terminal(tmp_path, "undo", task_id, *where)) for _ in range(2)]
+            for one in terminals:
+                await asyncio.to_thread(one.expect, told)
+                await asyncio.to_thread(one.expect, f"task {undo}")
+            await play(api, undo)
+            assert [await asyncio.to_thread(one.end) for one in terminals] == [0, 0], terminals[0].text
+        assert pc.read("startup.lua") == FILES["startup.lua"]
+        assert (await api.task(task_id))["undo"]["tasks"] == [undo, part]
+        again = (await api.ok("POST", door, {}))["task_id"]
+        assert ended(await play(api, again)).message.startswith("Everything was already as it was"), "once it is over"
 
 
 async def test_an_undo_is_begun_and_left(server: Server, tmp_path: Path) -> None:
@@ -454,3 +494,57 @@ async def test_what_a_person_rejected_is_said_in_their_words(server: Server, tmp
         items = await play(api, answer["task_id"], rejecting)
         assert tree(pc.disk) == after
         assert ended(items).message == "0 put back, 1 not put back: A person rejected it."
+
+
+def _deciding(**words: str) -> Decider:
+    """A person who says that of the calls of these paths, and approves the others."""
+
+    async def decide(request: dict[str, Any]) -> dict[str, Any]:
+        decisions = [
+            {"call_id": call["call_id"], "on_reject": "continue", "action": words.get(call["args"]["path"], "approve")}
+            for call in request["tool_calls"]
+        ]
+        return {"decisions": decisions}
+
+    return decide
+
+
+async def test_what_would_be_in_a_place_that_was_rejected_is_not_asked_for_again(
+    server: Server, tmp_path: Path
+) -> None:
+    """A file stands where a directory was and stays: what was in that has no place, and that is said."""
+    api = server.api()
+    async with computer(server, tmp_path) as pc:
+        filled(pc)
+        pc.boot()
+        work = (tool("cc_delete", path="lib"), tool("cc_write", path="lib", content="a file now\n"))
+        task_id = await worked(api, pc, *work, final())
+        after = tree(pc.disk)
+        answer = await api.ok("POST", f"/v1/tasks/{task_id}/undo", {})
+        items = await play(api, answer["task_id"], _deciding(lib="reject"))
+        assert len(facts_of(items, facts.ReviewRequested)) == 1
+        assert tree(pc.disk) == after
+        left = ended(items).details["left"]
+        assert left[f"{pc.name}:lib"] == "A person rejected it."
+        assert left[f"{pc.name}:lib/a.lua"] == "What it would be in was rejected."
+        assert ended(items).message == "0 put back, 5 not put back, each for a reason of its own."
+
+
+async def test_a_directory_that_was_rejected_and_made_all_the_same_is_said(server: Server, tmp_path: Path) -> None:
+    """Whoever approves a file approves the directory that it is in, which its call says it makes."""
+    api = server.api()
+    async with computer(server, tmp_path) as pc:
+        before = filled(pc)
+        pc.boot()
+        task_id = await worked(api, pc, tool("cc_delete", path="lib"), final())
+        answer = await api.ok("POST", f"/v1/tasks/{task_id}/undo", {})
+        items = await play(api, answer["task_id"], _deciding(lib="reject"))
+        assert tree(pc.disk) == before
+        assert ended(items).details["rejected"] == [f"{pc.name}:lib"]
+        assert "1 though a person rejected that, for what is in it" in ended(items).message
+
+
+async def test_a_path_that_is_empty_is_not_everything(server: Server) -> None:
+    """As where a script's variable is empty."""
+    refused = await server.api().refused(422, "POST", "/v1/tasks/t-none/undo", {"paths": [""]})
+    assert refused["message"] == "A path is empty."

@@ -31,7 +31,7 @@ class Outcome(BaseModel):
     did: bool
     """Whether it is over and has changed something."""
     kept: bool
-    """Whether it left something as somebody made it since, or as nobody knows whose it is."""
+    """Whether it kept what somebody made since, or may have, and another undo could replace that."""
     undone_by: str | None
     """The task that took this one back in turn; null: none did."""
 
@@ -47,7 +47,7 @@ def outcome_of(task: AgentTask, *, waits: str = "", undone_by: TaskId | None = N
         open=task.ended is None,
         whole=wanted.step is None and not wanted.paths,
         did=bool(details.get("put_back")),
-        kept=bool(details.get("kept")),
+        kept=bool(details.get("kept")) and wanted.on_conflict != "restore",
         undone_by=undone_by,
     )
 

@@ -147,6 +147,8 @@ def _entry(goal: Goal, found: Found | None, wanted: Restoration) -> Entry:
         return Entry(goal, found, "conflict", found.fault)
     if found.state == goal.target:
         return Entry(goal, found, "nothing", "It is as it was.")
+    if wanted.choices.get(str(goal.place)) in ("keep", "beside"):
+        return Entry(goal, found, "conflict", "It was chosen to stay.")
     done: Verdict = "remove" if goal.target == ABSENT else "restore"
     if goal.expected in (found.state, ANYTHING) or _is_half_way(goal, found):
         return Entry(goal, found, done, goal.note)
@@ -231,18 +233,23 @@ def ops_of(entries: Sequence[Entry], *, in_vain: Callable[[Op], bool] = lambda _
     making = [entry for entry in entries if entry.verdict == "restore" and not _waits(entry, in_the_way)]
     # With a directory of a computer goes all that is in it; a large one, and one of this host, goes when it is empty.
     whole = trees.keys() - large
-    removing = [one for one in leaving if one.place not in large and whole.isdisjoint(_above(one.place))]
+    removing = [one for one in leaving if one.place not in large and whole.isdisjoint(above(one.place))]
     return (
         *(_op(entry) for entry in sorted(making, key=_directories_first)),
         *(_removal(entry) for entry in sorted(removing, key=_deepest_first)),
     )
 
 
+def without_place(ops: Sequence[Op], stays: Set[Place]) -> Set[Place]:
+    """The places for which there is no place, since what would have to be above them was refused and is not made."""
+    return {op.place for op in ops if op.to != ABSENT and not stays.isdisjoint(above(op.place))}
+
+
 def _large(trees: Collection[Place], going: Sequence[Entry]) -> set[Place]:
     """The directories that cannot be taken as a whole, all that is in them kept for an undo of that."""
     sizes: dict[Place, dict[str, int]] = {place: {} for place in trees}
     for entry in going:
-        for place in _above(entry.place):
+        for place in above(entry.place):
             if place in sizes and entry.found is not None and entry.found.state != DIRECTORY:
                 sizes[place][entry.found.state] = entry.found.size
     return {one for one, each in sizes.items() if len(each) > MAX_TREE_FILES or sum(each.values()) > MAX_TREE_BYTES}
@@ -276,10 +283,10 @@ def _other_kind(entry: Entry) -> bool:
 
 def _waits(entry: Entry, in_the_way: Set[Place]) -> bool:
     """Whether a place cannot be filled while something of another kind stands there, or above it."""
-    return entry.place in in_the_way or not in_the_way.isdisjoint(_above(entry.place))
+    return entry.place in in_the_way or not in_the_way.isdisjoint(above(entry.place))
 
 
-def _above(place: Place) -> Iterator[Place]:
+def above(place: Place) -> Iterator[Place]:
     """The directories above a place."""
     path = place.path.rpartition("/")[0]
     while path:

@@ -41,6 +41,8 @@ class UndoRequest(_Told):
         """
         if any("\ud800" <= character <= "\udfff" for path in (*self.paths, *self.choices) for character in path):
             raise InvalidRequest("A path has half of a character, a lone surrogate.", remedy="Send the character.")
+        if not all(self.paths):
+            raise InvalidRequest("A path is empty.", remedy="Name one, or none for everything.")
         return Restoration(
             task_id=task_id,
             step=self.step,
@@ -113,6 +115,8 @@ class UndoOffer(_Told):
     """The tasks that were begun to take them back, oldest first."""
     unknown: int = 0
     """Of the places: those of which nobody knows whether it changed them. An undo keeps them unless told otherwise."""
+    unseen: int = 0
+    """Programs that were to be watched and of which nobody knows what they changed: no undo puts that back."""
     outcome: Outcome | None = None
     """How it stands by now; null: no task takes them back, or none is kept any more."""
     outcomes: tuple[Outcome, ...] = ()

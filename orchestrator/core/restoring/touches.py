@@ -91,6 +91,8 @@ class Untold:
     computer: ComputerId | None
     what: str
     """A sentence."""
+    unseen: bool = False
+    """A program that was to be watched, and before or after which nobody could look."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,11 @@ class Changes:
     """Calls that were begun and of which nobody has heard yet how they ended."""
     vain: frozenset[str] = frozenset()
     """The digests of calls that came to nothing, and after which none changed anything."""
+
+    @property
+    def unseen(self) -> tuple[Untold, ...]:
+        """The programs that were to be watched and of which nobody knows what they changed."""
+        return tuple(one for one in self.untold if one.unseen)
 
 
 def trees_of(items: Iterable[AgentTaskItem]) -> frozenset[str]:
@@ -193,20 +200,21 @@ class _Reading:
             self.done |= {started.call_id} if known else set()
             self.touches.extend(self._touched(started, call, fact.after if known else None))
 
-    def _cannot(self, started: facts.ToolStarted, call: facts.ToolCall, what: str) -> None:
-        self.untold.append(Untold(self.step, started.call_id, call.tool, started.computer, what))
+    def _cannot(self, started: facts.ToolStarted, call: facts.ToolCall, what: str, *, unseen: bool = False) -> None:
+        self.untold.append(Untold(self.step, started.call_id, call.tool, started.computer, what, unseen))
 
     def _ran(
         self, started: facts.ToolStarted, call: facts.ToolCall, ended: facts.ToolFinished | facts.ToolSettled
     ) -> None:
         """What a program did, as far as it was watched."""
-        if ended.code in NEVER_RAN:
+        if ended.code in NEVER_RAN or set(started.before.values()) == {ABSENT}:
             return
         before, after = started.watched, ended.watched
-        self._cannot(started, call, _of_program(before, after))
+        blind = before is not None and (not before.listing or after is None or not after.listing)
+        self._cannot(started, call, _of_program(before, after), unseen=blind)
         if ended.code == "abandoned":
             self._cannot(started, call, "The program could not be stopped: what it changed after that is not known.")
-        if before is None or after is None or not before.listing or not after.listing:
+        if before is None or after is None or blind:
             return
         # Somebody else may have been there between the end of the program and a later look.
         known = isinstance(ended, facts.ToolFinished)

@@ -108,6 +108,8 @@ SENTENCES: Final[Mapping[str, str]] = {
     "no_space_for_safe_write": "{disk} has no room to change {shown} safely: {missing} bytes are missing. "
     "Nothing was changed.{biggest}",
     "bad_path": "ComputerCraft would silently change the name {shown} to {becomes!r}. Choose another name.",
+    "unreachable": "In {shown} is a name that the game cannot reach: {name}. What it is of cannot be kept, so {shown} "
+    "stays as it is. Whoever has the files of the world can rename it there.",
     "too_large": "{shown} is larger than the {limit} bytes that can be sent at once.",
     "exists": "Something is in the new place already. Choose another name, or move it away first.",
     "no_match": "The text to replace is not in {shown}. Read the file again and copy it exactly.",
@@ -142,6 +144,7 @@ def sentence(error: ComputerFailed, shown: str) -> str:
         missing=error.data.get("missing", "some"),
         biggest=_biggest(error.data.get("biggest")),
         becomes=error.data.get("becomes", "another"),
+        name=shown_name(str(error.data.get("name", "?"))),
         count=error.data.get("count", "several"),
         limit=MAX_WHOLE_BYTES,
     )

@@ -13,6 +13,7 @@ from orchestrator.core.restoring.planning import MAX_TREE_BYTES, MAX_TREE_FILES
 from orchestrator.core.restoring.touches import NO_HASH, escaped
 from orchestrator.core.wire import is_sha256, sha256_hex
 from orchestrator.tools.computer.asking import READ_WAIT_S, ask, channel_of, read_bytes, sentence
+from orchestrator.tools.computer.unreachable import unreachable_in
 from orchestrator.tools.deps import ABSENT, CCAgentDeps, Encoding, byte_string
 from orchestrator.tools.text import capped, shown_name
 
@@ -38,6 +39,8 @@ class Found:
     """Of a directory: what is below it, directories with a slash."""
     inside: tuple[str, ...] = ()
     """The same, as places have paths."""
+    unreachable: str = ""
+    """The first name in it that the game cannot reach, as a byte string; empty: there is none."""
 
 
 class Changed(Exception):
@@ -52,10 +55,13 @@ async def look(deps: CCAgentDeps, name: str, shown: str) -> Found:
 async def look_and_keep(deps: CCAgentDeps, name: str, shown: str) -> Found:
     """What is in a place, its bytes kept by the hash (``deps.keep`` None: only looked at).
 
-    Raises ToolFailed when it is too large to keep, or changes while it is looked at.
+    Raises ToolFailed when it is too large to keep, changes while it is looked at, or holds what cannot be reached.
     """
     for _ in range(_LOOKS):
         found, manifest = await _stat(deps, name, shown)
+        if found.unreachable:
+            refused = ComputerFailed("unreachable", "", {"name": found.unreachable})
+            raise ToolFailed(sentence(refused, shown))
         if deps.keep is None or found.kind == "absent":
             return found
         try:
@@ -119,7 +125,8 @@ async def _stat(deps: CCAgentDeps, name: str, shown: str) -> tuple[Found, bytes]
         lines = manifest_lines(result.body, shown)
         entries = tuple(f"{shown_name(path)}{'/' if sha == '-' else ''}" for path, sha in lines)
         inside = tuple(escaped(path) for path, _ in lines)
-        return Found("directory", sha256, 0, read_only, entries, inside), result.body
+        unreachable = next(iter(unreachable_in(result.data).names), "")
+        return Found("directory", sha256, 0, read_only, entries, inside, unreachable), result.body
     return Found("absent", read_only=read_only), b""
 
 

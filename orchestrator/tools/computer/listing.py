@@ -14,6 +14,7 @@ from orchestrator.core.wire import is_sha256, sha256_hex
 from orchestrator.ports import CallResult
 from orchestrator.tools.computer.asking import READ_WAIT_S, channel_of, sentence
 from orchestrator.tools.computer.keeping import Changed, is_name, keep_file, manifest_lines, too_long, unreadable
+from orchestrator.tools.computer.unreachable import unreachable_in
 from orchestrator.tools.deps import CCAgentDeps, byte_string
 from orchestrator.tools.text import shown_name
 
@@ -54,7 +55,18 @@ async def list_tree(deps: CCAgentDeps, name: str = "") -> Listed:
     return Listed(Listing(listing.states), listing.skipped)
 
 
-async def keep_tree(deps: CCAgentDeps, listed: Listed, sizes: Sizes, *, most: float = inf) -> Kept:
+OnRead = Callable[[int, int, int], None]
+"""Is told of files that were read, of how many that are to be read, and the bytes so far."""
+
+
+def nobody_waits(files: int, of_files: int, size: int) -> None:
+    """Whoever is told of nothing."""
+    del files, of_files, size
+
+
+async def keep_tree(
+    deps: CCAgentDeps, listed: Listed, sizes: Sizes, *, most: float = inf, on_read: OnRead = nobody_waits
+) -> Kept:
     """Keep the bytes of every file of a listing, but for those that are kept already.
 
     A file that changes meanwhile is listed as it is when it is read. Once ``most`` new bytes were read, others are
@@ -76,11 +88,16 @@ async def keep_tree(deps: CCAgentDeps, listed: Listed, sizes: Sizes, *, most: fl
                     skipped[path] = str(error)
                 if states[path] == ABSENT or path in skipped:
                     del states[path]
+            through.append(paths[0])
+            on_read(len(through), len(twins), sum(new.values()))
 
     # Files with the same bytes one after the other, so that these are read once.
     twins: dict[str, list[str]] = {}
+    through: list[str] = []
     for path, sha256 in listed.listing.files.items():
-        twins.setdefault(sha256, []).append(path)
+        if sha256 not in known:
+            twins.setdefault(sha256, []).append(path)
+    on_read(0, len(twins), 0)
     await asyncio.gather(*(keep(paths) for paths in twins.values()))
     kept = Listing(states)
     total = sum({**known, **new}[sha256] for sha256 in kept.files.values())
@@ -137,6 +154,7 @@ class _Listing:
             self._put(wire, DIRECTORY)
             for path, sha256 in manifest_lines(looked.body, shown):
                 self._put(_joined(wire, path), DIRECTORY if sha256 == NO_HASH else sha256)
+            self._leave_out(wire, looked)
         elif not wire:
             # Taken for an empty computer, all that is on it would look new the next time.
             raise ToolFailed("The computer does not tell what is on it.")
@@ -149,10 +167,17 @@ class _Listing:
             self.skipped[escaped(wire)] = sentence(too_large, shown_name(wire))
             return
         self._put(wire, DIRECTORY)
+        self._leave_out(wire, listed)
         for name in names_in(listed.body, shown_name(wire) or "/"):
             # The game's own files, too large for one look where they are a mount among others.
             if wire or name != "rom":
                 await self.add(_joined(wire, name), depth + 1)
+
+    def _leave_out(self, wire: str, looked: CallResult) -> None:
+        """Skip what the game lists there and cannot reach."""
+        unreachable = unreachable_in(looked.data)
+        for name in unreachable.names:
+            self.skipped[escaped(_joined(wire, name))] = unreachable.why
 
     def _put(self, wire: str, state: str) -> None:
         if wire:

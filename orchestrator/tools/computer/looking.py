@@ -7,6 +7,7 @@ from orchestrator.core.errors import ToolFailed
 from orchestrator.core.paths import MAX_PATH_BYTES
 from orchestrator.ports import CallResult
 from orchestrator.tools.computer.asking import READ_WAIT_S, ask, name_of
+from orchestrator.tools.computer.unreachable import unreachable_in
 from orchestrator.tools.deps import CCAgentDeps
 from orchestrator.tools.stub import StubComputer
 from orchestrator.tools.text import (
@@ -45,7 +46,8 @@ async def cc_read(deps: CCAgentDeps, *, path: str, start_line: int | None = None
 async def cc_list(deps: CCAgentDeps, *, path: str) -> str:
     """The entries of a directory on the computer, one a line."""
     result = await ask(deps, "fs_list", {"path": name_of(path)}, path, wait_s=READ_WAIT_S)
-    return capped("\n".join(_entry(one, one["name"]) for one in _entries(result, "name"))) or "(empty)"
+    entries = capped("\n".join(_entry(one, one["name"]) for one in _entries(result, "name")))
+    return "\n".join(filter(None, (entries or "(empty)", unreachable_in(result.data).told)))
 
 
 async def cc_find(deps: CCAgentDeps, *, pattern: str = "**", contains: str = "") -> str:
@@ -67,7 +69,7 @@ async def cc_find(deps: CCAgentDeps, *, pattern: str = "**", contains: str = "")
         head = "[1 match]" if count == 1 else f"[{count} matches]"
     else:
         head = f"[{count} matches, {shown} of them shown: give a narrower pattern to see the others]"
-    return "\n".join([head, *blocks[:shown]])
+    return "\n".join(filter(None, [head, *blocks[:shown], unreachable_in(result.data).told]))
 
 
 def _found(one: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@ from typing import Final, Literal
 
 from orchestrator.core.errors import ToolFailed
 from orchestrator.core.facts import Observed
+from orchestrator.core.paths import spelled
 from orchestrator.core.restoring.touches import DIRECTORY
 from orchestrator.core.wire import sha256_hex
 from orchestrator.tools.changes import change_of
@@ -34,7 +35,8 @@ async def cc_restore(
     else:
         await ask(deps, "fs_write", params, path, await earlier_bytes(deps, path, to))
     deps.after[name] = _EMPTY_DIRECTORY if to == DIRECTORY else to
-    return f"Removed {path}" if to == ABSENT else f"Put {path} back"
+    told = spelled(place_of(path, encoding))
+    return f"Removed {told}" if to == ABSENT else f"Put {told} back"
 
 
 async def observe_restore(

@@ -21,7 +21,8 @@ import { Tasks } from "./views/tasks.js";
 
 // Each view by its name in the address; `title` is its place in the navigation, or it stands `under` another.
 const VIEWS = {
-  tasks: { title: "Tasks", draw: (at) => (at.parts[0] ? html`<${Task} key=${at.parts[0]} taskId=${at.parts[0]} />` : html`<${Tasks} query=${at.query} />`) },
+  tasks: { title: "Tasks", draw: (at) => (at.parts[0] ? html`<${Task}
+      key=${at.parts[0]} taskId=${at.parts[0]} />` : html`<${Tasks} query=${at.query} />`) },
   approvals: { title: "Approvals", draw: (at) => html`<${Approvals} chosen=${at.parts[0] ?? ""} />` },
   computers: { title: "Computers", draw: (at) => (at.parts[0] ? html`<${Computer} key=${at.parts[0]} name=${at.parts[0]} />` : html`<${Computers} query=${at.query} />`) },
   policy: { title: "Policy", draw: (at) => html`<${Policy} part=${at.parts[0] ?? ""} />` },
@@ -43,15 +44,17 @@ function Navigation({ view }) {
 
 const STATES = { connecting: "Connecting", live: "Live", away: "Offline" };
 
-const Connection = ({ state }) => html`<span class="connection ${state}" role="status"><i aria-hidden="true"></i>${STATES[state]}</span>`;
+const Connection = ({ state }) => html`<span class="connection ${state}"><i aria-hidden="true"></i>${STATES[state]}
+    </span>`;
 
 function Banner() {
   const { state, since, version } = useStore(live);
   const mine = useStore(session).version;
   useSecond();
   if (state === "away") {
-    return html`<div class="banner" role="status">The server is away. This page comes back by itself; until then it shows what it knew
-      ${" "}${Math.round((Date.now() - since) / 1000)} s ago.</div>`;
+    return html`<div class="banner"><span
+        role="status">The server is away. This page comes back by itself; until then it shows what it
+      knew.</span> <small>${Math.round((Date.now() - since) / 1000)} s</small></div>`;
   }
   if (version && mine && version !== mine) {
     return html`<div class="banner">The server has a new version.${" "}
@@ -65,9 +68,12 @@ function Person() {
   const { busy, problem, doing } = useDoing();
   const looks = useStore(theme);
   return html`<div class="person">
-    <span class="who"><b><${Text} value=${name} line=${40} /></b><small><${Text} value=${roles.join(", ")} line=${80} /></small></span>
-    <button type="button" class="quiet icon-only" title="Look: ${looks}" aria-label="Look: ${looks}. Change" onClick=${nextTheme}><${Icon} name="sun" /></button>
-    <button type="button" class="quiet icon-only" title="Sign out" aria-label="Sign out" disabled=${busy} onClick=${() => doing(signOut)}><${Icon} name="leave" /></button>
+    <span class="who"><b><${Text} value=${name} line=${40} /></b><small><${Text} value=${roles.join(", ")} line=${80} />
+        </small></span>
+    <button type="button" class="quiet icon-only" title="Look: ${looks}" aria-label="Look: ${looks}. Change"
+        onClick=${nextTheme}><${Icon} name="sun" /></button>
+    <button type="button" class="quiet icon-only" title="Sign out" aria-label="Sign out" disabled=${busy}
+        onClick=${() => doing(signOut)}><${Icon} name="leave" /></button>
     ${problem && html`<small role="alert">${problem.sentence}</small>`}
   </div>`;
 }
@@ -82,9 +88,11 @@ function Frame() {
   }, [waiting, view]);
   useEffect(() => watchOpened(), []);
   return html`
-    <a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.getElementById("main").focus(); }}>To the content</a>
+    <a class="skip" href="#main"
+        onClick=${(event) => { event.preventDefault(); document.getElementById("main").focus(); }}>To the content</a>
     <header class="top">
-      <a class="brand" href=${link("tasks")}><img src="/console/icon.svg" alt="" width="24" height="24" />cc-orchestrator</a>
+      <a class="brand" href=${link("tasks")}><img src="/console/icon.svg" alt="" width="24"
+          height="24" />cc-orchestrator</a>
       <${Connection} state=${state.state} />
       <${Person} />
     </header>

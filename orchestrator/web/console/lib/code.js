@@ -13,11 +13,14 @@ export function Code({ text, lua, label, onWhole }) {
   const kept = all ? lines : lines.slice(0, AT_FIRST);
   const shown = lua ? linesOf(kept.join("\n")) : kept.map((line) => html`<${Text} value=${line} />`);
   return html`<figure class="diff wrap">
-    ${label && html`<figcaption><span class="what">${label}</span><span class="muted">${lines.length} lines</span></figcaption>`}
+    ${label && html`<figcaption><span class="what">${label}</span><span class="muted">${lines.length} lines</span>
+        </figcaption>`}
     <div class="scroll" tabindex="0" role="group" aria-label=${label || "Text"}>
-      <table class="code"><tbody>${shown.map((line, i) => html`<tr><td class="no">${i + 1}</td><td class="txt">${line}</td></tr>`)}</tbody></table>
+      <table class="code"><tbody>${shown.map((line, i) => html`<tr><td class="no">${i + 1}</td><td class="txt">${line}
+          </td></tr>`)}</tbody></table>
     </div>
-    ${kept.length < lines.length && html`<button type="button" class="more" onClick=${() => { setAll(true); onWhole?.(); }}>
+    ${kept.length < lines.length && html`<button type="button" class="more"
+        onClick=${() => { setAll(true); onWhole?.(); }}>
       Show the other ${lines.length - kept.length} lines</button>`}
   </figure>`;
 }

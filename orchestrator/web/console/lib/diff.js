@@ -115,8 +115,10 @@ export function Diff({ diff, lua, label = "Changes", onWhole }) {
         <span class="what">${label}</span>
         <span class="plus">+${added}</span><span class="minus">−${removed}</span>
         <span class="tools">
-          <button type="button" class="quiet small only-wide" aria-pressed=${split} onClick=${() => setLook({ split: !split })}>Side by side</button>
-          <button type="button" class="quiet small" aria-pressed=${wrap} onClick=${() => setLook({ wrap: !wrap })}>Wrap</button>
+          <button type="button" class="quiet small only-wide" aria-pressed=${split}
+              onClick=${() => setLook({ split: !split })}>Side by side</button>
+          <button type="button" class="quiet small" aria-pressed=${wrap}
+              onClick=${() => setLook({ wrap: !wrap })}>Wrap</button>
         </span>
       </figcaption>
       <div class="scroll" tabindex="0" role="group" aria-label=${label}>
@@ -142,7 +144,8 @@ function Unified({ rows, show }) {
   return html`<table class="code"><tbody>${rows.map((row) => isWide(row)
     ? html`<tr class=${CLASS[row.kind]}><td colspan="4"><${Text} value=${HUNK_SAID(row)} /></td></tr>`
     : html`<tr class=${CLASS[row.kind]}>
-        <td class="no">${row.old}</td><td class="no">${row.new}</td><${Sign} kind=${row.kind} /><td class="txt">${show(row)}</td></tr>`)}</tbody></table>`;
+        <td class="no">${row.old}</td><td class="no">${row.new}</td><${Sign} kind=${row.kind} /><td
+            class="txt">${show(row)}</td></tr>`)}</tbody></table>`;
 }
 
 function Split({ rows, show }) {
@@ -150,7 +153,8 @@ function Split({ rows, show }) {
     <td class="no ${row?.kind === kind ? CLASS[kind] : row ? "" : "void"}">${row?.[number]}</td>
     <td class="txt half ${row?.kind === kind ? CLASS[kind] : row ? "" : "void"}">
       ${row?.kind === kind && html`<span class="sr">${SAID[kind]}: </span>`}${show(row)}</td>`;
-  return html`<table class="code split"><colgroup><col class="no" /><col /><col class="no" /><col /></colgroup><tbody>${pairsOf(rows).map(([left, right]) =>
+  return html`<table class="code split"><colgroup><col class="no" /><col /><col class="no" /><col /></colgroup>
+      <tbody>${pairsOf(rows).map(([left, right]) =>
     left && left === right && isWide(left)
       ? html`<tr class=${CLASS[left.kind]}><td colspan="4"><${Text} value=${HUNK_SAID(left)} /></td></tr>`
       : html`<tr>${half(left, "-", "old")}${half(right, "+", "new")}</tr>`)}</tbody></table>`;

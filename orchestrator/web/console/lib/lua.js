@@ -32,7 +32,8 @@ export function linesOf(text) {
   for (const [scope, part] of tokens(text)) {
     part.split("\n").forEach((piece, i) => {
       if (i) lines.push([]);
-      if (piece) lines.at(-1).push(scope ? html`<span class="hl-${scope.split(".")[0]}"><${Text} value=${piece} /></span>` : html`<${Text} value=${piece} />`);
+      if (piece) lines.at(-1).push(scope ? html`<span class="hl-${scope.split(".")[0]}"><${Text} value=${piece} />
+          </span>` : html`<${Text} value=${piece} />`);
     });
   }
   return lines;

@@ -36,5 +36,6 @@ export function useReading(path) {
       held.timer = 0;
     };
   }, [path, since]);
-  return { value: state.value, problem: state.problem, again };
+  const known = state.path === path;
+  return { value: known ? state.value : null, problem: known ? state.problem : null, again };
 }

@@ -21,7 +21,8 @@ const PATHS = {
   keys: "M3 7h18v10H3zM7 11h.01M11 11h.01M15 11h.01M8 14h8",
 };
 
-export const Icon = ({ name }) => html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true" focusable="false"><path d=${PATHS[name]} /></svg>`;
+export const Icon = ({ name }) => html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true" focusable="false">
+    <path d=${PATHS[name]} /></svg>`;
 
 // -- badges ----------------------------------------------------------------------------
 
@@ -60,7 +61,8 @@ export function Left({ until }) {
   useSecond();
   const seconds = (Date.parse(until) - now()) / 1000;
   const near = seconds < 120 ? "near" : "";
-  return html`<time class="left ${near}" datetime=${until} title=${exact(until)}>${seconds <= 0 ? "expired" : `expires in ${span(seconds)}`}</time>`;
+  return html`<time class="left ${near}" datetime=${until}
+      title=${exact(until)}>${seconds <= 0 ? "expired" : `expires in ${span(seconds)}`}</time>`;
 }
 
 // -- long texts ------------------------------------------------------------------------
@@ -72,7 +74,8 @@ export function Long({ value }) {
   const [all, setAll] = useState(false);
   const chars = Array.from(value);
   if (all || chars.length <= FIRST_CHARS) return html`<${Text} value=${value} />`;
-  return html`<${Text} value=${chars.slice(0, FIRST_CHARS - 60).join("")} />… <button type="button" class="link" onClick=${() => setAll(true)}>Show all of it</button>`;
+  return html`<${Text} value=${chars.slice(0, FIRST_CHARS - 60).join("")} />… <button type="button" class="link"
+      onClick=${() => setAll(true)}>Show all of it</button>`;
 }
 
 // -- states ----------------------------------------------------------------------------
@@ -84,7 +87,8 @@ export const Loading = ({ rows = 3, label = "Loading" }) => html`
 export const Empty = ({ title, children }) => html`<div class="empty"><h2>${title}</h2><div>${children}</div></div>`;
 
 export const Trouble = ({ problem, again }) => problem && html`
-  <div class="note bad" role="alert"><p><${Text} value=${problem.sentence ?? "Something went wrong in this page."} /></p>
+  <div class="note bad" role="alert"><p><${Text} value=${problem.sentence ?? "Something went wrong in this page."} />
+      </p>
     ${again && html`<button type="button" onClick=${again}>Try again</button>`}</div>`;
 
 // A request that could not be drawn hides nothing: then all of it stands there as it came.

@@ -9,7 +9,7 @@ import { oneLine } from "../lib/text.js";
 import { Ago, Dialog, Empty, Icon, Left, Loading, Risk, Status, plural } from "../lib/ui.js";
 import { short } from "./call.js";
 import { Question } from "./question.js";
-import { Request, isTyping } from "./request.js";
+import { Request, isNoKey } from "./request.js";
 import { RejectDialog } from "./saying.js";
 
 const KEYS = [
@@ -21,14 +21,16 @@ const MOST_TOGETHER = 100;
 const idOf = (one) => one.request_id ?? one.question_id;
 
 function Help({ onClose }) {
-  return html`<${Dialog} title="Keys" onClose=${onClose}><dl class="keys">${KEYS.map(([key, says]) => html`<div><dt><kbd>${key}</kbd></dt><dd>${says}</dd></div>`)}</dl><//>`;
+  return html`<${Dialog} title="Keys" onClose=${onClose}><dl class="keys">${KEYS.map(([key, says]) => html`<div><dt>
+      <kbd>${key}</kbd></dt><dd>${says}</dd></div>`)}</dl><//>`;
 }
 
 function RequestRow({ request }) {
   const { what, where, on } = short(request.tool_calls[0] ?? { tool: "nothing", args: {} });
   const more = request.tool_calls.length - 1;
   return html`
-    <span class="row-top"><code>${what}</code> <span class="muted">${where}</span>${more > 0 && html` <span class="muted">+${more}</span>`}<${Risk} risk=${request.risk} /></span>
+    <span class="row-top"><code>${what}</code> <span class="muted">${where}</span>${more > 0 && html` <span
+        class="muted">+${more}</span>`}<${Risk} risk=${request.risk} /></span>
     ${on && html`<span class="row-on"><code>${on}</code></span>`}
     <span class="row-goal">${oneLine(request.goal, 120)}</span>
     <span class="row-meta muted">${request.reason === "outcome_unknown" ? "outcome unknown · " : ""}${oneLine(request.requester, 40)} · <${Ago} at=${request.created_at} />
@@ -41,8 +43,10 @@ function Queue({ all, chosen, choosing, picked, onPick }) {
     const at = id === chosen ? "true" : null;
     const can = one.request_id && one.allowed_decisions.includes("approve");
     return html`<li key=${id} class=${one.risk ? `edge-${one.risk}` : ""}>
-      ${choosing && html`<input type="checkbox" aria-label="Take with the others: ${oneLine(one.goal, 60)}" disabled=${!can} checked=${picked.has(id)} onChange=${() => onPick(id)} />`}
-      <a href=${link("approvals", [id])} aria-current=${at} data-id=${id}>${one.request_id ? html`<${RequestRow} request=${one} />` : html`
+      ${choosing && html`<input type="checkbox" aria-label="Take with the others: ${oneLine(one.goal, 60)}"
+          disabled=${!can} checked=${picked.has(id)} onChange=${() => onPick(id)} />`}
+      <a href=${link("approvals", [id])} aria-current=${at} data-id=${id}>${one.request_id ? html`<${RequestRow}
+          request=${one} />` : html`
         <span class="row-top"><b>A question</b></span><span class="row-goal">${oneLine(one.question, 160)}</span>
         <span class="row-meta muted">${oneLine(one.goal, 80)}</span>`}</a></li>`;
   })}</ul>`;
@@ -69,12 +73,16 @@ function Together({ ids, onLeave }) {
     <h2>${plural(shown.length, "request")}, one decision</h2>
     ${shown.map((one) => html`<${Request} key=${one.request_id} request=${one} bare onReady=${note} />`)}
     <div class="bar sticky">${open.length
-      ? html`<div class="actions"><button type="button" class="primary" disabled=${cannot} onClick=${() => decideSeveral(able, "approve")}>Approve these ${open.length}</button>
-          <button type="button" class="danger" disabled=${sending} onClick=${() => setRejecting(true)}>Reject these ${open.length}</button>
+      ? html`<div class="actions"><button type="button" class="primary" disabled=${cannot}
+          onClick=${() => decideSeveral(able, "approve")}>Approve these ${open.length}</button>
+          <button type="button" class="danger" disabled=${sending}
+              onClick=${() => setRejecting(true)}>Reject these ${open.length}</button>
           <button type="button" class="quiet" onClick=${onLeave}>Leave them</button></div>
           ${able.length < open.length && html`<p class="muted" role="status">Not all of each is shown yet.</p>`}`
-      : html`<div class="note" role="status"><p>All of these are decided.</p><button type="button" onClick=${onLeave}>Back to the queue</button></div>`}</div>
-    ${rejecting && html`<${RejectDialog} request=${open[0] ?? shown[0]} calls=${open.flatMap((one) => one.tool_calls)} onClose=${() => setRejecting(false)}
+      : html`<div class="note" role="status"><p>All of these are decided.</p><button type="button"
+          onClick=${onLeave}>Back to the queue</button></div>`}</div>
+    ${rejecting && html`<${RejectDialog} request=${open[0] ?? shown[0]} calls=${open.flatMap((one) => one.tool_calls)}
+        onClose=${() => setRejecting(false)}
       onDecide=${([{ reason, on_reject }]) => { setRejecting(false); decideSeveral(open, "reject", { reason, on_reject }); }} />`}
   </div>`;
 }
@@ -82,7 +90,8 @@ function Together({ ids, onLeave }) {
 function Notify() {
   const state = useStore(permission);
   if (state !== "default") return null;
-  return html`<button type="button" class="quiet icon-only" title="Notify me" aria-label="Notify me" onClick=${askToNotify}><${Icon} name="bell" /></button>`;
+  return html`<button type="button" class="quiet icon-only" title="Notify me" aria-label="Notify me"
+      onClick=${askToNotify}><${Icon} name="bell" /></button>`;
 }
 
 // What is chosen by its address, also when it is closed by now.
@@ -93,8 +102,10 @@ function Chosen({ id, state, known }) {
   if (request || question) kept.set(id, request ? { request } : { question });
   const shown = kept.get(id);
   if (shown?.request) return html`<${Request} key=${id} request=${shown.request} keys />`;
-  if (shown?.question) return html`<${Question} key=${id} question=${shown.question} open=${Boolean(question) && state.questions.some((one) => one.question_id === id)} />`;
-  return html`<div class="note" role="status"><p>It does not wait any more: it was decided, has expired, or is for somebody else.</p>
+  if (shown?.question) return html`<${Question} key=${id} question=${shown.question}
+      open=${Boolean(question) && state.questions.some((one) => one.question_id === id)} />`;
+  return html`<div class="note" role="status">
+      <p>It does not wait any more: it was decided, has expired, or is for somebody else.</p>
     <a class="button" href=${link("approvals")}>The queue</a></div>`;
 }
 
@@ -107,7 +118,8 @@ function LeftBehind({ over }) {
   return html`<section class="behind" aria-label="Left behind"><h2>Left behind</h2>
     <p class="muted">These ended badly after they had changed something, which can be put back.</p>
     <ul class="rows">${left.map((one) => html`<li key=${one.task_id}><a href=${link("tasks", [one.task_id])}>
-      <span class="row-top"><${Status} status=${one.status} /><span class="row-prompt">${oneLine(one.goal, 120)}</span></span>
+      <span class="row-top"><${Status} status=${one.status} /><span class="row-prompt">${oneLine(one.goal, 120)}</span>
+          </span>
       <span class="row-meta muted">${plural(one.undo.changes, "change")}: ${one.changes.slice(0, 2).map((change) => oneLine(change.place, 60)).join(", ")}</span></a></li>`)}</ul></section>`;
 }
 
@@ -124,7 +136,7 @@ function useMoving(all, chosen, onHelp) {
   Object.assign(held, { all, chosen, onHelp });
   useEffect(() => {
     const pressed = (event) => {
-      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+      if (isNoKey(event)) return;
       if (event.key === "?") return held.onHelp();
       const step = { j: 1, k: -1 }[event.key];
       if (!step || !held.all.length) return;
@@ -166,17 +178,24 @@ export function Approvals({ chosen }) {
     <div class="side">
       <div class="head"><h1>Approvals</h1>
         <span class="tools"><${Notify} />
-          ${state.requests.length > 1 && html`<button type="button" class="quiet small" aria-pressed=${choosing} onClick=${() => (choosing ? leave() : setChoosing(true))}>Several</button>`}
-          <button type="button" class="quiet icon-only only-wide" title="Keys" aria-label="Keys" onClick=${() => setHelp(true)}><${Icon} name="keys" /></button></span></div>
-      ${choosing && !together && html`<div class="actions pick"><button type="button" class="primary" disabled=${still.length < 1} onClick=${() => setTogether(still.map(idOf))}>Look at ${still.length || "these"} together</button></div>`}
-      ${all.length ? html`<${Queue} all=${all} chosen=${chosen} choosing=${choosing && !together} picked=${picked} onPick=${pick} />` : html`<${Nothing} others=${state.others} />`}
-      ${all.length > 0 && state.others > 0 && html`<p class="muted">${plural(state.others, "more request")} ${state.others === 1 ? "waits" : "wait"} for somebody else.</p>`}
+          ${state.requests.length > 1 && html`<button type="button" class="quiet small" aria-pressed=${choosing}
+              onClick=${() => (choosing ? leave() : setChoosing(true))}>Several</button>`}
+          <button type="button" class="quiet icon-only only-wide" title="Keys" aria-label="Keys"
+              onClick=${() => setHelp(true)}><${Icon} name="keys" /></button></span></div>
+      ${choosing && !together && html`<div class="actions pick"><button type="button" class="primary"
+          disabled=${still.length < 1}
+          onClick=${() => setTogether(still.map(idOf))}>Look at ${still.length || "these"} together</button></div>`}
+      ${all.length ? html`<${Queue} all=${all} chosen=${chosen} choosing=${choosing && !together} picked=${picked}
+          onPick=${pick} />` : html`<${Nothing} others=${state.others} />`}
+      ${all.length > 0 && state.others > 0 && html`<p
+          class="muted">${plural(state.others, "more request")} ${state.others === 1 ? "waits" : "wait"} for somebody else.</p>`}
       <${LeftBehind} over=${state.over} />
     </div>
     ${detail && html`<div class="detail">
       <h1 class="sr">Approvals</h1>
       <p class="back"><a href=${link("approvals")} onClick=${leave}><${Icon} name="back" /> Approvals</a></p>
-      ${together ? html`<${Together} ids=${together} onLeave=${leave} />` : html`<${Chosen} id=${chosen} state=${state} known=${known} />`}
+      ${together ? html`<${Together} ids=${together} onLeave=${leave} />` : html`<${Chosen} id=${chosen} state=${state}
+          known=${known} />`}
     </div>`}
     ${help && html`<${Help} onClose=${() => setHelp(false)} />`}
   </div>`;

@@ -28,7 +28,8 @@ const shownArgs = (call) => Object.entries(call.args).filter(([name]) => !(call.
 
 function Argument({ call, name, value, onWhole }) {
   const text = pretty(value);
-  if (!text.includes("\n") && text.length < 200) return html`<div class="arg"><span class="name">${oneLine(name)}</span><code><${Text} value=${text} /></code></div>`;
+  if (!text.includes("\n") && text.length < 200) return html`<div class="arg"><span class="name">${oneLine(name)}</span>
+      <code><${Text} value=${text} /></code></div>`;
   const lua = typeof value === "string" && isLua(String(call.args.path ?? "x.txt"));
   return html`<${Code} text=${text} lua=${lua} label=${oneLine(name)} onWhole=${onWhole} />`;
 }
@@ -39,7 +40,8 @@ function Found({ observed }) {
   return html`<div class="found"><h4>Found there</h4><ul>
     ${rows.map(([path, state]) => html`<li><code><${Text} value=${path || "/"} /></code>
       ${" "}<span class="muted">${observed.directories.includes(path) ? "directory " : ""}${state === "absent" ? "nothing there yet" : html`<${Hash} value=${state} />`}</span></li>`)}
-    ${observed.made.map((path) => html`<li><code><${Text} value=${path} /></code> <span class="muted">a directory that it would make</span></li>`)}
+    ${observed.made.map((path) => html`<li><code><${Text} value=${path} /></code> <span
+        class="muted">a directory that it would make</span></li>`)}
     ${observed.encoding !== "utf-8" && html`<li class="muted">The file stays in ${observed.encoding}.</li>`}
   </ul></div>`;
 }
@@ -48,21 +50,28 @@ function Edited({ call }) {
   const names = [...new Set([...Object.keys(call.original_args), ...Object.keys(call.args)])];
   const changed = names.filter((name) => JSON.stringify(call.original_args[name]) !== JSON.stringify(call.args[name]));
   return html`<div class="note"><p>A person edited it; this is what they changed of what had been asked for.</p></div>
-    ${changed.map((name) => html`<${Diff} label=${oneLine(name)} diff=${unified(pretty(call.original_args[name] ?? ""), pretty(call.args[name] ?? ""))} />`)}`;
+    ${changed.map((name) => html`<${Diff} label=${oneLine(name)}
+        diff=${unified(pretty(call.original_args[name] ?? ""), pretty(call.args[name] ?? ""))} />`)}`;
 }
 
 // `number`: "1 of 3" where there are several. `onWhole`: told when a long part is on the page.
 export function Call({ call, number, onWhole, children }) {
   const { observed, evaluation } = call;
   const path = String(call.args.path ?? observed.program ?? "");
-  return html`<section class="call ${isGrave(evaluation.risk) ? "grave" : ""}" aria-label=${`${oneLine(call.tool)} ${where(call.computer)}`}>
+  return html`<section class="call ${isGrave(evaluation.risk) ? "grave" : ""}"
+      aria-label=${`${oneLine(call.tool)} ${where(call.computer)}`}>
     <h3>${number && html`<span class="muted">${number} </span>`}<code class="tool">${oneLine(call.tool)}</code>
       ${" "}<span>${where(call.computer)}</span>${number && html` <${Risk} risk=${evaluation.risk} />`}</h3>
-    ${call.truncated && html`<p class="note bad" role="status">Cut: not all of this call is shown, so it cannot be approved yet.</p>`}
-    <div class="args">${shownArgs(call).map(([name, value]) => html`<${Argument} key=${name} call=${call} name=${name} value=${value} onWhole=${() => onWhole?.(`arg ${name}`)} />`)}</div>
-    ${observed.program && html`<div class="arg"><span class="name">program</span><code><${Text} value=${observed.program} /></code></div>`}
-    ${observed.source && html`<${Code} text=${observed.source} lua=${true} label="The program as it stands there" onWhole=${() => onWhole?.("source")} />`}
-    ${observed.diff && html`<${Diff} diff=${observed.diff} lua=${isLua(path)} label=${path ? oneLine(path, 80) : "Changes"} onWhole=${() => onWhole?.("diff")} />`}
+    ${call.truncated && html`<p class="note bad"
+        role="status">Cut: not all of this call is shown, so it cannot be approved yet.</p>`}
+    <div class="args">${shownArgs(call).map(([name, value]) => html`<${Argument} key=${name} call=${call} name=${name}
+        value=${value} onWhole=${() => onWhole?.(`arg ${name}`)} />`)}</div>
+    ${observed.program && html`<div class="arg"><span class="name">program</span><code><${Text}
+        value=${observed.program} /></code></div>`}
+    ${observed.source && html`<${Code} text=${observed.source} lua=${true} label="The program as it stands there"
+        onWhole=${() => onWhole?.("source")} />`}
+    ${observed.diff && html`<${Diff} diff=${observed.diff} lua=${isLua(path)}
+        label=${path ? oneLine(path, 80) : "Changes"} onWhole=${() => onWhole?.("diff")} />`}
     ${observed.note && html`<div class="note"><p class="prose"><${Text} value=${observed.note} /></p></div>`}
     ${call.original_args && html`<${Edited} call=${call} />`}
     <${Found} observed=${observed} />

@@ -46,15 +46,19 @@ export function EditDialog({ calls: [call], onClose, onDecide }) {
   const lua = isLua(String(call.args.path ?? "x.txt"));
   return html`<${Dialog} title="Edit, then approve" wide onClose=${onClose}>
     <form onSubmit=${submit}>
-      <label for="edited">${json ? "All arguments, as JSON" : html`<code>${name}</code> of ${oneLine(String(call.args.path ?? call.tool), 80)}`}</label>
-      <textarea id="edited" class="code" rows="12" spellcheck=${false} autocapitalize="off" autocomplete="off" value=${json ? typed : text}
+      <label for="edited">${json ? "All arguments, as JSON" : html`<code>${name}
+          </code> of ${oneLine(String(call.args.path ?? call.tool), 80)}`}</label>
+      <textarea id="edited" class="code" rows="12" spellcheck=${false} autocapitalize="off" autocomplete="off"
+          value=${json ? typed : text}
         aria-invalid=${Boolean(why)} aria-describedby="edited-why"
         onInput=${(event) => (json ? setTyped(event.target.value) : setText(event.target.value))}></textarea>
       <p id="edited-why" class="muted" role="status">${why ?? (changed.length ? "" : "Nothing is changed yet.")}</p>
-      ${asText && html`<button type="button" class="quiet small" disabled=${Boolean(why)} onClick=${turn}>${json ? "Edit the text" : "Edit all arguments"}</button>`}
+      ${asText && html`<button type="button" class="quiet small" disabled=${Boolean(why)}
+          onClick=${turn}>${json ? "Edit the text" : "Edit all arguments"}</button>`}
       ${changed.length > 0 && html`<h3>What you changed</h3>${changed.map(([key, before, after]) => html`
         <${Diff} key=${key} label=${oneLine(key)} lua=${lua && key === name} diff=${unified(before, after)} />`)}`}
-      <footer><button class="primary" disabled=${!changed.length}>Approve as edited</button><button type="button" onClick=${onClose}>Drop it</button></footer>
+      <footer><button class="primary" disabled=${!changed.length}>Approve as edited</button><button type="button"
+          onClick=${onClose}>Drop it</button></footer>
     </form>
   <//>`;
 }

@@ -24,8 +24,10 @@ export function Question({ question, open, titled = true }) {
     <${Outcome} outcome=${outcome} />
     ${open
       ? html`<form onSubmit=${submit}><label for="a-${question.question_id}">Your answer</label>
-          <textarea id="a-${question.question_id}" rows="3" maxlength=${MAX_CHARS} required value=${text} onInput=${(event) => setText(event.target.value)}></textarea>
-          <div class="actions"><button class="primary" disabled=${!text.trim() || outcome?.state === "sending"}>Answer</button></div></form>`
+          <textarea id="a-${question.question_id}" rows="3" maxlength=${MAX_CHARS} required value=${text}
+              onInput=${(event) => setText(event.target.value)}></textarea>
+          <div class="actions"><button class="primary"
+              disabled=${!text.trim() || outcome?.state === "sending"}>Answer</button></div></form>`
       : !outcome && html`<p class="note" role="status">It needs no answer any more.</p>`}
   </article>`;
 }

@@ -37,8 +37,10 @@ function useWhole(request) {
 export function Outcome({ outcome, children }) {
   if (!outcome) return null;
   const look = { done: "good", refused: "bad", unsent: "warn", sending: "" }[outcome.state];
-  return html`<div class="note ${look}" role=${outcome.state === "sending" ? "status" : "alert"} data-outcome=${outcome.state}>
-    <p>${outcome.text}</p>${outcome.again && html`<button type="button" onClick=${outcome.again}>Send it again</button>`}${children}</div>`;
+  return html`<div class="note ${look}" role=${outcome.state === "sending" ? "status" : "alert"}
+      data-outcome=${outcome.state}>
+    <p>${outcome.text}</p>${outcome.again && html`<button type="button"
+        onClick=${outcome.again}>Send it again</button>`}${children}</div>`;
 }
 
 function About({ request }) {
@@ -46,16 +48,21 @@ function About({ request }) {
   const roles = request.requester_roles.length ? ` (${request.requester_roles.map((one) => oneLine(one, 40)).join(", ")})` : "";
   return html`
     <p class="goal"><${Long} value=${request.goal} /></p>
-    ${request.explanation && html`<blockquote><span class="label">${byModel ? "The model writes" : "Planned"}</span><${Long} value=${request.explanation} /></blockquote>`}
+    ${request.explanation && html`<blockquote><span class="label">${byModel ? "The model writes" : "Planned"}</span>
+        <${Long} value=${request.explanation} /></blockquote>`}
     <${Facts} rows=${[
       ["Asked by", html`${oneLine(request.requester, 64)}${roles}${request.asked_at && html` at computer ${oneLine(request.asked_at, 64)} in the game`}, <${Ago} at=${request.created_at} />`],
       ["Task", html`<a href=${link("tasks", [request.task_id])}>${oneLine(request.task_id)}</a>`],
       request.expires_at && ["Time", html`<${Left} until=${request.expires_at} />; then ${THEN[request.on_timeout]}`],
     ]} />
-    ${request.redacted && html`<p class="note warn">Secrets stand here as <span class="secret">[redacted …]</span>: what runs has them.</p>`}
-    ${request.context.length > 0 && html`<details class="siblings"><summary>Also in this step, not asked about: ${plural(request.context.length, "call")}</summary>
-      <ul>${request.context.map((one) => html`<li><code>${oneLine(one.tool)}</code> ${where(one.computer)}: <span class="muted">${one.state}</span>
-        <pre class="text"><${Text} value=${pretty(one.args)} /></pre>${one.result !== null && html`<pre class="text"><${Text} value=${one.result} /></pre>`}</li>`)}</ul></details>`}`;
+    ${request.redacted && html`<p class="note warn">Secrets stand here as <span
+        class="secret">[redacted …]</span>: what runs has them.</p>`}
+    ${request.context.length > 0 && html`<details class="siblings">
+        <summary>Also in this step, not asked about: ${plural(request.context.length, "call")}</summary>
+      <ul>${request.context.map((one) => html`<li><code>${oneLine(one.tool)}</code> ${where(one.computer)}: <span
+          class="muted">${one.state}</span>
+        <pre class="text"><${Text} value=${pretty(one.args)} /></pre>${one.result !== null && html`<pre class="text">
+            <${Text} value=${one.result} /></pre>`}</li>`)}</ul></details>`}`;
 }
 
 // What stands in the way of an approval; empty: nothing.
@@ -78,19 +85,26 @@ function Actions({ request, calls, obstacleNow, open, busy, children }) {
   const allowed = new Set(request.allowed_decisions);
   const one = calls.length === 1 ? calls[0] : null;
   if (!allowed.has("approve")) {
-    return html`<div class="actions">${UNKNOWN.filter(([action]) => allowed.has(action)).map(([action, name, title], i) => html`
-      <button type="button" class=${i ? "" : "primary"} title=${title} disabled=${busy} onClick=${() => decide(request, decisionsOn(calls, action))}>${name}</button>`)}${children}</div>`;
+    return html`<div
+        class="actions">${UNKNOWN.filter(([action]) => allowed.has(action)).map(([action, name, title], i) => html`
+      <button type="button" class=${i ? "" : "primary"} title=${title} disabled=${busy}
+          onClick=${() => decide(request, decisionsOn(calls, action))}>${name}</button>`)}${children}</div>`;
   }
   const cannot = busy || Boolean(obstacleNow);
   const all = calls.length > 1 ? ` all ${calls.length}` : "";
   return html`<div class="actions ${others ? "all" : ""}">
-    <button type="button" class="primary" data-key="a" aria-disabled=${cannot} title=${obstacleNow || "Let it run exactly as it is shown"}
+    <button type="button" class="primary" data-key="a" aria-disabled=${cannot}
+        title=${obstacleNow || "Let it run exactly as it is shown"}
       onClick=${() => !cannot && decide(request, decisionsOn(calls, "approve"))}>Approve${all}</button>
-    <button type="button" class="danger" data-key="r" disabled=${busy} onClick=${() => open("reject", calls)}>Reject${all}</button>
+    <button type="button" class="danger" data-key="r" disabled=${busy}
+        onClick=${() => open("reject", calls)}>Reject${all}</button>
     ${one && html`
       <button type="button" data-key="e" disabled=${cannot} onClick=${() => open("edit", calls)}>Edit</button>
-      <button type="button" class="quiet other" disabled=${busy} onClick=${() => open("respond", calls)}>Respond</button>
-      ${one.evaluation.risk !== "critical" && html`<button type="button" class="quiet other" disabled=${cannot} data-key="g" title="Approve it, and what is like it from now on" onClick=${() => open("grant", calls)}>Approve always…</button>`}`}
+      <button type="button" class="quiet other" disabled=${busy}
+          onClick=${() => open("respond", calls)}>Respond</button>
+      ${one.evaluation.risk !== "critical" && html`<button type="button" class="quiet other" disabled=${cannot}
+          data-key="g" title="Approve it, and what is like it from now on"
+          onClick=${() => open("grant", calls)}>Approve always…</button>`}`}
     ${children}
     ${!others && html`<button type="button" class="quiet only-narrow" onClick=${() => setOthers(true)}>More…</button>`}
   </div>`;
@@ -117,7 +131,7 @@ export function Request({ request: given, keys = false, bare = false, onReady, o
   useEffect(() => {
     if (!keys || !decidable) return undefined;
     const pressed = (event) => {
-      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+      if (isNoKey(event)) return;
       const button = document.querySelector(`.request > .bar [data-key="${event.key}"]`);
       if (!button) return;
       event.preventDefault();
@@ -132,29 +146,39 @@ export function Request({ request: given, keys = false, bare = false, onReady, o
     setDialog({ name, calls: about });
   };
   const Shown = dialog && DIALOGS[dialog.name];
-  return html`<article class="request ${isGrave(request.risk) ? "grave" : ""}" data-request=${given.request_id} data-settled=${settled}>
+  return html`<article class="request ${isGrave(request.risk) ? "grave" : ""}" data-request=${given.request_id}
+      data-settled=${settled}>
     <header>
       <h2>${request.reason === "outcome_unknown" ? "Nobody knows whether this ran" : "May this run?"}</h2>
       <${Risk} risk=${request.risk} />
     </header>
-    ${request.reason === "outcome_unknown" && html`<p class="muted">The connection ended while it ran. Look at the computer, then say what you found.</p>`}
+    ${request.reason === "outcome_unknown" && html`<p
+        class="muted">The connection ended while it ran. Look at the computer, then say what you found.</p>`}
     <${Safe} raw=${request}>
       <${About} request=${request} />
-      ${calls.map((call, i) => html`<${Call} key=${call.call_id} call=${call} number=${calls.length > 1 ? `${i + 1} of ${calls.length}` : ""} onWhole=${wholeNow(call)}>
-        ${decidable && calls.length > 1 && html`<${Actions} request=${request} calls=${[call]} obstacleNow=${obstacle([call], seen, settled)} open=${show} busy=${sending} />`}
+      ${calls.map((call, i) => html`<${Call} key=${call.call_id} call=${call}
+          number=${calls.length > 1 ? `${i + 1} of ${calls.length}` : ""} onWhole=${wholeNow(call)}>
+        ${decidable && calls.length > 1 && html`<${Actions} request=${request} calls=${[call]}
+            obstacleNow=${obstacle([call], seen, settled)} open=${show} busy=${sending} />`}
       <//>`)}
-      <details class="raw"><summary>All of it as JSON</summary><pre class="text"><${Text} value=${JSON.stringify(request, null, 2)} /></pre></details>
+      <details class="raw"><summary>All of it as JSON</summary><pre class="text"><${Text}
+          value=${JSON.stringify(request, null, 2)} /></pre></details>
     <//>
     <div class="bar">
       <${Outcome} outcome=${outcome}>
-        ${!open && outcome && outcome.state !== "sending" && html`<a class="button" href=${link("tasks", [given.task_id])}>See the task</a>`}
+        ${!open && outcome && outcome.state !== "sending" && html`<a class="button"
+            href=${link("tasks", [given.task_id])}>See the task</a>`}
       <//>
-      ${!open && !outcome && html`<div class="note" role="status"><p>${closedMeanwhile(how)}</p><a class="button" href=${link("tasks", [given.task_id])}>See the task</a></div>`}
+      ${!open && !outcome && html`<div class="note" role="status"><p>${closedMeanwhile(how)}</p><a class="button"
+          href=${link("tasks", [given.task_id])}>See the task</a></div>`}
       ${!open && outcome?.state === "unsent" && html`<p class="muted">${closedMeanwhile(how)}</p>`}
       <${Trouble} problem=${problem} />
-      ${open && calls.some((call) => call.truncated) && html`<button type="button" class="primary" disabled=${busy} onClick=${() => doing(async () => { await fetch(); onFetched?.(); })}>Show the whole</button>`}
-      ${decidable && html`<${Actions} request=${request} calls=${calls} obstacleNow=${obstacleNow} open=${show} busy=${sending}>
-          ${request.expires_at && html`<button type="button" class="quiet other" disabled=${sending} onClick=${() => doing(() => extend(request, now()))}>An hour more</button>`}<//>
+      ${open && calls.some((call) => call.truncated) && html`<button type="button" class="primary" disabled=${busy}
+          onClick=${() => doing(async () => { await fetch(); onFetched?.(); })}>Show the whole</button>`}
+      ${decidable && html`<${Actions} request=${request} calls=${calls} obstacleNow=${obstacleNow} open=${show}
+          busy=${sending}>
+          ${request.expires_at && html`<button type="button" class="quiet other" disabled=${sending}
+              onClick=${() => doing(() => extend(request, now()))}>An hour more</button>`}<//>
         ${obstacleNow && settled && html`<p class="muted" role="status">${obstacleNow}</p>`}`}
     </div>
     ${Shown && html`<${Shown} request=${request} calls=${dialog.calls} onClose=${() => setDialog(null)}
@@ -162,4 +186,7 @@ export function Request({ request: given, keys = false, bare = false, onReady, o
   </article>`;
 }
 
-export const isTyping = (target) => Boolean(target.closest?.("input, textarea, select, dialog, [contenteditable]"));
+// Whether what was pressed is no key of the page's: it is held down, belongs to a text, or something stands before the page.
+export const isNoKey = (event) =>
+  event.defaultPrevented || event.repeat || event.ctrlKey || event.metaKey || event.altKey
+  || Boolean(event.target.closest?.("input, textarea, select, [contenteditable]")) || document.querySelector("dialog[open]") !== null;

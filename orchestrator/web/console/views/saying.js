@@ -12,17 +12,21 @@ export function RejectDialog({ request, calls, onClose, onDecide }) {
     event.preventDefault();
     onDecide(decisionsOn(calls, "reject", { reason, on_reject: then }));
   };
-  const choice = (value, name, says) => html`<label class="choice"><input type="radio" name="then" value=${value} checked=${then === value}
+  const choice = (value, name, says) => html`<label class="choice"><input type="radio" name="then" value=${value}
+      checked=${then === value}
     onChange=${() => setThen(value)} /><span><b>${name}</b><small>${says}</small></span></label>`;
-  return html`<${Dialog} title=${calls.length > 1 ? `Reject ${plural(calls.length, "call")}` : "Reject"} onClose=${onClose}>
+  return html`<${Dialog} title=${calls.length > 1 ? `Reject ${plural(calls.length, "call")}` : "Reject"}
+      onClose=${onClose}>
     <form onSubmit=${submit}>
       <label for="reason">Reason <span class="muted">(may be empty; the model reads it)</span></label>
-      <textarea id="reason" rows="3" maxlength=${MAX_REASON} value=${reason} onInput=${(event) => setReason(event.target.value)}></textarea>
+      <textarea id="reason" rows="3" maxlength=${MAX_REASON} value=${reason}
+          onInput=${(event) => setReason(event.target.value)}></textarea>
       <fieldset><legend>And the task?</legend>
         ${choice("continue", "It goes on", "The model is told that a person rejected this, and why")}
         ${choice("cancel", "It is canceled", "Nothing more of it runs")}
       </fieldset>
-      <footer><button class="danger solid">Reject</button><button type="button" onClick=${onClose}>Not now</button></footer>
+      <footer><button class="danger solid">Reject</button><button type="button" onClick=${onClose}>Not now</button>
+          </footer>
     </form>
   <//>`;
 }
@@ -37,8 +41,10 @@ export function RespondDialog({ calls, onClose, onDecide }) {
     <form onSubmit=${submit}>
       <p class="muted">It does not run. The model is told your words in place of a result.</p>
       <label for="answer">What it is told</label>
-      <textarea id="answer" rows="5" maxlength=${MAX_ANSWER} required value=${text} onInput=${(event) => setText(event.target.value)}></textarea>
-      <footer><button class="primary" disabled=${!text.trim()}>Send</button><button type="button" onClick=${onClose}>Not now</button></footer>
+      <textarea id="answer" rows="5" maxlength=${MAX_ANSWER} required value=${text}
+          onInput=${(event) => setText(event.target.value)}></textarea>
+      <footer><button class="primary" disabled=${!text.trim()}>Send</button><button type="button"
+          onClick=${onClose}>Not now</button></footer>
     </form>
   <//>`;
 }

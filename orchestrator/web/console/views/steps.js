@@ -25,7 +25,8 @@ function Output({ text, running }) {
   useEffect(() => {
     if (running) ref.current.scrollTop = ref.current.scrollHeight;
   }, [text, running]);
-  return html`<pre class="text output" tabindex="0" role="group" aria-label="Output" ref=${ref}><${Text} value=${text} /></pre>`;
+  return html`<pre class="text output" tabindex="0" role="group" aria-label="Output" ref=${ref}><${Text}
+      value=${text} /></pre>`;
 }
 
 function Step({ step, number, open }) {
@@ -35,11 +36,14 @@ function Step({ step, number, open }) {
     <span class="number" aria-label="Step ${number}">${number}</span>
     <div class="body">
       ${quiet && html`<p class="muted thinking">The model is writing…</p>`}
-      ${explanation && html`<p class="prose"><${Text} value=${explanation} />${!step.explanation && html`<span class="caret" aria-hidden="true"></span>`}</p>`}
+      ${explanation && html`<p class="prose"><${Text} value=${explanation} />${!step.explanation && html`<span
+          class="caret" aria-hidden="true"></span>`}</p>`}
       ${step.said && html`<p class="prose"><${Text} value=${step.said} /></p>`}
       ${step.calls.map((call) => html`<${TaskCall} key=${call.call_id} call=${call} />`)}
-      ${step.notes.map((note) => html`<div class="note ${note.kind === "refused" || note.kind === "limit" ? "warn" : ""}"><p class="prose">
-        ${NOTE[note.kind] && html`<b>${NOTE[note.kind]}${note.by ? ` by ${oneLine(note.by, 40)}` : ""}: </b>`}<${Text} value=${note.text} /></p></div>`)}
+      ${step.notes.map((note) => html`<div
+          class="note ${note.kind === "refused" || note.kind === "limit" ? "warn" : ""}"><p class="prose">
+        ${NOTE[note.kind] && html`<b>${NOTE[note.kind]}${note.by ? ` by ${oneLine(note.by, 40)}` : ""}: </b>`}<${Text}
+            value=${note.text} /></p></div>`)}
     </div></li>`;
 }
 
@@ -49,16 +53,23 @@ function TaskCall({ call }) {
   const diff = call.observed?.diff;
   const said = `${SAID[call.state] ?? call.state}${call.decidedBy && (call.state === "approved" || call.state === "rejected") ? ` by ${oneLine(call.decidedBy, 40)}` : ""}`;
   return html`<div class="tool" data-call=${call.call_id}>
-    <p class="line"><code class="tool-name">${oneLine(call.tool)}</code> <span class="muted">${where(call.computer)}</span>${on && html` <code class="on">${on}</code>`}
-      <span class="badge ${LOOK[call.state] ?? ""}">${said}</span>${call.edited && html`<span class="badge">edited</span>`}</p>
+    <p class="line"><code class="tool-name">${oneLine(call.tool)}</code> <span class="muted">${where(call.computer)}
+        </span>${on && html` <code class="on">${on}</code>`}
+      <span class="badge ${LOOK[call.state] ?? ""}">${said}</span>${call.edited && html`<span
+          class="badge">edited</span>`}</p>
     ${call.reason && html`<p class="muted prose">Reason: <${Text} value=${call.reason} /></p>`}
     ${call.answer && html`<p class="prose"><b>Told in its place: </b><${Text} value=${call.answer} /></p>`}
-    ${call.verdict && call.state === "denied" && html`<p class="muted prose"><${Text} value=${call.verdict.reason} /></p>`}
-    ${diff ? html`<${Diff} diff=${diff} lua=${isLua(path)} label=${oneLine(path, 80) || "Changes"} />` : !TOLD.has(call.tool) && Object.keys(call.args).length > 0 && html`
+    ${call.verdict && call.state === "denied" && html`<p class="muted prose"><${Text} value=${call.verdict.reason} />
+        </p>`}
+    ${diff ? html`<${Diff} diff=${diff} lua=${isLua(path)}
+        label=${oneLine(path, 80) || "Changes"} />` : !TOLD.has(call.tool) && Object.keys(call.args).length > 0 && html`
       <details><summary>Arguments</summary><${Code} text=${pretty(call.args)} label="" /></details>`}
     ${call.output && html`<${Output} text=${call.output} running=${call.state === "runs"} />`}
-    ${call.result && html`<details open=${call.state === "failed" || (!call.output && call.result.length < 600)}><summary>Result</summary><pre class="text"><${Text} value=${call.result} /></pre></details>`}
-    ${call.changed?.length > 0 && html`<p class="muted prose">Changed meanwhile: ${call.changed.map((one) => html`<code>${oneLine(one, 80)}</code> `)}</p>`}
+    ${call.result && html`<details open=${call.state === "failed" || (!call.output && call.result.length < 600)}>
+        <summary>Result</summary><pre class="text"><${Text} value=${call.result} /></pre></details>`}
+    ${call.changed?.length > 0 && html`<p
+        class="muted prose">Changed meanwhile: ${call.changed.map((one) => html`<code>${oneLine(one, 80)}</code> `)}
+        </p>`}
   </div>`;
 }
 
@@ -66,7 +77,9 @@ const AT_ONCE = 100;
 
 export function Steps({ journal, all, onAll }) {
   const from = all ? 0 : Math.max(0, journal.steps.length - AT_ONCE);
-  return html`${from > 0 && html`<button type="button" class="more" onClick=${onAll}>Show the ${from} steps before</button>`}
-    <ol class="steps" aria-label="Steps">${journal.steps.slice(from).map((step, i) => html`<${Step} key=${from + i} step=${step} number=${from + i + 1}
+  return html`${from > 0 && html`<button type="button" class="more"
+      onClick=${onAll}>Show the ${from} steps before</button>`}
+    <ol class="steps" aria-label="Steps">${journal.steps.slice(from).map((step, i) => html`<${Step} key=${from + i}
+        step=${step} number=${from + i + 1}
       open=${!journal.ended && from + i === journal.steps.length - 1} />`)}</ol>`;
 }

@@ -44,12 +44,15 @@ export function bodyOf({ prompt, computers, way, model, session }) {
 
 function Computers({ list, chosen, single, onChoose }) {
   if (!list) return html`<${Loading} rows=${1} />`;
-  if (!list.length) return html`<p class="muted">No computer is connected yet. A task without one can still plan and ask.</p>`;
+  if (!list.length) return html`<p
+      class="muted">No computer is connected yet. A task without one can still plan and ask.</p>`;
   const order = { online: 0, away: 1, frozen: 2 };
   const sorted = [...list].sort((a, b) => order[a.state] - order[b.state] || a.computer.localeCompare(b.computer));
   return html`<div class="computers">${sorted.map((one) => html`<label class="choice" key=${one.computer}>
-    <input type=${single ? "radio" : "checkbox"} name="computer" value=${one.computer} checked=${chosen.includes(one.computer)} onChange=${(event) => onChoose(one.computer, event.target.checked)} />
-    <span><b>${oneLine(one.computer, 64)}</b><small>${one.label && one.label !== one.computer ? `${oneLine(one.label, 40)} · ` : ""}${one.family ? `${oneLine(one.family, 20)} · ` : ""}${STATE[one.state]}</small></span></label>`)}</div>`;
+    <input type=${single ? "radio" : "checkbox"} name="computer" value=${one.computer}
+        checked=${chosen.includes(one.computer)} onChange=${(event) => onChoose(one.computer, event.target.checked)} />
+    <span><b>${oneLine(one.computer, 64)}</b>
+        <small>${one.label && one.label !== one.computer ? `${oneLine(one.label, 40)} · ` : ""}${one.family ? `${oneLine(one.family, 20)} · ` : ""}${STATE[one.state]}</small></span></label>`)}</div>`;
 }
 
 export function Submit({ onClose }) {
@@ -84,17 +87,25 @@ export function Submit({ onClose }) {
   const cannot = busy || !draft.prompt.trim() || (single && draft.computers.length !== 1);
   return html`<form class="card submit" onSubmit=${submit} aria-label="New task">
     <label for="prompt">What is to be done?</label>
-    <textarea id="prompt" ref=${field} rows="4" maxlength=${MAX_CHARS} value=${draft.prompt} onInput=${(event) => change({ prompt: event.target.value })}></textarea>
+    <textarea id="prompt" ref=${field} rows="4" maxlength=${MAX_CHARS} value=${draft.prompt}
+        onInput=${(event) => change({ prompt: event.target.value })}></textarea>
     <fieldset><legend>On which computers?</legend>
       <${Trouble} problem=${unread} again=${again} />
-      ${!unread && html`<${Computers} list=${value?.computers} chosen=${draft.computers} single=${single} onChoose=${choose} />`}</fieldset>
-    <fieldset><legend>How?</legend><div class="ways">${WAYS.map(([name, title, says]) => html`<label class="choice"><input type="radio" name="way" value=${name} checked=${draft.way === name}
+      ${!unread && html`<${Computers} list=${value?.computers} chosen=${draft.computers} single=${single}
+          onChoose=${choose} />`}</fieldset>
+    <fieldset><legend>How?</legend><div class="ways">${WAYS.map(([name, title, says]) => html`<label class="choice">
+        <input type="radio" name="way" value=${name} checked=${draft.way === name}
       onChange=${() => change({ way: name, computers: name === "rehearse" ? draft.computers.slice(0, 1) : draft.computers })} /><span><b>${title}</b><small>${says}</small></span></label>`)}</div></fieldset>
     <details><summary>Model and session</summary>
-      <label for="model">Model <span class="muted">(empty: the server's)</span></label><input id="model" maxlength="200" spellcheck=${false} value=${draft.model} onInput=${(event) => change({ model: event.target.value })} />
-      <label for="session">Session <span class="muted">(joins earlier tasks of yours)</span></label><input id="session" maxlength="100" spellcheck=${false} value=${draft.session} onInput=${(event) => change({ session: event.target.value })} /></details>
+      <label for="model">Model <span class="muted">(empty: the server's)</span></label><input id="model"
+          maxlength="200" spellcheck=${false} value=${draft.model}
+          onInput=${(event) => change({ model: event.target.value })} />
+      <label for="session">Session <span class="muted">(joins earlier tasks of yours)</span></label><input id="session"
+          maxlength="100" spellcheck=${false} value=${draft.session}
+          onInput=${(event) => change({ session: event.target.value })} /></details>
     <${Trouble} problem=${problem} />
-    <footer><button class="primary" disabled=${cannot}>${busy ? "Sending…" : problem?.undelivered ? "Send it again" : "Begin"}</button>
+    <footer><button class="primary"
+        disabled=${cannot}>${busy ? "Sending…" : problem?.undelivered ? "Send it again" : "Begin"}</button>
       <button type="button" class="quiet" onClick=${onClose}>Close</button></footer>
   </form>`;
 }

@@ -31,9 +31,11 @@ function CancelDialog({ taskId, onClose, onDone }) {
   return html`<${Dialog} title="Cancel this task?" onClose=${onClose}><form onSubmit=${submit}>
     <p class="muted">What runs is asked to stop; what waits for a decision does not run. What it changed stays, and can be put back.</p>
     <label for="why">Reason <span class="muted">(may be empty)</span></label>
-    <textarea id="why" rows="2" maxlength=${MAX_REASON} value=${reason} onInput=${(event) => setReason(event.target.value)}></textarea>
+    <textarea id="why" rows="2" maxlength=${MAX_REASON} value=${reason}
+        onInput=${(event) => setReason(event.target.value)}></textarea>
     <${Trouble} problem=${problem} />
-    <footer><button class="danger solid" disabled=${busy}>Cancel the task</button><button type="button" onClick=${onClose}>Let it go on</button></footer>
+    <footer><button class="danger solid" disabled=${busy}>Cancel the task</button><button type="button"
+        onClick=${onClose}>Let it go on</button></footer>
   </form><//>`;
 }
 
@@ -45,7 +47,8 @@ function Active({ task, readAt }) {
 }
 
 const NUMBER = new Intl.NumberFormat();
-const of = (used, most) => html`${NUMBER.format(used)}${most > 0 && html`<span class="muted"> of ${NUMBER.format(most)}</span>`}`;
+const of = (used, most) => html`${NUMBER.format(used)}${most > 0 && html`<span class="muted"> of ${NUMBER.format(most)}
+    </span>`}`;
 
 function Head({ task, readAt, onAsk, again }) {
   const { busy, problem, doing } = useDoing();
@@ -72,8 +75,10 @@ function Head({ task, readAt, onAsk, again }) {
     ]} />
     ${mine && html`<div class="actions">
       ${!over && html`<button type="button" class="danger" onClick=${() => onAsk("cancel")}>Cancel</button>`}
-      ${over && task.undo?.changes > 0 && html`<button type="button" onClick=${() => onAsk("undo")}>Undo ${plural(task.undo.changes, "change")}</button>`}
-      <button type="button" class="quiet" disabled=${busy} onClick=${pin}>${task.pinned ? "Keep it no longer" : "Keep it"}</button></div>`}
+      ${over && task.undo?.changes > 0 && html`<button type="button"
+          onClick=${() => onAsk("undo")}>Undo ${plural(task.undo.changes, "change")}</button>`}
+      <button type="button" class="quiet" disabled=${busy}
+          onClick=${pin}>${task.pinned ? "Keep it no longer" : "Keep it"}</button></div>`}
     <${Trouble} problem=${problem} />
   </header>`;
 }
@@ -85,15 +90,18 @@ function Waits({ task, again }) {
   const request = state.requests.find((one) => one.task_id === task.task_id);
   if (task.question) {
     return html`<section class="waits" aria-label="A question"><${Question} titled=${false} open
-      question=${{ ...task.question, question: task.question.question ?? "", task_id: task.task_id, goal: "" }} /></section>`;
+      question=${{ ...task.question, question: task.question.question ?? "", task_id: task.task_id, goal: "" }} />
+          </section>`;
   }
-  if (request) return html`<section class="waits" aria-label="A decision"><${Request} key=${request.request_id} request=${request} keys /></section>`;
+  if (request) return html`<section class="waits" aria-label="A decision"><${Request} key=${request.request_id}
+      request=${request} /></section>`;
   if (task.request) {
     return html`<div class="note warn"><p>It waits for a decision that is not yours to make.</p></div>`;
   }
   if (task.lapsed_request && !OVER.has(task.status)) {
     return html`<div class="note warn"><p>Nobody answered its request in time.</p>
-      <button type="button" disabled=${busy} onClick=${() => doing(async () => { await post(`/v1/requests/${id(task.lapsed_request)}/renew`); again(); })}>Ask anew</button>
+      <button type="button" disabled=${busy}
+          onClick=${() => doing(async () => { await post(`/v1/requests/${id(task.lapsed_request)}/renew`); again(); })}>Ask anew</button>
       <${Trouble} problem=${problem} /></div>`;
   }
   return null;
@@ -104,11 +112,15 @@ function End({ task, ended }) {
   const { message, verified } = task.result ?? { message: ended.message, verified: ended.verified };
   const outcome = task.undo?.outcome;
   const look = task.status === "Completed" && verified !== false ? "good" : task.status === "Canceled" ? "" : "bad";
-  return html`<section class="end note ${look}" aria-label="How it ended"><p class="line"><${Status} status=${task.status} /></p>
+  return html`<section class="end note ${look}" aria-label="How it ended"><p class="line">
+      <${Status} status=${task.status} /></p>
     ${message && html`<p class="prose"><${Text} value=${message} /></p>`}
-    ${verified === false && html`<p class="prose">There is no evidence in its journal for the success that the model claims.</p>`}
-    ${outcome && html`<p class="prose">What it changed was <${Text} value=${outcome.told} /> (<a href=${link("tasks", [outcome.task_id])}>${oneLine(outcome.task_id)}</a>).</p>`}
-    ${task.applied && html`<p class="prose">What it rehearsed is <${Text} value=${task.applied.told} /> (<a href=${link("tasks", [task.applied.task_id])}>${oneLine(task.applied.task_id)}</a>).</p>`}
+    ${verified === false && html`<p
+        class="prose">There is no evidence in its journal for the success that the model claims.</p>`}
+    ${outcome && html`<p class="prose">What it changed was <${Text} value=${outcome.told} /> (<a
+        href=${link("tasks", [outcome.task_id])}>${oneLine(outcome.task_id)}</a>).</p>`}
+    ${task.applied && html`<p class="prose">What it rehearsed is <${Text} value=${task.applied.told} /> (<a
+        href=${link("tasks", [task.applied.task_id])}>${oneLine(task.applied.task_id)}</a>).</p>`}
   </section>`;
 }
 
@@ -122,7 +134,8 @@ export function Task({ taskId }) {
   useEffect(() => { if (journal.version) again(); }, [journal.version]);
   useEffect(() => setReadAt(Date.now()), [task]);
   if (!task) {
-    return html`<div class="page narrow"><p class="back"><a href=${link("tasks")}><${Icon} name="back" /> Tasks</a></p><h1>Task</h1>
+    return html`<div class="page narrow"><p class="back"><a href=${link("tasks")}><${Icon} name="back" /> Tasks</a></p>
+        <h1>Task</h1>
       ${problem ? html`<${Trouble} problem=${problem} again=${again} />` : html`<${Loading} />`}</div>`;
   }
   return html`<article class="page narrow task" data-task=${taskId} data-status=${task.status}>

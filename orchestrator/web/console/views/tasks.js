@@ -13,7 +13,8 @@ const PAGE = 50, MOST = 1000;
 const FILTERS = [["", "All"], ["Paused", "Waiting"], ["Running", "Running"], ["Queued", "Queued"], ["Completed", "Completed"], ["Failed", "Failed"], ["Canceled", "Canceled"]];
 
 const Row = ({ task }) => html`<li><a href=${link("tasks", [task.task_id])}>
-  <span class="row-top"><${Status} status=${task.status} /><span class="row-prompt">${oneLine(task.prompt, 160)}</span></span>
+  <span class="row-top"><${Status} status=${task.status} /><span class="row-prompt">${oneLine(task.prompt, 160)}</span>
+      </span>
   <span class="row-meta muted">${task.computers.map((one) => oneLine(one, 40)).join(", ") || "no computer"} · ${oneLine(task.user_id, 40)} · <${Ago} at=${task.created_at} />${task.pinned && " · kept"}
     ${task.status_reason && html` · ${oneLine(task.status_reason, 120)}`}</span></a></li>`;
 
@@ -44,12 +45,16 @@ export function Tasks({ query }) {
   useEffect(() => { if (query.get("new") === "1") setWriting(true); }, [query]);
   const rows = value?.tasks.slice(page * PAGE, (page + 1) * PAGE);
   return html`<div class="page narrow">
-    <div class="head"><h1>Tasks</h1>${may("submitter") && !writing && html`<button type="button" class="primary" onClick=${() => setWriting(true)}><${Icon} name="plus" /> New task</button>`}</div>
+    <div class="head"><h1>Tasks</h1>${may("submitter") && !writing && html`<button type="button" class="primary"
+        onClick=${() => setWriting(true)}><${Icon} name="plus" /> New task</button>`}</div>
     ${writing && html`<${Submit} onClose=${() => setWriting(false)} />`}
-    <nav class="chips" aria-label="Which tasks">${FILTERS.map(([name, title]) => html`<a href=${link("tasks", [], { status: name })} aria-current=${name === status ? "true" : null}>${title}</a>`)}</nav>
+    <nav class="chips" aria-label="Which tasks">${FILTERS.map(([name, title]) => html`<a
+        href=${link("tasks", [], { status: name })} aria-current=${name === status ? "true" : null}>${title}</a>`)}
+        </nav>
     <${Trouble} problem=${problem?.undelivered && rows ? null : problem} again=${again} />
     ${!rows && !problem && html`<${Loading} rows=${6} />`}
-    ${rows && (rows.length ? html`<ul class="rows" aria-label="Tasks">${rows.map((task) => html`<${Row} key=${task.task_id} task=${task} />`)}</ul>` : html`<${None} status=${status} />`)}
+    ${rows && (rows.length ? html`<ul class="rows" aria-label="Tasks">${rows.map((task) => html`<${Row}
+        key=${task.task_id} task=${task} />`)}</ul>` : html`<${None} status=${status} />`)}
     ${rows && html`<${Pages} page=${page} more=${value.tasks.length > (page + 1) * PAGE} query=${{ status }} />`}
   </div>`;
 }

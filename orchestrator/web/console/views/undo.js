@@ -33,13 +33,19 @@ export function UndoDialog({ taskId, onClose }) {
     ${preview && html`
       <p>${acts ? `What putting back would do now, at ${plural(acts, "place")}. It is a task of its own and passes the policy.` : "There is nothing to put back: everything is as it was."}</p>
       <ul class="places">${preview.places.map((one) => html`<li key=${one.place} class="verdict-${one.verdict}">
-        <p><code><${Text} value=${one.place} /></code> <b>${DOES[one.verdict]}</b> <span class="muted">${one.target === "absent" ? "it was not there" : html`<${Hash} value=${one.target} />`}</span></p>
+        <p><code><${Text} value=${one.place} /></code> <b>${DOES[one.verdict]}</b> <span
+            class="muted">${one.target === "absent" ? "it was not there" : html`<${Hash} value=${one.target} />`}</span>
+            </p>
         ${one.why && html`<p class="muted prose"><${Text} value=${one.why} /></p>`}
-        ${one.verdict === "conflict" && html`<label>What then? <select value=${choices[one.place] ?? "keep"} onChange=${(event) => choose(one.place, event.target.value)}>
-          ${CHOICES.map(([value, name]) => html`<option value=${value}>${name}</option>`)}</select></label>`}</li>`)}</ul>
+        ${one.verdict === "conflict" && html`<label>What then? <select value=${choices[one.place] ?? "keep"}
+            onChange=${(event) => choose(one.place, event.target.value)}>
+          ${CHOICES.map(([value, name]) => html`<option value=${value}>${name}</option>`)}</select></label>`}</li>`)}
+              </ul>
       ${[["What nobody can take back", preview.cannot_be_undone], ["Not heard of yet; the undo waits for it", preview.not_heard]].map(([title, list]) => list.length > 0 && html`
-        <h3>${title}</h3><ul>${list.map((one) => html`<li>Step ${one.step}, <code>${one.tool}</code>: <${Text} value=${one.what} /></li>`)}</ul>`)}
+        <h3>${title}</h3><ul>${list.map((one) => html`<li>Step ${one.step}, <code>${one.tool}</code>: <${Text}
+            value=${one.what} /></li>`)}</ul>`)}
       <footer><button type="button" class="primary" disabled=${busy || !acts} onClick=${begin}>Begin the undo</button>
-        <button type="button" disabled=${busy} onClick=${look}>Look again</button><button type="button" onClick=${onClose}>Not now</button></footer>`}
+        <button type="button" disabled=${busy} onClick=${look}>Look again</button><button type="button"
+            onClick=${onClose}>Not now</button></footer>`}
   <//>`;
 }

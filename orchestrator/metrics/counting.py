@@ -1,26 +1,22 @@
-"""Figures for Prometheus: counters folded from the items that this node appends, gauges read at each scrape."""
+"""Counting what this node does, and telling it in Prometheus' text format."""
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Final, Literal, TypeVar
+from typing import Final, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from orchestrator.core import facts
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.core.policy import BUILT_IN_CATALOG
+from orchestrator.metrics.figures import FIGURES, PREFIX
 
 _Value = TypeVar("_Value")
 
-PREFIX: Final = "cc_orchestrator_"
 _REMEMBERED: Final = 10_000
 """Calls and requests that were begun and have not ended; the oldest make room."""
-_CALL_BUCKETS_S: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
-"""From one tick of the game to the longest run that is usual."""
-_PEOPLE_BUCKETS_S: Final = (1, 5, 15, 60, 300, 900, 3600, 14_400, 86_400)
-_MODEL_BUCKETS_S: Final = (0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320)
 
 
 @dataclass(frozen=True)
@@ -34,6 +30,16 @@ class Snapshot:
     requests_open: int
     oldest_request_s: float = 0.0
     """How long the oldest of them has waited; 0: none waits."""
+    questions_open: int = 0
+    queue_age_s: float = 0.0
+    """How long the task longest due has waited for a worker; 0: none waits."""
+    wire_bytes: Mapping[str, int] = field(default_factory=dict)
+    """Since this node started, ``in`` and ``out``."""
+    wire_frames: Mapping[str, int] = field(default_factory=dict)
+    store_errors: Mapping[str, int] = field(default_factory=dict)
+    """Since this node started, by code."""
+    log_lines: Mapping[str, int] = field(default_factory=dict)
+    """Since this node started, by level."""
 
 
 @dataclass(frozen=True)
@@ -44,45 +50,6 @@ class _Call:
     started: datetime | None = None
 
 
-@dataclass(frozen=True)
-class Figure:
-    """One figure that is told. A counter's name ends with ``_total`` when it is told."""
-
-    name: str
-    kind: Literal["counter", "gauge", "histogram"]
-    meaning: str
-    labels: tuple[str, ...] = ()
-    buckets: tuple[float, ...] = ()
-
-
-FIGURES: Final = (
-    Figure("computers_online", "gauge", "Computers that are connected now."),
-    Figure("computers_known", "gauge", "Computers that have a token."),
-    Figure("tasks", "gauge", "Tasks that have not ended, by status; Queued ones wait for a worker.", ("status",)),
-    Figure("requests_open", "gauge", "Requests that wait for a person's decision."),
-    Figure("oldest_request_seconds", "gauge", "Seconds that the oldest of them has waited; 0: none waits."),
-    Figure("items_appended", "counter", "Items that this node appended to journals, by kind.", ("kind",)),
-    Figure("tasks_ended", "counter", "Tasks that ended, by status.", ("status",)),
-    Figure("verdicts", "counter", "The policy's first verdicts on calls, by tool and effect.", ("tool", "effect")),
-    Figure("requests_raised", "counter", "Requests that were put to people, by reason.", ("reason",)),
-    Figure("requests_ended", "counter", "Requests that ended without a decision: expired, stale and so on.", ("end",)),
-    Figure("decisions", "counter", "Decisions of people on single calls, by action.", ("action",)),
-    Figure(
-        "judged_calls",
-        "counter",
-        "The same by tool and by each rule that asked for a person; approvals of all are the approval rate.",
-        ("tool", "rule", "action"),
-    ),
-    Figure("decision_seconds", "histogram", "Seconds from a request to its decision.", buckets=_PEOPLE_BUCKETS_S),
-    Figure("calls", "counter", "Calls of tools that ended, by tool and outcome.", ("tool", "outcome")),
-    Figure("call_seconds", "histogram", "Seconds from a call's start to its outcome.", buckets=_CALL_BUCKETS_S),
-    Figure("model_replies", "counter", "Replies of the model, by how they ended.", ("done_reason",)),
-    Figure("model_tokens", "counter", "Tokens, as the model's server counted them: in or out.", ("direction",)),
-    Figure("model_seconds", "histogram", "Seconds from a request to the model's reply.", buckets=_MODEL_BUCKETS_S),
-)
-"""All of them; docs/settings.md is drawn from this."""
-
-
 class Metrics:
     """The figures of one node, in a registry of their own."""
 
@@ -91,6 +58,8 @@ class Metrics:
         self._calls: OrderedDict[str, _Call] = OrderedDict()
         self._asked: OrderedDict[str, datetime] = OrderedDict()
         self._raised: OrderedDict[str, datetime] = OrderedDict()
+        self._elsewhere: dict[tuple[str, str], int] = {}
+        """What was told of what is counted elsewhere, by figure and label."""
         self._counters: dict[str, Counter] = {}
         self._gauges: dict[str, Gauge] = {}
         self._histograms: dict[str, Histogram] = {}
@@ -116,9 +85,29 @@ class Metrics:
         self._gauges["computers_known"].set(now.computers_known)
         self._gauges["requests_open"].set(now.requests_open)
         self._gauges["oldest_request_seconds"].set(now.oldest_request_s)
+        self._gauges["questions_open"].set(now.questions_open)
+        self._gauges["queue_age_seconds"].set(now.queue_age_s)
         for status, count in now.tasks.items():
             self._gauges["tasks"].labels(status).set(count)
+        for name, counts in (
+            ("wire_bytes", now.wire_bytes),
+            ("wire_frames", now.wire_frames),
+            ("store_errors", now.store_errors),
+            ("log_lines", now.log_lines),
+        ):
+            self._raise(name, counts)
         return generate_latest(self._registry)
+
+    def lagged(self, seconds: float) -> None:
+        """Count by how much a timer of the event loop came late."""
+        self._histograms["loop_lag_seconds"].observe(seconds)
+
+    def _raise(self, name: str, counts: Mapping[str, int]) -> None:
+        """Raise a counter of one label to what was counted elsewhere."""
+        for label, count in counts.items():
+            told = self._elsewhere.get((name, label), 0)
+            self._counters[name].labels(label).inc(count - told)
+            self._elsewhere[name, label] = count
 
     def _count(self, item: AgentTaskItem) -> None:
         match item.fact:

@@ -1,0 +1,298 @@
+"""The tasks: a list that is live, and the log of the one that is chosen as it happens."""
+
+import asyncio
+import uuid
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from typing import Any, ClassVar, Final
+
+from textual.binding import Binding
+
+from orchestrator.client import ServerRefused
+from orchestrator.console.lines import Line
+from orchestrator.console.undo_lines import told
+from orchestrator.core.facts import TaskId
+from orchestrator.core.review import OpenQuestion
+from orchestrator.core.visible import one_line, visible
+from orchestrator.rendering import age, counted, elapsed
+from orchestrator.tui.dialogs import Ask, Choose, Write
+from orchestrator.tui.pane import Pane
+from orchestrator.tui.row_list import Entry
+from orchestrator.tui.submit import Submit
+from orchestrator.tui.task_log import TaskLog
+from orchestrator.tui.working import begin
+
+_MOST: Final = 500
+"""Tasks in the list: the newest."""
+_CALM_S: Final = 0.3
+"""Between two readings of the list, and before the log of a chosen task is opened: one may only be passing by."""
+_DRAW_S: Final = 0.1
+_FILTERS: Final[Sequence[tuple[str, frozenset[str]]]] = (
+    ("all", frozenset()),
+    ("under way", frozenset({"Queued", "Running", "Paused"})),
+    ("waiting", frozenset({"Paused"})),
+    ("failed or canceled", frozenset({"Failed", "Canceled"})),
+    ("completed", frozenset({"Completed"})),
+)
+_ENDED: Final = frozenset({"Completed", "Failed", "Canceled"})
+
+
+class Tasks(Pane):
+    """The newest tasks first."""
+
+    name_of = "tasks"
+    title = "Tasks"
+    head = ("STATUS", "COMPUTERS", "AGE", "PROMPT")
+    empty = "There are no tasks. n submits one."
+    follows = True
+    BINDINGS = [  # noqa: RUF012 - as the library has it
+        Binding("n", "submit", show=False),
+        Binding("c", "cancel", show=False),
+        Binding("u", "undo", show=False),
+        Binding("a", "answer", show=False),
+        Binding("o", "request", show=False),
+        Binding("f", "filter", show=False),
+        Binding("slash", "search", show=False),
+    ]
+    keys: ClassVar[Sequence[tuple[str, str]]] = (
+        ("n", "new task"),
+        ("Enter", "open"),
+        ("c", "cancel"),
+        ("u", "undo"),
+        ("a", "answer"),
+        ("o", "its request"),
+        ("f", "filter"),
+        ("/", "search"),
+    )
+
+    def __init__(self, desk: Any) -> None:
+        super().__init__(desk)
+        self._tasks: list[Mapping[str, Any]] = []
+        self._filter = 0
+        self._search = ""
+        self._wanted: str | None = None
+        """A task to choose once it is in the list."""
+        self._log: TaskLog | None = None
+        self._again = asyncio.Event()
+
+    def on_mount(self) -> None:
+        begin(self, self._read_again)
+        self.set_interval(_DRAW_S, self._flush)
+        self.set_interval(1.0, self._tick)
+
+    # -- the list ------------------------------------------------------------------------
+
+    def changed(self) -> None:
+        """Read the list anew, soon."""
+        self._again.set()
+
+    async def _read_again(self) -> None:
+        """Whenever something changed, and not more often than one can look."""
+        while True:
+            await self._again.wait()
+            self._again.clear()
+            found = await self.desk.ask("GET", "/v1/tasks", limit=_MOST)
+            if found is not None:
+                self._tasks = found["tasks"]
+                self._fill()
+            await asyncio.sleep(_CALM_S)
+
+    def _fill(self) -> None:
+        name, statuses = _FILTERS[self._filter]
+        word = self._search.casefold()
+        self.fill([_entry(one) for one in self._tasks if _fits(one, statuses, word)])
+        shown = f"Filter: {name}" + (f", with {one_line(self._search)!r}" if word else "")
+        self.rows.empty = self.empty if name == "all" and not word else f"{shown}: none. f and / change it."
+        if self._wanted is not None and self.rows.choose(self._wanted):
+            self._wanted = None
+
+    def choose(self, task_id: str) -> None:
+        """Show this task, whatever the filter was."""
+        self._filter, self._search, self._wanted = 0, "", task_id
+        self._fill()
+        self.changed()
+
+    def action_filter(self) -> None:
+        """The next filter."""
+        self._filter = (self._filter + 1) % len(_FILTERS)
+        self.desk.tell(f"Tasks: {_FILTERS[self._filter][0]}.")
+        self._fill()
+
+    def action_search(self) -> None:
+        """Only those with a word."""
+        begin(self, self._ask_search)
+
+    async def _ask_search(self) -> None:
+        found = await self.app.push_screen_wait(Ask("Only tasks with this in them (empty: all)", value=self._search))
+        if found is not None:
+            self._search = found
+            self._fill()
+
+    # -- the log -------------------------------------------------------------------------
+
+    def chosen(self, key: str | None) -> None:
+        """Follow the task that is chosen."""
+        self._log = None
+        self.page.show([])
+        self.label("")
+        if key is not None:
+            begin(self, self._follow, key, in_place_of="follow")
+
+    async def _follow(self, task_id: str) -> None:
+        await asyncio.sleep(_CALM_S)
+        log = self._log = TaskLog(lambda status: self.label(f"{task_id}  {status}"))
+        try:
+            events = self.desk.live.follow(task_id)
+            async with aclosing(events):
+                async for event in events:
+                    log.take(event)
+        except ServerRefused as refused:
+            self.page.show([Line(visible(str(refused)), "warning", prose=True)])
+            return
+        found = await self.desk.ask("GET", f"/v1/tasks/{task_id}")
+        if found is not None:
+            self.label(_summary(found))
+
+    def _flush(self) -> None:
+        if self._log is not None and self._log.screen.flush(self.page):
+            self._log.tick()
+
+    def _tick(self) -> None:
+        if self._log is not None and self.page.lines:
+            self._log.tick()
+
+    # -- what is done --------------------------------------------------------------------
+
+    def _chosen_task(self) -> Mapping[str, Any] | None:
+        """The task that is chosen; None, and said: there is none."""
+        key = self.rows.chosen
+        found = next((one for one in self._tasks if one["task_id"] == key), None)
+        if found is None:
+            self.desk.tell("No task is chosen.")
+        return found
+
+    def action_submit(self) -> None:
+        """A new task."""
+        begin(self, self._submit)
+
+    async def _submit(self) -> None:
+        found = await self.desk.ask("GET", "/v1/computers")
+        if found is None:
+            return
+        body = await self.app.push_screen_wait(Submit(found["computers"]))
+        if body is None:
+            return
+        answer = await self.desk.ask("POST", "/v1/tasks", body)
+        if answer is not None:
+            self.desk.tell(f"Task {answer['task_id']} is submitted.")
+            self.choose(answer["task_id"])
+
+    def action_cancel(self) -> None:
+        """Stop the task that is chosen."""
+        task = self._chosen_task()
+        if task is not None and task["status"] in _ENDED:
+            self.desk.tell("It has ended already; u puts back what it changed.")
+        elif task is not None:
+            begin(self, self._cancel, task)
+
+    async def _cancel(self, task: Mapping[str, Any]) -> None:
+        title = f"Cancel {task['task_id']}. Why? (may be empty)"
+        reason = await self.app.push_screen_wait(Ask(title, most=2000))
+        if reason is None:
+            return
+        answer = await self.desk.ask("POST", f"/v1/tasks/{task['task_id']}/cancel", {"reason": reason})
+        if answer is not None:
+            self.desk.tell(
+                f"Task {answer['task_id']} is {answer['status']}. u shows what it changed, and puts it back."
+            )
+
+    def action_undo(self) -> None:
+        """Put back what the task changed, after a look at what that would do."""
+        task = self._chosen_task()
+        if task is not None:
+            begin(self, self._undo, task["task_id"])
+
+    async def _undo(self, task_id: str) -> None:
+        door = f"/v1/tasks/{task_id}/undo"
+        on_conflict = "keep"
+        while True:
+            preview = await self.desk.ask("POST", door, {"on_conflict": on_conflict, "dry_run": True})
+            if preview is None:
+                return
+            lines = [Line(f"  {visible(one)}") for one in told(preview)]
+            if not lines:
+                self.desk.tell("It changed no files.")
+                return
+            choices = [("y", "put it back")]
+            if any(one["verdict"] == "conflict" for one in preview["places"]):
+                choices += [("o", "restore what somebody changed since, too"), ("b", "put the old beside it")]
+            title = "Put back what the task changed? It is a task of its own, and waits for approval."
+            said = await self.app.push_screen_wait(Choose(title, lines, choices, enter="y"))
+            if said in ("o", "b"):
+                on_conflict = "restore" if said == "o" else "beside"
+                continue
+            break
+        if said is None:
+            return
+        body = {"on_conflict": on_conflict, "idempotency_key": uuid.uuid4().hex}
+        answer = await self.desk.ask("POST", door, body)
+        if answer is not None:
+            self.desk.tell(f"Task {answer['task_id']} puts it back.")
+            self.choose(answer["task_id"])
+
+    def action_answer(self) -> None:
+        """Answer what the task asks."""
+        task = self._chosen_task()
+        if task is not None:
+            begin(self, self._answer, task["task_id"])
+
+    async def _answer(self, task_id: str) -> None:
+        found = await self.desk.ask("GET", f"/v1/tasks/{task_id}")
+        if found is None:
+            return
+        asked = found["question"]
+        if asked is None:
+            self.desk.tell("The task asks nothing now.")
+            return
+        question = OpenQuestion(
+            task_id=TaskId(task_id),
+            question_id=asked["question_id"],
+            question=asked["question"] or "",
+            goal=found["prompt"],
+        )
+        lines = [Line(one, prose=True) for one in visible(question.question).splitlines()]
+        answer = await self.app.push_screen_wait(Write("Your answer", lines=lines, about=question.question_id))
+        if answer and answer.strip():
+            await self.desk.reviews.answer(question, answer.strip()[:20_000])
+
+    def action_request(self) -> None:
+        """Show the request that the task waits for."""
+        task = self._chosen_task()
+        if task is None:
+            return
+        requests = self.desk.reviews.requests.values()
+        found = next((one.request_id for one in requests if one.task_id == task["task_id"]), None)
+        if found is None:
+            self.desk.tell("It waits for no decision of yours.")
+        else:
+            self.desk.go("approvals", found)
+
+
+def _fits(task: Mapping[str, Any], statuses: frozenset[str], word: str) -> bool:
+    texts = (task["task_id"], task["prompt"], task["user_id"], *task["computers"])
+    return (not statuses or task["status"] in statuses) and (not word or any(word in one.casefold() for one in texts))
+
+
+def _entry(task: Mapping[str, Any]) -> Entry:
+    reason = one_line(task["status_reason"]).removeprefix("waiting ")
+    status = f"{task['status']}{', ' if reason else ''}{reason}"
+    computers = one_line(",".join(task["computers"]), limit=60) or "-"
+    cells = (status, computers, age(task["created_at"]), one_line(task["prompt"], limit=300))
+    return Entry(task["task_id"], cells)
+
+
+def _summary(task: Mapping[str, Any]) -> str:
+    """What a task has used, once it has ended."""
+    used = [counted(task["steps"], "step"), counted(task["tokens"], "token"), f"{elapsed(task['active_s'])} of work"]
+    unverified = ", UNVERIFIED" if (task["result"] or {}).get("verified") is False else ""
+    return f"{task['task_id']}  {task['status']}{unverified} ({', '.join(used)})"

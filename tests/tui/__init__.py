@@ -1,0 +1,1 @@
+"""The terminal UI, driven by its pilot and on real pseudo terminals."""

@@ -1,0 +1,73 @@
+"""What the tests of the terminal UI share: the app on a screen in memory, and what stands on it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from textual.events import Paste
+from textual.pilot import Pilot
+
+from orchestrator.client import Client
+from orchestrator.tui.app import ConsoleApp
+from tests.shell.support import DEADLINE_S, Server
+
+NARROW, WIDE = (80, 24), (200, 50)
+
+
+@dataclass
+class Seat:
+    """A person before the screen."""
+
+    app: ConsoleApp
+    pilot: Pilot[int]
+
+    @property
+    def text(self) -> str:
+        """What stands on the screen, row by row."""
+        strips = self.app.screen._compositor.render_strips()
+        return "\n".join(strip.text.rstrip() for strip in strips)
+
+    async def press(self, *keys: str) -> None:
+        """Press keys, one after the other."""
+        await self.pilot.press(*keys)
+
+    async def type(self, text: str) -> None:
+        """Paste a text where the keys go: key by key it would take seconds."""
+        self.app.post_message(Paste(text))
+        await self.pilot.pause()
+
+    async def sees(self, *wanted: str) -> str:
+        """The screen once all of that stands on it."""
+        await self.until(lambda: all(one in self.text for one in wanted), repr(wanted))
+        return self.text
+
+    async def until(self, holds: Callable[[], bool], what: str) -> None:
+        """Wait for what has to come."""
+        try:
+            async with asyncio.timeout(DEADLINE_S):
+                while not holds():
+                    await self.pilot.pause(0.04)
+        except TimeoutError:
+            raise AssertionError(f"never {what}:\n{self.text}") from None
+
+
+@asynccontextmanager
+async def seated(server: Server, token: str = "", size: tuple[int, int] = NARROW) -> AsyncIterator[Seat]:
+    """The terminal UI of one person; the admin's without a token."""
+    async with seated_at(server.url, token or server.admin, size) as seat:
+        yield seat
+
+
+@asynccontextmanager
+async def seated_at(url: str, token: str, size: tuple[int, int] = NARROW) -> AsyncIterator[Seat]:
+    """The same, of any server."""
+    client = Client(url, token)
+    app = ConsoleApp(client)
+    try:
+        async with app.run_test(size=size) as pilot:
+            seat = Seat(app, pilot)
+            await seat.sees("connected to")
+            yield seat
+    finally:
+        client.close()

@@ -1,0 +1,61 @@
+"""The terminal UI while its server is killed and started again: it comes back by itself."""
+
+import asyncio
+import signal
+from pathlib import Path
+
+from orchestrator.console.deciding import decision
+from tests.shell.commands import paused, talking
+from tests.tui.driving import seated_at
+
+
+async def test_the_server_is_killed_and_comes_back(tmp_path: Path) -> None:
+    """It is said, a decision meanwhile is not delivered; once it is back what waited waits, and is decided."""
+    data = tmp_path / "data"
+    with talking(tmp_path, data) as server:
+        task_id = await asyncio.to_thread(paused, server)
+        token = (data / "admin.token").read_text("utf-8").strip()
+        async with seated_at(server.url, token) as seat:
+            await seat.press("2")
+            await seat.sees("plan.txt", "+new")
+            server.process.kill()
+            await seat.sees("NOT CONNECTED", "The connection is lost")
+            (request,) = seat.app.reviews.requests.values()
+            await seat.press("a")
+            await seat.sees("Let it run")
+            await seat.press("y")
+            await seat.sees("Not delivered: there is no connection.")
+            with talking(tmp_path, data, server.port):
+                await seat.sees("The connection stands again.", "waiting: 1 request")
+                await seat.press("1")
+                await seat.sees(task_id, "[REVIEW] local_write waits for a person", "+new")
+                await seat.press("o", "a")
+                await seat.sees("Let it run")
+                await seat.press("y")
+                await seat.sees("Carried out: approved by you")
+                await seat.press("1")
+                await seat.sees("[FINAL] Success=True", "Completed")
+    assert request.task_id == task_id
+
+
+async def test_a_decision_on_its_way_is_sent_again_and_counts_once(tmp_path: Path) -> None:
+    """The server is stopped when the decision is sent and killed before it answers: it is sent again to the next."""
+    data = tmp_path / "data"
+    with talking(tmp_path, data) as server:
+        task_id = await asyncio.to_thread(paused, server)
+        token = (data / "admin.token").read_text("utf-8").strip()
+        async with seated_at(server.url, token) as seat:
+            await seat.until(lambda: bool(seat.app.reviews.requests), "a request")
+            (request,) = seat.app.reviews.requests.values()
+            server.process.send_signal(signal.SIGSTOP)
+            deciding = asyncio.create_task(seat.app.reviews.decide(request, decision(request, "approve")))
+            await seat.until(lambda: seat.app.reviews.unheard == 1, "sent")
+            await seat.pilot.pause(0.1)
+            server.process.kill()
+            await seat.sees("NOT CONNECTED")
+            assert not deciding.done()
+            with talking(tmp_path, data, server.port):
+                assert await deciding
+                await seat.sees("Carried out: approved by you")
+                await seat.press("1")
+                await seat.sees(task_id, "[FINAL] Success=True")
