@@ -76,7 +76,16 @@ export class Painter {
     const bits = bitsOf(char);
     if (bits !== null) this.#block(bits, left, top);
     else if (char.codePointAt(0) === SHADE) this.#shade(left, top);
+    else if (char <= "~") this.#plain(char, left, top);
     else this.#letter(char, left, top);
+  }
+
+  // Of a font in which all are of one width nothing has to be measured or cut: a large monitor has thousands of them.
+  #plain(char, left, top) {
+    const { width, height } = this.#cell, context = this.#context;
+    context.setTransform(this.#stretch, 0, 0, 1, left + width * 0.04, top + Math.round(height * 0.76));
+    context.fillText(char, 0, 0);
+    context.setTransform(1, 0, 0, 1, 0, 0);
   }
 
   #block(bits, left, top) {
