@@ -32,7 +32,8 @@ function Filters({ query }) {
     event.preventDefault();
     go(link("audit", [], draft));
   };
-  return html`<details class="card filters" open=${Boolean(questionOf(query)) || wide.matches}><summary>Narrow down</summary><form onSubmit=${submit} role="search" aria-label="Narrow down">
+  return html`<details class="card filters" open=${Boolean(questionOf(query)) || wide.matches}><summary>Narrow down</summary>
+    <form onSubmit=${submit} role="search" aria-label="Narrow down">
     <div class="fields">
       ${field("task", "Task", { placeholder: "t-…" })}${field("by", "By", { placeholder: "a name" })}
       ${field("kind", "What", { list: "kinds", placeholder: "any" })}<datalist id="kinds">${Object.entries(KINDS).map(([kind, name]) => html`<option value=${kind}>${name}</option>`)}</datalist>
@@ -49,7 +50,8 @@ function Item({ item }) {
   const { kind, ...fields } = fact;
   const ofTask = item.task_id !== "system";
   return html`<li><details onToggle=${(event) => setOpen(event.target.open)}>
-    <summary><span class="audit-when muted"><${Ago} at=${item.at} /></span><span class="audit-what"><b>${KINDS[kind] ?? oneLine(kind, 60)}</b> <span class="audit-told"><${Text} value=${told(fact)} line=${240} /></span></span>
+    <summary><span class="audit-when muted"><${Ago} at=${item.at} /></span><span class="audit-what">
+      <b>${KINDS[kind] ?? oneLine(kind, 60)}</b> <span class="audit-told"><${Text} value=${told(fact)} line=${240} /></span></span>
       <span class="audit-who muted">${oneLine(actor.kind === "system" ? "the orchestrator" : actor.id, 40)}${item.redacted && html` <span class="badge odd" title="Secrets were taken out of what is shown">redacted</span>`}</span></summary>
     ${open && html`<div class="audit-more"><${Facts} rows=${[
       ["Kind", html`<code>${oneLine(kind, 60)}</code>`], ["By", html`${oneLine(actor.kind, 20)} <${Text} value=${actor.id} line=${64} />${actor.auth && html` <span class="muted">(${oneLine(actor.auth, 30)})</span>`}`],

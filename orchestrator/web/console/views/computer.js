@@ -82,7 +82,8 @@ function Frozen({ one, onDone }) {
     ${asking && html`<${Dialog} title="Let ${computer} come back?" onClose=${() => setAsking(false)}>
       <p>Whichever of them dials next is ${computer} from then on. What was under way there is shown as unknown, and is not done again by itself.</p>
       <${Trouble} problem=${problem} />
-      <footer><button type="button" class="danger solid" disabled=${busy} onClick=${release}>Let it come back</button><button type="button" onClick=${() => setAsking(false)}>Not now</button></footer><//>`}
+      <footer><button type="button" class="danger solid" disabled=${busy} onClick=${release}>Let it come back</button>
+        <button type="button" onClick=${() => setAsking(false)}>Not now</button></footer><//>`}
   </section>`;
 }
 

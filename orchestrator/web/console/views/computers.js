@@ -41,7 +41,8 @@ function Card({ one, task }) {
       <span class="row-meta muted">${what || (one.seen_at ? "not here since the server started" : "never was here")}</span>
       <span class="row-meta muted">${one.owner ? `paired by ${oneLine(one.owner, 40)}` : "paired by nobody known"}${one.seen_at && html` · here <${Ago} at=${one.seen_at} />`}</span>
     </a>
-    ${task && html`<a class="at-work" href=${link("tasks", [task.task_id])}><span class="badge status-${task.status}">${task.status === "Running" ? "Running" : "Waiting"}</span><span>${oneLine(task.prompt, 60)}</span></a>`}
+    ${task && html`<a class="at-work" href=${link("tasks", [task.task_id])}>
+      <span class="badge status-${task.status}">${task.status === "Running" ? "Running" : "Waiting"}</span><span>${oneLine(task.prompt, 60)}</span></a>`}
   </li>`;
 }
 
@@ -70,7 +71,8 @@ export function Computers({ query }) {
     ${list?.length === 0 && html`<${Start} />`}
     ${list?.length > 0 && html`
       <${Filters} list=${list} state=${state} query=${{}} />
-      ${list.length > MANY && html`<div><label class="sr" for="which">Find a computer</label><input id="which" type="search" placeholder="Find by name, label, kind or owner" value=${text} onInput=${(event) => setText(event.target.value)} /></div>`}
+      ${list.length > MANY && html`<div><label class="sr" for="which">Find a computer</label>
+        <input id="which" type="search" placeholder="Find by name, label, kind or owner" value=${text} onInput=${(event) => setText(event.target.value)} /></div>`}
       ${shown.length ? html`<ul class="computer-cards" aria-label="Computers">${shown.map((one) => html`<${Card} key=${one.computer} one=${one} task=${tasks.get(one.computer)} />`)}</ul>`
         : html`<${Empty} title="None of these"><p><a href=${link("computers")} onClick=${() => setText("")}>Show all computers</a></p><//>`}`}
   </div>`;

@@ -73,7 +73,8 @@ export function DryRun({ policy }) {
       <textarea id="args" class="code" rows="5" spellcheck=${false} aria-describedby="args-wrong" value=${args} onInput=${(event) => setArgs(event.target.value)}></textarea>
       <p id="args-wrong" class="wrong" role="status">${parsed.wrong ?? ""}</p>
       <label for="on">On which computer? <span class="muted">(what is known of it counts)</span></label>
-      <select id="on" value=${computer} onChange=${(event) => setComputer(event.target.value)}><option value="">none in particular</option>${(value?.computers ?? []).map((one) => html`<option value=${one.computer}>${oneLine(one.computer, 64)}</option>`)}</select>
+      <select id="on" value=${computer} onChange=${(event) => setComputer(event.target.value)}>
+        <option value="">none in particular</option>${(value?.computers ?? []).map((one) => html`<option value=${one.computer}>${oneLine(one.computer, 64)}</option>`)}</select>
       <${Trouble} problem=${problem} />
       <footer><button class="primary" disabled=${busy || Boolean(parsed.wrong) || !tool.trim()}>What does it say?</button></footer>
     </form>

@@ -44,5 +44,6 @@ export function Grants() {
     ${asked && html`<${Dialog} title="Take it back?" onClose=${() => setAsked(null)}>
       <p>From now on <code>${oneLine(asked.tool, 60)}</code> ${where(asked.computer)} is asked about again. What is running now is not stopped.</p>
       <${Trouble} problem=${problem} />
-      <footer><button type="button" class="danger solid" disabled=${busy} onClick=${revoke}>Take it back</button><button type="button" onClick=${() => setAsked(null)}>Not now</button></footer><//>`}`;
+      <footer><button type="button" class="danger solid" disabled=${busy} onClick=${revoke}>Take it back</button>
+        <button type="button" onClick=${() => setAsked(null)}>Not now</button></footer><//>`}`;
 }

@@ -43,7 +43,8 @@ function Hints({ line, url }) {
 function Seen({ seen, since }) {
   const refused = seen?.refused.find((one) => Date.parse(one.at) >= since && one.path === "/v1/pair");
   const fetched = seen?.installers.find((one) => Date.parse(one.at) >= since && !one.paired);
-  if (refused) return html`<div class="note bad" role="status"><p>A computer at ${oneLine(refused.peer, 60)} was turned away: <${Text} value=${refused.message} /> <${Text} value=${refused.remedy} /></p></div>`;
+  if (refused) return html`<div class="note bad" role="status">
+    <p>A computer at ${oneLine(refused.peer, 60)} was turned away: <${Text} value=${refused.message} /> <${Text} value=${refused.remedy} /></p></div>`;
   return fetched ? html`<div class="note" role="status"><p>A computer at ${oneLine(fetched.peer, 60)} fetched the installer.</p></div>` : null;
 }
 
@@ -81,7 +82,8 @@ function Line({ pairing, onAgain }) {
         ${computer && !computer.online && html`<span class="dot" aria-hidden="true"></span> <b>${name}</b> is paired. It connects as soon as its client has started…`}
         ${computer?.online && html`<${Icon} name="approvals" /> <b>${name}</b> is connected!`}
       </div>
-      ${computer?.online && html`<div class="actions"><a class="button primary" href=${link("computers", [computer.computer])}>Look at it</a><a class="button" href=${link("tasks", [], { new: "1" })}>Give it a task</a></div>`}
+      ${computer?.online && html`<div class="actions"><a class="button primary" href=${link("computers", [computer.computer])}>Look at it</a>
+        <a class="button" href=${link("tasks", [], { new: "1" })}>Give it a task</a></div>`}
     </section>
     ${!computer && html`<${Seen} seen=${seen} since=${pairing.since} /><${Hints} line=${pairing.line} url=${pairing.url} />`}`;
 }

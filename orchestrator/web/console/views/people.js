@@ -51,7 +51,8 @@ function Add({ onMade, onClose }) {
     <input id="who" required maxlength="64" autocomplete="off" autocapitalize="off" spellcheck=${false} value=${name} onInput=${(event) => setName(event.target.value)} />
     <fieldset><legend>Roles</legend>${ROLES.filter(([role]) => kind === "person" || role === "submitter").map(([role, says]) => html`<label class="choice"><input type="checkbox" checked=${roles.includes(role)} onChange=${(event) => turn(role, event.target.checked)} /><span><b>${role}</b><small>${says}</small></span></label>`)}</fieldset>
     <${Trouble} problem=${problem} />
-    <footer><button class="primary" disabled=${busy || !name.trim() || (kind === "person" && !roles.length)}>Make the token</button><button type="button" onClick=${onClose}>Not now</button></footer>
+    <footer><button class="primary" disabled=${busy || !name.trim() || (kind === "person" && !roles.length)}>Make the token</button>
+      <button type="button" onClick=${onClose}>Not now</button></footer>
   </form><//>`;
 }
 
@@ -70,7 +71,8 @@ function Revoke({ holder, onDone, onClose }) {
     <p>${what}</p>
     ${holder.yours && html`<div class="note bad"><p><b>This is you.</b> You will be signed out, and where nobody else is an admin, nobody can make tokens here any more.</p></div>`}
     <${Trouble} problem=${problem} />
-    <footer><button type="button" class="danger solid" disabled=${busy} onClick=${revoke}>Revoke</button><button type="button" onClick=${onClose}>Not now</button></footer><//>`;
+    <footer><button type="button" class="danger solid" disabled=${busy} onClick=${revoke}>Revoke</button>
+      <button type="button" onClick=${onClose}>Not now</button></footer><//>`;
 }
 
 // Tokens of one holder are revoked together: they stand there as one.
@@ -94,7 +96,8 @@ function Holder({ one, onRevoke }) {
 }
 
 function Group({ kind, title, list, onRevoke }) {
-  return html`<section class="part" aria-label=${title}><div class="head"><h2>${title}</h2>${kind === "computer" && html`<a class="button" href=${link("pairing")}>Pair a computer</a>`}</div>
+  return html`<section class="part" aria-label=${title}><div class="head">
+    <h2>${title}</h2>${kind === "computer" && html`<a class="button" href=${link("pairing")}>Pair a computer</a>`}</div>
     ${list.length ? html`<ul class="rows plain">${list.map((one) => html`<${Holder} key=${one.name} one=${one} onRevoke=${onRevoke} />`)}</ul>`
       : html`<p class="muted">${kind === "computer" ? "None is paired." : "None."}</p>`}</section>`;
 }
@@ -114,7 +117,8 @@ export function People() {
   const close = () => setOpen(null);
   const revoked = value?.tokens.filter((one) => one.revoked).length ?? 0;
   return html`<div class="page narrow">
-    <div class="head"><h1>People</h1>${admin && html`<button type="button" class="primary" onClick=${() => setOpen({ add: true })}><${Icon} name="plus" /> Add somebody</button>`}</div>
+    <div class="head"><h1>People</h1>${admin && html`<button type="button" class="primary" onClick=${() => setOpen({ add: true })}>
+      <${Icon} name="plus" /> Add somebody</button>`}</div>
     ${!admin && html`<${Myself} />`}
     <${Trouble} problem=${problem?.undelivered && value ? null : problem} again=${again} />
     ${admin && !value && !problem && html`<${Loading} rows=${4} />`}
