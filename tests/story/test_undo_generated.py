@@ -90,7 +90,11 @@ class Undo:
 
     async def preview(self) -> dict[str, str]:
         body = {**self.asked.body(), "dry_run": True}
-        answer = await self.api.ok("POST", f"/v1/tasks/{self.task_id}/undo", body)
+        response = await self.api.call("POST", f"/v1/tasks/{self.task_id}/undo", body)
+        if self.asked.path is not None and "changed nothing at" in response.text:
+            return {}
+        assert response.is_success, response.text
+        answer = response.json()
         return {f"{one['computer'] or 'workspace'}:{one['path']}": one["verdict"] for one in answer["places"]}
 
     async def perform(self) -> facts.TaskEnded | None:

@@ -57,13 +57,9 @@ CAPACITY: Final = 2_000_000
 
 
 def as_shown(place: str) -> str:
-    """A place as the doors write it: names on a computer are bytes, and are read as latin-1 where they are no UTF-8."""
+    """A place as the doors write it: names on a computer are bytes, and one that is no UTF-8 is written as an escape."""
     where, _, path = place.partition(":")
-    data = os.fsencode(path)
-    try:
-        return f"{where}:{data.decode()}"
-    except UnicodeDecodeError:
-        return f"{where}:{data.decode('latin-1')}"
+    return f"{where}:{os.fsencode(path).decode('utf-8', 'backslashreplace')}"
 
 
 def used(disk: Path) -> int:
