@@ -5,6 +5,7 @@ import { link, route } from "./lib/route.js";
 import { look, session, signOut } from "./lib/session.js";
 import { useStore } from "./lib/store.js";
 import { nextTheme, theme } from "./lib/theme.js";
+import * as transfers from "./lib/transfers.js";
 import { watchOpened } from "./lib/notify.js";
 import { Icon, Loading, Safe, useDoing, useSecond } from "./lib/ui.js";
 import { Text } from "./lib/text.js";
@@ -18,6 +19,7 @@ import { Policy } from "./views/policy.js";
 import { SignIn } from "./views/signin.js";
 import { Task } from "./views/task.js";
 import { Tasks } from "./views/tasks.js";
+import { GoingOn } from "./views/transfers.js";
 
 // Each view by its name in the address; `title` is its place in the navigation, or it stands `under` another.
 const VIEWS = {
@@ -94,6 +96,7 @@ function Frame() {
       <a class="brand" href=${link("tasks")}><img src="/console/icon.svg" alt="" width="24"
           height="24" />cc-orchestrator</a>
       <${Connection} state=${state.state} />
+      <${GoingOn} />
       <${Person} />
     </header>
     <${Navigation} view=${view} />
@@ -107,8 +110,7 @@ function App() {
   const { where } = useStore(session);
   const [looked, setLooked] = useState(0);
   useEffect(() => {
-    if (where === "in") start();
-    else stop();
+    for (const each of [{ start, stop }, transfers]) (where === "in" ? each.start : each.stop)();
     if (where !== "asking" && where !== "away") return undefined;
     const timer = setTimeout(() => look().finally(() => setLooked(looked + 1)), looked ? 1500 : 0);
     return () => clearTimeout(timer);

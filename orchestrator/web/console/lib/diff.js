@@ -99,8 +99,8 @@ function coloured(rows) {
   return shown;
 }
 
-// `lua`: coloured so. `onWhole`: told whether all of it is on the page; a long diff is at first cut.
-export function Diff({ diff, lua, label = "Changes", onWhole }) {
+// `lua`: coloured so. `badge`: beside the label. `onWhole`: told whether all of it is on the page; a long diff is at first cut.
+export function Diff({ diff, lua, label = "Changes", badge, onWhole }) {
   const { split, wrap } = useStore(looks);
   const [all, setAll] = useState(false);
   const rows = rowsOf(diff).filter((row, at) => !(row.kind === "f" && at < 2));
@@ -112,7 +112,7 @@ export function Diff({ diff, lua, label = "Changes", onWhole }) {
   return html`
     <figure class="diff ${wrap ? "wrap" : ""}">
       <figcaption>
-        <span class="what">${label}</span>
+        <span class="what">${label}</span>${badge}
         <span class="plus">+${added}</span><span class="minus">−${removed}</span>
         <span class="tools">
           <button type="button" class="quiet small only-wide" aria-pressed=${split}

@@ -158,4 +158,11 @@ export const where = (computer) => (computer ? `on computer ${oneLine(computer, 
 
 export const pretty = (value) => (typeof value === "string" ? value : JSON.stringify(value, null, 2));
 
+const SIZES = [["MB", 1_000_000], ["kB", 1000]];
+
+export function size(bytes) {
+  const [unit, each] = SIZES.find(([, least]) => bytes >= least) ?? ["bytes", 1];
+  return `${each === 1 ? bytes : (bytes / each).toFixed(1)} ${unit}`;
+}
+
 export const plural = (count, one, many = `${one}s`) => `${count} ${count === 1 ? one : many}`;

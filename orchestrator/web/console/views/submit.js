@@ -6,6 +6,7 @@ import { useReading } from "../lib/reading.js";
 import { go, link } from "../lib/route.js";
 import { oneLine } from "../lib/text.js";
 import { Loading, Trouble, useDoing } from "../lib/ui.js";
+import { Transfers } from "./transfers.js";
 
 const MAX_CHARS = 100_000;
 const WAYS = [
@@ -104,8 +105,9 @@ export function Submit({ onClose }) {
           maxlength="100" spellcheck=${false} value=${draft.session}
           onInput=${(event) => change({ session: event.target.value })} /></details>
     <${Trouble} problem=${problem} />
+    ${busy && single && html`<${Transfers} computers=${draft.computers} soon />`}
     <footer><button class="primary"
-        disabled=${cannot}>${busy ? "Sending…" : problem?.undelivered ? "Send it again" : "Begin"}</button>
+        disabled=${cannot}>${busy ? single ? "Copying its files…" : "Sending…" : problem?.undelivered ? "Send it again" : "Begin"}</button>
       <button type="button" class="quiet" onClick=${onClose}>Close</button></footer>
   </form>`;
 }

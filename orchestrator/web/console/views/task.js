@@ -9,9 +9,12 @@ import { may, session } from "../lib/session.js";
 import { useStore } from "../lib/store.js";
 import { Text, oneLine } from "../lib/text.js";
 import { Ago, Dialog, Facts, Icon, Loading, Long, Safe, Status, Trouble, plural, span, useDoing, useSecond } from "../lib/ui.js";
+import { Changes } from "./changes.js";
 import { Question } from "./question.js";
+import { Rehearsal } from "./rehearsal.js";
 import { Request } from "./request.js";
 import { Steps } from "./steps.js";
+import { Transfers } from "./transfers.js";
 import { UndoDialog } from "./undo.js";
 
 const OVER = new Set(["Completed", "Failed", "Canceled"]);
@@ -50,9 +53,8 @@ const NUMBER = new Intl.NumberFormat();
 const of = (used, most) => html`${NUMBER.format(used)}${most > 0 && html`<span class="muted"> of ${NUMBER.format(most)}
     </span>`}`;
 
-function Head({ task, readAt, onAsk, again }) {
+function Head({ task, mine, readAt, onAsk, again }) {
   const { busy, problem, doing } = useDoing();
-  const mine = task.user_id === useStore(session).name || may("admin");
   const over = OVER.has(task.status);
   const pin = () => doing(async () => {
     await post(`/v1/tasks/${id(task.task_id)}/${task.pinned ? "unpin" : "pin"}`);
@@ -119,8 +121,6 @@ function End({ task, ended }) {
         class="prose">There is no evidence in its journal for the success that the model claims.</p>`}
     ${outcome && html`<p class="prose">What it changed was <${Text} value=${outcome.told} /> (<a
         href=${link("tasks", [outcome.task_id])}>${oneLine(outcome.task_id)}</a>).</p>`}
-    ${task.applied && html`<p class="prose">What it rehearsed is <${Text} value=${task.applied.told} /> (<a
-        href=${link("tasks", [task.applied.task_id])}>${oneLine(task.applied.task_id)}</a>).</p>`}
   </section>`;
 }
 
@@ -133,13 +133,14 @@ export function Task({ taskId }) {
   useEffect(() => onHint("tasks", (hint) => hint.task_id === taskId && again()), [taskId]);
   useEffect(() => { if (journal.version) again(); }, [journal.version]);
   useEffect(() => setReadAt(Date.now()), [task]);
+  const mine = task?.user_id === useStore(session).name || may("admin");
   if (!task) {
     return html`<div class="page narrow"><p class="back"><a href=${link("tasks")}><${Icon} name="back" /> Tasks</a></p>
         <h1>Task</h1>
       ${problem ? html`<${Trouble} problem=${problem} again=${again} />` : html`<${Loading} />`}</div>`;
   }
   return html`<article class="page narrow task" data-task=${taskId} data-status=${task.status}>
-    <${Head} task=${task} readAt=${readAt} onAsk=${setAsking} again=${again} />
+    <${Head} task=${task} mine=${mine} readAt=${readAt} onAsk=${setAsking} again=${again} />
     <${Trouble} problem=${problem?.undelivered ? null : problem} again=${again} />
     <h2 class="sr">What happened</h2>
     <${Trouble} problem=${unread} />
@@ -148,7 +149,11 @@ export function Task({ taskId }) {
     <//>
     ${lost && html`<p class="muted" role="status">The stream was lost and is being opened again.</p>`}
     ${!OVER.has(task.status) && html`<${Waits} task=${task} again=${again} />`}
+    ${!OVER.has(task.status) && html`<${Transfers} computers=${task.computers} />`}
     <${End} task=${task} ended=${journal.ended} />
+    ${OVER.has(task.status) && (task.rehearses
+      ? html`<${Rehearsal} task=${task} mine=${mine} />`
+      : html`<${Changes} task=${task} journal=${journal} />`)}
     ${asking === "cancel" && html`<${CancelDialog} taskId=${taskId} onClose=${() => setAsking("")} onDone=${again} />`}
     ${asking === "undo" && html`<${UndoDialog} taskId=${taskId} onClose=${() => setAsking("")} />`}
   </article>`;
