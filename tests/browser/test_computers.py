@@ -11,7 +11,7 @@ from playwright.async_api import Locator, Request, expect
 from orchestrator.core.picture import DEFAULT_PALETTE
 from tests.browser.seats import PHONE, Seat, Seats
 from tests.shell.support import dialed
-from tests.story.harness import Api, Server, final, tool
+from tests.story.harness import Api, Computer, Server, final, tool
 from tests.story.test_screens import ASKS, MONITOR, PAINT, computer
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -88,6 +88,37 @@ async def _open_only_while_seen(seat: Seat, asked: list[Request]) -> None:
     async with seat.page.expect_event("request", lambda one: "/screen?" in one.url):
         await seat.page.evaluate(HIDE, False)
     await expect(seat.page.locator(".screen.live")).to_be_visible()
+
+
+async def test_a_hidden_page_lets_go_of_its_streams(server: Server, pc: Computer, seats: Seats) -> None:
+    """The screen's after a second, the hints' after 20, and no sooner; what waits is told meanwhile; all come back."""
+    seat = await seats.open(f"computers/{pc.name}")
+    await seat.page.clock.install()
+    await seat.page.reload()
+    await expect(seat.page.locator(".screen.live")).to_be_visible()
+    asked: list[str] = []
+    ended: list[str] = []
+    seat.page.on("request", lambda one: asked.append(one.url))
+    seat.page.on("requestfailed", lambda one: ended.append(one.url))
+    await seat.page.evaluate(HIDE, True)
+    async with seat.page.expect_event("requestfailed", lambda one: "/screen?" in one.url):
+        await seat.page.clock.fast_forward(1000)
+    await seat.page.clock.fast_forward(9000)
+    await server.api().submit(tool("ask_user", question="Which?"), final())
+    await expect(seat.page).to_have_title(re.compile(r"^\(1\)"))
+    assert not [one for one in ended if "/v1/watch" in one]
+    async with seat.page.expect_event("requestfailed", lambda one: "/v1/watch" in one.url):
+        await seat.page.clock.fast_forward(10_000)
+    await expect(seat.page.locator(".connection.live")).to_be_visible()
+    hidden = len(asked)
+    assert not [one for one in asked if "/v1/transfers" in one or "/v1/watch" in one]
+    async with (
+        seat.page.expect_event("request", lambda one: "/screen?" in one.url),
+        seat.page.expect_event("request", lambda one: "/v1/watch" in one.url),
+    ):
+        await seat.page.evaluate(HIDE, False)
+    await expect(seat.page.locator(".screen.live")).to_be_visible()
+    assert [one for one in asked[hidden:] if "/v1/transfers" in one]
 
 
 async def test_keys_reach_a_program_in_their_order(server: Server, seats: Seats, tmp_path: Any) -> None:
