@@ -23,10 +23,13 @@ import { GoingOn } from "./views/transfers.js";
 
 // Each view by its name in the address; `title` is its place in the navigation, or it stands `under` another.
 const VIEWS = {
-  tasks: { title: "Tasks", draw: (at) => (at.parts[0] ? html`<${Task}
-      key=${at.parts[0]} taskId=${at.parts[0]} />` : html`<${Tasks} query=${at.query} />`) },
+  tasks: { title: "Tasks", draw: (at) => (at.parts[0]
+    ? html`<${Task} key=${at.parts[0]} taskId=${at.parts[0]} />`
+    : html`<${Tasks} query=${at.query} />`) },
   approvals: { title: "Approvals", draw: (at) => html`<${Approvals} chosen=${at.parts[0] ?? ""} />` },
-  computers: { title: "Computers", draw: (at) => (at.parts[0] ? html`<${Computer} key=${at.parts[0]} name=${at.parts[0]} />` : html`<${Computers} query=${at.query} />`) },
+  computers: { title: "Computers", draw: (at) => (at.parts[0]
+    ? html`<${Computer} key=${at.parts[0]} name=${at.parts[0]} />`
+    : html`<${Computers} query=${at.query} />`) },
   policy: { title: "Policy", draw: (at) => html`<${Policy} part=${at.parts[0] ?? ""} />` },
   audit: { title: "Audit", draw: (at) => html`<${Audit} query=${at.query} />` },
   people: { title: "People", draw: () => html`<${People} />` },
@@ -37,7 +40,8 @@ const waitingCount = (state) => state.requests.length + state.questions.length;
 
 function Navigation({ view }) {
   const waiting = waitingCount(useStore(live));
-  return html`<nav aria-label="Views">${Object.entries(VIEWS).filter(([, { under }]) => !under).map(([name, { title }]) => html`
+  return html`<nav aria-label="Views">${Object.entries(VIEWS).filter(([, { under }]) => !under)
+    .map(([name, { title }]) => html`
     <a href=${link(name)} aria-current=${name === (VIEWS[view].under ?? view) ? "page" : null}>
       <${Icon} name=${name} /><span>${title}</span>
       ${name === "approvals" && waiting > 0 && html`<b class="count">${waiting}<span class="sr"> waiting</span></b>`}

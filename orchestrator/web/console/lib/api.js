@@ -27,7 +27,8 @@ export function hold(fields) {
 // The server's time, by which deadlines are counted; in ms.
 export const now = () => Date.now() + held.skew;
 
-export const newKey = () => crypto.randomUUID?.() ?? Array.from(crypto.getRandomValues(new Uint32Array(4)), String).join("-");
+export const newKey = () => crypto.randomUUID?.()
+  ?? Array.from(crypto.getRandomValues(new Uint32Array(4)), String).join("-");
 
 export const unreachable = () =>
   new Problem(0, { code: "unreachable", message: UNREACHABLE, remedy: "This page goes on trying." });
@@ -37,7 +38,9 @@ export async function problemOf(answer) {
   const told = await answer.json().catch(() => null);
   const problem = told?.error
     ? new Problem(answer.status, told.error)
-    : new Problem(answer.status, { message: `The server answered ${answer.status} without a reason.`, remedy: "Try again soon." });
+    : new Problem(answer.status, {
+      message: `The server answered ${answer.status} without a reason.`, remedy: "Try again soon.",
+    });
   if (answer.status === 401) held.signedOut();
   return problem;
 }
@@ -48,7 +51,8 @@ export async function ask(method, path, body) {
   let answer;
   try {
     answer = await fetch(path, {
-      method, headers, body: body === undefined ? undefined : JSON.stringify(body), signal: AbortSignal.timeout(LIMIT_MS),
+      method, headers, body: body === undefined ? undefined : JSON.stringify(body),
+      signal: AbortSignal.timeout(LIMIT_MS),
     });
   } catch {
     throw unreachable();

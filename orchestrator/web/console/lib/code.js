@@ -1,4 +1,5 @@
-// A text of several lines with their numbers; a long one is at first cut, and whoever shows it is told when it is whole.
+// A text of several lines with their numbers; a long one is at first cut, and whoever shows it is told when it is
+// whole.
 import { html, useState } from "./html.js";
 import { linesOf } from "./lua.js";
 import { Text } from "./text.js";

@@ -1,8 +1,8 @@
 // Decisions: bound to what was shown, sent by a key, and confirmed to whoever made them.
 //
-// Theory. What is sent names each call with the digest that stood on the page, so it can be about nothing else. It has a
-// key of its own: when the answer is lost nobody knows whether it was taken, and the same key may be sent again as often
-// as it takes. What became of it is kept here, so that it is told even where the request is gone from the list.
+// Theory. What is sent names each call with the digest that stood on the page, so it can be about nothing else. It has
+// a key of its own: when the answer is lost nobody knows whether it was taken, and the same key may be sent again as
+// often as it takes. What became of it is kept here, so that it is told even where the request is gone from the list.
 import { get, id, newKey, post } from "./api.js";
 import { session } from "./session.js";
 import { Store } from "./store.js";
@@ -10,8 +10,9 @@ import { oneLine } from "./text.js";
 import { span } from "./ui.js";
 
 const DONE = {
-  approve: "approved by you", edit: "edited and approved by you", reject: "rejected by you", respond: "answered by you in its place",
-  check: "checked again", mark_done: "marked as done by you", mark_failed: "marked as failed by you", retry: "asked for anew by you",
+  approve: "approved by you", edit: "edited and approved by you", reject: "rejected by you",
+  respond: "answered by you in its place", check: "checked again", mark_done: "marked as done by you",
+  mark_failed: "marked as failed by you", retry: "asked for anew by you",
 };
 const KEPT = 100;
 
@@ -36,7 +37,9 @@ export function tell(key, outcome) {
 
 // One decision for each of these calls. What was cut has no digest, and then the server binds it to what it stored.
 export const decisionsOn = (calls, action, more = {}) =>
-  calls.map((call) => ({ call_id: call.call_id, action, ...(call.action_digest && { expected_digest: call.action_digest }), ...more }));
+  calls.map((call) => ({
+    call_id: call.call_id, action, ...(call.action_digest && { expected_digest: call.action_digest }), ...more,
+  }));
 
 export function decide(request, decisions) {
   const said = new Set(decisions.map((one) => one.action));
@@ -46,7 +49,8 @@ export function decide(request, decisions) {
 }
 
 export function answer(question, text) {
-  const send = () => post(`/v1/tasks/${id(question.task_id)}/answer`, { question_id: question.question_id, answer: text });
+  const send = () => post(`/v1/tasks/${id(question.task_id)}/answer`,
+    { question_id: question.question_id, answer: text });
   return deliver(question.question_id, { question }, "answered by you", send);
 }
 
@@ -64,7 +68,8 @@ async function deliver(key, about, what, send) {
     const again = () => deliver(key, about, what, send);
     tell(key, {
       ...about, state: "unsent", again,
-      text: "Not delivered: the server did not answer, so it is not known whether this counts. Send it again; it counts once.",
+      text: "Not delivered: the server did not answer, so it is not known whether this counts. "
+        + "Send it again; it counts once.",
     });
   }
 }
@@ -85,7 +90,8 @@ export async function decideSeveral(requests, action, more = {}) {
         : { state: "done", text: `Done: ${DONE[action]}. The task is ${decisions[i].status}.` }));
     } catch (problem) {
       each(() => (problem.undelivered
-        ? { state: "unsent", again: send, text: "Not delivered: the server did not answer. Send it again; it counts once." }
+        ? { state: "unsent", again: send,
+          text: "Not delivered: the server did not answer. Send it again; it counts once." }
         : { state: "refused", text: refusal(problem) }));
     }
   };

@@ -99,7 +99,8 @@ function coloured(rows) {
   return shown;
 }
 
-// `lua`: coloured so. `badge`: beside the label. `onWhole`: told whether all of it is on the page; a long diff is at first cut.
+// `lua`: coloured so. `badge`: beside the label. `onWhole`: told whether all of it is on the page; a long diff is at
+// first cut.
 export function Diff({ diff, lua, label = "Changes", badge, onWhole }) {
   const { split, wrap } = useStore(looks);
   const [all, setAll] = useState(false);
@@ -193,8 +194,11 @@ function between(a, b) {
   const steps = [];
   for (let i = 0, j = 0; i < a.length || j < b.length;) {
     if (i < a.length && j < b.length && a[i] === b[j]) steps.push([" ", a[i]]), i++, j++;
-    else if (j >= b.length || (i < a.length && longest[(i + 1) * width + j] >= longest[i * width + j + 1])) steps.push(["-", a[i++]]);
-    else steps.push(["+", b[j++]]);
+    else if (j >= b.length || (i < a.length && longest[(i + 1) * width + j] >= longest[i * width + j + 1])) {
+      steps.push(["-", a[i++]]);
+    } else {
+      steps.push(["+", b[j++]]);
+    }
   }
   return steps;
 }
@@ -204,7 +208,7 @@ function hunks(steps, around = 3) {
   let oldLine = 1, newLine = 1, at = 0;
   const near = steps.map(() => false);
   steps.forEach(([kind], i) => {
-    if (kind !== " ") for (let k = Math.max(0, i - around); k <= Math.min(steps.length - 1, i + around); k++) near[k] = true;
+    if (kind !== " ") near.fill(true, Math.max(0, i - around), i + around + 1);
   });
   while (at < steps.length) {
     if (!near[at]) {

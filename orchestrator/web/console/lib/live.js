@@ -12,7 +12,8 @@ const KEPT_CLOSED = 200;
 
 // `state`: connecting, live or away (`since`, in ms). `closed`: how requests ended that stood here.
 const NOTHING = {
-  state: "connecting", since: 0, known: false, requests: [], questions: [], others: 0, over: [], closed: new Map(), version: "",
+  state: "connecting", since: 0, known: false, requests: [], questions: [], others: 0, over: [], closed: new Map(),
+  version: "",
 };
 export const live = new Store(NOTHING);
 // Rises when whatever was read before may be old.
@@ -141,7 +142,10 @@ function told(state, message) {
       return { ...state, requests };
     }
     case "question_opened":
-      return { ...state, questions: [...without(state.questions, "question_id", message.question.question_id), message.question] };
+      return {
+        ...state,
+        questions: [...without(state.questions, "question_id", message.question.question_id), message.question],
+      };
     case "question_closed":
       return { ...state, questions: without(state.questions, "question_id", message.question_id) };
     case "task_over":

@@ -3,8 +3,8 @@ import { stream } from "./sse.js";
 
 const HIDDEN_MS = 20_000;
 
-// Reads a stream as long as the page is seen: hidden for `hiddenMs` it lets go of it, and reads again when somebody looks.
-// `options` makes the options of each new connection. Ends when the server ended it; throws as `stream` does.
+// Reads a stream as long as the page is seen: hidden for `hiddenMs` it lets go of it, and reads again when somebody
+// looks. `options` makes the options of each new connection. Ends when the server ended it; throws as `stream` does.
 export async function whileSeen(path, signal, options, hiddenMs = HIDDEN_MS) {
   while (!signal.aborted) {
     await seen(signal);

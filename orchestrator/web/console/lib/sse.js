@@ -3,8 +3,8 @@ import { problemOf, unreachable } from "./api.js";
 
 const SILENCE_MS = 40_000;
 
-// Reads one connection to its end. `onEvent` gets {id, kind, data}; what brings nothing for 40 s, not even a comment, is lost.
-// Throws a Problem when it was refused or lost; ends quietly when the server ended it or `signal` did.
+// Reads one connection to its end. `onEvent` gets {id, kind, data}; what brings nothing for 40 s, not even a comment,
+// is lost. Throws a Problem when it was refused or lost; ends quietly when the server ended it or `signal` did.
 export async function stream(path, { signal, lastId = "", onOpen = () => {}, onEvent }) {
   const own = new AbortController();
   const leave = () => own.abort();

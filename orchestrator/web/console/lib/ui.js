@@ -12,11 +12,13 @@ const PATHS = {
   computers: "M4 5h16v11H4zM9 20h6M12 16v4M7.5 9l2 2-2 2M12 13h3",
   policy: "M7 3h8l4 4v14H7zM15 3v4h4M10 12h6M10 16h6",
   audit: "M11 4a7 7 0 105 12l4 4M11 7v4l3 2",
-  people: "M9 11a3.5 3.5 0 100-7 3.5 3.5 0 000 7zM3 20c0-3.5 2.7-6 6-6s6 2.500 6 6M16 4.500a3.500 3.500 0 010 6.500M18 14.500c2 .8 3 2.800 3 5.500",
+  people: "M9 11a3.5 3.5 0 100-7 3.5 3.5 0 000 7zM3 20c0-3.5 2.7-6 6-6s6 2.5 6 6M16 4.5a3.5 3.5 0 010 6.5"
+    + "M18 14.5c2 .8 3 2.8 3 5.5",
   back: "M15 5l-7 7 7 7",
   plus: "M12 5v14M5 12h14",
   bell: "M6 17V11a6 6 0 0112 0v6l1.500 1.500h-15zM10 21h4",
-  sun: "M12 8a4 4 0 100 8 4 4 0 000-8zM12 2v2.500M12 19.500V22M2 12h2.500M19.500 12H22M5 5l1.700 1.700M17.300 17.300L19 19M19 5l-1.700 1.700M6.700 17.300L5 19",
+  sun: "M12 8a4 4 0 100 8 4 4 0 000-8z"
+    + "M12 2v2.5M12 19.5V22M2 12h2.5M19.5 12H22M5 5l1.7 1.7M17.3 17.3L19 19M19 5l-1.7 1.7M6.7 17.3L5 19",
   leave: "M14 4h5v16h-5M10 8l-4 4 4 4M6 12h9",
   keys: "M3 7h18v10H3zM7 11h.01M11 11h.01M15 11h.01M8 14h8",
 };
@@ -27,7 +29,8 @@ export const Icon = ({ name }) => html`<svg class="icon" viewBox="0 0 24 24" ari
 // -- badges ----------------------------------------------------------------------------
 
 const STATUS = {
-  Queued: "Queued", Running: "Running", Paused: "Waiting", Completed: "Completed", Failed: "Failed", Canceled: "Canceled",
+  Queued: "Queued", Running: "Running", Paused: "Waiting", Completed: "Completed", Failed: "Failed",
+  Canceled: "Canceled",
 };
 
 export const Status = ({ status }) => html`<span class="badge status-${status}">${STATUS[status] ?? status}</span>`;

@@ -93,9 +93,11 @@ export function Screen({ computer, of, asText, seenAt, onSize, children }) {
   return html`<div class="screen ${state}" ref=${box}>
     ${asText
       ? html`<pre class="screen-text" tabindex="0" role="group" aria-label="${name}, as text">${shape.text}</pre>`
-      : html`<canvas ref=${canvas} role="img" aria-label=${name} hidden=${!shape.width}></canvas><div class="sr" role="group" aria-label="${name}, its text"><pre>${shape.text}</pre></div>`}
+      : html`<canvas ref=${canvas} role="img" aria-label=${name} hidden=${!shape.width}></canvas>
+        <div class="sr" role="group" aria-label="${name}, its text"><pre>${shape.text}</pre></div>`}
     ${!shape.width && html`<div class="screen-blank" aria-hidden="true"></div>`}
-    ${state !== "live" && html`<${Cover} state=${state} message=${message} since=${since} seen=${shape.width > 0} seenAt=${seenAt} />`}
+    ${state !== "live" && html`<${Cover} state=${state} message=${message} since=${since} seen=${shape.width > 0}
+        seenAt=${seenAt} />`}
     ${children}
   </div>`;
 }

@@ -11,7 +11,8 @@ const HIDDEN_MS = 1000;
 const FULL_MS = 4000;
 
 // {state, message, since, screen}: `state` is opening, live, away, unreadable, lost or refused; `message` says why;
-// `since`, in ms, is when the picture stopped. `screen.picture` changes without a drawing: `onPicture` hears of the rows.
+// `since`, in ms, is when the picture stopped. `screen.picture` changes without a drawing: `onPicture` hears of the
+// rows.
 export function useScreen(computer, of, onPicture) {
   const screen = useRef({ picture: NOTHING }).current;
   const [told, tell] = useState({ state: "opening", message: "", since: 0 });

@@ -33,7 +33,8 @@ function RequestRow({ request }) {
         class="muted">+${more}</span>`}<${Risk} risk=${request.risk} /></span>
     ${on && html`<span class="row-on"><code>${on}</code></span>`}
     <span class="row-goal">${oneLine(request.goal, 120)}</span>
-    <span class="row-meta muted">${request.reason === "outcome_unknown" ? "outcome unknown · " : ""}${oneLine(request.requester, 40)} · <${Ago} at=${request.created_at} />
+    <span class="row-meta muted">${request.reason === "outcome_unknown" ? "outcome unknown · " : ""}
+      ${oneLine(request.requester, 40)} · <${Ago} at=${request.created_at} />
       ${request.expires_at && html` · <${Left} until=${request.expires_at} />`}</span>`;
 }
 
@@ -83,7 +84,10 @@ function Together({ ids, onLeave }) {
           onClick=${onLeave}>Back to the queue</button></div>`}</div>
     ${rejecting && html`<${RejectDialog} request=${open[0] ?? shown[0]} calls=${open.flatMap((one) => one.tool_calls)}
         onClose=${() => setRejecting(false)}
-      onDecide=${([{ reason, on_reject }]) => { setRejecting(false); decideSeveral(open, "reject", { reason, on_reject }); }} />`}
+      onDecide=${([{ reason, on_reject }]) => {
+        setRejecting(false);
+        decideSeveral(open, "reject", { reason, on_reject });
+      }} />`}
   </div>`;
 }
 
@@ -120,7 +124,8 @@ function LeftBehind({ over }) {
     <ul class="rows">${left.map((one) => html`<li key=${one.task_id}><a href=${link("tasks", [one.task_id])}>
       <span class="row-top"><${Status} status=${one.status} /><span class="row-prompt">${oneLine(one.goal, 120)}</span>
           </span>
-      <span class="row-meta muted">${plural(one.undo.changes, "change")}: ${one.changes.slice(0, 2).map((change) => oneLine(change.place, 60)).join(", ")}</span></a></li>`)}</ul></section>`;
+      <span class="row-meta muted">${plural(one.undo.changes, "change")}: ${one.changes.slice(0, 2)
+        .map((change) => oneLine(change.place, 60)).join(", ")}</span></a></li>`)}</ul></section>`;
 }
 
 function Nothing({ others }) {
@@ -188,7 +193,8 @@ export function Approvals({ chosen }) {
       ${all.length ? html`<${Queue} all=${all} chosen=${chosen} choosing=${choosing && !together} picked=${picked}
           onPick=${pick} />` : html`<${Nothing} others=${state.others} />`}
       ${all.length > 0 && state.others > 0 && html`<p
-          class="muted">${plural(state.others, "more request")} ${state.others === 1 ? "waits" : "wait"} for somebody else.</p>`}
+          class="muted">${plural(state.others, "more request")} ${state.others === 1 ? "waits" : "wait"} for somebody
+            else.</p>`}
       <${LeftBehind} over=${state.over} />
     </div>
     ${detail && html`<div class="detail">

@@ -46,8 +46,8 @@ export function Backups({ computer, online }) {
         onClick=${make}>${busy ? "Reading its files…" : "Back up now"}</button>`}</div>
     <${Transfers} computers=${[computer]} soon=${busy} />
     <${Trouble} problem=${problem ?? (unread?.undelivered ? null : unread)} />
-    ${value && !rows.length && html`<p class="muted">None yet. A backup keeps every file as it is now, so that all of it,
-      or one file, can be put back.</p>`}
+    ${value && !rows.length && html`<p class="muted">None yet. A backup keeps every file as it is now, so that all of
+      it, or one file, can be put back.</p>`}
     ${rows.length > 0 && html`<ul class="rows plain">${(all ? rows : rows.slice(0, SHOWN)).map((one) => html`<${Row}
         key=${one.backup_id} one=${one} onOpen=${() => setOpened(one)} />`)}</ul>
       ${rows.length > SHOWN && !all && html`<button type="button" class="more"

@@ -19,7 +19,9 @@ function Picker({ screens, of, onChoose }) {
   const all = screens.some((one) => one.of === of) ? screens : [...screens, { of }];
   if (all.length < 2) return null;
   return html`<div class="chips" role="group" aria-label="Which screen">${all.map((one) => html`
-    <button type="button" class="chip" aria-pressed=${one.of === of ? "true" : "false"} onClick=${() => onChoose(one.of)}>${one.of === "terminal" ? "Terminal" : html`Monitor ${oneLine(one.of, 40)}`}</button>`)}</div>`;
+    <button type="button" class="chip" aria-pressed=${one.of === of ? "true" : "false"}
+        onClick=${() => onChoose(one.of)}>${one.of === "terminal" ? "Terminal" : html`Monitor ${oneLine(one.of, 40)}`}
+      </button>`)}</div>`;
 }
 
 function Watching({ one }) {
@@ -42,25 +44,32 @@ function Watching({ one }) {
   }, [online]);
   return html`<section class="watching ${on ? "typing" : ""}" aria-label="Screens">
     <div class="head"><${Picker} screens=${screens} of=${of} onChoose=${setOf} />
-      <div class="tools"><button type="button" class="quiet small" aria-pressed=${asText ? "true" : "false"} onClick=${() => setAsText(!asText)}>As text</button></div></div>
+      <div class="tools"><button type="button" class="quiet small" aria-pressed=${asText ? "true" : "false"}
+          onClick=${() => setAsText(!asText)}>As text</button></div></div>
     <${Screen} key=${of} computer=${computer} of=${of} asText=${asText} seenAt=${seenAt} onSize=${setSize}>
       ${on && html`<${Keyboard} computer=${computer} typist=${typist} onLeave=${() => setTyping(false)} />`}
     <//>
     <div class="actions under">
       <${TypeHere} typing=${on} may=${mayType} online=${online} onClick=${() => setTyping(!on)} />
-      ${on ? html`<p class="typing-says">Your keys go to <b>${computer}</b>. <kbd>Esc</kbd> or <kbd>Ctrl</kbd> <kbd>]</kbd> leaves.</p>`
-        : html`<p class="muted small">${why || (online ? size && `${size} characters` : "Nobody can type while it is away.")}</p>`}
+      ${on
+        ? html`<p class="typing-says">Your keys go to <b>${computer}</b>. <kbd>Esc</kbd> or
+          ${" "}<kbd>Ctrl</kbd> <kbd>]</kbd> leaves.</p>`
+        : html`<p class="muted small">
+          ${why || (online ? size && `${size} characters` : "Nobody can type while it is away.")}</p>`}
       <${Told} told=${told} />
     </div>
-    ${mayType && online && html`<details class="line-box"><summary>A line and special keys</summary><${Line} computer=${computer} typist=${typist} /></details>`}
+    ${mayType && online && html`<details class="line-box"><summary>A line and special keys</summary>
+      <${Line} computer=${computer} typist=${typist} /></details>`}
   </section>`;
 }
 
 function Side({ side, title }) {
   return html`<div class="card side-card"><h2>${title}</h2><${Facts} rows=${[
     ["Id in the game", side.computer_id], ["Label", side.label && html`<${Text} value=${side.label} line=${60} />`],
-    ["Game", side.host && html`<${Text} value=${side.host} line=${80} />`], ["From", side.peer && html`<${Text} value=${side.peer} line=${60} />`],
-    ["Said hello", html`<${Ago} at=${side.at} />`], ["Boot", html`<code><${Text} value=${side.boot} line=${24} /></code>`],
+    ["Game", side.host && html`<${Text} value=${side.host} line=${80} />`],
+    ["From", side.peer && html`<${Text} value=${side.peer} line=${60} />`],
+    ["Said hello", html`<${Ago} at=${side.at} />`],
+    ["Boot", html`<code><${Text} value=${side.boot} line=${24} /></code>`],
   ].filter(([, value]) => value !== "" && value !== undefined)} /></div>`;
 }
 
@@ -75,12 +84,17 @@ function Frozen({ one, onDone }) {
     onDone();
   });
   return html`<section class="frozen" aria-label="Why it is frozen">
-    <div class="note bad"><p><b>This computer is frozen</b>${frozen.since && html` since <${Ago} at=${frozen.since} />`}: <${Text} value=${frozen.message} /></p><p><${Text} value=${frozen.remedy} /></p></div>
-    ${frozen.sides.length > 0 && html`<div class="sides">${frozen.sides.map((side, at) => html`<${Side} side=${side} title=${titles[at] ?? "Another"} />`)}</div>`}
-    ${may("admin") ? html`<div class="actions"><button type="button" class="danger" onClick=${() => setAsking(true)}>Let it come back…</button></div>`
+    <div class="note bad"><p><b>This computer is frozen</b>
+      ${frozen.since && html` since <${Ago} at=${frozen.since} />`}: <${Text} value=${frozen.message} /></p>
+      <p><${Text} value=${frozen.remedy} /></p></div>
+    ${frozen.sides.length > 0 && html`<div class="sides">
+      ${frozen.sides.map((side, at) => html`<${Side} side=${side} title=${titles[at] ?? "Another"} />`)}</div>`}
+    ${may("admin") ? html`<div class="actions"><button type="button" class="danger"
+        onClick=${() => setAsking(true)}>Let it come back…</button></div>`
       : html`<p class="muted">An admin can let it come back.</p>`}
     ${asking && html`<${Dialog} title="Let ${computer} come back?" onClose=${() => setAsking(false)}>
-      <p>Whichever of them dials next is ${computer} from then on. What was under way there is shown as unknown, and is not done again by itself.</p>
+      <p>Whichever of them dials next is ${computer} from then on. What was under way there is shown as unknown, and is
+        not done again by itself.</p>
       <${Trouble} problem=${problem} />
       <footer><button type="button" class="danger solid" disabled=${busy} onClick=${release}>Let it come back</button>
         <button type="button" onClick=${() => setAsking(false)}>Not now</button></footer><//>`}
@@ -108,11 +122,14 @@ export function Computer({ name }) {
   return html`<div class="page">
     <p class="back"><a href=${link("computers")}><${Icon} name="back" /> Computers</a></p>
     <div class="head"><h1>${oneLine(name, 64)}</h1>${value && html`<${State} state=${value.state} />`}
-      <div class="tools">${may("submitter") && value && html`<a class="button" href=${link("tasks", [], { new: "1" })}><${Icon} name="plus" /> New task</a>`}</div></div>
+      <div class="tools">${may("submitter") && value && html`<a class="button" href=${link("tasks", [], { new: "1" })}>
+        <${Icon} name="plus" /> New task</a>`}</div></div>
     <${Trouble} problem=${problem?.undelivered && value ? null : problem} again=${again} />
     ${!value && !problem && html`<${Loading} rows=${4} />`}
     ${value?.frozen && html`<${Frozen} one=${value} onDone=${again} />`}
-    ${value?.released && html`<div class="note warn"><p>It was let come back and has not come yet: whoever dials next is this computer.</p></div>`}
-    ${value && html`<${Watching} one=${value} /><${About} one=${value} task=${tasks.get(name)} /><${Backups} computer=${name} online=${value.online} />`}
+    ${value?.released && html`<div class="note warn"><p>It was let come back and has not come yet: whoever dials next is
+      this computer.</p></div>`}
+    ${value && html`<${Watching} one=${value} /><${About} one=${value} task=${tasks.get(name)} />
+      <${Backups} computer=${name} online=${value.online} />`}
   </div>`;
 }

@@ -19,7 +19,8 @@ const asJson = (value) => JSON.stringify(value, null, 2).replace(ODD, (char) => 
 function parsed(text) {
   try {
     const args = JSON.parse(text);
-    return args && typeof args === "object" && !Array.isArray(args) ? { args } : { why: "That is JSON, but no object with the arguments by their names." };
+    return args && typeof args === "object" && !Array.isArray(args) ? { args }
+      : { why: "That is JSON, but no object with the arguments by their names." };
   } catch (error) {
     return { why: `That is no JSON: ${error.message}.` };
   }

@@ -34,7 +34,8 @@ function Folded({ head, children }) {
     ${open && children}</details>`;
 }
 
-// `changes`: {place, computer?, path, before, after, diff?, cut?, binary?, more?}; `left`: so many more are not among them.
+// `changes`: {place, computer?, path, before, after, diff?, cut?, binary?, more?}; `left`: so many more are not among
+// them.
 export function Places({ changes, folded, left = 0, label }) {
   const [all, setAll] = useState(false);
   // On one computer its name says nothing.

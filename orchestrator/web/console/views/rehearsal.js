@@ -19,8 +19,8 @@ function ApplyDialog({ taskId, shown, onClose }) {
   });
   const computer = oneLine(shown.computer, 64);
   return html`<${Dialog} title="Apply this to ${computer}?" onClose=${onClose}>
-    <p>A task of its own asks for all ${plural(shown.changed, "place")} at once. It passes the policy and waits for approval;
-      nothing on ${computer} changes before. What was changed there since the rehearsal is not written over.</p>
+    <p>A task of its own asks for all ${plural(shown.changed, "place")} at once. It passes the policy and waits for
+      approval; nothing on ${computer} changes before. What was changed there since is not written over.</p>
     <${Trouble} problem=${problem} />
     <footer><button type="button" class="primary" disabled=${busy} onClick=${begin}>Ask for all of it</button>
       <button type="button" onClick=${onClose}>Not now</button></footer><//>`;

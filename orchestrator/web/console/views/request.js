@@ -15,8 +15,8 @@ import { RejectDialog, RespondDialog } from "./saying.js";
 const THEN = { stay_paused: "the task waits", continue: "the task goes on without it", cancel: "the task is canceled" };
 const SETTLE_MS = 500;
 
-// What somebody was shown has to stand for a moment before it can be approved: a click or key meant for what stood there
-// before counts for nothing.
+// What somebody was shown has to stand for a moment before it can be approved: a click or key meant for what stood
+// there before counts for nothing.
 function useSettled(mark) {
   const [settled, set] = useState("");
   useEffect(() => {
@@ -45,13 +45,16 @@ export function Outcome({ outcome, children }) {
 
 function About({ request }) {
   const byModel = request.informational.includes("explanation");
-  const roles = request.requester_roles.length ? ` (${request.requester_roles.map((one) => oneLine(one, 40)).join(", ")})` : "";
+  const roles = request.requester_roles.length
+    ? ` (${request.requester_roles.map((one) => oneLine(one, 40)).join(", ")})` : "";
   return html`
     <p class="goal"><${Long} value=${request.goal} /></p>
     ${request.explanation && html`<blockquote><span class="label">${byModel ? "The model writes" : "Planned"}</span>
         <${Long} value=${request.explanation} /></blockquote>`}
     <${Facts} rows=${[
-      ["Asked by", html`${oneLine(request.requester, 64)}${roles}${request.asked_at && html` at computer ${oneLine(request.asked_at, 64)} in the game`}, <${Ago} at=${request.created_at} />`],
+      ["Asked by", html`${oneLine(request.requester, 64)}${roles}
+        ${request.asked_at && html` at computer ${oneLine(request.asked_at, 64)} in the game`}, <${Ago}
+          at=${request.created_at} />`],
       ["Task", html`<a href=${link("tasks", [request.task_id])}>${oneLine(request.task_id)}</a>`],
       request.expires_at && ["Time", html`<${Left} until=${request.expires_at} />; then ${THEN[request.on_timeout]}`],
     ]} />
@@ -68,7 +71,9 @@ function About({ request }) {
 // What stands in the way of an approval; empty: nothing.
 function obstacle(calls, seen, settled) {
   if (calls.some((call) => call.truncated)) return "Not all of it is shown: show the whole first.";
-  if (calls.some((call) => longParts(call).some((part) => !seen.has(`${call.call_id} ${part}`)))) return "Not all of it is shown: open the rest of each text first.";
+  if (calls.some((call) => longParts(call).some((part) => !seen.has(`${call.call_id} ${part}`)))) {
+    return "Not all of it is shown: open the rest of each text first.";
+  }
   return settled ? "" : "It has just changed.";
 }
 
@@ -186,7 +191,9 @@ export function Request({ request: given, keys = false, bare = false, onReady, o
   </article>`;
 }
 
-// Whether what was pressed is no key of the page's: it is held down, belongs to a text, or something stands before the page.
+// Whether what was pressed is no key of the page's: it is held down, belongs to a text, or something stands before the
+// page.
 export const isNoKey = (event) =>
   event.defaultPrevented || event.repeat || event.ctrlKey || event.metaKey || event.altKey
-  || Boolean(event.target.closest?.("input, textarea, select, [contenteditable]")) || document.querySelector("dialog[open]") !== null;
+  || Boolean(event.target.closest?.("input, textarea, select, [contenteditable]"))
+  || document.querySelector("dialog[open]") !== null;

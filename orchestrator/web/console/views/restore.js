@@ -21,12 +21,14 @@ function Holds({ paths, picked, onPick }) {
     ${paths.length > 8 && html`<label class="sr" for="find-path">Find a path</label><input id="find-path" type="search"
         placeholder="Find a path" spellcheck=${false} value=${text}
         onInput=${(event) => setText(event.target.value)} />`}
-    <div class="scroll" tabindex="0" role="group" aria-label="What it holds"><ul>${found.slice(0, SHOWN).map((one) => html`<li key=${one.path}>${onPick
+    <div class="scroll" tabindex="0" role="group" aria-label="What it holds">
+      <ul>${found.slice(0, SHOWN).map((one) => html`<li key=${one.path}>${onPick
       ? html`<label class="check"><input type="checkbox" checked=${picked.has(one.path)}
           disabled=${!picked.has(one.path) && picked.size >= MOST} onChange=${() => onPick(one.path)} />
           <span>${row(one)}</span></label>`
       : html`<p>${row(one)}</p>`}</li>`)}</ul></div>
-    ${found.length > SHOWN && html`<p class="muted small">And ${found.length - SHOWN} more: narrow them down above.</p>`}
+    ${found.length > SHOWN && html`<p class="muted small">And ${found.length - SHOWN} more: narrow them down
+      above.</p>`}
     ${!found.length && html`<p class="muted small">${wanted ? "No path has that in it." : "It is empty."}</p>`}
   </div>`;
 }
@@ -37,8 +39,8 @@ function Preview({ preview }) {
   const since = preview.came_since;
   return html`<div class="part" role="group" aria-label="What it would do">
     <h3>What it would do now</h3>
-    ${!preview.online && html`<p class="note warn">${oneLine(preview.computer, 64)} is away, so nobody can look: the task
-      waits for it.</p>`}
+    ${!preview.online && html`<p class="note warn">${oneLine(preview.computer, 64)} is away, so nobody can look: the
+      task waits for it.</p>`}
     <p>${acts.length ? `It acts at ${plural(acts.length, "place")}.` : "Nothing: all of this is as it was."}
       ${same > 0 && acts.length > 0 && (same === 1 ? " One is as it was." : ` ${same} are as they were.`)}
       ${since > 0 && !preview.exact && ` ${since} came since and ${since === 1 ? "stays" : "stay"}.`}</p>
@@ -108,7 +110,7 @@ export function RestoreDialog({ computer, backup, onClose }) {
           : html`<button type="button" class="primary" disabled=${busy || (some && !picked.size)}
               onClick=${look}>${busy ? "Looking…" : "See what that would do"}</button>`}
           <button type="button" onClick=${onClose}>Not now</button></footer>
-        ${preview && html`<p class="muted small">It is a task of its own: it passes the policy, waits for approval, and can
-          be undone.</p>`}`}`}
+        ${preview && html`<p class="muted small">It is a task of its own: it passes the policy, waits for approval, and
+          can be undone.</p>`}`}`}
   <//>`;
 }

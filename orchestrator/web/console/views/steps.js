@@ -8,13 +8,17 @@ import { pretty, where } from "../lib/ui.js";
 import { short } from "./call.js";
 
 const LOOK = {
-  done: "good", approved: "good", allowed: "", runs: "busy", asks: "warn", "asks you": "warn", failed: "bad", denied: "bad", rejected: "bad",
-  "outcome unknown": "warn", expired: "bad",
+  done: "good", approved: "good", allowed: "", runs: "busy", asks: "warn", "asks you": "warn", failed: "bad",
+  denied: "bad", rejected: "bad", "outcome unknown": "warn", expired: "bad",
 };
 const SAID = {
-  asks: "waits for a decision", "asks you": "asks a person", runs: "running", allowed: "allowed", denied: "denied by the policy", stale: "shown anew",
+  asks: "waits for a decision", "asks you": "asks a person", runs: "running", allowed: "allowed",
+  denied: "denied by the policy", stale: "shown anew",
 };
-const NOTE = { refused: "The reply was not taken", question: "It asks", answer: "Answered", status: "It says", cancel: "To be canceled", limit: "A limit was reached", ended: "" };
+const NOTE = {
+  refused: "The reply was not taken", question: "It asks", answer: "Answered", status: "It says",
+  cancel: "To be canceled", limit: "A limit was reached", ended: "",
+};
 
 // Tools whose words stand there as a note.
 const TOLD = new Set(["ask_user", "send_status"]);
@@ -51,7 +55,9 @@ function TaskCall({ call }) {
   const { on } = short(call);
   const path = String(call.args.path ?? "");
   const diff = call.observed?.diff;
-  const said = `${SAID[call.state] ?? call.state}${call.decidedBy && (call.state === "approved" || call.state === "rejected") ? ` by ${oneLine(call.decidedBy, 40)}` : ""}`;
+  const decided = call.decidedBy && ["approved", "rejected"].includes(call.state);
+  const by = decided ? ` by ${oneLine(call.decidedBy, 40)}` : "";
+  const said = `${SAID[call.state] ?? call.state}${by}`;
   return html`<div class="tool" data-call=${call.call_id}>
     <p class="line"><code class="tool-name">${oneLine(call.tool)}</code> <span class="muted">${where(call.computer)}
         </span>${on && html` <code class="on">${on}</code>`}

@@ -8,7 +8,8 @@ import { link } from "../lib/route.js";
 import { may, session } from "../lib/session.js";
 import { useStore } from "../lib/store.js";
 import { Text, oneLine } from "../lib/text.js";
-import { Ago, Dialog, Facts, Icon, Loading, Long, Safe, Status, Trouble, plural, span, useDoing, useSecond } from "../lib/ui.js";
+import { Ago, Dialog, Facts, Icon, Loading, Long, Safe, Status, Trouble, plural, span, useDoing,
+  useSecond } from "../lib/ui.js";
 import { Changes } from "./changes.js";
 import { Question } from "./question.js";
 import { Rehearsal } from "./rehearsal.js";
@@ -32,7 +33,8 @@ function CancelDialog({ taskId, onClose, onDone }) {
     });
   };
   return html`<${Dialog} title="Cancel this task?" onClose=${onClose}><form onSubmit=${submit}>
-    <p class="muted">What runs is asked to stop; what waits for a decision does not run. What it changed stays, and can be put back.</p>
+    <p class="muted">What runs is asked to stop; what waits for a decision does not run. What it changed stays, and can
+      be put back.</p>
     <label for="why">Reason <span class="muted">(may be empty)</span></label>
     <textarea id="why" rows="2" maxlength=${MAX_REASON} value=${reason}
         onInput=${(event) => setReason(event.target.value)}></textarea>
@@ -46,7 +48,8 @@ function CancelDialog({ taskId, onClose, onDone }) {
 function Active({ task, readAt }) {
   useSecond();
   const seconds = task.active_s + (task.status === "Running" ? (Date.now() - readAt) / 1000 : 0);
-  return html`${seconds < 10 ? `${seconds.toFixed(1)} s` : span(seconds)}${task.max_wall_s > 0 && ` of ${span(task.max_wall_s)}`}`;
+  return html`${seconds < 10 ? `${seconds.toFixed(1)} s` : span(seconds)}
+    ${task.max_wall_s > 0 && ` of ${span(task.max_wall_s)}`}`;
 }
 
 const NUMBER = new Intl.NumberFormat();
@@ -60,14 +63,17 @@ function Head({ task, mine, readAt, onAsk, again }) {
     await post(`/v1/tasks/${id(task.task_id)}/${task.pinned ? "unpin" : "pin"}`);
     again();
   });
-  const ways = [task.read_only && "only looks", task.rehearses && `rehearses on a copy of ${oneLine(task.rehearses, 64)}`, task.undoes && html`takes back <a href=${link("tasks", [task.undoes])}>${oneLine(task.undoes)}</a>`].filter(Boolean);
+  const ways = [task.read_only && "only looks",
+    task.rehearses && `rehearses on a copy of ${oneLine(task.rehearses, 64)}`,
+  task.undoes && html`takes back <a href=${link("tasks", [task.undoes])}>${oneLine(task.undoes)}</a>`].filter(Boolean);
   return html`<header class="task-head">
     <p class="back"><a href=${link("tasks")}><${Icon} name="back" /> Tasks</a></p>
     <h1 class="prompt"><${Long} value=${task.prompt} /></h1>
     <p class="line"><${Status} status=${task.status} />${task.pinned && html`<span class="badge">kept</span>`}
       ${!over && html`<span class="muted"><${Text} value=${task.status_reason} line=${300} /></span>`}</p>
     <${Facts} rows=${[
-      ["Asked by", html`${oneLine(task.user_id, 64)}${task.asked_at && ` at computer ${oneLine(task.asked_at, 64)}`}, <${Ago} at=${task.created_at} />`],
+      ["Asked by", html`${oneLine(task.user_id, 64)}
+        ${task.asked_at && ` at computer ${oneLine(task.asked_at, 64)}`}, <${Ago} at=${task.created_at} />`],
       ["Computers", task.computers.length ? task.computers.map((one) => oneLine(one, 64)).join(", ") : "none"],
       ways.length && ["How", ways.map((one, i) => html`${i ? "; " : ""}${one}`)],
       ["Model", oneLine(task.model, 80)],
@@ -103,7 +109,8 @@ function Waits({ task, again }) {
   if (task.lapsed_request && !OVER.has(task.status)) {
     return html`<div class="note warn"><p>Nobody answered its request in time.</p>
       <button type="button" disabled=${busy}
-          onClick=${() => doing(async () => { await post(`/v1/requests/${id(task.lapsed_request)}/renew`); again(); })}>Ask anew</button>
+          onClick=${() => doing(async () => { await post(`/v1/requests/${id(task.lapsed_request)}/renew`); again();
+            })}>Ask anew</button>
       <${Trouble} problem=${problem} /></div>`;
   }
   return null;

@@ -10,18 +10,22 @@ import { StartWithout } from "./start.js";
 import { Submit } from "./submit.js";
 
 const PAGE = 50, MOST = 1000;
-const FILTERS = [["", "All"], ["Paused", "Waiting"], ["Running", "Running"], ["Queued", "Queued"], ["Completed", "Completed"], ["Failed", "Failed"], ["Canceled", "Canceled"]];
+const FILTERS = [["", "All"], ["Paused", "Waiting"], ["Running", "Running"], ["Queued", "Queued"],
+  ["Completed", "Completed"], ["Failed", "Failed"], ["Canceled", "Canceled"]];
 
 const Row = ({ task }) => html`<li><a href=${link("tasks", [task.task_id])}>
   <span class="row-top"><${Status} status=${task.status} /><span class="row-prompt">${oneLine(task.prompt, 160)}</span>
       </span>
-  <span class="row-meta muted">${task.computers.map((one) => oneLine(one, 40)).join(", ") || "no computer"} · ${oneLine(task.user_id, 40)} · <${Ago} at=${task.created_at} />${task.pinned && " · kept"}
+  <span class="row-meta muted">
+    ${task.computers.map((one) => oneLine(one, 40)).join(", ") || "no computer"} · ${oneLine(task.user_id,
+    40)} · <${Ago} at=${task.created_at} />${task.pinned && " · kept"}
     ${task.status_reason && html` · ${oneLine(task.status_reason, 120)}`}</span></a></li>`;
 
 function None({ status }) {
   if (status) return html`<${Empty} title="None of these"><p><a href=${link("tasks")}>Show all tasks</a></p><//>`;
   return html`<${Empty} title="No task yet">
-    <p>Say what is to be done on a computer in the game, such as “Write a program that counts to ten and run it”. What it wants to change is asked about first.</p><//>
+    <p>Say what is to be done on a computer in the game, such as “Write a program that counts to ten and run it”. What
+      it wants to change is asked about first.</p><//>
     <${StartWithout} />`;
 }
 

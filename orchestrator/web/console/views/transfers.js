@@ -34,6 +34,7 @@ export function GoingOn() {
   const [first, ...more] = useStore(transfers);
   if (!first) return null;
   return html`<div class="going" title="${title(first)}: ${amount(first)}">
-    <a class="only-wide" href=${link("computers", [first.computer])}>${title(first)}${more.length > 0 && ` and ${more.length} more`}</a>
+    <a class="only-wide" href=${link("computers", [first.computer])}>${title(first)}
+      ${more.length > 0 && ` and ${more.length} more`}</a>
     <${Bar} one=${first} /></div>`;
 }

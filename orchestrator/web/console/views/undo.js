@@ -1,12 +1,15 @@
-// Taking back what a task changed: what that would do place by place, choices where somebody changed something since, then it begins.
+// Taking back what a task changed: what that would do place by place, choices where somebody changed something since,
+// then it begins.
 import { html, useEffect, useRef, useState } from "../lib/html.js";
 import { id, newKey, post } from "../lib/api.js";
 import { go, link } from "../lib/route.js";
 import { Text } from "../lib/text.js";
 import { Dialog, Hash, Loading, Trouble, plural, useDoing } from "../lib/ui.js";
 
-const DOES = { restore: "is put back", remove: "is removed", conflict: "was changed since", nothing: "is as it was", away: "cannot be looked at now" };
-const CHOICES = [["keep", "leave it as it is"], ["restore", "put the old one in its place"], ["beside", "put the old one beside it"]];
+const DOES = { restore: "is put back", remove: "is removed", conflict: "was changed since", nothing: "is as it was",
+  away: "cannot be looked at now" };
+const CHOICES = [["keep", "leave it as it is"], ["restore", "put the old one in its place"],
+  ["beside", "put the old one beside it"]];
 
 // What is done at each place; `onChoose`: where somebody changed it since, that may be chosen.
 export function PlannedPlaces({ places, choices = {}, onChoose }) {
@@ -42,9 +45,12 @@ export function UndoDialog({ taskId, onClose }) {
     ${!preview && !problem && html`<${Loading} />`}
     <${Trouble} problem=${problem} again=${preview ? null : look} />
     ${preview && html`
-      <p>${acts ? `What putting back would do now, at ${plural(acts, "place")}. It is a task of its own and passes the policy.` : "There is nothing to put back: everything is as it was."}</p>
+      <p>${acts ? `What putting back would do now, at ${plural(acts,
+        "place")}. It is a task of its own and passes the policy.`
+        : "There is nothing to put back: everything is as it was."}</p>
       <${PlannedPlaces} places=${preview.places} choices=${choices} onChoose=${choose} />
-      ${[["What nobody can take back", preview.cannot_be_undone], ["Not heard of yet; the undo waits for it", preview.not_heard]].map(([title, list]) => list.length > 0 && html`
+      ${[["What nobody can take back", preview.cannot_be_undone],
+        ["Not heard of yet; the undo waits for it", preview.not_heard]].map(([title, list]) => list.length > 0 && html`
         <h3>${title}</h3><ul>${list.map((one) => html`<li>Step ${one.step}, <code>${one.tool}</code>: <${Text}
             value=${one.what} /></li>`)}</ul>`)}
       <footer><button type="button" class="primary" disabled=${busy || !acts} onClick=${begin}>Begin the undo</button>
