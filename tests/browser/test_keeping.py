@@ -1,4 +1,4 @@
-"""What is kept, in a real browser: a rehearsal and what became of it, backups that are put back, and what is being read."""
+"""What is kept, in a real browser: what a rehearsal came to, backups that are put back, and what is being read."""
 
 import asyncio
 import re

@@ -87,7 +87,7 @@ function Person() {
 function Frame() {
   const at = useStore(route);
   const state = useStore(live);
-  const view = VIEWS[at.view] ? at.view : "tasks";
+  const view = Object.hasOwn(VIEWS, at.view) ? at.view : "tasks";
   const waiting = waitingCount(state);
   useEffect(() => {
     document.title = `${waiting ? `(${waiting}) ` : ""}${VIEWS[view].title} · cc-orchestrator`;
@@ -106,6 +106,7 @@ function Frame() {
     <${Navigation} view=${view} />
     <main id="main" tabindex="-1">
       <${Banner} />
+      ${view !== at.view && html`<p class="note" role="status">There is no such view: these are the tasks.</p>`}
       <${Safe} key=${view + at.parts.join("/")} raw=${{ view, parts: at.parts }}>${VIEWS[view].draw(at)}<//>
     </main>`;
 }

@@ -3,7 +3,8 @@
 // Theory. What is sent names each call with the digest that stood on the page, so it can be about nothing else. It has
 // a key of its own: when the answer is lost nobody knows whether it was taken, and the same key may be sent again as
 // often as it takes. What became of it is kept here, so that it is told even where the request is gone from the list.
-import { get, id, newKey, post } from "./api.js";
+import { COUNTS_ONCE, get, id, newKey, now, post } from "./api.js";
+import { forget } from "./drafts.js";
 import { session } from "./session.js";
 import { Store } from "./store.js";
 import { oneLine } from "./text.js";
@@ -59,6 +60,7 @@ async function deliver(key, about, what, send) {
   tell(key, { ...about, state: "sending", text: "Sending…" });
   try {
     const task = await send();
+    forget(key);
     tell(key, { ...about, state: "done", text: `Done: ${what}. The task is ${task.status}.` });
   } catch (problem) {
     if (!problem.undelivered) {
@@ -68,8 +70,7 @@ async function deliver(key, about, what, send) {
     const again = () => deliver(key, about, what, send);
     tell(key, {
       ...about, state: "unsent", again,
-      text: "Not delivered: the server did not answer, so it is not known whether this counts. "
-        + "Send it again; it counts once.",
+      text: COUNTS_ONCE,
     });
   }
 }
@@ -85,6 +86,7 @@ export async function decideSeveral(requests, action, more = {}) {
     each(() => ({ state: "sending", text: "Sending…" }));
     try {
       const { decisions } = await post("/v1/decisions", { requests: bodies });
+      requests.forEach((request, i) => decisions[i].error || forget(request.request_id));
       each((i) => (decisions[i].error
         ? { state: "refused", text: refusal(decisions[i].error) }
         : { state: "done", text: `Done: ${DONE[action]}. The task is ${decisions[i].status}.` }));
@@ -99,11 +101,12 @@ export async function decideSeveral(requests, action, more = {}) {
 }
 
 // Why it was not taken: too late and who was first, or the server's sentence.
-export function refusal({ code, message, remedy, details = {} }) {
+export function refusal({ status, code, message, remedy, details = {} }) {
+  if (status === 401) return "Not carried out: you were not signed in any more. Decide it again.";
   const todo = remedy ? ` ${oneLine(remedy, 2000)}` : "";
   if (code === "expired") return `Too late: nobody answered it in time, and it has expired.${todo}`;
   if (code === "not_pending" && details.how) {
-    const ago = details.at ? span((Date.now() - Date.parse(details.at)) / 1000) : "";
+    const ago = details.at ? span((now() - Date.parse(details.at)) / 1000) : "";
     const since = ago ? ` ${ago} ago` : "";
     return `Too late: it was ${oneLine(details.how)}${since}.`;
   }

@@ -94,6 +94,12 @@ export const Trouble = ({ problem, again }) => problem && html`
       </p>
     ${again && html`<button type="button" onClick=${again}>Try again</button>`}</div>`;
 
+// What is not there is not there the next time either: a way to what is. `list`: {address, name}.
+export const NotThere = ({ problem, again, list }) => (problem?.status === 404
+  ? html`<div class="note bad" role="alert"><p><${Text} value=${problem.message} /></p>
+    <a class="button" href=${list.address}>${list.name}</a></div>`
+  : html`<${Trouble} problem=${problem} again=${again} />`);
+
 // A request that could not be drawn hides nothing: then all of it stands there as it came.
 export class Safe extends Component {
   static getDerivedStateFromError(error) {
@@ -114,20 +120,33 @@ export class Safe extends Component {
 // -- dialogs ---------------------------------------------------------------------------
 
 // A dialog of the browser's own: it holds the focus, and Escape leaves it.
-export function Dialog({ title, onClose, wide, children }) {
+// `stays`: only its own button closes it.
+export function Dialog({ title, onClose, wide, stays, children }) {
   const ref = useRef(null);
   useEffect(() => {
     const before = document.activeElement;
     ref.current.showModal();
     ref.current.querySelector("form :is(input, textarea, select)")?.focus();
-    return () => before?.isConnected && before.focus?.();
+    return () => (before?.isConnected && before !== document.body ? before : document.getElementById("main"))?.focus();
   }, []);
   return html`<dialog ref=${ref} class=${wide ? "wide" : ""} aria-labelledby="dialog-title"
-      onCancel=${(event) => { event.preventDefault(); onClose(); }}>
+      onCancel=${(event) => { event.preventDefault(); if (!stays) onClose(); }}
+      onKeyDown=${(event) => { if (stays && event.key === "Escape") event.preventDefault(); }}>
     <header><h2 id="dialog-title">${title}</h2>
-      <button type="button" class="quiet small" onClick=${onClose}>Close</button></header>
+      ${!stays && html`<button type="button" class="quiet small" onClick=${onClose}>Close</button>`}</header>
     ${children}
   </dialog>`;
+}
+
+// Where what had the focus went away, it moves to what was said, or to the beginning of the box.
+export function useFocusKept(box, marks) {
+  const began = useRef(false);
+  useEffect(() => {
+    if (began.current && [document.body, document.getElementById("main")].includes(document.activeElement)) {
+      box.current?.querySelector("[data-outcome]")?.focus({ preventScroll: true });
+    }
+    began.current = true;
+  }, marks);
 }
 
 // What a button does may take a while and may fail: it says so, and cannot be pressed twice.

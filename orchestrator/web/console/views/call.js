@@ -61,8 +61,8 @@ function Edited({ call }) {
 export function Call({ call, number, onWhole, children }) {
   const { observed, evaluation } = call;
   const path = String(call.args.path ?? observed.program ?? "");
-  return html`<section class="call ${isGrave(evaluation.risk) ? "grave" : ""}"
-      aria-label=${`${oneLine(call.tool)} ${where(call.computer)}`}>
+  return html`<div class="call ${isGrave(evaluation.risk) ? "grave" : ""}" role="group"
+      aria-label=${[number, oneLine(call.tool), where(call.computer), oneLine(path, 100)].filter(Boolean).join(" ")}>
     <h3>${number && html`<span class="muted">${number} </span>`}<code class="tool">${oneLine(call.tool)}</code>
       ${" "}<span>${where(call.computer)}</span>${number && html` <${Risk} risk=${evaluation.risk} />`}</h3>
     ${call.truncated && html`<p class="note bad"
@@ -84,5 +84,5 @@ export function Call({ call, number, onWhole, children }) {
       call.action_digest && ["Digest", html`<${Hash} value=${call.action_digest} />`],
     ]} />
     ${children}
-  </section>`;
+  </div>`;
 }

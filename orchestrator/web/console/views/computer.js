@@ -6,7 +6,7 @@ import { useReading } from "../lib/reading.js";
 import { link } from "../lib/route.js";
 import { may } from "../lib/session.js";
 import { Text, oneLine } from "../lib/text.js";
-import { Ago, Dialog, Facts, Icon, Loading, Trouble, useDoing } from "../lib/ui.js";
+import { Ago, Dialog, Facts, Icon, Loading, NotThere, Trouble, useDoing } from "../lib/ui.js";
 import { Screen } from "../screen/screen.js";
 import { Backups } from "./backups.js";
 import { State, family, useAtWork } from "./computers.js";
@@ -124,7 +124,8 @@ export function Computer({ name }) {
     <div class="head"><h1>${oneLine(name, 64)}</h1>${value && html`<${State} state=${value.state} />`}
       <div class="tools">${may("submitter") && value && html`<a class="button" href=${link("tasks", [], { new: "1" })}>
         <${Icon} name="plus" /> New task</a>`}</div></div>
-    <${Trouble} problem=${problem?.undelivered && value ? null : problem} again=${again} />
+    <${NotThere} problem=${problem?.undelivered && value ? null : problem} again=${again}
+        list=${{ address: link("computers"), name: "All computers" }} />
     ${!value && !problem && html`<${Loading} rows=${4} />`}
     ${value?.frozen && html`<${Frozen} one=${value} onDone=${again} />`}
     ${value?.released && html`<div class="note warn"><p>It was let come back and has not come yet: whoever dials next is

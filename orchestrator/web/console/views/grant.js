@@ -11,7 +11,7 @@ const RUNNERS = new Set(["cc_run_program", "cc_shell"]);
 
 const words = (text) => text.split(/[\s,]+/).filter(Boolean);
 
-export function GrantDialog({ request, calls: [call], onClose, onDecide }) {
+export function GrantDialog({ request, calls: [call], note, onClose, onDecide }) {
   const [scope, setScope] = useState("call");
   const [globs, setGlobs] = useState("");
   const [open, setOpen] = useState(false);
@@ -65,8 +65,9 @@ export function GrantDialog({ request, calls: [call], onClose, onDecide }) {
           : `in task ${oneLine(request.task_id)}, until it ends`}</li>
         <li>never what the policy denies, and nothing at critical risk</li>
       </ul></div>
-      <footer><button class="primary">Approve and remember</button><button type="button"
-          onClick=${onClose}>Not now</button></footer>
+      ${note}
+      <footer><button class="primary">Approve and remember</button>
+        <button type="button" onClick=${onClose}>Not now</button></footer>
     </form>
   <//>`;
 }

@@ -29,7 +29,7 @@ function Roles() {
 
 function Made({ made, onClose }) {
   const agent = made.kind === "agent";
-  return html`<${Dialog} title="The token of ${made.name}" onClose=${onClose}>
+  return html`<${Dialog} title="The token of ${made.name}" stays onClose=${onClose}>
     <div class="note warn"><p>It is shown this once: what is kept here is only its hash.</p></div>
     <div class="copyable"><code>${made.token}</code><${Copy} text=${made.token} name="Copy the token" /></div>
     ${agent ? html`<p>A program sends it as <code>Authorization: Bearer TOKEN</code>, or has it
@@ -42,7 +42,7 @@ function Made({ made, onClose }) {
   <//>`;
 }
 
-function Add({ onMade, onClose }) {
+function Add({ known, onMade, onClose }) {
   const [kind, setKind] = useState("person");
   const [name, setName] = useState("");
   const [roles, setRoles] = useState(["submitter"]);
@@ -52,6 +52,7 @@ function Add({ onMade, onClose }) {
     const wanted = kind === "agent" ? roles.filter((one) => one === "submitter") : roles;
     doing(async () => onMade(await post("/v1/tokens", { kind, name: name.trim(), roles: wanted })));
   };
+  const again = known.find((one) => one.kind === kind && one.name === name.trim());
   const turn = (role, on) =>
     setRoles(ROLES.map(([one]) => one).filter((one) => (one === role ? on : roles.includes(one))));
   return html`<${Dialog} title="Add somebody" onClose=${onClose}><form onSubmit=${submit}>
@@ -67,6 +68,8 @@ function Add({ onMade, onClose }) {
       .map(([role, says]) => html`<label class="choice"><input type="checkbox" checked=${roles.includes(role)}
         onChange=${(event) => turn(role, event.target.checked)} />
       <span><b>${role}</b><small>${says}</small></span></label>`)}</fieldset>
+    ${again && html`<p class="note warn" role="status">${again.name} is here already: this is one more token, beside
+      what ${kind === "person" ? "they have" : "it has"}, with these roles.</p>`}
     <${Trouble} problem=${problem} />
     <footer><button class="primary" disabled=${busy || !name.trim() || (kind === "person" && !roles.length)}>
       Make the token</button>
@@ -158,7 +161,8 @@ export function People() {
         ${" "}${revoked === 1 ? "was revoked is" : "were revoked are"} not shown;
         ${" "}<a href=${link("audit", [], { kind: "token_revoked" })}>the audit</a> has when and by whom.</p>`}
       <details class="card"><summary>What the roles may</summary><${Roles} /></details>`}
-    ${open?.add && html`<${Add} onClose=${close} onMade=${(made) => { setOpen({ made }); again(); }} />`}
+    ${open?.add && html`<${Add} known=${all ?? []} onClose=${close}
+        onMade=${(made) => { setOpen({ made }); again(); }} />`}
     ${open?.made && html`<${Made} made=${open.made} onClose=${close} />`}
     ${open?.revoke && html`<${Revoke} holder=${open.revoke} onClose=${close} onDone=${() => { close(); again(); }} />`}
   </div>`;

@@ -1,12 +1,13 @@
 // A request whole, and what can be said to it. What is approved is what stands here, by its digests.
-import { html, useEffect, useMemo, useState } from "../lib/html.js";
+import { html, useEffect, useMemo, useRef, useState } from "../lib/html.js";
 import { now } from "../lib/api.js";
 import { closedMeanwhile, decide, decisionsOn, extend, isGrave, outcomes, tell, whole } from "../lib/decide.js";
 import { link } from "../lib/route.js";
 import { live } from "../lib/live.js";
 import { useStore } from "../lib/store.js";
 import { Text, oneLine } from "../lib/text.js";
-import { Ago, Facts, Left, Long, Risk, Safe, Trouble, plural, pretty, useDoing, where } from "../lib/ui.js";
+import { Ago, Facts, Left, Long, Risk, Safe, Trouble, plural, pretty, useDoing, useFocusKept,
+  where } from "../lib/ui.js";
 import { Call, longParts } from "./call.js";
 import { EditDialog } from "./edit.js";
 import { GrantDialog } from "./grant.js";
@@ -37,7 +38,7 @@ function useWhole(request) {
 export function Outcome({ outcome, children }) {
   if (!outcome) return null;
   const look = { done: "good", refused: "bad", unsent: "warn", sending: "" }[outcome.state];
-  return html`<div class="note ${look}" role=${outcome.state === "sending" ? "status" : "alert"}
+  return html`<div class="note ${look}" role=${outcome.state === "sending" ? "status" : "alert"} tabindex="-1"
       data-outcome=${outcome.state}>
     <p>${outcome.text}</p>${outcome.again && html`<button type="button"
         onClick=${outcome.again}>Send it again</button>`}${children}</div>`;
@@ -115,6 +116,12 @@ function Actions({ request, calls, obstacleNow, open, busy, children }) {
   </div>`;
 }
 
+// What happened to a request, or to the server, while a dialog stands before it.
+function Meanwhile({ away, closed }) {
+  const said = closed || (away && "The server is away. What you typed stays.");
+  return html`<div role="status">${said && html`<p class="note warn">${said}</p>`}</div>`;
+}
+
 const DIALOGS = { edit: EditDialog, reject: RejectDialog, respond: RespondDialog, grant: GrantDialog };
 
 // `bare`: without its buttons, where several are decided together; `onReady` is told whether it may be approved.
@@ -131,15 +138,20 @@ export function Request({ request: given, keys = false, bare = false, onReady, o
   const calls = request.tool_calls;
   const obstacleNow = obstacle(calls, seen, settled);
   const sending = outcome?.state === "sending" || busy;
+  const box = useRef(null);
+  useFocusKept(box, [outcome?.state, open, dialog]);
   const decidable = open && !bare;
   useEffect(() => onReady?.(given.request_id, open && !obstacleNow ? request : null), [request, obstacleNow, open]);
   useEffect(() => {
     if (!keys || !decidable) return undefined;
     const pressed = (event) => {
       if (isNoKey(event)) return;
-      const button = document.querySelector(`.request > .bar [data-key="${event.key}"]`);
+      const buttons = [...document.querySelectorAll(".request > .bar [data-key]")];
+      const button = buttons.find((one) => one.dataset.key === event.key);
       if (!button) return;
       event.preventDefault();
+      // Where a dialog gives the focus back to.
+      button.focus({ preventScroll: true });
       button.click();
     };
     addEventListener("keydown", pressed);
@@ -151,7 +163,8 @@ export function Request({ request: given, keys = false, bare = false, onReady, o
     setDialog({ name, calls: about });
   };
   const Shown = dialog && DIALOGS[dialog.name];
-  return html`<article class="request ${isGrave(request.risk) ? "grave" : ""}" data-request=${given.request_id}
+  return html`<article class="request ${isGrave(request.risk) ? "grave" : ""}" ref=${box}
+      data-request=${given.request_id}
       data-settled=${settled}>
     <header>
       <h2>${request.reason === "outcome_unknown" ? "Nobody knows whether this ran" : "May this run?"}</h2>
@@ -187,6 +200,7 @@ export function Request({ request: given, keys = false, bare = false, onReady, o
         ${obstacleNow && settled && html`<p class="muted" role="status">${obstacleNow}</p>`}`}
     </div>
     ${Shown && html`<${Shown} request=${request} calls=${dialog.calls} onClose=${() => setDialog(null)}
+      note=${html`<${Meanwhile} away=${state.state === "away"} closed=${!open && closedMeanwhile(how)} />`}
       onDecide=${(decisions) => { setDialog(null); decide(request, decisions); }} />`}
   </article>`;
 }

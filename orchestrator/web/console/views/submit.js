@@ -1,6 +1,6 @@
 // A new task: what is to be done, where, and how carefully. What was typed is kept until it was taken.
 import { html, useEffect, useRef, useState } from "../lib/html.js";
-import { newKey, post } from "../lib/api.js";
+import { COUNTS_ONCE, newKey, post } from "../lib/api.js";
 import { onHint } from "../lib/live.js";
 import { useReading } from "../lib/reading.js";
 import { go, link } from "../lib/route.js";
@@ -35,6 +35,9 @@ function keep(draft) {
     // A browser may keep nothing.
   }
 }
+
+// Whether something was typed and not sent.
+export const isDrafted = () => Boolean(kept().prompt.trim());
 
 export function bodyOf({ prompt, computers, way, model, session }) {
   return {
@@ -111,7 +114,7 @@ export function Submit({ onClose }) {
       <label for="session">Session <span class="muted">(joins earlier tasks of yours)</span></label><input id="session"
           maxlength="100" spellcheck=${false} value=${draft.session}
           onInput=${(event) => change({ session: event.target.value })} /></details>
-    <${Trouble} problem=${problem} />
+    <${Trouble} problem=${problem?.undelivered ? { sentence: COUNTS_ONCE } : problem} />
     ${busy && single && html`<${Transfers} computers=${draft.computers} soon />`}
     <footer><button class="primary"
         disabled=${cannot}>${busy ? sending : problem?.undelivered ? "Send it again" : "Begin"}</button>

@@ -8,7 +8,7 @@ import { link } from "../lib/route.js";
 import { may, session } from "../lib/session.js";
 import { useStore } from "../lib/store.js";
 import { Text, oneLine } from "../lib/text.js";
-import { Ago, Dialog, Facts, Icon, Loading, Long, Safe, Status, Trouble, plural, span, useDoing,
+import { Ago, Dialog, Facts, Icon, Loading, Long, NotThere, Safe, Status, Trouble, plural, span, useDoing,
   useSecond } from "../lib/ui.js";
 import { Changes } from "./changes.js";
 import { Question } from "./question.js";
@@ -144,7 +144,9 @@ export function Task({ taskId }) {
   if (!task) {
     return html`<div class="page narrow"><p class="back"><a href=${link("tasks")}><${Icon} name="back" /> Tasks</a></p>
         <h1>Task</h1>
-      ${problem ? html`<${Trouble} problem=${problem} again=${again} />` : html`<${Loading} />`}</div>`;
+      ${problem
+        ? html`<${NotThere} problem=${problem} again=${again} list=${{ address: link("tasks"), name: "All tasks" }} />`
+        : html`<${Loading} />`}</div>`;
   }
   return html`<article class="page narrow task" data-task=${taskId} data-status=${task.status}>
     <${Head} task=${task} mine=${mine} readAt=${readAt} onAsk=${setAsking} again=${again} />

@@ -7,7 +7,7 @@ import { may } from "../lib/session.js";
 import { oneLine } from "../lib/text.js";
 import { Ago, Empty, Icon, Loading, Status, Trouble } from "../lib/ui.js";
 import { StartWithout } from "./start.js";
-import { Submit } from "./submit.js";
+import { Submit, isDrafted } from "./submit.js";
 
 const PAGE = 50, MOST = 1000;
 const FILTERS = [["", "All"], ["Paused", "Waiting"], ["Running", "Running"], ["Queued", "Queued"],
@@ -44,7 +44,7 @@ export function Tasks({ query }) {
   // One more than is shown tells whether there are others.
   const limit = Math.min((page + 1) * PAGE + 1, MOST);
   const { value, problem, again } = useReading(`/v1/tasks?limit=${limit}${status ? `&status=${status}` : ""}`);
-  const [writing, setWriting] = useState(query.get("new") === "1");
+  const [writing, setWriting] = useState(query.get("new") === "1" || isDrafted());
   useEffect(() => onHint("tasks", again), []);
   useEffect(() => { if (query.get("new") === "1") setWriting(true); }, [query]);
   const rows = value?.tasks.slice(page * PAGE, (page + 1) * PAGE);

@@ -1,7 +1,7 @@
 // Taking back what a task changed: what that would do place by place, choices where somebody changed something since,
 // then it begins.
 import { html, useEffect, useRef, useState } from "../lib/html.js";
-import { id, newKey, post } from "../lib/api.js";
+import { COUNTS_ONCE, id, newKey, post } from "../lib/api.js";
 import { go, link } from "../lib/route.js";
 import { Text } from "../lib/text.js";
 import { Dialog, Hash, Loading, Trouble, plural, useDoing } from "../lib/ui.js";
@@ -43,7 +43,8 @@ export function UndoDialog({ taskId, onClose }) {
   const acts = preview?.places.filter((one) => one.verdict !== "nothing").length ?? 0;
   return html`<${Dialog} title="Undo" wide onClose=${onClose}>
     ${!preview && !problem && html`<${Loading} />`}
-    <${Trouble} problem=${problem} again=${preview ? null : look} />
+    <${Trouble} problem=${preview && problem?.undelivered ? { sentence: COUNTS_ONCE } : problem}
+        again=${preview ? null : look} />
     ${preview && html`
       <p>${acts ? `What putting back would do now, at ${plural(acts,
         "place")}. It is a task of its own and passes the policy.`

@@ -1,0 +1,161 @@
+"""What somebody was about to say, in a real browser: kept until it was sent, and told when it comes too late."""
+
+import json
+import re
+
+import pytest
+from playwright.async_api import Route, expect
+
+from orchestrator.core import facts
+from tests.browser.seats import Seat, Seats
+from tests.browser.test_approving import PROGRAM, waiting, write
+from tests.story.harness import Computer, Server, facts_of, final, tool
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def focused(seat: Seat) -> str:
+    """What has the focus, by its words."""
+    return str(await seat.page.evaluate("document.activeElement.textContent"))
+
+
+async def test_an_edit_outlives_a_reload_and_an_ended_sign_in(server: Server, pc: Computer, seats: Seats) -> None:
+    """Also what was changed beside the text; who was signed out is told, and nothing of it was carried out."""
+    api = server.api()
+    task_id = await api.submit(write(), final(), computers=(pc.name,))
+    seat = await seats.open(f"approvals/{await waiting(api, task_id)}")
+    dialog = seat.page.get_by_role("dialog")
+    box = dialog.get_by_role("textbox")
+    await seat.request().get_by_role("button", name="Edit").click()
+    await seat.button("Edit all arguments").click()
+    await box.fill(json.dumps({"path": "other.lua", "content": "print('\x1b')\n"}))
+    await expect(seat.button("Edit the text")).to_be_disabled()
+    await box.fill(json.dumps({"path": "other.lua", "content": PROGRAM}))
+    await seat.button("Edit the text").click()
+    await box.fill(PROGRAM.replace("north", "south"))
+    await seat.page.reload()
+    await seat.request().get_by_role("button", name="Edit").click()
+    await expect(box).to_have_value(PROGRAM.replace("north", "south"))
+    await expect(dialog.locator("figure", has_text="path")).to_contain_text("other.lua")
+    await seat.context.clear_cookies()
+    await seat.button("Approve as edited").click()
+    await expect(seat.page.get_by_text("You were signed out. Sign in again to go on")).to_be_visible()
+    await seat.check_access("a sign-in that ended")
+    await seat.sign_in(str(api.token))
+    assert "you were not signed in any more" in await seat.told("refused")
+    await seat.request().get_by_role("button", name="Edit").click()
+    await seat.button("Approve as edited").click()
+    assert "edited and approved by you" in await seat.told("done")
+    recorded = await api.first(task_id, "decision_recorded")
+    assert recorded.decisions[0].args == {"path": "other.lua", "content": PROGRAM.replace("north", "south")}
+    assert await seat.page.evaluate("Object.keys(sessionStorage)") == []
+
+
+async def test_an_answer_and_a_reason_are_kept_until_they_are_sent(server: Server, pc: Computer, seats: Seats) -> None:
+    """Over a reload and over looking at something else; then nothing of them is left."""
+    api = server.api()
+    asking = await api.submit(tool("ask_user", question="Which wall?"), final())
+    asked = await api.first(asking, "question_asked")
+    place = f"approvals/{await waiting(api, await api.submit(write(), final(), computers=(pc.name,)))}"
+    seat = await seats.open(place)
+    await seat.request().get_by_role("button", name="Reject").click()
+    await seat.page.get_by_label("Reason").fill("Not that wall.")
+    await seat.page.keyboard.press("Escape")
+    await seat.go(f"approvals/{asked.question_id}")
+    await seat.page.get_by_label("Your answer").fill("The north one.")
+    await seat.go(place)
+    await seat.page.reload()
+    await seat.request().get_by_role("button", name="Reject").click()
+    await expect(seat.page.get_by_label("Reason")).to_have_value("Not that wall.")
+    await seat.page.get_by_role("dialog").get_by_role("button", name="Reject").click()
+    await seat.told("done")
+    await seat.go(f"approvals/{asked.question_id}")
+    await expect(seat.page.get_by_label("Your answer")).to_have_value("The north one.")
+    await seat.button("Answer").click()
+    await seat.told("done")
+    (answered,) = facts_of(await api.journal(asking), facts.QuestionAnswered)
+    assert answered.answer == "The north one."
+    assert await seat.page.evaluate("Object.keys(sessionStorage)") == []
+
+
+async def test_who_edits_is_told_at_once_that_another_decided(server: Server, pc: Computer, seats: Seats) -> None:
+    """And that the server went away; the text stays."""
+    rita = await server.person("rita", "reviewer")
+    request_id = await waiting(rita, await server.api().submit(write(), final(), computers=(pc.name,)))
+    seat = await seats.open(f"approvals/{request_id}")
+    await seat.request().get_by_role("button", name="Edit").click()
+    dialog = seat.page.get_by_role("dialog")
+    await dialog.get_by_role("textbox").fill("print('mine')\n")
+    server.kill()
+    await expect(dialog.get_by_role("status").last).to_contain_text("The server is away.")
+    server.start()
+    await expect(dialog.get_by_role("status").last).to_be_empty()
+    await rita.resume(request_id, "approve")
+    await expect(dialog.get_by_role("status").last).to_contain_text("Decided elsewhere: approved by rita.")
+    await expect(dialog.get_by_role("textbox")).to_have_value("print('mine')\n")
+    await seat.check_access("an edit that comes too late")
+
+
+async def test_the_focus_goes_to_what_was_said(server: Server, pc: Computer, seats: Seats) -> None:
+    """After a decision, and back to its button after a dialog; a key that means nothing does nothing."""
+    api = server.api()
+    seat = await seats.open(f"approvals/{await waiting(api, await api.submit(write(), final(), computers=(pc.name,)))}")
+    await expect(seat.request()).to_be_visible()
+    for key, name in (("r", "Reject"), ("e", "Edit")):
+        await seat.page.keyboard.press(key)
+        await expect(seat.page.get_by_role("dialog")).to_be_visible()
+        await seat.page.keyboard.press("Escape")
+        await expect(seat.page.get_by_role("dialog")).to_have_count(0)
+        assert await focused(seat) == name
+    for key in ('"', "\\"):
+        await seat.page.keyboard.press(key)
+    await seat.page.keyboard.press("a")
+    await seat.told("done")
+    await expect(seat.button("Approve")).to_have_count(0)
+    assert (await focused(seat)).startswith("Done: approved by you.")
+
+
+async def test_a_lost_task_is_sent_again_and_counts_once(server: Server, seats: Seats) -> None:
+    """It is said that nobody knows; the words stay over a reload, and the form with them."""
+    seat = await seats.open("tasks")
+    lost = [True]
+
+    async def lose(route: Route) -> None:
+        if route.request.method == "POST" and lost.pop():
+            await route.fetch()
+            await route.abort()
+        else:
+            await route.continue_()
+
+    await seat.button("New task").click()
+    await seat.page.get_by_label("What is to be done?").fill(json.dumps([final()]))
+    await seat.page.reload()
+    await expect(seat.page.get_by_label("What is to be done?")).to_have_value(json.dumps([final()]))
+    await seat.page.route("**/v1/tasks", lose)
+    await seat.button("Begin").click()
+    await expect(seat.page.get_by_role("alert")).to_contain_text("Not delivered: the server did not answer")
+    lost.append(False)
+    await seat.button("Send it again").click()
+    await expect(seat.page.locator(".task-head")).to_be_visible()
+    assert len((await server.api().ok("GET", "/v1/tasks"))["tasks"]) == 1
+
+
+async def test_what_is_not_there_leads_to_what_is(server: Server, seats: Seats) -> None:
+    """A task, a computer or a view; a name that is there is told, and a token is closed only by its button."""
+    seat = await seats.open("constructor")
+    await expect(seat.page.get_by_text("There is no such view")).to_be_visible()
+    await seat.go("computers/none")
+    await seat.page.get_by_role("link", name="All computers").click()
+    await seat.go("tasks/t-none")
+    await seat.page.get_by_role("link", name="All tasks").click()
+    await expect(seat.page.get_by_role("heading", name="Tasks")).to_be_visible()
+    await seat.go("people")
+    await seat.button("Add somebody").click()
+    await seat.page.get_by_label(re.compile("^Name")).fill("admin")
+    await expect(seat.page.get_by_text("admin is here already")).to_be_visible()
+    await seat.page.get_by_label(re.compile("^Name")).fill("rita")
+    await seat.button("Make the token").click()
+    await expect(seat.button("I have it")).to_be_visible()
+    for _ in range(3):
+        await seat.page.keyboard.press("Escape")
+    await expect(seat.button("I have it")).to_be_visible()
