@@ -12,6 +12,7 @@ from tests.browser.test_page import HOSTILE, SHOWN
 from tests.shell.support import dialed
 from tests.shell.test_transfers import FILES, Gated
 from tests.story.harness import WITHIN_S, Computer, Server, final, play, tool
+from tests.story.processes import prompt
 from tests.story.test_rehearsal import came_to, rehearsed, there
 from tests.waiting import within
 
@@ -19,18 +20,24 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def looked_at(seat: Seat, of: str) -> None:
-    """Wide and on a phone, light and dark: axe has nothing to say, and nothing is wider than the phone."""
-    for width, _ in (DESKTOP, PHONE):
-        await seat.page.set_viewport_size({"width": width, "height": 800})
-        # So high that the navigation of a phone covers no button.
-        height = await seat.page.evaluate("document.documentElement.scrollHeight")
-        await seat.page.set_viewport_size({"width": width, "height": height + 100})
-        for dark in (False, True):
-            await seat.page.emulate_media(color_scheme="dark" if dark else "light")
-            seat.dark = dark
-            await seat.check_access(f"{of}, {width} wide, {'dark' if dark else 'light'}")
-        assert await _wide(seat.page) == width, f"{of} is wider than the page"
+    """Wide, in the dark, and on a phone: axe has nothing to say, and nothing is wider than the phone."""
+    await _checked(seat, of, DESKTOP[0])
+    await seat.page.emulate_media(color_scheme="dark")
+    seat.dark = True
+    await seat.check_access(f"{of} in the dark")
+    await seat.page.emulate_media(color_scheme="light")
+    seat.dark = False
+    await _checked(seat, of, PHONE[0])
     await seat.page.set_viewport_size({"width": DESKTOP[0], "height": DESKTOP[1]})
+
+
+async def _checked(seat: Seat, of: str, width: int) -> None:
+    await seat.page.set_viewport_size({"width": width, "height": DESKTOP[1]})
+    # So high that the navigation of a phone covers no button.
+    height = await seat.page.evaluate("document.documentElement.scrollHeight")
+    await seat.page.set_viewport_size({"width": width, "height": height + 100})
+    await seat.check_access(f"{of}, {width} wide")
+    assert await _wide(seat.page) == width, f"{of} is wider than the page"
 
 
 async def _wide(page: Page) -> int:
@@ -187,5 +194,28 @@ async def test_what_is_being_read_has_a_bar(server: Server, seats: Seats) -> Non
             computer.gate.release()
         await expect(seat.page.get_by_role("region", name="Backups")).to_contain_text("just now by admin")
         await expect(bars).to_have_count(0)
+        await client.socket.close()
+        await serving
+
+
+async def test_the_copy_for_a_rehearsal_has_a_bar_where_it_is_begun(server: Server, seats: Seats) -> None:
+    """In the form, until the task is there."""
+    async with dialed(server.url, await server.computer_token("3")) as client:
+        await client.greet()
+        computer = Gated(client)
+        serving = asyncio.create_task(computer.serve())
+        seat = await seats.open("tasks?new=1")
+        await seat.page.get_by_label("What is to be done?").fill(prompt(final()))
+        await seat.page.get_by_role("radio", name="Rehearse").check()
+        await seat.page.get_by_role("radio", name=re.compile("^3")).check()
+        await seat.button("Begin").click()
+        await within(WITHIN_S, computer.asked.wait())
+        bar = seat.page.locator("main").get_by_role("progressbar", name="Reading 3 for a rehearsal")
+        await expect(bar).to_have_attribute("aria-valuetext", "0 of 3 files, 0 bytes")
+        await seat.check_access("the copy for a rehearsal")
+        for _ in FILES:
+            computer.gate.release()
+        await expect(seat.page.locator(".task-head")).to_contain_text("rehearses on a copy of 3")
+        await expect(seat.page.get_by_role("progressbar")).to_have_count(0)
         await client.socket.close()
         await serving
