@@ -7,7 +7,7 @@ import { useStore } from "./lib/store.js";
 import { nextTheme, theme } from "./lib/theme.js";
 import * as transfers from "./lib/transfers.js";
 import { watchOpened } from "./lib/notify.js";
-import { Icon, Loading, Safe, useDoing, useSecond } from "./lib/ui.js";
+import { Icon, LOGO, Loading, Safe, useDoing, useSecond } from "./lib/ui.js";
 import { Text } from "./lib/text.js";
 import { Approvals } from "./views/approvals.js";
 import { Audit } from "./views/audit.js";
@@ -97,7 +97,7 @@ function Frame() {
     <a class="skip" href="#main"
         onClick=${(event) => { event.preventDefault(); document.getElementById("main").focus(); }}>To the content</a>
     <header class="top">
-      <a class="brand" href=${link("tasks")}><img src="/console/icon.svg" alt="" width="24"
+      <a class="brand" href=${link("tasks")}><img src=${LOGO} alt="" width="24"
           height="24" />cc-orchestrator</a>
       <${Connection} state=${state.state} />
       <${GoingOn} />

@@ -23,6 +23,8 @@ const PATHS = {
   keys: "M3 7h18v10H3zM7 11h.01M11 11h.01M15 11h.01M8 14h8",
 };
 
+export const LOGO = new URL("../icon.svg", import.meta.url).pathname;
+
 export const Icon = ({ name }) => html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true" focusable="false">
     <path d=${PATHS[name]} /></svg>`;
 

@@ -2,7 +2,7 @@
 import { html, useEffect, useRef, useState } from "../lib/html.js";
 import { session, signIn } from "../lib/session.js";
 import { useStore } from "../lib/store.js";
-import { Trouble, useDoing } from "../lib/ui.js";
+import { LOGO, Trouble, useDoing } from "../lib/ui.js";
 
 export function SignIn() {
   const [token, setToken] = useState("");
@@ -25,7 +25,7 @@ export function SignIn() {
   };
   return html`<main class="alone" id="main">
     <form class="card sign-in" onSubmit=${submit}>
-      <img src="/console/icon.svg" alt="" width="40" height="40" />
+      <img src=${LOGO} alt="" width="40" height="40" />
       <h1>cc-orchestrator</h1>
       ${ended && html`<p class="note warn" role="status">You were signed out. Sign in again to go on; what you typed is
         kept.</p>`}
