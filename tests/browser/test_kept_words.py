@@ -1,5 +1,6 @@
 """What somebody was about to say, in a real browser: kept until it was sent, and told when it comes too late."""
 
+import asyncio
 import json
 import re
 
@@ -159,3 +160,57 @@ async def test_what_is_not_there_leads_to_what_is(server: Server, seats: Seats) 
     for _ in range(3):
         await seat.page.keyboard.press("Escape")
     await expect(seat.button("I have it")).to_be_visible()
+
+
+async def test_a_task_s_page_says_what_became_of_each_decision(server: Server, pc: Computer, seats: Seats) -> None:
+    """Done; too late, with who was first; not delivered, to be sent again; also where the next request stands there."""
+    rita = await server.person("rita", "reviewer")
+    script = [write(f"{name}.lua") for name in "abc"]
+    task_id = await server.api().submit(*script, final(), computers=(pc.name,), on_reject="continue")
+    seat = await seats.open(f"tasks/{task_id}")
+    first = seat.request().get_by_role("button", name="Approve", exact=True)
+    await first.click()
+    await expect(seat.request()).to_contain_text("b.lua")
+    await expect(seat.page.locator(".said")).to_have_text("Done: approved by you.")
+    held = asyncio.get_running_loop().create_future()
+
+    async def hold(route: Route) -> None:
+        await held
+        await route.continue_()
+
+    await seat.page.route("**/v1/resume/**", hold)
+    await first.click()
+    await rita.resume(await waiting(rita, task_id, 2), "reject")
+    await expect(seat.request()).to_contain_text("c.lua")
+    held.set_result(None)
+    await expect(seat.page.locator(".said")).to_contain_text("Too late: it was rejected by rita")
+    await seat.check_access("a task where another was first")
+    await seat.page.unroute("**/v1/resume/**")
+
+    async def lose(route: Route) -> None:
+        await route.fetch()
+        await route.abort()
+
+    await seat.page.route("**/v1/resume/**", lose)
+    await first.click()
+    await expect(seat.page.locator(".end")).to_contain_text("Completed")
+    await expect(seat.page.locator(".said")).to_contain_text("Not delivered")
+    await seat.page.unroute("**/v1/resume/**")
+    await seat.button("Send it again").click()
+    await expect(seat.page.locator(".said")).to_have_text("Done: approved by you.")
+    assert [pc.read(f"{name}.lua") is not None for name in "abc"] == [True, False, True]
+
+
+async def test_a_request_that_is_over_says_what_became_of_it(server: Server, pc: Computer, seats: Seats) -> None:
+    """To who comes late, with its task; and one that is for others says so."""
+    api = server.api()
+    task_id = await api.submit(write(), final(), computers=(pc.name,))
+    request_id = await waiting(api, task_id)
+    otto = await server.person("otto", "submitter")
+    other = await seats.open(f"approvals/{request_id}", token=otto.token)
+    await expect(other.page.get_by_text("It waits for somebody else.")).to_be_visible()
+    await api.resume(request_id, "approve")
+    seat = await seats.open(f"approvals/{request_id}")
+    await expect(seat.page.get_by_text("It does not wait any more: it was approved by admin")).to_be_visible()
+    await seat.page.get_by_role("link", name="See the task").click()
+    await expect(seat.page.locator(".task-head")).to_be_visible()

@@ -17,7 +17,8 @@ const DONE = {
 };
 const KEPT = 100;
 
-// By request (or question) id: {state: sending | done | refused | unsent, text, request, again}.
+// By request (or question) id: {state: sending | done | refused | unsent, text, request, again}; `brief`: without how
+// the task stands, where that is seen beside it.
 export const outcomes = new Store(new Map());
 
 let owner = "";
@@ -61,17 +62,15 @@ async function deliver(key, about, what, send) {
   try {
     const task = await send();
     forget(key);
-    tell(key, { ...about, state: "done", text: `Done: ${what}. The task is ${task.status}.` });
+    const brief = `Done: ${what}.`;
+    tell(key, { ...about, state: "done", brief, text: `${brief} The task is ${task.status}.` });
   } catch (problem) {
     if (!problem.undelivered) {
       tell(key, { ...about, state: "refused", text: refusal(problem) });
       return;
     }
     const again = () => deliver(key, about, what, send);
-    tell(key, {
-      ...about, state: "unsent", again,
-      text: COUNTS_ONCE,
-    });
+    tell(key, { ...about, state: "unsent", again, text: COUNTS_ONCE });
   }
 }
 
@@ -105,12 +104,14 @@ export function refusal({ status, code, message, remedy, details = {} }) {
   if (status === 401) return "Not carried out: you were not signed in any more. Decide it again.";
   const todo = remedy ? ` ${oneLine(remedy, 2000)}` : "";
   if (code === "expired") return `Too late: nobody answered it in time, and it has expired.${todo}`;
-  if (code === "not_pending" && details.how) {
-    const ago = details.at ? span((now() - Date.parse(details.at)) / 1000) : "";
-    const since = ago ? ` ${ago} ago` : "";
-    return `Too late: it was ${oneLine(details.how)}${since}.`;
-  }
+  if (code === "not_pending" && details.how) return `Too late: ${became(details)}`;
   return `Not carried out: ${oneLine(message, 4000)}${todo}`;
+}
+
+// What became of a request, as a refusal's details tell it; empty where they do not.
+export function became({ how, at }) {
+  const ago = at ? ` ${span((now() - Date.parse(at)) / 1000)} ago` : "";
+  return how ? `it was ${oneLine(how)}${ago}.` : "";
 }
 
 // A request that somebody else closed; `how` as the server says it.

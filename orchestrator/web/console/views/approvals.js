@@ -1,8 +1,10 @@
 // The queue: what waits for this person, one of it whole, and several together.
 import { html, useEffect, useRef, useState } from "../lib/html.js";
-import { decideSeveral, outcomes } from "../lib/decide.js";
+import { id } from "../lib/api.js";
+import { became, decideSeveral, outcomes } from "../lib/decide.js";
 import { live } from "../lib/live.js";
 import { askToNotify, permission } from "../lib/notify.js";
+import { useReading } from "../lib/reading.js";
 import { go, link } from "../lib/route.js";
 import { useStore } from "../lib/store.js";
 import { oneLine } from "../lib/text.js";
@@ -99,18 +101,31 @@ function Notify() {
 }
 
 // What is chosen by its address, also when it is closed by now.
-function Chosen({ id, state, known }) {
+function Chosen({ chosen, state, known }) {
   const kept = useRef(new Map()).current;
-  const request = state.requests.find((one) => one.request_id === id) ?? known.get(id)?.request;
-  const question = state.questions.find((one) => one.question_id === id) ?? known.get(id)?.question;
-  if (request || question) kept.set(id, request ? { request } : { question });
-  const shown = kept.get(id);
-  if (shown?.request) return html`<${Request} key=${id} request=${shown.request} keys />`;
-  if (shown?.question) return html`<${Question} key=${id} question=${shown.question}
-      open=${Boolean(question) && state.questions.some((one) => one.question_id === id)} />`;
-  return html`<div class="note" role="status">
-      <p>It does not wait any more: it was decided, has expired, or is for somebody else.</p>
-    <a class="button" href=${link("approvals")}>The queue</a></div>`;
+  const request = state.requests.find((one) => one.request_id === chosen) ?? known.get(chosen)?.request;
+  const question = state.questions.find((one) => one.question_id === chosen) ?? known.get(chosen)?.question;
+  if (request || question) kept.set(chosen, request ? { request } : { question });
+  const shown = kept.get(chosen);
+  if (shown?.request) return html`<${Request} key=${chosen} request=${shown.request} keys />`;
+  if (shown?.question) return html`<${Question} key=${chosen} question=${shown.question}
+      open=${Boolean(question) && state.questions.some((one) => one.question_id === chosen)} />`;
+  return html`<${Gone} key=${chosen} requestId=${chosen} />`;
+}
+
+// One that this page did not see open: what became of it, as the server knows.
+function Gone({ requestId }) {
+  const { value: waits, problem } = useReading(`/v1/requests/${id(requestId)}`);
+  const { value: told } = useReading(`/v1/audit?request=${id(requestId)}&limit=1`);
+  if (!waits && !problem) return html`<${Loading} />`;
+  const taskId = waits?.task_id ?? told?.items[0]?.task_id;
+  const expired = problem?.code === "expired" ? "nobody answered it in time." : "";
+  const how = expired || became(problem?.details ?? {});
+  const said = waits ? "It waits for somebody else."
+    : `It does not wait any more${how ? `: ${how}` : ". It was decided, has expired, or is for somebody else."}`;
+  return html`<div class="note" role="status"><p>${said}</p><div class="actions">
+    ${taskId && html`<a class="button" href=${link("tasks", [taskId])}>See the task</a>`}
+    <a class="button" href=${link("approvals")}>The queue</a></div></div>`;
 }
 
 const MOST_BEHIND = 5;
@@ -200,8 +215,9 @@ export function Approvals({ chosen }) {
     ${detail && html`<div class="detail">
       <h1 class="sr">Approvals</h1>
       <p class="back"><a href=${link("approvals")} onClick=${leave}><${Icon} name="back" /> Approvals</a></p>
-      ${together ? html`<${Together} ids=${together} onLeave=${leave} />` : html`<${Chosen} id=${chosen} state=${state}
-          known=${known} />`}
+      ${together
+        ? html`<${Together} ids=${together} onLeave=${leave} />`
+        : html`<${Chosen} chosen=${chosen} state=${state} known=${known} />`}
     </div>`}
     ${help && html`<${Help} onClose=${() => setHelp(false)} />`}
   </div>`;

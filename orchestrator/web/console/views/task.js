@@ -1,6 +1,7 @@
 // One task: where it stands, what it waits for, its steps as they happen, and how it ended.
-import { html, useEffect, useState } from "../lib/html.js";
+import { html, useEffect, useRef, useState } from "../lib/html.js";
 import { id, post } from "../lib/api.js";
+import { outcomes } from "../lib/decide.js";
 import { useJournal } from "../lib/follow.js";
 import { live, onHint } from "../lib/live.js";
 import { useReading } from "../lib/reading.js";
@@ -9,11 +10,11 @@ import { may, session } from "../lib/session.js";
 import { useStore } from "../lib/store.js";
 import { Text, oneLine } from "../lib/text.js";
 import { Ago, Dialog, Facts, Icon, Loading, Long, NotThere, Safe, Status, Trouble, plural, span, useDoing,
-  useSecond } from "../lib/ui.js";
+  useFocusKept, useSecond } from "../lib/ui.js";
 import { Changes } from "./changes.js";
 import { Question } from "./question.js";
 import { Rehearsal } from "./rehearsal.js";
-import { Request } from "./request.js";
+import { Outcome, Request } from "./request.js";
 import { Steps } from "./steps.js";
 import { Transfers } from "./transfers.js";
 import { UndoDialog } from "./undo.js";
@@ -91,11 +92,23 @@ function Head({ task, mine, readAt, onAsk, again }) {
   </header>`;
 }
 
+// What became of the last decision that was made here, also once what it was about is gone.
+function Said({ task, shown }) {
+  const known = useStore(outcomes);
+  // What was told before this page stood here is no news, unless nobody knows what became of it.
+  const before = useRef(known).current;
+  const [key, outcome] = [...known]
+    .findLast(([, one]) => (one.request ?? one.question)?.task_id === task.task_id) ?? [];
+  const news = outcome && key !== shown && (outcome !== before.get(key) || outcome.state === "unsent");
+  const box = useRef(null);
+  useFocusKept(box, [news && outcome.state]);
+  const told = news && { ...outcome, text: outcome.brief ?? outcome.text };
+  return html`<div ref=${box} class="said"><${Outcome} outcome=${told} /></div>`;
+}
+
 // What it waits for: a question, a decision of this person's or of somebody else's, or one that lapsed.
-function Waits({ task, again }) {
-  const state = useStore(live);
+function Waits({ task, request, again }) {
   const { busy, problem, doing } = useDoing();
-  const request = state.requests.find((one) => one.task_id === task.task_id);
   if (task.question) {
     return html`<section class="waits" aria-label="A question"><${Question} titled=${false} open
       question=${{ ...task.question, question: task.question.question ?? "", task_id: task.task_id, goal: "" }} />
@@ -140,6 +153,7 @@ export function Task({ taskId }) {
   useEffect(() => onHint("tasks", (hint) => hint.task_id === taskId && again()), [taskId]);
   useEffect(() => { if (journal.version) again(); }, [journal.version]);
   useEffect(() => setReadAt(Date.now()), [task]);
+  const waits = useStore(live).requests.find((one) => one.task_id === taskId);
   const mine = task?.user_id === useStore(session).name || may("admin");
   if (!task) {
     return html`<div class="page narrow"><p class="back"><a href=${link("tasks")}><${Icon} name="back" /> Tasks</a></p>
@@ -157,7 +171,8 @@ export function Task({ taskId }) {
       <${Steps} journal=${journal} all=${all} onAll=${() => setAll(true)} />
     <//>
     ${lost && html`<p class="muted" role="status">The stream was lost and is being opened again.</p>`}
-    ${!OVER.has(task.status) && html`<${Waits} task=${task} again=${again} />`}
+    <${Said} task=${task} shown=${waits?.request_id ?? task.question?.question_id} />
+    ${!OVER.has(task.status) && html`<${Waits} task=${task} request=${waits} again=${again} />`}
     ${!OVER.has(task.status) && html`<${Transfers} computers=${task.computers} />`}
     <${End} task=${task} ended=${journal.ended} />
     ${OVER.has(task.status) && (task.rehearses

@@ -8,18 +8,23 @@ import { Dialog, Hash, Loading, Trouble, plural, useDoing } from "../lib/ui.js";
 
 const DOES = { restore: "is put back", remove: "is removed", conflict: "was changed since", nothing: "is as it was",
   away: "cannot be looked at now" };
-const CHOICES = [["keep", "leave it as it is"], ["restore", "put the old one in its place"],
-  ["beside", "put the old one beside it"]];
+const CHOICES = {
+  file: [["keep", "leave it as it is"], ["restore", "put the old one in its place"],
+    ["beside", "put the old one beside it"]],
+  absent: [["keep", "leave it as it is"], ["restore", "remove it"]],
+};
 
 // What is done at each place; `onChoose`: where somebody changed it since, that may be chosen.
 export function PlannedPlaces({ places, choices = {}, onChoose }) {
   return html`<ul class="places">${places.map((one) => html`<li key=${one.place} class="verdict-${one.verdict}">
-    <p><code><${Text} value=${one.place} /></code> <b>${DOES[one.verdict]}</b> <span
-        class="muted">${one.target === "absent" ? "it was not there" : html`<${Hash} value=${one.target} />`}</span></p>
+    <p><code><${Text} value=${one.place} /></code> <b>${DOES[one.verdict]}</b>${one.target === "absent"
+      ? html`<span class="muted">; it was not there before</span>`
+      : html` <span class="muted"><${Hash} value=${one.target} /></span>`}</p>
     ${one.why && html`<p class="muted prose"><${Text} value=${one.why} /></p>`}
     ${one.verdict === "conflict" && onChoose && html`<label>What then? <select value=${choices[one.place] ?? "keep"}
         onChange=${(event) => onChoose(one.place, event.target.value)}>
-      ${CHOICES.map(([value, name]) => html`<option value=${value}>${name}</option>`)}</select></label>`}</li>`)}</ul>`;
+      ${CHOICES[one.target === "absent" ? "absent" : "file"].map(([value, name]) => html`
+        <option value=${value}>${name}</option>`)}</select></label>`}</li>`)}</ul>`;
 }
 
 export function UndoDialog({ taskId, onClose }) {
