@@ -1,11 +1,12 @@
 // A unified diff as rows, and rows as a table: one column of text or two, numbered, with Lua's colours.
-import { html, useState } from "./html.js";
+import { html, useCallback, useMemo } from "./html.js";
+import { AT_FIRST, Blocks, useLines } from "./blocks.js";
 import { linesOf } from "./lua.js";
 import { Text } from "./text.js";
 import { Store, useStore } from "./store.js";
+import { plural } from "./ui.js";
 
 const HUNK = /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@/;
-const AT_FIRST = 1200;
 
 // How diffs are looked at, remembered in this browser.
 export const looks = new Store(remembered());
@@ -99,17 +100,24 @@ function coloured(rows) {
   return shown;
 }
 
-// `lua`: coloured so. `badge`: beside the label. `onWhole`: told whether all of it is on the page; a long diff is at
+// All rows but the two that name the file.
+const shownRows = (diff) => rowsOf(diff).filter((row, at) => !(row.kind === "f" && at < 2));
+
+export const isLong = (diff) => shownRows(diff).length > AT_FIRST;
+
+// `lua`: coloured so. `badge`: beside the label. `onWhole`: told when all of it is on the page; a long diff is at
 // first cut.
 export function Diff({ diff, lua, label = "Changes", badge, onWhole }) {
   const { split, wrap } = useStore(looks);
-  const [all, setAll] = useState(false);
-  const rows = rowsOf(diff).filter((row, at) => !(row.kind === "f" && at < 2));
-  const cut = !all && rows.length > AT_FIRST;
-  const kept = cut ? rows.slice(0, AT_FIRST) : rows;
-  const colours = lua ? coloured(kept) : null;
-  const { added, removed } = counted(rows);
+  const rows = useMemo(() => shownRows(diff), [diff]);
+  const { all, shown, open } = useLines(rows.length, onWhole);
+  const kept = useMemo(() => (all ? rows : rows.slice(0, AT_FIRST)), [rows, all]);
+  const colours = useMemo(() => (lua ? coloured(kept) : null), [kept, lua]);
+  const lines = useMemo(() => (split ? pairsOf(kept) : kept), [kept, split]);
+  const { added, removed } = useMemo(() => counted(rows), [rows]);
   const show = (row) => (row && (colours?.get(row) ?? html`<${Text} value=${row.text} />`));
+  const draw = useCallback((line) => (split ? splitRow(line, show) : unifiedRow(line, show)), [colours, split]);
+  const left = rows.length - shown;
   return html`
     <figure class="diff ${wrap ? "wrap" : ""}">
       <figcaption>
@@ -122,15 +130,12 @@ export function Diff({ diff, lua, label = "Changes", badge, onWhole }) {
               onClick=${() => setLook({ wrap: !wrap })}>Wrap</button>
         </span>
       </figcaption>
-      <div class="scroll" tabindex="0" role="group" aria-label=${label}>
-        ${split ? html`<${Split} rows=${kept} show=${show} />` : html`<${Unified} rows=${kept} show=${show} />`}
-      </div>
-      ${cut && html`<button type="button" class="more" onClick=${() => { setAll(true); onWhole?.(); }}>
-        Show the other ${rows.length - kept.length} lines</button>`}
+      <div class="scroll" tabindex="0" role="group" aria-label=${label}><${Blocks} lines=${lines.slice(0, shown)}
+          kind=${split ? "split" : ""} head=${split ? columns() : null} draw=${draw} /></div>
+      ${left > 0 && html`<button type="button" class="more" aria-disabled=${all} onClick=${open}>
+        ${all ? "Reading" : "Show"} the other ${plural(left, "line")}</button>`}
     </figure>`;
 }
-
-export const isLong = (diff) => rowsOf(diff).length > AT_FIRST + 2;
 
 const SAID = { "+": "added", "-": "removed" };
 const CLASS = { "+": "add", "-": "del", "@": "hunk", f: "file", n: "note", " ": "" };
@@ -141,24 +146,22 @@ const Sign = ({ kind }) => html`<td class="sign">${SAID[kind] && html`<span clas
 
 const isWide = (row) => row.kind === "@" || row.kind === "f" || row.kind === "n";
 
-function Unified({ rows, show }) {
-  return html`<table class="code"><tbody>${rows.map((row) => isWide(row)
-    ? html`<tr class=${CLASS[row.kind]}><td colspan="4"><${Text} value=${HUNK_SAID(row)} /></td></tr>`
-    : html`<tr class=${CLASS[row.kind]}>
-        <td class="no">${row.old}</td><td class="no">${row.new}</td><${Sign} kind=${row.kind} /><td
-            class="txt">${show(row)}</td></tr>`)}</tbody></table>`;
-}
+const wideRow = (row) => html`<tr class=${CLASS[row.kind]}><td colspan="4"><${Text} value=${HUNK_SAID(row)} /></td>
+    </tr>`;
 
-function Split({ rows, show }) {
+const unifiedRow = (row, show) => (isWide(row) ? wideRow(row) : html`<tr class=${CLASS[row.kind]}>
+  <td class="no">${row.old}</td><td class="no">${row.new}</td><${Sign} kind=${row.kind} />
+  <td class="txt">${show(row)}</td></tr>`);
+
+const columns = () => html`<colgroup><col class="no" /><col /><col class="no" /><col /></colgroup>`;
+
+function splitRow([left, right], show) {
+  if (left && left === right && isWide(left)) return wideRow(left);
   const half = (row, kind, number) => html`
     <td class="no ${row?.kind === kind ? CLASS[kind] : row ? "" : "void"}">${row?.[number]}</td>
     <td class="txt half ${row?.kind === kind ? CLASS[kind] : row ? "" : "void"}">
       ${row?.kind === kind && html`<span class="sr">${SAID[kind]}: </span>`}${show(row)}</td>`;
-  return html`<table class="code split"><colgroup><col class="no" /><col /><col class="no" /><col /></colgroup>
-      <tbody>${pairsOf(rows).map(([left, right]) =>
-    left && left === right && isWide(left)
-      ? html`<tr class=${CLASS[left.kind]}><td colspan="4"><${Text} value=${HUNK_SAID(left)} /></td></tr>`
-      : html`<tr>${half(left, "-", "old")}${half(right, "+", "new")}</tr>`)}</tbody></table>`;
+  return html`<tr>${half(left, "-", "old")}${half(right, "+", "new")}</tr>`;
 }
 
 // -- a diff of one's own ---------------------------------------------------------------
