@@ -9,7 +9,8 @@ import { link } from "../lib/route.js";
 import { may, session } from "../lib/session.js";
 import { useStore } from "../lib/store.js";
 import { Text, oneLine } from "../lib/text.js";
-import { Ago, Dialog, Facts, Icon, Loading, Long, NotThere, Safe, Status, Trouble, plural, span, useDoing,
+import { useTitle } from "../lib/title.js";
+import { Ago, Dialog, Facts, Icon, Loading, Long, NotThere, STATUS, Safe, Status, Trouble, plural, span, useDoing,
   useFocusKept, useSecond } from "../lib/ui.js";
 import { Changes } from "./changes.js";
 import { Question } from "./question.js";
@@ -153,6 +154,7 @@ export function Task({ taskId }) {
   useEffect(() => onHint("tasks", (hint) => hint.task_id === taskId && again()), [taskId]);
   useEffect(() => { if (journal.version) again(); }, [journal.version]);
   useEffect(() => setReadAt(Date.now()), [task]);
+  useTitle(STATUS[task?.status], task?.prompt);
   const waits = useStore(live).requests.find((one) => one.task_id === taskId);
   const mine = task?.user_id === useStore(session).name || may("admin");
   if (!task) {
