@@ -258,3 +258,23 @@ async def test_a_line_to_type_outlives_a_reload(server: Server, seats: Seats) ->
     other = await seats.open("tasks?new=1", token=rita.token)
     await expect(other.page.get_by_text("No task yet")).to_be_visible()
     await expect(other.page.get_by_label("What is to be done?")).to_have_count(0)
+
+
+async def test_what_was_approved_and_is_stale_is_said_to_be_asked_anew(
+    server: Server, pc: Computer, seats: Seats
+) -> None:
+    """In the queue and on the task's page; there is the way to the request that stands for it now."""
+    api = server.api()
+    task_id = await api.submit(write(), final(), computers=(pc.name,))
+    seat = await seats.open(f"approvals/{await waiting(api, task_id)}")
+    await expect(seat.request()).to_be_visible()
+    pc.write("build.lua", b"print('a player was here')\n")
+    await seat.request().get_by_role("button", name="Approve", exact=True).click()
+    await expect(seat.page.get_by_text("It did not run as it was shown")).to_be_visible()
+    await seat.page.get_by_role("link", name="Show it").click()
+    await expect(seat.request(await waiting(api, task_id, 2)).locator("tr.del")).to_contain_text("a player was here")
+    await seat.go(f"tasks/{task_id}")
+    pc.write("build.lua", b"print('and again')\n")
+    await seat.request().get_by_role("button", name="Approve", exact=True).click()
+    await expect(seat.page.locator(".said")).to_contain_text("It is asked anew.")
+    await expect(seat.request(await waiting(api, task_id, 3)).locator("tr.del")).to_contain_text("and again")
