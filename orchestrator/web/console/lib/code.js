@@ -21,11 +21,7 @@ export function Code({ text, lua, label, onWhole }) {
           </td></tr>`)}</tbody></table>
     </div>
     ${kept.length < lines.length && html`<button type="button" class="more"
-        onClick=${(event) => {
-          event.currentTarget.closest("figure").querySelector(".scroll").focus({ preventScroll: true });
-          setAll(true);
-          onWhole?.();
-        }}>
+        onClick=${() => { setAll(true); onWhole?.(); }}>
       Show the other ${lines.length - kept.length} lines</button>`}
   </figure>`;
 }

@@ -125,11 +125,7 @@ export function Diff({ diff, lua, label = "Changes", badge, onWhole }) {
       <div class="scroll" tabindex="0" role="group" aria-label=${label}>
         ${split ? html`<${Split} rows=${kept} show=${show} />` : html`<${Unified} rows=${kept} show=${show} />`}
       </div>
-      ${cut && html`<button type="button" class="more" onClick=${(event) => {
-        event.currentTarget.closest("figure").querySelector(".scroll").focus({ preventScroll: true });
-        setAll(true);
-        onWhole?.();
-      }}>
+      ${cut && html`<button type="button" class="more" onClick=${() => { setAll(true); onWhole?.(); }}>
         Show the other ${rows.length - kept.length} lines</button>`}
     </figure>`;
 }
