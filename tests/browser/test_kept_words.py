@@ -8,7 +8,7 @@ import pytest
 from playwright.async_api import Route, expect
 
 from orchestrator.core import facts
-from tests.browser.seats import Seat, Seats
+from tests.browser.seats import PHONE, Seat, Seats
 from tests.browser.test_approving import PROGRAM, waiting, write
 from tests.story.harness import Computer, Server, facts_of, final, tool
 
@@ -214,3 +214,67 @@ async def test_a_request_that_is_over_says_what_became_of_it(server: Server, pc:
     await expect(seat.page.get_by_text("It does not wait any more: it was approved by admin")).to_be_visible()
     await seat.page.get_by_role("link", name="See the task").click()
     await expect(seat.page.locator(".task-head")).to_be_visible()
+
+
+async def test_where_one_stands_is_said_by_the_title_and_the_focus(server: Server, pc: Computer, seats: Seats) -> None:
+    """A view that is opened has the focus, what is done gives it back, and each page has a title of its own."""
+    api = server.api()
+    task_id = await api.submit(tool("ask_user", question="Which wall?"), final())
+    await api.first(task_id, "question_asked")
+    seat = await seats.open("tasks")
+    await seat.page.locator(".rows a").click()
+    await expect(seat.page).to_have_title(
+        re.compile(r"^\(1\) Waiting \u00b7 \[.* \u00b7 Tasks \u00b7 cc-orchestrator$")
+    )
+    await expect(seat.page.locator("#main")).to_be_focused()
+    await seat.go("tasks")
+    await seat.button("New task").click()
+    await seat.button("Close").click()
+    await expect(seat.button("New task")).to_be_focused()
+    await seat.go(f"computers/{pc.name}")
+    await expect(seat.page).to_have_title(f"(1) {pc.name} \u00b7 Computers \u00b7 cc-orchestrator")
+    await seat.button("Back up now").click()
+    await expect(seat.page.get_by_role("region", name="Backups")).to_contain_text("just now by admin")
+    await expect(seat.button("Back up now")).to_be_focused()
+    await seat.button("Type here").click()
+    await seat.page.keyboard.press("Escape")
+    await expect(seat.button("Type here")).to_be_focused()
+
+
+async def test_a_line_to_type_outlives_a_reload(server: Server, seats: Seats) -> None:
+    """Until another is wanted; and who may submit nothing has no form for it."""
+    await server.computer_token("c" * 64)
+    seat = await seats.open("pairing", size=PHONE)
+    await seat.button("Make the line").click()
+    line = await seat.page.locator(".pairing code").inner_text()
+    await seat.page.reload()
+    await expect(seat.page.locator(".pairing code")).to_have_text(line)
+    await seat.button("Pair another computer").click()
+    await expect(seat.button("Make the line")).to_be_visible()
+    await seat.go("policy/try")
+    await expect(seat.page.get_by_label("On which computer?").locator("option")).to_have_count(2)
+    assert await seat.page.evaluate("document.documentElement.scrollWidth") == PHONE[0], "wider than the phone"
+    rita = await server.person("rita", "reviewer")
+    other = await seats.open("tasks?new=1", token=rita.token)
+    await expect(other.page.get_by_text("No task yet")).to_be_visible()
+    await expect(other.page.get_by_label("What is to be done?")).to_have_count(0)
+
+
+async def test_what_was_approved_and_is_stale_is_said_to_be_asked_anew(
+    server: Server, pc: Computer, seats: Seats
+) -> None:
+    """In the queue and on the task's page; there is the way to the request that stands for it now."""
+    api = server.api()
+    task_id = await api.submit(write(), final(), computers=(pc.name,))
+    seat = await seats.open(f"approvals/{await waiting(api, task_id)}")
+    await expect(seat.request()).to_be_visible()
+    pc.write("build.lua", b"print('a player was here')\n")
+    await seat.request().get_by_role("button", name="Approve", exact=True).click()
+    await expect(seat.page.get_by_text("It did not run as it was shown")).to_be_visible()
+    await seat.page.get_by_role("link", name="Show it").click()
+    await expect(seat.request(await waiting(api, task_id, 2)).locator("tr.del")).to_contain_text("a player was here")
+    await seat.go(f"tasks/{task_id}")
+    pc.write("build.lua", b"print('and again')\n")
+    await seat.request().get_by_role("button", name="Approve", exact=True).click()
+    await expect(seat.page.locator(".said")).to_contain_text("It is asked anew.")
+    await expect(seat.request(await waiting(api, task_id, 3)).locator("tr.del")).to_contain_text("and again")

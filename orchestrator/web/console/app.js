@@ -1,10 +1,11 @@
 // The console: signing in, the frame with its navigation, and which view stands where.
-import { html, render, useEffect, useState } from "./lib/html.js";
+import { html, render, useEffect, useRef, useState } from "./lib/html.js";
 import { live, start, stop } from "./lib/live.js";
 import { link, route } from "./lib/route.js";
 import { look, session, signOut } from "./lib/session.js";
 import { useStore } from "./lib/store.js";
 import { nextTheme, theme } from "./lib/theme.js";
+import { title } from "./lib/title.js";
 import * as transfers from "./lib/transfers.js";
 import { watchOpened } from "./lib/notify.js";
 import { Icon, LOGO, Loading, Safe, useDoing, useSecond } from "./lib/ui.js";
@@ -84,14 +85,29 @@ function Person() {
   </div>`;
 }
 
+// Whoever goes to another view by a link that is gone then stands at its beginning, not before the frame.
+function useArrival(place) {
+  const before = useRef(place);
+  useEffect(() => {
+    if (before.current !== place && document.activeElement === document.body) {
+      document.getElementById("main").focus({ preventScroll: true });
+    }
+    before.current = place;
+  }, [place]);
+}
+
 function Frame() {
   const at = useStore(route);
   const state = useStore(live);
   const view = Object.hasOwn(VIEWS, at.view) ? at.view : "tasks";
   const waiting = waitingCount(state);
+  const looked = useStore(title);
+  const place = [view, ...at.parts].join("/");
   useEffect(() => {
-    document.title = `${waiting ? `(${waiting}) ` : ""}${VIEWS[view].title} · cc-orchestrator`;
-  }, [waiting, view]);
+    const words = [looked, VIEWS[view].title, "cc-orchestrator"].filter(Boolean).join(" · ");
+    document.title = `${waiting ? `(${waiting}) ` : ""}${words}`;
+  }, [waiting, view, looked]);
+  useArrival(place);
   useEffect(() => watchOpened(), []);
   return html`
     <a class="skip" href="#main"
@@ -107,7 +123,7 @@ function Frame() {
     <main id="main" tabindex="-1">
       <${Banner} />
       ${view !== at.view && html`<p class="note" role="status">There is no such view: these are the tasks.</p>`}
-      <${Safe} key=${view + at.parts.join("/")} raw=${{ view, parts: at.parts }}>${VIEWS[view].draw(at)}<//>
+      <${Safe} key=${place} raw=${{ view, parts: at.parts }}>${VIEWS[view].draw(at)}<//>
     </main>`;
 }
 

@@ -121,6 +121,10 @@ export function closedMeanwhile(how) {
   return how.includes(" by ") ? `Decided elsewhere: ${oneLine(how)}.` : `It was closed: ${oneLine(how)}.`;
 }
 
+// Of a request that was decided: the open one in which a call of it stands again, such as one that was stale.
+export const askedAnew = (request, requests) => requests.find((one) => one.request_id !== request.request_id
+  && one.tool_calls.some((call) => request.tool_calls.some((before) => before.call_id === call.call_id)));
+
 export const whole = (requestId) => get(`/v1/requests/${id(requestId)}`);
 
 const HOUR_S = 3600, YEAR_S = 31_536_000;

@@ -30,7 +30,7 @@ export const Icon = ({ name }) => html`<svg class="icon" viewBox="0 0 24 24" ari
 
 // -- badges ----------------------------------------------------------------------------
 
-const STATUS = {
+export const STATUS = {
   Queued: "Queued", Running: "Running", Paused: "Waiting", Completed: "Completed", Failed: "Failed",
   Canceled: "Canceled",
 };
@@ -156,7 +156,15 @@ export function useDoing() {
   const [state, set] = useState({ busy: false, problem: null });
   const alive = useRef(true);
   useEffect(() => () => { alive.current = false; }, []);
+  // A button that is disabled meanwhile loses the focus: it gets it back.
+  const held = useRef(null);
+  useEffect(() => {
+    if (state.busy || !held.current) return;
+    if (document.activeElement === document.body && held.current.isConnected) held.current.focus();
+    held.current = null;
+  }, [state.busy]);
   const doing = async (act) => {
+    held.current ??= document.activeElement;
     set({ busy: true, problem: null });
     try {
       await act();

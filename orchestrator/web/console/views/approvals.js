@@ -169,7 +169,7 @@ function useMoving(all, chosen, onHelp) {
   }, []);
 }
 
-const isWide = () => matchMedia("(min-width: 900px)").matches;
+const isWide = () => matchMedia("(min-width: 1080px)").matches;
 
 export function Approvals({ chosen }) {
   const state = useStore(live);

@@ -1,11 +1,12 @@
 // One computer: its screens live, who it is, what works on it, its backups; and letting a frozen one come back.
-import { html, useEffect, useState } from "../lib/html.js";
+import { html, useEffect, useRef, useState } from "../lib/html.js";
 import { id, post } from "../lib/api.js";
 import { onHint } from "../lib/live.js";
 import { useReading } from "../lib/reading.js";
 import { link } from "../lib/route.js";
 import { may } from "../lib/session.js";
 import { Text, oneLine } from "../lib/text.js";
+import { useTitle } from "../lib/title.js";
 import { Ago, Dialog, Facts, Icon, Loading, NotThere, Trouble, useDoing } from "../lib/ui.js";
 import { Screen } from "../screen/screen.js";
 import { Backups } from "./backups.js";
@@ -34,6 +35,12 @@ function Watching({ one }) {
   const { typist, told, may: mayType, why } = useTyping(computer, owner);
   const screens = value?.screens.length ? value.screens : [TERMINAL];
   const on = typing && mayType && online;
+  // Who leaves stands at the button by which they came.
+  const box = useRef(null), was = useRef(false);
+  useEffect(() => {
+    if (was.current && !on && document.activeElement === document.body) box.current.querySelector("button")?.focus();
+    was.current = on;
+  }, [on]);
   // Nobody goes on typing at what does not hear it.
   useEffect(() => { if (told?.state === "lost" || told?.state === "unknown") setTyping(false); }, [told]);
   // A monitor may be put beside a computer at any time: nobody says so.
@@ -49,7 +56,7 @@ function Watching({ one }) {
     <${Screen} key=${of} computer=${computer} of=${of} asText=${asText} seenAt=${seenAt} onSize=${setSize}>
       ${on && html`<${Keyboard} computer=${computer} typist=${typist} onLeave=${() => setTyping(false)} />`}
     <//>
-    <div class="actions under">
+    <div class="actions under" ref=${box}>
       <${TypeHere} typing=${on} may=${mayType} online=${online} onClick=${() => setTyping(!on)} />
       ${on
         ? html`<p class="typing-says">Your keys go to <b>${computer}</b>. <kbd>Esc</kbd> or
@@ -118,6 +125,7 @@ function About({ one, task }) {
 export function Computer({ name }) {
   const { value, problem, again } = useReading(`/v1/computers/${id(name)}`);
   const tasks = useAtWork();
+  useTitle(name);
   useEffect(() => onHint("computers", (hint) => hint.computer === name && again()), []);
   return html`<div class="page">
     <p class="back"><a href=${link("computers")}><${Icon} name="back" /> Computers</a></p>

@@ -101,8 +101,26 @@ function Line({ pairing, onAgain }) {
       <${Hints} line=${pairing.line} url=${pairing.url} />`}`;
 }
 
+// The line stands there again after a reload, as long as it works.
+function kept() {
+  try {
+    const told = JSON.parse(sessionStorage.getItem("pairing"));
+    return told && Date.parse(told.expires_at) > now() ? { ...told, before: new Map(told.before) } : null;
+  } catch {
+    return null;
+  }
+}
+
+function keep(pairing) {
+  try {
+    sessionStorage.setItem("pairing", JSON.stringify({ ...pairing, before: [...pairing.before] }));
+  } catch {
+    // A browser may keep nothing.
+  }
+}
+
 export function Pairing() {
-  const [pairing, setPairing] = useState(null);
+  const [pairing, setPairing] = useState(kept);
   const [name, setName] = useState("");
   const [label, setLabel] = useState("");
   const { busy, problem, doing } = useDoing();
@@ -112,8 +130,13 @@ export function Pairing() {
       const before = await tokens(), since = now() - CLOCK_MS;
       const made = await post("/v1/pairings", { ...(name.trim() && { computer: name.trim() }),
         ...(label && { label }) });
+      keep({ ...made, before, since });
       setPairing({ ...made, before, since });
     });
+  };
+  const another = () => {
+    sessionStorage.removeItem("pairing");
+    setPairing(null);
   };
   return html`<div class="page narrow">
     <p class="back"><a href=${link("computers")}><${Icon} name="back" /> Computers</a></p>
@@ -129,6 +152,7 @@ export function Pairing() {
       <${Trouble} problem=${problem} />
       <footer><button class="primary" disabled=${busy}>Make the line</button></footer></form>`}
     ${pairing && html`<${Trouble} problem=${problem} />
-      <${Line} key=${pairing.code} pairing=${pairing} onAgain=${make} />`}
+      <${Line} key=${pairing.code} pairing=${pairing} onAgain=${make} />
+      <p><button type="button" class="quiet small" onClick=${another}>Pair another computer</button></p>`}
   </div>`;
 }

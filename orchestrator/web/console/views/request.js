@@ -1,7 +1,9 @@
 // A request whole, and what can be said to it. What is approved is what stands here, by its digests.
 import { html, useEffect, useMemo, useRef, useState } from "../lib/html.js";
 import { now } from "../lib/api.js";
-import { closedMeanwhile, decide, decisionsOn, extend, isGrave, outcomes, tell, whole } from "../lib/decide.js";
+import {
+  askedAnew, closedMeanwhile, decide, decisionsOn, extend, isGrave, outcomes, tell, whole,
+} from "../lib/decide.js";
 import { link } from "../lib/route.js";
 import { live } from "../lib/live.js";
 import { useStore } from "../lib/store.js";
@@ -34,6 +36,13 @@ function useWhole(request) {
   const shown = fetched.mark === mark ? fetched.request : request;
   return { shown, mark, fetch: async () => set({ mark, request: await whole(request.request_id) }) };
 }
+
+// That what was decided did not run, and stands there anew.
+export const Anew = ({ request }) => request && html`<div class="note warn" role="status">
+  <p>${request.reason === "outcome_unknown"
+    ? "Nobody knows whether it ran."
+    : "It did not run as it was shown: what it is about is another now. It is asked anew."}</p>
+  <a class="button" href=${link("approvals", [request.request_id])}>Show it</a></div>`;
 
 export function Outcome({ outcome, children }) {
   if (!outcome) return null;
@@ -187,6 +196,7 @@ export function Request({ request: given, keys = false, bare = false, onReady, o
         ${!open && outcome && outcome.state !== "sending" && html`<a class="button"
             href=${link("tasks", [given.task_id])}>See the task</a>`}
       <//>
+      <${Anew} request=${!open && askedAnew(given, state.requests)} />
       ${!open && !outcome && html`<div class="note" role="status"><p>${closedMeanwhile(how)}</p><a class="button"
           href=${link("tasks", [given.task_id])}>See the task</a></div>`}
       ${!open && outcome?.state === "unsent" && html`<p class="muted">${closedMeanwhile(how)}</p>`}

@@ -1,7 +1,7 @@
 // One task: where it stands, what it waits for, its steps as they happen, and how it ended.
 import { html, useEffect, useRef, useState } from "../lib/html.js";
 import { id, post } from "../lib/api.js";
-import { outcomes } from "../lib/decide.js";
+import { askedAnew, outcomes } from "../lib/decide.js";
 import { useJournal } from "../lib/follow.js";
 import { live, onHint } from "../lib/live.js";
 import { useReading } from "../lib/reading.js";
@@ -9,12 +9,13 @@ import { link } from "../lib/route.js";
 import { may, session } from "../lib/session.js";
 import { useStore } from "../lib/store.js";
 import { Text, oneLine } from "../lib/text.js";
-import { Ago, Dialog, Facts, Icon, Loading, Long, NotThere, Safe, Status, Trouble, plural, span, useDoing,
+import { useTitle } from "../lib/title.js";
+import { Ago, Dialog, Facts, Icon, Loading, Long, NotThere, STATUS, Safe, Status, Trouble, plural, span, useDoing,
   useFocusKept, useSecond } from "../lib/ui.js";
 import { Changes } from "./changes.js";
 import { Question } from "./question.js";
 import { Rehearsal } from "./rehearsal.js";
-import { Outcome, Request } from "./request.js";
+import { Anew, Outcome, Request } from "./request.js";
 import { Steps } from "./steps.js";
 import { Transfers } from "./transfers.js";
 import { UndoDialog } from "./undo.js";
@@ -94,6 +95,7 @@ function Head({ task, mine, readAt, onAsk, again }) {
 
 // What became of the last decision that was made here, also once what it was about is gone.
 function Said({ task, shown }) {
+  const { requests } = useStore(live);
   const known = useStore(outcomes);
   // What was told before this page stood here is no news, unless nobody knows what became of it.
   const before = useRef(known).current;
@@ -103,7 +105,8 @@ function Said({ task, shown }) {
   const box = useRef(null);
   useFocusKept(box, [news && outcome.state]);
   const told = news && { ...outcome, text: outcome.brief ?? outcome.text };
-  return html`<div ref=${box} class="said"><${Outcome} outcome=${told} /></div>`;
+  return html`<div ref=${box} class="said"><${Outcome} outcome=${told} />
+    <${Anew} request=${news && outcome.request && askedAnew(outcome.request, requests)} /></div>`;
 }
 
 // What it waits for: a question, a decision of this person's or of somebody else's, or one that lapsed.
@@ -153,6 +156,7 @@ export function Task({ taskId }) {
   useEffect(() => onHint("tasks", (hint) => hint.task_id === taskId && again()), [taskId]);
   useEffect(() => { if (journal.version) again(); }, [journal.version]);
   useEffect(() => setReadAt(Date.now()), [task]);
+  useTitle(STATUS[task?.status], task?.prompt);
   const waits = useStore(live).requests.find((one) => one.task_id === taskId);
   const mine = task?.user_id === useStore(session).name || may("admin");
   if (!task) {

@@ -1,5 +1,5 @@
 // All tasks, the newest first, a page of them at a time; and a new one.
-import { html, useEffect, useState } from "../lib/html.js";
+import { html, useEffect, useRef, useState } from "../lib/html.js";
 import { onHint } from "../lib/live.js";
 import { useReading } from "../lib/reading.js";
 import { link } from "../lib/route.js";
@@ -45,13 +45,19 @@ export function Tasks({ query }) {
   const limit = Math.min((page + 1) * PAGE + 1, MOST);
   const { value, problem, again } = useReading(`/v1/tasks?limit=${limit}${status ? `&status=${status}` : ""}`);
   const [writing, setWriting] = useState(query.get("new") === "1" || isDrafted());
+  const begins = useRef(null), was = useRef(writing);
+  useEffect(() => {
+    // Who closes the form stands at the button that opens it.
+    if (was.current && !writing) begins.current?.focus();
+    was.current = writing;
+  }, [writing]);
   useEffect(() => onHint("tasks", again), []);
   useEffect(() => { if (query.get("new") === "1") setWriting(true); }, [query]);
   const rows = value?.tasks.slice(page * PAGE, (page + 1) * PAGE);
   return html`<div class="page narrow">
     <div class="head"><h1>Tasks</h1>${may("submitter") && !writing && html`<button type="button" class="primary"
-        onClick=${() => setWriting(true)}><${Icon} name="plus" /> New task</button>`}</div>
-    ${writing && html`<${Submit} onClose=${() => setWriting(false)} />`}
+        ref=${begins} onClick=${() => setWriting(true)}><${Icon} name="plus" /> New task</button>`}</div>
+    ${writing && may("submitter") && html`<${Submit} onClose=${() => setWriting(false)} />`}
     <nav class="chips" aria-label="Which tasks">${FILTERS.map(([name, title]) => html`<a
         href=${link("tasks", [], { status: name })} aria-current=${name === status ? "true" : null}>${title}</a>`)}
         </nav>
