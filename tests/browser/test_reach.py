@@ -5,7 +5,7 @@ from playwright.async_api import expect
 
 from tests.browser.seats import DESKTOP, PHONE, Seats
 from tests.browser.test_approving import waiting, write
-from tests.story.harness import Computer, Server, final, tools
+from tests.story.harness import Computer, Server, final, tool, tools
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -43,3 +43,18 @@ async def test_nothing_covers_what_has_the_focus(
         told.append(focused["told"])
     assert sum("Approve" in one for one in told) >= 3
     assert len(told) < LIMIT
+
+
+async def test_the_keyboard_scrolls_what_is_longer_than_its_room(server: Server, pc: Computer, seats: Seats) -> None:
+    """A long result takes the focus and has a name, a short one is no stop on the way; axe agrees."""
+    (pc.disk / "long.txt").write_text("a line of it\n" * 200)
+    (pc.disk / "short.txt").write_text("one")
+    api = server.api()
+    reads = [tool("cc_read", path=path) for path in ("long.txt", "short.txt")]
+    task_id = await api.submit(*reads, final(), computers=(pc.name,))
+    await api.journal(task_id)
+    seat = await seats.open(f"tasks/{task_id}")
+    await seat.page.locator("summary", has_text="Result").first.click()
+    await expect(seat.page.get_by_role("group", name="Result")).to_have_count(1)
+    await expect(seat.page.locator("pre.text", has_text="one")).not_to_have_attribute("tabindex", "0")
+    await seat.check_access("a long result")

@@ -115,7 +115,7 @@ const settled = (journal, fact) => (fact.state === "finished"
   : onCall(journal, fact.call_id, () => ({ state: SETTLED[fact.state], result: fact.text || fact.reason })));
 
 const END_SAID = {
-  expired: "Nobody answered in time", superseded: "The policy changed", stale: "What it was about changed",
+  expired: "Nobody answered in time", superseded: "No longer asked about", stale: "What it was about changed",
   canceled: "It was canceled",
 };
 

@@ -83,6 +83,20 @@ export function Long({ value }) {
       onClick=${() => setAll(true)}>Show all of it</button>`;
 }
 
+// A text as it stands, which the keyboard can scroll where it is longer than its room.
+export function Pre({ value, label }) {
+  const ref = useRef(null);
+  const [scrolls, set] = useState(false);
+  useEffect(() => {
+    // What is folded has no height yet.
+    const seen = new ResizeObserver(([{ target }]) => set(target.scrollHeight > target.clientHeight));
+    seen.observe(ref.current);
+    return () => seen.disconnect();
+  }, [value]);
+  const reached = scrolls && { tabindex: 0, role: "group", "aria-label": label };
+  return html`<pre class="text" ref=${ref} ...${reached}><${Text} value=${value} /></pre>`;
+}
+
 // -- states ----------------------------------------------------------------------------
 
 export const Loading = ({ rows = 3, label = "Loading" }) => html`
@@ -115,7 +129,7 @@ export class Safe extends Component {
   render({ children, raw }, { error }) {
     if (!error) return children;
     return html`<div class="note bad" role="alert"><p>This could not be drawn; this is all of it, as it came.</p>
-      <pre class="text"><${Text} value=${JSON.stringify(raw, null, 2)} /></pre></div>`;
+      <${Pre} value=${JSON.stringify(raw, null, 2)} label="All of it" /></div>`;
   }
 }
 

@@ -6,7 +6,7 @@ import { go, link } from "../lib/route.js";
 import { may } from "../lib/session.js";
 import { useStore } from "../lib/store.js";
 import { Text, oneLine } from "../lib/text.js";
-import { Ago, Empty, Facts, Hash, Loading, Trouble, plural, pretty, useDoing } from "../lib/ui.js";
+import { Ago, Empty, Facts, Hash, Loading, Pre, Trouble, plural, pretty, useDoing } from "../lib/ui.js";
 import { Verify } from "./verify.js";
 import { KINDS, told } from "./auditing.js";
 
@@ -81,7 +81,7 @@ function Item({ item }) {
     ]} />
     ${item.redacted && html`<p class="muted small">Secrets were taken out, so the hash does not hold for what is shown.
       An admin gets the whole with <code>cc-orchestrator audit export --whole</code>.</p>`}
-    <pre class="text"><${Text} value=${pretty(fields)} /></pre></div>`}
+    <${Pre} value=${pretty(fields)} label="All fields" /></div>`}
   </details></li>`;
 }
 

@@ -23,6 +23,11 @@ const calls = (fact) => fact.calls.map((call, at) => {
   return `${call.tool ?? call.call_id ?? ""}${where} ${on}${verdict ? ` → ${verdict.effect}` : ""}`.trim();
 }).join(", ");
 
+const REQUEST_ENDS = {
+  expired: "nobody answered in time", superseded: "no longer asked about", stale: "what it was about changed",
+  canceled: "canceled",
+};
+
 const TOLD = {
   task_submitted: (fact) => fact.prompt ?? "",
   calls_proposed: calls,
@@ -35,6 +40,13 @@ const TOLD = {
   attempt_refused: (fact) => [fact.method, fact.path, fact.code, fact.message].filter(Boolean).join(" "),
   signed_in: (fact) => (fact.peer ? `from ${fact.peer}` : ""),
   keys_sent: (fact) => `${fact.computer}: ${fact.text || (fact.keys ?? []).join(" ")}`,
+  request_ended: (fact) => [REQUEST_ENDS[fact.end] ?? fact.end, fact.reason].filter(Boolean).join(": "),
+  review_noted: (fact) => (fact.what ?? "").replaceAll("_", " "),
+  limit_reached: (fact) => [(fact.limit ?? "").replaceAll("_", " "), fact.detail].filter(Boolean).join(": "),
+  model_asked: (fact) => (fact.attempt > 1 ? `attempt ${fact.attempt}` : ""),
+  model_replied: ({ usage, done_reason: reason }) => [`${usage.input_tokens} tokens read, ${usage.output_tokens} written`,
+    reason !== "stop" && `ended by ${reason}`].filter(Boolean).join(", "),
+  tool_settled: (fact) => [fact.state, fact.text || fact.reason].filter(Boolean).join(": "),
   task_ended: (fact) => [fact.status, fact.reason, fact.message].filter((one) => typeof one === "string" && one)
     .join(", "),
 };

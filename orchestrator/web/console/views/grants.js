@@ -4,7 +4,7 @@ import { ask, id } from "../lib/api.js";
 import { useReading } from "../lib/reading.js";
 import { link } from "../lib/route.js";
 import { Text, oneLine } from "../lib/text.js";
-import { Ago, Dialog, Empty, Facts, Left, Loading, Trouble, plural, pretty, useDoing, where } from "../lib/ui.js";
+import { Ago, Dialog, Empty, Facts, Left, Loading, Pre, Trouble, plural, pretty, useDoing, where } from "../lib/ui.js";
 
 const state = (one) => (one.revoked ? ["Taken back", ""] : one.usable ? ["In force", "good"] : ["Over", ""]);
 const SCOPES = { call: "this very call, in its task", task: "calls like it, in its task",
@@ -28,7 +28,7 @@ function Grant({ one, onRevoke }) {
       ["Task", html`<a href=${link("tasks", [one.task_id])}>${one.task_id}</a>`],
     ]} />
     ${Object.keys(one.args).length > 0 && html`<details><summary>Exactly these arguments</summary>
-      <pre class="text"><${Text} value=${pretty(one.args)} /></pre></details>`}
+      <${Pre} value=${pretty(one.args)} label="Arguments" /></details>`}
   </li>`;
 }
 

@@ -8,7 +8,7 @@ import { link } from "../lib/route.js";
 import { live } from "../lib/live.js";
 import { useStore } from "../lib/store.js";
 import { Text, oneLine } from "../lib/text.js";
-import { Ago, Facts, Left, Long, Risk, Safe, Trouble, plural, pretty, useDoing, useFocusKept,
+import { Ago, Facts, Left, Long, Pre, Risk, Safe, Trouble, plural, pretty, useDoing, useFocusKept,
   where } from "../lib/ui.js";
 import { Call, longParts } from "./call.js";
 import { EditDialog } from "./edit.js";
@@ -74,8 +74,8 @@ function About({ request }) {
         <summary>Also in this step, not asked about: ${plural(request.context.length, "call")}</summary>
       <ul>${request.context.map((one) => html`<li><code>${oneLine(one.tool)}</code> ${where(one.computer)}: <span
           class="muted">${one.state}</span>
-        <pre class="text"><${Text} value=${pretty(one.args)} /></pre>${one.result !== null && html`<pre class="text">
-            <${Text} value=${one.result} /></pre>`}</li>`)}</ul></details>`}`;
+        <${Pre} value=${pretty(one.args)} label="Arguments" />
+        ${one.result !== null && html`<${Pre} value=${one.result} label="Result" />`}</li>`)}</ul></details>`}`;
 }
 
 // What stands in the way of an approval; empty: nothing.
@@ -188,8 +188,8 @@ export function Request({ request: given, keys = false, bare = false, onReady, o
         ${decidable && calls.length > 1 && html`<${Actions} request=${request} calls=${[call]}
             obstacleNow=${obstacle([call], seen, settled)} open=${show} busy=${sending} />`}
       <//>`)}
-      <details class="raw"><summary>All of it as JSON</summary><pre class="text"><${Text}
-          value=${JSON.stringify(request, null, 2)} /></pre></details>
+      <details class="raw"><summary>All of it as JSON</summary>
+        <${Pre} value=${JSON.stringify(request, null, 2)} label="All of it" /></details>
     <//>
     <div class="bar">
       <${Outcome} outcome=${outcome}>

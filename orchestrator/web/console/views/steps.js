@@ -4,7 +4,7 @@ import { Code } from "../lib/code.js";
 import { Diff } from "../lib/diff.js";
 import { isLua } from "../lib/lua.js";
 import { Text, oneLine } from "../lib/text.js";
-import { pretty, where } from "../lib/ui.js";
+import { Pre, pretty, where } from "../lib/ui.js";
 import { short } from "./call.js";
 
 const LOOK = {
@@ -13,7 +13,7 @@ const LOOK = {
 };
 const SAID = {
   asks: "waits for a decision", "asks you": "asks a person", runs: "running", allowed: "allowed",
-  denied: "denied by the policy", stale: "shown anew",
+  denied: "denied by the policy", stale: "shown anew", superseded: "not asked about",
 };
 const NOTE = {
   refused: "The reply was not taken", question: "It asks", answer: "Answered", status: "It says",
@@ -72,7 +72,7 @@ function TaskCall({ call }) {
       <details><summary>Arguments</summary><${Code} text=${pretty(call.args)} label="" /></details>`}
     ${call.output && html`<${Output} text=${call.output} running=${call.state === "runs"} />`}
     ${call.result && html`<details open=${call.state === "failed" || (!call.output && call.result.length < 600)}>
-        <summary>Result</summary><pre class="text"><${Text} value=${call.result} /></pre></details>`}
+        <summary>Result</summary><${Pre} value=${call.result} label="Result" /></details>`}
     ${call.changed?.length > 0 && html`<p
         class="muted prose">Changed meanwhile: ${call.changed.map((one) => html`<code>${oneLine(one, 80)}</code> `)}
         </p>`}
