@@ -1,4 +1,4 @@
-"""What the doors of backups and of the retention take and answer, as models for the OpenAPI document."""
+"""What the doors of backups and of the retention take and answer."""
 
 from typing import Literal
 
@@ -6,7 +6,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from orchestrator.core.restoring.telling import UndoPlace
 from orchestrator.core.task import TaskStatus
-from orchestrator.web.answers import AnswerModel
+from orchestrator.web.answers.base import AnswerModel
 
 
 class _Body(BaseModel):
