@@ -12,7 +12,8 @@ from orchestrator.core.items import SYSTEM
 from orchestrator.core.rehearsing import Rehearsal
 from orchestrator.core.restoring.listings import Listing, differences, read_listing
 from orchestrator.core.restoring.wanted import Restoration
-from orchestrator.core.task import AgentTask, Phase, TaskStatus
+from orchestrator.core.task import AgentTask
+from orchestrator.core.task_states import Phase, TaskStatus
 from orchestrator.ports import Identity, Store
 from orchestrator.rehearsing.disk import RehearsalFailed, read_disk
 from orchestrator.rehearsing.process import Home

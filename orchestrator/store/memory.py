@@ -18,7 +18,8 @@ from orchestrator.core.items import AgentTaskItem, Draft
 from orchestrator.core.meeting import ComputerRecord
 from orchestrator.core.moments import from_us, to_us
 from orchestrator.core.system_facts import GrantId
-from orchestrator.core.task import AgentTask, TaskStatus
+from orchestrator.core.task import AgentTask
+from orchestrator.core.task_states import TaskStatus
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import SYSTEM_STREAM, Clock, Coming, Lease, Schedule, StreamHead, TaskRow, Token, TokenRow
 from orchestrator.store import sealing

@@ -22,7 +22,8 @@ from orchestrator.core.items import SYSTEM, Actor
 from orchestrator.core.rehearsing import Rehearsal
 from orchestrator.core.restoring.wanted import Restoration
 from orchestrator.core.showing import must_have_seen
-from orchestrator.core.task import AgentTask, TaskStatus
+from orchestrator.core.task import AgentTask
+from orchestrator.core.task_states import TaskStatus
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Identity
 from orchestrator.standing import since

@@ -15,7 +15,8 @@ from orchestrator.core.fold import fold, preview
 from orchestrator.core.items import SYSTEM, Actor, AgentTaskItem, Draft
 from orchestrator.core.prompt import Prompt
 from orchestrator.core.system_facts import SystemFact
-from orchestrator.core.task import AgentTask, Phase, TaskStatus
+from orchestrator.core.task import AgentTask
+from orchestrator.core.task_states import Phase, TaskStatus
 from orchestrator.law import PolicyInForce
 from orchestrator.ports import Bus, Clock, RequestAuthorizer, Store, TaskRow
 from orchestrator.prompts import shipped

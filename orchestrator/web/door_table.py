@@ -15,7 +15,7 @@ from orchestrator.core.approval import HitlResponse, ResumeRequest
 from orchestrator.core.facts import TaskFact
 from orchestrator.core.restoring.telling import UndoRequest
 from orchestrator.core.system_facts import SystemFact
-from orchestrator.core.task import TaskStatus
+from orchestrator.core.task_states import TaskStatus
 from orchestrator.web import forms
 from orchestrator.web.answers import (
     audit,

@@ -19,7 +19,8 @@ from orchestrator.core.approval import ResumeRequest
 from orchestrator.core.errors import NotPending
 from orchestrator.core.facts import DecisionAction
 from orchestrator.core.policy import default_policy
-from orchestrator.core.task import AgentTask, TaskStatus
+from orchestrator.core.task import AgentTask
+from orchestrator.core.task_states import TaskStatus
 from orchestrator.core.wire import ComputerId
 from orchestrator.greeting import JournalGreeter
 from orchestrator.hub import Hub

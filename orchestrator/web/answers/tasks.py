@@ -8,7 +8,7 @@ from orchestrator.core.approval import HitlResponse
 from orchestrator.core.facts import EarlierTask
 from orchestrator.core.restoring.outcomes import Outcome
 from orchestrator.core.restoring.telling import UndoOffer
-from orchestrator.core.task import Phase, TaskStatus
+from orchestrator.core.task_states import Phase, TaskStatus
 from orchestrator.web.answers.base import AnswerModel
 
 
