@@ -172,7 +172,7 @@ class Day:
         await asyncio.gather(*server.works, return_exceptions=True)
         for wire in server.wires:
             wire.server_closes()
-        await asyncio.gather(*server.hub._keeping, return_exceptions=True)
+        await asyncio.gather(*server.hub.known.keeping, return_exceptions=True)
         await server.store.close()
 
     async def _count_back(self, server: Server) -> None:
