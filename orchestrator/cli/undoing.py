@@ -4,8 +4,19 @@ from typing import Annotated, Any, Final, Literal
 
 import typer
 
-from orchestrator.cli.common import AsJson, DataDir, Detach, Reconnect, Url, client_of, print_json, quoted
-from orchestrator.cli.tasks import RECONNECT_S, TaskId, follow, join, leave
+from orchestrator.cli.common import (
+    RECONNECT_S,
+    AsJson,
+    DataDir,
+    Detach,
+    Reconnect,
+    TaskId,
+    Url,
+    client_of,
+    print_json,
+    quoted,
+)
+from orchestrator.cli.following import follow, join, leave
 from orchestrator.cli.transferring import watched
 from orchestrator.core.errors import BeingUndone, InvalidRequest
 from orchestrator.core.paths import spelled, unspelled
