@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from orchestrator.cli.common import AsJson, print_json, warn_of_variables
-from orchestrator.cli.simulating import left_in_order, need_simulator
+from orchestrator.cli.simulating import need_simulator
 from orchestrator.core.errors import InvalidRequest, ModelFailed, OrchestratorError
+from orchestrator.program import left_in_order
 
 if TYPE_CHECKING:
     from orchestrator.evaluation import EvalTask, Evaluation, Row

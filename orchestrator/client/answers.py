@@ -1,7 +1,8 @@
 """What the server answers: an object, or an error told as a sentence."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.core.errors import OrchestratorError
@@ -29,6 +30,16 @@ class ServerUnreachable(OrchestratorError):
     code = "server_unreachable"
     may_have_arrived = False
     """Whether the server may have got what was sent, and only its answer is lost."""
+
+
+@contextmanager
+def unless_it_closed() -> Iterator[None]:
+    """What is asked may be settled otherwise before somebody decides, such as by a file that changed."""
+    try:
+        yield
+    except ServerRefused as error:
+        if error.status not in (404, 409):
+            raise
 
 
 def refusal_of(refused: "InvalidStatus") -> ServerRefused:
