@@ -47,6 +47,7 @@ from orchestrator.web.reviewer import serve_reviewer
 from orchestrator.web.screens import MirroringComputers, ScreenDoors
 from orchestrator.web.session import SessionDoors
 from orchestrator.web.sockets import OpenSockets, StarletteSocket
+from orchestrator.web.streaming import over_socket
 from orchestrator.web.tasks import TaskDoors
 from orchestrator.web.transfers import TransferDoors
 from orchestrator.web.tries import Tries
@@ -227,6 +228,14 @@ class Doors(
             Route("/computer", self.no_socket, methods=get),
             WebSocketRoute("/computer", self.computer_socket),
             WebSocketRoute("/reviewer", self.reviewer_socket),
+            *(
+                WebSocketRoute(path, over_socket(door, self.attempts))
+                for path, door in (
+                    ("/v1/watch", self.watch),
+                    ("/v1/tasks/{task_id}/events", self.events),
+                    ("/v1/computers/{name}/screen", self.screen),
+                )
+            ),
         ]
 
     async def healthz(self, request: Request) -> Response:

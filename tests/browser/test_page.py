@@ -95,6 +95,22 @@ async def test_a_line_that_is_dead_without_a_word_is_noticed(server: Server, sea
     await expect(live).to_be_visible()
 
 
+async def test_many_windows_side_by_side_all_go_on(server: Server, pc: Computer, seats: Seats) -> None:
+    """A browser opens six connections to a server for all of them together; streams are none of these."""
+    api = server.api()
+    task_id = await api.submit(write(), final(), computers=(pc.name,))
+    await waiting(api, task_id)
+    seat = await seats.open(f"tasks/{task_id}")
+    for _ in range(6):
+        page = await seat.context.new_page()
+        await page.goto(f"{server.url}/#/tasks/{task_id}")
+        await expect(page.locator(".connection.live")).to_be_visible()
+        await expect(page.get_by_role("region", name="A decision")).to_be_visible()
+    await seat.request().get_by_role("button", name="Approve", exact=True).click()
+    assert "Done: approved by you." in await seat.told("done")
+    await expect(page.locator('[data-status="Completed"]')).to_be_visible()
+
+
 async def test_a_page_that_is_loaded_again_asks_for_no_module(server: Server, seats: Seats) -> None:
     """A browser keeps them; of the first time none waits for the one that imports it."""
     seat = await seats.open()

@@ -4,7 +4,7 @@ import { useEffect, useState } from "./html.js";
 import { id } from "./api.js";
 import { hinted, nothing, taken } from "./journal.js";
 import { whileSeen } from "./seen.js";
-import { backoff, pause } from "./sse.js";
+import { backoff, pause } from "./events.js";
 
 const HINTS = new Set(["explanation", "message", "model_text", "output"]);
 const DRAW_MS = 60;

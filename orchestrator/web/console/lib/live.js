@@ -5,7 +5,7 @@
 // found by asking: whoever was told nothing for a while asks whether the server is there.
 import { Store } from "./store.js";
 import { whileSeen } from "./seen.js";
-import { backoff, pause } from "./sse.js";
+import { backoff, pause } from "./events.js";
 import { look } from "./session.js";
 
 const PROTOCOLS = ["cc-orchestrator.review.v1.1", "cc-orchestrator.review.v1"];

@@ -1,5 +1,5 @@
-// Streams of a page that somebody looks at: a browser opens only six connections to a server over all its tabs.
-import { stream } from "./sse.js";
+// Streams of a page that somebody looks at: for one that nobody sees, nobody has to be told.
+import { stream } from "./events.js";
 
 const HIDDEN_MS = 20_000;
 

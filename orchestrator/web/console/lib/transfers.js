@@ -1,6 +1,6 @@
 // What is being read from computers now, such as for a backup: looked at often while something is, and seldom else.
 import { get } from "./api.js";
-import { pause } from "./sse.js";
+import { pause } from "./events.js";
 import { Store } from "./store.js";
 
 const QUIET_MS = 5000, BUSY_MS = 500;

@@ -2,7 +2,7 @@
 import { id } from "../lib/api.js";
 import { useEffect, useRef, useState } from "../lib/html.js";
 import { whileSeen } from "../lib/seen.js";
-import { backoff, pause } from "../lib/sse.js";
+import { backoff, pause } from "../lib/events.js";
 import { NOTHING, taken } from "./picture.js";
 
 // A computer sends pictures only while somebody looks, so this page says soon that it does not.
