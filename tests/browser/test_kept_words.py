@@ -278,3 +278,41 @@ async def test_what_was_approved_and_is_stale_is_said_to_be_asked_anew(
     await seat.request().get_by_role("button", name="Approve", exact=True).click()
     await expect(seat.page.locator(".said")).to_contain_text("It is asked anew.")
     await expect(seat.request(await waiting(api, task_id, 3)).locator("tr.del")).to_contain_text("and again")
+
+
+async def test_a_refused_edit_is_there_to_be_mended(server: Server, pc: Computer, seats: Seats) -> None:
+    """With the words that were sent; and blanks that a change is about can be seen."""
+    api = server.api()
+    pc.write("build.lua", b"if x then\n\tprint(1)  \nend\n")
+    content = "if x then\n    print(1)\nend\n"
+    task_id = await api.submit(write(content=content), final(), computers=(pc.name,))
+    seat = await seats.open(f"approvals/{await waiting(api, task_id)}")
+    await expect(seat.request().locator("tr.del .blanks")).to_have_count(2)
+    await expect(seat.request().locator("tr.add .blanks")).to_have_count(0)
+    await seat.check_access("a change of blanks")
+    await seat.request().get_by_role("button", name="Edit").click()
+    await seat.button("Edit all arguments").click()
+    box = seat.page.get_by_role("dialog").get_by_role("textbox")
+    await box.fill(json.dumps({"content": "print(3)\n"}))
+    await seat.button("Approve as edited").click()
+    assert "Not carried out" in await seat.told("refused")
+    await seat.request().get_by_role("button", name="Edit").click()
+    await expect(box).to_have_value(json.dumps({"content": "print(3)\n"}))
+
+
+async def test_a_call_that_nobody_was_asked_about_does_not_wait(server: Server, pc: Computer, seats: Seats) -> None:
+    """Its computer is away, so nobody is asked yet; canceled, it did not run. The audit finds it by the shown name."""
+    api = server.api()
+    pc.kill()
+    task_id = await api.submit(write(), final(), computers=(pc.name,))
+    seat = await seats.open(f"tasks/{task_id}")
+    badge = seat.page.locator(".tool[data-call] .badge")
+    await expect(badge).to_have_text("about to be asked")
+    await seat.button("Cancel").click()
+    await seat.button("Cancel the task").click()
+    await expect(badge).to_have_text("not run")
+    await seat.go("audit")
+    await seat.page.get_by_label("What", exact=True).fill("Task ended")
+    await seat.button("Show").click()
+    await expect(seat.page.locator(".audit li")).to_have_count(1)
+    await expect(seat.page.get_by_label("What", exact=True)).to_have_value("Task ended")

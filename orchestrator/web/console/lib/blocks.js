@@ -1,5 +1,5 @@
-// Long texts as blocks of lines: what is cut at first comes block by block when somebody wants it, so that the page goes
-// on living, and a block is drawn anew only where it changed.
+// Long texts as blocks of lines: what is cut at first comes block by block when somebody wants it, so that the page
+// goes on living, and a block is drawn anew only where it changed.
 import { Component, html, useEffect, useState } from "./html.js";
 
 export const AT_FIRST = 1200;

@@ -80,14 +80,32 @@ export function counted(rows) {
   return { added: of("+"), removed: of("-") };
 }
 
+// Blanks that one would not see: at the end of a changed line, and tabs before one that has the same words on both
+// sides.
+const BLANKS = /^( *\t[ \t]*)?(.*?)([ \t]*)$/s;
+
+function twinsOf(rows) {
+  const of = (kind) => new Set(rows.filter((row) => row.kind === kind).map((row) => row.text.trim()));
+  const came = of("+");
+  return new Set([...of("-")].filter((text) => came.has(text)));
+}
+
+function blanksOf(row, twins) {
+  if (row.kind !== "-" && row.kind !== "+") return { lead: "", body: row.text, tail: "" };
+  const [, lead = "", body, tail] = BLANKS.exec(row.text);
+  return lead && !twins.has(row.text.trim()) ? { lead: "", body: lead + body, tail } : { lead, body, tail };
+}
+
+const blanks = (text) => text && html`<span class="blanks" title="Blanks or tabs">${text}</span>`;
+
 // Each row's text as Lua is coloured, read hunk by hunk and side by side with its own past.
-function coloured(rows) {
+function coloured(rows, twins) {
   const shown = new Map();
   let hunk = [];
   const flush = () => {
     for (const side of ["-", "+"]) {
       const own = hunk.filter((row) => row.kind === " " || row.kind === side);
-      const lines = linesOf(own.map((row) => row.text).join("\n"));
+      const lines = linesOf(own.map((row) => blanksOf(row, twins).body).join("\n"));
       own.forEach((row, i) => shown.set(row, lines[i]));
     }
     hunk = [];
@@ -112,10 +130,15 @@ export function Diff({ diff, lua, label = "Changes", badge, onWhole }) {
   const rows = useMemo(() => shownRows(diff), [diff]);
   const { all, shown, open } = useLines(rows.length, onWhole);
   const kept = useMemo(() => (all ? rows : rows.slice(0, AT_FIRST)), [rows, all]);
-  const colours = useMemo(() => (lua ? coloured(kept) : null), [kept, lua]);
+  const twins = useMemo(() => twinsOf(rows), [rows]);
+  const colours = useMemo(() => (lua ? coloured(kept, twins) : null), [kept, lua]);
   const lines = useMemo(() => (split ? pairsOf(kept) : kept), [kept, split]);
   const { added, removed } = useMemo(() => counted(rows), [rows]);
-  const show = (row) => (row && (colours?.get(row) ?? html`<${Text} value=${row.text} />`));
+  const show = (row) => {
+    if (!row) return row;
+    const { lead, body, tail } = blanksOf(row, twins);
+    return html`${blanks(lead)}${colours?.get(row) ?? html`<${Text} value=${body} />`}${blanks(tail)}`;
+  };
   const draw = useCallback((line) => (split ? splitRow(line, show) : unifiedRow(line, show)), [colours, split]);
   const left = rows.length - shown;
   return html`

@@ -71,12 +71,21 @@ function proposed(journal, fact) {
   }));
 }
 
-const STATE_OF = { allow: "allowed", ask: "asks", deny: "denied" };
+const STATE_OF = { allow: "allowed", ask: "to be asked", deny: "denied" };
+// Calls of which nothing came, where their task ends.
+const OPEN = new Set(["proposed", "allowed", "to be asked", "asks", "asks you"]);
 
 const each = (journal, list, change) =>
   list.reduce((all, one) => onCall(all, one.call_id, (call) => change(one, call)), journal);
 
 const onEach = (journal, callIds, change) => each(journal, callIds.map((one) => ({ call_id: one })), change);
+
+const closed = (journal) => ({
+  ...journal,
+  steps: journal.steps.map((one) => ({
+    ...one, calls: one.calls.map((call) => (OPEN.has(call.state) ? { ...call, state: "not run" } : call)),
+  })),
+});
 
 // The last step, which says why it ended where no call stands in it.
 const explained = (one, fact) =>
@@ -143,5 +152,7 @@ const FACTS = {
   cancel_requested: (journal, fact, item) => noted(journal, { kind: "cancel", text: fact.reason, by: by(item) }),
   limit_reached: (journal, fact) =>
     noted(journal, { kind: "limit", text: `${fact.limit}${fact.detail ? `: ${fact.detail}` : ""}` }),
-  task_ended: (journal, fact) => ({ ...onLast(journal, (one) => explained(one, fact)), ended: fact }),
+  task_ended: (journal, fact) => ({
+    ...onLast(closed(journal), (one) => explained(one, fact)), ended: fact,
+  }),
 };

@@ -21,17 +21,26 @@ const questionOf = (query) => {
 
 const wide = matchMedia("(min-width: 700px)");
 
-const plain = (query) => Object.fromEntries(new URLSearchParams(questionOf(query)));
+// As the fields have it: a kind by the name that people read.
+const plain = (query) => {
+  const { kind, ...fields } = Object.fromEntries(new URLSearchParams(questionOf(query)));
+  return kind ? { ...fields, kind: KINDS[kind] ?? kind } : fields;
+};
+
+const kindOf = (name) =>
+  Object.entries(KINDS).find(([, told]) => told.toLowerCase() === name.toLowerCase())?.[0] ?? name;
 
 function Filters({ query }) {
   const [draft, setDraft] = useState(plain(query));
   useEffect(() => setDraft(plain(query)), [questionOf(query)]);
   const field = (name, title, more = {}) => html`<div><label for="f-${name}">${title}</label>
     <input id="f-${name}" spellcheck=${false} autocapitalize="off" value=${draft[name] ?? ""}
-        onInput=${(event) => setDraft({ ...draft, [name]: event.target.value.trim() })} ...${more} /></div>`;
+        onInput=${(event) => setDraft({ ...draft, [name]: event.target.value })} ...${more} /></div>`;
   const submit = (event) => {
     event.preventDefault();
-    go(link("audit", [], draft));
+    const { kind = "", ...fields } = Object.fromEntries(
+      Object.entries(draft).map(([name, value]) => [name, value.trim()]));
+    go(link("audit", [], { ...fields, kind: kindOf(kind) }));
   };
   return html`<details class="card filters" open=${Boolean(questionOf(query)) || wide.matches}>
     <summary>Narrow down</summary>
@@ -40,7 +49,7 @@ function Filters({ query }) {
       ${field("task", "Task", { placeholder: "t-…" })}${field("by", "By", { placeholder: "a name" })}
       ${field("kind", "What", { list: "kinds", placeholder: "any" })}
       <datalist id="kinds">${Object.entries(KINDS).map(([kind, name]) => html`
-        <option value=${kind}>${name}</option>`)}</datalist>
+        <option key=${kind} value=${name} />`)}</datalist>
       ${field("since", "Since", { type: "date" })}${field("request", "Request", { placeholder: "r-…" })}
     </div>
     ${may("reviewer", "admin") && html`<label class="check">

@@ -44,8 +44,9 @@ const TOLD = {
   review_noted: (fact) => (fact.what ?? "").replaceAll("_", " "),
   limit_reached: (fact) => [(fact.limit ?? "").replaceAll("_", " "), fact.detail].filter(Boolean).join(": "),
   model_asked: (fact) => (fact.attempt > 1 ? `attempt ${fact.attempt}` : ""),
-  model_replied: ({ usage, done_reason: reason }) => [`${usage.input_tokens} tokens read, ${usage.output_tokens} written`,
-    reason !== "stop" && `ended by ${reason}`].filter(Boolean).join(", "),
+  model_replied: ({ usage, done_reason: reason }) => [
+    `${usage.input_tokens} tokens read, ${usage.output_tokens} written`, reason !== "stop" && `ended by ${reason}`,
+  ].filter(Boolean).join(", "),
   tool_settled: (fact) => [fact.state, fact.text || fact.reason].filter(Boolean).join(": "),
   task_ended: (fact) => [fact.status, fact.reason, fact.message].filter((one) => typeof one === "string" && one)
     .join(", "),

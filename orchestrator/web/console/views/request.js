@@ -68,8 +68,8 @@ function About({ request }) {
       ["Task", html`<a href=${link("tasks", [request.task_id])}>${oneLine(request.task_id)}</a>`],
       request.expires_at && ["Time", html`<${Left} until=${request.expires_at} />; then ${THEN[request.on_timeout]}`],
     ]} />
-    ${request.redacted && html`<p class="note warn">Secrets stand here as <span
-        class="secret">[redacted …]</span>: what runs has them.</p>`}
+    ${request.redacted && html`<div class="note warn"><p>Secrets stand here as <span
+        class="secret">[redacted …]</span>: what runs has them.</p></div>`}
     ${request.context.length > 0 && html`<details class="siblings">
         <summary>Also in this step, not asked about: ${plural(request.context.length, "call")}</summary>
       <ul>${request.context.map((one) => html`<li><code>${oneLine(one.tool)}</code> ${where(one.computer)}: <span

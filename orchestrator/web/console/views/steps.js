@@ -12,7 +12,8 @@ const LOOK = {
   denied: "bad", rejected: "bad", "outcome unknown": "warn", expired: "bad",
 };
 const SAID = {
-  asks: "waits for a decision", "asks you": "asks a person", runs: "running", allowed: "allowed",
+  "to be asked": "about to be asked", asks: "waits for a decision", "asks you": "asks a person", runs: "running",
+  allowed: "allowed",
   denied: "denied by the policy", stale: "shown anew", superseded: "not asked about",
 };
 const NOTE = {
