@@ -8,6 +8,8 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
@@ -36,6 +38,8 @@ SILENCE_S = 60.0
 _LIVED_S = 5.0
 """A connection that lasted so long was one; what ends sooner, again and again, is none."""
 _FIRST_DELAY_S, _LONGEST_DELAY_S = 0.2, 5.0
+_SAME_TIME: Final = timedelta(seconds=3)
+"""Clocks that differ by less are one: a header tells whole seconds, and takes a moment to come."""
 
 
 class ServerRefused(OrchestratorError):
@@ -81,6 +85,27 @@ class Back:
 Event: TypeAlias = "AgentTaskItem | Hint | Lost | Back"
 
 
+class ServerClock:
+    """What time it is at the server, as its answers tell: what happened there is told in its time."""
+
+    def __init__(self) -> None:
+        self._ahead = timedelta(0)
+
+    def now(self) -> datetime:
+        """The time there."""
+        return datetime.now(UTC) + self._ahead
+
+    def heard(self, response: httpx2.Response) -> None:
+        """An answer came."""
+        try:
+            there = parsedate_to_datetime(response.headers.get("date", ""))
+        except ValueError:
+            return
+        if there.tzinfo is not None:
+            ahead = there - datetime.now(UTC)
+            self._ahead = ahead if abs(ahead) > _SAME_TIME else timedelta(0)
+
+
 class Client:
     """One server, one token. Raises InvalidRequest when either cannot be one."""
 
@@ -97,8 +122,14 @@ class Client:
             raise _no_address(url, "it has no http:// and host")
         # Every request goes there, and the authorities of a connection without TLS take long to read.
         verify = base.scheme == "https"
+        self.clock = ServerClock()
         self._http = httpx2.Client(
-            base_url=base, headers=self.authorization, timeout=70.0, trust_env=False, verify=verify
+            base_url=base,
+            headers=self.authorization,
+            timeout=70.0,
+            trust_env=False,
+            verify=verify,
+            event_hooks={"response": [self.clock.heard]},
         )
 
     @classmethod

@@ -17,6 +17,7 @@ from textual.widgets import ContentSwitcher, Static
 
 from orchestrator.client import Back, Client, Lost, ServerRefused
 from orchestrator.console.outcomes import OPEN_ENDED, closed_meanwhile, left_behind
+from orchestrator.console.reading import OddRequests
 from orchestrator.core import review
 from orchestrator.core.visible import one_line
 from orchestrator.live import Live
@@ -31,6 +32,7 @@ from orchestrator.tui.questions import Questions
 from orchestrator.tui.records import Audit, People, Policy
 from orchestrator.tui.reviews import Reviews
 from orchestrator.tui.tasks import Tasks
+from orchestrator.tui.together import Together
 from orchestrator.tui.working import begin
 
 _PARTS: Final[Sequence[type[Pane]]] = (Tasks, Approvals, Questions, Computers, Policy, Audit, People)
@@ -149,7 +151,8 @@ class ConsoleApp(App[int]):
         self._tabs.update(self._tab_line())
         self._keys.update(_keys_of(self.pane, columns - 1))
         away = self.reviews.why_away
-        waits = f"{counted(len(self.reviews.requests), 'request')}, {counted(len(self.reviews.questions), 'question')}"
+        requests = len(self.reviews.requests) + len(self.reviews.odd)
+        waits = f"{counted(requests, 'request')}, {counted(len(self.reviews.questions), 'question')}"
         others = f", {self.reviews.others} for others" if self.reviews.others else ""
         url = one_line(self.live.client.url)
         said = f"{'NOT CONNECTED' if self.reviews.was_there else 'connecting'} to {url}: it is looked for"
@@ -186,7 +189,7 @@ class ConsoleApp(App[int]):
                 self._overtaken(message.request_id, closed_meanwhile(message.how))
             case review.QuestionClosed():
                 self._overtaken(message.question_id, "The question needs no answer any more.")
-            case review.RequestOpened() | review.QuestionOpened():
+            case review.RequestOpened() | review.QuestionOpened() | OddRequests(anew=False):
                 # Heard where nobody looks at the screen; a terminal may be told to be silent.
                 self.bell()
             case review.Snapshot():
@@ -197,6 +200,9 @@ class ConsoleApp(App[int]):
         for part in self._panes.values():
             if isinstance(part, Approvals | Questions):
                 part.heard(message)
+        for screen in self.screen_stack:
+            if isinstance(screen, Together):
+                screen.heard(message)
         self._draw()
 
     def _overtaken(self, about: str, why: str) -> None:

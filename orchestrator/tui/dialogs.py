@@ -122,6 +122,14 @@ class Write(Dialog[str]):
         self.dismiss(self.query_one(TextArea).text)
 
 
+def line_field(name: str, label: str, value: str = "", *, most: int = 500) -> ComposeResult:
+    """A field for one line of text, below what it is for."""
+    yield Static(label, markup=False, classes="label")
+    line = Input(value, max_length=most, id=name, compact=True)
+    line.cursor_blink = False
+    yield line
+
+
 def text_field(text: str = "", *, tab_behavior: Literal["focus", "indent"] = "focus") -> TextArea:
     """A field for a text of several lines."""
     area = TextArea(text, soft_wrap=True, compact=True, tab_behavior=tab_behavior)
