@@ -67,6 +67,8 @@ class ConsoleApp(App[int]):
 
     def __init__(self, client: Client) -> None:
         super().__init__()
+        # Over ssh each step of an animation is a screen, and a row that flew by was not read.
+        self.animation_level = "none"
         self.live = Live(client)
         self.reviews = Reviews(self.live, self.tell, self._heard, now)
         self.desk = Desk(self.live, self.reviews, self.tell, self.go)

@@ -7,13 +7,12 @@ from textual.app import App
 
 from orchestrator.console.deciding import MAX_ANSWER_CHARS, MAX_REASON_CHARS, decision
 from orchestrator.console.lines import Line
-from orchestrator.console.rendering import short
 from orchestrator.core.approval import HitlResponse, RequestedCallView, ResumeRequest
 from orchestrator.core.facts import OnReject
 from orchestrator.tui.dialogs import Ask, Choose
 from orchestrator.tui.editing import Editing
 from orchestrator.tui.granting import ask_grant
-from orchestrator.tui.requests import ASKS
+from orchestrator.tui.requests import ASKS, call_in_short
 from orchestrator.tui.reviews import Outcome
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ class Deciding:
 
     async def say(self, word: Any, shown: HitlResponse, calls: Calls) -> None:
         """Say one word of it, once that is confirmed."""
-        lines = [Line(f"  {short(call)}", "call") for call in calls]
+        lines = [Line(f"  {call_in_short(call)}", "call") for call in calls]
         lines.append(Line(f"  risk: {shown.risk.value}", "" if shown.risk.value in _CALM else "alarm"))
         unseen = self._pane.page.unseen
         if word == "approve" and unseen:

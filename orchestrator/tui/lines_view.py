@@ -132,7 +132,7 @@ class LinesView(ScrollView, can_focus=True):
 
     def _wrap(self) -> None:
         self._columns = self._width()
-        self._rows, self._counts = [], []
+        self._rows, self._counts, self._read = [], [], 0
         for line in self._lines:
             self._take(line)
         self.virtual_size = Size(self._columns, len(self._rows))

@@ -52,11 +52,15 @@ def in_short(request: HitlResponse) -> str:
     count = len(request.tool_calls)
     more = f"{count} calls: " if count > 1 else ""
     what = "UNKNOWN OUTCOME " if request.reason == "outcome_unknown" else ""
+    return f"{what}{more}{call_in_short(request.tool_calls[0]) if request.tool_calls else ''}"
+
+
+def call_in_short(call: RequestedCallView) -> str:
+    """A call on one line; it never fails: a fault of the drawing hides no request (V5)."""
     try:
-        says = short(request.tool_calls[0]) if request.tool_calls else ""
-    except Exception:  # noqa: BLE001 - a fault of the drawing hides no request (V5)
-        says = "A request that could not be drawn: its page has all of it"
-    return f"{what}{more}{says}"
+        return short(call)
+    except Exception:  # noqa: BLE001 - as said
+        return "a call that could not be drawn: the page has all of it"
 
 
 def nothing_waits(others: int) -> list[Line]:

@@ -6,6 +6,7 @@ from typing import Any, Final, Literal
 
 from textual.app import ComposeResult
 from textual.binding import Binding
+from textual.events import Resize
 from textual.widgets import Static
 
 from orchestrator.console.deciding import decision
@@ -39,8 +40,10 @@ class Together(Dialog[None]):
     def __init__(self, desk: Desk, deciding: Deciding, requests: Sequence[HitlResponse]) -> None:
         super().__init__(f"{counted(len(requests), 'request')}, one decision")
         self._desk, self._deciding, self._requests = desk, deciding, requests
-        self._became: dict[str, str] = {}
+        self.became: dict[str, str] = {}
         """What became of each, as a sentence."""
+        self._was_read = False
+        """Whether every row was on the screen once."""
 
     def inside(self) -> ComposeResult:
         yield LinesView(id="dialog-lines")
@@ -58,7 +61,7 @@ class Together(Dialog[None]):
     def _open(self) -> list[HitlResponse]:
         """Those that wait as they were shown."""
         present = self._desk.reviews.requests
-        undecided = [one for one in self._requests if one.request_id not in self._became]
+        undecided = [one for one in self._requests if one.request_id not in self.became]
         return [one for one in undecided if one.request_id in present and same(one, present[one.request_id])]
 
     def heard(self, message: Any) -> None:
@@ -66,7 +69,7 @@ class Together(Dialog[None]):
         for one in self._requests:
             present = self._desk.reviews.requests.get(one.request_id)
             closed = isinstance(message, review.RequestClosed) and message.request_id == one.request_id
-            if one.request_id in self._became or one.request_id in self._deciding.mine:
+            if one.request_id in self.became or one.request_id in self._deciding.mine:
                 continue
             if closed:
                 self._note(one, closed_meanwhile(message.how))
@@ -79,10 +82,10 @@ class Together(Dialog[None]):
 
     def _lines(self) -> Iterator[Line]:
         count = len(self._requests)
-        if self._became:
+        if self.became:
             yield Line("── What became of them", "title")
             for at, one in enumerate(self._requests, start=1):
-                said = self._became.get(one.request_id)
+                said = self.became.get(one.request_id)
                 if said is not None:
                     yield Line(f"  {at}/{count}  {in_short(one)}", "call")
                     yield Line(f"        {said}", prose=True)
@@ -92,19 +95,25 @@ class Together(Dialog[None]):
             yield from page(one, now=now())
 
     def _note(self, request: HitlResponse, said: str) -> None:
-        self._became[request.request_id] = said
+        self.became[request.request_id] = said
         self._view.show(self._lines())
         self._hint()
 
     def _scrolled(self) -> None:
         self._view.note_read()
+        self._was_read = self._was_read or self._view.was_read
         self._hint()
+
+    def on_resize(self, event: Resize) -> None:
+        """Another height may show all of it."""
+        del event
+        self.call_after_refresh(self._scrolled)
 
     def _hint(self) -> None:
         count = len(self._open())
         if not count:
             said = "None of these waits any more.   Esc closes"
-        elif not self._view.was_read and not self._became:
+        elif not self._was_read:
             said = (
                 f"{counted(self._view.unseen, 'row')} below: Space goes on   r reject these {count}   Esc leaves them"
             )
@@ -116,7 +125,7 @@ class Together(Dialog[None]):
 
     def action_decide(self, word: Literal["approve", "reject"]) -> None:
         """Decide those that are open, once that is confirmed."""
-        if word == "approve" and not self._view.was_read:
+        if word == "approve" and not self._was_read:
             self.query_one(".dialog-keys", Static).update(_UNREAD)
         elif self._open():
             begin(self, self._decide, word, in_place_of="decide")
