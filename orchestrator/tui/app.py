@@ -63,6 +63,7 @@ class ConsoleApp(App[int]):
         Binding("ctrl+t", "look", show=False),
         Binding("q,ctrl+q", "leave", show=False),
         Binding("ctrl+c", "leave", show=False, priority=True),
+        Binding("ctrl+z", "suspend_process", show=False),
     ]
 
     def __init__(self, client: Client) -> None:
@@ -150,7 +151,7 @@ class ConsoleApp(App[int]):
         if not self._up:
             return
         columns = self.size.width
-        self._tabs.update(self._tab_line())
+        self._tabs.update(self._tab_line(columns))
         self._keys.update(_keys_of(self.pane, columns - 1))
         away = self.reviews.why_away
         requests = len(self.reviews.requests) + len(self.reviews.odd)
@@ -158,14 +159,25 @@ class ConsoleApp(App[int]):
         others = f", {self.reviews.others} for others" if self.reviews.others else ""
         url = one_line(self.live.client.url)
         said = f"{'NOT CONNECTED' if self.reviews.was_there else 'connecting'} to {url}: it is looked for"
-        said = said if away else f"connected to {url}; waiting: {waits}{others}"
+        said = said if away else f"waiting: {waits}{others}; connected to {url}"
+        said = self.reviews.shut_out or said
         self._status.set_class(bool(away) and self.reviews.was_there, "-away")
         self._status.update(fitted(said, columns - 1))
 
-    def _tab_line(self) -> Text:
+    def _tab_line(self, columns: int) -> Text:
+        """The parts: their names as far as there is room, of the present one whole."""
+        tabs = Text()
+        for short in (99, 6, 4, 0):
+            tabs = self._tabs_of(short)
+            if tabs.cell_len <= columns:
+                break
+        return tabs
+
+    def _tabs_of(self, short: int) -> Text:
         current, tabs = self.pane, Text()
         for number, part in enumerate(self._panes.values(), start=1):
-            name = f"{number} {part.title}{f'({part.count})' if part.count else ''}"
+            title = part.title if part is current else part.title[:short]
+            name = f"{number} {title}".rstrip() + (f"({part.count})" if part.count else "")
             tabs.append(" " if number > 1 else "")
             tabs.append(f"[{name}]" if part is current else name, "bold reverse" if part is current else "")
         return tabs

@@ -109,6 +109,26 @@ def test_a_request_is_edited_in_an_editor_and_approved(tmp_path: Path, size: tup
         assert (data / "workspace" / "plan.txt").read_text("utf-8") == "newer\n"
 
 
+def test_an_editor_that_fails_gives_the_screen_back(tmp_path: Path) -> None:
+    """One that cannot be started and one that ends badly are told on the screen, which takes keys again."""
+    editor = tmp_path / "editor"
+    with talking(tmp_path, tmp_path / "data") as server:
+        paused(server)
+        with looking(server, tmp_path, NARROW, EDITOR=str(editor)) as sight:
+            sight.type("2")
+            sight.sees("[2 Approvals(1)]", "+new")
+            sight.type("e")
+            sight.sees("No such file or directory. Set EDITOR to another.")
+            editor.write_text("#!/bin/sh\nexit 3\n")
+            editor.chmod(0o700)
+            sight.type("e")
+            sight.sees("ended with code 3.")
+            sight.type("a")
+            sight.sees("Let it run")
+            sight.type("\x1b")
+            sight.type("q")
+
+
 def test_it_copes_with_another_size_and_with_sigterm(tmp_path: Path) -> None:
     """It is drawn anew at another size, and on SIGTERM leaves the terminal as it was, also without a server."""
     with talking(tmp_path, tmp_path / "data") as server:
