@@ -122,10 +122,11 @@ def test_an_editor_that_fails_gives_the_screen_back(tmp_path: Path) -> None:
             editor.write_text("#!/bin/sh\nexit 3\n")
             editor.chmod(0o700)
             sight.type("e")
-            sight.sees("ended with code 3.")
+            sight.until(lambda: "code 3" in sight.text and "No such file" not in sight.text, "the code")
             sight.type("a")
             sight.sees("Let it run")
             sight.type("\x1b")
+            sight.until(lambda: "Let it run" not in sight.text, "closed")
             sight.type("q")
 
 
