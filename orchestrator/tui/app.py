@@ -21,7 +21,7 @@ from orchestrator.console.reading import OddRequests
 from orchestrator.core import review
 from orchestrator.core.visible import one_line
 from orchestrator.live import Live
-from orchestrator.rendering import counted, fitted, width
+from orchestrator.rendering import counted, width
 from orchestrator.tui.approvals import Approvals
 from orchestrator.tui.computers import Computers
 from orchestrator.tui.desk import Desk, now
@@ -34,6 +34,7 @@ from orchestrator.tui.reviews import Reviews
 from orchestrator.tui.tasks import Tasks
 from orchestrator.tui.together import Together
 from orchestrator.tui.working import begin
+from orchestrator.tui.wrapping import fitted
 
 _PARTS: Final[Sequence[type[Pane]]] = (Tasks, Approvals, Questions, Computers, Policy, Audit, People)
 _SAID_CHARS: Final = 2000

@@ -40,7 +40,9 @@ class Deciding:
         title, enter = ASKS[word], "y"
         if word == "approve" and unseen:
             title, enter = "Let it run, though not all of it was on the screen?", ""
-            lines.append(Line(f"  {counted(unseen, 'row')} below: Esc, then Enter and Space.", "warning", prose=True))
+            lines.append(
+                Line(f"  {counted(unseen, 'row')} below: Esc, Enter and Space show them.", "warning", prose=True)
+            )
         if await self._ask(Choose(title, lines, [("y", "yes")], about=shown.request_id, enter=enter)):
             await self.decide(shown, decision(shown, word, calls=calls))
 

@@ -140,7 +140,7 @@ class Write(Dialog[str]):
 def line_field(name: str, label: str, value: str = "", *, most: int = 500) -> ComposeResult:
     """A field for one line of text, below what it is for."""
     yield Static(label, markup=False, classes="label")
-    line = Input(value, max_length=most, id=name, compact=True)
+    line = Input(value, max_length=most, id=name, compact=True, placeholder="(empty)")
     line.cursor_blink = False
     yield line
 
