@@ -13,6 +13,7 @@ from textual.binding import Binding
 from textual.containers import Vertical
 from textual.events import Resize
 from textual.filter import LineFilter, NoColor
+from textual.widget import Widget
 from textual.widgets import ContentSwitcher, Static
 
 from orchestrator.client import Back, Client, Lost, ServerRefused
@@ -116,6 +117,7 @@ class ConsoleApp(App[int]):
     def on_mount(self) -> None:
         for name, handler in (("SIGTERM", lambda: self._ended(143)), ("SIGHUP", lambda: self._ended(129))):
             self._on_signal(name, handler)
+        self.app_resume_signal.subscribe(self, self._resumed)
         self._up = True
         self._draw()
         self.pane.entered()
@@ -131,6 +133,13 @@ class ConsoleApp(App[int]):
             except (NotImplementedError, RuntimeError):
                 # Windows has none; there the window is closed.
                 return
+
+    def _resumed(self, app: App[int]) -> None:
+        """The terminal is ours again, and empty: the library draws only what has changed since."""
+        del app
+        for screen in self.screen_stack:
+            for widget in (screen, *screen.walk_children(Widget)):
+                widget.refresh()
 
     def _ended(self, code: int) -> None:
         self.exit(code)

@@ -149,6 +149,29 @@ def test_it_copes_with_another_size_and_with_sigterm(tmp_path: Path) -> None:
             sight.terminal.process.send_signal(signal.SIGTERM)
 
 
+def test_it_is_set_aside_and_taken_up_again(tmp_path: Path) -> None:
+    """Ctrl-Z stops it with the terminal as it was; when it goes on, all of the screen is drawn anew."""
+    with talking(tmp_path, tmp_path / "data") as server:
+        paused(server)
+        with looking(server, tmp_path, NARROW) as sight:
+            sight.sees("[1 Tasks]", "+new")
+            sight.type("\x1a")
+            sight.until(lambda: AS_IT_WAS[0] in sight.terminal.raw, "the terminal as it was")
+            deadline = time.monotonic() + WITHIN_S
+            while state_of(sight.terminal.process.pid) != "T":
+                assert time.monotonic() < deadline, "it never stopped"
+                time.sleep(0.01)
+            sight.screen.reset()
+            sight.terminal.process.send_signal(signal.SIGCONT)
+            sight.sees("[1 Tasks]", "> Paused, for approval", "+new", "? keys")
+            sight.type("q")
+
+
+def state_of(pid: int) -> str:
+    """What a process does, as the kernel has it: ``T`` where it is stopped."""
+    return Path(f"/proc/{pid}/stat").read_text("ascii", "replace").rpartition(")")[2].split()[0]
+
+
 def test_it_is_left_while_the_server_is_gone(tmp_path: Path) -> None:
     """`q` ends it at once, and so does Ctrl-C, whatever the server does."""
     with talking(tmp_path, tmp_path / "data") as server:
