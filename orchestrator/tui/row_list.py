@@ -55,12 +55,12 @@ class RowList(ScrollView, can_focus=True):
             super().__init__()
             self.rows, self.key = rows, key
 
-    def __init__(self, head: Sequence[str], *, empty: str = "", id: str | None = None) -> None:
+    def __init__(self, head: Sequence[str], *, empty: str = "", known: bool = True, id: str | None = None) -> None:
         super().__init__(id=id)
         self._head = tuple(head)
         self.empty = empty
         self._entries: list[Entry] = []
-        self._known = False
+        self._known = known
         """Whether anybody has told yet which rows there are."""
         self._widths: list[int] = []
         self._at = 0
