@@ -17,9 +17,10 @@ from typing import Any, Final
 
 from orchestrator.client import PATIENCE_S, Back, Client, Event, Hint, Lost, ServerRefused, ServerUnreachable
 from orchestrator.console import ClientDesk, Console, InputEnded, Overtaken, read_line
+from orchestrator.console.reading import request_of
 from orchestrator.core import facts
 from orchestrator.core.approval import HitlResponse
-from orchestrator.core.errors import OrchestratorError
+from orchestrator.core.errors import FrameRefused, OrchestratorError
 from orchestrator.core.facts import CallId, RequestId
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.core.visible import one_line, visible
@@ -199,7 +200,7 @@ class Follower:
             return self._asked(task_id, question["question_id"], lambda: self._answer(task_id, question))
         if request is None or self._key(request) in self._left:
             return False
-        return self._asked(task_id, self._key(request), lambda: self._decide(HitlResponse.model_validate(request)))
+        return self._asked(task_id, self._key(request), lambda: self._decide(request_of(request)))
 
     def _key(self, request: dict[str, Any]) -> str:
         """A request as it was shown: with other calls it is asked for again."""
@@ -229,6 +230,10 @@ class Follower:
             self.screen.end_part()
             self._left.add(key)
             self.view.note("The input ended: nothing was decided. `cc-orchestrator review` decides it.")
+            return False
+        except FrameRefused as error:
+            self._left.add(key)
+            self.view.note(visible(str(error)))
             return False
         except ServerRefused as error:
             self.view.note(f"Not carried out: {visible(str(error))}")

@@ -154,7 +154,7 @@ class _Session:
         task_id = self.client.submit(body)["task_id"]
         self.submitted += 1
         self.screen.line(f"task {task_id}")
-        follower = Follower(self.client, Progress(self.screen), screen=self.screen)
+        follower = Follower(self.client, Progress(self.screen, self.client.clock.now), screen=self.screen)
         while True:
             try:
                 ended = follower.follow(task_id)

@@ -46,6 +46,7 @@ class Live:
             trust_env=False,
             verify=client.url.startswith("https"),
             limits=limits,
+            event_hooks={"response": [self._answered]},
         )
 
     async def __aenter__(self) -> Self:
@@ -53,6 +54,9 @@ class Live:
 
     async def __aexit__(self, *_: object) -> None:
         await self._http.aclose()
+
+    async def _answered(self, response: httpx2.Response) -> None:
+        self.client.clock.heard(response)
 
     async def ask(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
         """One call; the answer's JSON. Raises ServerRefused, ServerUnreachable."""

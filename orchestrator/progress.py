@@ -8,7 +8,6 @@ whole lines.
 """
 
 import json
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -95,6 +94,8 @@ class Progress:
     """Shows one task on a screen."""
 
     screen: Screen
+    now: Callable[[], datetime]
+    """The time at the server: the time that a task takes is counted from its items' times, also of one that runs."""
     _transcript: Transcript = field(default_factory=Transcript)
     _step: int = 0
     """Replies so far."""
@@ -110,8 +111,6 @@ class Progress:
     _answer: str = ""
     """The end of the answer that is being written."""
     _began: datetime | None = None
-    _live_since: float = field(default_factory=time.monotonic)
-    _lag_s: float = 0.0
     _announced: int = 0
     """The last step whose heading was shown before its item."""
     _explained: str = ""
@@ -205,8 +204,6 @@ class Progress:
                 self._doing = "stopping"
             case facts.TaskEnded():
                 self._ended = True
-        self._lag_s = (item.at - self._began).total_seconds() if self._began else 0.0
-        self._live_since = time.monotonic()
 
     # -- hints ---------------------------------------------------------------------------
 
@@ -281,7 +278,7 @@ class Progress:
 
     def status(self) -> str:
         """Phase, step, tokens and time, and the end of what is being answered."""
-        seconds = self._lag_s + time.monotonic() - self._live_since
+        seconds = max(0.0, (self.now() - self._began).total_seconds()) if self._began else 0.0
         tokens = f", {counted(self._tokens, 'token')}" if self._tokens else ""
         step = f"step {self._asked} of {self._max_steps}" if self._asked else "not begun"
         answer = f" …{one_line(self._answer)}" if self._answer else ""

@@ -24,7 +24,7 @@ def follow(
     from orchestrator.rendering import Screen
 
     screen = Screen.of()
-    view: View = Progress(screen)
+    view: View = Progress(screen, client.clock.now)
     if as_json:
         view = JsonLines(sys.stdout, lambda text: typer.echo(text, err=True))
     else:

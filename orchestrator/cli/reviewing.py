@@ -9,7 +9,7 @@ import typer
 from orchestrator.cli.common import as_segment, print_json
 from orchestrator.client import Client
 from orchestrator.console import Console, InputEnded, ReviewLoop, several
-from orchestrator.core.approval import HitlResponse
+from orchestrator.console.reading import odd_lines, parted
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.visible import one_line
 
@@ -37,7 +37,10 @@ def list_waiting(client: Client, as_json: bool) -> None:
         print_json(found)
         return
     console = Console.of_terminal()
-    console.write(several.listed(console, [HitlResponse.model_validate(one) for one in found]))
+    good, odd = parted(found)
+    console.write(several.listed(console, good))
+    for one in odd:
+        console.write(odd_lines(one))
     if not found:
         typer.echo("Nothing waits for a person.", err=True)
 

@@ -6,12 +6,13 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import httpx2
 
 from orchestrator.client.answers import ServerRefused, ServerUnreachable, checked, refusal_of
 from orchestrator.client.attempts import PATIENCE_S, Attempts
+from orchestrator.client.clock import ServerClock
 from orchestrator.client.streams import COMMENT, Back, Event, Hint, Lost, hint_of, sent_in
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.settings import DEFAULT_URL, ENV_PREFIX, default_data_dir
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 
 _HUNG_UP = "it ended the connection"
+_SENT_AWAY: Final = 1008
+"""The code with which a socket is closed whose token was revoked."""
 SILENCE_S = 60.0
 """A stream that brings nothing for so long, not even a comment, is opened anew: its peer may be gone."""
 
@@ -45,8 +48,14 @@ class Client:
             raise _no_address(url, "it has no http:// and host")
         # Every request goes there, and the authorities of a connection without TLS take long to read.
         verify = base.scheme == "https"
+        self.clock = ServerClock()
         self._http = httpx2.Client(
-            base_url=base, headers=self.authorization, timeout=70.0, trust_env=False, verify=verify
+            base_url=base,
+            headers=self.authorization,
+            timeout=70.0,
+            trust_env=False,
+            verify=verify,
+            event_hooks={"response": [self.clock.heard]},
         )
 
     @classmethod
@@ -253,6 +262,9 @@ class Client:
             try:
                 yield connection
             except ConnectionClosed as error:
+                if error.rcvd is not None and error.rcvd.code == _SENT_AWAY:
+                    said = {"code": "unauthenticated", "message": f"The server ended it: {error.rcvd.reason}."}
+                    raise ServerRefused(401, said) from None
                 raise self.unreachable(error) from None
 
     def hung_up(self) -> ServerUnreachable:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from orchestrator.client import Client
 from orchestrator.console.deciding import Deciding
 from orchestrator.console.person import Person
+from orchestrator.console.reading import request_of
 from orchestrator.console.rendering import page
 from orchestrator.console.terminal import prompted
 from orchestrator.core.approval import HitlResponse, ResumeRequest
@@ -52,7 +53,7 @@ class ClientDesk:
 
     def whole(self, request_id: RequestId) -> HitlResponse:
         """See Desk."""
-        return HitlResponse.model_validate(self.client.request("GET", f"/v1/requests/{request_id}"))
+        return request_of(self.client.request("GET", f"/v1/requests/{request_id}"))
 
     def extend(self, request_id: RequestId, seconds: float) -> None:
         """See Desk."""

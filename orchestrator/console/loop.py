@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.client import Client, ServerRefused
+from orchestrator.console.asked import Asked, Sent, id_of, in_part, same
 from orchestrator.console.connections import Connections
 from orchestrator.console.console import ClientDesk, Console
 from orchestrator.console.lines import Line
@@ -27,6 +28,7 @@ from orchestrator.console.outcomes import (
     refused,
     said_of,
 )
+from orchestrator.console.reading import OddRequest, OddRequests, messages_of, odd_lines
 from orchestrator.console.rendering import time_left
 from orchestrator.console.terminal import Overtaken
 from orchestrator.core import review
@@ -40,9 +42,6 @@ if TYPE_CHECKING:
 _NOTHING = "Nothing waits for you. New requests appear here; Ctrl-C leaves."
 _OTHERS = "Waiting for other people: {}. Who decides is the setting `serve --approvers`; by default it is who asked."
 
-Sent = review.DecideRequest | review.AnswerQuestion
-Asked = HitlResponse | review.OpenQuestion
-
 
 @dataclass
 class ReviewLoop:
@@ -54,7 +53,9 @@ class ReviewLoop:
     questions: dict[str, review.OpenQuestion] = field(default_factory=dict)
     _open: dict[str, Asked] = field(default_factory=dict)
     """All that was open when the server last told, what was left included."""
-    _notices: list[str] = field(default_factory=list)
+    _odd: dict[str, OddRequest] = field(default_factory=dict)
+    """Those that are open and that this program cannot read."""
+    _notices: list[str | OddRequest] = field(default_factory=list)
     _outcomes: dict[str, review.Done | review.Failed] = field(default_factory=dict)
     _on_its_way: str = ""
     """What was sent last."""
@@ -77,7 +78,7 @@ class ReviewLoop:
     @property
     def undecided(self) -> int:
         """How many requests and questions were open when the server last told, those that were left included."""
-        return len(self._open)
+        return len(self._open) + len(self._odd)
 
     async def run(self, *, until_empty: bool = False, patience_s: float = 0.0) -> None:
         """Review until the person leaves or the server is gone; ``until_empty``: until nothing waits any more.
@@ -115,7 +116,8 @@ class ReviewLoop:
     async def _read(self, socket: "ClientConnection") -> None:
         try:
             async for frame in socket:
-                self._take(review.decode_to_reviewer(str(frame)))
+                for message in messages_of(str(frame)):
+                    self._take(message)
                 self._news.set()
         finally:
             self._gone = True
@@ -125,10 +127,14 @@ class ReviewLoop:
         match message:
             case review.Snapshot():
                 self._begin_with(message)
+            case OddRequests():
+                told = {one.request_id: one for one in message.requests}
+                self._odd = told if message.anew else self._odd | told
+                self._notices.extend(message.requests)
             case review.RequestOpened():
                 self._rest.discard(message.request.request_id)
                 self._open[message.request.request_id] = message.request
-                if not _same(self._at_prompt, message.request):
+                if not same(self._at_prompt, message.request):
                     self.waiting[message.request.request_id] = message.request
             case review.RequestClosed():
                 self._closed(message)
@@ -156,7 +162,7 @@ class ReviewLoop:
         self._open = dict(self.questions)
         for one in message.requests:
             self._open[one.request_id] = one
-        if not self._open:
+        if not self.undecided:
             self._notices.append(_NOTHING)
             if message.others:
                 self._notices.append(_OTHERS.format(message.others))
@@ -164,9 +170,10 @@ class ReviewLoop:
     def _closed(self, message: review.RequestClosed) -> None:
         self._open.pop(message.request_id, None)
         self._rest.discard(message.request_id)
+        self._odd.pop(message.request_id, None)
         if self.waiting.pop(message.request_id, None) is not None:
             self._notices.append(f"A request was closed: {one_line(message.how)}.")
-        elif self._at_prompt is not None and _id_of(self._at_prompt) == message.request_id:
+        elif self._at_prompt is not None and id_of(self._at_prompt) == message.request_id:
             self._how = message.how
 
     def _is_overtaken(self) -> bool:
@@ -174,8 +181,8 @@ class ReviewLoop:
         asked = self._at_prompt
         if asked is None or self._gone:
             return self._gone or bool(self.waiting or self.questions)
-        now = self._open.get(_id_of(asked))
-        return now is None or (isinstance(asked, HitlResponse) and not _same(asked, now))
+        now = self._open.get(id_of(asked))
+        return now is None or (isinstance(asked, HitlResponse) and not same(asked, now))
 
     # -- what is asked -------------------------------------------------------------------
 
@@ -203,7 +210,10 @@ class ReviewLoop:
     def _tell_notices(self) -> None:
         notices, self._notices = self._notices, []
         for notice in notices:
-            self.console.tell(notice)
+            if isinstance(notice, str):
+                self.console.tell(notice)
+            else:
+                self.console.write(odd_lines(notice))
 
     def _next(self) -> Asked | None:
         """The oldest thing that waits, taken out of what does."""
@@ -228,7 +238,7 @@ class ReviewLoop:
     def _overtaken_by(self, asked: Asked) -> str:
         if self._how:
             return closed_meanwhile(self._how)
-        if _id_of(asked) in self._open:
+        if id_of(asked) in self._open:
             return "It has changed meanwhile; this is how it is now."
         return "It needs no answer any more."
 
@@ -278,14 +288,14 @@ class ReviewLoop:
 
     async def _send_again(self, socket: "ClientConnection", asked: Asked, sent: Sent) -> None:
         """Send what was on its way when the connection ended; an answer only where the question is still open."""
-        present = self._open.get(_id_of(asked))
+        present = self._open.get(id_of(asked))
         if isinstance(sent, review.AnswerQuestion):
             if present is None:
                 self._unheard = None
                 self.console.tell(needs_no_answer(sent.task_id))
                 return
             self.questions.pop(sent.question_id, None)
-        elif _same(asked, present):
+        elif same(asked, present):
             self.waiting.pop(sent.request_id, None)
         self.console.tell(AGAIN)
         await self._carry_out(socket, asked, sent)
@@ -297,14 +307,14 @@ class ReviewLoop:
             return
         self._unheard = None
         if isinstance(outcome, review.Done):
-            if not isinstance(asked, HitlResponse) or _same(self._open.get(asked.request_id), asked):
+            if not isinstance(asked, HitlResponse) or same(self._open.get(asked.request_id), asked):
                 # Else what is left of it was opened anew already.
-                self._open.pop(_id_of(asked), None)
-                if isinstance(asked, HitlResponse) and _in_part(asked, sent):
+                self._open.pop(id_of(asked), None)
+                if isinstance(asked, HitlResponse) and in_part(asked, sent):
                     self._rest.add(asked.request_id)
             said = said_of(sent.resume) if isinstance(sent, review.DecideRequest) else "answered by you"
             self.console.tell(carried_out(said, outcome.task_id, outcome.status))
-            for key in [one for one in self.console.kept if one[0] == _id_of(asked)]:
+            for key in [one for one in self.console.kept if one[0] == id_of(asked)]:
                 del self.console.kept[key]
             return
         now = self.console.now()
@@ -338,20 +348,3 @@ class ReviewLoop:
         except ServerRefused as error:
             return review.Failed(seq=0, code=error.reason, message=error.message, remedy=error.remedy)
         return review.Done(seq=0, ref=sent.ref, task_id=answer["task_id"], status=answer["status"])
-
-
-def _in_part(asked: HitlResponse, sent: Sent) -> bool:
-    """Whether a decision left calls of its request undecided."""
-    decisions = sent.resume.decisions if isinstance(sent, review.DecideRequest) else None
-    return decisions is not None and len(decisions) < len(asked.tool_calls)
-
-
-def _id_of(asked: Asked) -> str:
-    return asked.request_id if isinstance(asked, HitlResponse) else asked.question_id
-
-
-def _same(one: Asked | None, other: Asked | None) -> bool:
-    """Whether they are one request with the same calls; its deadline may differ."""
-    if not isinstance(one, HitlResponse) or not isinstance(other, HitlResponse):
-        return False
-    return one.request_id == other.request_id and one.tool_calls == other.tool_calls

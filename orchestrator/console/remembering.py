@@ -1,6 +1,7 @@
 """Approve and remember: how far a standing approval reaches is said before it is given (hitl.md G1, G2)."""
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
 
@@ -12,6 +13,7 @@ from orchestrator.core.grants import MAX_SESSION_S, SESSION_S, GrantScope, Grant
 from orchestrator.core.policy import BUILT_IN_CATALOG, RUNNERS, RiskLevel
 from orchestrator.core.visible import one_line
 
+Number = TypeVar("Number", int, float)
 _SCOPES: Final[dict[str, GrantScope]] = {"1": "call", "2": "task", "3": "session"}
 _HOUR_S: Final = 3600
 
@@ -31,16 +33,32 @@ def ask_grant(person: Person, request: HitlResponse, call: RequestedCallView) ->
         person.tell("Nothing was decided.")
         return None
     try:
-        spec = GrantSpec(scope=scope, **_reach(person, call, scope))
-    except (ValidationError, ValueError) as error:
-        said = error.errors(include_url=False)[0]["msg"] if isinstance(error, ValidationError) else str(error)
-        person.tell(f"That cannot be granted: {said}. Nothing was decided.")
+        spec = spec_of(scope, **_reach(person, call, scope))
+    except ValueError as error:
+        person.tell(f"That cannot be granted: {error}. Nothing was decided.")
         return None
     person.write(pattern_lines(request, call, spec))
     if person.agrees("Approve this call and grant that?"):
         return spec
     person.tell("Nothing was decided.")
     return None
+
+
+def spec_of(
+    scope: GrantScope, *, globs: str = "", any_content: bool = False, hours: str = "", uses: str = ""
+) -> GrantSpec:
+    """A standing approval as it was typed; what is empty is not widened. Raises ValueError with what is wrong."""
+    reach: dict[str, Any] = {"any_content": any_content}
+    if globs.strip():
+        reach["paths"] = tuple(globs.replace(",", " ").split())
+    if hours.strip():
+        reach["expires_s"] = _number(float, hours, "hours") * _HOUR_S
+    if uses.strip():
+        reach["max_uses"] = _number(int, uses, "times")
+    try:
+        return GrantSpec(scope=scope, **reach)
+    except ValidationError as error:
+        raise ValueError(error.errors(include_url=False)[0]["msg"]) from None
 
 
 def pattern_lines(request: HitlResponse, call: RequestedCallView, spec: GrantSpec) -> list[Line]:
@@ -53,12 +71,15 @@ def pattern_lines(request: HitlResponse, call: RequestedCallView, spec: GrantSpe
     ]
     if call.tool in RUNNERS:
         lines.append(Line("  only as long as the program's file stays the same"))
+    if spec.max_uses is not None:
+        lines.append(Line(f"  at most {'once' if spec.max_uses == 1 else f'{spec.max_uses} times'}"))
     hours = (spec.expires_s or SESSION_S) / _HOUR_S
     requester = one_line(request.requester)
     session = f"every task of {requester} in session {one_line(request.session_id)}, for {hours:g} h"
+    ends = "until it ends" if spec.expires_s is None else f"for {hours:g} h, unless it ends before"
     return [
         *lines,
-        Line(f"  in: {session if spec.scope == 'session' else f'task {one_line(request.task_id)}, until it ends'}"),
+        Line(f"  in: {session if spec.scope == 'session' else f'task {one_line(request.task_id)}, {ends}'}"),
         Line("  never what the policy denies, and nothing at critical risk", prose=True),
     ]
 
@@ -69,28 +90,26 @@ def _reach(person: Person, call: RequestedCallView, scope: GrantScope) -> dict[s
     if scope == "call":
         return reach
     if call.grant_paths and (globs := person.typed("Other paths, as globs (empty: exactly those of this call): ")):
-        reach["paths"] = tuple(globs.replace(",", " ").split())
-    if texts := _texts(call):
+        reach["globs"] = globs
+    if texts := texts_of(call):
         reach["any_content"] = person.agrees(f"With any text ({', '.join(texts)}), not only this one?")
     if scope == "session":
         most = MAX_SESSION_S // _HOUR_S
-        hours = person.typed(f"For how many hours (empty: {SESSION_S // _HOUR_S}, at most {most}): ")
-        if hours:
-            reach["expires_s"] = _hours(hours) * _HOUR_S
+        reach["hours"] = person.typed(f"For how many hours (empty: {SESSION_S // _HOUR_S}, at most {most}): ")
     return reach
 
 
-def _hours(text: str) -> float:
+def _number(kind: Callable[[str], Number], text: str, of: str) -> Number:
     try:
-        return float(text)
+        return kind(text)
     except ValueError:
-        raise ValueError(f"{text[:20]!r} is no number of hours") from None
+        raise ValueError(f"{text[:20]!r} is no number of {of}") from None
 
 
 def _pattern(call: RequestedCallView, spec: GrantSpec) -> list[Line]:
     paths = spec.paths or call.grant_paths
     lines = [line for path in paths for line in field("path" if spec.paths is None else "paths like", path)]
-    texts = _texts(call)
+    texts = texts_of(call)
     if texts:
         lines.append(Line(f"  {' and '.join(texts)}: {'any text' if spec.any_content else 'exactly as above'}"))
     for name, value in fixed_args(call.tool, call.args, any_content=True).items():
@@ -102,7 +121,7 @@ def _same_call(call: RequestedCallView) -> Line:
     return Line(f"  exactly this call, with digest {one_line(call.action_digest[:HASH_CHARS])}")
 
 
-def _texts(call: RequestedCallView) -> list[str]:
+def texts_of(call: RequestedCallView) -> list[str]:
     """The arguments whose text a pattern may leave open."""
     tight, loose = (fixed_args(call.tool, call.args, any_content=left_open) for left_open in (False, True))
     return [name for name in tight if name not in loose]

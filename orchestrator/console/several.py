@@ -13,6 +13,7 @@ from orchestrator.console.console import Console
 from orchestrator.console.deciding import decision
 from orchestrator.console.lines import Line
 from orchestrator.console.outcomes import carried_out, refused, said_of
+from orchestrator.console.reading import UNREADABLE, odd_lines, parted
 from orchestrator.console.rendering import short, time_left
 from orchestrator.core.approval import HitlResponse
 from orchestrator.core.facts import OnReject
@@ -66,10 +67,14 @@ def decide_named(
     shown: list[HitlResponse] = []
     for request_id in dict.fromkeys(ids):
         try:
-            request = HitlResponse.model_validate(client.request("GET", f"/v1/requests/{request_id}"))
+            good, odd = parted([client.request("GET", f"/v1/requests/{request_id}")])
         except ServerRefused as error:
             outcomes[request_id] = Outcome(request_id, False, _refused(error, console))
-        else:
+            continue
+        for one in odd:
+            console.write(odd_lines(one))
+            outcomes[request_id] = Outcome(request_id, False, UNREADABLE)
+        for request in good:
             shown.append(request)
             console.show(request)
     if shown and not sure and not console.agrees(f"{action.capitalize()} {_counted(len(shown))}?"):

@@ -13,14 +13,16 @@ from textual.binding import Binding
 from textual.containers import Vertical
 from textual.events import Resize
 from textual.filter import LineFilter, NoColor
+from textual.widget import Widget
 from textual.widgets import ContentSwitcher, Static
 
 from orchestrator.client import Back, Client, Lost, ServerRefused
 from orchestrator.console.outcomes import OPEN_ENDED, closed_meanwhile, left_behind
+from orchestrator.console.reading import OddRequests
 from orchestrator.core import review
 from orchestrator.core.visible import one_line
 from orchestrator.live import Live
-from orchestrator.rendering import counted, fitted, width
+from orchestrator.rendering import counted, width
 from orchestrator.tui.approvals import Approvals
 from orchestrator.tui.computers import Computers
 from orchestrator.tui.desk import Desk, now
@@ -31,7 +33,9 @@ from orchestrator.tui.questions import Questions
 from orchestrator.tui.records import Audit, People, Policy
 from orchestrator.tui.reviews import Reviews
 from orchestrator.tui.tasks import Tasks
+from orchestrator.tui.together import Together
 from orchestrator.tui.working import begin
+from orchestrator.tui.wrapping import fitted
 
 _PARTS: Final[Sequence[type[Pane]]] = (Tasks, Approvals, Questions, Computers, Policy, Audit, People)
 _SAID_CHARS: Final = 2000
@@ -61,10 +65,13 @@ class ConsoleApp(App[int]):
         Binding("ctrl+t", "look", show=False),
         Binding("q,ctrl+q", "leave", show=False),
         Binding("ctrl+c", "leave", show=False, priority=True),
+        Binding("ctrl+z", "suspend_process", show=False),
     ]
 
     def __init__(self, client: Client) -> None:
         super().__init__()
+        # Over ssh each step of an animation is a screen, and a row that flew by was not read.
+        self.animation_level = "none"
         self.live = Live(client)
         self.reviews = Reviews(self.live, self.tell, self._heard, now)
         self.desk = Desk(self.live, self.reviews, self.tell, self.go)
@@ -110,6 +117,7 @@ class ConsoleApp(App[int]):
     def on_mount(self) -> None:
         for name, handler in (("SIGTERM", lambda: self._ended(143)), ("SIGHUP", lambda: self._ended(129))):
             self._on_signal(name, handler)
+        self.app_resume_signal.subscribe(self, self._resumed)
         self._up = True
         self._draw()
         self.pane.entered()
@@ -125,6 +133,13 @@ class ConsoleApp(App[int]):
             except (NotImplementedError, RuntimeError):
                 # Windows has none; there the window is closed.
                 return
+
+    def _resumed(self, app: App[int]) -> None:
+        """The terminal is ours again, and empty: the library draws only what has changed since."""
+        del app
+        for screen in self.screen_stack:
+            for widget in (screen, *screen.walk_children(Widget)):
+                widget.refresh()
 
     def _ended(self, code: int) -> None:
         self.exit(code)
@@ -146,21 +161,33 @@ class ConsoleApp(App[int]):
         if not self._up:
             return
         columns = self.size.width
-        self._tabs.update(self._tab_line())
+        self._tabs.update(self._tab_line(columns))
         self._keys.update(_keys_of(self.pane, columns - 1))
         away = self.reviews.why_away
-        waits = f"{counted(len(self.reviews.requests), 'request')}, {counted(len(self.reviews.questions), 'question')}"
+        requests = len(self.reviews.requests) + len(self.reviews.odd)
+        waits = f"{counted(requests, 'request')}, {counted(len(self.reviews.questions), 'question')}"
         others = f", {self.reviews.others} for others" if self.reviews.others else ""
         url = one_line(self.live.client.url)
         said = f"{'NOT CONNECTED' if self.reviews.was_there else 'connecting'} to {url}: it is looked for"
-        said = said if away else f"connected to {url}; waiting: {waits}{others}"
+        said = said if away else f"waiting: {waits}{others}; connected to {url}"
+        said = self.reviews.shut_out or said
         self._status.set_class(bool(away) and self.reviews.was_there, "-away")
         self._status.update(fitted(said, columns - 1))
 
-    def _tab_line(self) -> Text:
+    def _tab_line(self, columns: int) -> Text:
+        """The parts: their names as far as there is room, of the present one whole."""
+        tabs = Text()
+        for short in (99, 6, 4, 0):
+            tabs = self._tabs_of(short)
+            if tabs.cell_len <= columns:
+                break
+        return tabs
+
+    def _tabs_of(self, short: int) -> Text:
         current, tabs = self.pane, Text()
         for number, part in enumerate(self._panes.values(), start=1):
-            name = f"{number} {part.title}{f'({part.count})' if part.count else ''}"
+            title = part.title if part is current else part.title[:short]
+            name = f"{number} {title}".rstrip() + (f"({part.count})" if part.count else "")
             tabs.append(" " if number > 1 else "")
             tabs.append(f"[{name}]" if part is current else name, "bold reverse" if part is current else "")
         return tabs
@@ -186,7 +213,7 @@ class ConsoleApp(App[int]):
                 self._overtaken(message.request_id, closed_meanwhile(message.how))
             case review.QuestionClosed():
                 self._overtaken(message.question_id, "The question needs no answer any more.")
-            case review.RequestOpened() | review.QuestionOpened():
+            case review.RequestOpened() | review.QuestionOpened() | OddRequests(anew=False):
                 # Heard where nobody looks at the screen; a terminal may be told to be silent.
                 self.bell()
             case review.Snapshot():
@@ -197,6 +224,9 @@ class ConsoleApp(App[int]):
         for part in self._panes.values():
             if isinstance(part, Approvals | Questions):
                 part.heard(message)
+        for screen in self.screen_stack:
+            if isinstance(screen, Together):
+                screen.heard(message)
         self._draw()
 
     def _overtaken(self, about: str, why: str) -> None:

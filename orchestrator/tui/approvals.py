@@ -1,23 +1,22 @@
 """The requests that wait for this person, each exactly as the console reviewer shows it, and decided by a key."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, ClassVar, Final
 
 from textual.binding import Binding
 
-from orchestrator.console.deciding import MAX_ANSWER_CHARS, MAX_REASON_CHARS, decision
 from orchestrator.console.lines import Line
 from orchestrator.console.outcomes import closed_meanwhile
-from orchestrator.console.rendering import details, page, short, time_left
+from orchestrator.console.reading import odd_lines
+from orchestrator.console.rendering import details, page, time_left
 from orchestrator.core import review
-from orchestrator.core.approval import HitlResponse, RequestedCallView, ResumeRequest
-from orchestrator.core.facts import OnReject
+from orchestrator.core.approval import HitlResponse, RequestedCallView
+from orchestrator.tui.deciding import Deciding
 from orchestrator.tui.desk import now
-from orchestrator.tui.dialogs import Ask, Choose, Show
-from orchestrator.tui.editing import Editing
-from orchestrator.tui.granting import ask_grant
+from orchestrator.tui.dialogs import Show
 from orchestrator.tui.pane import Pane
-from orchestrator.tui.requests import ASKS, entry_of, nothing_waits, words_of
+from orchestrator.tui.picking import Picking
+from orchestrator.tui.requests import entry_of, nothing_waits, odd_entry_of, words_of
 from orchestrator.tui.reviews import same
 from orchestrator.tui.working import begin
 
@@ -51,6 +50,9 @@ class Approvals(Pane):
         Binding("comma,left_square_bracket", "choose(-1)", show=False),
         Binding("full_stop,right_square_bracket", "choose(1)", show=False),
         Binding("v", "watch", show=False),
+        Binding("space", "tick", show=False),
+        Binding("asterisk", "tick_all", show=False),
+        Binding("s", "several", show=False),
     ]
     keys: ClassVar[Sequence[tuple[str, str]]] = (
         ("a", "approve"),
@@ -64,9 +66,14 @@ class Approvals(Pane):
         ("d", "details"),
         (", .", "one call"),
         ("v", "its task"),
+        ("Space *", "tick it, or all"),
+        ("s", "those that are ticked, together"),
         ("c d f t", "of an unknown outcome: check, done, failed, retry; i has the details"),
     )
-    hinted = (("Enter", "open"), ("x", "an hour more"), ("g", "grant"), (", .", "one call"), ("v", "its task"))
+    hinted = (
+        *(("Enter", "open"), ("Space", "tick"), ("s", "together"), ("g", "grant"), ("x", "an hour more")),
+        *((", .", "one call"), ("v", "its task")),
+    )
 
     def __init__(self, desk: Any) -> None:
         super().__init__(desk)
@@ -76,13 +83,12 @@ class Approvals(Pane):
         """Why it is closed; empty: it is open."""
         self._one: int | None = None
         """The call that keys are about; None: all."""
-        self._mine: set[str] = set()
-        """Requests that are being decided here, and those that were."""
-        self._editing = Editing(self)
+        self._deciding = Deciding(self)
+        self._picking = Picking(self, self._deciding)
 
     @property
     def count(self) -> int | None:
-        return len(self.desk.reviews.requests)
+        return len(self.desk.reviews.requests) + len(self.desk.reviews.odd)
 
     # -- what is shown -------------------------------------------------------------------
 
@@ -101,7 +107,7 @@ class Approvals(Pane):
         self.changed()
 
     def _was_closed(self, how: str) -> None:
-        if self._shown is not None and self._shown.request_id in self._mine:
+        if self._shown is not None and self._shown.request_id in self._deciding.mine:
             # Its own person decided it, and is told so: the next one may come.
             self._shown = None
         else:
@@ -112,7 +118,8 @@ class Approvals(Pane):
         """Draw the list, and the page where its request is another now."""
         present = self.desk.reviews.requests
         shown = self._shown
-        entries = [entry_of(one) for one in present.values()]
+        entries = [entry_of(one, ticked=self._picking.ticked(key)) for key, one in present.items()]
+        entries += [odd_entry_of(one) for one in self.desk.reviews.odd.values()]
         if shown is not None and self._how and self.rows.chosen == shown.request_id:
             # It stays until one moves on: what a key is about never changes under one's hands.
             at = min(self.rows.at, len(entries))
@@ -125,7 +132,7 @@ class Approvals(Pane):
         if now_open is None or self._how:
             return
         if not same(shown, now_open):
-            if shown.request_id not in self._mine:
+            if shown.request_id not in self._deciding.mine:
                 self.desk.tell("A request has changed; this is how it is now.")
             self.chosen(shown.request_id)
         elif shown.expires_at != now_open.expires_at:
@@ -152,9 +159,10 @@ class Approvals(Pane):
 
     def _draw(self, *, stay: bool = False) -> None:
         shown = self._shown
+        odd = self.desk.reviews.odd.get(self.rows.chosen or "")
         if shown is None:
-            self.page.show(nothing_waits(self.desk.reviews.others))
-            self.label("")
+            self.page.show(odd_lines(odd) if odd is not None else nothing_waits(self.desk.reviews.others))
+            self.label("This program cannot read it, and decides nothing about it" if odd is not None else "")
             return
         closed = [Line(f"── {closed_meanwhile(self._how)} ── Nothing can be decided here any more.", "warning", True)]
         self.page.show([*(closed if self._how else []), *page(shown, now=now())], stay=stay or bool(self._how))
@@ -168,7 +176,7 @@ class Approvals(Pane):
             return
         count = len(shown.tool_calls)
         about = f"call {self._one + 1} of {count}" if self._one is not None else f"all {count} calls"
-        which = f"Keys are about {about}; , and . choose. " if count > 1 else ""
+        which = f"{about} (, .): " if count > 1 else ""
         words = ", ".join(f"{key} {word}" for key, word in words_of(shown, self._calls()))
         self.label(f"{which}{words}")
 
@@ -182,7 +190,8 @@ class Approvals(Pane):
         """The request, where this can be said of it now; else None, and said why."""
         shown = self._shown
         if shown is None:
-            self.desk.tell("Nothing is chosen.")
+            odd = self.rows.chosen in self.desk.reviews.odd
+            self.desk.tell("This program cannot read it: nothing is decided about it." if odd else "Nothing is chosen.")
         elif self._how:
             self.desk.tell(closed_meanwhile(self._how))
         elif word not in ("grant", *shown.allowed_decisions) or (
@@ -201,83 +210,19 @@ class Approvals(Pane):
 
     def action_say(self, word: str) -> None:
         """Say one word of it, once that is confirmed."""
-        if self._ready(word) is not None:
-            begin(self, self._say, word)
-
-    async def _say(self, word: Any) -> None:
-        shown, calls = self._shown, self._calls()
-        assert shown is not None
-        lines = [Line(f"  {short(call)}", "call") for call in calls]
-        lines.append(Line(f"  risk: {shown.risk.value}", "alarm" if shown.risk.value not in ("low", "medium") else ""))
-        if word == "approve" and self.page.unseen:
-            lines.append(Line(f"  {self.page.unseen} rows below were not on the screen yet.", "warning", prose=True))
-        yes = await self.app.push_screen_wait(
-            Choose(ASKS[word], lines, [("y", "yes")], about=shown.request_id, enter="y")
-        )
-        if yes:
-            await self._decide(shown, decision(shown, word, calls=calls))
-
-    async def _decide(self, shown: HitlResponse, resume: ResumeRequest) -> bool:
-        """Send it, and say what became of it; whether it was taken."""
-        self._mine.add(shown.request_id)
-        taken = await self.desk.reviews.decide(shown, resume)
-        if not taken:
-            self._mine.discard(shown.request_id)
-        return taken
+        self._begin(word, self._deciding.say, word)
 
     def action_reject(self) -> None:
         """It does not run: say why, and what the task does then."""
-        if self._ready("reject") is not None:
-            begin(self, self._reject)
-
-    async def _reject(self) -> None:
-        shown, calls = self._shown, self._calls()
-        assert shown is not None
-        reason = await self.app.push_screen_wait(
-            Ask("Reject it. Why? (may be empty)", most=MAX_REASON_CHARS, about=shown.request_id)
-        )
-        if reason is None:
-            return
-        usual = "c" if shown.on_reject == "continue" else "s"
-        then = await self.app.push_screen_wait(
-            Choose(
-                "It does not run. And the task?",
-                [Line("  c  it goes on: the model is told that you rejected it, and why"), Line("  s  it stops")],
-                [("c", "continue"), ("s", "stop")],
-                about=shown.request_id,
-                enter=usual,
-            )
-        )
-        if then is not None:
-            on_reject: OnReject = "continue" if then == "c" else "cancel"
-            await self._decide(shown, decision(shown, "reject", reason, calls=calls, on_reject=on_reject))
+        self._begin("reject", self._deciding.reject)
 
     def action_respond(self) -> None:
         """It does not run: the model is told a text in place of a result."""
-        if self._ready("respond") is not None:
-            begin(self, self._respond)
-
-    async def _respond(self) -> None:
-        shown, calls = self._shown, self._calls()
-        assert shown is not None
-        title = "It does not run. What is the model told in place of a result?"
-        answer = await self.app.push_screen_wait(Ask(title, most=MAX_ANSWER_CHARS, about=shown.request_id))
-        if answer:
-            await self._decide(shown, decision(shown, "respond", calls=calls, answer=answer))
+        self._begin("respond", self._deciding.respond)
 
     def action_grant(self) -> None:
         """Approve it, and what is like it from now on."""
-        if self._ready("grant") is not None:
-            begin(self, self._grant)
-
-    async def _grant(self) -> None:
-        shown, (call,) = self._shown, self._calls()
-        assert shown is not None
-        spec = await ask_grant(self, shown, call)
-        if spec is None:
-            self.desk.tell("Nothing was decided.")
-            return
-        await self._decide(shown, decision(shown, "approve", calls=(call,), remember=spec))
+        self._begin("grant", self._deciding.grant)
 
     def action_edit_or_info(self) -> None:
         """Edit it here; of an unknown outcome, where d marks it as done, all details."""
@@ -288,15 +233,31 @@ class Approvals(Pane):
 
     def action_edit(self, where: str) -> None:
         """Change it, and approve what was written."""
-        if self._ready("edit") is not None:
-            begin(self, self._edit, where)
+        self._begin("edit", self._deciding.edit, where)
 
-    async def _edit(self, where: str) -> None:
-        shown, (call,) = self._shown, self._calls()
-        assert shown is not None
-        args = await self._editing.edited(shown, call, here=where == "here")
-        if args is not None and await self._decide(shown, decision(shown, "edit", calls=(call,), args=args)):
-            self._editing.forget(shown)
+    def _begin(self, word: str, ask: Callable[..., Coroutine[Any, Any, None]], *how: str) -> None:
+        shown = self._ready(word)
+        if shown is not None:
+            begin(self, ask, *how, shown, self._calls())
+
+    # -- several together ----------------------------------------------------------------
+
+    def action_tick(self) -> None:
+        """Take what is chosen together with others, or not any more."""
+        self._picking.turn(self.rows.chosen)
+        self.changed()
+        self.rows.action_move(1)
+
+    def action_tick_all(self) -> None:
+        """Tick all of them, or none."""
+        self._picking.turn_all()
+        self.changed()
+
+    def action_several(self) -> None:
+        """Show those that are ticked, each whole, for one decision."""
+        asked = self._picking.asked()
+        if asked:
+            begin(self, self._picking.decide, asked)
 
     # -- what is only looked at ----------------------------------------------------------
 

@@ -48,6 +48,8 @@ class LinesView(ScrollView, can_focus=True):
         self._counts: list[int] = []
         """How many rows each line takes."""
         self._columns = 0
+        self._read = 0
+        """Rows from the first one that were in sight."""
 
     @property
     def lines(self) -> list[Line]:
@@ -58,6 +60,17 @@ class LinesView(ScrollView, can_focus=True):
     def unseen(self) -> int:
         """Rows below what is in sight."""
         return max(0, len(self._rows) - self.scroll_offset.y - self.size.height)
+
+    def note_read(self) -> None:
+        """What is in sight now was read, where nothing above it was passed over."""
+        top = self.scroll_offset.y
+        if top <= self._read:
+            self._read = max(self._read, top + self.size.height)
+
+    @property
+    def was_read(self) -> bool:
+        """Whether every row was in sight once."""
+        return self._read >= len(self._rows)
 
     def show(self, lines: Iterable[Line], *, stay: bool = False) -> None:
         """Show these lines from the first; ``stay``: from where one was."""
@@ -119,7 +132,7 @@ class LinesView(ScrollView, can_focus=True):
 
     def _wrap(self) -> None:
         self._columns = self._width()
-        self._rows, self._counts = [], []
+        self._rows, self._counts, self._read = [], [], 0
         for line in self._lines:
             self._take(line)
         self.virtual_size = Size(self._columns, len(self._rows))

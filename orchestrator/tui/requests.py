@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from orchestrator.console.lines import Line
+from orchestrator.console.reading import OddRequest
 from orchestrator.console.rendering import short, time_left
 from orchestrator.core.approval import HitlResponse, RequestedCallView
 from orchestrator.core.visible import one_line
@@ -27,22 +28,41 @@ def words_of(request: HitlResponse, calls: Sequence[RequestedCallView]) -> list[
     cut = any(call.truncated for call in calls)
     one = len(calls) == 1
     words = [] if cut else [("a", "approve")]
-    words += [("e", "edit"), ("i", "edit here")] if one and not cut else []
+    words += [("e", "edit"), ("i", "here")] if one and not cut else []
     words += [("r", "reject")]
     words += [("p", "respond")] if one else []
-    return [*words, *([("w", "whole")] if cut else []), ("d", "details")]
+    words += [("g", "grant")] if one and not cut else []
+    words += [("w", "whole")] if cut else []
+    return [*words, *([("x", "longer")] if request.expires_at is not None else []), ("d", "details")]
 
 
-def entry_of(request: HitlResponse, *, closed: bool = False) -> Entry:
-    """A request as a row of the list."""
+def entry_of(request: HitlResponse, *, closed: bool = False, ticked: bool | None = None) -> Entry:
+    """A request as a row of the list; ``ticked`` None: none is."""
+    left = "closed" if closed else "-" if request.expires_at is None else time_left(request.expires_at, now())
+    mark = "" if ticked is None else f"[{'x' if ticked else ' '}] "
+    by = one_line(str(request.requester), limit=30)
+    return Entry(request.request_id, (f"{mark}{request.risk}", left, by, in_short(request)))
+
+
+def odd_entry_of(odd: OddRequest) -> Entry:
+    """A request that this program cannot read as a row of the list."""
+    return Entry(odd.request_id, ("?", "?", "?", "A request that this program cannot read: Enter shows all of it"))
+
+
+def in_short(request: HitlResponse) -> str:
+    """A request on one line: what of it is asked."""
     count = len(request.tool_calls)
     more = f"{count} calls: " if count > 1 else ""
-    left = "closed" if closed else "-" if request.expires_at is None else time_left(request.expires_at, now())
     what = "UNKNOWN OUTCOME " if request.reason == "outcome_unknown" else ""
-    says = short(request.tool_calls[0]) if request.tool_calls else ""
-    return Entry(
-        request.request_id, (request.risk.value, left, one_line(request.requester, limit=30), f"{what}{more}{says}")
-    )
+    return f"{what}{more}{call_in_short(request.tool_calls[0]) if request.tool_calls else ''}"
+
+
+def call_in_short(call: RequestedCallView) -> str:
+    """A call on one line; it never fails: a fault of the drawing hides no request (V5)."""
+    try:
+        return short(call)
+    except Exception:  # noqa: BLE001 - as said
+        return "a call that could not be drawn: the page has all of it"
 
 
 def nothing_waits(others: int) -> list[Line]:

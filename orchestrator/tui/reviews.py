@@ -8,13 +8,15 @@ person is carried out once. An answer to a question is sent again only while the
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from orchestrator.client import Attempts, ServerRefused, ServerUnreachable
+from orchestrator.console.asked import Sent
 from orchestrator.console.outcomes import AGAIN, carried_out, needs_no_answer, refused, said_of
+from orchestrator.console.reading import OddRequest, OddRequests, messages_of, request_of
 from orchestrator.core import review
 from orchestrator.core.approval import HitlResponse, RequestedCallView, ResumeRequest
-from orchestrator.core.errors import OrchestratorError
+from orchestrator.core.errors import FrameRefused, OrchestratorError
 from orchestrator.core.facts import RequestId
 from orchestrator.live import Live
 
@@ -25,11 +27,19 @@ if TYPE_CHECKING:
 
 _REFUSED_PAUSE_S = 5.0
 """After a refusal: somebody has to change something first."""
+_OVER = (401, 403)
+"""The refusals of a token that was revoked, or is no reviewer's: it stays so."""
 _AGAIN_PAUSE_S = 0.5
 """Before something is sent again: the connection may be going, and nobody has said so yet."""
-Asked = HitlResponse | review.OpenQuestion
-Sent = review.DecideRequest | review.AnswerQuestion
 Result = review.Done | review.Failed
+
+
+class Outcome(NamedTuple):
+    """What became of what was sent."""
+
+    taken: bool
+    said: str
+    """As a sentence to who sent it."""
 
 
 @dataclass
@@ -42,11 +52,15 @@ class Reviews:
     now: "Callable[[], datetime]"
     requests: dict[str, HitlResponse] = field(default_factory=dict)
     """The oldest first."""
+    odd: dict[str, OddRequest] = field(default_factory=dict)
+    """Requests that wait and that this program cannot read."""
     questions: dict[str, review.OpenQuestion] = field(default_factory=dict)
     others: int = 0
     """Requests that wait for other people."""
     why_away: str = "connecting"
     """Why there is no connection; empty: it stands."""
+    shut_out: str = ""
+    """Why no dialing helps any more; empty: it may."""
     was_there: bool = False
     """Whether there was a connection, or an attempt at one has failed."""
     unheard: int = 0
@@ -66,26 +80,31 @@ class Reviews:
                 async with self.live.client.reviewer() as socket:
                     await self._read(socket, attempts)
                 raise self.live.client.hung_up()
-            except (ServerUnreachable, ServerRefused) as lost:
+            except (ServerUnreachable, ServerRefused, FrameRefused) as lost:
                 first = attempts.lost()
                 self._gone(lost.message)
+                if isinstance(lost, ServerRefused) and lost.status in _OVER:
+                    self.shut_out = f"signed out: {lost.message}"
+                    self.tell(f"{lost.message} An admin can make a new token; q leaves.")
+                    self.heard(None)
+                    return
                 if first:
                     self.tell(f"The connection is lost: {lost.message} It is looked for until you leave.")
                 pause = attempts.delay(lost)
-                await asyncio.sleep(_REFUSED_PAUSE_S if isinstance(lost, ServerRefused) else pause)
+                await asyncio.sleep(pause if isinstance(lost, ServerUnreachable) else _REFUSED_PAUSE_S)
 
     async def _read(self, socket: "ClientConnection", attempts: Attempts) -> None:
         async for frame in socket:
-            message = review.decode_to_reviewer(str(frame))
-            if isinstance(message, review.Snapshot):
-                self._socket, self.why_away, self.was_there = socket, "", True
-                if attempts.back():
-                    self.tell("The connection stands again.")
-                attempts.heard()
-            self._take(message)
-            self.heard(message)
-            if isinstance(message, review.Snapshot):
-                self._stands.set()
+            for message in messages_of(str(frame)):
+                if isinstance(message, review.Snapshot):
+                    self._socket, self.why_away, self.was_there = socket, "", True
+                    if attempts.back():
+                        self.tell("The connection stands again.")
+                    attempts.heard()
+                self._take(message)
+                self.heard(message)
+                if isinstance(message, review.Snapshot):
+                    self._stands.set()
 
     def _gone(self, why: str) -> None:
         self._socket, self.why_away, self.was_there = None, why, True
@@ -102,10 +121,16 @@ class Reviews:
                 self.requests = {one.request_id: one for one in message.requests}
                 self.questions = {one.question_id: one for one in message.questions}
                 self.others = message.others
+            case OddRequests():
+                told = {one.request_id: one for one in message.requests}
+                self.odd = told if message.anew else self.odd | told
+                self.requests = {key: one for key, one in self.requests.items() if key not in told}
             case review.RequestOpened():
+                self.odd.pop(message.request.request_id, None)
                 self.requests[message.request.request_id] = message.request
             case review.RequestClosed():
                 self.requests.pop(message.request_id, None)
+                self.odd.pop(message.request_id, None)
             case review.RequestReminded(request_id=request_id) if request_id in self.requests:
                 update = {"expires_at": message.expires_at}
                 self.requests[request_id] = self.requests[request_id].model_copy(update=update)
@@ -126,10 +151,15 @@ class Reviews:
 
     async def decide(self, request: HitlResponse, resume: ResumeRequest) -> bool:
         """Send a decision on a request as it was shown, and say what became of it; whether it was taken."""
+        outcome = await self.settle(request, resume)
+        self.tell(outcome.said)
+        return outcome.taken
+
+    async def settle(self, request: HitlResponse, resume: ResumeRequest) -> Outcome:
+        """Send a decision on a request as it was shown; what became of it."""
         present = self.requests.get(request.request_id)
         if present is not None and not same(request, present):
-            self.tell("It has changed meanwhile, so nothing was sent. Look at it as it is now.")
-            return False
+            return Outcome(False, "It has changed meanwhile, so nothing was sent. Look at it as it is now.")
         sent = review.DecideRequest(ref=request.request_id[:100], request_id=request.request_id, resume=resume)
         return await self._carry_out(sent, said_of(resume))
 
@@ -141,24 +171,25 @@ class Reviews:
             question_id=question.question_id,
             answer=answer,
         )
-        return await self._carry_out(sent, "answered by you")
+        outcome = await self._carry_out(sent, "answered by you")
+        self.tell(outcome.said)
+        return outcome.taken
 
-    async def _carry_out(self, sent: Sent, said: str) -> bool:
+    async def _carry_out(self, sent: Sent, said: str) -> Outcome:
         if self._socket is None:
-            self.tell("Not delivered: there is no connection. Nothing was decided; it is as it was.")
-            return False
+            return Outcome(False, "Not delivered: there is no connection. Nothing was decided; it is as it was.")
         self.unheard += 1
+        self.tell("Sent, and not confirmed yet.")
         try:
             while True:
                 outcome = await self._sent(sent)
                 if outcome is not None:
-                    return self._told(outcome, said)
+                    return self._outcome(outcome, said)
                 self.tell("Nobody heard yet whether it was taken: it is sent again when the connection is back.")
                 await asyncio.sleep(_AGAIN_PAUSE_S)
                 await self._stands.wait()
                 if isinstance(sent, review.AnswerQuestion) and sent.question_id not in self.questions:
-                    self.tell(needs_no_answer(sent.task_id))
-                    return False
+                    return Outcome(False, needs_no_answer(sent.task_id))
                 self.tell(AGAIN)
         finally:
             self.unheard -= 1
@@ -195,21 +226,18 @@ class Reviews:
             return None
         return review.Done(seq=0, ref=sent.ref, task_id=answer["task_id"], status=answer["status"])
 
-    def _told(self, outcome: Result, said: str) -> bool:
-        if isinstance(outcome, review.Done):
-            self.tell(carried_out(said, outcome.task_id, outcome.status))
-            return True
-        self.tell(refused(outcome.code, outcome.message, outcome.remedy, outcome.details, now=self.now()))
-        return False
+    def _outcome(self, result: Result, said: str) -> Outcome:
+        if isinstance(result, review.Done):
+            return Outcome(True, carried_out(said, result.task_id, result.status))
+        return Outcome(False, refused(result.code, result.message, result.remedy, result.details, now=self.now()))
 
     async def whole(self, request_id: RequestId) -> HitlResponse | None:
         """A request with nothing of it cut; None, and said why: it cannot be had."""
         try:
-            found = HitlResponse.model_validate(await self.live.ask("GET", f"/v1/requests/{request_id}"))
+            return request_of(await self.live.ask("GET", f"/v1/requests/{request_id}"))
         except OrchestratorError as error:
             self.tell(str(error))
             return None
-        return found
 
 
 def same(one: HitlResponse, other: HitlResponse) -> bool:

@@ -42,6 +42,9 @@ class Submit(Dialog[dict[str, Any]]):
     def on_mount(self) -> None:
         self.query_one(TextArea).focus()
 
+    def written(self) -> bool:
+        return bool(self.query_one(TextArea).text)
+
     def action_take(self) -> None:
         """Submit it, if there is something to do."""
         prompt = self.query_one(TextArea).text

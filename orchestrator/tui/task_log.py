@@ -3,6 +3,7 @@
 import io
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final
 
 from orchestrator.client import Back, Event, Hint, Lost
@@ -112,12 +113,14 @@ class TaskLog:
     """Turns the events of one task into lines."""
 
     tell_status: Callable[[str], None]
+    now: Callable[[], datetime]
+    """The time at the server."""
     screen: LogScreen = field(default_factory=LogScreen)
     ended: bool = False
     _progress: Progress = field(init=False)
 
     def __post_init__(self) -> None:
-        self._progress = Progress(self.screen)
+        self._progress = Progress(self.screen, self.now)
 
     def take(self, event: Event) -> None:
         """Show what came."""

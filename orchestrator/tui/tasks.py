@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Final
 
 from textual.binding import Binding
 
-from orchestrator.client import ServerRefused
 from orchestrator.console.lines import Line
 from orchestrator.console.undo_lines import told
+from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.facts import TaskId
 from orchestrator.core.review import OpenQuestion
 from orchestrator.core.visible import one_line, visible
@@ -44,6 +44,7 @@ class Tasks(Pane):
     title = "Tasks"
     head = ("STATUS", "COMPUTERS", "AGE", "PROMPT")
     empty = "There are no tasks. n submits one."
+    reads = True
     follows = True
     BINDINGS = [  # noqa: RUF012 - as the library has it
         Binding("n", "submit", show=False),
@@ -140,14 +141,15 @@ class Tasks(Pane):
 
     async def _follow(self, task_id: str) -> None:
         await asyncio.sleep(_CALM_S)
-        log = self._log = TaskLog(lambda status: self.label(f"{task_id}  {status}"))
+        log = self._log = TaskLog(lambda status: self.label(f"{task_id}  {status}"), self.desk.live.client.clock.now)
         try:
             events = self.desk.live.follow(task_id)
             async with aclosing(events):
                 async for event in events:
                     log.take(event)
-        except ServerRefused as refused:
-            self.page.show([Line(visible(str(refused)), "warning", prose=True)])
+        except OrchestratorError as error:
+            # Refused, or told in a form that is newer than this program.
+            self.page.show([Line(visible(str(error)), "warning", prose=True)])
             return
         found = await self.desk.ask("GET", f"/v1/tasks/{task_id}")
         if found is not None:

@@ -17,7 +17,7 @@ from orchestrator.program import program
 from orchestrator.progress import Progress
 from orchestrator.rendering import Screen, age, counted, elapsed, fitted, table, wrapped
 from tests import forked
-from tests.core.journal import Journal, call
+from tests.core.journal import NOW, Journal, call
 from tests.shell.commands import CLI, WITHIN_S, Served, environment, script, serving, talking, until
 from tests.shell.support import call as tool
 from tests.shell.support import dialed, final, hello, says
@@ -199,7 +199,7 @@ def test_hints_are_lines_of_json_too(talker: Served) -> None:
 def seen(*events: object, grows: bool = True) -> str:
     """What a screen shows of items and hints."""
     out = io.StringIO()
-    progress = Progress(Screen(out, grows=grows))
+    progress = Progress(Screen(out, grows=grows), lambda: NOW)
     for event in events:
         if isinstance(event, Hint):
             progress.hint(event)
@@ -318,7 +318,7 @@ def test_output_that_a_lost_connection_cut_is_finished_before_its_result(grows: 
     story = proposed("I run it.")
     story.started("c1")
     out = io.StringIO()
-    progress = Progress(Screen(out, grows=grows))
+    progress = Progress(Screen(out, grows=grows), lambda: NOW)
     for item in story.items:
         progress.item(item)
     progress.hint(prints(0, "tick 1\n"))
@@ -348,7 +348,7 @@ def test_a_status_is_below_everything_and_leaves_nothing() -> None:
     story = proposed("I run it.")
     out = io.StringIO()
     screen = Screen(out, grows=True, moves=True)
-    progress = Progress(screen)
+    progress = Progress(screen, lambda: NOW)
     for item in story.items:
         progress.item(item)
     assert "step 1 of 20" in out.getvalue().rpartition("\r\x1b[K")[2]
@@ -377,11 +377,11 @@ def test_the_calls_of_a_restoration_are_counted_below_the_log() -> None:
         story.settled(one, state, ok=True if state == "finished" else None)
     story.started("c3")
     story.finished("c3")
-    progress = Progress(Screen(io.StringIO(), grows=True, moves=True))
+    progress = Progress(Screen(io.StringIO(), grows=True, moves=True), lambda: NOW)
     for item in story.items:
         progress.item(item)
     assert progress.status().endswith("  [#########---------------] 2 of 5")
-    few = Progress(Screen(io.StringIO(), grows=True, moves=True))
+    few = Progress(Screen(io.StringIO(), grows=True, moves=True), lambda: NOW)
     for item in proposed("I run it.").items:
         few.item(item)
     assert " of 1" not in few.status()
@@ -393,11 +393,11 @@ def test_an_answer_that_is_being_written_is_seen_in_the_status_only() -> None:
     story.submitted()
     story.asked()
     out = io.StringIO()
-    progress = Progress(Screen(out, grows=True, moves=True))
+    progress = Progress(Screen(out, grows=True, moves=True), lambda: NOW)
     for item in story.items:
         progress.item(item)
     progress.hint(Hint("message", {"step": 1, "text": "It \x1b[2Jruns"}))
-    assert progress.status().startswith("answering (step 1 of 20, 0:0")
+    assert progress.status().startswith("answering (step 1 of 20, 0:00)")
     assert progress.status().endswith("…It \\u{1b}[2Jruns")
     story.replied()
     story.ended("Completed", "final", message="It runs.")

@@ -4,13 +4,16 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from textual.events import Paste
 from textual.pilot import Pilot
 
 from orchestrator.client import Client
+from orchestrator.core.approval import HitlResponse
 from orchestrator.tui.app import ConsoleApp
-from tests.shell.support import DEADLINE_S, Server
+from tests.shell.support import DEADLINE_S, Disk, Listening, Server, connected, running
 
 NARROW, WIDE = (80, 24), (200, 50)
 
@@ -36,6 +39,16 @@ class Seat:
         """Paste a text where the keys go: key by key it would take seconds."""
         self.app.post_message(Paste(text))
         await self.pilot.pause()
+
+    async def asks(self, key: str, *wanted: str) -> None:
+        """Press a key, and wait for what it asks."""
+        await self.press(key)
+        await self.sees(*wanted)
+
+    async def agrees(self, key: str, asked: str, *said: str) -> None:
+        """Press a key, agree to what it asks, and wait for what is said then."""
+        await self.asks(key, asked)
+        await self.asks("y", *said)
 
     async def sees(self, *wanted: str) -> str:
         """The screen once all of that stands on it."""
@@ -71,3 +84,48 @@ async def seated_at(url: str, token: str, size: tuple[int, int] = NARROW) -> Asy
             yield seat
     finally:
         client.close()
+
+
+async def waiting(server: Server, **more: Any) -> HitlResponse:
+    """A new request that waits for a person."""
+    return HitlResponse.model_validate(await server.paused(await server.submit(**more)))
+
+
+@dataclass
+class House:
+    """A server with computer 3, and a person before the screen who looks at what waits."""
+
+    server: Server
+    model: Listening
+    disk: Disk
+    seat: Seat
+
+    async def over(self, request: HitlResponse) -> None:
+        """Wait until the task of a request has ended."""
+        await self.server.until(request.task_id, "task_ended")
+
+
+@asynccontextmanager
+async def at_work(
+    directory: Path, *replies: dict[str, Any], disk: Disk | None = None, size: tuple[int, int] = NARROW, **settings: Any
+) -> AsyncIterator[House]:
+    """Such a house, whose model gives these replies."""
+    model, disk = Listening(*replies), Disk() if disk is None else disk
+    async with (
+        running(directory, model=model, **settings) as server,
+        connected(server, "3", disk),
+        seated(server, size=size) as seat,
+    ):
+        await seat.press("2")
+        yield House(server, model, disk, seat)
+
+
+@asynccontextmanager
+async def asked(
+    directory: Path, *replies: dict[str, Any], sees: str = "+print('new')", **more: Any
+) -> AsyncIterator[tuple[House, HitlResponse]]:
+    """The same, and a request that stands on the screen."""
+    async with at_work(directory, *replies, **more) as house:
+        request = await waiting(house.server)
+        await house.seat.sees(sees)
+        yield house, request

@@ -2,38 +2,18 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from orchestrator.console import describe
 from orchestrator.console.deciding import decision
 from orchestrator.core import wire
-from orchestrator.core.approval import HitlResponse
 from orchestrator.core.wire import SettledCall
 from orchestrator.tui.approvals import Approvals
-from tests.shell.support import (
-    NEW,
-    WRITE,
-    Disk,
-    Listening,
-    Server,
-    StubClient,
-    call,
-    connected,
-    dialed,
-    final,
-    running,
-    says,
-)
-from tests.tui.driving import NARROW, WIDE, Seat, seated
+from tests.shell.support import NEW, WRITE, Disk, Listening, StubClient, call, connected, dialed, final, running, says
+from tests.tui.driving import NARROW, WIDE, Seat, asked, at_work, seated, waiting
 
 LONG = "-- a line of a long program\n" * 700
-
-
-async def waiting(server: Server, **more: Any) -> HitlResponse:
-    """A new request that waits for a person."""
-    return HitlResponse.model_validate(await server.paused(await server.submit(**more)))
 
 
 def page_of(seat: Seat) -> list[str]:
@@ -44,164 +24,116 @@ def page_of(seat: Seat) -> list[str]:
 @pytest.mark.parametrize("size", [NARROW, WIDE])
 async def test_a_request_is_shown_whole_and_approved(tmp_path: Path, size: tuple[int, int]) -> None:
     """A new request appears by itself, line for line as the console shows it; `a` and `y` let it run."""
-    disk = Disk()
-    async with (
-        running(tmp_path, model=Listening(says(WRITE), final())) as server,
-        connected(server, "3", disk),
-        seated(server, size=size) as seat,
-    ):
-        await seat.press("2")
+    async with at_work(tmp_path, says(WRITE), final(), size=size) as house:
+        seat = house.seat
         await seat.sees("Nothing waits for you.")
-        request = await waiting(server)
+        request = await waiting(house.server)
         await seat.sees("[2 Approvals(1)]", "cc_write on computer 3", "+print('new')", "digest")
         assert page_of(seat) == describe(request)
-        await seat.press("a")
-        await seat.sees("Let it run, exactly as it stands on the screen?")
-        assert not disk.done
-        await seat.press("y")
-        await seat.sees("Carried out: approved by you", "Nothing waits for you.")
-        await server.until(request.task_id, "task_ended")
-        assert disk.files == {"a.lua": NEW}
+        await seat.asks("a", "Let it run, exactly as it stands on the screen?")
+        assert not house.disk.done
+        await seat.asks("y", "Carried out: approved by you", "Nothing waits for you.")
+        await house.over(request)
+        assert house.disk.files == {"a.lua": NEW}
 
 
 async def test_what_is_edited_here_runs(tmp_path: Path) -> None:
     """`i` opens the text; what was changed is shown as a diff before it is approved."""
-    disk = Disk()
-    async with (
-        running(tmp_path, model=Listening(says(WRITE), final())) as server,
-        connected(server, "3", disk),
-        seated(server) as seat,
-    ):
-        request = await waiting(server)
-        await seat.press("2")
-        await seat.sees("+print('new')")
-        await seat.press("i")
-        await seat.sees("Edit content")
-        await seat.press("x", "escape")
-        await seat.sees("Unchanged: nothing was decided.")
-        await seat.press("i")
-        await seat.sees("Edit content")
+    async with asked(tmp_path, says(WRITE), final()) as (house, request):
+        seat = house.seat
+        await seat.asks("i", "Edit content")
+        await seat.press("x")
+        await seat.asks("escape", "Esc once more drops what you wrote.")
+        await seat.asks("escape", "Unchanged: nothing was decided.")
+        await seat.asks("i", "Edit content")
         await seat.press("ctrl+home")
         await seat.type("-- [b]mine[/b] ")
-        await seat.press("ctrl+s")
-        await seat.sees("Approve it like this?", "+-- [b]mine[/b] print('new')", "-print('new')")
-        await seat.press("y")
-        await seat.sees("Carried out: edited and approved by you")
-        await server.until(request.task_id, "task_ended")
-        assert disk.files == {"a.lua": b"-- [b]mine[/b] " + NEW}
+        await seat.asks("ctrl+s", "Approve it like this?", "+-- [b]mine[/b] print('new')", "-print('new')")
+        await seat.asks("y", "Carried out: edited and approved by you")
+        await house.over(request)
+        assert house.disk.files == {"a.lua": b"-- [b]mine[/b] " + NEW}
+
+
+async def test_what_is_no_json_is_kept_for_the_next_edit(tmp_path: Path) -> None:
+    """A slip in the arguments loses nothing; a field whose request is closed says that, and not `unchanged`."""
+    run = says(call("cc_run_program", path="a.lua", args=["1"]))
+    async with asked(tmp_path, run, final(success=False), disk=Disk({"a.lua": NEW}), sees="args") as (house, request):
+        seat = house.seat
+        await seat.asks("i", "Edit the arguments, as JSON")
+        await seat.press("ctrl+home")
+        await seat.type("-- mine ")
+        await seat.asks("ctrl+s", "That is no JSON", "What you wrote is kept for the next edit.")
+        await seat.asks("i", "Edit the arguments", "-- mine {")
+        assert (await house.server.ask("POST", request.rejection_url)).status_code == 200
+        await seat.sees("Decided elsewhere: rejected by admin.")
+        assert "Unchanged" not in seat.text
 
 
 async def test_a_rejection_says_why_and_what_then(tmp_path: Path) -> None:
     """`r` asks for the reason and for what the task does; Escape takes it back."""
-    model = Listening(says(WRITE), final(success=False))
-    async with (
-        running(tmp_path, model=model) as server,
-        connected(server, "3", Disk()),
-        seated(server) as seat,
-    ):
-        request = await waiting(server)
-        await seat.press("2")
-        await seat.sees("+print('new')")
-        await seat.press("r")
-        await seat.sees("Reject it. Why?")
+    async with asked(tmp_path, says(WRITE), final(success=False)) as (house, request):
+        seat = house.seat
+        await seat.asks("r", "Reject it. Why?")
         await seat.press("escape")
-        await seat.press("r")
-        await seat.sees("Reject it. Why?")
+        await seat.asks("r", "Reject it. Why?")
         await seat.type("use lib q")
-        await seat.press("enter")
-        await seat.sees("And the task?")
-        await seat.press("c")
-        await seat.sees("Carried out: rejected by you")
-        await server.until(request.task_id, "task_ended")
-        assert "use lib q" in model.told
+        await seat.asks("enter", "And the task?")
+        await seat.asks("c", "Carried out: rejected by you")
+        await house.over(request)
+        assert "use lib q" in house.model.told
 
 
 async def test_a_response_stands_in_for_the_result(tmp_path: Path) -> None:
     """`p` tells the model a text; nothing runs."""
-    model, disk = Listening(says(WRITE), final(success=False)), Disk()
-    async with running(tmp_path, model=model) as server, connected(server, "3", disk), seated(server) as seat:
-        request = await waiting(server)
-        await seat.press("2")
-        await seat.sees("+print('new')")
-        await seat.press("p")
-        await seat.sees("What is the model told")
+    async with asked(tmp_path, says(WRITE), final(success=False)) as (house, request):
+        seat = house.seat
+        await seat.asks("p", "What is the model told")
         await seat.type("not today")
-        await seat.press("enter")
-        await seat.sees("Carried out: answered by you in its place")
-        await server.until(request.task_id, "task_ended")
-        assert "not today" in model.told
-        assert not disk.done
+        await seat.asks("enter", "Carried out: answered by you in its place")
+        await house.over(request)
+        assert "not today" in house.model.told
+        assert not house.disk.done
 
 
 async def test_each_call_is_decided_by_itself(tmp_path: Path) -> None:
     """With several calls the keys are about all, or about the one that was chosen."""
-    disk = Disk()
     other = call("cc_write", path="b.lua", content=NEW.decode())
-    async with (
-        running(tmp_path, model=Listening(says(WRITE, other), final())) as server,
-        connected(server, "3", disk),
-        seated(server) as seat,
-    ):
-        request = await waiting(server)
-        await seat.press("2")
-        await seat.sees("all 2 calls")
-        await seat.press("e")
-        await seat.sees("Choose one call first")
+    async with asked(tmp_path, says(WRITE, other), final(), sees="all 2 calls") as (house, request):
+        seat = house.seat
+        await seat.asks("e", "Choose one call first")
         await seat.press("full_stop", "full_stop")
         await seat.sees("call 2 of 2")
-        await seat.press("r")
-        await seat.sees("Reject it. Why?")
-        await seat.press("enter")
-        await seat.sees("And the task?")
-        await seat.press("c")
-        await seat.sees("Carried out: rejected by you")
+        await seat.asks("r", "Reject it. Why?")
+        await seat.asks("enter", "And the task?")
+        await seat.asks("c", "Carried out: rejected by you")
         await seat.until(lambda: "[2/2]" not in "\n".join(page_of(seat)), "one call is left")
-        await seat.press("a")
-        await seat.sees("Let it run")
-        await seat.press("enter")
-        await seat.sees("Carried out: approved by you")
-        await server.until(request.task_id, "task_ended")
-        assert list(disk.files) == ["a.lua"]
+        await seat.agrees("a", "Let it run", "Carried out: approved by you")
+        await house.over(request)
+        assert list(house.disk.files) == ["a.lua"]
 
 
 async def test_what_is_cut_is_fetched_whole_before_it_is_approved(tmp_path: Path) -> None:
     """A long text is cut on the socket: then only `w`, which shows all of it, leads to an approval."""
-    disk = Disk()
     write = call("cc_write", path="a.lua", content=LONG)
-    async with (
-        running(tmp_path, model=Listening(says(write), final())) as server,
-        connected(server, "3", disk),
-        seated(server) as seat,
-    ):
-        request = await waiting(server)
-        await seat.press("2")
-        await seat.sees("w whole")
-        await seat.press("a")
-        await seat.sees("Not all of it was shown")
-        await seat.press("w")
-        await seat.sees("This is all of it.")
+    async with asked(tmp_path, says(write), final(), sees="w whole") as (house, request):
+        seat = house.seat
+        await seat.asks("a", "Not all of it was shown")
+        await seat.asks("w", "This is all of it.")
         assert sum("a line of a long program" in line for line in page_of(seat)) == 700
-        await seat.press("a")
-        await seat.sees("Let it run", "rows below were not on the screen yet")
-        await seat.press("y")
-        await seat.sees("Carried out: approved by you")
-        await server.until(request.task_id, "task_ended")
-        assert disk.files["a.lua"] == LONG.encode()
+        await seat.asks("a", "Let it run, though not all of it was on the screen?", "rows below")
+        await seat.press("enter")
+        await seat.sees("Let it run")
+        await seat.asks("y", "Carried out: approved by you")
+        await house.over(request)
+        assert house.disk.files["a.lua"] == LONG.encode()
 
 
 async def test_who_was_first_is_said(tmp_path: Path) -> None:
     """A dialog about a request ends when somebody else decides it; a decision that came too late says who was first."""
-    async with (
-        running(tmp_path, model=Listening(says(WRITE), final()), approvers="role:reviewer") as server,
-        connected(server, "3", Disk()),
-        seated(server) as seat,
-    ):
+    async with asked(tmp_path, says(WRITE), final(), approvers="role:reviewer") as (house, request):
+        seat, server = house.seat, house.server
         bob = await server.person("bob", "reviewer")
-        request = await waiting(server)
-        await seat.press("2")
-        await seat.sees("+print('new')")
-        await seat.press("a")
-        await seat.sees("Let it run")
+        await seat.asks("a", "Let it run")
         assert (await server.ask("POST", request.approval_url, token=bob)).status_code == 202
         await seat.sees("Decided elsewhere: approved by bob.", "CLOSED: approved by bob")
         assert "Let it run" not in seat.text
@@ -239,20 +171,40 @@ async def test_two_screens_decide_at_once(tmp_path: Path) -> None:
 
 async def test_a_standing_approval_is_shown_before_it_is_given(tmp_path: Path) -> None:
     """`g` says what would run without asking from now on; the next call like it is not asked about."""
-    disk = Disk({"a.lua": b""})
-    model = Listening(says(WRITE), says(call("cc_write", path="a.lua", content=NEW.decode())), final())
-    async with running(tmp_path, model=model) as server, connected(server, "3", disk), seated(server) as seat:
-        request = await waiting(server)
-        await seat.press("2")
-        await seat.sees("a.lua")
-        await seat.press("g")
-        await seat.sees("Approve it, and from now on without asking:")
-        await seat.press("2")
-        await seat.sees("This will run from now on without asking:")
-        await seat.press("y")
-        await seat.sees("Carried out: approved by you")
-        await server.until(request.task_id, "task_ended")
-        assert len((await server.ask("GET", "/v1/grants")).json()["grants"]) == 1
+    again = says(call("cc_write", path="a.lua", content=NEW.decode()))
+    async with asked(tmp_path, says(WRITE), again, final(), disk=Disk({"a.lua": b""})) as (house, request):
+        seat = house.seat
+        await seat.asks("g", "Approve it, and from now on without asking:")
+        await seat.asks("2", "This will run from now on without asking:")
+        await seat.asks("y", "Carried out: approved by you")
+        await house.over(request)
+        (grant,) = (await house.server.ask("GET", "/v1/grants")).json()["grants"]
+        assert (grant["paths"], grant["any_content"], grant["max_uses"]) == (["a.lua"], False, None)
+
+
+async def test_a_standing_approval_is_made_wider(tmp_path: Path) -> None:
+    """`W` asks for paths, text, hours and times; what cannot be is said, and what comes of it is shown first."""
+    other = says(call("cc_write", path="lib/b.lua", content="print('other')\n"))
+    async with asked(tmp_path, says(WRITE), other, final()) as (house, request):
+        seat = house.seat
+        await seat.asks("g", "Approve it, and from now on without asking:", "W as 3, but wider")
+        await seat.asks("W", "How far does it reach?", "exactly a.lua", "any text (content)", "at most 168")
+        await seat.type("lib/*, *.lua")
+        await seat.press("tab", "space", "tab")
+        await seat.type("soon")
+        await seat.asks("enter", "That cannot be granted: 'soon' is no number of hours.")
+        await seat.press("ctrl+u")
+        await seat.type("2")
+        await seat.press("tab")
+        await seat.type("3")
+        shown = ("paths like: lib/*", "paths like: *.lua", "content: any text", "at most 3 times", "for 2 h")
+        await seat.asks("enter", "Approve this call and grant that?", *shown)
+        await seat.asks("y", "Carried out: approved by you")
+        await house.over(request)
+        assert set(house.disk.files) == {"a.lua", "lib/b.lua"}
+        (grant,) = (await house.server.ask("GET", "/v1/grants")).json()["grants"]
+        assert (grant["scope"], grant["any_content"], grant["max_uses"], grant["uses"]) == ("session", True, 3, 1)
+        assert grant["paths"] == ["lib/*", "*.lua"]
 
 
 async def test_an_unknown_outcome_is_told_by_who_looked(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """Tasks, questions and the rest of the terminal UI on a screen in memory, against a real server."""
 
 import asyncio
+import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,8 @@ from orchestrator.testing.stub_computer import StubComputer
 from orchestrator.tui.picture import Picture
 from orchestrator.tui.tasks import Tasks
 from tests.shell.support import NEW, WRITE, Disk, Listening, call, connected, dialed, final, running, says
-from tests.tui.driving import WIDE, Seat, seated
+from tests.tui.between import another_version
+from tests.tui.driving import WIDE, Seat, seated, seated_at
 
 ASK = call("ask_user", question="Left or right?")
 NASTY = "[red]r[/] [@click=app.quit]q[/] \x1b[31mansi\x1b[0m \u202ebidi \x07"
@@ -90,6 +93,17 @@ async def test_a_task_is_canceled_with_a_reason(tmp_path: Path) -> None:
         await seat.sees("It has ended already")
         audit = (await server.ask("GET", f"/v1/audit?task={task_id}&kind=cancel_requested")).json()["items"]
         assert audit[0]["fact"]["reason"] == "enough"
+
+
+async def test_the_time_of_a_task_counts_from_its_beginning(tmp_path: Path) -> None:
+    """A task that began a day ago, by the server's clock, has run for a day when it is opened, and goes on."""
+    today = datetime.now(UTC)
+    tomorrow = {f"{today:%d %b %Y}": f"{today + timedelta(days=1):%d %b %Y}"}
+    async with running(tmp_path, model=Listening(says(ASK))) as server:
+        await server.until(await server.submit(()), "question_asked")
+        async with another_version(server.url, told=tomorrow) as url, seated_at(url, server.admin) as seat:
+            await seat.sees("waiting for an answer (step 1 of", ", 24:00:0")
+            await seat.until(lambda: not re.search(r", 24:00:0[01]\)", seat.text), "it counts")
 
 
 async def test_three_hundred_tasks_are_listed_and_filtered(tmp_path: Path) -> None:
