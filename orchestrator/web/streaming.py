@@ -19,7 +19,6 @@ from starlette.responses import JSONResponse
 from starlette.websockets import WebSocket
 
 from orchestrator.core.errors import OrchestratorError
-from orchestrator.web.attempts import Attempts
 from orchestrator.web.errors import error_form
 from orchestrator.web.events import EventStream
 from orchestrator.web.reading import offered
@@ -32,16 +31,18 @@ logger = logging.getLogger(__name__)
 
 Door = Callable[[HTTPConnection], Awaitable[EventStream]]
 """What answers with events. Raises OrchestratorError."""
+Note = Callable[[WebSocket, OrchestratorError], Awaitable[None]]
+"""Writes a refusal down."""
 
 
-def over_socket(door: Door, attempts: Attempts) -> Callable[[WebSocket], Awaitable[None]]:
+def over_socket(door: Door, note: Note) -> Callable[[WebSocket], Awaitable[None]]:
     """The same door for a WebSocket."""
 
     async def serve(websocket: WebSocket) -> None:
         try:
             stream = await door(websocket)
         except OrchestratorError as error:
-            await attempts.refused(websocket, getattr(websocket.state, "identity", None), error)
+            await note(websocket, error)
             await _refuse(websocket, error)
             return
         async with contextlib.aclosing(stream.events) as events:
