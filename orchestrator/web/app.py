@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import Receive, Scope, Send
@@ -47,6 +47,7 @@ from orchestrator.web.reviewer import serve_reviewer
 from orchestrator.web.screens import MirroringComputers, ScreenDoors
 from orchestrator.web.session import SessionDoors
 from orchestrator.web.sockets import OpenSockets, StarletteSocket
+from orchestrator.web.streaming import over_socket
 from orchestrator.web.tasks import TaskDoors
 from orchestrator.web.transfers import TransferDoors
 from orchestrator.web.tries import Tries
@@ -153,8 +154,11 @@ class Doors(
 
     async def explained(self, request: Request, error: OrchestratorError) -> Response:
         """An error as an answer; a refusal is written down as well."""
-        await self.attempts.refused(request, getattr(request.state, "identity", None), error)
+        await self._noted(request, error)
         return await explained(request, error)
+
+    async def _noted(self, connection: HTTPConnection, error: OrchestratorError) -> None:
+        await self.attempts.refused(connection, getattr(connection.state, "identity", None), error)
 
     async def present(self, identity: Identity) -> Identity:
         """The same identity as it is now. Raises Unauthenticated once its token was revoked."""
@@ -227,6 +231,14 @@ class Doors(
             Route("/computer", self.no_socket, methods=get),
             WebSocketRoute("/computer", self.computer_socket),
             WebSocketRoute("/reviewer", self.reviewer_socket),
+            *(
+                WebSocketRoute(path, over_socket(door, self._noted))
+                for path, door in (
+                    ("/v1/watch", self.watch),
+                    ("/v1/tasks/{task_id}/events", self.events),
+                    ("/v1/computers/{name}/screen", self.screen),
+                )
+            ),
         ]
 
     async def healthz(self, request: Request) -> Response:
@@ -277,7 +289,7 @@ class Doors(
             if identity.kind != kind:
                 raise Unauthenticated(f"This door is for a {kind}; the token is a {identity.kind}'s.")
         except OrchestratorError as error:
-            await self.attempts.refused(websocket, getattr(websocket.state, "identity", None), error)
+            await self._noted(websocket, error)
             if kind == "computer":
                 await self.turned_away(websocket, error)
             await websocket.send_denial_response(JSONResponse(error_form(error), status_code=error.http_status))

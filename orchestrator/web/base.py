@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 
-from starlette.requests import HTTPConnection, Request
+from starlette.requests import HTTPConnection
 
 from orchestrator.core.errors import Forbidden, Unauthenticated
 from orchestrator.core.wire import ComputerId
@@ -37,7 +37,7 @@ class Room:
     closing: asyncio.Event
     """Set when the orchestrator stops: what would go on for ever ends."""
 
-    async def who(self, request: Request, *, agents: bool = False) -> Identity:
+    async def who(self, request: HTTPConnection, *, agents: bool = False) -> Identity:
         """The person who is asking, or with ``agents`` the program. Raises Unauthenticated, Forbidden."""
         identity = await self.identified(request)
         if identity.kind == "agent" and not agents:

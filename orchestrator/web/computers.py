@@ -78,7 +78,7 @@ class ComputerDoors(Room):
         self.service.bus.publish("computers", {"computer": name})
         return JSONResponse({"computer": name, "released": done})
 
-    async def _known(self, request: Request) -> ComputerRecord:
+    async def _known(self, request: HTTPConnection) -> ComputerRecord:
         """What is kept of the computer that the path names. Raises NotFound."""
         name = ComputerId(request.path_params["name"])
         record = await self.service.store.computer(name)

@@ -156,9 +156,9 @@ class EventStream(StreamingResponse):
     def __init__(self, events: AsyncGenerator[bytes, None]) -> None:
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         super().__init__(events, media_type="text/event-stream", headers=headers)
-        self._events = events
+        self.events = events
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it all."""
-        async with contextlib.aclosing(self._events):
+        async with contextlib.aclosing(self.events):
             await super().__call__(scope, receive, send)

@@ -4,7 +4,7 @@ import re
 from typing import Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.websockets import WebSocket
 
 from orchestrator.core.approval import ResumeRequest
@@ -73,7 +73,7 @@ def key_of(request: Request, said: str) -> str:
     return said or key
 
 
-def task_id_of(request: Request) -> TaskId:
+def task_id_of(request: HTTPConnection) -> TaskId:
     return TaskId(request.path_params["task_id"])
 
 

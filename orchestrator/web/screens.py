@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator
 from contextlib import suppress
 from typing import Final, Protocol
 
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
 
 from orchestrator.core.budget import Budget
@@ -28,6 +28,7 @@ from orchestrator.logs import SALT
 from orchestrator.ports import Identity
 from orchestrator.tasks import person
 from orchestrator.web.computers import ComputerDoors, RefusingComputers
+from orchestrator.web.events import EventStream
 from orchestrator.web.forms import KeysBody
 from orchestrator.web.reading import read_body
 
@@ -73,7 +74,7 @@ class ScreenDoors(ComputerDoors):
         ]
         return JSONResponse({"screens": shown})
 
-    async def screen(self, request: Request) -> Response:
+    async def screen(self, request: HTTPConnection) -> EventStream:
         """``GET /v1/computers/{name}/screen``: its picture, and what changes, as events."""
         identity = await self.who(request)
         name = (await self._known(request)).computer

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
 
 from orchestrator.core.errors import InvalidDecision, InvalidRequest
@@ -19,7 +19,7 @@ from orchestrator.standing import waits_for
 from orchestrator.undoing import Undoing
 from orchestrator.web.auth import must_have
 from orchestrator.web.base import Defaults, Room
-from orchestrator.web.events import follow
+from orchestrator.web.events import EventStream, follow
 from orchestrator.web.forms import AnswerBody, CancelBody, StopBody, SubmitBody, long_form, row_form, short_form
 from orchestrator.web.reading import key_of, read_body, read_number, task_id_of
 from orchestrator.web.secrecy import without_secrets
@@ -132,7 +132,7 @@ class TaskDoors(Room):
         info = self.computers.info(ComputerId(computer))
         return info is not None and info.online
 
-    async def events(self, request: Request) -> Response:
+    async def events(self, request: HTTPConnection) -> EventStream:
         """``GET /v1/tasks/{id}/events``: SSE."""
         identity = await self.who(request, agents=True)
         task = await self.service.load(task_id_of(request))

@@ -12,14 +12,13 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from starlette.requests import Request
-from starlette.responses import Response
+from starlette.requests import HTTPConnection
 
 from orchestrator.core.rehearsing import is_copy
 from orchestrator.ports import Bus
 from orchestrator.web.base import Room
 from orchestrator.web.doctor import About
-from orchestrator.web.events import KEEP_ALIVE_S
+from orchestrator.web.events import KEEP_ALIVE_S, EventStream
 
 APART_S: Final = 0.2
 """Between two hints of one thing: five a second are more than an eye takes in."""
@@ -100,7 +99,7 @@ class WatchDoors(Room):
 
     about: About
 
-    async def watch(self, request: Request) -> Response:
+    async def watch(self, request: HTTPConnection) -> EventStream:
         """``GET /v1/watch``: hints of what changed, as server-sent events."""
         identity = await self.who(request)
         return self.stream(identity, lambda over: watched(self.service.bus, self.about.version, over))

@@ -197,6 +197,7 @@ async def test_several_requests_are_decided_together_each_shown(server: Server, 
     await waiting(api, later)
     await expect(seat.page.locator("#app > nav .count")).to_contain_text("3")
     await expect(seat.page.locator(".together .request")).to_have_count(2)
+    await seat.check_access("several together")
     await seat.button("Approve these 2").click()
     await expect(seat.page.locator('[data-outcome="done"]')).to_have_count(2)
     for task_id in first:

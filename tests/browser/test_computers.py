@@ -6,12 +6,12 @@ import re
 from typing import Any
 
 import pytest
-from playwright.async_api import Locator, Request, expect
+from playwright.async_api import Locator, WebSocket, expect
 
 from orchestrator.core.picture import DEFAULT_PALETTE
 from tests.browser.seats import PHONE, Seat, Seats
 from tests.shell.support import dialed
-from tests.story.harness import Api, Server, final, tool
+from tests.story.harness import Api, Computer, Server, final, tool
 from tests.story.test_screens import ASKS, MONITOR, PAINT, computer
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -55,8 +55,8 @@ async def test_a_terminal_is_seen_live_in_16_colours(server: Server, seats: Seat
     options = ("--family=advanced", "--peripheral=left=monitor")
     async with computer(tmp_path, server, api, *options, paint=PAINT, draw=MONITOR) as (name, player):
         seat = await seats.open(f"computers/{name}")
-        asked: list[Request] = []
-        seat.page.on("request", lambda one: asked.append(one) if "/screen?" in one.url else None)
+        watched: list[WebSocket] = []
+        seat.page.on("websocket", lambda one: watched.append(one) if "/screen?" in one.url else None)
         await expect(text_of(seat)).to_contain_text(">")
         await player.do("type paint")
         await expect(text_of(seat)).to_contain_text("row 15")
@@ -77,17 +77,51 @@ async def test_a_terminal_is_seen_live_in_16_colours(server: Server, seats: Seat
         await expect(seat.page.get_by_text("18 by 12 characters")).to_be_visible()
         await player.do("type draw")
         await expect(text_of(seat)).to_contain_text("redirected")
-        await _open_only_while_seen(seat, asked)
+        await _open_only_while_seen(seat, watched)
 
 
-async def _open_only_while_seen(seat: Seat, asked: list[Request]) -> None:
-    count = len(asked)
-    async with seat.page.expect_event("requestfailed", lambda one: "/screen?" in one.url):
+async def _open_only_while_seen(seat: Seat, watched: list[WebSocket]) -> None:
+    count = len(watched)
+    async with watched[-1].expect_event("close"):
         await seat.page.evaluate(HIDE, True)
-    assert len(asked) == count
-    async with seat.page.expect_event("request", lambda one: "/screen?" in one.url):
+    assert len(watched) == count
+    async with seat.page.expect_websocket(lambda one: "/screen?" in one.url):
         await seat.page.evaluate(HIDE, False)
     await expect(seat.page.locator(".screen.live")).to_be_visible()
+
+
+async def test_a_hidden_page_lets_go_of_its_streams(server: Server, pc: Computer, seats: Seats) -> None:
+    """The screen's after a second, the hints' after 20, and no sooner; what waits is told meanwhile; all come back."""
+    seat = await seats.open(f"computers/{pc.name}")
+    await seat.page.clock.install()
+    async with (
+        seat.page.expect_websocket(lambda one: "/screen?" in one.url) as screening,
+        seat.page.expect_websocket(lambda one: "/v1/watch" in one.url) as hinting,
+    ):
+        await seat.page.reload()
+    screen, hints = await screening.value, await hinting.value
+    await expect(seat.page.locator(".screen.live")).to_be_visible()
+    asked: list[str] = []
+    seat.page.on("request", lambda one: asked.append(one.url))
+    await seat.page.evaluate(HIDE, True)
+    async with screen.expect_event("close"):
+        await seat.page.clock.fast_forward(1000)
+    await seat.page.clock.fast_forward(9000)
+    await server.api().submit(tool("ask_user", question="Which?"), final())
+    await expect(seat.page).to_have_title(re.compile(r"^\(1\)"))
+    assert not hints.is_closed()
+    async with hints.expect_event("close"):
+        await seat.page.clock.fast_forward(10_000)
+    await expect(seat.page.locator(".connection.live")).to_be_visible()
+    hidden = len(asked)
+    assert not [one for one in asked if "/v1/transfers" in one]
+    async with (
+        seat.page.expect_websocket(lambda one: "/screen?" in one.url),
+        seat.page.expect_websocket(lambda one: "/v1/watch" in one.url),
+    ):
+        await seat.page.evaluate(HIDE, False)
+    await expect(seat.page.locator(".screen.live")).to_be_visible()
+    assert [one for one in asked[hidden:] if "/v1/transfers" in one]
 
 
 async def test_keys_reach_a_program_in_their_order(server: Server, seats: Seats, tmp_path: Any) -> None:

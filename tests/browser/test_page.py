@@ -1,5 +1,6 @@
 """The console's page in a real browser: signing in, restarts, hostile text, many tasks, and what axe has to say."""
 
+import asyncio
 import re
 import sys
 import unicodedata
@@ -67,6 +68,56 @@ async def test_the_page_outlives_its_server(server: Server, pc: Computer, seats:
     assert len(facts_of(items, facts.DecisionRecorded)) == 1
     await seat.go("tasks")
     await expect(seat.page.locator(".rows")).to_contain_text("Completed")
+
+
+async def test_a_line_that_is_dead_without_a_word_is_noticed(server: Server, seats: Seats) -> None:
+    """The browser's network goes; or the server stands still: nobody closes anything, and nothing comes."""
+    seat = await seats.open()
+    away, live = seat.page.locator(".connection.away"), seat.page.locator(".connection.live")
+    await seat.context.set_offline(True)
+    await expect(away).to_be_visible()
+    await seat.context.set_offline(False)
+    await expect(live).to_be_visible()
+    await seat.page.clock.install()
+    await seat.page.reload()
+    await expect(live).to_be_visible()
+    asked: list[str] = []
+    seat.page.on("request", lambda request: asked.append(request.url))
+    with server.still():
+        await seat.page.clock.run_for(10_500)
+        await expect(live).to_be_visible()
+        async with asyncio.timeout(seats.within_ms / 1000):
+            while not any(url.endswith("/healthz") for url in asked):
+                await seat.page.clock.run_for(100)
+        await seat.page.clock.run_for(5_000)
+        await expect(away).to_be_visible()
+    await seat.page.clock.resume()
+    await expect(live).to_be_visible()
+
+
+async def test_many_windows_side_by_side_all_go_on(server: Server, pc: Computer, seats: Seats) -> None:
+    """A browser opens six connections to a server for all of them together; streams are none of these."""
+    api = server.api()
+    task_id = await api.submit(write(), final(), computers=(pc.name,))
+    await waiting(api, task_id)
+    seat = await seats.open(f"tasks/{task_id}")
+    for _ in range(6):
+        page = await seat.context.new_page()
+        await page.goto(f"{server.url}/#/tasks/{task_id}")
+        await expect(page.locator(".connection.live")).to_be_visible()
+        await expect(page.get_by_role("region", name="A decision")).to_be_visible()
+    await seat.request().get_by_role("button", name="Approve", exact=True).click()
+    assert "Done: approved by you." in await seat.told("done")
+    await expect(page.locator('[data-status="Completed"]')).to_be_visible()
+
+
+async def test_a_page_that_is_loaded_again_asks_for_no_module(server: Server, seats: Seats) -> None:
+    """A browser keeps them; of the first time none waits for the one that imports it."""
+    seat = await seats.open()
+    await seat.page.reload()
+    await expect(seat.page.locator(".connection.live")).to_be_visible()
+    sent = "performance.getEntriesByType('resource').filter((one) => one.transferSize).map((one) => one.name)"
+    assert [url for url in await seat.page.evaluate(sent) if "/console/" in url] == []
 
 
 async def test_a_task_is_followed_over_a_restart_and_a_reload(server: Server, pc: Computer, seats: Seats) -> None:

@@ -1,7 +1,7 @@
 """A browser of a test: the cookie that it has, and what the console's page sends with it."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from http.cookies import SimpleCookie
@@ -12,6 +12,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.typing import Origin, Subprotocol
 
 from orchestrator.core.wire import REVIEWER_SUBPROTOCOL
+from orchestrator.web.streaming import EVENTS_SUBPROTOCOL
 from tests.shell.support import DEADLINE_S, Server
 
 
@@ -65,16 +66,25 @@ class Tab:
     @asynccontextmanager
     async def reviewing(self, origin: str | None = "", **headers: str) -> AsyncIterator[ClientConnection]:
         """The reviewers' socket as the page opens it; ``origin`` empty: its own, None: none."""
-        socket = await connect(
-            f"{self.server.url.replace('http', 'ws', 1)}/reviewer",
+        async with self._dialed("/reviewer", REVIEWER_SUBPROTOCOL, origin, headers) as socket:
+            yield socket
+
+    @asynccontextmanager
+    async def stream(self, path: str, origin: str | None = "", **headers: str) -> AsyncIterator[ClientConnection]:
+        """A stream of events as the page opens it, as a socket; ``origin`` as above."""
+        async with self._dialed(path, EVENTS_SUBPROTOCOL, origin, headers) as socket:
+            assert socket.subprotocol == EVENTS_SUBPROTOCOL
+            yield socket
+
+    def _dialed(self, path: str, subprotocol: str, origin: str | None, headers: Mapping[str, str]) -> connect:
+        return connect(
+            f"{self.server.url.replace('http', 'ws', 1)}{path}",
             additional_headers={"Cookie": self.cookie, **{k.replace("_", "-"): v for k, v in headers.items()}},
             origin=None if origin is None else Origin(origin or self.origin),
-            subprotocols=[Subprotocol(REVIEWER_SUBPROTOCOL)],
+            subprotocols=[Subprotocol(subprotocol)],
             compression=None,
             proxy=None,
         )
-        async with socket:
-            yield socket
 
 
 async def signed_in(server: Server, token: str | None = None, **headers: str) -> Tab:

@@ -36,7 +36,8 @@ async def test_a_browser_gets_the_page_and_everything_it_names(server: Server) -
     answer = await plain(server, "GET", "/", **HTML)
     assert answer.status_code == 200
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
-    assert answer.headers["vary"] == "Accept"
+    assert answer.headers["vary"] == "Accept, Accept-Encoding"
+    assert answer.headers["cache-control"] == "no-cache"
     assert answer.content == console_files()["index.html"].content
     named = re.findall(r'(?:src|href)="(/[^"]+)"', answer.text)
     assert named
@@ -52,8 +53,43 @@ async def test_a_browser_gets_the_page_and_everything_it_names(server: Server) -
             assert told["referrer-policy"] == "no-referrer"
             assert told["cross-origin-opener-policy"] == "same-origin"
             assert "camera=()" in told["permissions-policy"]
-            assert told["cache-control"] == "no-cache"
             assert "set-cookie" not in told
+
+
+async def test_the_page_names_all_of_its_modules_by_a_name_that_may_be_kept(server: Server) -> None:
+    """None waits for the one that imports it; a browser keeps them until one of them says something else."""
+    text = (await plain(server, "GET", "/", **HTML)).text
+    ahead = re.findall(r'<link rel="modulepreload" href="/console/@([0-9a-f]{16})/([^"]+)">', text)
+    modules = {path.relative_to(CONSOLE).as_posix() for path in CONSOLE.rglob("*") if path.suffix in (".js", ".mjs")}
+    assert {path for _, path in ahead} == modules
+    (name,) = {name for name, _ in ahead}
+    assert set(re.findall(r'"/console/(?!@)', text)) == set()
+    for path in sorted(modules):
+        kept = await plain(server, "GET", f"/console/@{name}/{path}")
+        assert (kept.status_code, kept.content) == (200, (CONSOLE / path).read_bytes())
+        assert kept.headers["cache-control"] == "public, max-age=31536000, immutable"
+    for path in ("app.js", "@0123456789abcdef/app.js", "@/app.js"):
+        told = await plain(server, "GET", f"/console/{path}")
+        assert (told.content, told.headers["cache-control"]) == ((CONSOLE / "app.js").read_bytes(), "no-cache")
+    refused(await plain(server, "GET", f"/console/@{name}/nothing.js"), 404, "not_found")
+
+
+async def test_files_are_packed_for_who_takes_it(server: Server) -> None:
+    """With gzip, each packing with an ETag of its own."""
+    whole = (CONSOLE / "app.js").read_bytes()
+    tags = set()
+    for accepted, packed in (
+        ("gzip, deflate, br", True), ("br;q=1.0, GZIP;q=0.5", True), ("gzip;q=0", False), ("gzip; q=0.000", False),
+        ("identity", False), ("", False), ("x-gzip", False),
+    ):  # fmt: skip
+        answer = await plain(server, "GET", "/console/app.js", Accept_Encoding=accepted)
+        assert (answer.content, answer.headers["vary"]) == (whole, "Accept-Encoding")
+        assert ("content-encoding" in answer.headers, int(answer.headers["content-length"]) < len(whole)) == (
+            packed,
+            packed,
+        )
+        tags.add((packed, answer.headers["etag"]))
+    assert len(tags) == len({tag for _, tag in tags}) == 2
 
 
 async def test_the_page_keeps_its_own_rules(server: Server) -> None:
@@ -65,7 +101,8 @@ async def test_the_page_keeps_its_own_rules(server: Server) -> None:
 
 async def test_what_is_known_is_not_sent_again(server: Server) -> None:
     """304 without a body, however the browser lists what it has; and a HEAD is a GET without its body."""
-    for path, accept in (("/", HTML), ("/console/app.js", {})):
+    for path, more in (("/", HTML), ("/console/app.js", {})):
+        accept = {**more, "Accept_Encoding": "identity"}
         first = await plain(server, "GET", path, **accept)
         etag = first.headers["etag"]
         assert re.fullmatch('"[0-9a-f]{32}"', etag)

@@ -194,6 +194,11 @@ class Server:
             await one.http.aclose()
         self._apis.clear()
 
+    def still(self) -> contextlib.AbstractContextManager[None]:
+        """It stands still meanwhile."""
+        assert self.process is not None
+        return self.process.still()
+
     def kill(self) -> None:
         """SIGKILL, if it still runs."""
         if self.process is not None:

@@ -11,7 +11,8 @@ import logging
 import multiprocessing
 import os
 import signal
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
@@ -150,6 +151,17 @@ class Process:
         """SIGKILL; returns when it is gone."""
         self._process.kill()
         self._process.join(END_WITHIN_S)
+
+    @contextmanager
+    def still(self) -> Iterator[None]:
+        """It stands still meanwhile: it closes nothing and answers nothing."""
+        pid = self._process.pid
+        assert pid is not None
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(pid, signal.SIGCONT)
 
     def stop(self) -> int | None:
         """SIGTERM; the exit code."""

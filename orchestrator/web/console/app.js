@@ -1,12 +1,14 @@
 // The console: signing in, the frame with its navigation, and which view stands where.
-import { html, render, useEffect, useState } from "./lib/html.js";
+import { html, render, useEffect, useRef, useState } from "./lib/html.js";
 import { live, start, stop } from "./lib/live.js";
 import { link, route } from "./lib/route.js";
 import { look, session, signOut } from "./lib/session.js";
 import { useStore } from "./lib/store.js";
 import { nextTheme, theme } from "./lib/theme.js";
+import { title } from "./lib/title.js";
+import * as transfers from "./lib/transfers.js";
 import { watchOpened } from "./lib/notify.js";
-import { Icon, Loading, Safe, useDoing, useSecond } from "./lib/ui.js";
+import { Icon, LOGO, Loading, Safe, useDoing, useSecond } from "./lib/ui.js";
 import { Text } from "./lib/text.js";
 import { Approvals } from "./views/approvals.js";
 import { Audit } from "./views/audit.js";
@@ -18,13 +20,17 @@ import { Policy } from "./views/policy.js";
 import { SignIn } from "./views/signin.js";
 import { Task } from "./views/task.js";
 import { Tasks } from "./views/tasks.js";
+import { GoingOn } from "./views/transfers.js";
 
 // Each view by its name in the address; `title` is its place in the navigation, or it stands `under` another.
 const VIEWS = {
-  tasks: { title: "Tasks", draw: (at) => (at.parts[0] ? html`<${Task}
-      key=${at.parts[0]} taskId=${at.parts[0]} />` : html`<${Tasks} query=${at.query} />`) },
+  tasks: { title: "Tasks", draw: (at) => (at.parts[0]
+    ? html`<${Task} key=${at.parts[0]} taskId=${at.parts[0]} />`
+    : html`<${Tasks} query=${at.query} />`) },
   approvals: { title: "Approvals", draw: (at) => html`<${Approvals} chosen=${at.parts[0] ?? ""} />` },
-  computers: { title: "Computers", draw: (at) => (at.parts[0] ? html`<${Computer} key=${at.parts[0]} name=${at.parts[0]} />` : html`<${Computers} query=${at.query} />`) },
+  computers: { title: "Computers", draw: (at) => (at.parts[0]
+    ? html`<${Computer} key=${at.parts[0]} name=${at.parts[0]} />`
+    : html`<${Computers} query=${at.query} />`) },
   policy: { title: "Policy", draw: (at) => html`<${Policy} part=${at.parts[0] ?? ""} />` },
   audit: { title: "Audit", draw: (at) => html`<${Audit} query=${at.query} />` },
   people: { title: "People", draw: () => html`<${People} />` },
@@ -35,7 +41,8 @@ const waitingCount = (state) => state.requests.length + state.questions.length;
 
 function Navigation({ view }) {
   const waiting = waitingCount(useStore(live));
-  return html`<nav aria-label="Views">${Object.entries(VIEWS).filter(([, { under }]) => !under).map(([name, { title }]) => html`
+  return html`<nav aria-label="Views">${Object.entries(VIEWS).filter(([, { under }]) => !under)
+    .map(([name, { title }]) => html`
     <a href=${link(name)} aria-current=${name === (VIEWS[view].under ?? view) ? "page" : null}>
       <${Icon} name=${name} /><span>${title}</span>
       ${name === "approvals" && waiting > 0 && html`<b class="count">${waiting}<span class="sr"> waiting</span></b>`}
@@ -78,28 +85,45 @@ function Person() {
   </div>`;
 }
 
+// Whoever goes to another view by a link that is gone then stands at its beginning, not before the frame.
+function useArrival(place) {
+  const before = useRef(place);
+  useEffect(() => {
+    if (before.current !== place && document.activeElement === document.body) {
+      document.getElementById("main").focus({ preventScroll: true });
+    }
+    before.current = place;
+  }, [place]);
+}
+
 function Frame() {
   const at = useStore(route);
   const state = useStore(live);
-  const view = VIEWS[at.view] ? at.view : "tasks";
+  const view = Object.hasOwn(VIEWS, at.view) ? at.view : "tasks";
   const waiting = waitingCount(state);
+  const looked = useStore(title);
+  const place = [view, ...at.parts].join("/");
   useEffect(() => {
-    document.title = `${waiting ? `(${waiting}) ` : ""}${VIEWS[view].title} · cc-orchestrator`;
-  }, [waiting, view]);
+    const words = [looked, VIEWS[view].title, "cc-orchestrator"].filter(Boolean).join(" · ");
+    document.title = `${waiting ? `(${waiting}) ` : ""}${words}`;
+  }, [waiting, view, looked]);
+  useArrival(place);
   useEffect(() => watchOpened(), []);
   return html`
     <a class="skip" href="#main"
         onClick=${(event) => { event.preventDefault(); document.getElementById("main").focus(); }}>To the content</a>
     <header class="top">
-      <a class="brand" href=${link("tasks")}><img src="/console/icon.svg" alt="" width="24"
+      <a class="brand" href=${link("tasks")}><img src=${LOGO} alt="" width="24"
           height="24" />cc-orchestrator</a>
       <${Connection} state=${state.state} />
+      <${GoingOn} />
       <${Person} />
     </header>
     <${Navigation} view=${view} />
     <main id="main" tabindex="-1">
       <${Banner} />
-      <${Safe} key=${view + at.parts.join("/")} raw=${{ view, parts: at.parts }}>${VIEWS[view].draw(at)}<//>
+      ${view !== at.view && html`<p class="note" role="status">There is no such view: these are the tasks.</p>`}
+      <${Safe} key=${place} raw=${{ view, parts: at.parts }}>${VIEWS[view].draw(at)}<//>
     </main>`;
 }
 
@@ -107,8 +131,7 @@ function App() {
   const { where } = useStore(session);
   const [looked, setLooked] = useState(0);
   useEffect(() => {
-    if (where === "in") start();
-    else stop();
+    for (const each of [{ start, stop }, transfers]) (where === "in" ? each.start : each.stop)();
     if (where !== "asking" && where !== "away") return undefined;
     const timer = setTimeout(() => look().finally(() => setLooked(looked + 1)), looked ? 1500 : 0);
     return () => clearTimeout(timer);

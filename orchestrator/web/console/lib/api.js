@@ -27,17 +27,29 @@ export function hold(fields) {
 // The server's time, by which deadlines are counted; in ms.
 export const now = () => Date.now() + held.skew;
 
-export const newKey = () => crypto.randomUUID?.() ?? Array.from(crypto.getRandomValues(new Uint32Array(4)), String).join("-");
+export const newKey = () => crypto.randomUUID?.()
+  ?? Array.from(crypto.getRandomValues(new Uint32Array(4)), String).join("-");
 
-export const unreachable = () =>
-  new Problem(0, { code: "unreachable", message: UNREACHABLE, remedy: "This page goes on trying." });
+// What reads is read again by itself; of anything else nobody knows whether it was done.
+export const unreachable = (method = "GET") => new Problem(0, method === "GET"
+  ? { code: "unreachable", message: UNREACHABLE, remedy: "This page goes on trying." }
+  : {
+    code: "unreachable", message: `${UNREACHABLE} It is not known whether this was done.`,
+    remedy: "Look before you do it again.",
+  });
+
+// Of what was sent with a key of its own.
+export const COUNTS_ONCE = "Not delivered: the server did not answer, so it is not known whether this counts. "
+  + "Send it again; it counts once.";
 
 // An answer's error as a Problem; what is no answer of ours is one too.
 export async function problemOf(answer) {
   const told = await answer.json().catch(() => null);
   const problem = told?.error
     ? new Problem(answer.status, told.error)
-    : new Problem(answer.status, { message: `The server answered ${answer.status} without a reason.`, remedy: "Try again soon." });
+    : new Problem(answer.status, {
+      message: `The server answered ${answer.status} without a reason.`, remedy: "Try again soon.",
+    });
   if (answer.status === 401) held.signedOut();
   return problem;
 }
@@ -48,10 +60,11 @@ export async function ask(method, path, body) {
   let answer;
   try {
     answer = await fetch(path, {
-      method, headers, body: body === undefined ? undefined : JSON.stringify(body), signal: AbortSignal.timeout(LIMIT_MS),
+      method, headers, body: body === undefined ? undefined : JSON.stringify(body),
+      signal: AbortSignal.timeout(LIMIT_MS),
     });
   } catch {
-    throw unreachable();
+    throw unreachable(method);
   }
   const date = Date.parse(answer.headers.get("date") ?? "");
   // The header has whole seconds: less than two of difference is none.
@@ -61,7 +74,7 @@ export async function ask(method, path, body) {
   try {
     return await answer.json();
   } catch {
-    throw unreachable();
+    throw unreachable(method);
   }
 }
 

@@ -1,21 +1,24 @@
 // Decisions: bound to what was shown, sent by a key, and confirmed to whoever made them.
 //
-// Theory. What is sent names each call with the digest that stood on the page, so it can be about nothing else. It has a
-// key of its own: when the answer is lost nobody knows whether it was taken, and the same key may be sent again as often
-// as it takes. What became of it is kept here, so that it is told even where the request is gone from the list.
-import { get, id, newKey, post } from "./api.js";
+// Theory. What is sent names each call with the digest that stood on the page, so it can be about nothing else. It has
+// a key of its own: when the answer is lost nobody knows whether it was taken, and the same key may be sent again as
+// often as it takes. What became of it is kept here, so that it is told even where the request is gone from the list.
+import { COUNTS_ONCE, get, id, newKey, now, post } from "./api.js";
+import { forget } from "./drafts.js";
 import { session } from "./session.js";
 import { Store } from "./store.js";
 import { oneLine } from "./text.js";
 import { span } from "./ui.js";
 
 const DONE = {
-  approve: "approved by you", edit: "edited and approved by you", reject: "rejected by you", respond: "answered by you in its place",
-  check: "checked again", mark_done: "marked as done by you", mark_failed: "marked as failed by you", retry: "asked for anew by you",
+  approve: "approved by you", edit: "edited and approved by you", reject: "rejected by you",
+  respond: "answered by you in its place", check: "checked again", mark_done: "marked as done by you",
+  mark_failed: "marked as failed by you", retry: "asked for anew by you",
 };
 const KEPT = 100;
 
-// By request (or question) id: {state: sending | done | refused | unsent, text, request, again}.
+// By request (or question) id: {state: sending | done | refused | unsent, text, request, again}; `brief`: without how
+// the task stands, where that is seen beside it.
 export const outcomes = new Store(new Map());
 
 let owner = "";
@@ -36,7 +39,9 @@ export function tell(key, outcome) {
 
 // One decision for each of these calls. What was cut has no digest, and then the server binds it to what it stored.
 export const decisionsOn = (calls, action, more = {}) =>
-  calls.map((call) => ({ call_id: call.call_id, action, ...(call.action_digest && { expected_digest: call.action_digest }), ...more }));
+  calls.map((call) => ({
+    call_id: call.call_id, action, ...(call.action_digest && { expected_digest: call.action_digest }), ...more,
+  }));
 
 export function decide(request, decisions) {
   const said = new Set(decisions.map((one) => one.action));
@@ -46,7 +51,8 @@ export function decide(request, decisions) {
 }
 
 export function answer(question, text) {
-  const send = () => post(`/v1/tasks/${id(question.task_id)}/answer`, { question_id: question.question_id, answer: text });
+  const send = () => post(`/v1/tasks/${id(question.task_id)}/answer`,
+    { question_id: question.question_id, answer: text });
   return deliver(question.question_id, { question }, "answered by you", send);
 }
 
@@ -55,17 +61,16 @@ async function deliver(key, about, what, send) {
   tell(key, { ...about, state: "sending", text: "Sending…" });
   try {
     const task = await send();
-    tell(key, { ...about, state: "done", text: `Done: ${what}. The task is ${task.status}.` });
+    forget(key);
+    const brief = `Done: ${what}.`;
+    tell(key, { ...about, state: "done", brief, text: `${brief} The task is ${task.status}.` });
   } catch (problem) {
     if (!problem.undelivered) {
       tell(key, { ...about, state: "refused", text: refusal(problem) });
       return;
     }
     const again = () => deliver(key, about, what, send);
-    tell(key, {
-      ...about, state: "unsent", again,
-      text: "Not delivered: the server did not answer, so it is not known whether this counts. Send it again; it counts once.",
-    });
+    tell(key, { ...about, state: "unsent", again, text: COUNTS_ONCE });
   }
 }
 
@@ -80,12 +85,14 @@ export async function decideSeveral(requests, action, more = {}) {
     each(() => ({ state: "sending", text: "Sending…" }));
     try {
       const { decisions } = await post("/v1/decisions", { requests: bodies });
+      requests.forEach((request, i) => decisions[i].error || forget(request.request_id));
       each((i) => (decisions[i].error
         ? { state: "refused", text: refusal(decisions[i].error) }
         : { state: "done", text: `Done: ${DONE[action]}. The task is ${decisions[i].status}.` }));
     } catch (problem) {
       each(() => (problem.undelivered
-        ? { state: "unsent", again: send, text: "Not delivered: the server did not answer. Send it again; it counts once." }
+        ? { state: "unsent", again: send,
+          text: "Not delivered: the server did not answer. Send it again; it counts once." }
         : { state: "refused", text: refusal(problem) }));
     }
   };
@@ -93,15 +100,18 @@ export async function decideSeveral(requests, action, more = {}) {
 }
 
 // Why it was not taken: too late and who was first, or the server's sentence.
-export function refusal({ code, message, remedy, details = {} }) {
+export function refusal({ status, code, message, remedy, details = {} }) {
+  if (status === 401) return "Not carried out: you were not signed in any more. Decide it again.";
   const todo = remedy ? ` ${oneLine(remedy, 2000)}` : "";
   if (code === "expired") return `Too late: nobody answered it in time, and it has expired.${todo}`;
-  if (code === "not_pending" && details.how) {
-    const ago = details.at ? span((Date.now() - Date.parse(details.at)) / 1000) : "";
-    const since = ago ? ` ${ago} ago` : "";
-    return `Too late: it was ${oneLine(details.how)}${since}.`;
-  }
+  if (code === "not_pending" && details.how) return `Too late: ${became(details)}`;
   return `Not carried out: ${oneLine(message, 4000)}${todo}`;
+}
+
+// What became of a request, as a refusal's details tell it; empty where they do not.
+export function became({ how, at }) {
+  const ago = at ? ` ${span((now() - Date.parse(at)) / 1000)} ago` : "";
+  return how ? `it was ${oneLine(how)}${ago}.` : "";
 }
 
 // A request that somebody else closed; `how` as the server says it.
@@ -110,6 +120,10 @@ export function closedMeanwhile(how) {
   if (how === "expired") return "Nobody answered it in time: it has expired.";
   return how.includes(" by ") ? `Decided elsewhere: ${oneLine(how)}.` : `It was closed: ${oneLine(how)}.`;
 }
+
+// Of a request that was decided: the open one in which a call of it stands again, such as one that was stale.
+export const askedAnew = (request, requests) => requests.find((one) => one.request_id !== request.request_id
+  && one.tool_calls.some((call) => request.tool_calls.some((before) => before.call_id === call.call_id)));
 
 export const whole = (requestId) => get(`/v1/requests/${id(requestId)}`);
 

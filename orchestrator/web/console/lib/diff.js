@@ -1,11 +1,12 @@
 // A unified diff as rows, and rows as a table: one column of text or two, numbered, with Lua's colours.
-import { html, useState } from "./html.js";
+import { html, useCallback, useMemo } from "./html.js";
+import { AT_FIRST, Blocks, useLines } from "./blocks.js";
 import { linesOf } from "./lua.js";
 import { Text } from "./text.js";
 import { Store, useStore } from "./store.js";
+import { plural } from "./ui.js";
 
 const HUNK = /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@/;
-const AT_FIRST = 1200;
 
 // How diffs are looked at, remembered in this browser.
 export const looks = new Store(remembered());
@@ -79,14 +80,32 @@ export function counted(rows) {
   return { added: of("+"), removed: of("-") };
 }
 
+// Blanks that one would not see: at the end of a changed line, and tabs before one that has the same words on both
+// sides.
+const BLANKS = /^( *\t[ \t]*)?(.*?)([ \t]*)$/s;
+
+function twinsOf(rows) {
+  const of = (kind) => new Set(rows.filter((row) => row.kind === kind).map((row) => row.text.trim()));
+  const came = of("+");
+  return new Set([...of("-")].filter((text) => came.has(text)));
+}
+
+function blanksOf(row, twins) {
+  if (row.kind !== "-" && row.kind !== "+") return { lead: "", body: row.text, tail: "" };
+  const [, lead = "", body, tail] = BLANKS.exec(row.text);
+  return lead && !twins.has(row.text.trim()) ? { lead: "", body: lead + body, tail } : { lead, body, tail };
+}
+
+const blanks = (text) => text && html`<span class="blanks" title="Blanks or tabs">${text}</span>`;
+
 // Each row's text as Lua is coloured, read hunk by hunk and side by side with its own past.
-function coloured(rows) {
+function coloured(rows, twins) {
   const shown = new Map();
   let hunk = [];
   const flush = () => {
     for (const side of ["-", "+"]) {
       const own = hunk.filter((row) => row.kind === " " || row.kind === side);
-      const lines = linesOf(own.map((row) => row.text).join("\n"));
+      const lines = linesOf(own.map((row) => blanksOf(row, twins).body).join("\n"));
       own.forEach((row, i) => shown.set(row, lines[i]));
     }
     hunk = [];
@@ -99,20 +118,33 @@ function coloured(rows) {
   return shown;
 }
 
-// `lua`: coloured so. `onWhole`: told whether all of it is on the page; a long diff is at first cut.
-export function Diff({ diff, lua, label = "Changes", onWhole }) {
+// All rows but the two that name the file.
+const shownRows = (diff) => rowsOf(diff).filter((row, at) => !(row.kind === "f" && at < 2));
+
+export const isLong = (diff) => shownRows(diff).length > AT_FIRST;
+
+// `lua`: coloured so. `badge`: beside the label. `onWhole`: told when all of it is on the page; a long diff is at
+// first cut.
+export function Diff({ diff, lua, label = "Changes", badge, onWhole }) {
   const { split, wrap } = useStore(looks);
-  const [all, setAll] = useState(false);
-  const rows = rowsOf(diff).filter((row, at) => !(row.kind === "f" && at < 2));
-  const cut = !all && rows.length > AT_FIRST;
-  const kept = cut ? rows.slice(0, AT_FIRST) : rows;
-  const colours = lua ? coloured(kept) : null;
-  const { added, removed } = counted(rows);
-  const show = (row) => (row && (colours?.get(row) ?? html`<${Text} value=${row.text} />`));
+  const rows = useMemo(() => shownRows(diff), [diff]);
+  const { all, shown, open } = useLines(rows.length, onWhole);
+  const kept = useMemo(() => (all ? rows : rows.slice(0, AT_FIRST)), [rows, all]);
+  const twins = useMemo(() => twinsOf(rows), [rows]);
+  const colours = useMemo(() => (lua ? coloured(kept, twins) : null), [kept, lua]);
+  const lines = useMemo(() => (split ? pairsOf(kept) : kept), [kept, split]);
+  const { added, removed } = useMemo(() => counted(rows), [rows]);
+  const show = (row) => {
+    if (!row) return row;
+    const { lead, body, tail } = blanksOf(row, twins);
+    return html`${blanks(lead)}${colours?.get(row) ?? html`<${Text} value=${body} />`}${blanks(tail)}`;
+  };
+  const draw = useCallback((line) => (split ? splitRow(line, show) : unifiedRow(line, show)), [colours, split]);
+  const left = rows.length - shown;
   return html`
     <figure class="diff ${wrap ? "wrap" : ""}">
       <figcaption>
-        <span class="what">${label}</span>
+        <span class="what">${label}</span>${badge}
         <span class="plus">+${added}</span><span class="minus">−${removed}</span>
         <span class="tools">
           <button type="button" class="quiet small only-wide" aria-pressed=${split}
@@ -121,15 +153,12 @@ export function Diff({ diff, lua, label = "Changes", onWhole }) {
               onClick=${() => setLook({ wrap: !wrap })}>Wrap</button>
         </span>
       </figcaption>
-      <div class="scroll" tabindex="0" role="group" aria-label=${label}>
-        ${split ? html`<${Split} rows=${kept} show=${show} />` : html`<${Unified} rows=${kept} show=${show} />`}
-      </div>
-      ${cut && html`<button type="button" class="more" onClick=${() => { setAll(true); onWhole?.(); }}>
-        Show the other ${rows.length - kept.length} lines</button>`}
+      <div class="scroll" tabindex="0" role="group" aria-label=${label}><${Blocks} lines=${lines.slice(0, shown)}
+          kind=${split ? "split" : ""} head=${split ? columns() : null} draw=${draw} /></div>
+      ${left > 0 && html`<button type="button" class="more" aria-disabled=${all} onClick=${open}>
+        ${all ? "Reading" : "Show"} the other ${plural(left, "line")}</button>`}
     </figure>`;
 }
-
-export const isLong = (diff) => rowsOf(diff).length > AT_FIRST + 2;
 
 const SAID = { "+": "added", "-": "removed" };
 const CLASS = { "+": "add", "-": "del", "@": "hunk", f: "file", n: "note", " ": "" };
@@ -140,24 +169,22 @@ const Sign = ({ kind }) => html`<td class="sign">${SAID[kind] && html`<span clas
 
 const isWide = (row) => row.kind === "@" || row.kind === "f" || row.kind === "n";
 
-function Unified({ rows, show }) {
-  return html`<table class="code"><tbody>${rows.map((row) => isWide(row)
-    ? html`<tr class=${CLASS[row.kind]}><td colspan="4"><${Text} value=${HUNK_SAID(row)} /></td></tr>`
-    : html`<tr class=${CLASS[row.kind]}>
-        <td class="no">${row.old}</td><td class="no">${row.new}</td><${Sign} kind=${row.kind} /><td
-            class="txt">${show(row)}</td></tr>`)}</tbody></table>`;
-}
+const wideRow = (row) => html`<tr class=${CLASS[row.kind]}><td colspan="4"><${Text} value=${HUNK_SAID(row)} /></td>
+    </tr>`;
 
-function Split({ rows, show }) {
+const unifiedRow = (row, show) => (isWide(row) ? wideRow(row) : html`<tr class=${CLASS[row.kind]}>
+  <td class="no">${row.old}</td><td class="no">${row.new}</td><${Sign} kind=${row.kind} />
+  <td class="txt">${show(row)}</td></tr>`);
+
+const columns = () => html`<colgroup><col class="no" /><col /><col class="no" /><col /></colgroup>`;
+
+function splitRow([left, right], show) {
+  if (left && left === right && isWide(left)) return wideRow(left);
   const half = (row, kind, number) => html`
     <td class="no ${row?.kind === kind ? CLASS[kind] : row ? "" : "void"}">${row?.[number]}</td>
     <td class="txt half ${row?.kind === kind ? CLASS[kind] : row ? "" : "void"}">
       ${row?.kind === kind && html`<span class="sr">${SAID[kind]}: </span>`}${show(row)}</td>`;
-  return html`<table class="code split"><colgroup><col class="no" /><col /><col class="no" /><col /></colgroup>
-      <tbody>${pairsOf(rows).map(([left, right]) =>
-    left && left === right && isWide(left)
-      ? html`<tr class=${CLASS[left.kind]}><td colspan="4"><${Text} value=${HUNK_SAID(left)} /></td></tr>`
-      : html`<tr>${half(left, "-", "old")}${half(right, "+", "new")}</tr>`)}</tbody></table>`;
+  return html`<tr>${half(left, "-", "old")}${half(right, "+", "new")}</tr>`;
 }
 
 // -- a diff of one's own ---------------------------------------------------------------
@@ -193,8 +220,11 @@ function between(a, b) {
   const steps = [];
   for (let i = 0, j = 0; i < a.length || j < b.length;) {
     if (i < a.length && j < b.length && a[i] === b[j]) steps.push([" ", a[i]]), i++, j++;
-    else if (j >= b.length || (i < a.length && longest[(i + 1) * width + j] >= longest[i * width + j + 1])) steps.push(["-", a[i++]]);
-    else steps.push(["+", b[j++]]);
+    else if (j >= b.length || (i < a.length && longest[(i + 1) * width + j] >= longest[i * width + j + 1])) {
+      steps.push(["-", a[i++]]);
+    } else {
+      steps.push(["+", b[j++]]);
+    }
   }
   return steps;
 }
@@ -204,7 +234,7 @@ function hunks(steps, around = 3) {
   let oldLine = 1, newLine = 1, at = 0;
   const near = steps.map(() => false);
   steps.forEach(([kind], i) => {
-    if (kind !== " ") for (let k = Math.max(0, i - around); k <= Math.min(steps.length - 1, i + around); k++) near[k] = true;
+    if (kind !== " ") near.fill(true, Math.max(0, i - around), i + around + 1);
   });
   while (at < steps.length) {
     if (!near[at]) {

@@ -1,9 +1,10 @@
-// A task's journal from its first item to its end, over connections that drop; and what is seen before an item is there.
+// A task's journal from its first item to its end, over connections that drop; and what is seen before an item is
+// there.
 import { useEffect, useState } from "./html.js";
 import { id } from "./api.js";
 import { hinted, nothing, taken } from "./journal.js";
 import { whileSeen } from "./seen.js";
-import { backoff, pause } from "./sse.js";
+import { backoff, pause } from "./events.js";
 
 const HINTS = new Set(["explanation", "message", "model_text", "output"]);
 const DRAW_MS = 60;
@@ -39,7 +40,8 @@ async function follow(taskId, signal, journal, hear, draw) {
   while (!signal.aborted) {
     try {
       const onOpen = () => draw({ lost: false, problem: null });
-      await whileSeen(`/v1/tasks/${id(taskId)}/events`, signal, () => ({ lastId: String(journal().version), onOpen, onEvent: hear }));
+      await whileSeen(`/v1/tasks/${id(taskId)}/events`, signal,
+        () => ({ lastId: String(journal().version), onOpen, onEvent: hear }));
       attempt = 0;
     } catch (problem) {
       // What is refused is refused the next time, too.

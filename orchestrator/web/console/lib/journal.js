@@ -15,7 +15,9 @@ function onLast(journal, change) {
   return { ...journal, steps };
 }
 
-const step = (fields = {}) => ({ asked: false, writing: "", said: "", explanation: "", byModel: true, calls: [], notes: [], ...fields });
+const step = (fields = {}) => ({
+  asked: false, writing: "", said: "", explanation: "", byModel: true, calls: [], notes: [], ...fields,
+});
 
 function onCall(journal, callId, change) {
   const at = journal.steps.findLastIndex((one) => one.calls.some((call) => call.call_id === callId));
@@ -36,7 +38,9 @@ export function hinted(journal, kind, data) {
     });
   }
   if (kind === "model_text") return journal;
-  return onLast(journal, (one) => (kind === "explanation" ? { ...one, writing: one.writing + data.text } : { ...one, said: one.said + data.text }));
+  return onLast(journal, (one) => (kind === "explanation"
+    ? { ...one, writing: one.writing + data.text }
+    : { ...one, said: one.said + data.text }));
 }
 
 // An item of the journal.
@@ -57,29 +61,53 @@ const asked = (journal, fact) => {
 
 function proposed(journal, fact) {
   const calls = fact.calls.map((call, i) => ({
-    call_id: call.call_id, tool: call.tool, args: call.args, computer: call.computer, verdict: fact.evaluations[i], state: STATE_OF[fact.evaluations[i]?.effect] ?? "proposed",
+    call_id: call.call_id, tool: call.tool, args: call.args, computer: call.computer, verdict: fact.evaluations[i],
+    state: STATE_OF[fact.evaluations[i]?.effect] ?? "proposed",
   }));
   const fresh = !journal.steps.length || last(journal).calls.length;
   const opened = fresh ? { ...journal, steps: [...journal.steps, step()] } : journal;
-  return onLast(opened, (one) => ({ ...one, explanation: fact.explanation, writing: "", said: "", calls, byModel: one.asked }));
+  return onLast(opened, (one) => ({
+    ...one, explanation: fact.explanation, writing: "", said: "", calls, byModel: one.asked,
+  }));
 }
 
-const STATE_OF = { allow: "allowed", ask: "asks", deny: "denied" };
+const STATE_OF = { allow: "allowed", ask: "to be asked", deny: "denied" };
+// Calls of which nothing came, where their task ends.
+const OPEN = new Set(["proposed", "allowed", "to be asked", "asks", "asks you"]);
 
-const each = (journal, list, change) => list.reduce((all, one) => onCall(all, one.call_id, (call) => change(one, call)), journal);
+const each = (journal, list, change) =>
+  list.reduce((all, one) => onCall(all, one.call_id, (call) => change(one, call)), journal);
+
+const onEach = (journal, callIds, change) => each(journal, callIds.map((one) => ({ call_id: one })), change);
+
+const closed = (journal) => ({
+  ...journal,
+  steps: journal.steps.map((one) => ({
+    ...one, calls: one.calls.map((call) => (OPEN.has(call.state) ? { ...call, state: "not run" } : call)),
+  })),
+});
+
+// The last step, which says why it ended where no call stands in it.
+const explained = (one, fact) =>
+  (one.calls.length ? one : { ...one, explanation: fact.explanation, writing: "", said: "" });
 
 const AFTER = {
-  approve: "approved", edit: "approved", reject: "rejected", respond: "answered", check: "checking", mark_done: "marked done", mark_failed: "marked failed", retry: "asked anew",
+  approve: "approved", edit: "approved", reject: "rejected", respond: "answered", check: "checking",
+  mark_done: "marked done", mark_failed: "marked failed", retry: "asked anew",
 };
 
 function decided(journal, fact, item) {
   let next = each(journal, fact.decisions, (one, call) => ({
     state: AFTER[one.action], decidedBy: by(item), reason: one.reason, answer: one.answer,
-    ...(one.action === "edit" && { args: one.args, edited: true, observed: undefined, original: call.original ?? call.args }),
+    ...(one.action === "edit" && { args: one.args, edited: true, observed: undefined,
+      original: call.original ?? call.args }),
   }));
   for (const one of fact.decisions.filter((each) => each.retry_as)) {
     next = onLast(next, (own) => ({
-      ...own, calls: [...own.calls, { ...own.calls.find((call) => call.call_id === one.call_id), call_id: one.retry_as, state: "asks", output: undefined, heard: undefined, result: undefined, decidedBy: "", reason: "" }],
+      ...own, calls: [...own.calls, {
+        ...own.calls.find((call) => call.call_id === one.call_id), call_id: one.retry_as, state: "asks",
+        output: undefined, heard: undefined, result: undefined, decidedBy: "", reason: "",
+      }],
     }));
   }
   return next;
@@ -95,7 +123,10 @@ const settled = (journal, fact) => (fact.state === "finished"
   ? finished(journal, fact)
   : onCall(journal, fact.call_id, () => ({ state: SETTLED[fact.state], result: fact.text || fact.reason })));
 
-const END_SAID = { expired: "Nobody answered in time", superseded: "The policy changed", stale: "What it was about changed", canceled: "It was canceled" };
+const END_SAID = {
+  expired: "Nobody answered in time", superseded: "No longer asked about", stale: "What it was about changed",
+  canceled: "It was canceled",
+};
 
 // What each fact does to the steps; what is not named says nothing to people.
 const FACTS = {
@@ -107,17 +138,21 @@ const FACTS = {
     state: fact.reason === "approval" ? "asks" : "outcome unknown", observed: one.observed, verdict: one.evaluation,
   })),
   decision_recorded: decided,
-  request_ended: (journal, fact) => noted(each(journal, fact.call_ids.map((one) => ({ call_id: one })), () => ({ state: fact.end })), {
+  request_ended: (journal, fact) => noted(onEach(journal, fact.call_ids, () => ({ state: fact.end })), {
     kind: "ended", text: `${END_SAID[fact.end]}${fact.reason ? `: ${fact.reason}` : "."}`,
   }),
   // A hint may overtake it: what was heard of the output stays, and begins anew with what has the offset 0.
   tool_started: (journal, fact) => onCall(journal, fact.call_id, () => ({ state: "runs" })),
   tool_finished: finished,
   tool_settled: settled,
-  question_asked: (journal, fact) => noted(onCall(journal, fact.call_id, () => ({ state: "asks you" })), { kind: "question", text: fact.question }),
+  question_asked: (journal, fact) => noted(onCall(journal, fact.call_id, () => ({ state: "asks you" })),
+    { kind: "question", text: fact.question }),
   question_answered: (journal, fact, item) => noted(journal, { kind: "answer", text: fact.answer, by: by(item) }),
   status_sent: (journal, fact) => noted(journal, { kind: "status", text: fact.message }),
   cancel_requested: (journal, fact, item) => noted(journal, { kind: "cancel", text: fact.reason, by: by(item) }),
-  limit_reached: (journal, fact) => noted(journal, { kind: "limit", text: `${fact.limit}${fact.detail ? `: ${fact.detail}` : ""}` }),
-  task_ended: (journal, fact) => ({ ...onLast(journal, (one) => (one.calls.length ? one : { ...one, explanation: fact.explanation, writing: "", said: "" })), ended: fact }),
+  limit_reached: (journal, fact) =>
+    noted(journal, { kind: "limit", text: `${fact.limit}${fact.detail ? `: ${fact.detail}` : ""}` }),
+  task_ended: (journal, fact) => ({
+    ...onLast(closed(journal), (one) => explained(one, fact)), ended: fact,
+  }),
 };

@@ -1,18 +1,22 @@
 // What waits, as it is now: the reviewers' socket and the stream of hints, opened again for as long as the page stands.
 //
 // Theory. Nothing is kept over a lost connection: the next snapshot is the truth, and lists are read anew (`epoch`).
-// A hidden page lets go of its stream; the socket goes on telling what waits.
+// A hidden page lets go of its stream; the socket goes on telling what waits. A line that is dead without a word is
+// found by asking: whoever was told nothing for a while asks whether the server is there.
 import { Store } from "./store.js";
 import { whileSeen } from "./seen.js";
-import { backoff, pause } from "./sse.js";
+import { backoff, pause } from "./events.js";
 import { look } from "./session.js";
 
 const PROTOCOLS = ["cc-orchestrator.review.v1.1", "cc-orchestrator.review.v1"];
 const KEPT_CLOSED = 200;
+const SILENCE_MS = 10_000;
+const ANSWER_MS = 5_000;
 
 // `state`: connecting, live or away (`since`, in ms). `closed`: how requests ended that stood here.
 const NOTHING = {
-  state: "connecting", since: 0, known: false, requests: [], questions: [], others: 0, over: [], closed: new Map(), version: "",
+  state: "connecting", since: 0, known: false, requests: [], questions: [], others: 0, over: [], closed: new Map(),
+  version: "",
 };
 export const live = new Store(NOTHING);
 // Rises when whatever was read before may be old.
@@ -56,7 +60,7 @@ async function run(signal) {
     const end = () => one.abort();
     signal.addEventListener("abort", end);
     const began = Date.now();
-    await Promise.race([review(one.signal), watch(one.signal)]).catch(() => {});
+    await Promise.race([review(one.signal), watch(one.signal), probe(one.signal)]).catch(() => {});
     one.abort();
     signal.removeEventListener("abort", end);
     if (signal.aborted) return;
@@ -78,11 +82,42 @@ function wake(signal) {
   return one.signal;
 }
 
+// -- whether anybody is there ----------------------------------------------------------
+
+let heard = 0;
+let cut = new AbortController();
+addEventListener("offline", () => cut.abort());
+
+// Ends when the server does not answer, which nobody says of a line that is dead.
+async function probe(signal) {
+  heard = Date.now();
+  while (!signal.aborted) {
+    cut = new AbortController();
+    await pause(SILENCE_MS, AbortSignal.any([signal, cut.signal]));
+    const quiet = cut.signal.aborted || Date.now() - heard >= SILENCE_MS;
+    if (quiet && !(await answers(signal))) return;
+  }
+}
+
+async function answers(signal) {
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), ANSWER_MS);
+  try {
+    await fetch("/healthz", { signal: AbortSignal.any([signal, late.signal]), cache: "no-store" });
+    return true;
+  } catch {
+    return false;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 // -- the stream of hints ---------------------------------------------------------------
 
 const watch = (signal) => whileSeen("/v1/watch", signal, () => ({ onEvent: hinted }));
 
 function hinted({ kind, data }) {
+  heard = Date.now();
   if (kind === "hello") {
     live.patch({ version: data.version });
     epoch.set(epoch.value + 1);
@@ -101,6 +136,7 @@ function review(signal) {
     socket.onclose = done;
     socket.onmessage = ({ data }) => {
       if (signal.aborted) return;
+      heard = Date.now();
       const message = JSON.parse(data);
       // Something was lost: a new connection brings a new snapshot.
       if (message.seq !== seq + 1) return socket.close();
@@ -141,7 +177,10 @@ function told(state, message) {
       return { ...state, requests };
     }
     case "question_opened":
-      return { ...state, questions: [...without(state.questions, "question_id", message.question.question_id), message.question] };
+      return {
+        ...state,
+        questions: [...without(state.questions, "question_id", message.question.question_id), message.question],
+      };
     case "question_closed":
       return { ...state, questions: without(state.questions, "question_id", message.question_id) };
     case "task_over":

@@ -3,6 +3,7 @@ import { onOpened } from "./live.js";
 import { go, link } from "./route.js";
 import { Store } from "./store.js";
 import { oneLine } from "./text.js";
+import { LOGO } from "./ui.js";
 
 // granted, denied, default (nobody was asked) or none (the browser has no notifications).
 export const permission = new Store(globalThis.Notification?.permission ?? "none");
@@ -18,7 +19,7 @@ export function watchOpened() {
     if (permission.value !== "granted" || !document.hidden || told.has(id)) return;
     told.add(id);
     const title = one.request_id ? `${one.risk} risk: a request waits` : "A task asks something";
-    const shown = new Notification(title, { body: oneLine(one.goal, 120), tag: id, icon: "/console/icon.svg" });
+    const shown = new Notification(title, { body: oneLine(one.goal, 120), tag: id, icon: LOGO });
     shown.onclick = () => {
       focus();
       go(link("approvals", [id]));

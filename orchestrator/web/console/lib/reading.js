@@ -22,7 +22,8 @@ export function useReading(path) {
       const value = await get(wanted);
       if (held.path === wanted) set({ value, problem: null, path: wanted });
     } catch (problem) {
-      if (held.path === wanted) set((before) => ({ value: before.path === wanted ? before.value : null, problem, path: wanted }));
+      if (held.path !== wanted) return;
+      set((before) => ({ value: before.path === wanted ? before.value : null, problem, path: wanted }));
     }
   }, []);
   const again = useCallback(() => {

@@ -1,10 +1,10 @@
-// Streams of a page that somebody looks at: a browser opens only six connections to a server over all its tabs.
-import { stream } from "./sse.js";
+// Streams of a page that somebody looks at: for one that nobody sees, nobody has to be told.
+import { stream } from "./events.js";
 
 const HIDDEN_MS = 20_000;
 
-// Reads a stream as long as the page is seen: hidden for `hiddenMs` it lets go of it, and reads again when somebody looks.
-// `options` makes the options of each new connection. Ends when the server ended it; throws as `stream` does.
+// Reads a stream as long as the page is seen: hidden for `hiddenMs` it lets go of it, and reads again when somebody
+// looks. `options` makes the options of each new connection. Ends when the server ended it; throws as `stream` does.
 export async function whileSeen(path, signal, options, hiddenMs = HIDDEN_MS) {
   while (!signal.aborted) {
     await seen(signal);

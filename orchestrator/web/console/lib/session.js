@@ -9,12 +9,13 @@ function entered(told) {
   session.set({ where: "in", name: told.name, roles: told.roles, version: told.version });
 }
 
-function left() {
+// `ended`: nobody asked for it.
+function left({ ended = false } = {}) {
   hold({ csrf: "" });
-  session.set({ where: "out", name: "", roles: [], version: "" });
+  session.set({ where: "out", name: "", roles: [], version: "", ended });
 }
 
-hold({ signedOut: left });
+hold({ signedOut: () => left({ ended: session.value.ended || session.value.where === "in" }) });
 
 // Asks the server; whether somebody is signed in. Keeps what is known where the server does not answer.
 export async function look() {

@@ -12,22 +12,27 @@ const PATHS = {
   computers: "M4 5h16v11H4zM9 20h6M12 16v4M7.5 9l2 2-2 2M12 13h3",
   policy: "M7 3h8l4 4v14H7zM15 3v4h4M10 12h6M10 16h6",
   audit: "M11 4a7 7 0 105 12l4 4M11 7v4l3 2",
-  people: "M9 11a3.5 3.5 0 100-7 3.5 3.5 0 000 7zM3 20c0-3.5 2.7-6 6-6s6 2.500 6 6M16 4.500a3.500 3.500 0 010 6.500M18 14.500c2 .8 3 2.800 3 5.500",
+  people: "M9 11a3.5 3.5 0 100-7 3.5 3.5 0 000 7zM3 20c0-3.5 2.7-6 6-6s6 2.5 6 6M16 4.5a3.5 3.5 0 010 6.5"
+    + "M18 14.5c2 .8 3 2.8 3 5.5",
   back: "M15 5l-7 7 7 7",
   plus: "M12 5v14M5 12h14",
   bell: "M6 17V11a6 6 0 0112 0v6l1.500 1.500h-15zM10 21h4",
-  sun: "M12 8a4 4 0 100 8 4 4 0 000-8zM12 2v2.500M12 19.500V22M2 12h2.500M19.500 12H22M5 5l1.700 1.700M17.300 17.300L19 19M19 5l-1.700 1.700M6.700 17.300L5 19",
+  sun: "M12 8a4 4 0 100 8 4 4 0 000-8z"
+    + "M12 2v2.5M12 19.5V22M2 12h2.5M19.5 12H22M5 5l1.7 1.7M17.3 17.3L19 19M19 5l-1.7 1.7M6.7 17.3L5 19",
   leave: "M14 4h5v16h-5M10 8l-4 4 4 4M6 12h9",
   keys: "M3 7h18v10H3zM7 11h.01M11 11h.01M15 11h.01M8 14h8",
 };
+
+export const LOGO = new URL("../icon.svg", import.meta.url).pathname;
 
 export const Icon = ({ name }) => html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true" focusable="false">
     <path d=${PATHS[name]} /></svg>`;
 
 // -- badges ----------------------------------------------------------------------------
 
-const STATUS = {
-  Queued: "Queued", Running: "Running", Paused: "Waiting", Completed: "Completed", Failed: "Failed", Canceled: "Canceled",
+export const STATUS = {
+  Queued: "Queued", Running: "Running", Paused: "Waiting", Completed: "Completed", Failed: "Failed",
+  Canceled: "Canceled",
 };
 
 export const Status = ({ status }) => html`<span class="badge status-${status}">${STATUS[status] ?? status}</span>`;
@@ -78,6 +83,20 @@ export function Long({ value }) {
       onClick=${() => setAll(true)}>Show all of it</button>`;
 }
 
+// A text as it stands, which the keyboard can scroll where it is longer than its room.
+export function Pre({ value, label }) {
+  const ref = useRef(null);
+  const [scrolls, set] = useState(false);
+  useEffect(() => {
+    // What is folded has no height yet.
+    const seen = new ResizeObserver(([{ target }]) => set(target.scrollHeight > target.clientHeight));
+    seen.observe(ref.current);
+    return () => seen.disconnect();
+  }, [value]);
+  const reached = scrolls && { tabindex: 0, role: "group", "aria-label": label };
+  return html`<pre class="text" ref=${ref} ...${reached}><${Text} value=${value} /></pre>`;
+}
+
 // -- states ----------------------------------------------------------------------------
 
 export const Loading = ({ rows = 3, label = "Loading" }) => html`
@@ -90,6 +109,12 @@ export const Trouble = ({ problem, again }) => problem && html`
   <div class="note bad" role="alert"><p><${Text} value=${problem.sentence ?? "Something went wrong in this page."} />
       </p>
     ${again && html`<button type="button" onClick=${again}>Try again</button>`}</div>`;
+
+// What is not there is not there the next time either: a way to what is. `list`: {address, name}.
+export const NotThere = ({ problem, again, list }) => (problem?.status === 404
+  ? html`<div class="note bad" role="alert"><p><${Text} value=${problem.message} /></p>
+    <a class="button" href=${list.address}>${list.name}</a></div>`
+  : html`<${Trouble} problem=${problem} again=${again} />`);
 
 // A request that could not be drawn hides nothing: then all of it stands there as it came.
 export class Safe extends Component {
@@ -104,27 +129,40 @@ export class Safe extends Component {
   render({ children, raw }, { error }) {
     if (!error) return children;
     return html`<div class="note bad" role="alert"><p>This could not be drawn; this is all of it, as it came.</p>
-      <pre class="text"><${Text} value=${JSON.stringify(raw, null, 2)} /></pre></div>`;
+      <${Pre} value=${JSON.stringify(raw, null, 2)} label="All of it" /></div>`;
   }
 }
 
 // -- dialogs ---------------------------------------------------------------------------
 
 // A dialog of the browser's own: it holds the focus, and Escape leaves it.
-export function Dialog({ title, onClose, wide, children }) {
+// `stays`: only its own button closes it.
+export function Dialog({ title, onClose, wide, stays, children }) {
   const ref = useRef(null);
   useEffect(() => {
     const before = document.activeElement;
     ref.current.showModal();
     ref.current.querySelector("form :is(input, textarea, select)")?.focus();
-    return () => before?.isConnected && before.focus?.();
+    return () => (before?.isConnected && before !== document.body ? before : document.getElementById("main"))?.focus();
   }, []);
   return html`<dialog ref=${ref} class=${wide ? "wide" : ""} aria-labelledby="dialog-title"
-      onCancel=${(event) => { event.preventDefault(); onClose(); }}>
+      onCancel=${(event) => { event.preventDefault(); if (!stays) onClose(); }}
+      onKeyDown=${(event) => { if (stays && event.key === "Escape") event.preventDefault(); }}>
     <header><h2 id="dialog-title">${title}</h2>
-      <button type="button" class="quiet small" onClick=${onClose}>Close</button></header>
+      ${!stays && html`<button type="button" class="quiet small" onClick=${onClose}>Close</button>`}</header>
     ${children}
   </dialog>`;
+}
+
+// Where what had the focus went away, it moves to what was said, or to the beginning of the box.
+export function useFocusKept(box, marks) {
+  const began = useRef(false);
+  useEffect(() => {
+    if (began.current && [document.body, document.getElementById("main")].includes(document.activeElement)) {
+      box.current?.querySelector("[data-outcome]")?.focus({ preventScroll: true });
+    }
+    began.current = true;
+  }, marks);
 }
 
 // What a button does may take a while and may fail: it says so, and cannot be pressed twice.
@@ -132,7 +170,15 @@ export function useDoing() {
   const [state, set] = useState({ busy: false, problem: null });
   const alive = useRef(true);
   useEffect(() => () => { alive.current = false; }, []);
+  // A button that is disabled meanwhile loses the focus: it gets it back.
+  const held = useRef(null);
+  useEffect(() => {
+    if (state.busy || !held.current) return;
+    if (document.activeElement === document.body && held.current.isConnected) held.current.focus();
+    held.current = null;
+  }, [state.busy]);
   const doing = async (act) => {
+    held.current ??= document.activeElement;
     set({ busy: true, problem: null });
     try {
       await act();
@@ -157,5 +203,12 @@ export const Hash = ({ value }) => /^[0-9a-f]{64}$/.test(value)
 export const where = (computer) => (computer ? `on computer ${oneLine(computer, 64)}` : "on this host");
 
 export const pretty = (value) => (typeof value === "string" ? value : JSON.stringify(value, null, 2));
+
+const SIZES = [["MB", 1_000_000], ["kB", 1000]];
+
+export function size(bytes) {
+  const [unit, each] = SIZES.find(([, least]) => bytes >= least) ?? ["bytes", 1];
+  return `${each === 1 ? bytes : (bytes / each).toFixed(1)} ${unit}`;
+}
 
 export const plural = (count, one, many = `${one}s`) => `${count} ${count === 1 ? one : many}`;

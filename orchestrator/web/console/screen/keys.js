@@ -1,4 +1,5 @@
-// What is typed here on its way to a computer: collected for a moment, sent in order, one request at a time, never twice.
+// What is typed here on its way to a computer: collected for a moment, sent in order, one request at a time, never
+// twice.
 import { id, post } from "../lib/api.js";
 
 const COLLECT_MS = 250, AGAIN_MS = 400;
@@ -7,7 +8,8 @@ const MOST_WAITING = 2000;
 
 // The browser's names of keys, and the game's.
 const NAMES = {
-  Enter: "enter", Tab: "tab", Backspace: "backspace", Delete: "delete", Insert: "insert", ArrowUp: "up", ArrowDown: "down",
+  Enter: "enter", Tab: "tab", Backspace: "backspace", Delete: "delete", Insert: "insert", ArrowUp: "up",
+  ArrowDown: "down",
   ArrowLeft: "left", ArrowRight: "right", Home: "home", End: "end", PageUp: "pageUp", PageDown: "pageDown",
   ...Object.fromEntries(Array.from({ length: 12 }, (_, at) => [`F${at + 1}`, `f${at + 1}`])),
 };
@@ -37,8 +39,8 @@ function partsOf(text) {
   return part ? [...parts, part] : parts;
 }
 
-// `tell({state, message})` hears what became of it: typing, delivered, cut (some of it was left out), lost (not typed, and why)
-// or unknown.
+// `tell({state, message})` hears what became of it: typing, delivered, cut (some of it was left out), lost (not typed,
+// and why) or unknown.
 export class Typist {
   #waiting = [];
   #timer = 0;
@@ -59,7 +61,9 @@ export class Typist {
   paste(text) {
     const chars = Array.from(text.replaceAll("\r\n", "\n").replaceAll("\t", "  "));
     const kept = chars.filter((char) => char === "\n" || isTyped(char)).join("");
-    if (kept.length < chars.length) this.tell({ state: "cut", message: "Some characters were left out: the game has no keys for them." });
+    if (kept.length < chars.length) {
+      this.tell({ state: "cut", message: "Some characters were left out: the game has no keys for them." });
+    }
     this.#add(partsOf(kept).map((part) => ({ text: part })));
   }
 

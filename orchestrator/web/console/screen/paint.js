@@ -1,7 +1,8 @@
 // Paints a picture on a canvas, cell by cell: sharp at any size, with the game's proportions, 6 to 9.
 //
-// Theory. A cell is a whole number of the display's own pixels. Blocks, of which the game's drawings are made, are painted
-// here, so that they join without a seam whatever fonts there are; letters are the browser's, stretched to a cell's width.
+// Theory. A cell is a whole number of the display's own pixels. Blocks, of which the game's drawings are made, are
+// painted here, so that they join without a seam whatever fonts there are; letters are the browser's, stretched to a
+// cell's width.
 const FONT = '"Cascadia Mono", "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", "Liberation Mono", monospace';
 const HALF = 0x258c, BLOCKS = 0x1fb00, SHADE = 0x1fb99;
 // Signs that some systems would draw as coloured pictures, unless they are told that this is text.
@@ -119,7 +120,9 @@ export class Painter {
     context.clip();
     const sign = char > "\u2000" ? char + AS_TEXT : char;
     // Signs come from fonts of their own, which are wider than a cell.
-    const stretch = char > "\u2000" ? Math.min(this.#stretch, width / Math.max(1, context.measureText(sign).width)) : this.#stretch;
+    const stretch = char > "\u2000"
+      ? Math.min(this.#stretch, width / Math.max(1, context.measureText(sign).width))
+      : this.#stretch;
     const wide = context.measureText(sign).width * stretch;
     context.translate(left + (width - wide) / 2, top + Math.round(height * 0.76));
     context.scale(stretch, 1);

@@ -1,5 +1,6 @@
 // A screen of a computer: its picture, sharp and live, or as text; and what covers it where there is none.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../lib/html.js";
+import { now } from "../lib/api.js";
 import { Text, oneLine } from "../lib/text.js";
 import { span, useSecond } from "../lib/ui.js";
 import { Painter, cellOf } from "./paint.js";
@@ -56,8 +57,9 @@ function usePainting(screen, canvas, box) {
 // `seen`: a picture was seen before.
 function Cover({ state, message, since, seen, seenAt }) {
   useSecond();
-  const left = state === "away" && seenAt ? Date.parse(seenAt) : seen ? since : 0;
-  const ago = left ? span((Date.now() - left) / 1000) : "";
+  // When the computer was there last is told by the server's clock.
+  const left = state === "away" && seenAt ? now() - Date.parse(seenAt) : seen ? Date.now() - since : -1;
+  const ago = left < 0 ? "" : span(left / 1000);
   const said = {
     opening: "Looking…",
     away: `Away${ago && ` for ${ago}`}. It is shown again as soon as it is back.`,
@@ -93,9 +95,11 @@ export function Screen({ computer, of, asText, seenAt, onSize, children }) {
   return html`<div class="screen ${state}" ref=${box}>
     ${asText
       ? html`<pre class="screen-text" tabindex="0" role="group" aria-label="${name}, as text">${shape.text}</pre>`
-      : html`<canvas ref=${canvas} role="img" aria-label=${name} hidden=${!shape.width}></canvas><div class="sr" role="group" aria-label="${name}, its text"><pre>${shape.text}</pre></div>`}
+      : html`<canvas ref=${canvas} role="img" aria-label=${name} hidden=${!shape.width}></canvas>
+        <div class="sr" role="group" aria-label="${name}, its text"><pre>${shape.text}</pre></div>`}
     ${!shape.width && html`<div class="screen-blank" aria-hidden="true"></div>`}
-    ${state !== "live" && html`<${Cover} state=${state} message=${message} since=${since} seen=${shape.width > 0} seenAt=${seenAt} />`}
+    ${state !== "live" && html`<${Cover} state=${state} message=${message} since=${since} seen=${shape.width > 0}
+        seenAt=${seenAt} />`}
     ${children}
   </div>`;
 }

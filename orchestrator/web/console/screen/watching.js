@@ -2,7 +2,7 @@
 import { id } from "../lib/api.js";
 import { useEffect, useRef, useState } from "../lib/html.js";
 import { whileSeen } from "../lib/seen.js";
-import { backoff, pause } from "../lib/sse.js";
+import { backoff, pause } from "../lib/events.js";
 import { NOTHING, taken } from "./picture.js";
 
 // A computer sends pictures only while somebody looks, so this page says soon that it does not.
@@ -11,7 +11,8 @@ const HIDDEN_MS = 1000;
 const FULL_MS = 4000;
 
 // {state, message, since, screen}: `state` is opening, live, away, unreadable, lost or refused; `message` says why;
-// `since`, in ms, is when the picture stopped. `screen.picture` changes without a drawing: `onPicture` hears of the rows.
+// `since`, in ms, is when the picture stopped. `screen.picture` changes without a drawing: `onPicture` hears of the
+// rows.
 export function useScreen(computer, of, onPicture) {
   const screen = useRef({ picture: NOTHING }).current;
   const [told, tell] = useState({ state: "opening", message: "", since: 0 });

@@ -1,8 +1,10 @@
 // The queue: what waits for this person, one of it whole, and several together.
 import { html, useEffect, useRef, useState } from "../lib/html.js";
-import { decideSeveral, outcomes } from "../lib/decide.js";
+import { id } from "../lib/api.js";
+import { became, decideSeveral, outcomes } from "../lib/decide.js";
 import { live } from "../lib/live.js";
 import { askToNotify, permission } from "../lib/notify.js";
+import { useReading } from "../lib/reading.js";
 import { go, link } from "../lib/route.js";
 import { useStore } from "../lib/store.js";
 import { oneLine } from "../lib/text.js";
@@ -33,7 +35,8 @@ function RequestRow({ request }) {
         class="muted">+${more}</span>`}<${Risk} risk=${request.risk} /></span>
     ${on && html`<span class="row-on"><code>${on}</code></span>`}
     <span class="row-goal">${oneLine(request.goal, 120)}</span>
-    <span class="row-meta muted">${request.reason === "outcome_unknown" ? "outcome unknown · " : ""}${oneLine(request.requester, 40)} · <${Ago} at=${request.created_at} />
+    <span class="row-meta muted">${request.reason === "outcome_unknown" ? "outcome unknown · " : ""}
+      ${oneLine(request.requester, 40)} · <${Ago} at=${request.created_at} />
       ${request.expires_at && html` · <${Left} until=${request.expires_at} />`}</span>`;
 }
 
@@ -83,7 +86,10 @@ function Together({ ids, onLeave }) {
           onClick=${onLeave}>Back to the queue</button></div>`}</div>
     ${rejecting && html`<${RejectDialog} request=${open[0] ?? shown[0]} calls=${open.flatMap((one) => one.tool_calls)}
         onClose=${() => setRejecting(false)}
-      onDecide=${([{ reason, on_reject }]) => { setRejecting(false); decideSeveral(open, "reject", { reason, on_reject }); }} />`}
+      onDecide=${([{ reason, on_reject }]) => {
+        setRejecting(false);
+        decideSeveral(open, "reject", { reason, on_reject });
+      }} />`}
   </div>`;
 }
 
@@ -95,18 +101,31 @@ function Notify() {
 }
 
 // What is chosen by its address, also when it is closed by now.
-function Chosen({ id, state, known }) {
+function Chosen({ chosen, state, known }) {
   const kept = useRef(new Map()).current;
-  const request = state.requests.find((one) => one.request_id === id) ?? known.get(id)?.request;
-  const question = state.questions.find((one) => one.question_id === id) ?? known.get(id)?.question;
-  if (request || question) kept.set(id, request ? { request } : { question });
-  const shown = kept.get(id);
-  if (shown?.request) return html`<${Request} key=${id} request=${shown.request} keys />`;
-  if (shown?.question) return html`<${Question} key=${id} question=${shown.question}
-      open=${Boolean(question) && state.questions.some((one) => one.question_id === id)} />`;
-  return html`<div class="note" role="status">
-      <p>It does not wait any more: it was decided, has expired, or is for somebody else.</p>
-    <a class="button" href=${link("approvals")}>The queue</a></div>`;
+  const request = state.requests.find((one) => one.request_id === chosen) ?? known.get(chosen)?.request;
+  const question = state.questions.find((one) => one.question_id === chosen) ?? known.get(chosen)?.question;
+  if (request || question) kept.set(chosen, request ? { request } : { question });
+  const shown = kept.get(chosen);
+  if (shown?.request) return html`<${Request} key=${chosen} request=${shown.request} keys />`;
+  if (shown?.question) return html`<${Question} key=${chosen} question=${shown.question}
+      open=${Boolean(question) && state.questions.some((one) => one.question_id === chosen)} />`;
+  return html`<${Gone} key=${chosen} requestId=${chosen} />`;
+}
+
+// One that this page did not see open: what became of it, as the server knows.
+function Gone({ requestId }) {
+  const { value: waits, problem } = useReading(`/v1/requests/${id(requestId)}`);
+  const { value: told } = useReading(`/v1/audit?request=${id(requestId)}&limit=1`);
+  if (!waits && !problem) return html`<${Loading} />`;
+  const taskId = waits?.task_id ?? told?.items[0]?.task_id;
+  const expired = problem?.code === "expired" ? "nobody answered it in time." : "";
+  const how = expired || became(problem?.details ?? {});
+  const said = waits ? "It waits for somebody else."
+    : `It does not wait any more${how ? `: ${how}` : ". It was decided, has expired, or is for somebody else."}`;
+  return html`<div class="note" role="status"><p>${said}</p><div class="actions">
+    ${taskId && html`<a class="button" href=${link("tasks", [taskId])}>See the task</a>`}
+    <a class="button" href=${link("approvals")}>The queue</a></div></div>`;
 }
 
 const MOST_BEHIND = 5;
@@ -120,7 +139,8 @@ function LeftBehind({ over }) {
     <ul class="rows">${left.map((one) => html`<li key=${one.task_id}><a href=${link("tasks", [one.task_id])}>
       <span class="row-top"><${Status} status=${one.status} /><span class="row-prompt">${oneLine(one.goal, 120)}</span>
           </span>
-      <span class="row-meta muted">${plural(one.undo.changes, "change")}: ${one.changes.slice(0, 2).map((change) => oneLine(change.place, 60)).join(", ")}</span></a></li>`)}</ul></section>`;
+      <span class="row-meta muted">${plural(one.undo.changes, "change")}: ${one.changes.slice(0, 2)
+        .map((change) => oneLine(change.place, 60)).join(", ")}</span></a></li>`)}</ul></section>`;
 }
 
 function Nothing({ others }) {
@@ -149,7 +169,7 @@ function useMoving(all, chosen, onHelp) {
   }, []);
 }
 
-const isWide = () => matchMedia("(min-width: 900px)").matches;
+const isWide = () => matchMedia("(min-width: 1080px)").matches;
 
 export function Approvals({ chosen }) {
   const state = useStore(live);
@@ -188,14 +208,16 @@ export function Approvals({ chosen }) {
       ${all.length ? html`<${Queue} all=${all} chosen=${chosen} choosing=${choosing && !together} picked=${picked}
           onPick=${pick} />` : html`<${Nothing} others=${state.others} />`}
       ${all.length > 0 && state.others > 0 && html`<p
-          class="muted">${plural(state.others, "more request")} ${state.others === 1 ? "waits" : "wait"} for somebody else.</p>`}
+          class="muted">${plural(state.others, "more request")} ${state.others === 1 ? "waits" : "wait"} for somebody
+            else.</p>`}
       <${LeftBehind} over=${state.over} />
     </div>
     ${detail && html`<div class="detail">
       <h1 class="sr">Approvals</h1>
       <p class="back"><a href=${link("approvals")} onClick=${leave}><${Icon} name="back" /> Approvals</a></p>
-      ${together ? html`<${Together} ids=${together} onLeave=${leave} />` : html`<${Chosen} id=${chosen} state=${state}
-          known=${known} />`}
+      ${together
+        ? html`<${Together} ids=${together} onLeave=${leave} />`
+        : html`<${Chosen} chosen=${chosen} state=${state} known=${known} />`}
     </div>`}
     ${help && html`<${Help} onClose=${() => setHelp(false)} />`}
   </div>`;

@@ -1,39 +1,61 @@
 // What items of the audit are called, and what is told of each on one line.
 export const KINDS = {
-  task_submitted: "Task submitted", model_asked: "Model asked", model_replied: "Model replied", reply_refused: "Reply refused",
-  calls_proposed: "Calls proposed", review_requested: "Approval asked for", decision_recorded: "Decided", request_ended: "Request ended",
-  review_noted: "Review noted", tool_started: "Call started", tool_finished: "Call finished", tool_settled: "Call settled",
-  question_asked: "Question asked", question_answered: "Question answered", status_sent: "Status sent", cancel_requested: "Cancel asked for",
-  limit_reached: "Limit reached", task_ended: "Task ended", undo_submitted: "Undo submitted", task_pinned: "Task kept", task_unpinned: "Task not kept",
-  rehearsal_ended: "Rehearsal ended", node_started: "Server started", node_stopped: "Server stopped", policy_loaded: "Policy loaded",
-  policy_refused: "Policy refused", token_issued: "Token made", token_revoked: "Token revoked", signed_in: "Signed in", signed_out: "Signed out",
+  task_submitted: "Task submitted", model_asked: "Model asked", model_replied: "Model replied",
+  reply_refused: "Reply refused", calls_proposed: "Calls proposed", review_requested: "Approval asked for",
+  decision_recorded: "Decided", request_ended: "Request ended", review_noted: "Review noted",
+  tool_started: "Call started", tool_finished: "Call finished", tool_settled: "Call settled",
+  question_asked: "Question asked", question_answered: "Question answered", status_sent: "Status sent",
+  cancel_requested: "Cancel asked for", limit_reached: "Limit reached", task_ended: "Task ended",
+  undo_submitted: "Undo submitted", task_pinned: "Task kept", task_unpinned: "Task not kept",
+  rehearsal_ended: "Rehearsal ended", node_started: "Server started", node_stopped: "Server stopped",
+  policy_loaded: "Policy loaded", policy_refused: "Policy refused", token_issued: "Token made",
+  token_revoked: "Token revoked", signed_in: "Signed in", signed_out: "Signed out",
   grant_revoked: "Standing approval taken back", attempt_refused: "Attempt refused", checkpoint_made: "Checkpoint made",
-  computer_frozen: "Computer frozen", computer_released: "Computer released", computer_backed_up: "Backup made", backup_removed: "Backup removed",
-  keys_sent: "Keys typed", task_pruned: "Task pruned",
+  computer_frozen: "Computer frozen", computer_released: "Computer released", computer_backed_up: "Backup made",
+  backup_removed: "Backup removed", keys_sent: "Keys typed", task_pruned: "Task pruned",
 };
 const LONG = 64;
 
 const calls = (fact) => fact.calls.map((call, at) => {
   const verdict = fact.evaluations?.[at];
-  return `${call.tool ?? call.call_id ?? ""}${call.computer ? ` on ${call.computer}` : ""} ${call.args?.path ?? call.args?.command ?? ""}${verdict ? ` → ${verdict.effect}` : ""}`.trim();
+  const on = call.args?.path ?? call.args?.command ?? "";
+  const where = call.computer ? ` on ${call.computer}` : "";
+  return `${call.tool ?? call.call_id ?? ""}${where} ${on}${verdict ? ` → ${verdict.effect}` : ""}`.trim();
 }).join(", ");
+
+const REQUEST_ENDS = {
+  expired: "nobody answered in time", superseded: "no longer asked about", stale: "what it was about changed",
+  canceled: "canceled",
+};
 
 const TOLD = {
   task_submitted: (fact) => fact.prompt ?? "",
   calls_proposed: calls,
   review_requested: (fact) => `${fact.risk} risk, ${fact.request_id}`,
-  decision_recorded: (fact) => `${fact.decisions.map((one) => `${one.action}${one.reason ? ` (${one.reason})` : ""}`).join(", ")}, ${fact.request_id}`,
+  decision_recorded: (fact) => [
+    ...fact.decisions.map((one) => `${one.action}${one.reason ? ` (${one.reason})` : ""}`), fact.request_id,
+  ].join(", "),
   token_issued: (fact) => `${fact.holder_kind} ${fact.name}${fact.roles?.length ? `: ${fact.roles.join(", ")}` : ""}`,
   token_revoked: (fact) => `${fact.holder_kind} ${fact.name}`,
   attempt_refused: (fact) => [fact.method, fact.path, fact.code, fact.message].filter(Boolean).join(" "),
   signed_in: (fact) => (fact.peer ? `from ${fact.peer}` : ""),
   keys_sent: (fact) => `${fact.computer}: ${fact.text || (fact.keys ?? []).join(" ")}`,
-  task_ended: (fact) => [fact.status, fact.reason, fact.message].filter((one) => typeof one === "string" && one).join(", "),
+  request_ended: (fact) => [REQUEST_ENDS[fact.end] ?? fact.end, fact.reason].filter(Boolean).join(": "),
+  review_noted: (fact) => (fact.what ?? "").replaceAll("_", " "),
+  limit_reached: (fact) => [(fact.limit ?? "").replaceAll("_", " "), fact.detail].filter(Boolean).join(": "),
+  model_asked: (fact) => (fact.attempt > 1 ? `attempt ${fact.attempt}` : ""),
+  model_replied: ({ usage, done_reason: reason }) => [
+    `${usage.input_tokens} tokens read, ${usage.output_tokens} written`, reason !== "stop" && `ended by ${reason}`,
+  ].filter(Boolean).join(", "),
+  tool_settled: (fact) => [fact.state, fact.text || fact.reason].filter(Boolean).join(": "),
+  task_ended: (fact) => [fact.status, fact.reason, fact.message].filter((one) => typeof one === "string" && one)
+    .join(", "),
 };
 
 // The first few of its plain fields; ids and digests tell nobody anything.
 const plain = (fact) => Object.entries(fact)
-  .filter(([name, value]) => name !== "kind" && !/_id$/.test(name) && !/^[0-9a-f]{24,}$/.test(value) && (typeof value === "number" || (typeof value === "string" && value && value.length < LONG * 4)))
+  .filter(([name, value]) => name !== "kind" && !/_id$/.test(name) && !/^[0-9a-f]{24,}$/.test(value)
+    && (typeof value === "number" || (typeof value === "string" && value && value.length < LONG * 4)))
   .slice(0, 4).map(([name, value]) => `${name.replaceAll("_", " ")} ${String(value).slice(0, LONG)}`).join(", ");
 
 // One line on an item; a kind that this page does not know yet is told by its fields.

@@ -12,7 +12,8 @@ const IN_THE_DIFF = new Set(["content", "old", "new", "patch"]);
 // A call in a few words, for lists.
 export function short(call) {
   const on = [call.args.path, call.args.command, call.args.program].find((one) => typeof one === "string");
-  return { what: oneLine(call.tool, 60), where: call.computer ? oneLine(call.computer, 40) : "this host", on: on === undefined ? "" : oneLine(on, 100) };
+  return { what: oneLine(call.tool, 60), where: call.computer ? oneLine(call.computer, 40) : "this host",
+    on: on === undefined ? "" : oneLine(on, 100) };
 }
 
 // The parts of a call that are so long that they are not all on the page at first: their names.
@@ -24,7 +25,8 @@ export function longParts(call) {
   return parts;
 }
 
-const shownArgs = (call) => Object.entries(call.args).filter(([name]) => !(call.observed.diff && IN_THE_DIFF.has(name)));
+const shownArgs = (call) => Object.entries(call.args)
+  .filter(([name]) => !(call.observed.diff && IN_THE_DIFF.has(name)));
 
 function Argument({ call, name, value, onWhole }) {
   const text = pretty(value);
@@ -39,7 +41,8 @@ function Found({ observed }) {
   if (!rows.length && !observed.made.length && observed.encoding === "utf-8") return null;
   return html`<div class="found"><h4>Found there</h4><ul>
     ${rows.map(([path, state]) => html`<li><code><${Text} value=${path || "/"} /></code>
-      ${" "}<span class="muted">${observed.directories.includes(path) ? "directory " : ""}${state === "absent" ? "nothing there yet" : html`<${Hash} value=${state} />`}</span></li>`)}
+      ${" "}<span class="muted">${observed.directories.includes(path) ? "directory " : ""}
+        ${state === "absent" ? "nothing there yet" : html`<${Hash} value=${state} />`}</span></li>`)}
     ${observed.made.map((path) => html`<li><code><${Text} value=${path} /></code> <span
         class="muted">a directory that it would make</span></li>`)}
     ${observed.encoding !== "utf-8" && html`<li class="muted">The file stays in ${observed.encoding}.</li>`}
@@ -58,8 +61,8 @@ function Edited({ call }) {
 export function Call({ call, number, onWhole, children }) {
   const { observed, evaluation } = call;
   const path = String(call.args.path ?? observed.program ?? "");
-  return html`<section class="call ${isGrave(evaluation.risk) ? "grave" : ""}"
-      aria-label=${`${oneLine(call.tool)} ${where(call.computer)}`}>
+  return html`<div class="call ${isGrave(evaluation.risk) ? "grave" : ""}" role="group"
+      aria-label=${[number, oneLine(call.tool), where(call.computer), oneLine(path, 100)].filter(Boolean).join(" ")}>
     <h3>${number && html`<span class="muted">${number} </span>`}<code class="tool">${oneLine(call.tool)}</code>
       ${" "}<span>${where(call.computer)}</span>${number && html` <${Risk} risk=${evaluation.risk} />`}</h3>
     ${call.truncated && html`<p class="note bad"
@@ -81,5 +84,5 @@ export function Call({ call, number, onWhole, children }) {
       call.action_digest && ["Digest", html`<${Hash} value=${call.action_digest} />`],
     ]} />
     ${children}
-  </section>`;
+  </div>`;
 }

@@ -10,10 +10,12 @@ import { Start } from "./start.js";
 
 export const STATES = { online: ["Online", "good"], away: ["Away", ""], frozen: ["Frozen", "bad"] };
 const ORDER = { frozen: 0, online: 1, away: 2 };
-const FAMILIES = { computer: "Computer", advanced: "Advanced computer", turtle: "Turtle", pocket: "Pocket computer", command: "Command computer" };
+const FAMILIES = { computer: "Computer", advanced: "Advanced computer", turtle: "Turtle", pocket: "Pocket computer",
+  command: "Command computer" };
 const MANY = 8;
 
-export const State = ({ state }) => html`<span class="badge ${STATES[state]?.[1] ?? ""}">${STATES[state]?.[0] ?? state}</span>`;
+export const State = ({ state }) =>
+  html`<span class="badge ${STATES[state]?.[1] ?? ""}">${STATES[state]?.[0] ?? state}</span>`;
 export const family = (one) => (one.family ? FAMILIES[one.family] ?? oneLine(one.family, 30) : "");
 
 // The task that works on each computer now, or waits there.
@@ -38,20 +40,28 @@ function Card({ one, task }) {
     <a href=${link("computers", [one.computer])}>
       <span class="row-top"><b>${oneLine(one.computer, 64)}</b><${State} state=${one.state} /></span>
       ${label && html`<span class="row-on">${label}</span>`}
-      <span class="row-meta muted">${what || (one.seen_at ? "not here since the server started" : "never was here")}</span>
-      <span class="row-meta muted">${one.owner ? `paired by ${oneLine(one.owner, 40)}` : "paired by nobody known"}${one.seen_at && html` · here <${Ago} at=${one.seen_at} />`}</span>
+      <span class="row-meta muted">${what || (one.seen_at ? "not here since the server started" : "never was here")}
+        </span>
+      <span class="row-meta muted">${one.owner ? `paired by ${oneLine(one.owner, 40)}` : "paired by nobody known"}
+        ${one.seen_at && html` · here <${Ago} at=${one.seen_at} />`}</span>
     </a>
     ${task && html`<a class="at-work" href=${link("tasks", [task.task_id])}>
-      <span class="badge status-${task.status}">${task.status === "Running" ? "Running" : "Waiting"}</span><span>${oneLine(task.prompt, 60)}</span></a>`}
+      <span class="badge status-${task.status}">${task.status === "Running" ? "Running" : "Waiting"}</span>
+        <span>${oneLine(task.prompt, 60)}</span></a>`}
   </li>`;
 }
 
-const fits = (one, text) => [one.computer, one.label ?? "", one.family ?? "", one.owner ?? ""].some((part) => part.toLowerCase().includes(text));
+const fits = (one, text) => [one.computer, one.label ?? "", one.family ?? "", one.owner ?? ""]
+  .some((part) => part.toLowerCase().includes(text));
 
 function Filters({ list, state, query }) {
-  const chips = [["", "All", list.length], ...Object.entries(STATES).map(([name, [title]]) => [name, title, list.filter((one) => one.state === name).length])];
-  return html`<nav class="chips" aria-label="Which computers">${chips.filter(([name, , count]) => !name || count || name === state).map(([name, title, count]) =>
-    html`<a href=${link("computers", [], { ...query, state: name })} aria-current=${name === state ? "true" : null}>${title} <span class="muted">${count}</span></a>`)}</nav>`;
+  const counted = (name) => list.filter((one) => one.state === name).length;
+  const chips = [["", "All", list.length],
+    ...Object.entries(STATES).map(([name, [title]]) => [name, title, counted(name)])];
+  return html`<nav class="chips" aria-label="Which computers">
+    ${chips.filter(([name, , count]) => !name || count || name === state).map(([name, title, count]) => html`
+    <a href=${link("computers", [], { ...query, state: name })} aria-current=${name === state ? "true" : null}>
+      ${title} <span class="muted">${count}</span></a>`)}</nav>`;
 }
 
 export function Computers({ query }) {
@@ -60,20 +70,26 @@ export function Computers({ query }) {
   const tasks = useAtWork();
   useEffect(() => onHint("computers", again), []);
   const list = value?.computers;
-  const state = STATES[query.get("state")] ? query.get("state") : "";
+  const state = Object.hasOwn(STATES, query.get("state") ?? "") ? query.get("state") : "";
   const wanted = text.trim().toLowerCase();
   const shown = list?.filter((one) => (!state || one.state === state) && (!wanted || fits(one, wanted)))
-    .sort((a, b) => ORDER[a.state] - ORDER[b.state] || a.computer.localeCompare(b.computer, undefined, { numeric: true }));
+    .sort((a, b) => ORDER[a.state] - ORDER[b.state]
+      || a.computer.localeCompare(b.computer, undefined, { numeric: true }));
   return html`<div class="page">
-    <div class="head"><h1>Computers</h1>${may("admin") && html`<a class="button primary" href=${link("pairing")}><${Icon} name="plus" /> Pair a computer</a>`}</div>
+    <div class="head"><h1>Computers</h1>
+      ${may("admin") && html`<a class="button primary" href=${link("pairing")}>
+        <${Icon} name="plus" /> Pair a computer</a>`}</div>
     <${Trouble} problem=${problem?.undelivered && list ? null : problem} again=${again} />
     ${!list && !problem && html`<${Loading} rows=${4} />`}
     ${list?.length === 0 && html`<${Start} />`}
     ${list?.length > 0 && html`
       <${Filters} list=${list} state=${state} query=${{}} />
       ${list.length > MANY && html`<div><label class="sr" for="which">Find a computer</label>
-        <input id="which" type="search" placeholder="Find by name, label, kind or owner" value=${text} onInput=${(event) => setText(event.target.value)} /></div>`}
-      ${shown.length ? html`<ul class="computer-cards" aria-label="Computers">${shown.map((one) => html`<${Card} key=${one.computer} one=${one} task=${tasks.get(one.computer)} />`)}</ul>`
-        : html`<${Empty} title="None of these"><p><a href=${link("computers")} onClick=${() => setText("")}>Show all computers</a></p><//>`}`}
+        <input id="which" type="search" placeholder="Find by name, label, kind or owner" value=${text}
+            onInput=${(event) => setText(event.target.value)} /></div>`}
+      ${shown.length ? html`<ul class="computer-cards" aria-label="Computers">
+        ${shown.map((one) => html`<${Card} key=${one.computer} one=${one} task=${tasks.get(one.computer)} />`)}</ul>`
+        : html`<${Empty} title="None of these">
+          <p><a href=${link("computers")} onClick=${() => setText("")}>Show all computers</a></p><//>`}`}
   </div>`;
 }

@@ -19,5 +19,6 @@ export function Copy({ text, name = "Copy" }) {
       say("Select it and copy it: this browser does not let the page.");
     }
   };
-  return html`<span class="copy"><button type="button" onClick=${copy}>${name}</button><span role="status">${said}</span></span>`;
+  return html`<span class="copy"><button type="button" onClick=${copy}>${name}</button>
+    <span role="status">${said}</span></span>`;
 }

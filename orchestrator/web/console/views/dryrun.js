@@ -8,21 +8,25 @@ import { Effect, Rule, missed, open } from "./policy.js";
 
 // What a call of each tool looks like.
 const CALLS = {
-  cc_write: { path: "startup.lua", content: "print('hello')\n" }, cc_edit: { path: "startup.lua", old: "hello", new: "bye" },
-  cc_delete: { path: "old.lua" }, cc_move: { path: "a.lua", to: "b.lua" }, cc_mkdir: { path: "lib" }, cc_read: { path: "startup.lua" },
-  cc_list: { path: "" }, cc_find: { pattern: "**" }, cc_run_program: { path: "count.lua", args: [] }, cc_shell: { command: "ls" },
-  cc_peripheral_call: { name: "left", method: "list", args: [] }, cc_info: {}, cc_screen: { of: "" }, cc_docs: { query: "turtle" },
-  local_read: { path: "notes.txt" }, local_write: { path: "notes.txt", content: "" }, local_patch: { path: "notes.txt", patch: "" },
+  cc_write: { path: "startup.lua", content: "print('hello')\n" },
+  cc_edit: { path: "startup.lua", old: "hello", new: "bye" }, cc_delete: { path: "old.lua" },
+  cc_move: { path: "a.lua", to: "b.lua" }, cc_mkdir: { path: "lib" }, cc_read: { path: "startup.lua" },
+  cc_list: { path: "" }, cc_find: { pattern: "**" }, cc_run_program: { path: "count.lua", args: [] },
+  cc_shell: { command: "ls" }, cc_peripheral_call: { name: "left", method: "list", args: [] }, cc_info: {},
+  cc_screen: { of: "" }, cc_docs: { query: "turtle" }, local_read: { path: "notes.txt" },
+  local_write: { path: "notes.txt", content: "" }, local_patch: { path: "notes.txt", patch: "" },
 };
 const OUTCOMES = { matched: "matched", possible: "not known yet", no: "did not match" };
-const SAYS = { allow: "It would run without asking.", ask: "A person would be asked first.", deny: "It would be denied." };
+const SAYS = { allow: "It would run without asking.", ask: "A person would be asked first.",
+  deny: "It would be denied." };
 
 const written = (args) => JSON.stringify(args, null, 2);
 
 function read(text) {
   try {
     const args = JSON.parse(text);
-    return args && typeof args === "object" && !Array.isArray(args) ? { args } : { wrong: "Arguments are an object: { … }." };
+    return args && typeof args === "object" && !Array.isArray(args) ? { args }
+      : { wrong: "Arguments are an object: { … }." };
   } catch (error) {
     return { wrong: `This is no JSON: ${error.message}.` };
   }
@@ -33,19 +37,26 @@ function Verdict({ told, policy }) {
   const list = (outcome) => rules.filter(({ report, rule }) => report.outcome === outcome && rule?.id === report.id);
   const others = list("no");
   return html`<section class="verdict" aria-label="The verdict">
-    <div class="card verdict-card effect-${told.effect}"><div class="line"><${Effect} effect=${told.effect} /><${Risk} risk=${told.risk} /></div>
+    <div class="card verdict-card effect-${told.effect}"><div class="line"><${Effect} effect=${told.effect} />
+      <${Risk} risk=${told.risk} /></div>
       <p><b>${SAYS[told.effect]}</b></p><p><${Text} value=${told.reason} /></p>
       ${told.plan && html`<p>Plan mode is on: whatever changes something is denied.</p>`}</div>
-    ${["matched", "possible"].map((outcome) => list(outcome).length > 0 && html`<h2>${outcome === "matched" ? "Rules that match" : "Rules of which it is not known yet"}</h2>
-      <ol class="rules">${list(outcome).map(({ report, rule }) => html`<${Rule} rule=${rule} number=${report.number}>${report.missed && html`<p class="muted">Not known yet: ${open(report.missed)}.</p>`}<//>`)}</ol>`)}
-    ${told.custom.map((one) => html`<p><code><${Text} value=${one.id} /></code>: <${Text} value=${one.verdict.effect ?? "nothing against it"} /> <${Text} value=${one.verdict.reason} /></p>`)}
-    ${others.length > 0 && html`<details><summary>${others.length} that did not match</summary><ul class="missed">${others.map(({ report }) => html`
-      <li><${Effect} effect=${report.effect} /> <b><${Text} value=${report.id} line=${80} /></b> <span class="muted">${OUTCOMES.no}: ${missed(report.missed)}</span></li>`)}</ul></details>`}
+    ${["matched", "possible"].map((outcome) => list(outcome).length > 0 && html`
+      <h2>${outcome === "matched" ? "Rules that match" : "Rules of which it is not known yet"}</h2>
+      <ol class="rules">${list(outcome).map(({ report, rule }) => html`<${Rule} rule=${rule} number=${report.number}>
+        ${report.missed && html`<p class="muted">Not known yet: ${open(report.missed)}.</p>`}<//>`)}</ol>`)}
+    ${told.custom.map((one) => html`<p><code><${Text} value=${one.id} /></code>: <${Text}
+        value=${one.verdict.effect ?? "nothing against it"} /> <${Text} value=${one.verdict.reason} /></p>`)}
+    ${others.length > 0 && html`<details><summary>${others.length} that did not match</summary>
+      <ul class="missed">${others.map(({ report }) => html`
+        <li><${Effect} effect=${report.effect} /> <b><${Text} value=${report.id} line=${80} /></b> <span class="muted">
+        ${OUTCOMES.no}: ${missed(report.missed)}</span></li>`)}</ul></details>`}
   </section>`;
 }
 
 export function DryRun({ policy }) {
-  const tools = [...new Set([...Object.keys(CALLS), ...policy.rules.flatMap((rule) => rule.tools)])].filter((one) => one !== "*");
+  const tools = [...new Set([...Object.keys(CALLS), ...policy.rules.flatMap((rule) => rule.tools)])]
+    .filter((one) => one !== "*");
   const [tool, setTool] = useState("cc_write");
   const [args, setArgs] = useState(written(CALLS.cc_write));
   const [computer, setComputer] = useState("");
@@ -61,22 +72,27 @@ export function DryRun({ policy }) {
   };
   const submit = (event) => {
     event.preventDefault();
-    doing(async () => setTold(await post("/v1/policy/dry-run", { tool: tool.trim(), args: parsed.args, ...(computer && { computer }) })));
+    doing(async () => setTold(await post("/v1/policy/dry-run",
+      { tool: tool.trim(), args: parsed.args, ...(computer && { computer }) })));
   };
   return html`
     <form class="card" onSubmit=${submit} aria-label="Try a call">
       <p class="muted">What would the policy say? Nothing runs, and nobody is asked.</p>
       <label for="tool">Tool</label>
-      <input id="tool" class="mono" list="tools" required maxlength="100" spellcheck=${false} autocapitalize="off" value=${tool} onInput=${(event) => choose(event.target.value)} />
+      <input id="tool" class="mono" list="tools" required maxlength="100" spellcheck=${false} autocapitalize="off"
+          value=${tool} onInput=${(event) => choose(event.target.value)} />
       <datalist id="tools">${tools.map((one) => html`<option value=${one} />`)}</datalist>
       <label for="args">Arguments, as JSON</label>
-      <textarea id="args" class="code" rows="5" spellcheck=${false} aria-describedby="args-wrong" value=${args} onInput=${(event) => setArgs(event.target.value)}></textarea>
+      <textarea id="args" class="code" rows="5" spellcheck=${false} aria-describedby="args-wrong" value=${args}
+          onInput=${(event) => setArgs(event.target.value)}></textarea>
       <p id="args-wrong" class="wrong" role="status">${parsed.wrong ?? ""}</p>
       <label for="on">On which computer? <span class="muted">(what is known of it counts)</span></label>
       <select id="on" value=${computer} onChange=${(event) => setComputer(event.target.value)}>
-        <option value="">none in particular</option>${(value?.computers ?? []).map((one) => html`<option value=${one.computer}>${oneLine(one.computer, 64)}</option>`)}</select>
+        <option value="">none in particular</option>${(value?.computers ?? []).map((one) => html`
+          <option value=${one.computer}>${oneLine(one.computer, 64)}</option>`)}</select>
       <${Trouble} problem=${problem} />
-      <footer><button class="primary" disabled=${busy || Boolean(parsed.wrong) || !tool.trim()}>What does it say?</button></footer>
+      <footer><button class="primary"
+        disabled=${busy || Boolean(parsed.wrong) || !tool.trim()}>What does it say?</button></footer>
     </form>
     ${told && html`<${Verdict} told=${told} policy=${policy} />`}`;
 }

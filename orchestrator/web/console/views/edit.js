@@ -1,7 +1,8 @@
 // Editing a call in place: its text as text, or its arguments as JSON, and what that changes before it is approved.
-import { html, useMemo, useState } from "../lib/html.js";
+import { html, useMemo } from "../lib/html.js";
 import { decisionsOn } from "../lib/decide.js";
 import { Diff, unified } from "../lib/diff.js";
+import { forget, useDraft } from "../lib/drafts.js";
 import { isLua } from "../lib/lua.js";
 import { isPlain, oneLine } from "../lib/text.js";
 import { Dialog, pretty } from "../lib/ui.js";
@@ -19,25 +20,32 @@ const asJson = (value) => JSON.stringify(value, null, 2).replace(ODD, (char) => 
 function parsed(text) {
   try {
     const args = JSON.parse(text);
-    return args && typeof args === "object" && !Array.isArray(args) ? { args } : { why: "That is JSON, but no object with the arguments by their names." };
+    return args && typeof args === "object" && !Array.isArray(args) ? { args }
+      : { why: "That is JSON, but no object with the arguments by their names." };
   } catch (error) {
     return { why: `That is no JSON: ${error.message}.` };
   }
 }
 
-export function EditDialog({ calls: [call], onClose, onDecide }) {
+// A text box changes characters that it cannot show: such a text is edited as JSON.
+const fitsBox = (text) => typeof text === "string" && isPlain(text);
+
+export function EditDialog({ request, calls: [call], note, onClose, onDecide }) {
   const name = LONG[call.tool];
-  // A text box changes characters that it cannot show: such a text is edited as JSON.
-  const asText = name !== undefined && typeof call.args[name] === "string" && isPlain(call.args[name]);
-  const [json, setJson] = useState(!asText);
-  const [text, setText] = useState(asText ? call.args[name] : "");
-  const [typed, setTyped] = useState(() => asJson(call.args));
-  const { args, why } = json ? parsed(typed) : { args: { ...call.args, [name]: text } };
+  const first = useMemo(() => ({ json: !(name && fitsBox(call.args[name])), args: call.args, typed: "" }), []);
+  // `args` are what the text stands in; `typed` is what is typed as JSON, empty before anything was.
+  const [draft, setDraft] = useDraft(request.request_id, `edit ${call.call_id}`, first);
+  const { json } = draft;
+  const typed = draft.typed || asJson(draft.args);
+  const { args, why } = json ? parsed(typed) : { args: draft.args };
   const changed = useMemo(() => (args ? differing(call.args, args) : []), [args && JSON.stringify(args)]);
-  const turn = () => {
-    if (json && args && isPlain(args[name])) setText(String(args[name] ?? ""));
-    else if (!json) setTyped(asJson(args));
-    setJson(!json);
+  const type = (text) =>
+    setDraft(json ? { ...draft, typed: text } : { ...draft, args: { ...draft.args, [name]: text } });
+  const turn = () => setDraft({ json: !json, args, typed: "" });
+  const odd = json && args !== undefined && name !== undefined && !fitsBox(args[name]);
+  const drop = () => {
+    forget(request.request_id);
+    onClose();
   };
   const submit = (event) => {
     event.preventDefault();
@@ -47,18 +55,20 @@ export function EditDialog({ calls: [call], onClose, onDecide }) {
   return html`<${Dialog} title="Edit, then approve" wide onClose=${onClose}>
     <form onSubmit=${submit}>
       <label for="edited">${json ? "All arguments, as JSON" : html`<code>${name}
-          </code> of ${oneLine(String(call.args.path ?? call.tool), 80)}`}</label>
+          </code> of ${oneLine(String(draft.args.path ?? call.tool), 80)}`}</label>
       <textarea id="edited" class="code" rows="12" spellcheck=${false} autocapitalize="off" autocomplete="off"
-          value=${json ? typed : text}
+          value=${json ? typed : draft.args[name]}
         aria-invalid=${Boolean(why)} aria-describedby="edited-why"
-        onInput=${(event) => (json ? setTyped(event.target.value) : setText(event.target.value))}></textarea>
+        onInput=${(event) => type(event.target.value)}></textarea>
       <p id="edited-why" class="muted" role="status">${why ?? (changed.length ? "" : "Nothing is changed yet.")}</p>
-      ${asText && html`<button type="button" class="quiet small" disabled=${Boolean(why)}
+      ${name !== undefined && html`<button type="button" class="quiet small" disabled=${Boolean(why) || odd}
           onClick=${turn}>${json ? "Edit the text" : "Edit all arguments"}</button>`}
+      ${odd && html`<p class="muted small">What a text box would not show as it is, is edited as JSON.</p>`}
       ${changed.length > 0 && html`<h3>What you changed</h3>${changed.map(([key, before, after]) => html`
         <${Diff} key=${key} label=${oneLine(key)} lua=${lua && key === name} diff=${unified(before, after)} />`)}`}
-      <footer><button class="primary" disabled=${!changed.length}>Approve as edited</button><button type="button"
-          onClick=${onClose}>Drop it</button></footer>
+      ${note}
+      <footer><button class="primary" disabled=${!changed.length}>Approve as edited</button>
+        <button type="button" onClick=${drop}>Drop it</button></footer>
     </form>
   <//>`;
 }

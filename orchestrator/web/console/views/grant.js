@@ -11,7 +11,7 @@ const RUNNERS = new Set(["cc_run_program", "cc_shell"]);
 
 const words = (text) => text.split(/[\s,]+/).filter(Boolean);
 
-export function GrantDialog({ request, calls: [call], onClose, onDecide }) {
+export function GrantDialog({ request, calls: [call], note, onClose, onDecide }) {
   const [scope, setScope] = useState("call");
   const [globs, setGlobs] = useState("");
   const [open, setOpen] = useState(false);
@@ -31,6 +31,7 @@ export function GrantDialog({ request, calls: [call], onClose, onDecide }) {
   const choice = (value, name) => html`<label class="choice"><input type="radio" name="scope" value=${value}
       checked=${scope === value}
     onChange=${() => setScope(value)} /><span>${name}</span></label>`;
+  const session = oneLine(request.session_id, 100);
   const like = call.grant_paths.length ? "these paths" : "calls like it";
   return html`<${Dialog} title="Approve and remember" onClose=${onClose}>
     <form onSubmit=${submit}>
@@ -59,14 +60,18 @@ export function GrantDialog({ request, calls: [call], onClose, onDecide }) {
                 value=${pretty(value)} /></code></li>`)}`
           : html`<li>exactly this call</li>`}
         ${RUNNERS.has(call.tool) && html`<li>only as long as the program's file stays the same</li>`}
-        <li>${scope === "session" ? `in every task of ${oneLine(request.requester, 64)} in session ${oneLine(request.session_id, 100)}, for ${hours} h` : `in task ${oneLine(request.task_id)}, until it ends`}</li>
+        <li>${scope === "session"
+          ? `in every task of ${oneLine(request.requester, 64)} in session ${session}, for ${hours} h`
+          : `in task ${oneLine(request.task_id)}, until it ends`}</li>
         <li>never what the policy denies, and nothing at critical risk</li>
       </ul></div>
-      <footer><button class="primary">Approve and remember</button><button type="button"
-          onClick=${onClose}>Not now</button></footer>
+      ${note}
+      <footer><button class="primary">Approve and remember</button>
+        <button type="button" onClick=${onClose}>Not now</button></footer>
     </form>
   <//>`;
 }
 
 const fixed = (call, texts) =>
-  Object.entries(call.args).filter(([name, value]) => !texts.includes(name) && !call.grant_paths.includes(String(value).replace(/^\/+/, "")) && !call.grant_paths.includes(value));
+  Object.entries(call.args).filter(([name, value]) => !texts.includes(name)
+    && ![value, String(value).replace(/^\/+/, "")].some((one) => call.grant_paths.includes(one)));

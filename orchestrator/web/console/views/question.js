@@ -1,22 +1,26 @@
 // A question of a task, and the box for its answer.
-import { html, useState } from "../lib/html.js";
+import { html, useRef } from "../lib/html.js";
 import { answer, outcomes } from "../lib/decide.js";
+import { useDraft } from "../lib/drafts.js";
 import { link } from "../lib/route.js";
 import { useStore } from "../lib/store.js";
 import { Text, oneLine } from "../lib/text.js";
+import { useFocusKept } from "../lib/ui.js";
 import { Outcome } from "./request.js";
 
 const MAX_CHARS = 20_000;
 
 // `question`: {task_id, question_id, question, goal}.
 export function Question({ question, open, titled = true }) {
-  const [text, setText] = useState("");
+  const [text, setText] = useDraft(question.question_id, "answer", "");
   const outcome = useStore(outcomes).get(question.question_id);
+  const box = useRef(null);
+  useFocusKept(box, [outcome?.state, open]);
   const submit = (event) => {
     event.preventDefault();
     answer(question, text);
   };
-  return html`<article class="request question" data-question=${question.question_id}>
+  return html`<article class="request question" ref=${box} data-question=${question.question_id}>
     ${titled && html`<header><h2>A task asks you</h2></header>
       ${question.goal && html`<p class="goal"><${Text} value=${question.goal} /></p>`}
       <p class="muted">Task <a href=${link("tasks", [question.task_id])}>${oneLine(question.task_id)}</a></p>`}

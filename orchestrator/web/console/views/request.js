@@ -1,12 +1,15 @@
 // A request whole, and what can be said to it. What is approved is what stands here, by its digests.
-import { html, useEffect, useMemo, useState } from "../lib/html.js";
+import { html, useEffect, useMemo, useRef, useState } from "../lib/html.js";
 import { now } from "../lib/api.js";
-import { closedMeanwhile, decide, decisionsOn, extend, isGrave, outcomes, tell, whole } from "../lib/decide.js";
+import {
+  askedAnew, closedMeanwhile, decide, decisionsOn, extend, isGrave, outcomes, tell, whole,
+} from "../lib/decide.js";
 import { link } from "../lib/route.js";
 import { live } from "../lib/live.js";
 import { useStore } from "../lib/store.js";
 import { Text, oneLine } from "../lib/text.js";
-import { Ago, Facts, Left, Long, Risk, Safe, Trouble, plural, pretty, useDoing, where } from "../lib/ui.js";
+import { Ago, Facts, Left, Long, Pre, Risk, Safe, Trouble, plural, pretty, useDoing, useFocusKept,
+  where } from "../lib/ui.js";
 import { Call, longParts } from "./call.js";
 import { EditDialog } from "./edit.js";
 import { GrantDialog } from "./grant.js";
@@ -15,8 +18,8 @@ import { RejectDialog, RespondDialog } from "./saying.js";
 const THEN = { stay_paused: "the task waits", continue: "the task goes on without it", cancel: "the task is canceled" };
 const SETTLE_MS = 500;
 
-// What somebody was shown has to stand for a moment before it can be approved: a click or key meant for what stood there
-// before counts for nothing.
+// What somebody was shown has to stand for a moment before it can be approved: a click or key meant for what stood
+// there before counts for nothing.
 function useSettled(mark) {
   const [settled, set] = useState("");
   useEffect(() => {
@@ -34,10 +37,17 @@ function useWhole(request) {
   return { shown, mark, fetch: async () => set({ mark, request: await whole(request.request_id) }) };
 }
 
+// That what was decided did not run, and stands there anew.
+export const Anew = ({ request }) => request && html`<div class="note warn" role="status">
+  <p>${request.reason === "outcome_unknown"
+    ? "Nobody knows whether it ran."
+    : "It did not run as it was shown: what it is about is another now. It is asked anew."}</p>
+  <a class="button" href=${link("approvals", [request.request_id])}>Show it</a></div>`;
+
 export function Outcome({ outcome, children }) {
   if (!outcome) return null;
   const look = { done: "good", refused: "bad", unsent: "warn", sending: "" }[outcome.state];
-  return html`<div class="note ${look}" role=${outcome.state === "sending" ? "status" : "alert"}
+  return html`<div class="note ${look}" role=${outcome.state === "sending" ? "status" : "alert"} tabindex="-1"
       data-outcome=${outcome.state}>
     <p>${outcome.text}</p>${outcome.again && html`<button type="button"
         onClick=${outcome.again}>Send it again</button>`}${children}</div>`;
@@ -45,30 +55,35 @@ export function Outcome({ outcome, children }) {
 
 function About({ request }) {
   const byModel = request.informational.includes("explanation");
-  const roles = request.requester_roles.length ? ` (${request.requester_roles.map((one) => oneLine(one, 40)).join(", ")})` : "";
+  const roles = request.requester_roles.length
+    ? ` (${request.requester_roles.map((one) => oneLine(one, 40)).join(", ")})` : "";
   return html`
     <p class="goal"><${Long} value=${request.goal} /></p>
     ${request.explanation && html`<blockquote><span class="label">${byModel ? "The model writes" : "Planned"}</span>
         <${Long} value=${request.explanation} /></blockquote>`}
     <${Facts} rows=${[
-      ["Asked by", html`${oneLine(request.requester, 64)}${roles}${request.asked_at && html` at computer ${oneLine(request.asked_at, 64)} in the game`}, <${Ago} at=${request.created_at} />`],
+      ["Asked by", html`${oneLine(request.requester, 64)}${roles}
+        ${request.asked_at && html` at computer ${oneLine(request.asked_at, 64)} in the game`}, <${Ago}
+          at=${request.created_at} />`],
       ["Task", html`<a href=${link("tasks", [request.task_id])}>${oneLine(request.task_id)}</a>`],
       request.expires_at && ["Time", html`<${Left} until=${request.expires_at} />; then ${THEN[request.on_timeout]}`],
     ]} />
-    ${request.redacted && html`<p class="note warn">Secrets stand here as <span
-        class="secret">[redacted …]</span>: what runs has them.</p>`}
+    ${request.redacted && html`<div class="note warn"><p>Secrets stand here as <span
+        class="secret">[redacted …]</span>: what runs has them.</p></div>`}
     ${request.context.length > 0 && html`<details class="siblings">
         <summary>Also in this step, not asked about: ${plural(request.context.length, "call")}</summary>
       <ul>${request.context.map((one) => html`<li><code>${oneLine(one.tool)}</code> ${where(one.computer)}: <span
           class="muted">${one.state}</span>
-        <pre class="text"><${Text} value=${pretty(one.args)} /></pre>${one.result !== null && html`<pre class="text">
-            <${Text} value=${one.result} /></pre>`}</li>`)}</ul></details>`}`;
+        <${Pre} value=${pretty(one.args)} label="Arguments" />
+        ${one.result !== null && html`<${Pre} value=${one.result} label="Result" />`}</li>`)}</ul></details>`}`;
 }
 
 // What stands in the way of an approval; empty: nothing.
 function obstacle(calls, seen, settled) {
   if (calls.some((call) => call.truncated)) return "Not all of it is shown: show the whole first.";
-  if (calls.some((call) => longParts(call).some((part) => !seen.has(`${call.call_id} ${part}`)))) return "Not all of it is shown: open the rest of each text first.";
+  if (calls.some((call) => longParts(call).some((part) => !seen.has(`${call.call_id} ${part}`)))) {
+    return "Not all of it is shown: open the rest of each text first.";
+  }
   return settled ? "" : "It has just changed.";
 }
 
@@ -110,6 +125,12 @@ function Actions({ request, calls, obstacleNow, open, busy, children }) {
   </div>`;
 }
 
+// What happened to a request, or to the server, while a dialog stands before it.
+function Meanwhile({ away, closed }) {
+  const said = closed || (away && "The server is away. What you typed stays.");
+  return html`<div role="status">${said && html`<p class="note warn">${said}</p>`}</div>`;
+}
+
 const DIALOGS = { edit: EditDialog, reject: RejectDialog, respond: RespondDialog, grant: GrantDialog };
 
 // `bare`: without its buttons, where several are decided together; `onReady` is told whether it may be approved.
@@ -126,15 +147,20 @@ export function Request({ request: given, keys = false, bare = false, onReady, o
   const calls = request.tool_calls;
   const obstacleNow = obstacle(calls, seen, settled);
   const sending = outcome?.state === "sending" || busy;
+  const box = useRef(null);
+  useFocusKept(box, [outcome?.state, open, dialog]);
   const decidable = open && !bare;
   useEffect(() => onReady?.(given.request_id, open && !obstacleNow ? request : null), [request, obstacleNow, open]);
   useEffect(() => {
     if (!keys || !decidable) return undefined;
     const pressed = (event) => {
       if (isNoKey(event)) return;
-      const button = document.querySelector(`.request > .bar [data-key="${event.key}"]`);
+      const buttons = [...document.querySelectorAll(".request > .bar [data-key]")];
+      const button = buttons.find((one) => one.dataset.key === event.key);
       if (!button) return;
       event.preventDefault();
+      // Where a dialog gives the focus back to.
+      button.focus({ preventScroll: true });
       button.click();
     };
     addEventListener("keydown", pressed);
@@ -146,7 +172,8 @@ export function Request({ request: given, keys = false, bare = false, onReady, o
     setDialog({ name, calls: about });
   };
   const Shown = dialog && DIALOGS[dialog.name];
-  return html`<article class="request ${isGrave(request.risk) ? "grave" : ""}" data-request=${given.request_id}
+  return html`<article class="request ${isGrave(request.risk) ? "grave" : ""}" ref=${box}
+      data-request=${given.request_id}
       data-settled=${settled}>
     <header>
       <h2>${request.reason === "outcome_unknown" ? "Nobody knows whether this ran" : "May this run?"}</h2>
@@ -161,14 +188,15 @@ export function Request({ request: given, keys = false, bare = false, onReady, o
         ${decidable && calls.length > 1 && html`<${Actions} request=${request} calls=${[call]}
             obstacleNow=${obstacle([call], seen, settled)} open=${show} busy=${sending} />`}
       <//>`)}
-      <details class="raw"><summary>All of it as JSON</summary><pre class="text"><${Text}
-          value=${JSON.stringify(request, null, 2)} /></pre></details>
+      <details class="raw"><summary>All of it as JSON</summary>
+        <${Pre} value=${JSON.stringify(request, null, 2)} label="All of it" /></details>
     <//>
     <div class="bar">
       <${Outcome} outcome=${outcome}>
         ${!open && outcome && outcome.state !== "sending" && html`<a class="button"
             href=${link("tasks", [given.task_id])}>See the task</a>`}
       <//>
+      <${Anew} request=${!open && askedAnew(given, state.requests)} />
       ${!open && !outcome && html`<div class="note" role="status"><p>${closedMeanwhile(how)}</p><a class="button"
           href=${link("tasks", [given.task_id])}>See the task</a></div>`}
       ${!open && outcome?.state === "unsent" && html`<p class="muted">${closedMeanwhile(how)}</p>`}
@@ -182,11 +210,14 @@ export function Request({ request: given, keys = false, bare = false, onReady, o
         ${obstacleNow && settled && html`<p class="muted" role="status">${obstacleNow}</p>`}`}
     </div>
     ${Shown && html`<${Shown} request=${request} calls=${dialog.calls} onClose=${() => setDialog(null)}
+      note=${html`<${Meanwhile} away=${state.state === "away"} closed=${!open && closedMeanwhile(how)} />`}
       onDecide=${(decisions) => { setDialog(null); decide(request, decisions); }} />`}
   </article>`;
 }
 
-// Whether what was pressed is no key of the page's: it is held down, belongs to a text, or something stands before the page.
+// Whether what was pressed is no key of the page's: it is held down, belongs to a text, or something stands before the
+// page.
 export const isNoKey = (event) =>
   event.defaultPrevented || event.repeat || event.ctrlKey || event.metaKey || event.altKey
-  || Boolean(event.target.closest?.("input, textarea, select, [contenteditable]")) || document.querySelector("dialog[open]") !== null;
+  || Boolean(event.target.closest?.("input, textarea, select, [contenteditable]"))
+  || document.querySelector("dialog[open]") !== null;

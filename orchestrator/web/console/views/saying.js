@@ -1,12 +1,13 @@
 // Rejecting with a reason, and answering in a call's place.
 import { html, useState } from "../lib/html.js";
 import { decisionsOn } from "../lib/decide.js";
+import { useDraft } from "../lib/drafts.js";
 import { Dialog, plural } from "../lib/ui.js";
 
 const MAX_REASON = 2000, MAX_ANSWER = 20_000;
 
-export function RejectDialog({ request, calls, onClose, onDecide }) {
-  const [reason, setReason] = useState("");
+export function RejectDialog({ request, calls, note, onClose, onDecide }) {
+  const [reason, setReason] = useDraft(request.request_id, "reason", "");
   const [then, setThen] = useState(request.on_reject);
   const submit = (event) => {
     event.preventDefault();
@@ -25,14 +26,15 @@ export function RejectDialog({ request, calls, onClose, onDecide }) {
         ${choice("continue", "It goes on", "The model is told that a person rejected this, and why")}
         ${choice("cancel", "It is canceled", "Nothing more of it runs")}
       </fieldset>
+      ${note}
       <footer><button class="danger solid">Reject</button><button type="button" onClick=${onClose}>Not now</button>
           </footer>
     </form>
   <//>`;
 }
 
-export function RespondDialog({ calls, onClose, onDecide }) {
-  const [text, setText] = useState("");
+export function RespondDialog({ request, calls, note, onClose, onDecide }) {
+  const [text, setText] = useDraft(request.request_id, `respond ${calls[0].call_id}`, "");
   const submit = (event) => {
     event.preventDefault();
     onDecide(decisionsOn(calls, "respond", { answer: text }));
@@ -43,6 +45,7 @@ export function RespondDialog({ calls, onClose, onDecide }) {
       <label for="answer">What it is told</label>
       <textarea id="answer" rows="5" maxlength=${MAX_ANSWER} required value=${text}
           onInput=${(event) => setText(event.target.value)}></textarea>
+      ${note}
       <footer><button class="primary" disabled=${!text.trim()}>Send</button><button type="button"
           onClick=${onClose}>Not now</button></footer>
     </form>

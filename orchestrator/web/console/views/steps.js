@@ -4,17 +4,22 @@ import { Code } from "../lib/code.js";
 import { Diff } from "../lib/diff.js";
 import { isLua } from "../lib/lua.js";
 import { Text, oneLine } from "../lib/text.js";
-import { pretty, where } from "../lib/ui.js";
+import { Pre, pretty, where } from "../lib/ui.js";
 import { short } from "./call.js";
 
 const LOOK = {
-  done: "good", approved: "good", allowed: "", runs: "busy", asks: "warn", "asks you": "warn", failed: "bad", denied: "bad", rejected: "bad",
-  "outcome unknown": "warn", expired: "bad",
+  done: "good", approved: "good", allowed: "", runs: "busy", asks: "warn", "asks you": "warn", failed: "bad",
+  denied: "bad", rejected: "bad", "outcome unknown": "warn", expired: "bad",
 };
 const SAID = {
-  asks: "waits for a decision", "asks you": "asks a person", runs: "running", allowed: "allowed", denied: "denied by the policy", stale: "shown anew",
+  "to be asked": "about to be asked", asks: "waits for a decision", "asks you": "asks a person", runs: "running",
+  allowed: "allowed",
+  denied: "denied by the policy", stale: "shown anew", superseded: "not asked about",
 };
-const NOTE = { refused: "The reply was not taken", question: "It asks", answer: "Answered", status: "It says", cancel: "To be canceled", limit: "A limit was reached", ended: "" };
+const NOTE = {
+  refused: "The reply was not taken", question: "It asks", answer: "Answered", status: "It says",
+  cancel: "To be canceled", limit: "A limit was reached", ended: "",
+};
 
 // Tools whose words stand there as a note.
 const TOLD = new Set(["ask_user", "send_status"]);
@@ -51,7 +56,9 @@ function TaskCall({ call }) {
   const { on } = short(call);
   const path = String(call.args.path ?? "");
   const diff = call.observed?.diff;
-  const said = `${SAID[call.state] ?? call.state}${call.decidedBy && (call.state === "approved" || call.state === "rejected") ? ` by ${oneLine(call.decidedBy, 40)}` : ""}`;
+  const decided = call.decidedBy && ["approved", "rejected"].includes(call.state);
+  const by = decided ? ` by ${oneLine(call.decidedBy, 40)}` : "";
+  const said = `${SAID[call.state] ?? call.state}${by}`;
   return html`<div class="tool" data-call=${call.call_id}>
     <p class="line"><code class="tool-name">${oneLine(call.tool)}</code> <span class="muted">${where(call.computer)}
         </span>${on && html` <code class="on">${on}</code>`}
@@ -66,7 +73,7 @@ function TaskCall({ call }) {
       <details><summary>Arguments</summary><${Code} text=${pretty(call.args)} label="" /></details>`}
     ${call.output && html`<${Output} text=${call.output} running=${call.state === "runs"} />`}
     ${call.result && html`<details open=${call.state === "failed" || (!call.output && call.result.length < 600)}>
-        <summary>Result</summary><pre class="text"><${Text} value=${call.result} /></pre></details>`}
+        <summary>Result</summary><${Pre} value=${call.result} label="Result" /></details>`}
     ${call.changed?.length > 0 && html`<p
         class="muted prose">Changed meanwhile: ${call.changed.map((one) => html`<code>${oneLine(one, 80)}</code> `)}
         </p>`}

@@ -1,11 +1,12 @@
 // A new task: what is to be done, where, and how carefully. What was typed is kept until it was taken.
 import { html, useEffect, useRef, useState } from "../lib/html.js";
-import { newKey, post } from "../lib/api.js";
+import { COUNTS_ONCE, newKey, post } from "../lib/api.js";
 import { onHint } from "../lib/live.js";
 import { useReading } from "../lib/reading.js";
 import { go, link } from "../lib/route.js";
 import { oneLine } from "../lib/text.js";
 import { Loading, Trouble, useDoing } from "../lib/ui.js";
+import { Transfers } from "./transfers.js";
 
 const MAX_CHARS = 100_000;
 const WAYS = [
@@ -35,6 +36,9 @@ function keep(draft) {
   }
 }
 
+// Whether something was typed and not sent.
+export const isDrafted = () => Boolean(kept().prompt.trim());
+
 export function bodyOf({ prompt, computers, way, model, session }) {
   return {
     prompt, computers, ...(way === "look" && { read_only: true }), ...(way === "rehearse" && { rehearse: true }),
@@ -52,7 +56,8 @@ function Computers({ list, chosen, single, onChoose }) {
     <input type=${single ? "radio" : "checkbox"} name="computer" value=${one.computer}
         checked=${chosen.includes(one.computer)} onChange=${(event) => onChoose(one.computer, event.target.checked)} />
     <span><b>${oneLine(one.computer, 64)}</b>
-        <small>${one.label && one.label !== one.computer ? `${oneLine(one.label, 40)} · ` : ""}${one.family ? `${oneLine(one.family, 20)} · ` : ""}${STATE[one.state]}</small></span></label>`)}</div>`;
+        <small>${one.label && one.label !== one.computer ? `${oneLine(one.label, 40)} · ` : ""}
+          ${one.family ? `${oneLine(one.family, 20)} · ` : ""}${STATE[one.state]}</small></span></label>`)}</div>`;
 }
 
 export function Submit({ onClose }) {
@@ -68,11 +73,16 @@ export function Submit({ onClose }) {
     keep(next);
   };
   const single = draft.way === "rehearse";
-  const choose = (name, on) => change({ computers: single ? [name] : on ? [...draft.computers, name] : draft.computers.filter((one) => one !== name) });
+  const choose = (name, on) => {
+    const others = draft.computers.filter((one) => one !== name);
+    change({ computers: single ? [name] : on ? [...others, name] : others });
+  };
+  const turn = (way) => change({ way, computers: way === "rehearse" ? draft.computers.slice(0, 1) : draft.computers });
   const known = new Set(value?.computers.map((one) => one.computer));
   const submit = (event) => {
     event.preventDefault();
-    const body = bodyOf({ ...draft, computers: value ? draft.computers.filter((one) => known.has(one)) : draft.computers });
+    const computers = value ? draft.computers.filter((one) => known.has(one)) : draft.computers;
+    const body = bodyOf({ ...draft, computers });
     const said = JSON.stringify(body);
     // The same task sent again has the same key, so that an answer that was lost begins no second one.
     const key = draft.sent === said ? draft.key : newKey();
@@ -84,6 +94,7 @@ export function Submit({ onClose }) {
       go(link("tasks", [task.task_id]));
     });
   };
+  const sending = single ? "Copying its files…" : "Sending…";
   const cannot = busy || !draft.prompt.trim() || (single && draft.computers.length !== 1);
   return html`<form class="card submit" onSubmit=${submit} aria-label="New task">
     <label for="prompt">What is to be done?</label>
@@ -95,7 +106,7 @@ export function Submit({ onClose }) {
           onChoose=${choose} />`}</fieldset>
     <fieldset><legend>How?</legend><div class="ways">${WAYS.map(([name, title, says]) => html`<label class="choice">
         <input type="radio" name="way" value=${name} checked=${draft.way === name}
-      onChange=${() => change({ way: name, computers: name === "rehearse" ? draft.computers.slice(0, 1) : draft.computers })} /><span><b>${title}</b><small>${says}</small></span></label>`)}</div></fieldset>
+      onChange=${() => turn(name)} /><span><b>${title}</b><small>${says}</small></span></label>`)}</div></fieldset>
     <details><summary>Model and session</summary>
       <label for="model">Model <span class="muted">(empty: the server's)</span></label><input id="model"
           maxlength="200" spellcheck=${false} value=${draft.model}
@@ -103,9 +114,10 @@ export function Submit({ onClose }) {
       <label for="session">Session <span class="muted">(joins earlier tasks of yours)</span></label><input id="session"
           maxlength="100" spellcheck=${false} value=${draft.session}
           onInput=${(event) => change({ session: event.target.value })} /></details>
-    <${Trouble} problem=${problem} />
+    <${Trouble} problem=${problem?.undelivered ? { sentence: COUNTS_ONCE } : problem} />
+    ${busy && single && html`<${Transfers} computers=${draft.computers} soon />`}
     <footer><button class="primary"
-        disabled=${cannot}>${busy ? "Sending…" : problem?.undelivered ? "Send it again" : "Begin"}</button>
+        disabled=${cannot}>${busy ? sending : problem?.undelivered ? "Send it again" : "Begin"}</button>
       <button type="button" class="quiet" onClick=${onClose}>Close</button></footer>
   </form>`;
 }

@@ -1,6 +1,7 @@
 // One task: where it stands, what it waits for, its steps as they happen, and how it ended.
-import { html, useEffect, useState } from "../lib/html.js";
+import { html, useEffect, useRef, useState } from "../lib/html.js";
 import { id, post } from "../lib/api.js";
+import { askedAnew, outcomes } from "../lib/decide.js";
 import { useJournal } from "../lib/follow.js";
 import { live, onHint } from "../lib/live.js";
 import { useReading } from "../lib/reading.js";
@@ -8,10 +9,15 @@ import { link } from "../lib/route.js";
 import { may, session } from "../lib/session.js";
 import { useStore } from "../lib/store.js";
 import { Text, oneLine } from "../lib/text.js";
-import { Ago, Dialog, Facts, Icon, Loading, Long, Safe, Status, Trouble, plural, span, useDoing, useSecond } from "../lib/ui.js";
+import { useTitle } from "../lib/title.js";
+import { Ago, Dialog, Facts, Icon, Loading, Long, NotThere, STATUS, Safe, Status, Trouble, plural, span, useDoing,
+  useFocusKept, useSecond } from "../lib/ui.js";
+import { Changes } from "./changes.js";
 import { Question } from "./question.js";
-import { Request } from "./request.js";
+import { Rehearsal } from "./rehearsal.js";
+import { Anew, Outcome, Request } from "./request.js";
 import { Steps } from "./steps.js";
+import { Transfers } from "./transfers.js";
 import { UndoDialog } from "./undo.js";
 
 const OVER = new Set(["Completed", "Failed", "Canceled"]);
@@ -29,7 +35,8 @@ function CancelDialog({ taskId, onClose, onDone }) {
     });
   };
   return html`<${Dialog} title="Cancel this task?" onClose=${onClose}><form onSubmit=${submit}>
-    <p class="muted">What runs is asked to stop; what waits for a decision does not run. What it changed stays, and can be put back.</p>
+    <p class="muted">What runs is asked to stop; what waits for a decision does not run. What it changed stays, and can
+      be put back.</p>
     <label for="why">Reason <span class="muted">(may be empty)</span></label>
     <textarea id="why" rows="2" maxlength=${MAX_REASON} value=${reason}
         onInput=${(event) => setReason(event.target.value)}></textarea>
@@ -43,29 +50,32 @@ function CancelDialog({ taskId, onClose, onDone }) {
 function Active({ task, readAt }) {
   useSecond();
   const seconds = task.active_s + (task.status === "Running" ? (Date.now() - readAt) / 1000 : 0);
-  return html`${seconds < 10 ? `${seconds.toFixed(1)} s` : span(seconds)}${task.max_wall_s > 0 && ` of ${span(task.max_wall_s)}`}`;
+  return html`${seconds < 10 ? `${seconds.toFixed(1)} s` : span(seconds)}
+    ${task.max_wall_s > 0 && ` of ${span(task.max_wall_s)}`}`;
 }
 
 const NUMBER = new Intl.NumberFormat();
 const of = (used, most) => html`${NUMBER.format(used)}${most > 0 && html`<span class="muted"> of ${NUMBER.format(most)}
     </span>`}`;
 
-function Head({ task, readAt, onAsk, again }) {
+function Head({ task, mine, readAt, onAsk, again }) {
   const { busy, problem, doing } = useDoing();
-  const mine = task.user_id === useStore(session).name || may("admin");
   const over = OVER.has(task.status);
   const pin = () => doing(async () => {
     await post(`/v1/tasks/${id(task.task_id)}/${task.pinned ? "unpin" : "pin"}`);
     again();
   });
-  const ways = [task.read_only && "only looks", task.rehearses && `rehearses on a copy of ${oneLine(task.rehearses, 64)}`, task.undoes && html`takes back <a href=${link("tasks", [task.undoes])}>${oneLine(task.undoes)}</a>`].filter(Boolean);
+  const ways = [task.read_only && "only looks",
+    task.rehearses && `rehearses on a copy of ${oneLine(task.rehearses, 64)}`,
+  task.undoes && html`takes back <a href=${link("tasks", [task.undoes])}>${oneLine(task.undoes)}</a>`].filter(Boolean);
   return html`<header class="task-head">
     <p class="back"><a href=${link("tasks")}><${Icon} name="back" /> Tasks</a></p>
     <h1 class="prompt"><${Long} value=${task.prompt} /></h1>
     <p class="line"><${Status} status=${task.status} />${task.pinned && html`<span class="badge">kept</span>`}
       ${!over && html`<span class="muted"><${Text} value=${task.status_reason} line=${300} /></span>`}</p>
     <${Facts} rows=${[
-      ["Asked by", html`${oneLine(task.user_id, 64)}${task.asked_at && ` at computer ${oneLine(task.asked_at, 64)}`}, <${Ago} at=${task.created_at} />`],
+      ["Asked by", html`${oneLine(task.user_id, 64)}
+        ${task.asked_at && ` at computer ${oneLine(task.asked_at, 64)}`}, <${Ago} at=${task.created_at} />`],
       ["Computers", task.computers.length ? task.computers.map((one) => oneLine(one, 64)).join(", ") : "none"],
       ways.length && ["How", ways.map((one, i) => html`${i ? "; " : ""}${one}`)],
       ["Model", oneLine(task.model, 80)],
@@ -83,11 +93,25 @@ function Head({ task, readAt, onAsk, again }) {
   </header>`;
 }
 
+// What became of the last decision that was made here, also once what it was about is gone.
+function Said({ task, shown }) {
+  const { requests } = useStore(live);
+  const known = useStore(outcomes);
+  // What was told before this page stood here is no news, unless nobody knows what became of it.
+  const before = useRef(known).current;
+  const [key, outcome] = [...known]
+    .findLast(([, one]) => (one.request ?? one.question)?.task_id === task.task_id) ?? [];
+  const news = outcome && key !== shown && (outcome !== before.get(key) || outcome.state === "unsent");
+  const box = useRef(null);
+  useFocusKept(box, [news && outcome.state]);
+  const told = news && { ...outcome, text: outcome.brief ?? outcome.text };
+  return html`<div ref=${box} class="said"><${Outcome} outcome=${told} />
+    <${Anew} request=${news && outcome.request && askedAnew(outcome.request, requests)} /></div>`;
+}
+
 // What it waits for: a question, a decision of this person's or of somebody else's, or one that lapsed.
-function Waits({ task, again }) {
-  const state = useStore(live);
+function Waits({ task, request, again }) {
   const { busy, problem, doing } = useDoing();
-  const request = state.requests.find((one) => one.task_id === task.task_id);
   if (task.question) {
     return html`<section class="waits" aria-label="A question"><${Question} titled=${false} open
       question=${{ ...task.question, question: task.question.question ?? "", task_id: task.task_id, goal: "" }} />
@@ -101,7 +125,8 @@ function Waits({ task, again }) {
   if (task.lapsed_request && !OVER.has(task.status)) {
     return html`<div class="note warn"><p>Nobody answered its request in time.</p>
       <button type="button" disabled=${busy}
-          onClick=${() => doing(async () => { await post(`/v1/requests/${id(task.lapsed_request)}/renew`); again(); })}>Ask anew</button>
+          onClick=${() => doing(async () => { await post(`/v1/requests/${id(task.lapsed_request)}/renew`); again();
+            })}>Ask anew</button>
       <${Trouble} problem=${problem} /></div>`;
   }
   return null;
@@ -119,8 +144,6 @@ function End({ task, ended }) {
         class="prose">There is no evidence in its journal for the success that the model claims.</p>`}
     ${outcome && html`<p class="prose">What it changed was <${Text} value=${outcome.told} /> (<a
         href=${link("tasks", [outcome.task_id])}>${oneLine(outcome.task_id)}</a>).</p>`}
-    ${task.applied && html`<p class="prose">What it rehearsed is <${Text} value=${task.applied.told} /> (<a
-        href=${link("tasks", [task.applied.task_id])}>${oneLine(task.applied.task_id)}</a>).</p>`}
   </section>`;
 }
 
@@ -133,13 +156,18 @@ export function Task({ taskId }) {
   useEffect(() => onHint("tasks", (hint) => hint.task_id === taskId && again()), [taskId]);
   useEffect(() => { if (journal.version) again(); }, [journal.version]);
   useEffect(() => setReadAt(Date.now()), [task]);
+  useTitle(STATUS[task?.status], task?.prompt);
+  const waits = useStore(live).requests.find((one) => one.task_id === taskId);
+  const mine = task?.user_id === useStore(session).name || may("admin");
   if (!task) {
     return html`<div class="page narrow"><p class="back"><a href=${link("tasks")}><${Icon} name="back" /> Tasks</a></p>
         <h1>Task</h1>
-      ${problem ? html`<${Trouble} problem=${problem} again=${again} />` : html`<${Loading} />`}</div>`;
+      ${problem
+        ? html`<${NotThere} problem=${problem} again=${again} list=${{ address: link("tasks"), name: "All tasks" }} />`
+        : html`<${Loading} />`}</div>`;
   }
   return html`<article class="page narrow task" data-task=${taskId} data-status=${task.status}>
-    <${Head} task=${task} readAt=${readAt} onAsk=${setAsking} again=${again} />
+    <${Head} task=${task} mine=${mine} readAt=${readAt} onAsk=${setAsking} again=${again} />
     <${Trouble} problem=${problem?.undelivered ? null : problem} again=${again} />
     <h2 class="sr">What happened</h2>
     <${Trouble} problem=${unread} />
@@ -147,8 +175,13 @@ export function Task({ taskId }) {
       <${Steps} journal=${journal} all=${all} onAll=${() => setAll(true)} />
     <//>
     ${lost && html`<p class="muted" role="status">The stream was lost and is being opened again.</p>`}
-    ${!OVER.has(task.status) && html`<${Waits} task=${task} again=${again} />`}
+    <${Said} task=${task} shown=${waits?.request_id ?? task.question?.question_id} />
+    ${!OVER.has(task.status) && html`<${Waits} task=${task} request=${waits} again=${again} />`}
+    ${!OVER.has(task.status) && html`<${Transfers} computers=${task.computers} />`}
     <${End} task=${task} ended=${journal.ended} />
+    ${OVER.has(task.status) && (task.rehearses
+      ? html`<${Rehearsal} task=${task} mine=${mine} />`
+      : html`<${Changes} task=${task} journal=${journal} />`)}
     ${asking === "cancel" && html`<${CancelDialog} taskId=${taskId} onClose=${() => setAsking("")} onDone=${again} />`}
     ${asking === "undo" && html`<${UndoDialog} taskId=${taskId} onClose=${() => setAsking("")} />`}
   </article>`;

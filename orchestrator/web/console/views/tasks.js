@@ -1,5 +1,5 @@
 // All tasks, the newest first, a page of them at a time; and a new one.
-import { html, useEffect, useState } from "../lib/html.js";
+import { html, useEffect, useRef, useState } from "../lib/html.js";
 import { onHint } from "../lib/live.js";
 import { useReading } from "../lib/reading.js";
 import { link } from "../lib/route.js";
@@ -7,21 +7,25 @@ import { may } from "../lib/session.js";
 import { oneLine } from "../lib/text.js";
 import { Ago, Empty, Icon, Loading, Status, Trouble } from "../lib/ui.js";
 import { StartWithout } from "./start.js";
-import { Submit } from "./submit.js";
+import { Submit, isDrafted } from "./submit.js";
 
 const PAGE = 50, MOST = 1000;
-const FILTERS = [["", "All"], ["Paused", "Waiting"], ["Running", "Running"], ["Queued", "Queued"], ["Completed", "Completed"], ["Failed", "Failed"], ["Canceled", "Canceled"]];
+const FILTERS = [["", "All"], ["Paused", "Waiting"], ["Running", "Running"], ["Queued", "Queued"],
+  ["Completed", "Completed"], ["Failed", "Failed"], ["Canceled", "Canceled"]];
 
 const Row = ({ task }) => html`<li><a href=${link("tasks", [task.task_id])}>
   <span class="row-top"><${Status} status=${task.status} /><span class="row-prompt">${oneLine(task.prompt, 160)}</span>
       </span>
-  <span class="row-meta muted">${task.computers.map((one) => oneLine(one, 40)).join(", ") || "no computer"} · ${oneLine(task.user_id, 40)} · <${Ago} at=${task.created_at} />${task.pinned && " · kept"}
+  <span class="row-meta muted">
+    ${task.computers.map((one) => oneLine(one, 40)).join(", ") || "no computer"} · ${oneLine(task.user_id,
+    40)} · <${Ago} at=${task.created_at} />${task.pinned && " · kept"}
     ${task.status_reason && html` · ${oneLine(task.status_reason, 120)}`}</span></a></li>`;
 
 function None({ status }) {
   if (status) return html`<${Empty} title="None of these"><p><a href=${link("tasks")}>Show all tasks</a></p><//>`;
   return html`<${Empty} title="No task yet">
-    <p>Say what is to be done on a computer in the game, such as “Write a program that counts to ten and run it”. What it wants to change is asked about first.</p><//>
+    <p>Say what is to be done on a computer in the game, such as “Write a program that counts to ten and run it”. What
+      it wants to change is asked about first.</p><//>
     <${StartWithout} />`;
 }
 
@@ -40,14 +44,20 @@ export function Tasks({ query }) {
   // One more than is shown tells whether there are others.
   const limit = Math.min((page + 1) * PAGE + 1, MOST);
   const { value, problem, again } = useReading(`/v1/tasks?limit=${limit}${status ? `&status=${status}` : ""}`);
-  const [writing, setWriting] = useState(query.get("new") === "1");
+  const [writing, setWriting] = useState(query.get("new") === "1" || isDrafted());
+  const begins = useRef(null), was = useRef(writing);
+  useEffect(() => {
+    // Who closes the form stands at the button that opens it.
+    if (was.current && !writing) begins.current?.focus();
+    was.current = writing;
+  }, [writing]);
   useEffect(() => onHint("tasks", again), []);
   useEffect(() => { if (query.get("new") === "1") setWriting(true); }, [query]);
   const rows = value?.tasks.slice(page * PAGE, (page + 1) * PAGE);
   return html`<div class="page narrow">
     <div class="head"><h1>Tasks</h1>${may("submitter") && !writing && html`<button type="button" class="primary"
-        onClick=${() => setWriting(true)}><${Icon} name="plus" /> New task</button>`}</div>
-    ${writing && html`<${Submit} onClose=${() => setWriting(false)} />`}
+        ref=${begins} onClick=${() => setWriting(true)}><${Icon} name="plus" /> New task</button>`}</div>
+    ${writing && may("submitter") && html`<${Submit} onClose=${() => setWriting(false)} />`}
     <nav class="chips" aria-label="Which tasks">${FILTERS.map(([name, title]) => html`<a
         href=${link("tasks", [], { status: name })} aria-current=${name === status ? "true" : null}>${title}</a>`)}
         </nav>

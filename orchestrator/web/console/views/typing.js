@@ -1,4 +1,5 @@
-// Typing at a computer from here: a mode that is plain to see and easy to leave, and for phones a line and buttons for keys.
+// Typing at a computer from here: a mode that is plain to see and easy to leave, and for phones a line and buttons for
+// keys.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../lib/html.js";
 import { session } from "../lib/session.js";
 import { useStore } from "../lib/store.js";
@@ -7,7 +8,8 @@ import { Icon } from "../lib/ui.js";
 import { Typist, isTyped, keyOf } from "../screen/keys.js";
 
 const BUTTONS = [
-  ["enter", "Enter"], ["tab", "Tab"], ["backspace", "⌫", "Backspace"], ["up", "↑", "Up"], ["down", "↓", "Down"], ["left", "←", "Left"],
+  ["enter", "Enter"], ["tab", "Tab"], ["backspace", "⌫", "Backspace"], ["up", "↑", "Up"], ["down", "↓", "Down"],
+  ["left", "←", "Left"],
   ["right", "→", "Right"], ["home", "Home"], ["end", "End"], ["terminate", "Ctrl+T", "Terminate the program: Ctrl+T"],
 ];
 const SAID = {
@@ -32,11 +34,14 @@ export function useTyping(computer, owner) {
     return () => typist.current.end();
   }, [computer]);
   const may = roles.includes("admin") || (owner !== null && owner === name);
-  const who = owner ? `Only ${oneLine(owner, 64)}, who paired it, or an admin may type here.` : "Only an admin may type here.";
+  const who = owner ? `Only ${oneLine(owner, 64)}, who paired it, or an admin may type here.`
+    : "Only an admin may type here.";
   return { typist, told, may: may && !refused, why: refused || (may ? "" : who) };
 }
 
-export const Told = ({ told }) => html`<p class="told ${told?.state ?? ""}" role="status">${told && html`<${Text} value=${SAID[told.state](told.message)} />`}</p>`;
+export const Told = ({ told }) =>
+  html`<p class="told ${told?.state ?? ""}" role="status">
+  ${told && html`<${Text} value=${SAID[told.state](told.message)} />`}</p>`;
 
 // Lies over the screen while one types: what is typed into it goes to the computer, and nothing stays in it.
 export function Keyboard({ computer, typist, onLeave }) {
@@ -65,9 +70,11 @@ export function Keyboard({ computer, typist, onLeave }) {
     else if (text === "\n") typist.current.press("enter");
     else if (text) typist.current.paste(text);
   };
-  return html`<textarea class="keyboard" ref=${field} aria-label="Type at ${computer}; Escape leaves" rows="1" autocapitalize="off" autocomplete="off" autocorrect="off" spellcheck=${false}
+  return html`<textarea class="keyboard" ref=${field} aria-label="Type at ${computer}; Escape leaves" rows="1"
+      autocapitalize="off" autocomplete="off" autocorrect="off" spellcheck=${false}
     onKeyDown=${pressed} onInput=${typed} onBlur=${onLeave}
-    onCompositionStart=${() => { composing.current = true; }} onCompositionEnd=${() => { composing.current = false; typed(); }}></textarea>`;
+    onCompositionStart=${() => { composing.current = true; }}
+        onCompositionEnd=${() => { composing.current = false; typed(); }}></textarea>`;
 }
 
 // For who has no keyboard: a line that is sent with Enter, and buttons for keys.
@@ -82,12 +89,17 @@ export function Line({ computer, typist }) {
   };
   return html`<div class="line-keys">
     <form onSubmit=${send}><label class="sr" for="line">A line to type at ${computer}</label>
-      <input id="line" class="mono" autocapitalize="off" autocomplete="off" autocorrect="off" spellcheck=${false} enterkeyhint="send" placeholder="A line to type" value=${text} onInput=${(event) => setText(event.target.value)} />
+      <input id="line" class="mono" autocapitalize="off" autocomplete="off" autocorrect="off" spellcheck=${false}
+          enterkeyhint="send" placeholder="A line to type" value=${text}
+          onInput=${(event) => setText(event.target.value)} />
       <button>Send</button></form>
     <div class="actions" role="group" aria-label="Keys">${BUTTONS.map(([key, sign, name]) => html`
-      <button type="button" class="small" aria-label=${name} onClick=${() => typist.current.press(key)}>${sign}</button>`)}</div>
+      <button type="button" class="small" aria-label=${name} onClick=${() => typist.current.press(key)}>
+        ${sign}</button>`)}</div>
   </div>`;
 }
 
-export const TypeHere = ({ typing, may, online, onClick }) => html`<button type="button" class=${typing ? "" : "primary"} disabled=${!may || !online}
-  onMouseDown=${(event) => event.preventDefault()} onClick=${onClick}><${Icon} name="keys" /> ${typing ? "Stop typing" : "Type here"}</button>`;
+export const TypeHere = ({ typing, may, online, onClick }) =>
+  html`<button type="button" class=${typing ? "" : "primary"} disabled=${!may || !online}
+  onMouseDown=${(event) => event.preventDefault()} onClick=${onClick}>
+    <${Icon} name="keys" /> ${typing ? "Stop typing" : "Type here"}</button>`;

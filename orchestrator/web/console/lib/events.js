@@ -1,37 +1,53 @@
-// Server-sent events by fetch, which tells a refusal from a lost connection and every kind of event, known or not.
-import { problemOf, unreachable } from "./api.js";
+// Streams of events over a socket: a browser opens only six connections of HTTP to a server for all of its windows.
+import { Problem, unreachable } from "./api.js";
 
 const SILENCE_MS = 40_000;
+const PROTOCOL = "cc-orchestrator.events.v1";
+const ENDED = 1000;
 
-// Reads one connection to its end. `onEvent` gets {id, kind, data}; what brings nothing for 40 s, not even a comment, is lost.
-// Throws a Problem when it was refused or lost; ends quietly when the server ended it or `signal` did.
+// Reads one connection to its end. `onEvent` gets {id, kind, data}; what brings nothing for 40 s, not even a comment,
+// is lost. Throws a Problem when it was refused or lost; ends quietly when the server ended it or `signal` did.
 export async function stream(path, { signal, lastId = "", onOpen = () => {}, onEvent }) {
-  const own = new AbortController();
-  const leave = () => own.abort();
-  signal.addEventListener("abort", leave);
+  if (signal.aborted) return;
+  const url = new URL(path, location.origin.replace(/^http/, "ws"));
+  if (lastId) url.searchParams.set("after", lastId);
+  const socket = new WebSocket(url, [PROTOCOL]);
+  const leave = () => socket.close();
   let timer = setTimeout(leave, SILENCE_MS);
+  signal.addEventListener("abort", leave);
   try {
-    const headers = { Accept: "text/event-stream", ...(lastId && { "Last-Event-ID": lastId }) };
-    const answer = await fetch(path, { headers, signal: own.signal, cache: "no-store" });
-    if (!answer.ok) throw await problemOf(answer);
-    onOpen();
-    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-    const take = parser(onEvent);
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) return;
+    const { code, refused } = await read(socket, signal, onOpen, onEvent, () => {
       clearTimeout(timer);
       timer = setTimeout(leave, SILENCE_MS);
-      take(value);
-    }
-  } catch (error) {
-    if (signal.aborted) return;
-    throw error.status === undefined ? unreachable() : error;
+    });
+    if (!signal.aborted && code !== ENDED) throw refused ?? unreachable();
   } finally {
     clearTimeout(timer);
     signal.removeEventListener("abort", leave);
-    own.abort();
+    leave();
   }
+}
+
+// How it closed, and why it was refused.
+function read(socket, signal, onOpen, onEvent, heard) {
+  let refused = null;
+  const take = parser((event) => {
+    if (event.kind === "refused") refused = new Problem(event.data.status, event.data.error);
+    else onEvent(event);
+  });
+  return new Promise((done, failed) => {
+    socket.onopen = () => { if (!signal.aborted) onOpen(); };
+    socket.onclose = ({ code }) => done({ code, refused });
+    socket.onmessage = ({ data }) => {
+      if (signal.aborted) return;
+      heard();
+      try {
+        take(data);
+      } catch (error) {
+        failed(error);
+      }
+    };
+  });
 }
 
 function parser(onEvent) {
