@@ -103,7 +103,7 @@ def _of_task(item: AgentTaskItem) -> _Said | None:
             return _Said(f"is to stop, says {item.actor.id}")
         case facts.LimitReached(limit=limit):
             return _Said(f"is at its limit: {limit}")
-        case facts.TaskEnded(status=status, status_reason=reason, verified=verified):
-            return _Said(f"ended: {status} ({reason}{', unverified' if verified is False else ''})")
+        case facts.TaskEnded(status=status, status_reason=reason):
+            return _Said(f"ended: {status} ({reason})")
         case _:
             return None

@@ -11,7 +11,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Protocol, TextIO
 
 from orchestrator.client import Hint
@@ -95,6 +95,8 @@ class Progress:
     """Shows one task on a screen."""
 
     screen: Screen
+    now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
+    """The time here, by which also the age of a task is told; what is watched late has been going on for long."""
     _transcript: Transcript = field(default_factory=Transcript)
     _step: int = 0
     """Replies so far."""
@@ -137,7 +139,8 @@ class Progress:
                 lines = self._finish_explanation(item.fact.explanation, lines)
             case facts.ToolFinished() | facts.ToolSettled():
                 lines = [self._without_output(item.fact.call_id, item.fact.text, line) for line in lines]
-            case facts.ModelAsked():
+            case facts.ModelAsked() if self._announced != self._step + 1 or item.fact.attempt > 1:
+                # Else its first hints came before it, and stand on the screen.
                 self._explained = ""
         for line in lines:
             self.screen.line(block(line))
@@ -205,7 +208,7 @@ class Progress:
                 self._doing = "stopping"
             case facts.TaskEnded():
                 self._ended = True
-        self._lag_s = (item.at - self._began).total_seconds() if self._began else 0.0
+        self._lag_s = (max(item.at, self.now()) - self._began).total_seconds() if self._began else 0.0
         self._live_since = time.monotonic()
 
     # -- hints ---------------------------------------------------------------------------
@@ -230,7 +233,7 @@ class Progress:
     def _explain(self, text: str) -> None:
         step = self._step + 1
         if self._announced < step:
-            self._announced = step
+            self._announced, self._explained = step, ""
             self.screen.line(f"[STEP {step}]")
         if not self._explained:
             self.screen.end_part()
