@@ -48,7 +48,8 @@ class Backups:
     async def make(self, computer: ComputerId, by: Identity, note: str = "") -> BackupRow:
         """Keep all that is on a computer now.
 
-        Raises ComputerAway when it is not connected or goes away meanwhile, ToolFailed, Conflict.
+        Raises ComputerAway when it is not connected or goes away meanwhile, ToolFailed, also where it takes no call,
+        and Conflict.
         """
         world, store = self.undoing.world, self.service.store
         if not world.online(computer):
@@ -59,7 +60,13 @@ class Backups:
         try:
             with self.transfers.begin("backup", computer) as transfer:
                 kept = await world.kept_whole(computer, transfer.told)
-        except (ComputerAway, CallLost, CallVoid) as error:
+        except CallVoid as void:
+            # It is there and takes no call, as where its disk is full.
+            raise ToolFailed(
+                f"Computer {computer} cannot be read now: {void} There is no backup of it from now.",
+                remedy="Make room on its disk if that is full, and try again.",
+            ) from void
+        except (ComputerAway, CallLost) as error:
             raise ComputerAway(
                 f"Computer {computer} went away while it was backed up; there is no backup of it from now.",
                 remedy="Try again when it is back: what was read so far is kept for some time and not read again.",

@@ -111,6 +111,8 @@ class Progress:
     _answer: str = ""
     """The end of the answer that is being written."""
     _began: datetime | None = None
+    _latest: datetime | None = None
+    """Of the item that came last: a clock that is behind it makes a task no younger."""
     _announced: int = 0
     """The last step whose heading was shown before its item."""
     _explained: str = ""
@@ -136,7 +138,8 @@ class Progress:
                 lines = self._finish_explanation(item.fact.explanation, lines)
             case facts.ToolFinished() | facts.ToolSettled():
                 lines = [self._without_output(item.fact.call_id, item.fact.text, line) for line in lines]
-            case facts.ModelAsked():
+            case facts.ModelAsked() if self._announced != self._step + 1 or item.fact.attempt > 1:
+                # Else its first hints came before it, and stand on the screen.
                 self._explained = ""
         for line in lines:
             self.screen.line(block(line))
@@ -174,6 +177,7 @@ class Progress:
         return line if rest is None else line.replace(text, f"{said} Its output is above.")
 
     def _note_state(self, item: AgentTaskItem) -> None:
+        self._latest = item.at
         match item.fact:
             case facts.TaskSubmitted():
                 self._max_steps = item.fact.max_steps
@@ -227,7 +231,7 @@ class Progress:
     def _explain(self, text: str) -> None:
         step = self._step + 1
         if self._announced < step:
-            self._announced = step
+            self._announced, self._explained = step, ""
             self.screen.line(f"[STEP {step}]")
         if not self._explained:
             self.screen.end_part()
@@ -278,7 +282,9 @@ class Progress:
 
     def status(self) -> str:
         """Phase, step, tokens and time, and the end of what is being answered."""
-        seconds = max(0.0, (self.now() - self._began).total_seconds()) if self._began else 0.0
+        seconds = 0.0
+        if self._began and self._latest:
+            seconds = (max(self.now(), self._latest) - self._began).total_seconds()
         tokens = f", {counted(self._tokens, 'token')}" if self._tokens else ""
         step = f"step {self._asked} of {self._max_steps}" if self._asked else "not begun"
         answer = f" …{one_line(self._answer)}" if self._answer else ""

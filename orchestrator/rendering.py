@@ -16,6 +16,9 @@ from datetime import UTC, datetime
 from typing import Final, TextIO
 
 _ERASE: Final = "\r\x1b[K"
+_ERASE_BELOW: Final = "\x1b[J"
+_BELOW: Final = "\x1bD\x1b[A\x1b7\x1b[B\r\x1b[K{}\x1b8"
+"""Below the cursor's line, which is scrolled up for it at the bottom; the cursor is then where it was."""
 _DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
 _UNIT: Final = re.compile(r"(?:[^\s`]|`[^`]*`|`)+")
 """What a line is never broken in: a word, or a command in backticks."""
@@ -131,6 +134,8 @@ class Screen:
     """Whether the cursor can be moved, so that a status can be taken back."""
     color: bool = False
     _open: bool = field(default=False, init=False)
+    _column: int = field(default=0, init=False)
+    """Columns that the line takes that grows."""
     _status: str = field(default="", init=False)
 
     @classmethod
@@ -161,26 +166,34 @@ class Screen:
         if text:
             self._write(self._taken_back() + text)
             self._open = not text.endswith("\n")
+            _, newline, last = text.rpartition("\n")
+            self._column = width(last) + (0 if newline else self._column)
 
     def end_part(self) -> None:
         """The growing line is whole."""
         if self._open:
-            self._open = False
-            self._write("\n")
+            self._write(self._taken_back() + "\n")
+            self._open, self._column = False, 0
 
     def at_start(self) -> None:
         """Something else, a person at a prompt, has ended the line."""
-        self._open = False
+        self._open, self._column = False, 0
 
     def status(self, text: str) -> None:
-        """What stands below everything; empty: nothing. Not shown beside a line that grows."""
-        if not self.moves or self._open:
+        """What stands below everything, a line that grows too; empty: nothing."""
+        if not self.moves:
             return
-        shown = fitted(text, shutil.get_terminal_size().columns - 1)
+        columns = shutil.get_terminal_size().columns
+        # At the end of a full row terminals differ in where the cursor is; the next part comes soon.
+        full = self._open and self._column % columns == 0
+        shown = "" if full else fitted(text, columns - 1)
         if shown == self._status:
             return
         styled = f"{_DIM}{shown}{_PLAIN}" if self.color and shown else shown
-        self._write(_ERASE + styled)
+        if self._open:
+            self._write(_BELOW.format(styled) if shown else _ERASE_BELOW)
+        else:
+            self._write(_ERASE + styled)
         self._status = shown
 
     def close(self) -> None:
@@ -190,7 +203,8 @@ class Screen:
 
     def _taken_back(self) -> str:
         shown, self._status = self._status, ""
-        return _ERASE if shown else ""
+        erased = _ERASE_BELOW if self._open else _ERASE
+        return erased if shown else ""
 
     def _styled(self, text: str) -> str:
         if not self.color:

@@ -1,4 +1,4 @@
-"""What an operator can watch of this node: its figures, and spans where the environment asks for them."""
+"""What an operator can watch of this node: its figures, its log, and spans where the environment asks for them."""
 
 import asyncio
 from collections import Counter
@@ -10,6 +10,7 @@ from orchestrator.core.items import AgentTaskItem
 from orchestrator.core.rehearsing import is_copy
 from orchestrator.core.task_states import Phase, TaskStatus
 from orchestrator.hub import Hub
+from orchestrator.journal_log import JournalLog
 from orchestrator.logs import LINES
 from orchestrator.metrics import Metrics, Snapshot, watch_lag
 from orchestrator.ports import Store
@@ -30,6 +31,7 @@ class Watching:
     store_errors: "Counter[str]" = field(default_factory=Counter)
     tracing: Tracing | None = None
     """None: nobody wants spans."""
+    log: JournalLog = field(default_factory=JournalLog)
 
     def over(self, store: Store, environ: Mapping[str, str]) -> Store:
         """The store with its failures counted; from now on spans are told as OpenTelemetry's variables ask for them."""
@@ -39,6 +41,7 @@ class Watching:
     def observe(self, items: Sequence[AgentTaskItem]) -> None:
         """Take items that this node appended."""
         self.metrics.observe(items)
+        self.log.observe(items)
         if self.tracing is not None:
             self.tracing.observe(items)
 

@@ -1,9 +1,11 @@
 """All commands together, and how they end."""
 
 import contextlib
+import errno
+import os
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import typer
 from pydantic import ValidationError
@@ -35,6 +37,9 @@ from orchestrator.core.errors import InvalidRequest, OrchestratorError
 from orchestrator.core.visible import one_line
 from orchestrator.core.wording import said_of
 
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""What a disk says on which nothing more can be written."""
+
 
 class Commands(TyperGroup):
     """The commands; what goes wrong in one ends in a sentence and an exit code."""
@@ -61,7 +66,20 @@ class Commands(TyperGroup):
             raise
         except BrokenPipeError:
             raise _ReaderGone from None
+        except OSError as error:
+            _complain_of_output(error)
+            raise typer.Exit(1) from None
         return result
+
+
+def _complain_of_output(error: OSError) -> None:
+    """Say in a sentence that something cannot be written, as where a disk is full. Raises what is no such error."""
+    if error.errno not in _FULL:
+        raise error
+    # What is left in the buffer would be complained of once more at the end.
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    complain(InvalidRequest(f"It cannot be written: {error.strerror}.", remedy="Make room, or write it elsewhere."))
 
 
 def _in_our_words(error: typer.BadParameter) -> None:

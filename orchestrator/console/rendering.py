@@ -83,7 +83,8 @@ def short(call: RequestedCallView) -> str:
     first = next((text_of(call.args[name]) for name in ("path", "command") if name in call.args), "")
     lines = (call.observed.diff or "").split("\n")[2:]
     added, removed = (sum(line.startswith(sign) for line in lines) for sign in "+-")
-    size = f" (+{added} -{removed})" if added or removed else ""
+    # Of a diff that was cut, the lines that are left are counted.
+    size = f" ({'at least ' if call.truncated else ''}+{added} -{removed})" if added or removed else ""
     return f"{what}{': ' if first else ''}{one_line(first, limit=100)}{size}"
 
 

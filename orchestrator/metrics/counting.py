@@ -1,12 +1,12 @@
 """Counting what this node does, and telling it in Prometheus' text format."""
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, TypeVar
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
 
 from orchestrator.core import facts
 from orchestrator.core.items import AgentTaskItem
@@ -48,6 +48,20 @@ class _Call:
     rules: tuple[str, ...] = ()
     """The rules by which it was judged."""
     started: datetime | None = None
+
+
+class _Listed(CollectorRegistry):
+    """Another registry without the ``_created`` that the library puts beside each figure: they are not listed."""
+
+    def __init__(self, of: CollectorRegistry) -> None:
+        super().__init__()
+        self._of = of
+
+    def collect(self) -> Iterator[Metric]:
+        """Its figures."""
+        for one in self._of.collect():
+            one.samples = [sample for sample in one.samples if not sample.name.endswith("_created")]
+            yield one
 
 
 class Metrics:
@@ -96,7 +110,7 @@ class Metrics:
             ("log_lines", now.log_lines),
         ):
             self._raise(name, counts)
-        return generate_latest(self._registry)
+        return generate_latest(_Listed(self._registry))
 
     def lagged(self, seconds: float) -> None:
         """Count by how much a timer of the event loop came late."""

@@ -6,13 +6,17 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
+from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 
+import pyte
 import pytest
 
 from orchestrator.cli.common import seconds
 from orchestrator.client import Hint, sent_in
 from orchestrator.core.errors import InvalidRequest
+from orchestrator.core.facts import ReplyRefused
 from orchestrator.program import program
 from orchestrator.progress import Progress
 from orchestrator.rendering import Screen, age, counted, elapsed, fitted, table, wrapped
@@ -59,6 +63,25 @@ def test_a_reader_that_goes_away_ends_it_quietly(talker: Served) -> None:
     assert follower.stderr is not None
     assert follower.stderr.read() == ""
     follower.stderr.close()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+@pytest.mark.parametrize("command", ["tasks", "people list"])
+def test_a_full_disk_is_said_in_a_sentence(talker: Served, command: str) -> None:
+    """Where the output cannot be written any more, a command ends with 1 and one sentence."""
+    with Path("/dev/full").open("w") as full:
+        listing = forked.run(
+            [*CLI, *command.split(), *talker.where],
+            environment(talker.home),
+            stdin=subprocess.DEVNULL,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=WITHIN_S,
+        )
+    assert listing.returncode == 1
+    assert listing.stderr == (
+        "cc-orchestrator: It cannot be written: No space left on device. Make room, or write it elsewhere.\n"
+    )
 
 
 def test_ctrl_c_leaves_the_task_running_and_says_how_to_come_back(talker: Served) -> None:
@@ -196,6 +219,15 @@ def test_hints_are_lines_of_json_too(talker: Served) -> None:
 # -- what a person sees ------------------------------------------------------------------
 
 
+def _same(now: datetime) -> datetime:
+    return now
+
+
+def at_once(story: Journal) -> datetime:
+    """The time at which the last of it happened."""
+    return story.items[-1].at
+
+
 def seen(*events: object, grows: bool = True) -> str:
     """What a screen shows of items and hints."""
     out = io.StringIO()
@@ -252,6 +284,48 @@ def test_a_step_whose_hints_began_too_early_comes_with_its_items() -> None:
     """When the first hints of a step overtake the items of the step before, none of its hints is shown."""
     submitted, asked, *rest = proposed("I run it,\nand look.").items
     assert seen(submitted, explains(2, "x"), asked, *rest, explains(2, "y")) == LOG
+
+
+def test_an_explanation_that_overtakes_the_request_stands_there_once() -> None:
+    """A quick model's hints come before the item that asks for them; of a second attempt they are begun anew."""
+    submitted, asked, *rest = proposed("I run it,\nand look.").items
+    assert seen(submitted, explains(1, "I run it,\nand look."), asked, *rest) == LOG
+    again = Journal()
+    again.submitted()
+    again.asked()
+    again.asked(attempt=2)
+    _, _, second = again.items
+    shown = seen(submitted, asked, explains(1, "I tried"), second, explains(1, "I run it,\nand look."), *rest)
+    assert shown == "[STEP 1]\n[EXPLANATION] I tried\n" + LOG.removeprefix("[STEP 1]\n")
+
+
+def test_what_a_refused_reply_explained_is_not_of_the_next() -> None:
+    """The explanation of the next step is a line of its own, though its hints come before its request."""
+    story = Journal()
+    story.submitted()
+    story.asked()
+    story.replied()
+    story.add(ReplyRefused(reason="It is none."))
+    first = list(story.items)
+    story.asked()
+    story.replied()
+    story.ended("Completed", "final", message="done", explanation="At last.")
+    later = story.items[len(first) :]
+    submitted, asked, *rest = first
+    shown = seen(submitted, asked, explains(1, "So."), *rest, explains(2, "At last."), *later)
+    assert shown.count("At last.") == 1
+    assert "[STEP 2]\n[EXPLANATION] At last.\n[FINAL]" in shown
+
+
+def test_the_clock_of_a_task_that_is_looked_at_late_counts_from_its_beginning() -> None:
+    """What waited for two minutes before somebody looked says so; a clock that is behind makes it no younger."""
+    story = proposed("I run it.")
+    began, last = story.items[0].at, story.items[-1].at
+    for here, so_long in ((began + timedelta(minutes=2), 120), (began - timedelta(hours=1), (last - began).seconds)):
+        progress = Progress(Screen(io.StringIO(), grows=True, moves=True), now=partial(_same, here))
+        for item in story.items:
+            progress.item(item)
+        assert progress.status().endswith(f"step 1 of 20, {elapsed(so_long)})")
 
 
 def test_an_explanation_that_became_another_is_shown_whole() -> None:
@@ -405,6 +479,41 @@ def test_an_answer_that_is_being_written_is_seen_in_the_status_only() -> None:
         progress.item(item)
     shown = [line.rpartition("\r\x1b[K")[2] for line in out.getvalue().split("\n")]
     assert shown == ["[STEP 1]", "[FINAL] Success=True, Message=It runs.", ""]
+
+
+def shown_on(screen: pyte.Screen, out: io.StringIO) -> list[str]:
+    """What stands on a terminal after all that was written, without the blank rows below."""
+    stream = pyte.Stream(screen)
+    stream.feed(out.getvalue().replace("\n", "\r\n"))
+    rows = [row.rstrip() for row in screen.display]
+    while rows and not rows[-1]:
+        rows.pop()
+    return rows
+
+
+@pytest.mark.parametrize("rows", [3, 8])
+def test_a_status_stands_below_a_line_that_grows(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a line is being written the status is below it, also at a terminal's bottom, and nothing of it stays."""
+    monkeypatch.setenv("COLUMNS", "20")
+    out = io.StringIO()
+    screen = Screen(out, grows=True, moves=True)
+    screen.line("one")
+    screen.line("two")
+    screen.part("and thre")
+    screen.status("thinks 0:01")
+    assert shown_on(pyte.Screen(20, rows), out)[-2:] == ["and thre", "thinks 0:01"]
+    screen.part("e, and four and fi")
+    screen.status("thinks 0:02")
+    assert shown_on(pyte.Screen(20, rows), out)[-3:] == ["and three, and four", "and fi", "thinks 0:02"]
+    screen.part("ve, and six, s")
+    screen.status("at the edge 0:03")
+    assert shown_on(pyte.Screen(20, rows), out)[-1] == "and five, and six, s"
+    screen.part("even")
+    screen.status("thinks 0:04")
+    screen.line("done")
+    assert shown_on(pyte.Screen(20, rows), out)[-2:] == ["even", "done"]
+    screen.close()
+    assert "0:0" not in "".join(shown_on(pyte.Screen(20, rows), out))
 
 
 # -- tables and spans --------------------------------------------------------------------

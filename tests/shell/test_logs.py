@@ -12,8 +12,13 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core import wire
+from orchestrator import journal_log
+from orchestrator.core import facts, wire
+from orchestrator.core.facts import CallId, QuestionId
+from orchestrator.core.wire import RunId
 from orchestrator.logs import LINES, MAX_CHARS, about, set_up
+from tests.core.journal import REQUEST, Journal, decision, person
+from tests.core.journal import call as call_of
 from tests.shell.commands import WITHIN_S, serving
 from tests.shell.support import DEADLINE_S, Disk, Listening, Server, connected, dialed, final, running, says
 from tests.shell.support import call as calls
@@ -176,6 +181,73 @@ async def test_what_happens_to_a_task_and_a_computer_carries_their_ids(server: S
     assert len(about_it) >= 4
     assert {one["computer"] for one in about_it} == {"3"}
     assert any(("complains" in one["message"] and "\\n" in one["message"]) or "?" in one["message"] for one in about_it)
+
+
+async def test_what_becomes_of_a_task_is_in_the_log(server: Server) -> None:
+    """From its coming in to its end, with the call's id and its computer, and nothing of what is in it."""
+    with logged("json", "debug") as out:
+        token = await server.computer("3")
+        async with connected(server, "3", Disk({"a.lua": b"CONTENT\n"}), token):
+            task_id = await server.submit()
+            await server.until(task_id, "task_ended")
+    told = [one for one in objects(out) if one["logger"] == "orchestrator.journal_log"]
+    assert {one["task_id"] for one in told} == {task_id}
+    assert "CONTENT" not in json.dumps(told)
+    said = [one["message"].removeprefix(f"task {task_id} ") for one in told if one["level"] == "info"]
+    assert said[0].startswith("came in: of ")
+    assert "begins cc_read" in said
+    assert "ended cc_read: ok" in said
+    assert said[-1].startswith("ended: Completed (")
+    (begins,) = [one for one in told if "begins cc_read" in one["message"]]
+    (ended,) = [one for one in told if "ended cc_read" in one["message"]]
+    assert begins["call_id"] == ended["call_id"]
+    assert begins["computer"] == ended["computer"] == "3"
+    assert {one["level"] for one in told if "asks its model" in one["message"]} == {"debug"}
+
+
+def test_each_thing_that_happens_to_a_task_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of a call that nobody remembers, which another node proposed; what is in them is in no line."""
+    monkeypatch.setattr(journal_log, "_REMEMBERED", 1)
+    story = Journal()
+    story.submitted()
+    story.proposed([call_of("c0", content="SECRET"), call_of("c1", path="SECRET")], "ask", "ask", explanation="SECRET")
+    begun = len(story.items)
+    happened: dict[str, facts.Fact] = {
+        "refuses a reply: unreadable": facts.ReplyRefused(reason="SECRET"),
+        "ended a call: failed (stale)": facts.ToolFinished(
+            call_id=CallId("c0"), run_id=RunId("c0.1"), ok=False, code="stale", text="SECRET"
+        ),
+        "settled cc_write: unknown": facts.ToolSettled(
+            call_id=CallId("c1"), run_id=RunId("c1.1"), state="unknown", reason="SECRET"
+        ),
+        "has a decision of ada on request q1: approve": facts.DecisionRecorded(
+            request_id=REQUEST, decisions=(decision("c1", reason="SECRET"),)
+        ),
+        "needs no decision on request q1: expired": facts.RequestEnded(
+            request_id=REQUEST, end="expired", call_ids=(), reason="SECRET"
+        ),
+        "waits for an answer: question q-1": facts.QuestionAsked(
+            question_id=QuestionId("q-1"), call_id=CallId("c1"), question="SECRET"
+        ),
+        "has an answer to question q-1": facts.QuestionAnswered(question_id=QuestionId("q-1"), answer="SECRET"),
+        "is to stop, says ada": facts.CancelRequested(reason="SECRET"),
+        "is at its limit: max_steps": facts.LimitReached(limit="max_steps", detail="SECRET"),
+        "ended: Failed (max_steps)": facts.TaskEnded(status="Failed", status_reason="max_steps", message="SECRET"),
+    }
+    untold = facts.StatusSent(call_id=CallId("c1"), message="SECRET")
+    with logged("json") as out:
+        log = journal_log.JournalLog()
+        log.observe(story.items[:begun])
+        log.observe(
+            [
+                story.items[0].model_copy(update={"fact": one, "actor": person("ada")})
+                for one in (*happened.values(), untold)
+            ]
+        )
+    came, *told = objects(out)
+    assert (came["task_id"], came["computer"]) == (story.items[0].task_id, "3")
+    assert [one["message"] for one in told] == [f"task {came['task_id']} {said}" for said in happened]
+    assert "SECRET" not in out.getvalue()
 
 
 def test_serve_writes_an_object_on_each_line_and_uvicorn_too(tmp_path: Path) -> None:

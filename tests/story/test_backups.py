@@ -266,6 +266,20 @@ async def test_a_computer_that_is_away_cannot_be_read_and_is_waited_for(server: 
         assert tree(pc.disk) == before
 
 
+async def test_a_computer_whose_disk_is_full_is_not_said_to_have_gone(server: Server, tmp_path: Path) -> None:
+    """It is there and can write down no call: the refusal says why, and once there is room it is backed up."""
+    api = server.api()
+    async with computer(server, tmp_path) as pc:
+        await booted(api, pc)
+        pc.write("full", bytes(2_000_000))
+        error = await api.refused(422, "POST", f"/v1/computers/{pc.name}/backups", {})
+        assert "cannot be read now" in error["message"]
+        assert "went away" not in error["message"]
+        assert "Make room on its disk" in error["remedy"]
+        (pc.disk / "full").unlink()
+        await back_up(api, pc.name)
+
+
 async def test_a_computer_that_goes_away_in_the_middle_leaves_no_half_of_a_backup(
     server: Server, tmp_path: Path
 ) -> None:
