@@ -49,6 +49,7 @@ from orchestrator.watching import Watching
 from orchestrator.web.app import Doors
 from orchestrator.web.auth import TokenAuthorizer, check_approvers, issue_token, token_hash
 from orchestrator.web.base import Defaults
+from orchestrator.web.connections import BoundedProtocol
 from orchestrator.web.doctor import About
 from orchestrator.web.frames import FrameProtocol
 from orchestrator.web.install import client_offered
@@ -255,6 +256,7 @@ def _uvicorn(orchestrator: Orchestrator) -> uvicorn.Config:
     logging.getLogger("uvicorn.error").addFilter(_REFUSALS)
     return uvicorn.Config(
         orchestrator.doors.app(),
+        http=BoundedProtocol,
         ws=FrameProtocol,
         ws_max_size=MAX_FRAME_BYTES + _SOCKET_SLACK_BYTES,
         ws_per_message_deflate=False,

@@ -242,6 +242,7 @@ class Mirror:
         budget = Budget(RATE_BYTES, BURST_BYTES, time.monotonic())
         self._open[line.computer] = _Open(line, budget)
         for view in self._views.get(line.computer, {}).values():
+            view.broken = 0
             self._begin(view)
 
     def closed(self, line: Line) -> None:
@@ -268,7 +269,7 @@ class Mirror:
                 self._picture(known, message, body)
             case wire.Unseen():
                 view = self._view(line.computer, message.watch)
-                if view is not None:
+                if view is not None and known.budget.takes(len(message.message) + _AROUND_BYTES, time.monotonic()):
                     view.stop(Hidden(one_line(wire.from_wire(message.message), limit=300)))
             case wire.Screens() if message.look in known.looks:
                 _resolve(known.looks[message.look], _screens(body))

@@ -154,8 +154,7 @@ class EventStream(StreamingResponse):
     """A stream whose source is closed with it, also when the reader goes away in the middle."""
 
     def __init__(self, events: AsyncGenerator[bytes, None]) -> None:
-        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        super().__init__(events, media_type="text/event-stream", headers=headers)
+        super().__init__(events, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
         self._events = events
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -124,6 +124,10 @@ class FrameProtocol(WebSocketsSansIOProtocol):
             parts += (_head(len(message)), message)
         self.transport.write(b"".join(parts))
 
+    def abort(self) -> None:
+        """End the connection at once, whatever was not taken yet."""
+        self.transport.abort()
+
 
 def _measure(data: bytes, at: int, end: int) -> tuple[int, int]:
     """The size of a frame's head, and of its body; 0 and what is missing of the head until it is there."""

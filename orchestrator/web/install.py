@@ -124,7 +124,7 @@ def _lua(name: str) -> str:
 
 
 def _plain(text: str) -> Response:
-    return PlainTextResponse(text, headers={"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"})
+    return PlainTextResponse(text)
 
 
 def _asked_for(request: Request) -> str:

@@ -56,7 +56,7 @@ class SessionDoors(Room):
         browser = await self._signed_in(request)
         await self.browsers.sign_out(browser)
         await self.sockets.hang_up_session(browser.identity.session_hash)
-        answer = Response(status_code=204, headers={"Cache-Control": "no-store"})
+        answer = Response(status_code=204)
         self.browsers.set_cookie(request, answer, "")
         return answer
 
@@ -100,4 +100,4 @@ def _told(version: str, browser: Browser, status: int = 200) -> Response:
         "expires_at": browser.ends_at.isoformat(),
         "version": version,
     }
-    return JSONResponse(content, status_code=status, headers={"Cache-Control": "no-store"})
+    return JSONResponse(content, status_code=status)

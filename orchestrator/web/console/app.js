@@ -81,7 +81,7 @@ function Person() {
 function Frame() {
   const at = useStore(route);
   const state = useStore(live);
-  const view = VIEWS[at.view] ? at.view : "tasks";
+  const view = Object.hasOwn(VIEWS, at.view) ? at.view : "tasks";
   const waiting = waitingCount(state);
   useEffect(() => {
     document.title = `${waiting ? `(${waiting}) ` : ""}${VIEWS[view].title} · cc-orchestrator`;

@@ -25,7 +25,7 @@ const TOLD = {
   decision_recorded: (fact) => `${fact.decisions.map((one) => `${one.action}${one.reason ? ` (${one.reason})` : ""}`).join(", ")}, ${fact.request_id}`,
   token_issued: (fact) => `${fact.holder_kind} ${fact.name}${fact.roles?.length ? `: ${fact.roles.join(", ")}` : ""}`,
   token_revoked: (fact) => `${fact.holder_kind} ${fact.name}`,
-  attempt_refused: (fact) => [fact.method, fact.path, fact.code, fact.message].filter(Boolean).join(" "),
+  attempt_refused: (fact) => `${fact.door}: ${fact.detail || fact.code}${fact.more ? ` (and ${fact.more} more)` : ""}`,
   signed_in: (fact) => (fact.peer ? `from ${fact.peer}` : ""),
   keys_sent: (fact) => `${fact.computer}: ${fact.text || (fact.keys ?? []).join(" ")}`,
   task_ended: (fact) => [fact.status, fact.reason, fact.message].filter((one) => typeof one === "string" && one).join(", "),

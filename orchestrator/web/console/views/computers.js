@@ -60,7 +60,7 @@ export function Computers({ query }) {
   const tasks = useAtWork();
   useEffect(() => onHint("computers", again), []);
   const list = value?.computers;
-  const state = STATES[query.get("state")] ? query.get("state") : "";
+  const state = Object.hasOwn(STATES, query.get("state")) ? query.get("state") : "";
   const wanted = text.trim().toLowerCase();
   const shown = list?.filter((one) => (!state || one.state === state) && (!wanted || fits(one, wanted)))
     .sort((a, b) => ORDER[a.state] - ORDER[b.state] || a.computer.localeCompare(b.computer, undefined, { numeric: true }));
