@@ -25,8 +25,15 @@ BODY_S: Final = 120.0
 """From there to the end of the body: 9 kB/s for the largest."""
 TAKES_S: Final = 30.0
 """A peer that takes nothing for so long is gone, whatever its kernel says."""
-_KERNEL: Final = {"TCP_USER_TIMEOUT": int(TAKES_S * 1000), "TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 3}
-"""Milliseconds that sent bytes may go unheard of; seconds of silence until it is asked after, and between two times."""
+_KERNEL: Final = {
+    "TCP_USER_TIMEOUT": int(TAKES_S * 1000),
+    "TCP_KEEPIDLE": 60,
+    "TCP_KEEPINTVL": 15,
+    "TCP_KEEPCNT": 3,
+    "TCP_NOTSENT_LOWAT": 64 * 1024,
+}
+"""Milliseconds that sent bytes may go unheard of; seconds of silence until it is asked after, between two times, and how
+often; bytes that wait in the kernel: of a peer that takes nothing it would else take minutes of pictures."""
 _TOO_LARGE: Final = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Type: text/plain; charset=utf-8\r\n"
     b"X-Content-Type-Options: nosniff\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
