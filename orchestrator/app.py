@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import errno
 import logging
+import math
 import os
 import shlex
 import signal
@@ -58,6 +59,8 @@ from orchestrator.world import World
 logger = logging.getLogger(__name__)
 
 ADMIN = "admin"
+_BY_ANY_PEER = ("Invalid HTTP request received.", "Unsupported upgrade request.")
+_AGAIN_S = 60.0
 _SOCKET_SLACK_BYTES = 78_000
 """Above our own frame limit, so that a frame a little too large gets a sentence, not a closed socket."""
 
@@ -241,10 +244,22 @@ class _Server(uvicorn.Server):
 
 
 class _Refusals(logging.Filter):
-    """Drops uvicorn's complaint about each refused handshake: the refusal was our answer, and a whole one."""
+    """Drops uvicorn's complaint about each refused handshake: the refusal was our answer, and a whole one.
+
+    Of what any peer can make it say, as often as it likes, one in a minute is logged.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: dict[object, float] = {}
+        """When each was logged last."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether a record is logged."""
+        if record.msg in _BY_ANY_PEER:
+            if record.created - self._said.get(record.msg, -math.inf) < _AGAIN_S:
+                return False
+            self._said[record.msg] = record.created
         return record.msg != "ASGI callable returned without completing handshake."
 
 

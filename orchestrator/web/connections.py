@@ -32,8 +32,8 @@ _KERNEL: Final = {
     "TCP_KEEPCNT": 3,
     "TCP_NOTSENT_LOWAT": 64 * 1024,
 }
-"""Milliseconds that sent bytes may go unheard of; seconds of silence until it is asked after, between two times, and how
-often; bytes that wait in the kernel: of a peer that takes nothing it would else take minutes of pictures."""
+"""Milliseconds that sent bytes may go unheard of; seconds of silence until a peer is asked after, and between two
+times; how often that is; and bytes that wait in the kernel, which else takes minutes of pictures that nobody does."""
 _TOO_LARGE: Final = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Type: text/plain; charset=utf-8\r\n"
     b"X-Content-Type-Options: nosniff\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"

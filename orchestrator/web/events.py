@@ -158,6 +158,10 @@ class EventStream(StreamingResponse):
         self._events = events
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it all."""
+        """Send it all; to who asks for its head alone, nothing is watched for."""
         async with contextlib.aclosing(self._events):
-            await super().__call__(scope, receive, send)
+            if scope["method"] == "HEAD":
+                await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+                await send({"type": "http.response.body"})
+            else:
+                await super().__call__(scope, receive, send)

@@ -170,6 +170,23 @@ async def test_a_request_that_is_whole_has_all_the_time(server: Server, monkeypa
             await reader.readuntil(b"}")
 
 
+@pytest.mark.parametrize("path", ["/v1/watch", "/v1/computers/farm/screen", "/v1/tasks/{}/events"])
+async def test_the_head_of_a_stream_has_an_end(server: Server, path: str) -> None:
+    """Nobody watches by it, and the connection is free for the next request."""
+    await server.computer("farm")
+    path = path.format(await server.submit(["farm"]))
+    async with line(server) as (reader, writer):
+        for request in (f"HEAD {path}", "GET /healthz"):
+            lines = (f"{request} HTTP/1.1", "Host: 127.0.0.1", f"Authorization: Bearer {server.admin}", "", "")
+            writer.write("\r\n".join(lines).encode())
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200 ")
+        assert b"text/event-stream" in head
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200 ")
+        assert await reader.readuntil(b"}") == b'{"status":"ok"}'
+    assert not server.orchestrator.hub.mirror._views
+
+
 async def line_ends(server: Server) -> None:
     """A connection that says nothing is over: so long all others had by then, too."""
     async with line(server) as (reader, _):

@@ -297,6 +297,24 @@ async def test_screens_are_listed_as_the_computer_says(house: House) -> None:
         await look
 
 
+async def test_all_who_ask_for_the_screens_at_once_ask_once(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who hangs up takes the answer from nobody; one that never comes is asked for anew."""
+    monkeypatch.setattr(hub_mirror, "ANSWER_WITHIN_S", 0.2)
+    mirror = house.hub.mirror
+    async with house.computer(capabilities=CAN) as client:
+        looks = [asyncio.create_task(mirror.screens(FARM)) for _ in range(50)]
+        asked, _ = await client.hear("look")
+        looks.pop(0).cancel()
+        await client.send(wire.Screens(journal_seq=2, look=asked.look, body=wire.whole(b"[]")), b"[]")
+        assert await asyncio.gather(*looks) == [()] * 49
+        for _ in range(2):
+            with pytest.raises(ComputerAway, match="did not answer"):
+                await mirror.screens(FARM)
+            later, _ = await client.hear("look")
+            assert later.look > asked.look
+            asked = later
+
+
 async def test_keys_are_sent_once_and_say_what_became_of_them(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """Typed, refused with the computer's sentence, or nobody knows: the connection dropped, or nothing came."""
     mirror = house.hub.mirror
