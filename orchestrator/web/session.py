@@ -14,7 +14,7 @@ from orchestrator.web.computers import peer_of
 from orchestrator.web.doctor import About
 from orchestrator.web.errors import explained
 from orchestrator.web.forms import SignInBody
-from orchestrator.web.reading import read_body
+from orchestrator.web.reading import MAX_OPEN_BYTES, read_body
 from orchestrator.web.tries import Tries
 
 
@@ -29,7 +29,7 @@ class SessionDoors(Room):
         self.browsers.place.check_host(request)
         # Another site's page could sign its visitors in as somebody who then sees what they do.
         self.browsers.place.check_origin(request)
-        body = await read_body(request, SignInBody)
+        body = await read_body(request, SignInBody, MAX_OPEN_BYTES)
         peer = peer_of(request)
         identity = await self._shown(body.token.strip(), peer)
         request.state.identity = identity

@@ -12,6 +12,8 @@ from orchestrator.core.facts import TaskId
 from orchestrator.core.task import AgentTask
 from orchestrator.core.wire import ComputerId
 from orchestrator.web import connections, sockets
+from orchestrator.web.attempts import MOST_A_MINUTE
+from orchestrator.web.reading import MAX_OPEN_BYTES
 from tests.shell.browsing import signed_in
 from tests.shell.doors import blocks_of
 from tests.shell.support import DEADLINE_S, Server, running
@@ -298,3 +300,36 @@ async def test_a_task_waits_once_for_a_slow_reviewer(server: Server, monkeypatch
             again.clear()
             await within(DEADLINE_S, again.wait())
         assert loaded == [task_id, "t-last"]
+
+
+# -- what nobody may make this host keep -------------------------------------------------
+
+
+async def refusals(server: Server) -> list[tuple[str, str]]:
+    """Who was refused where, as it was written down."""
+    found = (await server.ask("GET", "/v1/audit?system=1&kind=attempt_refused&limit=1000")).json()["items"]
+    return [(one["actor"]["id"], one["fact"]["door"]) for one in found]
+
+
+async def test_refusals_of_nobody_are_bounded_and_hide_nobodys_else(server: Server) -> None:
+    """So many a minute and none of them long; what a person is refused meanwhile is written down all the same."""
+    eve = await server.person("eve")
+    for number in range(MOST_A_MINUTE + 30):
+        assert (await server.http.get(f"/v1/tasks/{number}-{'a' * 5000}")).status_code == 401
+    assert (await server.ask("GET", "/v1/tokens", token=eve)).status_code == 403
+    told = await refusals(server)
+    assert [who for who, _ in told] == [""] * MOST_A_MINUTE + ["eve"]
+    assert max(len(door) for _, door in told) == 200
+    kept = server.orchestrator.doors.attempts._counts
+    assert sum(map(len, kept.values())) == MOST_A_MINUTE + 1
+    assert all(len(door) <= 200 for counts in kept.values() for _, door, *_ in counts)
+
+
+@pytest.mark.parametrize("path", ["/v1/session", "/v1/pair"])
+async def test_a_door_that_is_open_to_anybody_reads_little(server: Server, path: str) -> None:
+    """Where a token is asked for first, a body may be large."""
+    large = {"token": "x" * MAX_OPEN_BYTES}
+    answer = await server.http.post(path, json=large, headers={"Origin": server.url})
+    assert answer.status_code == 422
+    assert f"more than {MAX_OPEN_BYTES} bytes" in answer.json()["error"]["message"]
+    assert (await server.ask("POST", "/v1/tasks", {"prompt": "x" * 20_000, "computers": []})).status_code == 201
