@@ -271,6 +271,18 @@ async def test_a_stuck_socket_holds_up_no_revocation(server: Server, monkeypatch
                     """Until its end."""
 
 
+async def test_a_socket_whose_reader_takes_nothing_is_let_go(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody has to revoke anything for it."""
+    monkeypatch.setattr(connections, "TAKES_S", 0.3)
+    known = server.orchestrator.doors.sockets
+    with closing(stuck(server, "GET /reviewer HTTP/1.1", server.admin, **SOCKET)):
+        await until(server, lambda: ("person", "admin") in known._open)
+        (held,) = known._open["person", "admin"]
+        with pytest.raises(ConnectionError):
+            await within(DEADLINE_S, talk(held))
+        await until(server, lambda: ("person", "admin") not in known._open)
+
+
 async def talk(held: object) -> None:
     """Send to somebody who reads nothing, until the connection is over."""
     assert isinstance(held, sockets.StarletteSocket)
