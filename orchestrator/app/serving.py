@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import errno
 import logging
+import math
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -16,8 +17,11 @@ from orchestrator.core.wire import MAX_FRAME_BYTES
 from orchestrator.hub.hub import DOOR
 from orchestrator.ports import ChatModel, Store
 from orchestrator.settings import LOOPBACK, Settings
+from orchestrator.web.connections import BoundedProtocol
 from orchestrator.web.frames import FrameProtocol
 
+_BY_ANY_PEER = ("Invalid HTTP request received.", "Unsupported upgrade request.")
+_AGAIN_S = 60.0
 _SOCKET_SLACK_BYTES = 78_000
 """Above our own frame limit, so that a frame a little too large gets a sentence, not a closed socket."""
 
@@ -69,10 +73,22 @@ class _Server(uvicorn.Server):
 
 
 class _Refusals(logging.Filter):
-    """Drops uvicorn's complaint about each refused handshake: the refusal was our answer, and a whole one."""
+    """Drops uvicorn's complaint about each refused handshake: the refusal was our answer, and a whole one.
+
+    Of what any peer can make it say, as often as it likes, one in a minute is logged.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: dict[object, float] = {}
+        """When each was logged last."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether a record is logged."""
+        if record.msg in _BY_ANY_PEER:
+            if record.created - self._said.get(record.msg, -math.inf) < _AGAIN_S:
+                return False
+            self._said[record.msg] = record.created
         return record.msg != "ASGI callable returned without completing handshake."
 
 
@@ -85,6 +101,7 @@ def server_of(orchestrator: Orchestrator) -> uvicorn.Server:
     logging.getLogger("uvicorn.error").addFilter(_REFUSALS)
     config = uvicorn.Config(
         orchestrator.doors.app(),
+        http=BoundedProtocol,
         ws=FrameProtocol,
         ws_max_size=MAX_FRAME_BYTES + _SOCKET_SLACK_BYTES,
         ws_per_message_deflate=False,

@@ -95,6 +95,7 @@ class _Open:
     line: Line
     budget: Budget
     looks: dict[int, "asyncio.Future[tuple[wire.ScreenSize, ...]]"] = field(default_factory=dict)
+    """At most one: all who ask meanwhile get its answer."""
     keys: dict[int, "asyncio.Future[Typed]"] = field(default_factory=dict)
 
 
@@ -185,19 +186,20 @@ class Mirror:
         known = self._connected(computer)
         if wire.MIRROR not in known.line.capabilities:
             return ()
-        number, answer = next(self._numbers), asyncio.get_running_loop().create_future()
-        known.looks[number] = answer
-        known.line.tell(wire.Look(look=number))
+        if not known.looks:
+            number = next(self._numbers)
+            known.looks[number] = asyncio.get_running_loop().create_future()
+            known.line.tell(wire.Look(look=number))
+        number, answer = next(iter(known.looks.items()))
         try:
             async with asyncio.timeout(ANSWER_WITHIN_S):
-                found: tuple[wire.ScreenSize, ...] = await answer
-                return found
+                # Who leaves takes the answer from nobody else.
+                return await asyncio.shield(answer)
         except TimeoutError:
+            known.looks.pop(number, None)
             raise ComputerAway(
                 f"Computer {computer} is connected and did not answer.", remedy="It may be busy: try again."
             ) from None
-        finally:
-            known.looks.pop(number, None)
 
     def must_take_keys(self, computer: ComputerId) -> None:
         """Raises ComputerAway, or CannotType where its client is too old."""
@@ -242,6 +244,7 @@ class Mirror:
         budget = Budget(RATE_BYTES, BURST_BYTES, time.monotonic())
         self._open[line.computer] = _Open(line, budget)
         for view in self._views.get(line.computer, {}).values():
+            view.broken = 0
             self._begin(view)
 
     def closed(self, line: Line) -> None:
@@ -268,10 +271,10 @@ class Mirror:
                 self._picture(known, message, body)
             case wire.Unseen():
                 view = self._view(line.computer, message.watch)
-                if view is not None:
+                if view is not None and known.budget.takes(len(message.message) + _AROUND_BYTES, time.monotonic()):
                     view.stop(Hidden(one_line(wire.from_wire(message.message), limit=300)))
             case wire.Screens() if message.look in known.looks:
-                _resolve(known.looks[message.look], _screens(body))
+                _resolve(known.looks.pop(message.look), _screens(body))
             case wire.Keyed() if message.keys in known.keys:
                 _resolve(known.keys[message.keys], _typed(message))
             case _:

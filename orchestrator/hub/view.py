@@ -1,10 +1,12 @@
 """One screen of one computer that is watched: what it shows, and how much of that each watcher has been told.
 
 However slow a watcher is, nothing piles up: what it has not taken is remembered as the numbers of rows, and it is
-told what stands in them when it takes them.
+told what stands in them when it takes them. However fast a computer is, nobody is told more often than one that
+keeps to the protocol tells.
 """
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from orchestrator.core import wire
@@ -12,7 +14,9 @@ from orchestrator.core.picture import Shown, drawn
 from orchestrator.core.wire import ComputerId
 
 MAX_BROKEN = 3
-"""Frames in a row that make no picture: more is a client that cannot do it."""
+"""Frames on one connection that make no picture: more is a client that cannot do it."""
+APART_S = 0.2
+"""Between two sights of one watcher: a computer sends a screen four times in a second."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,8 @@ class Watcher:
         """Whether there is something to tell."""
         self._told: Gone | Hidden | None = None
         self._changed = asyncio.Event()
+        self._rests_until = 0.0
+        """When it may be told more, by the loop's clock."""
         self.is_over = False
         """Whether nothing more comes."""
 
@@ -68,17 +74,22 @@ class Watcher:
         self._changed.set()
 
     async def next(self, wait_s: float) -> Sight | None:
-        """What is new, as soon as something is; None: nothing was within ``wait_s`` seconds, or it is over."""
-        try:
-            async with asyncio.timeout(wait_s):
-                while not self.is_over:
-                    sight = self._look()
-                    if sight is not None:
-                        return sight
-                    self._changed.clear()
+        """What is new, ``APART_S`` after the last at the earliest; None: nothing was in ``wait_s`` s, or it is over."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + wait_s
+        while not self.is_over:
+            now = loop.time()
+            rests = now < self._rests_until
+            sight = None if rests else self._look()
+            if sight is not None:
+                self._rests_until = now + APART_S
+                return sight
+            if now >= until:
+                return None
+            self._changed.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(min(until, self._rests_until) if rests else until):
                     await self._changed.wait()
-        except TimeoutError:
-            pass
         return None
 
     def _look(self) -> Sight | None:
@@ -109,7 +120,7 @@ class View:
     heard: int = 0
     """The ``n`` of its last picture."""
     broken: int = 0
-    """Frames in a row that made no picture."""
+    """Frames on this connection that made no picture."""
     quiet: int = 0
     """How often the watch was renewed since something came of it."""
     shown: Shown | None = None
@@ -140,7 +151,6 @@ class View:
         self.heard, self.quiet = message.n, 0
         before = None if message.whole else self._coming
         self._coming, rows = drawn(before, message, body)
-        self.broken = 0
         if self._coming.is_complete:
             was_complete = before is not None and before.is_complete
             self.shown, self.trouble = self._coming, None

@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from orchestrator.audit import Checkpoints
@@ -23,6 +23,7 @@ from orchestrator.pruning import Pruner
 from orchestrator.rehearsing import Rehearsals
 from orchestrator.tasks import TaskService
 from orchestrator.undoing import Undoing
+from orchestrator.web.answer_headers import Forbidding
 from orchestrator.web.attempts import Attempts
 from orchestrator.web.audit import AuditDoors
 from orchestrator.web.auth import TokenAuthorizer
@@ -128,7 +129,7 @@ class Doors(
         self.remote_keys = remote_keys
         self.budgets = {}
 
-    def app(self) -> Starlette:
+    def app(self) -> ASGIApp:
         """The application."""
         errors: Mapping[Any, Any] = {
             OrchestratorError: self.explained,
@@ -145,7 +146,8 @@ class Doors(
             await (self.nowhere if scope["type"] == "websocket" else elsewhere)(scope, receive, send)
 
         app.router.default = default
-        return app
+        # Around all of it: what answers for a defect is the outermost part of Starlette.
+        return Forbidding(app)
 
     async def close(self) -> None:
         """End every socket with 1001 and every stream, for a clean stop."""

@@ -1,7 +1,8 @@
 """Who was refused at the doors, written down: an audit that shows only what was let in shows half (hitl.md A1, D7).
 
-A token that is tried a thousand times a second must not fill a disk: attempts that are alike are
-written down once a minute, with how many more there were, and all together only so many a minute.
+A token that is tried a thousand times a second must not fill a disk, nor memory: attempts that are alike are
+written down once a minute, with how many more there were, and all together only so many a minute. Those of nobody
+are counted for themselves: whoever reaches the port could else hide what somebody in the house tries.
 """
 
 from collections.abc import Awaitable, Callable
@@ -21,6 +22,8 @@ RECORDED: Final = frozenset({401, 403, 409})
 WITHIN: Final = timedelta(minutes=1)
 MOST_A_MINUTE: Final = 120
 """Different refusals that are written down within a minute; more than a class of people makes by mistake."""
+_DOOR_CHARS: Final = 200
+_ID_CHARS: Final = 100
 NOBODY: Final = Actor(kind="person", id="", auth="none")
 
 
@@ -31,7 +34,8 @@ class Attempts:
     record: Callable[[AttemptRefused, Actor], Awaitable[object]]
     clock: Clock
     _begun: datetime | None = None
-    _counts: dict[tuple[str, ...], int] = field(default_factory=dict)
+    _counts: dict[bool, dict[tuple[str, ...], int]] = field(default_factory=dict)
+    """Of those whom a token names, and of nobody."""
 
     async def refused(
         self, connection: HTTPConnection, identity: Identity | None, error: OrchestratorError, *, request_id: str = ""
@@ -47,16 +51,20 @@ class Attempts:
         if error.http_status not in RECORDED:
             return
         actor = NOBODY if identity is None else person(identity)
+        door, request_id = door[:_DOOR_CHARS], request_id[:_ID_CHARS]
         key = (actor.id, door, error.code, request_id)
         now = self.clock.now()
         if self._begun is None or now - self._begun >= WITHIN:
             self._begun, self._counts = now, {}
-        count = self._counts[key] = self._counts.get(key, 0) + 1
+        counts = self._counts.setdefault(identity is not None, {})
+        if key not in counts and len(counts) >= MOST_A_MINUTE:
+            return
+        count = counts[key] = counts.get(key, 0) + 1
         # The first at once, then at 10, 100, 1,000: what goes on is seen, and is not written a thousand times.
-        if len(self._counts) > MOST_A_MINUTE or not _is_power_of_ten(count):
+        if not _is_power_of_ten(count):
             return
         fact = AttemptRefused(
-            door=door[:200],
+            door=door,
             code=error.code,
             status=error.http_status,
             detail=error.message[:500],
@@ -74,4 +82,4 @@ def _request_of(door: str) -> str:
     """The request that a path names, if it names one."""
     parts = door.split("/")
     named = ("resume", "approve", "reject", "requests")
-    return parts[3][:100] if len(parts) > 3 and parts[2] in named else ""
+    return parts[3][:_ID_CHARS] if len(parts) > 3 and parts[2] in named else ""

@@ -1,6 +1,7 @@
 """The doors to computers: who is there, which are frozen and why, and letting one come back."""
 
 from datetime import datetime
+from ipaddress import ip_address
 from typing import Protocol
 
 from starlette.requests import HTTPConnection, Request
@@ -138,5 +139,10 @@ def remember(
 
 
 def peer_of(connection: HTTPConnection) -> str:
-    """The address that a connection comes from; empty: it is not known."""
-    return connection.client.host if connection.client is not None else ""
+    """The address that a connection comes from; empty: it is not known, or a proxy says what is none."""
+    said = connection.client.host if connection.client is not None else ""
+    try:
+        # What is behind a % is whatever its sender likes.
+        return str(ip_address(said.partition("%")[0]))
+    except ValueError:
+        return ""

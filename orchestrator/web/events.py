@@ -154,11 +154,14 @@ class EventStream(StreamingResponse):
     """A stream whose source is closed with it, also when the reader goes away in the middle."""
 
     def __init__(self, events: AsyncGenerator[bytes, None]) -> None:
-        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        super().__init__(events, media_type="text/event-stream", headers=headers)
+        super().__init__(events, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
         self.events = events
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it all."""
+        """Send it all; to who asks for its head alone, nothing is watched for."""
         async with contextlib.aclosing(self.events):
-            await super().__call__(scope, receive, send)
+            if scope["method"] == "HEAD":
+                await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+                await send({"type": "http.response.body"})
+            else:
+                await super().__call__(scope, receive, send)

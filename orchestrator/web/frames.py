@@ -9,6 +9,7 @@ connection, which ``receive`` tells as ever, stay uvicorn's. Reading never pause
 a frame is dealt with before the next one is looked at.
 """
 
+import asyncio
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -16,6 +17,8 @@ from typing import Any, Final
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets import frames
 from websockets.protocol import OPEN
+
+from orchestrator.web import connections
 
 EXTENSION: Final = "cc-orchestrator.frames"
 """The key under which the protocol stands in the extensions of a scope."""
@@ -39,6 +42,8 @@ class FrameProtocol(WebSocketsSansIOProtocol):
     """Whether a message in several frames has begun."""
     _tail: bytearray | None = None
     """The beginning of a frame."""
+    _stuck: asyncio.TimerHandle | None = None
+    """When a peer that takes nothing is let go."""
     _missing = 0
     """Bytes that the tail has to have before it is looked at again."""
 
@@ -111,9 +116,23 @@ class FrameProtocol(WebSocketsSansIOProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is over; who listened is let go."""
         self._hear = None
+        self.resume_writing()
         super().connection_lost(exc)
 
     # -- out -----------------------------------------------------------------------------
+
+    def pause_writing(self) -> None:
+        """The peer takes less than it is sent: who listens looks after that by itself, another peer is let go."""
+        super().pause_writing()
+        if self._hear is None and self._stuck is None:
+            self._stuck = self.loop.call_later(connections.TAKES_S, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """The peer has taken what was sent."""
+        if self._stuck is not None:
+            self._stuck.cancel()
+            self._stuck = None
+        super().resume_writing()
 
     def write(self, messages: Sequence[bytes]) -> None:
         """Write messages at once, in order. Raises ConnectionError when the connection is over."""
@@ -123,6 +142,10 @@ class FrameProtocol(WebSocketsSansIOProtocol):
         for message in messages:
             parts += (_head(len(message)), message)
         self.transport.write(b"".join(parts))
+
+    def abort(self) -> None:
+        """End the connection at once, whatever was not taken yet."""
+        self.transport.abort()
 
 
 def _measure(data: bytes, at: int, end: int) -> tuple[int, int]:

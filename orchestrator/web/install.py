@@ -17,7 +17,7 @@ from orchestrator.web.base import Room
 from orchestrator.web.computers import RefusingComputers, peer_of, remember
 from orchestrator.web.forms import PairBody, PairingBody
 from orchestrator.web.pairing import Pairings
-from orchestrator.web.reading import read_body
+from orchestrator.web.reading import MAX_OPEN_BYTES, read_body
 from orchestrator.web.visits import Visits
 
 logger = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ class InstallDoors(Room):
 
     async def pair(self, request: Request) -> Response:
         """``POST /v1/pair``: the code becomes the computer's token, once; no other token is needed."""
-        body = await read_body(request, PairBody)
+        body = await read_body(request, PairBody, MAX_OPEN_BYTES)
         url = self.public_url or _asked_for(request)
         peer, now = peer_of(request), self.service.clock.now()
         try:
@@ -124,7 +124,7 @@ def _lua(name: str) -> str:
 
 
 def _plain(text: str) -> Response:
-    return PlainTextResponse(text, headers={"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"})
+    return PlainTextResponse(text)
 
 
 def _asked_for(request: Request) -> str:

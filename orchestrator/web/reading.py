@@ -16,6 +16,9 @@ from orchestrator.core.wording import plain
 MAX_REQUEST_BYTES = 1024 * 1024
 """A task's prompt or a decision is far smaller; what is larger is refused unread."""
 
+MAX_OPEN_BYTES: Final = 8 * 1024
+"""The same at a door that is open to anybody: nobody without a token keeps more of this host's memory."""
+
 MAX_KEY_CHARS: Final = 200
 """Of an idempotency key, as in a body."""
 
@@ -25,12 +28,12 @@ _NUMBER: Final = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,30})?(?:[eE][+-]?[0-9]{1
 _T = TypeVar("_T", bound=BaseModel)
 
 
-async def read_body(request: Request, model: type[_T]) -> _T:
+async def read_body(request: Request, model: type[_T], most: int = MAX_REQUEST_BYTES) -> _T:
     raw = bytearray()
     async for chunk in request.stream():
         raw += chunk
-        if len(raw) > MAX_REQUEST_BYTES:
-            raise InvalidRequest(f"The body has more than {MAX_REQUEST_BYTES} bytes.")
+        if len(raw) > most:
+            raise InvalidRequest(f"The body has more than {most} bytes.")
     sent = bytes(raw) or b"{}"
     try:
         body = model.model_validate_json(sent)

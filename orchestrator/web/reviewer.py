@@ -89,6 +89,8 @@ class _ReviewSession:
         self._seq = 0
         self._writing = asyncio.Lock()
         self._dirty: asyncio.Queue[TaskId] = asyncio.Queue()
+        self._queued: set[TaskId] = set()
+        """What is in it: however slow the reader is, a task waits there once."""
         self._requests: dict[RequestId, TaskId] = {}
         self._shown: dict[RequestId, HitlResponse] = {}
         self._reminded: set[tuple[RequestId, datetime]] = set()
@@ -100,7 +102,10 @@ class _ReviewSession:
 
     def hint(self, payload: Any) -> None:
         """A task has new items."""
-        self._dirty.put_nowait(TaskId(str(payload["task_id"])))
+        task_id = TaskId(str(payload["task_id"]))
+        if task_id not in self._queued:
+            self._queued.add(task_id)
+            self._dirty.put_nowait(task_id)
 
     async def tell(self) -> None:
         """The snapshot, then each change as it comes."""
@@ -127,6 +132,7 @@ class _ReviewSession:
             await self._tell_over(over)
         while True:
             task_id = await self._dirty.get()
+            self._queued.discard(task_id)
             # It may have been pruned since it changed.
             with contextlib.suppress(NotFound):
                 await self._changed(await self._service.load(task_id))

@@ -9,6 +9,7 @@ import json
 import time
 from collections.abc import AsyncGenerator
 from contextlib import suppress
+from functools import lru_cache
 from typing import Final, Protocol
 
 from starlette.requests import HTTPConnection, Request
@@ -39,6 +40,8 @@ KEYS_IN_S: Final = 4.0
 KEYS_AT_ONCE: Final = 40.0
 """Times that one person types at one computer: who types fast sends several keys at once."""
 _MAX_BUDGETS: Final = 1000
+_KEPT: Final = 16
+"""Events that are kept for others who look at the same screen in that moment; the largest has 100 kB."""
 _MAX_NAME_CHARS: Final = 64
 
 
@@ -156,11 +159,20 @@ async def _event(of: str, sight: Sight) -> bytes:
     await asyncio.sleep(0)
     match sight:
         case Seen():
-            kind, data = "picture", _picture(of, sight)
+            return _picture_event(of, sight)
         case Hidden():
-            kind, data = "unreadable", {"of": of, "message": sight.message}
+            return _said("unreadable", {"of": of, "message": sight.message})
         case Gone():
-            kind, data = "away", {"of": of}
+            return _said("away", {"of": of})
+
+
+@lru_cache(maxsize=_KEPT)
+def _picture_event(of: str, sight: Seen) -> bytes:
+    """A picture as an event; made once for all who see the same."""
+    return _said("picture", _picture(of, sight))
+
+
+def _said(kind: str, data: dict[str, object]) -> bytes:
     return f"event: {kind}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n".encode()
 
 

@@ -14,7 +14,7 @@ from orchestrator.web.computers import peer_of
 from orchestrator.web.doctor import About
 from orchestrator.web.errors import explained
 from orchestrator.web.forms import SignInBody
-from orchestrator.web.reading import read_body
+from orchestrator.web.reading import MAX_OPEN_BYTES, read_body
 from orchestrator.web.tries import Tries
 
 
@@ -29,7 +29,7 @@ class SessionDoors(Room):
         self.browsers.place.check_host(request)
         # Another site's page could sign its visitors in as somebody who then sees what they do.
         self.browsers.place.check_origin(request)
-        body = await read_body(request, SignInBody)
+        body = await read_body(request, SignInBody, MAX_OPEN_BYTES)
         peer = peer_of(request)
         identity = await self._shown(body.token.strip(), peer)
         request.state.identity = identity
@@ -56,7 +56,7 @@ class SessionDoors(Room):
         browser = await self._signed_in(request)
         await self.browsers.sign_out(browser)
         await self.sockets.hang_up_session(browser.identity.session_hash)
-        answer = Response(status_code=204, headers={"Cache-Control": "no-store"})
+        answer = Response(status_code=204)
         self.browsers.set_cookie(request, answer, "")
         return answer
 
@@ -100,4 +100,4 @@ def _told(version: str, browser: Browser, status: int = 200) -> Response:
         "expires_at": browser.ends_at.isoformat(),
         "version": version,
     }
-    return JSONResponse(content, status_code=status, headers={"Cache-Control": "no-store"})
+    return JSONResponse(content, status_code=status)

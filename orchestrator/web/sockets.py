@@ -14,6 +14,8 @@ from orchestrator.web.frames import EXTENSION, FrameProtocol
 
 LOOK_EVERY_S: Final = 0.5
 """Half of the second within which a revoked token's socket is closed; a look is one count in the store."""
+CLOSE_S: Final = 2.0
+"""What a peer gets to take what stands before the close; one that takes nothing is cut off."""
 _REVOKED: Final = "the token was revoked"
 _SIGNED_OUT: Final = "the browser was signed out"
 
@@ -46,11 +48,18 @@ class StarletteSocket:
             raise ConnectionError(str(error) or "the connection is over") from error
 
     async def close(self, code: int, reason: str) -> None:
-        """Close; closing twice is harmless."""
+        """Close within ``CLOSE_S`` seconds; closing twice is harmless."""
         if not self._closed:
             self._closed = True
             with suppress(RuntimeError, WebSocketDisconnect, OSError):
-                await self._websocket.close(code, reason)
+                try:
+                    async with asyncio.timeout(CLOSE_S):
+                        await self._websocket.close(code, reason)
+                except TimeoutError:
+                    self._cut_off()
+
+    def _cut_off(self) -> None:
+        """End the connection without a word, as far as that is known how."""
 
 
 class DirectSocket(StarletteSocket):
@@ -64,6 +73,10 @@ class DirectSocket(StarletteSocket):
         """Whether the other side keeps up; if it does not, ``send`` waits until it does."""
         self.write: Callable[[Sequence[bytes]], None] = protocol.write
         """Write frames at once, in order. Raises OSError when the connection is over."""
+        self._abort = protocol.abort
+
+    def _cut_off(self) -> None:
+        self._abort()
 
 
 def accepted(websocket: WebSocket) -> StarletteSocket:
@@ -188,8 +201,8 @@ class OpenSockets:
     async def close_all(self) -> None:
         """Close everything, for a clean stop."""
         self._closed = True
-        for one in [one for ones in self._open.values() for one in ones]:
-            await one.close(1001, "the orchestrator stops")
+        ones = [one for ones in self._open.values() for one in ones]
+        await asyncio.gather(*(one.close(1001, "the orchestrator stops") for one in ones))
 
     async def _drop(self, ones: Collection[Connection], why: str) -> None:
         # At once: one whose reader is stuck keeps no other open.

@@ -471,7 +471,7 @@ def test_an_answer_that_is_being_written_is_seen_in_the_status_only() -> None:
     for item in story.items:
         progress.item(item)
     progress.hint(Hint("message", {"step": 1, "text": "It \x1b[2Jruns"}))
-    assert progress.status().startswith("answering (step 1 of 20, 0:00)")
+    assert progress.status().startswith("answering (step 1 of 20, 0:01)")
     assert progress.status().endswith("…It \\u{1b}[2Jruns")
     story.replied()
     story.ended("Completed", "final", message="It runs.")

@@ -203,6 +203,19 @@ async def test_guessing_tokens_is_bounded(server: Server) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "said", ["<script>alert(1)</script>", "x" * 9000, "fe80::1%" + "y" * 9000, "\x9b31m", "10.0.0.1"]
+)
+async def test_what_a_proxy_says_that_is_no_address_is_none(server: Server, said: str) -> None:
+    """A program of this host may claim to be one: what it says is kept for good."""
+    answer = await plain(
+        server, "POST", "/v1/session", {"token": server.admin}, Origin=server.url, X_Forwarded_For=said
+    )
+    assert answer.status_code == 201
+    (begun,) = await noted(server)
+    assert begun.fact.peer == {"1": "10.0.0.1", "f": "fe80::1"}.get(said[0], "")
+
+
 async def test_a_page_that_asks_who_is_signed_in_is_no_attempt(server: Server) -> None:
     """A wrong cookie is one."""
     refused(await plain(server, "GET", "/v1/session"), 401, "unauthenticated")

@@ -253,12 +253,14 @@ def test_each_thing_that_happens_to_a_task_is_a_line(monkeypatch: pytest.MonkeyP
 def test_serve_writes_an_object_on_each_line_and_uvicorn_too(tmp_path: Path) -> None:
     """With `--log-format json` all of standard error is objects: first words, records, and uvicorn's complaint."""
     with serving(tmp_path, tmp_path / "data", "--log-format", "json") as served:
-        with socket.create_connection(("127.0.0.1", int(served.port)), timeout=WITHIN_S) as other:
-            other.sendall(b"NO HTTP\r\n\r\n")
-            assert other.recv(100)
+        for _ in range(5):
+            with socket.create_connection(("127.0.0.1", int(served.port)), timeout=WITHIN_S) as other:
+                other.sendall(b"NO HTTP\r\n\r\n")
+                assert other.recv(100)
         served.process.terminate()
         assert served.process.wait(30) == 0
         told = [json.loads(line) for line in (tmp_path / "serve.log").read_text("utf-8").splitlines()]
     assert all({"at", "level", "logger", "message"} <= set(one) for one in told)
-    assert any(one["logger"].startswith("uvicorn") and one["level"] == "warning" for one in told)
+    # Once a minute: whoever reaches the port could else fill the disk.
+    assert [one["level"] for one in told if one["logger"].startswith("uvicorn")] == ["warning"]
     assert any("admin.token" in one["message"] for one in told)

@@ -11,7 +11,7 @@ from orchestrator.core import wire
 from orchestrator.core.errors import ComputerAway
 from orchestrator.core.picture import Row
 from orchestrator.core.strokes import of_text
-from orchestrator.hub import CannotType, Gone, Hidden, Seen, TooManyWatch, Typed, Watcher
+from orchestrator.hub import CannotType, Gone, Hidden, Seen, Sight, TooManyWatch, Typed, Watcher
 from orchestrator.hub import mirror as hub_mirror
 from orchestrator.hub.view import MAX_BROKEN
 from orchestrator.ports import CallResult
@@ -204,6 +204,43 @@ async def test_a_flood_is_cut_and_the_rest_goes_on(house: House, monkeypatch: py
             assert house.online()
 
 
+async def test_a_flood_of_excuses_is_cut_too(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What cannot be seen is said within the same budget."""
+    monkeypatch.setattr(hub_mirror, "RATE_BYTES", 0.001)
+    monkeypatch.setattr(hub_mirror, "BURST_BYTES", 1000.0)
+    async with house.computer(capabilities=CAN) as client:
+        with house.hub.mirror.watching(FARM) as watcher:
+            watch = await watched(client)
+            for number in range(9):
+                await client.send(wire.Unseen(journal_seq=2, watch=watch.watch, message=f"excuse {number}"))
+            await client.send(wire.Pong(journal_seq=2, n=1))
+            told = await within(DEADLINE_S, watcher.next(DEADLINE_S))
+            while (later := await watcher.next(0.5)) is not None:
+                told = later
+            assert told == Hidden("excuse 2")
+
+
+async def test_nobody_is_told_more_often_than_people_see(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However fast a computer sends: what is told then is what stands there by then."""
+    monkeypatch.setattr("orchestrator.hub.view.APART_S", 0.2)
+    loop = asyncio.get_running_loop()
+    async with house.computer(capabilities=CAN) as client:
+        with house.hub.mirror.watching(FARM) as watcher:
+            watch = await watched(client)
+            began, told, n = loop.time(), list[Sight](), 0
+            while loop.time() - began < 1.0:
+                n += 1
+                await show(client, watch.watch, n, {1: f"{n}", 2: "b"})
+                sight = await watcher.next(0.01)
+                told += [] if sight is None else [sight]
+            assert n > 3 * len(told)
+            assert len(told) <= (loop.time() - began) / 0.2 + 1
+            while (sight := await watcher.next(0.5)) is not None:
+                told.append(sight)
+            assert isinstance(told[-1], Seen)
+            assert told[-1].shown.rows[0] == row(f"{n}")
+
+
 async def test_a_watcher_is_told_nothing_more_when_the_hub_closes() -> None:
     """Those who look, and those who come later."""
     async with open_house() as house, house.computer(capabilities=CAN) as client:
@@ -258,6 +295,24 @@ async def test_screens_are_listed_as_the_computer_says(house: House) -> None:
         await client.hear("look")
     with pytest.raises(ComputerAway, match="went away"):
         await look
+
+
+async def test_all_who_ask_for_the_screens_at_once_ask_once(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who hangs up takes the answer from nobody; one that never comes is asked for anew."""
+    monkeypatch.setattr(hub_mirror, "ANSWER_WITHIN_S", 0.2)
+    mirror = house.hub.mirror
+    async with house.computer(capabilities=CAN) as client:
+        looks = [asyncio.create_task(mirror.screens(FARM)) for _ in range(50)]
+        asked, _ = await client.hear("look")
+        looks.pop(0).cancel()
+        await client.send(wire.Screens(journal_seq=2, look=asked.look, body=wire.whole(b"[]")), b"[]")
+        assert await asyncio.gather(*looks) == [()] * 49
+        for _ in range(2):
+            with pytest.raises(ComputerAway, match="did not answer"):
+                await mirror.screens(FARM)
+            later, _ = await client.hear("look")
+            assert later.look > asked.look
+            asked = later
 
 
 async def test_keys_are_sent_once_and_say_what_became_of_them(house: House, monkeypatch: pytest.MonkeyPatch) -> None:

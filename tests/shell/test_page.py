@@ -1,11 +1,13 @@
 """The console's page and its files: what is handed out, with which headers, and that nothing else is."""
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
 
 from orchestrator.web import page
 from orchestrator.web.page import console_files
@@ -179,3 +181,57 @@ async def test_every_file_is_handed_out() -> None:
     """What stands in the directory is of a type that is known: else the page would miss it."""
     there = {path.relative_to(CONSOLE).as_posix() for path in CONSOLE.rglob("*") if path.is_file()}
     assert there == set(console_files())
+
+
+ANSWERS = [
+    ("GET", "/v1/tasks", 200),
+    ("HEAD", "/v1/tasks", 200),
+    ("GET", "/v1/session", 401),
+    ("GET", "/v1/tasks/%3Cscript%3Ealert(1)%3C%2Fscript%3E", 404),
+    ("GET", "/v1/openapi.json", 200),
+    ("GET", "/metrics", 200),
+    ("GET", "/healthz", 200),
+    ("GET", "/install", 200),
+    ("GET", "/client.lua", 200),
+    ("GET", "/console/nothing.js", 404),
+    ("GET", "/nowhere", 404),
+    ("GET", "/computer", 426),
+    ("POST", "/", 405),
+    ("OPTIONS", "/v1/tasks", 405),
+    ("POST", "/v1/tasks", 422),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "status"), ANSWERS)
+async def test_no_answer_of_a_door_is_a_page_or_kept(server: Server, method: str, path: str, status: int) -> None:
+    """Whatever it says and whoever is led to it: no frame, no script, no guess at its type, nothing in a cache."""
+    answer = await server.ask(method, path, Accept="text/html")
+    assert answer.status_code == status, answer.text
+    assert_forbidding(answer.headers)
+
+
+def assert_forbidding(told: Mapping[str, str]) -> None:
+    """All that an answer forbids of itself."""
+    policy = told["content-security-policy"]
+    assert policy == "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    assert told["x-content-type-options"] == "nosniff"
+    assert told["referrer-policy"] == "no-referrer"
+    assert told["cross-origin-opener-policy"] == told["cross-origin-resource-policy"] == "same-origin"
+    assert told["cache-control"] == "no-store"
+
+
+async def test_a_defect_and_a_shut_socket_forbid_it_too(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What answers for those stands outside of all doors."""
+
+    async def broken(**_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(server.orchestrator.service, "list_tasks", broken)
+    answer = await plain(server, "GET", "/healthz")
+    assert answer.status_code == 500
+    assert_forbidding(answer.headers)
+    for path in ("/reviewer", "/computer", "/nowhere"):
+        with pytest.raises(InvalidStatus) as denied:
+            async with connect(server.url.replace("http", "ws", 1) + path, proxy=None):
+                pass
+        assert_forbidding(denied.value.response.headers)

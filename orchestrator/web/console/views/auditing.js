@@ -37,7 +37,7 @@ const TOLD = {
   ].join(", "),
   token_issued: (fact) => `${fact.holder_kind} ${fact.name}${fact.roles?.length ? `: ${fact.roles.join(", ")}` : ""}`,
   token_revoked: (fact) => `${fact.holder_kind} ${fact.name}`,
-  attempt_refused: (fact) => [fact.method, fact.path, fact.code, fact.message].filter(Boolean).join(" "),
+  attempt_refused: (fact) => `${fact.door}: ${fact.detail || fact.code}${fact.more ? ` (and ${fact.more} more)` : ""}`,
   signed_in: (fact) => (fact.peer ? `from ${fact.peer}` : ""),
   keys_sent: (fact) => `${fact.computer}: ${fact.text || (fact.keys ?? []).join(" ")}`,
   request_ended: (fact) => [REQUEST_ENDS[fact.end] ?? fact.end, fact.reason].filter(Boolean).join(": "),

@@ -1,0 +1,347 @@
+"""Connections of peers that mean harm, or that are gone: what they cost is bounded, and others are served meanwhile."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing, suppress
+from pathlib import Path
+
+import pytest
+
+from orchestrator.core.facts import TaskId
+from orchestrator.core.task import AgentTask
+from orchestrator.core.wire import ComputerId
+from orchestrator.web import connections, sockets
+from orchestrator.web.attempts import MOST_A_MINUTE
+from orchestrator.web.reading import MAX_OPEN_BYTES
+from tests.shell.browsing import signed_in
+from tests.shell.doors import blocks_of
+from tests.shell.support import DEADLINE_S, Server, running
+from tests.shell.test_screen_doors import stub
+from tests.waiting import within
+
+HEAD = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+POST = b"POST /v1/session HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+PIECE = 16 * 1024
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[Server]:
+    """A server of this test's own."""
+    async with running(tmp_path) as one:
+        yield one
+
+
+@asynccontextmanager
+async def line(server: Server) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """A bare connection."""
+    host, _, port = server.url.removeprefix("http://").rpartition(":")
+    async with asyncio.timeout(DEADLINE_S):
+        reader, writer = await asyncio.open_connection(host, int(port))
+        with closing(writer):
+            yield reader, writer
+
+
+async def served(server: Server) -> None:
+    """Others are."""
+    assert (await server.ask("GET", "/healthz")).status_code == 200
+
+
+async def poured(writer: asyncio.StreamWriter, piece: bytes, most: int) -> int:
+    """Bytes that were taken until the connection was closed, or ``most``."""
+    taken = 0
+    with suppress(OSError):
+        while taken < most and not writer.is_closing():
+            writer.write(piece)
+            await writer.drain()
+            taken += len(piece)
+    return taken
+
+
+# -- how much ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("begin", "piece"),
+    [(b"GET /", b"a" * PIECE), (HEAD + b"X: ", b"a" * PIECE), (HEAD, b"X-A: b\r\n" * (PIECE // 8))],
+    ids=["url", "header", "headers"],
+)
+async def test_a_head_without_an_end_is_not_kept(server: Server, begin: bytes, piece: bytes) -> None:
+    """Nobody has to show a token for it, so nothing of it may pile up."""
+    async with line(server) as (reader, writer):
+        writer.write(begin)
+        # What the two kernels hold between them is no concern of ours.
+        assert await poured(writer, piece, 64 * 1024 * 1024) < 32 * 1024 * 1024
+        told = b""
+        with suppress(OSError):
+            told = await reader.read()
+        assert told == b"" or told.startswith(b"HTTP/1.1 431 ")
+    await served(server)
+
+
+async def test_a_head_that_is_a_little_too_large_is_refused_with_a_status(server: Server) -> None:
+    """And one that is large and within the bound is served."""
+    async with line(server) as (reader, writer):
+        writer.write(HEAD + b"X: " + b"a" * 60_000 + b"\r\n\r\n")
+        assert (await reader.readline()).startswith(b"HTTP/1.1 200 ")
+    async with line(server) as (reader, writer):
+        writer.write(HEAD + b"X: " + b"a" * connections.MAX_HEAD_BYTES)
+        answer = await reader.read()
+        assert answer.startswith(b"HTTP/1.1 431 ")
+        assert b"nosniff" in answer
+
+
+@pytest.mark.parametrize(
+    ("begin", "piece"),
+    [
+        (b"2\r\n{}\r\n0\r\n", b"X-A: b\r\n" * (PIECE // 8)),
+        (b"2\r\n{}\r\n0\r\nX: ", b"a" * PIECE),
+        (b"2;", b"a" * PIECE),
+        (b"", b"4000\r\n" + b"a" * PIECE + b"\r\n"),
+    ],
+    ids=["trailers", "trailer", "extension", "chunks"],
+)
+async def test_a_body_without_an_end_is_not_kept(server: Server, begin: bytes, piece: bytes) -> None:
+    """Nor is what may follow it."""
+    async with line(server) as (_, writer):
+        writer.write(POST + b"Transfer-Encoding: chunked\r\n\r\n" + begin)
+        assert await poured(writer, piece, 64 * 1024 * 1024) < 32 * 1024 * 1024
+    await served(server)
+
+
+async def test_headers_after_the_body_are_none(server: Server) -> None:
+    """Else a proxy in front would have looked at others than those that count."""
+    async with line(server) as (reader, writer):
+        origin = f"Origin: {server.url}\r\n".encode()
+        writer.write(POST + b"Transfer-Encoding: chunked\r\n\r\n0\r\n" + origin + b"\r\n")
+        assert (await reader.readline()).startswith(b"HTTP/1.1 403 ")
+
+
+# -- how long ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "sent", [b"", b"\r\n", HEAD, POST + b"Content-Length: 9\r\n\r\n{"], ids=["idle", "blank", "head", "body"]
+)
+async def test_who_does_not_go_on_is_let_go(server: Server, monkeypatch: pytest.MonkeyPatch, sent: bytes) -> None:
+    """A thousand connections that say nothing would else be a thousand files for good."""
+    monkeypatch.setattr(connections, "HEAD_S", 0.1)
+    monkeypatch.setattr(connections, "BODY_S", 0.1)
+    async with line(server) as (reader, writer):
+        writer.write(sent)
+        with suppress(OSError):
+            await reader.read()
+    await served(server)
+
+
+async def test_who_drips_is_let_go(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each byte within the time, and all of them beyond it."""
+    monkeypatch.setattr(connections, "HEAD_S", 0.2)
+    async with line(server) as (reader, writer):
+        over = asyncio.create_task(reader.read())
+        writer.write(HEAD)
+        while not over.done():
+            writer.write(b"X")
+            await asyncio.wait({over}, timeout=0.02)
+        with suppress(OSError):
+            await over
+
+
+async def test_a_request_that_is_whole_has_all_the_time(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream goes on, also with stray bytes behind it; so does a socket, and the next request on one connection."""
+    monkeypatch.setattr(connections, "HEAD_S", 0.1)
+    monkeypatch.setattr(connections, "BODY_S", 0.1)
+    tab = await signed_in(server)
+    async with line(server) as (reader, writer), tab.reviewing() as reviewing:
+        writer.write(b"GET /v1/watch HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer " + server.admin.encode())
+        writer.write(b"\r\n\r\n")
+        await reader.readuntil(b"event: hello")
+        writer.write(b"\r\n")
+        gone = asyncio.create_task(line_ends(server))
+        await gone
+        for version in range(1, 4):
+            server.orchestrator.service.bus.publish("tasks", {"task_id": "t-x", "version": version})
+        await reader.readuntil(b"event: tasks")
+        assert "snapshot" in str(await within(DEADLINE_S, reviewing.recv()))
+        pong = await reviewing.ping()
+        await within(DEADLINE_S, pong)
+    async with line(server) as (reader, writer):
+        for _ in range(3):
+            writer.write(HEAD + b"\r\n")
+            assert b" 200 " in await reader.readuntil(b"\r\n\r\n")
+            await reader.readuntil(b"}")
+
+
+@pytest.mark.parametrize("path", ["/v1/watch", "/v1/computers/farm/screen", "/v1/tasks/{}/events"])
+async def test_the_head_of_a_stream_has_an_end(server: Server, path: str) -> None:
+    """Nobody watches by it, and the connection is free for the next request."""
+    await server.computer("farm")
+    path = path.format(await server.submit(["farm"]))
+    async with line(server) as (reader, writer):
+        for request in (f"HEAD {path}", "GET /healthz"):
+            lines = (f"{request} HTTP/1.1", "Host: 127.0.0.1", f"Authorization: Bearer {server.admin}", "", "")
+            writer.write("\r\n".join(lines).encode())
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200 ")
+        assert b"text/event-stream" in head
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200 ")
+        assert await reader.readuntil(b"}") == b'{"status":"ok"}'
+    assert not server.orchestrator.hub.mirror._views
+
+
+async def line_ends(server: Server) -> None:
+    """A connection that says nothing is over: so long all others had by then, too."""
+    async with line(server) as (reader, _):
+        await reader.read()
+
+
+# -- who takes nothing -------------------------------------------------------------------
+
+
+def stuck(server: Server, request: str, token: str, **headers: str) -> socket.socket:
+    """A peer that asks and then reads nothing: its kernel has room for a few kB."""
+    host, _, port = server.url.removeprefix("http://").rpartition(":")
+    own = socket.socket()
+    own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+    own.connect((host, int(port)))
+    lines = [request, f"Host: {host}:{port}", f"Authorization: Bearer {token}"]
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    own.sendall("\r\n".join((*lines, "", "")).encode())
+    return own
+
+
+async def until(server: Server, holds: Callable[[], bool]) -> None:
+    """Wait until something holds; others are served meanwhile."""
+    async with asyncio.timeout(DEADLINE_S):
+        while not holds():
+            await served(server)
+
+
+async def test_who_watches_a_screen_and_takes_nothing_watches_no_more(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopped, or gone without a word: the computer sends nothing any longer for nobody."""
+    monkeypatch.setattr(connections, "TAKES_S", 0.3)
+    monkeypatch.setattr("orchestrator.hub.view.APART_S", 0.0)
+    mirror = server.orchestrator.hub.mirror
+    async with stub(server, await server.computer("farm")) as computer:
+        with closing(stuck(server, "GET /v1/computers/farm/screen HTTP/1.1", server.admin)):
+            await until(server, lambda: "farm" in mirror._views)
+            # The kernel's own buffers for a peer on this host are large: they are filled from within.
+            (view,) = mirror._views[ComputerId("farm")].values()
+            await until(server, lambda: view.shown is not None)
+
+            async def draws() -> None:
+                while "farm" in mirror._views:
+                    view.touch(None)
+                    await asyncio.sleep(0)
+
+            await within(DEADLINE_S, draws())
+        assert computer.welcomed.is_set()
+    await served(server)
+
+
+SOCKET = {
+    "Upgrade": "websocket",
+    "Connection": "Upgrade",
+    "Sec_WebSocket_Version": "13",
+    "Sec_WebSocket_Key": "AAAAAAAAAAAAAAAAAAAAAA==",
+}
+
+
+async def test_a_stuck_socket_holds_up_no_revocation(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The door answers, the socket is cut off, and whoever was revoked elsewhere is still looked for."""
+    monkeypatch.setattr(sockets, "CLOSE_S", 0.2)
+    bob, eve = await server.person("bob", "reviewer"), await server.person("eve", "reviewer")
+    known = server.orchestrator.doors.sockets
+    with closing(stuck(server, "GET /reviewer HTTP/1.1", bob, **SOCKET)):
+        await until(server, lambda: ("person", "bob") in known._open)
+        (held,) = known._open["person", "bob"]
+        talking = asyncio.create_task(talk(held))
+        assert not (await asyncio.wait({talking}, timeout=0.5))[0], "its reader is not stuck"
+        headers = {"Authorization": f"Bearer {eve}"}
+        async with server.http.stream("GET", "/v1/watch", headers=headers) as watching:
+            assert (await within(DEADLINE_S, server.ask("DELETE", "/v1/tokens/person/bob"))).status_code == 200
+            await until(server, lambda: ("person", "bob") not in known._open)
+            with pytest.raises(ConnectionError):
+                await within(DEADLINE_S, talking)
+            await server.orchestrator.store.revoke_tokens("person", "eve")
+            async with asyncio.timeout(DEADLINE_S):
+                async for _ in blocks_of(watching):
+                    """Until its end."""
+
+
+async def test_a_socket_whose_reader_takes_nothing_is_let_go(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody has to revoke anything for it."""
+    monkeypatch.setattr(connections, "TAKES_S", 0.3)
+    known = server.orchestrator.doors.sockets
+    with closing(stuck(server, "GET /reviewer HTTP/1.1", server.admin, **SOCKET)):
+        await until(server, lambda: ("person", "admin") in known._open)
+        (held,) = known._open["person", "admin"]
+        with pytest.raises(ConnectionError):
+            await within(DEADLINE_S, talk(held))
+        await until(server, lambda: ("person", "admin") not in known._open)
+
+
+async def talk(held: object) -> None:
+    """Send to somebody who reads nothing, until the connection is over."""
+    assert isinstance(held, sockets.StarletteSocket)
+    while True:
+        await held.send("x" * 65_536)
+
+
+async def test_a_task_waits_once_for_a_slow_reviewer(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often it changes meanwhile: what waits is bounded by how many tasks there are."""
+    tab, task_id = await signed_in(server), await server.submit([])
+    await server.until(task_id, "task_ended")
+    service, loaded, again = server.orchestrator.service, list[str](), asyncio.Event()
+    load = service.load
+
+    async def loading(one: TaskId) -> AgentTask:
+        loaded.append(one)
+        again.set()
+        return await load(one)
+
+    async with tab.reviewing() as reviewing:
+        assert "snapshot" in str(await within(DEADLINE_S, reviewing.recv()))
+        monkeypatch.setattr(service, "load", loading)
+        for version in range(1000):
+            service.bus.publish("tasks", {"task_id": task_id, "version": version})
+        service.bus.publish("tasks", {"task_id": "t-last", "version": 1})
+        while "t-last" not in loaded:
+            again.clear()
+            await within(DEADLINE_S, again.wait())
+        assert loaded == [task_id, "t-last"]
+
+
+# -- what nobody may make this host keep -------------------------------------------------
+
+
+async def refusals(server: Server) -> list[tuple[str, str]]:
+    """Who was refused where, as it was written down."""
+    found = (await server.ask("GET", "/v1/audit?system=1&kind=attempt_refused&limit=1000")).json()["items"]
+    return [(one["actor"]["id"], one["fact"]["door"]) for one in found]
+
+
+async def test_refusals_of_nobody_are_bounded_and_hide_nobodys_else(server: Server) -> None:
+    """So many a minute and none of them long; what a person is refused meanwhile is written down all the same."""
+    eve = await server.person("eve")
+    for number in range(MOST_A_MINUTE + 30):
+        assert (await server.http.get(f"/v1/tasks/{number}-{'a' * 5000}")).status_code == 401
+    assert (await server.ask("GET", "/v1/tokens", token=eve)).status_code == 403
+    told = await refusals(server)
+    assert [who for who, _ in told] == [""] * MOST_A_MINUTE + ["eve"]
+    assert max(len(door) for _, door in told) == 200
+    kept = server.orchestrator.doors.attempts._counts
+    assert sum(map(len, kept.values())) == MOST_A_MINUTE + 1
+    assert all(len(door) <= 200 for counts in kept.values() for _, door, *_ in counts)
+
+
+@pytest.mark.parametrize("path", ["/v1/session", "/v1/pair"])
+async def test_a_door_that_is_open_to_anybody_reads_little(server: Server, path: str) -> None:
+    """Where a token is asked for first, a body may be large."""
+    large = {"token": "x" * MAX_OPEN_BYTES}
+    answer = await server.http.post(path, json=large, headers={"Origin": server.url})
+    assert answer.status_code == 422
+    assert f"more than {MAX_OPEN_BYTES} bytes" in answer.json()["error"]["message"]
+    assert (await server.ask("POST", "/v1/tasks", {"prompt": "x" * 20_000, "computers": []})).status_code == 201
