@@ -3,6 +3,7 @@
 import re
 import sys
 import unicodedata
+from pathlib import Path
 from typing import Literal
 
 import pytest
@@ -19,6 +20,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 HOSTILE = '<img src=x onerror="window.pwned=1"><script>window.pwned=1</script>\x1b[31m\u202e\u200bcafe\u0301'
 NAME = "a&lt;b&gt;'x.lua"
 """The game allows no sharper one; a page that made markup of it would show another."""
+GROUND = "getComputedStyle(document.documentElement).getPropertyValue('--ground')"
 SHOWN = '<img src=x onerror="window.pwned=1"><script>window.pwned=1</script>\\u{1b}[31m\\u{202e}\\u{200b}cafe\u0301'
 
 
@@ -33,6 +35,15 @@ async def test_signing_in_keeps_the_place_and_lasts(server: Server, seats: Seats
     assert seat.page.url.endswith("#/tasks?status=Failed")
     await seat.page.reload()
     await expect(seat.page.get_by_text("None of these")).to_be_visible()
+    await seat.page.keyboard.press("Tab")
+    await expect(seat.page.get_by_role("link", name="To the content")).to_be_focused()
+    await seat.page.keyboard.press("Enter")
+    await expect(seat.page.locator("main")).to_be_focused()
+    looks = []
+    for said in ("system", "light", "dark"):
+        await seat.button(f"Look: {said}. Change").click()
+        looks.append(await seat.page.evaluate(GROUND))
+    assert looks[0] == looks[2] != looks[1]
     await seat.button("Sign out").click()
     await expect(seat.page.get_by_label("Your token")).to_be_visible()
     await seat.page.reload()
@@ -180,6 +191,7 @@ async def test_cancel_asks_first(server: Server, seats: Seats) -> None:
     seat = await seats.open(f"tasks/{task_id}")
     await seat.button("Cancel").click()
     await seat.button("Let it go on").click()
+    await expect(seat.button("Cancel")).to_be_focused()
     assert (await api.task(task_id))["status"] == "Paused"
     await seat.button("Cancel").click()
     await seat.page.get_by_label("Reason").fill("Enough.")
@@ -199,6 +211,24 @@ async def test_a_running_program_is_watched(server: Server, pc: Computer, seats:
     await began(pc)
     await expect(seat.page.get_by_role("group", name="Output")).to_contain_text("first words")
     await expect(seat.page.locator(".tool[data-call]")).to_contain_text("running")
+
+
+async def test_what_the_model_writes_is_seen_as_it_comes(server: Server, seats: Seats, tmp_path: Path) -> None:
+    """Its explanation stands there before the reply is whole; then the item is in its place, and once."""
+    api = server.api()
+    said = tmp_path / "said"
+    task_id = await api.submit(tool("ask_user", question="Go on?"), {**final(success=False), "until": str(said)})
+    asked = await api.first(task_id, "question_asked")
+    seat = await seats.open(f"tasks/{task_id}")
+    await expect(seat.page.locator(".waits")).to_contain_text("Go on?")
+    await api.ok("POST", f"/v1/tasks/{task_id}/answer", {"question_id": asked.question_id, "answer": "Yes."})
+    step = seat.page.locator(".step").last
+    await expect(step).to_contain_text("That was it.")
+    await expect(step.locator(".caret")).to_be_visible()
+    said.touch()
+    await expect(seat.page.locator(".end")).to_contain_text("Failed")
+    await expect(seat.page.locator(".steps").get_by_text("That was it.")).to_have_count(1)
+    await expect(seat.page.locator(".caret")).to_have_count(0)
 
 
 async def test_an_undo_is_previewed_and_chosen(server: Server, pc: Computer, seats: Seats) -> None:
