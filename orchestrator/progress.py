@@ -137,7 +137,8 @@ class Progress:
                 lines = self._finish_explanation(item.fact.explanation, lines)
             case facts.ToolFinished() | facts.ToolSettled():
                 lines = [self._without_output(item.fact.call_id, item.fact.text, line) for line in lines]
-            case facts.ModelAsked():
+            case facts.ModelAsked() if item.fact.attempt > 1 or self._announced <= self._step:
+                # Else its first hints have overtaken it, and what they showed counts.
                 self._explained = ""
         for line in lines:
             self.screen.line(block(line))
@@ -230,7 +231,7 @@ class Progress:
     def _explain(self, text: str) -> None:
         step = self._step + 1
         if self._announced < step:
-            self._announced = step
+            self._announced, self._explained = step, ""
             self.screen.line(f"[STEP {step}]")
         if not self._explained:
             self.screen.end_part()

@@ -148,20 +148,24 @@ class Reviews:
             self.tell("Not delivered: there is no connection. Nothing was decided; it is as it was.")
             return False
         self.unheard += 1
-        try:
-            while True:
-                outcome = await self._sent(sent)
-                if outcome is not None:
-                    return self._told(outcome, said)
-                self.tell("Nobody heard yet whether it was taken: it is sent again when the connection is back.")
-                await asyncio.sleep(_AGAIN_PAUSE_S)
-                await self._stands.wait()
-                if isinstance(sent, review.AnswerQuestion) and sent.question_id not in self.questions:
-                    self.tell(needs_no_answer(sent.task_id))
-                    return False
-                self.tell(AGAIN)
-        finally:
-            self.unheard -= 1
+        taken = await self._until_heard(sent, said)
+        # Whoever leaves before that is told so: then it stays counted.
+        self.unheard -= 1
+        return taken
+
+    async def _until_heard(self, sent: Sent, said: str) -> bool:
+        """Send it, over one connection after another, until the server says what became of it."""
+        while True:
+            outcome = await self._sent(sent)
+            if outcome is not None:
+                return self._told(outcome, said)
+            self.tell("Nobody heard yet whether it was taken: it is sent again when the connection is back.")
+            await asyncio.sleep(_AGAIN_PAUSE_S)
+            await self._stands.wait()
+            if isinstance(sent, review.AnswerQuestion) and sent.question_id not in self.questions:
+                self.tell(needs_no_answer(sent.task_id))
+                return False
+            self.tell(AGAIN)
 
     async def _sent(self, sent: Sent) -> Result | None:
         """What the server made of it; None: the connection ended before it said so."""

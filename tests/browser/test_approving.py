@@ -99,12 +99,13 @@ async def test_a_request_shows_the_exact_action(server: Server, pc: Computer, se
         f"on computer {pc.name}",
         "build.lua",
         "local wall = 'north'",
-        "admin",
-        "changing",
         "medium risk",
         "nothing there yet",
     ):
         await expect(shown).to_contain_text(part)
+    for name, said in (("Asked by", "admin"), ("Rule", "changing"), ("Why", "A change of files is shown to a person")):
+        fact = shown.locator(".facts > div", has=seat.page.get_by_text(name, exact=True))
+        await expect(fact).to_contain_text(said)
     assert await shown.locator("tr.add .hl-keyword").first.inner_text() == "local"
     width = await seat.page.evaluate("document.documentElement.scrollWidth")
     assert width == PHONE[0], "the page is wider than the phone"

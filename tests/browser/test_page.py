@@ -83,18 +83,22 @@ async def test_the_page_outlives_its_server(server: Server, pc: Computer, seats:
 async def test_a_task_is_followed_over_a_restart_and_a_reload(server: Server, pc: Computer, seats: Seats) -> None:
     """What was seen stays, nothing comes twice, and the end is told."""
     api = server.api()
-    task_id = await api.submit(write("a.lua"), write("b.lua"), final(), computers=(pc.name,))
+    script = (write("a.lua"), write("b.lua"), write("c.lua"), final())
+    task_id = await api.submit(*script, computers=(pc.name,))
     seat = await seats.open(f"tasks/{task_id}")
     await seat.request().get_by_role("button", name="Approve", exact=True).click()
     await expect(seat.page.locator(".step")).to_have_count(2)
     server.kill()
     server.start()
     await expect(seat.page.locator(".connection.live")).to_be_visible()
-    await seat.page.reload()
     await expect(seat.request()).to_contain_text("b.lua")
     await seat.request().get_by_role("button", name="Approve", exact=True).click()
+    await expect(seat.page.locator(".step")).to_have_count(3)
+    await seat.page.reload()
+    await expect(seat.request()).to_contain_text("c.lua")
+    await seat.request().get_by_role("button", name="Approve", exact=True).click()
     await expect(seat.page.locator(".end")).to_contain_text("Completed")
-    await expect(seat.page.locator(".tool[data-call]")).to_have_count(2)
+    await expect(seat.page.locator(".tool[data-call]")).to_have_count(3)
 
 
 async def test_hostile_text_is_text(server: Server, pc: Computer, seats: Seats) -> None:

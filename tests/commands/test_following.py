@@ -254,6 +254,15 @@ def test_a_step_whose_hints_began_too_early_comes_with_its_items() -> None:
     assert seen(submitted, explains(2, "x"), asked, *rest, explains(2, "y")) == LOG
 
 
+def test_hints_that_overtake_the_beginning_of_their_step_are_shown_once() -> None:
+    """They may come before the item that says that the model was asked, also after a reply that was refused."""
+    submitted, asked, *rest = proposed("I run it,\nand look.").items
+    assert seen(submitted, explains(1, "I run"), asked, explains(1, " it,\n"), *rest) == LOG
+    # A new attempt begins anew.
+    again = asked.model_copy(update={"fact": asked.fact.model_copy(update={"attempt": 2})})
+    assert seen(submitted, explains(1, "I"), asked, again, explains(1, "I run it,"), *rest).count("look.") == 1
+
+
 def test_an_explanation_that_became_another_is_shown_whole() -> None:
     """When the model began anew, what it said in the end is never left out, and the log's lines stay lines."""
     submitted, asked, *rest = proposed("I run it,\nand look.").items
