@@ -1,6 +1,7 @@
 """The console in a real browser: what waits is shown whole, decided as it is shown, and who decided is told."""
 
 import asyncio
+import json
 import re
 from datetime import UTC, datetime, timedelta
 
@@ -114,7 +115,8 @@ async def test_a_request_shows_the_exact_action(server: Server, pc: Computer, se
         await shown.get_by_role("button", name="Approve", exact=True).click()
     assert "Done: approved by you." in await seat.told("done")
     # What is decided is named by its digest, so that it can be about nothing else.
-    named = [(one["call_id"], one["expected_digest"]) for one in (await sent.value).post_data_json["decisions"]]
+    body = json.loads((await sent.value).post_data or "")
+    named = [(one["call_id"], one["expected_digest"]) for one in body["decisions"]]
     assert named == [(one["call_id"], one["action_digest"]) for one in listed["tool_calls"]]
     await expect(seat.page.locator("#app > nav .count")).to_have_count(0)
     decided = facts_of(await api.journal(task_id), facts.DecisionRecorded)

@@ -4,6 +4,7 @@ import asyncio
 import io
 import json
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from orchestrator.cli.common import seconds
 from orchestrator.client import Hint, sent_in
+from orchestrator.core import facts
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.program import program
 from orchestrator.progress import Progress
@@ -252,6 +254,19 @@ def test_a_step_whose_hints_began_too_early_comes_with_its_items() -> None:
     """When the first hints of a step overtake the items of the step before, none of its hints is shown."""
     submitted, asked, *rest = proposed("I run it,\nand look.").items
     assert seen(submitted, explains(2, "x"), asked, *rest, explains(2, "y")) == LOG
+
+
+def test_the_status_has_the_step_the_tokens_and_the_time() -> None:
+    """Tokens of all replies, in and out."""
+    story, progress = Journal(), Progress(Screen(io.StringIO()))
+    story.submitted()
+    story.asked()
+    for one in story.items:
+        progress.item(one)
+    for usage in (facts.Usage(input_tokens=1000, output_tokens=30), facts.Usage(input_tokens=200, output_tokens=4)):
+        raw = facts.BlobRef(sha256="b" * 64, size=2)
+        progress.item(story.sealed(facts.ModelReplied(raw=raw, done_reason="stop", usage=usage)))
+    assert re.fullmatch(r"looking at its reply \(step 1 of 20, 1234 tokens, \d+:\d\d\)", progress.status())
 
 
 def test_hints_that_overtake_the_beginning_of_their_step_are_shown_once() -> None:
