@@ -95,15 +95,17 @@ async def test_a_request_shows_the_exact_action(server: Server, pc: Computer, se
     # The queue is told, nobody reloads.
     await seat.page.locator(".queue a").click()
     shown = seat.request()
-    for part in (
-        "cc_write",
-        f"on computer {pc.name}",
-        "build.lua",
-        "local wall = 'north'",
-        "medium risk",
-        "nothing there yet",
+    # Not in what is folded, where all of it stands as JSON.
+    for place, part in (
+        ("header", "medium risk"),
+        (".goal", "cc_write"),
+        ("blockquote", "I call cc_write."),
+        (".call", f"cc_write on computer {pc.name}"),
+        (".call .arg", "build.lua"),
+        (".call .diff", "local wall = 'north'"),
+        (".call .found", "nothing there yet"),
     ):
-        await expect(shown).to_contain_text(part)
+        await expect(shown.locator(place)).to_contain_text(part)
     for name, said in (("Asked by", "admin"), ("Rule", "changing"), ("Why", "A change of files is shown to a person")):
         fact = shown.locator(".facts > div", has=seat.page.get_by_text(name, exact=True))
         await expect(fact).to_contain_text(said)
@@ -134,6 +136,9 @@ async def test_an_edit_in_place_is_what_runs(server: Server, pc: Computer, seats
     await dialog.get_by_role("textbox").fill(PROGRAM.replace("north", "south"))
     await expect(dialog.locator("tr.add")).to_contain_text("local wall = 'south'")
     await expect(dialog.locator("tr.del")).to_contain_text("local wall = 'north'")
+    await dialog.get_by_role("button", name="Side by side").click()
+    beside = dialog.locator("table.split tr", has_text="local wall = 'north'")
+    await expect(beside.locator("td.half.add")).to_contain_text("local wall = 'south'")
     await dialog.get_by_role("button", name="Approve as edited").click()
     assert "edited and approved by you" in await seat.told("done")
     items = await api.journal(task_id)
@@ -198,7 +203,7 @@ async def test_what_is_cut_is_approved_only_whole(server: Server, pc: Computer, 
     await expect(seat.page.locator("[data-outcome]")).to_have_count(0)
     await seat.button("Show the whole").click()
     await expect(approve).to_have_attribute("aria-disabled", "false")
-    await expect(seat.request()).to_contain_text("line 999 of a long program")
+    await expect(seat.request().locator(".call .diff")).to_contain_text("line 999 of a long program")
     await approve.click()
     await seat.told("done")
     await api.journal(task_id)
