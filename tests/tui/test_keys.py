@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from orchestrator.console.deciding import decision
 from orchestrator.console.lines import BAR, Line
 from orchestrator.core import wire
 from orchestrator.core.wire import SettledCall
@@ -27,6 +28,8 @@ from tests.shell.support import (
 )
 from tests.tui.driving import WIDE, Seat, seated
 from tests.tui.test_approvals import cut_off_at_a_run, waiting
+
+SAID = "Another tab is in front."
 
 
 def test_a_broken_line_goes_on_behind_a_bar_of_its_own() -> None:
@@ -68,6 +71,10 @@ async def test_a_request_is_given_time_and_looked_at_from_all_sides(tmp_path: Pa
         assert seat.app.theme == "textual-light"
         await seat.press("v")
         await seat.sees("[1 Tasks]", "[REVIEW] cc_write")
+        (shown_call,) = before.tool_calls
+        other = before.model_copy(update={"tool_calls": (shown_call.model_copy(update={"action_digest": "0" * 64}),)})
+        assert not await seat.app.reviews.decide(other, decision(other, "approve"))
+        await seat.sees("It has changed meanwhile, so nothing was sent.")
 
 
 async def test_the_audit_grows_while_it_is_looked_at(tmp_path: Path) -> None:
@@ -178,12 +185,16 @@ async def test_a_monitor_is_looked_at_and_what_is_not_typed_is_said(tmp_path: Pa
         await seat.sees("Type at farm")
         await seat.type("x")
         await seat.press("enter")
-        keys, _ = await client.hear()
-        while not isinstance(keys, wire.Keys):
-            keys, _ = await client.hear()
-        refused = wire.Keyed(journal_seq=2, keys=keys.keys, ok=False, code="other_tab", message="Another is in front.")
-        await client.send(refused)
-        await seat.sees("Another is in front.")
+        for stroke in ({"char": "x"}, {"key": "enter"}):
+            keys, body = await client.hear()
+            while not isinstance(keys, wire.Keys):
+                keys, body = await client.hear()
+            assert json.loads(body) == [stroke]
+            said: dict[str, Any] = (
+                {"ok": True} if "char" in stroke else {"ok": False, "code": "other_tab", "message": SAID}
+            )
+            await client.send(wire.Keyed(journal_seq=2, keys=keys.keys, **said))
+        await seat.sees(SAID)
         await seat.press("escape")
         await seat.sees("farm: s shows its screen")
         ended, _ = await client.hear("watch")
