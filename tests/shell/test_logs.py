@@ -5,6 +5,7 @@ import io
 import json
 import logging
 import socket
+import warnings
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -125,6 +126,16 @@ def test_secrets_are_taken_out(form: str) -> None:
             logger.exception("a defect")
     assert secret not in out.getvalue()
     assert out.getvalue().count("[redacted ") >= 2
+
+
+def test_a_warning_of_python_is_a_record_too() -> None:
+    """Whatever library warns: its words are of the log, and no line beside it."""
+    with logged("json") as out, warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.warn("this will go away", DeprecationWarning, stacklevel=1)
+    (one,) = objects(out)
+    assert (one["level"], one["logger"]) == ("warning", "py.warnings")
+    assert "DeprecationWarning: this will go away" in one["message"]
 
 
 def test_a_huge_message_is_cut_and_that_is_said() -> None:
