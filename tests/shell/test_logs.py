@@ -4,10 +4,12 @@ import asyncio
 import io
 import json
 import logging
+import re
 import socket
 import warnings
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +79,13 @@ def test_a_line_says_what_it_is_about() -> None:
         {"level": "info", "message": "of another", "task_id": "t-1", "computer": "4"},
         {"level": "info", "message": "outside"},
     ]
+    at = datetime.fromisoformat(objects(out)[0]["at"])
+    assert re.fullmatch(r"[\d-]{10}T[\d:]{8}\.\d{3}\+00:00", objects(out)[0]["at"])
+    assert abs((datetime.now(UTC) - at).total_seconds()) < DEADLINE_S
+    with logged("text") as out, about(task_id="t-1", computer="3"):
+        logger.info("inside")
+    line = r"[\d-]{10} [\d:]{8},\d{3} INFO inside \[task_id=t-1 computer=3\]\n"
+    assert re.fullmatch(line, out.getvalue())
 
 
 async def test_tasks_beside_one_another_are_not_mixed_up() -> None:

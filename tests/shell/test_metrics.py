@@ -230,8 +230,11 @@ def test_what_is_read_at_a_scrape_is_told_as_it_is() -> None:
         wire_bytes={"in": 8, "out": 9},
         wire_frames={"in": 10, "out": 11},
     )
-    told = figures(Metrics().render(now).decode())
+    node = Metrics()
+    node.lagged(0.3)
+    told = figures(node.render(now).decode())
     wanted = {
+        "loop_lag_seconds_sum{}": 0.3,
         "computers_online{}": 1,
         "computers_known{}": 2,
         "tasks{Queued}": 3,
