@@ -93,6 +93,7 @@ async def test_a_request_shows_the_exact_action(server: Server, pc: Computer, se
     await expect(seat.page.get_by_role("heading", name="Nothing waits for you")).to_be_visible()
     task_id = await api.submit(write(), final(), computers=(pc.name,))
     # The queue is told, nobody reloads.
+    await expect(seat.page).to_have_title(re.compile(r"^\(1\) Approvals"))
     await seat.page.locator(".queue a").click()
     shown = seat.request()
     # Not in what is folded, where all of it stands as JSON.
@@ -171,6 +172,8 @@ async def test_of_two_browsers_the_second_is_told_who_decided(server: Server, pc
     task_id = await server.api().submit(write(), final(), computers=(pc.name,))
     place = f"approvals/{await waiting(server.api(), task_id)}"
     first, second, third = [await seats.open(place, token=one.token) for one in (rita, rob, eve)]
+    boss = await seats.open("approvals", token=(await server.person("boss", "admin")).token)
+    await expect(boss.page.get_by_text("1 request waits for somebody else.")).to_be_visible()
     held = asyncio.get_running_loop().create_future()
 
     async def hold(route: Route) -> None:
@@ -183,6 +186,7 @@ async def test_of_two_browsers_the_second_is_told_who_decided(server: Server, pc
     await first.request().get_by_role("button", name="Approve", exact=True).click()
     assert "Done: approved by you." in await first.told("done")
     await expect(third.page.locator(".request .bar")).to_contain_text("Decided elsewhere: approved by rita.")
+    await expect(third.button("Approve")).to_have_count(0)
     held.set_result(None)
     assert re.search(r"Too late: it was approved by rita", await second.told("refused"))
     decided = facts_of(await server.api().journal(task_id), facts.DecisionRecorded)
@@ -328,6 +332,27 @@ async def test_several_requests_are_decided_together_each_shown(server: Server, 
         await api.journal(task_id)
     assert [pc.read(f"{name}.lua") is not None for name in "abc"] == [True, True, False]
     assert (await api.task(later))["status"] == "Paused"
+
+
+async def test_several_requests_are_rejected_together(server: Server, pc: Computer, seats: Seats) -> None:
+    """With one reason, which each of them gets."""
+    api = server.api()
+    tasks = [await api.submit(write(f"{name}.lua"), final(), computers=(pc.name,)) for name in "ab"]
+    for task_id in tasks:
+        await waiting(api, task_id)
+    seat = await seats.open("approvals")
+    await seat.button("Several").click()
+    for box in await seat.page.locator(".queue input").all():
+        await box.check()
+    await seat.button("Look at 2 together").click()
+    await seat.button("Reject these 2").click()
+    await seat.page.get_by_label("Reason").fill("Not today.")
+    await seat.page.get_by_role("dialog").get_by_role("button", name="Reject", exact=True).click()
+    await expect(seat.page.locator('[data-outcome="done"]')).to_have_count(2)
+    for task_id in tasks:
+        (recorded,) = facts_of(await api.journal(task_id), facts.DecisionRecorded)
+        assert [(one.action, one.reason) for one in recorded.decisions] == [("reject", "Not today.")]
+    assert (pc.read("a.lua"), pc.read("b.lua")) == (None, None)
 
 
 async def test_a_question_is_answered_in_the_queue(server: Server, seats: Seats) -> None:
