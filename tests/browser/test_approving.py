@@ -16,6 +16,15 @@ from tests.story.processes import prompt
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 PROGRAM = "local wall = 'north'\nprint('built ' .. wall)\n"
+TURNS_UNTIL_SHOWN = """async () => {
+  let turns = 0, isListed = false;
+  while (!document.querySelector(".queue a")) {
+    if (isListed) turns += 1;
+    else isListed = (await (await fetch("/v1/requests")).json()).requests.length > 0;
+    await new Promise((done) => setTimeout(done, 50));
+  }
+  return turns;
+}"""
 
 
 def write(path: str = "build.lua", content: str = PROGRAM) -> dict[str, object]:
@@ -92,7 +101,8 @@ async def test_a_request_shows_the_exact_action(server: Server, pc: Computer, se
     seat = await seats.open("approvals", size=PHONE)
     await expect(seat.page.get_by_role("heading", name="Nothing waits for you")).to_be_visible()
     task_id = await api.submit(write(), final(), computers=(pc.name,))
-    # The queue is told, nobody reloads.
+    # The queue is told, nobody reloads: within a second of when the door has it, counted in turns of the page.
+    assert await seat.page.evaluate(TURNS_UNTIL_SHOWN) * 0.05 < 1
     await expect(seat.page).to_have_title(re.compile(r"^\(1\) Approvals"))
     await seat.page.locator(".queue a").click()
     shown = seat.request()
@@ -395,8 +405,12 @@ async def test_a_standing_approval_says_how_far_it_reaches(server: Server, pc: C
     task_id = await api.submit(write(), write(content="print(2)\n"), final(), computers=(pc.name,))
     seat = await seats.open(f"approvals/{await waiting(api, task_id)}")
     await expect(seat.request()).to_be_visible()
+    (before,) = (await api.ok("GET", "/v1/requests"))["requests"]
     await seat.button("An hour more").click()
     await api.first(task_id, "review_noted", 2)
+    (after,) = (await api.ok("GET", "/v1/requests"))["requests"]
+    expires = [datetime.fromisoformat(one["expires_at"]) for one in (before, after)]
+    assert expires[1] - expires[0] > timedelta(minutes=59)
     await expect(seat.request()).to_be_visible()
     await seat.page.keyboard.press("g")
     dialog = seat.page.get_by_role("dialog")
