@@ -180,19 +180,23 @@ class Reviews:
             return Outcome(False, "Not delivered: there is no connection. Nothing was decided; it is as it was.")
         self.unheard += 1
         self.tell("Sent, and not confirmed yet.")
-        try:
-            while True:
-                outcome = await self._sent(sent)
-                if outcome is not None:
-                    return self._outcome(outcome, said)
-                self.tell("Nobody heard yet whether it was taken: it is sent again when the connection is back.")
-                await asyncio.sleep(_AGAIN_PAUSE_S)
-                await self._stands.wait()
-                if isinstance(sent, review.AnswerQuestion) and sent.question_id not in self.questions:
-                    return Outcome(False, needs_no_answer(sent.task_id))
-                self.tell(AGAIN)
-        finally:
-            self.unheard -= 1
+        outcome = await self._until_heard(sent, said)
+        # Whoever leaves before that is told so: then it stays counted.
+        self.unheard -= 1
+        return outcome
+
+    async def _until_heard(self, sent: Sent, said: str) -> Outcome:
+        """Send it, over one connection after another, until the server says what became of it."""
+        while True:
+            outcome = await self._sent(sent)
+            if outcome is not None:
+                return self._outcome(outcome, said)
+            self.tell("Nobody heard yet whether it was taken: it is sent again when the connection is back.")
+            await asyncio.sleep(_AGAIN_PAUSE_S)
+            await self._stands.wait()
+            if isinstance(sent, review.AnswerQuestion) and sent.question_id not in self.questions:
+                return Outcome(False, needs_no_answer(sent.task_id))
+            self.tell(AGAIN)
 
     async def _sent(self, sent: Sent) -> Result | None:
         """What the server made of it; None: the connection ended before it said so."""

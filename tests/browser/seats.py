@@ -13,6 +13,11 @@ from tests.story.harness import Server
 PHONE = (390, 844)
 DESKTOP = (1280, 800)
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+HIDE = """(hidden) => {
+  Object.defineProperty(document, "hidden", { configurable: true, get: () => hidden });
+  document.dispatchEvent(new Event("visibilitychange"));
+}"""
+"""Whether the page is out of sight, as a browser says it."""
 _EXPECTED = re.compile(r"Failed to load resource|WebSocket connection to .* failed|net::ERR_")
 """What a browser writes down itself when a server refuses or is away."""
 _WATCH_CSP = """document.addEventListener("securitypolicyviolation",

@@ -9,7 +9,7 @@ import pytest
 from playwright.async_api import Locator, WebSocket, expect
 
 from orchestrator.core.picture import DEFAULT_PALETTE
-from tests.browser.seats import PHONE, Seat, Seats
+from tests.browser.seats import HIDE, PHONE, Seat, Seats
 from tests.shell.support import dialed
 from tests.story.harness import Api, Computer, Server, final, tool
 from tests.story.test_screens import ASKS, MONITOR, PAINT, computer
@@ -25,10 +25,6 @@ PIXEL = """(canvas, [across, down, columns, rows]) => {
   copy.drawImage(canvas, -x, -y);
   const data = copy.getImageData(0, 0, 1, 1).data;
   return "#" + [...data].slice(0, 3).map((one) => one.toString(16).padStart(2, "0")).join("");
-}"""
-HIDE = """(hidden) => {
-  Object.defineProperty(document, "hidden", { configurable: true, get: () => hidden });
-  document.dispatchEvent(new Event("visibilitychange"));
 }"""
 
 
@@ -88,6 +84,8 @@ async def _open_only_while_seen(seat: Seat, watched: list[WebSocket]) -> None:
     async with seat.page.expect_websocket(lambda one: "/screen?" in one.url):
         await seat.page.evaluate(HIDE, False)
     await expect(seat.page.locator(".screen.live")).to_be_visible()
+    async with seat.page.expect_event("requestfailed", lambda one: "/screen?" in one.url):
+        await seat.go("computers")
 
 
 async def test_a_hidden_page_lets_go_of_its_streams(server: Server, pc: Computer, seats: Seats) -> None:
@@ -132,6 +130,7 @@ async def test_keys_reach_a_program_in_their_order(server: Server, seats: Seats,
         await expect(text_of(seat)).to_contain_text(">")
         await seat.button("Type here").click()
         await expect(seat.page.get_by_text(f"Your keys go to {name}")).to_be_visible()
+        await expect(seat.page.locator(".screen")).to_have_css("outline-style", "solid")
         await seat.page.keyboard.type("asks\n")
         await expect(text_of(seat)).to_contain_text("name?")
         await seat.page.keyboard.type("the quick brown fox jumps over it, gr\u00fcn")
@@ -156,13 +155,18 @@ async def test_keys_reach_a_program_in_their_order(server: Server, seats: Seats,
         await expect(text_of(seat)).to_contain_text(re.compile(r"name\? *$", re.MULTILINE))
         await seat.button("Send").click()
         await expect(text_of(seat)).to_contain_text("hello <phone>")
+        await seat.page.get_by_label(f"A line to type at {name}").fill("asks")
+        await seat.button("Send").click()
+        await expect(text_of(seat)).to_contain_text(re.compile(r"name\? *$", re.MULTILINE))
+        await seat.button("Terminate the program: Ctrl+T").click()
+        await expect(text_of(seat)).to_contain_text("Terminated")
         width = await seat.page.evaluate("document.documentElement.scrollWidth")
         assert width == PHONE[0], "the page is wider than the phone"
         sent = (await api.ok("GET", "/v1/audit", system=1, kind="keys_sent"))["items"]
         assert "".join("".join(one["fact"]["keys"]) for one in sent).startswith("asksenterthe quick")
         otto = await server.person("otto", "submitter")
         other = await seats.open(f"computers/{name}", token=otto.token)
-        await expect(text_of(other)).to_contain_text("hello <phone>")
+        await expect(text_of(other)).to_contain_text("Terminated")
         await expect(other.button("Type here")).to_be_disabled()
         await expect(other.page.get_by_text("Only admin, who paired it, or an admin may type here.")).to_be_visible()
 

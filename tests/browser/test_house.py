@@ -90,6 +90,7 @@ async def test_the_audit_is_narrowed_down_read_and_verified(server: Server, pc: 
     await expect(items).to_have_count(1)
     await expect(items).to_contain_text(f"cc_write on {pc.name} a.lua")
     assert f"task={task_id}" in seat.page.url
+    await _by_person_and_time(seat)
     await items.locator("summary").click()
     await expect(items.locator("pre")).to_contain_text('"tool": "cc_write"')
     await expect(items.locator(".badge", has_text="redacted")).to_be_visible()
@@ -112,6 +113,17 @@ async def test_the_audit_is_narrowed_down_read_and_verified(server: Server, pc: 
     other = await seats.open("audit", token=otto.token)
     await expect(other.page.get_by_text("You see what was done for your own tasks.")).to_be_visible()
     await expect(other.button("Verify it all")).to_have_count(0)
+
+
+async def _by_person_and_time(seat: Seat) -> None:
+    for name, nobodys in (("By", "nobody"), ("Since", "2999-01-01")):
+        field = seat.page.get_by_label(name, exact=True)
+        await field.fill(nobodys)
+        await seat.button("Show").click()
+        await expect(seat.page.get_by_text("Nothing of that kind")).to_be_visible()
+        await field.fill("")
+        await seat.button("Show").click()
+        await expect(seat.page.locator(".audit > li")).to_have_count(1)
 
 
 async def pasted(seat: Seat) -> str:

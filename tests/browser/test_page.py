@@ -4,6 +4,7 @@ import asyncio
 import re
 import sys
 import unicodedata
+from pathlib import Path
 from typing import Literal
 
 import pytest
@@ -20,6 +21,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 HOSTILE = '<img src=x onerror="window.pwned=1"><script>window.pwned=1</script>\x1b[31m\u202e\u200bcafe\u0301'
 NAME = "a&lt;b&gt;'x.lua"
 """The game allows no sharper one; a page that made markup of it would show another."""
+GROUND = "getComputedStyle(document.documentElement).getPropertyValue('--ground')"
 SHOWN = '<img src=x onerror="window.pwned=1"><script>window.pwned=1</script>\\u{1b}[31m\\u{202e}\\u{200b}cafe\u0301'
 
 
@@ -34,6 +36,15 @@ async def test_signing_in_keeps_the_place_and_lasts(server: Server, seats: Seats
     assert seat.page.url.endswith("#/tasks?status=Failed")
     await seat.page.reload()
     await expect(seat.page.get_by_text("None of these")).to_be_visible()
+    await seat.page.keyboard.press("Tab")
+    await expect(seat.page.get_by_role("link", name="To the content")).to_be_focused()
+    await seat.page.keyboard.press("Enter")
+    await expect(seat.page.locator("main")).to_be_focused()
+    looks = []
+    for said in ("system", "light", "dark"):
+        await seat.button(f"Look: {said}. Change").click()
+        looks.append(await seat.page.evaluate(GROUND))
+    assert looks[0] == looks[2] != looks[1]
     await seat.button("Sign out").click()
     await expect(seat.page.get_by_label("Your token")).to_be_visible()
     await seat.page.reload()
@@ -123,18 +134,22 @@ async def test_a_page_that_is_loaded_again_asks_for_no_module(server: Server, se
 async def test_a_task_is_followed_over_a_restart_and_a_reload(server: Server, pc: Computer, seats: Seats) -> None:
     """What was seen stays, nothing comes twice, and the end is told."""
     api = server.api()
-    task_id = await api.submit(write("a.lua"), write("b.lua"), final(), computers=(pc.name,))
+    script = (write("a.lua"), write("b.lua"), write("c.lua"), final())
+    task_id = await api.submit(*script, computers=(pc.name,))
     seat = await seats.open(f"tasks/{task_id}")
     await seat.request().get_by_role("button", name="Approve", exact=True).click()
     await expect(seat.page.locator(".step")).to_have_count(2)
     server.kill()
     server.start()
     await expect(seat.page.locator(".connection.live")).to_be_visible()
-    await seat.page.reload()
     await expect(seat.request()).to_contain_text("b.lua")
     await seat.request().get_by_role("button", name="Approve", exact=True).click()
+    await expect(seat.page.locator(".step")).to_have_count(3)
+    await seat.page.reload()
+    await expect(seat.request()).to_contain_text("c.lua")
+    await seat.request().get_by_role("button", name="Approve", exact=True).click()
     await expect(seat.page.locator(".end")).to_contain_text("Completed")
-    await expect(seat.page.locator(".tool[data-call]")).to_have_count(2)
+    await expect(seat.page.locator(".tool[data-call]")).to_have_count(3)
 
 
 async def test_hostile_text_is_text(server: Server, pc: Computer, seats: Seats) -> None:
@@ -151,10 +166,11 @@ async def test_hostile_text_is_text(server: Server, pc: Computer, seats: Seats) 
     seat = await seats.open(f"approvals/{await waiting(api, task_id)}")
     await expect(seat.request().locator("tr.add").first).to_contain_text(SHOWN)
     await expect(seat.request().locator("tr.add .escape").first).to_have_text("\\u{1b}")
-    await expect(seat.request()).to_contain_text(NAME)
+    await expect(seat.request().locator(".call .arg").first).to_contain_text(NAME)
     await seat.request().get_by_role("button", name="Approve", exact=True).click()
     await seat.go(f"approvals/{await waiting(api, task_id, 2)}")
-    await expect(seat.request()).to_contain_text("The program as it stands there")
+    await expect(seat.request().locator(".call")).to_contain_text("The program as it stands there")
+    await expect(seat.request().locator(".call > .note")).to_contain_text("what it loads by require or dofile is not")
     await seat.button("Edit").click()
     await expect(seat.page.get_by_role("dialog").get_by_role("textbox")).to_be_focused()
     await seat.page.keyboard.press("Escape")
@@ -231,6 +247,7 @@ async def test_cancel_asks_first(server: Server, seats: Seats) -> None:
     seat = await seats.open(f"tasks/{task_id}")
     await seat.button("Cancel").click()
     await seat.button("Let it go on").click()
+    await expect(seat.button("Cancel")).to_be_focused()
     assert (await api.task(task_id))["status"] == "Paused"
     await seat.button("Cancel").click()
     await seat.page.get_by_label("Reason").fill("Enough.")
@@ -250,6 +267,24 @@ async def test_a_running_program_is_watched(server: Server, pc: Computer, seats:
     await began(pc)
     await expect(seat.page.get_by_role("group", name="Output")).to_contain_text("first words")
     await expect(seat.page.locator(".tool[data-call]")).to_contain_text("running")
+
+
+async def test_what_the_model_writes_is_seen_as_it_comes(server: Server, seats: Seats, tmp_path: Path) -> None:
+    """Its explanation stands there before the reply is whole; then the item is in its place, and once."""
+    api = server.api()
+    said = tmp_path / "said"
+    task_id = await api.submit(tool("ask_user", question="Go on?"), {**final(success=False), "until": str(said)})
+    asked = await api.first(task_id, "question_asked")
+    seat = await seats.open(f"tasks/{task_id}")
+    await expect(seat.page.locator(".waits")).to_contain_text("Go on?")
+    await api.ok("POST", f"/v1/tasks/{task_id}/answer", {"question_id": asked.question_id, "answer": "Yes."})
+    step = seat.page.locator(".step").last
+    await expect(step).to_contain_text("That was it.")
+    await expect(step.locator(".caret")).to_be_visible()
+    said.touch()
+    await expect(seat.page.locator(".end")).to_contain_text("Failed")
+    await expect(seat.page.locator(".steps").get_by_text("That was it.")).to_have_count(1)
+    await expect(seat.page.locator(".caret")).to_have_count(0)
 
 
 async def test_an_undo_is_previewed_and_chosen(server: Server, pc: Computer, seats: Seats) -> None:

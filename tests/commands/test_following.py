@@ -4,6 +4,7 @@ import asyncio
 import io
 import json
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -15,6 +16,7 @@ import pytest
 
 from orchestrator.cli.common import seconds
 from orchestrator.client import Hint, sent_in
+from orchestrator.core import facts
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.facts import ReplyRefused
 from orchestrator.program import program
@@ -326,6 +328,19 @@ def test_the_clock_of_a_task_that_is_looked_at_late_counts_from_its_beginning() 
         for item in story.items:
             progress.item(item)
         assert progress.status().endswith(f"step 1 of 20, {elapsed(so_long)})")
+
+
+def test_the_status_has_the_step_the_tokens_and_the_time() -> None:
+    """Tokens of all replies, in and out."""
+    story, progress = Journal(), Progress(Screen(io.StringIO()), lambda: NOW)
+    story.submitted()
+    story.asked()
+    for one in story.items:
+        progress.item(one)
+    for usage in (facts.Usage(input_tokens=1000, output_tokens=30), facts.Usage(input_tokens=200, output_tokens=4)):
+        raw = facts.BlobRef(sha256="b" * 64, size=2)
+        progress.item(story.sealed(facts.ModelReplied(raw=raw, done_reason="stop", usage=usage)))
+    assert re.fullmatch(r"looking at its reply \(step 1 of 20, 1234 tokens, \d+:\d\d\)", progress.status())
 
 
 def test_an_explanation_that_became_another_is_shown_whole() -> None:

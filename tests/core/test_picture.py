@@ -1,6 +1,8 @@
 """What a screen shows, put together from frames that may say anything."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -82,6 +84,16 @@ def test_a_part_without_its_whole_is_refused() -> None:
     for before, message in ((None, PART), (whole, PART.model_copy(update={"width": 4}))):
         with pytest.raises(FrameRefused, match="without the whole"):
             drawn(before, message, b"")
+
+
+def test_the_first_palette_is_the_games() -> None:
+    """What a client does not send, because the game begins with it, is what is shown here."""
+    client = (Path(__file__).parent.parent.parent / "cc_client" / "lua" / "palette.lua").read_text("ascii")
+    said = re.search(r"palette\.GAME = ((?:\"[0-9a-f]+\"[\s.]*)+)", client)
+    assert said is not None
+    game = read_palette("".join(re.findall("[0-9a-f]+", said[1])))
+    assert game == DEFAULT_PALETTE
+    assert (game[0], game[1], game[14], game[15]) == ("#f0f0f0", "#f2b233", "#cc4c4c", "#111111")
 
 
 def test_a_palette_is_sixteen_colours() -> None:

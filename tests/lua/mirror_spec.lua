@@ -9,15 +9,15 @@ local status = require("status")
 local typing = require("typing")
 local describe, it, expect = spec.describe, spec.it, spec.expect
 
-local machine, client, timer
+local machine, client, timer, wait_s
 
 --- A computer with a window over its terminal, welcome at its server.
 local function begin(devices)
   machine = computer.new({ look_ms = 0 })
   computer.peripherals(devices or {})
   local native = os.startTimer
-  os.startTimer = function(...)
-    timer = native(...)
+  os.startTimer = function(seconds)
+    timer, wait_s = native(seconds), seconds
     return timer
   end
   window = dofile("cc_client/simulator/rom/apis/window.lua")
@@ -95,6 +95,8 @@ describe("mirror", function()
     pass(250)
     pass(250)
     expect(client:count("picture")).to_be(1)
+    -- It looks at most four times in a second.
+    expect(wait_s).to_be(0.25)
     term.setCursorPos(50, 3)
     term.setTextColour(16384)
     term.write("\149!!")

@@ -108,6 +108,20 @@ async def test_hints_are_events_without_an_id(server: Server) -> None:
             assert json.loads(data.removeprefix("data: ")) == {k: v for k, v in hint.items() if k != "kind"}
 
 
+async def test_secrets_in_hints_are_markers(server: Server) -> None:
+    """In what a program prints and in what the model writes, as in the items that follow."""
+    task_id = await waiting_task(server)
+    async with stream(server, task_id, "?after=99") as blocks:
+        assert await anext(blocks) == ": watching"
+        for kind in ("output", "explanation", "message", "model_text"):
+            hint = {"kind": kind, "text": "password = 'hunter2hunter2'\n"}
+            server.orchestrator.service.bus.publish(f"stream.{task_id}", hint)
+            told = await anext(blocks)
+            assert told.startswith(f"event: {kind}\n")
+            assert "[redacted " in told
+            assert "hunter2" not in told
+
+
 async def test_hints_can_be_left_out(server: Server) -> None:
     """With `hints=0` the stream has the items and nothing else."""
     task_id = await waiting_task(server)

@@ -4,9 +4,12 @@ import asyncio
 import io
 import json
 import logging
+import re
 import socket
+import warnings
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +84,13 @@ def test_a_line_says_what_it_is_about() -> None:
         {"level": "info", "message": "of another", "task_id": "t-1", "computer": "4"},
         {"level": "info", "message": "outside"},
     ]
+    at = datetime.fromisoformat(objects(out)[0]["at"])
+    assert re.fullmatch(r"[\d-]{10}T[\d:]{8}\.\d{3}\+00:00", objects(out)[0]["at"])
+    assert abs((datetime.now(UTC) - at).total_seconds()) < DEADLINE_S
+    with logged("text") as out, about(task_id="t-1", computer="3"):
+        logger.info("inside")
+    line = r"[\d-]{10} [\d:]{8},\d{3} INFO inside \[task_id=t-1 computer=3\]\n"
+    assert re.fullmatch(line, out.getvalue())
 
 
 async def test_tasks_beside_one_another_are_not_mixed_up() -> None:
@@ -130,6 +140,16 @@ def test_secrets_are_taken_out(form: str) -> None:
             logger.exception("a defect")
     assert secret not in out.getvalue()
     assert out.getvalue().count("[redacted ") >= 2
+
+
+def test_a_warning_of_python_is_a_record_too() -> None:
+    """Whatever library warns: its words are of the log, and no line beside it."""
+    with logged("json") as out, warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.warn("this will go away", DeprecationWarning, stacklevel=1)
+    (one,) = objects(out)
+    assert (one["level"], one["logger"]) == ("warning", "py.warnings")
+    assert "DeprecationWarning: this will go away" in one["message"]
 
 
 def test_a_huge_message_is_cut_and_that_is_said() -> None:

@@ -24,6 +24,8 @@ from orchestrator.metrics import FIGURES, PREFIX, Metrics, Snapshot, counting
 from orchestrator.metrics.lag import EVERY_S, watch_lag
 from orchestrator.store.counted import counted
 from orchestrator.store.memory import InMemoryPersistenceManager
+from tests.core.journal import Journal
+from tests.core.journal import call as proposal
 from tests.shell.support import Disk, Listening, Server, call, connected, final, running, says
 from tests.waiting import within
 
@@ -75,7 +77,11 @@ async def test_figures_tell_what_happened(server: Server) -> None:
         "tasks{Queued}": 0,
         "requests_open{}": 0,
         "tasks_ended_total{Completed}": 1,
+        "verdicts_total{cc_write,ask}": 1,
+        "requests_raised_total{approval}": 1,
         "decisions_total{approve}": 1,
+        "judged_calls_total{cc_write,changing,approve}": 1,
+        "decision_seconds_count{}": 1,
         "calls_total{cc_write,ok}": 1,
         "call_seconds_count{}": 1,
         "model_replies_total{stop}": 3,
@@ -212,6 +218,51 @@ def settled(state: str, *, ok: bool | None = None) -> facts.ToolSettled:
     """What a settle says of the call."""
     values = {"call_id": "c1", "run_id": "c1.1", "state": state, "ok": ok}
     return facts.ToolSettled.model_validate(values)
+
+
+def test_what_is_read_at_a_scrape_is_told_as_it_is() -> None:
+    """Each gauge and each count of others under its own name."""
+    now = Snapshot(
+        computers_online=1,
+        computers_known=2,
+        tasks={"Queued": 3},
+        requests_open=4,
+        oldest_request_s=5.5,
+        questions_open=6,
+        queue_age_s=7.5,
+        wire_bytes={"in": 8, "out": 9},
+        wire_frames={"in": 10, "out": 11},
+    )
+    node = Metrics()
+    node.lagged(0.3)
+    told = figures(node.render(now).decode())
+    wanted = {
+        "loop_lag_seconds_sum{}": 0.3,
+        "computers_online{}": 1,
+        "computers_known{}": 2,
+        "tasks{Queued}": 3,
+        "requests_open{}": 4,
+        "oldest_request_seconds{}": 5.5,
+        "questions_open{}": 6,
+        "queue_age_seconds{}": 7.5,
+        "wire_bytes_total{in}": 8,
+        "wire_bytes_total{out}": 9,
+        "wire_frames_total{in}": 10,
+        "wire_frames_total{out}": 11,
+    }
+    assert {name: told[name] for name in wanted} == wanted
+
+
+def test_what_a_model_makes_up_is_no_label() -> None:
+    """Tools that do not exist count as one; a request that nobody decided is told by its end."""
+    story, node = Journal(), Metrics()
+    story.proposed([proposal("c1", "made_up_1"), proposal("c2", "made_up_2")], "deny", "deny")
+    node.observe(story.items)
+    node.observe([item(facts.RequestEnded(request_id=None, end="expired", call_ids=(CallId("c1"),)))])
+    told = figures(node.render(EMPTY).decode())
+    assert told["verdicts_total{unknown,deny}"] == 2
+    assert not [name for name in told if "made_up" in name]
+    assert told["requests_ended_total{expired}"] == 1
 
 
 def test_a_call_whose_proposal_nobody_saw_counts_as_unknown() -> None:

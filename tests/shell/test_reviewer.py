@@ -177,6 +177,20 @@ async def test_a_revoked_reviewer_is_cut_off(server: Server) -> None:
         await other.hear("request_opened")
 
 
+async def test_a_right_that_went_meanwhile_decides_nothing(server: Server, disk: Disk) -> None:
+    """Revoked at another node: before the socket is closed for it, a decision over it is refused (R5)."""
+    sam = await server.person("sam", "submitter", "reviewer")
+    task_id = await server.submit(prompt="write", token=sam)
+    request = await server.paused(task_id)
+    async with reviewing(server, sam) as reviewer:
+        await reviewer.hear("snapshot")
+        await server.orchestrator.store.revoke_tokens("person", "sam")
+        await reviewer.decide(request)
+        assert (await reviewer.hear("failed"))["code"] == "unauthenticated"
+    assert (await server.ask("GET", f"/v1/tasks/{task_id}")).json()["status"] == "Paused"
+    assert disk.done == []
+
+
 # -- telling -----------------------------------------------------------------------------
 
 

@@ -118,14 +118,15 @@ async def test_a_screen_is_shown_as_it_is_and_changes(server: Server) -> None:
 
 
 async def test_who_may_not_look_any_more_sees_no_more(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A revoked token ends its stream, and another's goes on."""
-    monkeypatch.setattr(screens, "SILENCE_S", 0.05)
+    """A revoked token ends its stream at once, not with the next comment, and another's goes on."""
+    monkeypatch.setattr(screens, "SILENCE_S", 10 * DEADLINE_S)
     token, looker = await server.computer("farm"), await server.person("otto")
     async with stub(server, token) as computer, events(server, looker) as stream, events(server) as other:
         assert (await told(stream))[0] == (await told(other))[0] == "picture"
         await server.ask("DELETE", "/v1/tokens/person/otto")
         with pytest.raises(AssertionError, match="is over"):
             await told(stream)
+        monkeypatch.setattr(screens, "SILENCE_S", 0.05)
         computer.screen.draw(1, b"still")
         assert (await told(other))[1]["rows"][0]["text"][:5] == list("still")
         async with asyncio.timeout(DEADLINE_S):

@@ -1,6 +1,8 @@
 """Spans: a task's trace fits together whoever wrote which item, and says ids and counts, never what was in it."""
 
 import asyncio
+import hashlib
+import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -16,6 +18,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
+from orchestrator.core import facts
 from orchestrator.core.facts import TaskId
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.tracing import Tracing, wanted
@@ -202,6 +205,51 @@ def test_an_attempt_that_brought_nothing_is_a_failed_call_of_the_same_step() -> 
     assert first.parent_id == second.parent_id
 
 
+def a_story_of_all() -> Journal:
+    """A question and its answer, a request and its decision, and a call; each reply cost tokens."""
+    story = Journal()
+    story.proposed([call_of("c1", "ask_user", computer=None, question="?")], "allow")
+    story.question("c1")
+    story.answered()
+    story.proposed([call_of("c2", "cc_write", path="a")], "ask")
+    story.reviewed("c2")
+    story.decided(decision("c2"))
+    story.started("c2")
+    story.finished("c2")
+    story.ended("Completed", "final")
+    used = {"usage": facts.Usage(input_tokens=100, output_tokens=7)}
+    for at, one in enumerate(story.items):
+        if isinstance(one.fact, facts.ModelReplied):
+            story.items[at] = one.model_copy(update={"fact": one.fact.model_copy(update=used)})
+    return story
+
+
+def test_each_span_says_what_the_docs_list() -> None:
+    """No attribute more and none less, and each its own."""
+    page = (Path(__file__).parent.parent.parent / "docs" / "watching.md").read_text("utf-8")
+    rows = re.findall(r"^\| `([a-z ]+)` \| (?:`\w+` )?\| [^|]* … [^|]*\| ?(.*)\|$", page, re.MULTILINE)
+    listed = {name: {"cc.task_id", *re.findall(r"`([\w.]+)`", told)} for name, told in rows}
+    told = {span.name: span for span in told_by(a_story_of_all())}
+    for name in listed.keys() - {"task"}:
+        listed[name].add("cc.step")
+    assert {name: set(span.attributes) for name, span in told.items()} == listed
+    wanted: dict[str, dict[str, object]] = {
+        "task": {"cc.session_id": "s1", "cc.computers": "3", "cc.status": "Completed", "cc.status_reason": "final"},
+        "step": {"cc.step": 2},
+        "model call": {"cc.model": "scripted", "cc.attempt": 1, "gen_ai.usage.input_tokens": 100},
+        "tool call": {"cc.call_id": "c2", "cc.tool": "cc_write", "cc.computer": "3", "cc.outcome": "ok", "cc.step": 2},
+        "approval wait": {"cc.reason": "approval", "cc.calls": 1, "cc.outcome": "approve"},
+        "answer wait": {"cc.call_id": "c1", "cc.outcome": "answered", "cc.step": 1},
+    }
+    assert {name: {key: told[name].attributes[key] for key in one} for name, one in wanted.items()} == wanted
+    assert told["model call"].attributes["gen_ai.usage.output_tokens"] == 7
+
+
+def test_a_line_of_the_log_leads_to_its_trace() -> None:
+    """By the sum that the docs name."""
+    assert trace_id_of("t-1") == int(hashlib.sha256(b"t-1").hexdigest()[:32], 16)
+
+
 class Kept(list[Span]):
     """An exporter that keeps what it is handed."""
 
@@ -256,6 +304,37 @@ def test_nothing_is_imported_that_nobody_asked_for() -> None:
     """The whole server without the variables loads nothing of OpenTelemetry."""
     look = "import sys, orchestrator.app; sys.exit(any(name.startswith('opentelemetry') for name in sys.modules))"
     subprocess.run([sys.executable, "-c", look], check=True, timeout=60)
+
+
+def test_what_the_environment_says_of_the_resource_and_the_sampling_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its name for the service, and that nothing is sampled: then the children are not, either."""
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "farm")
+    told, spans = Told(), told_by(a_story_of_all())
+    for one in spans:
+        told.exporter.emit(one)
+    assert {one.resource.attributes["service.name"] for one in told.spans()} == {"farm"}
+    assert len(told.spans()) == len(spans)
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER", "parentbased_traceidratio")
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER_ARG", "0")
+    told = Told()
+    for one in spans:
+        told.exporter.emit(one)
+    assert told.spans() == ()
+
+
+def test_spans_are_printed_where_that_is_asked_for() -> None:
+    """With `console` they are JSON on the output."""
+    prints = """
+import asyncio
+from tests.shell.test_tracing import a_story_of_all, told_by
+from orchestrator.tracing.otel import exporter_of
+exporter = exporter_of({"OTEL_TRACES_EXPORTER": "console"})
+for span in told_by(a_story_of_all()):
+    exporter.emit(span)
+asyncio.run(exporter.close())
+"""
+    done = subprocess.run([sys.executable, "-c", prints], check=True, capture_output=True, text=True, timeout=60)
+    assert '"name": "approval wait"' in done.stdout
 
 
 @pytest.fixture

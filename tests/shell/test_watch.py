@@ -25,6 +25,12 @@ Events = AsyncIterator[tuple[str, dict[str, Any]]]
 
 
 @pytest.fixture
+def silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream says nothing by itself, so that what ends it is not the next comment."""
+    monkeypatch.setattr(watch, "KEEP_ALIVE_S", 10 * DEADLINE_S)
+
+
+@pytest.fixture
 async def server(tmp_path: Path) -> AsyncIterator[Server]:
     """A server whose model writes a file."""
     async with running(tmp_path, model=Writing()) as server:
@@ -97,6 +103,16 @@ async def test_a_page_hears_of_tasks_and_computers(server: Server) -> None:
         await until(events, "computers", computer="3")
         await server.ask("DELETE", "/v1/tokens/computer/3")
         await until(events, "computers", computer="3")
+
+
+async def test_a_page_hears_of_a_computer_that_was_paired_and_released(server: Server) -> None:
+    """Also of one that has never been here."""
+    async with watching(server) as events:
+        code = (await server.ask("POST", "/v1/pairings", {"computer": "5"})).json()["code"]
+        await server.http.post("/v1/pair", json={"code": code, "computer_id": 5})
+        assert await until(events, "computers") == [{"computer": "5"}]
+        assert (await server.ask("POST", "/v1/computers/5/release")).status_code == 200
+        assert await until(events, "computers") == [{"computer": "5"}]
 
 
 async def test_the_copy_name_a_rehearsal_is_nobodys_to_see(server: Server) -> None:
@@ -179,6 +195,7 @@ async def test_a_quiet_stream_says_that_it_is_there(server: Server, monkeypatch:
 # -- how it ends -------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("silent")
 async def test_it_ends_with_the_token_and_with_the_sign_in(server: Server) -> None:
     """At once, and so does the stream of a task; another browser's goes on."""
     token = await server.person("bob")
@@ -202,6 +219,7 @@ async def test_it_ends_with_the_token_and_with_the_sign_in(server: Server) -> No
             await until(others, "tasks", task_id="t-late")
 
 
+@pytest.mark.usefixtures("silent")
 async def test_it_ends_where_the_sign_in_ended_elsewhere(server: Server) -> None:
     """Such as at another node: what the store says counts, within a second."""
     tab = await signed_in(server)
@@ -215,6 +233,7 @@ async def test_it_ends_where_the_sign_in_ended_elsewhere(server: Server) -> None
         assert [one async for one in events] == []
 
 
+@pytest.mark.usefixtures("silent")
 async def test_it_ends_when_the_server_stops(server: Server) -> None:
     """And nobody begins to watch a server that does."""
     async with watching(server) as events:

@@ -94,8 +94,16 @@ class PromptedModel:
         """It does not say."""
 
     async def reply(self, messages: Sequence[ChatMessage], **options: Any) -> ModelReply:
-        """The next reply of the task's script."""
-        return await ScriptedModel(json.loads(messages[1].content)).reply(messages, **options)
+        """The next reply of the task's script; one with ``until`` is told, and whole once that file is there."""
+        script = json.loads(messages[1].content)
+        place = sum(message.role == "assistant" for message in messages)
+        until = script[place].pop("until", None) if place < len(script) else None
+        # The first of two parts is told with the second.
+        part_chars = len(json.dumps(script[place])) - 1 if until else None
+        reply = await ScriptedModel(script, part_chars=part_chars).reply(messages, **options)
+        while until is not None and not os.path.exists(until):  # noqa: ASYNC110, ASYNC240, PTH110 - another process makes it
+            await asyncio.sleep(0.02)
+        return reply
 
 
 def prompt(*script: Reply) -> str:

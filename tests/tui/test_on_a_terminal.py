@@ -81,6 +81,7 @@ def looking(server: Served, home: Path, size: tuple[int, int], **more: str) -> I
         tail = terminal.raw[terminal.raw.rindex(AS_IT_WAS[0]) :]
         assert AS_IT_WAS[1] in tail
         assert "Traceback" not in terminal.raw
+        assert "\x1b[?1000h" not in terminal.raw, "it takes the mouse"
         assert termios.tcgetattr(terminal.master) == before
 
 
@@ -185,6 +186,22 @@ def test_it_is_left_while_the_server_is_gone(tmp_path: Path) -> None:
             began = time.monotonic()
             sight.terminal.end()
             assert time.monotonic() - began < WITHIN_S / 2
+
+
+def test_a_decision_of_which_nobody_heard_is_told_when_it_is_left(tmp_path: Path) -> None:
+    """The server says nothing any more, so nobody knows whether it was taken: the last line says so."""
+    with talking(tmp_path, tmp_path / "data") as server:
+        paused(server)
+        with looking(server, tmp_path, NARROW) as sight:
+            sight.type("2")
+            sight.sees("[2 Approvals(1)]", "+new")
+            sight.type("a")
+            sight.sees("Let it run")
+            server.process.send_signal(signal.SIGSTOP)
+            sight.type("y")
+            sight.until(lambda: "Let it run" not in sight.text, "it is sent")
+            sight.type("q")
+            sight.terminal.expect("Whether what you decided last was taken is not known")
 
 
 def test_without_a_terminal_or_a_server_it_says_so(tmp_path: Path) -> None:

@@ -4,7 +4,11 @@
 // until the item comes, and is thrown away then.
 const OUTPUT_CHARS = 60_000;
 
-export const nothing = () => ({ version: 0, steps: [], ended: null, submitted: null });
+// `replies`: how many came. `asking`: the step whose reply is being written, or 0. `early`: hints of a step not begun
+// here.
+export const nothing = () => ({
+  version: 0, steps: [], ended: null, submitted: null, replies: 0, asking: 0, early: null,
+});
 
 const last = (journal) => journal.steps.at(-1);
 
@@ -38,9 +42,13 @@ export function hinted(journal, kind, data) {
     });
   }
   if (kind === "model_text") return journal;
-  return onLast(journal, (one) => (kind === "explanation"
+  const more = (one) => (kind === "explanation"
     ? { ...one, writing: one.writing + data.text }
-    : { ...one, said: one.said + data.text }));
+    : { ...one, said: one.said + data.text });
+  if (data.step === journal.asking) return onLast(journal, more);
+  // It has overtaken the item that begins its step.
+  const early = journal.early?.step === data.step ? journal.early : { step: data.step, writing: "", said: "" };
+  return { ...journal, early: more(early) };
 }
 
 // An item of the journal.
@@ -56,7 +64,11 @@ const by = (item) => (item.actor?.kind === "person" || item.actor?.kind === "age
 const asked = (journal, fact) => {
   const fresh = !journal.steps.length || last(journal).calls.length || last(journal).explanation;
   const opened = fresh ? { ...journal, steps: [...journal.steps, step()] } : journal;
-  return onLast(opened, (one) => ({ ...one, asked: true, attempt: fact.attempt, writing: "", said: "" }));
+  const asking = journal.replies + 1;
+  const begun = fact.attempt === 1 && journal.early?.step === asking;
+  const { writing, said } = begun ? journal.early : { writing: "", said: "" };
+  const next = onLast(opened, (one) => ({ ...one, asked: true, attempt: fact.attempt, writing, said }));
+  return { ...next, asking, early: null };
 };
 
 function proposed(journal, fact) {
@@ -132,6 +144,7 @@ const END_SAID = {
 const FACTS = {
   task_submitted: (journal, fact) => ({ ...journal, submitted: fact }),
   model_asked: asked,
+  model_replied: (journal) => ({ ...journal, replies: journal.replies + 1, asking: 0 }),
   reply_refused: (journal, fact) => noted(journal, { kind: "refused", text: fact.reason }),
   calls_proposed: proposed,
   review_requested: (journal, fact) => each(journal, fact.calls, (one) => ({

@@ -1,0 +1,34 @@
+"""The numbers that the docs promise are those of the code: whoever changes one changes the other."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from orchestrator import logs, metering
+from orchestrator.hub import mirror
+from orchestrator.web import browsers, events, tries, watch
+
+DOCS = Path(__file__).parent.parent / "docs"
+PROMISED = [
+    ("protocol.md", "It ends with the token that it was given for, at `DELETE /v1/session`, 30 days after its last use",
+     browsers.UNUSED, timedelta(days=30)),
+    ("protocol.md", "(written down once an hour) and 90 days after it began", browsers.LONGEST, timedelta(days=90)),
+    ("protocol.md", "A person has at most 20; the oldest makes room.", browsers.MOST, 20),
+    ("protocol.md", "Ten wrong tokens within a minute from one address are answered with 429.",
+     (tries.WRONG_TRIES, tries.WRONG_WITHIN_S), (10, 60)),
+    ("protocol.md", "Of one task or computer there are at most five a second", watch.APART_S, 1 / 5),
+    ("protocol.md", "A comment comes every 15 s when nothing else does.", events.KEEP_ALIVE_S, 15),
+    ("protocol.md", "A reader for whom more than 1000 things wait is hung up on.", watch.MOST_WAITING, 1000),
+    ("protocol.md", "(the server says 20), and each `watch` with the same number renews it (each 5 s)",
+     (mirror.LEASE_S, mirror.RENEW_S), (20, 5)),
+    ("protocol.md", "A computer has at most 8.", mirror.MAX_VIEWS, 8),
+    ("watching.md", "A message has at most 20,000 characters.", logs.MAX_CHARS, 20_000),
+    ("watching.md", "On a pipe a line comes on standard error every five seconds at most", metering.APART_S, 5),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("page", "sentence", "number", "promised"), PROMISED, ids=[one[1] for one in PROMISED])
+def test_a_number_of_the_docs_is_that_of_the_code(page: str, sentence: str, number: object, promised: object) -> None:
+    assert sentence in " ".join((DOCS / page).read_text("utf-8").split())
+    assert number == promised
