@@ -36,7 +36,9 @@ class Backups(Listing):
 
     head = ("MADE", "FILES", "SIZE", "BY", "NOTE")
     empty = "None yet: n keeps every file as it is now, so that all of it, or one file, can be put back."
-    keys = "n back up now   Tab its files   Space ticks   r put back (ticked, or all)   d details   x forget   Esc"
+    keys = (
+        "n back up now   Tab its files   Space ticks   r put back (ticked, or all)   d details   x forget   Esc leaves"
+    )
     BINDINGS = [  # noqa: RUF012 - as the library has it
         Binding("n", "make", show=False),
         Binding("r", "restore", show=False),

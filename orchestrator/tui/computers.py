@@ -47,12 +47,12 @@ class Computers(Pane):
     ]
     keys: ClassVar[Sequence[tuple[str, str]]] = (
         ("s", "its screen, live"),
-        ("o", "its next monitor"),
-        ("t", "type a line there"),
         ("b", "its backups"),
         ("p", "pair one"),
-        ("v", "its task"),
+        ("t", "type a line there"),
         ("r", "release a frozen one"),
+        ("o", "its next monitor"),
+        ("v", "its task"),
         ("Enter", "open"),
     )
 
@@ -133,6 +133,8 @@ class Computers(Pane):
             client, task = self._clients.get(name, ""), self._tasks.get(name)
             self.page.show(computer_lines(found, client, task), stay=name == self._shown)
             self._shown = name
+            if found["frozen"] and not self.has_class("-screen"):
+                self.label(f"{one_line(name, limit=40)} is FROZEN: r lets it come back, after a look at both sides")
 
     def action_watch(self) -> None:
         """Show the task that is under way there."""

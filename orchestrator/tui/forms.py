@@ -44,7 +44,6 @@ class Form(Dialog[Filled]):
     """Asks for several things at once; what cannot be is said, and nothing is lost by it."""
 
     BINDINGS = [Binding("ctrl+s,f2,enter", "take", show=False, priority=True)]  # noqa: RUF012 - as the library has it
-    keys = "Enter goes on   Tab the next field   Space ticks   Esc nothing"
 
     def __init__(
         self, title: str, fields: Sequence[Field | Boxes], *, wrong: Callable[[Filled], str] = lambda _: ""
@@ -53,6 +52,10 @@ class Form(Dialog[Filled]):
         self._fields = fields
         self._wrong = wrong
         """Says why what is written cannot be; empty: it can."""
+
+    def hint(self) -> str:
+        ticks = "Space ticks   " if any(isinstance(one, Boxes) for one in self._fields) else ""
+        return f"Enter goes on   Tab the next field   {ticks}Esc nothing"
 
     def inside(self) -> ComposeResult:
         with VerticalScroll(classes="form", can_focus=False):
