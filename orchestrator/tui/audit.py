@@ -78,7 +78,10 @@ class Audit(Pane):
     async def _read(self, query: Mapping[str, str], *, older: bool = False) -> None:
         after = {"after": self._next} if older and self._next else {}
         found = await self.desk.ask("GET", "/v1/audit", order="newest", limit=_PAGE, **query, **after)
-        if found is None or query is not self._query:
+        if query is not self._query:
+            return
+        if found is None:
+            self.label("It could not be read." if not self._items else "What came since could not be read.")
             return
         new = {f"{one['task_id']} {one['version']}": one for one in found["items"]}
         if older or not self._items or not new.keys() & self._items.keys():

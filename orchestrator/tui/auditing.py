@@ -1,6 +1,7 @@
 """Items of the audit and its verification, as lines for a person; and the questions that narrow it down."""
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any, Final
 
 from orchestrator.console.lines import Line, as_json, block
@@ -40,7 +41,7 @@ def told_of(query: Mapping[str, str]) -> str:
     """What is wanted, in words; empty: everything."""
     words = {"task": "task {}", "by": "by {}", "kind": "{}", "since": "since {}", "request": "request {}"}
     told = [says.format(one_line(query[name], limit=60)) for name, says in words.items() if name in query]
-    return ", ".join([*told, *(["only what belongs to no task"] if SYSTEM in query else [])])
+    return ", ".join([*told, *(["what belongs to no task"] if SYSTEM in query else [])])
 
 
 def entry_of(item: Mapping[str, Any]) -> Entry:
@@ -56,7 +57,7 @@ def item_lines(item: Mapping[str, Any]) -> Iterator[Line]:
     auth = f" ({one_line(actor['auth'])})" if actor.get("auth") else ""
     yield Line(f"── {one_line(fact.pop('kind', '?'))}", "title")
     yield Line(f"  by      {one_line(_who(item))}{auth}")
-    yield Line(f"  at      {moment(item['at'])}, {age(item['at'])} ago ({one_line(item['at'])})", prose=True)
+    yield Line(f"  at      {moment(item['at'])} ({one_line(item['at'])})", prose=True)
     yield Line(f"  where   {one_line(stream)}, item {item['version']}", prose=True)
     yield Line(f"  hash    {one_line(str(item.get('hash')))}")
     yield Line(f"  after   {one_line(str(item.get('prev_hash') or 'nothing'))}")
@@ -89,4 +90,9 @@ def _who(item: Mapping[str, Any]) -> str:
 def _wrong(filled: Filled) -> str:
     if filled.ticked["outside"] and (filled.lines["task"] or filled.lines["request"]):
         return "What belongs to no task is of no task and no request: one of them."
+    since = filled.lines["since"]
+    try:
+        datetime.fromisoformat(since or "2026-11-20")
+    except ValueError:
+        return f"{one_line(since)!r} is no time: say it like 2026-11-20 or 2026-11-20T18:00."
     return ""

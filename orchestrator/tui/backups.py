@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.widgets import Static
 
 from orchestrator.console.lines import Line
 from orchestrator.console.undo_lines import restore_told
@@ -16,7 +15,7 @@ from orchestrator.metering import bar
 from orchestrator.rendering import counted, sized
 from orchestrator.tui.dialogs import Ask, Choose, Show
 from orchestrator.tui.listing import Listing
-from orchestrator.tui.row_list import Entry, RowList
+from orchestrator.tui.row_list import Entry
 from orchestrator.tui.ticks import Ticks
 from orchestrator.tui.wording import moment, name_of, segment
 from orchestrator.tui.working import begin
@@ -57,9 +56,7 @@ class Backups(Listing):
     def _door(self) -> str:
         return f"/v1/computers/{segment(self._computer)}"
 
-    def inside(self) -> ComposeResult:
-        yield RowList(self.head, empty="It is being read…", id="rows")
-        yield Static("", markup=False, classes="bar")
+    def below(self) -> ComposeResult:
         yield Ticks(("PATH", "SIZE"), (), empty="", id="files")
 
     @property
@@ -121,7 +118,7 @@ class Backups(Listing):
             begin(self._pane, self._make, note)
 
     async def _make(self, note: str) -> None:
-        self._show(f"Computer {name_of(self._computer)} is being read…")
+        self.show_news(f"Computer {name_of(self._computer)} is being read…")
         showing = asyncio.create_task(self._show_progress())
         try:
             made = await self.ask("POST", f"{self._door}/backups", {"note": note}, long=True)
@@ -147,20 +144,16 @@ class Backups(Listing):
             )
             if row is not None and row["of_files"]:
                 done = f"{row['files']} of {row['of_files']} files, {sized(row['bytes'])}"
-                self._show(f"{bar(row['files'] / row['of_files'])} {done}")
-
-    def _show(self, said: str) -> None:
-        if self.is_attached:
-            self.label(said)
+                self.show_news(f"{bar(row['files'] / row['of_files'])} {done}")
 
     # -- back again ----------------------------------------------------------------------
 
     def action_restore(self) -> None:
         """Put the ticked files back, or all of them."""
         if self._whole is None:
-            self.label("No backup is chosen.")
+            self.show_news("No backup is chosen.")
         elif len(self._files.ticked) > _MOST_PATHS:
-            self.label(f"At most {_MOST_PATHS} are put back by name: tick fewer, or none for all.")
+            self.show_news(f"At most {_MOST_PATHS} are put back by name: tick fewer, or none for all.")
         else:
             begin(self, self._restore, self._whole, tuple(self._files.ticked), in_place_of="restore")
 
@@ -168,11 +161,11 @@ class Backups(Listing):
         exact = False
         while True:
             body = {"backup": backup["backup_id"], "paths": list(paths), "exact": exact}
-            self.label("It is being compared with what is there now…")
+            self.show_news("It is being compared with what is there now…")
             preview = await self.ask("POST", f"{self._door}/restore", {**body, "dry_run": True}, long=True)
             if preview is None:
                 return
-            self.label("")
+            self.show_news("")
             said = await self._agreed(preview, paths)
             if said != "e":
                 break

@@ -68,7 +68,7 @@ class Grants(Listing):
         if grant is not None and grant["usable"]:
             begin(self, self._take_back, grant)
         elif grant is not None:
-            self.label("It is not in force any more: there is nothing to take back.")
+            self.show_news("It is not in force any more: there is nothing to take back.")
 
     async def _take_back(self, grant: Mapping[str, Any]) -> None:
         lines = [*lines_of(grant), Line("What has not begun to run asks again; what runs goes on.", prose=True)]

@@ -29,6 +29,11 @@ class Listing(Dialog[str]):
     def inside(self) -> ComposeResult:
         yield RowList(self.head, empty="It is being read…", id="rows")
         yield Static("", markup=False, classes="bar")
+        yield from self.below()
+        yield Static("", markup=False, classes="told")
+
+    def below(self) -> ComposeResult:
+        """What stands below the list."""
         yield LinesView()
 
     @property
@@ -56,8 +61,12 @@ class Listing(Dialog[str]):
     def say(self, sentence: str) -> None:
         """Say what became of something, here if this is still looked at."""
         self.desk.tell(sentence)
+        self.show_news(sentence)
+
+    def show_news(self, sentence: str) -> None:
+        """Say how it goes, here if this is still looked at."""
         if self.is_attached:
-            self.label(sentence)
+            self.query_one(".told", Static).update(one_line(sentence, limit=_BAR_CHARS))
 
     def on_mount(self) -> None:
         self.rows.focus()

@@ -107,8 +107,7 @@ class Policy(Pane):
             return
         version = one_line(answer["policy_version"])[:12]
         if answer["alert"]:
-            self.desk.tell(f"The file cannot be used: {answer['alert']} Policy {version} stays in force.")
-            self._shown = None
+            self.desk.tell(f"Policy {version} stays in force, for the file cannot be used: {answer['alert']}")
         else:
             self.desk.tell(f"Carried out: policy {version} is in force.")
         await self._read()

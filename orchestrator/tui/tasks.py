@@ -15,7 +15,6 @@ from orchestrator.core.visible import one_line, visible
 from orchestrator.tui.dialogs import Ask, Write
 from orchestrator.tui.pane import Pane
 from orchestrator.tui.rehearsed import look_at_rehearsal
-from orchestrator.tui.row_list import Entry
 from orchestrator.tui.submit import Submit
 from orchestrator.tui.task_log import TaskLog
 from orchestrator.tui.task_rows import entry_of, fits, summary
