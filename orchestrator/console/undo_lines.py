@@ -36,7 +36,7 @@ def restore_told(preview: Mapping[str, Any]) -> Iterator[str]:
         yield from told({"places": changing, "cannot_be_undone": []})
     same = len(preview["places"]) - len(changing)
     if same:
-        yield f"{same} are as they were."
+        yield "1 is as it was." if same == 1 else f"{same} are as they were."
     since = preview["came_since"]
     if since is None:
         yield "The computer is not connected: what is there now is not known."

@@ -51,6 +51,8 @@ class Backups(Listing):
         self._backups: dict[str, Mapping[str, Any]] = {}
         self._whole: Mapping[str, Any] | None = None
         """The chosen one, with its files."""
+        self.begun = ""
+        """What began when this was left, as a sentence."""
 
     @property
     def _door(self) -> str:
@@ -176,7 +178,7 @@ class Backups(Listing):
         if answer is None:
             return
         waits = "" if answer["online"] else " The computer is away: it waits for it."
-        self.desk.tell(f"Task {answer['task_id']} puts it back, once it is approved.{waits}")
+        self.begun = f"Task {answer['task_id']} puts it back, once it is approved.{waits}"
         self.dismiss(answer["task_id"])
 
     async def _agreed(self, preview: Mapping[str, Any], paths: Sequence[str]) -> str | None:

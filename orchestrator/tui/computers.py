@@ -160,9 +160,11 @@ class Computers(Pane):
             begin(self, self._backups, self.rows.chosen)
 
     async def _backups(self, name: str) -> None:
-        task_id = await self.app.push_screen_wait(Backups(self, name))
+        backups = Backups(self, name)
+        task_id = await self.app.push_screen_wait(backups)
         if task_id is not None:
             self.desk.go("tasks", task_id)
+            self.desk.tell(backups.begun)
 
     def action_release(self) -> None:
         """Let a frozen computer come back."""
