@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+from orchestrator.core.default_policy import DEFAULT_POLICY_TOML
 from tests.shell.support import WRITE, Disk, Listening, call, connected, final, running, says
 from tests.shell.test_transfers import gated
 from tests.tui.driving import Seat, seated
@@ -77,19 +78,28 @@ async def test_a_new_task_has_a_model_a_session_and_limits(tmp_path: Path) -> No
 
 async def test_a_task_is_kept_and_asked_anew(tmp_path: Path) -> None:
     """`p` keeps it whatever the retention says, and no longer; `r` asks anew what nobody answered in time."""
+    short = '[requests]\non_timeout = "stay_paused"\nexpires_s = { medium = 1, high = 1 }\n\n[[rules]]'
+    (tmp_path / "policy.toml").write_text(DEFAULT_POLICY_TOML.replace("[[rules]]", short, 1), "utf-8")
     async with (
         running(tmp_path, model=Listening(says(WRITE), final())) as server,
         connected(server, "3", Disk()),
         seated(server) as seat,
     ):
         task_id = await server.submit()
-        request = await server.paused(task_id)
         await seat.sees("> Paused")
         await seat.asks("p", f"Task {task_id} is kept", ", kept")
         assert (await server.ask("GET", f"/v1/tasks/{task_id}")).json()["pinned"]
         await seat.asks("p", "is kept no longer than others.")
-        await seat.asks("r", "No request of it lapsed")
-        await server.ask("POST", f"/v1/requests/{request['request_id']}/extend", {"seconds": 0.1})
         await server.until(task_id, "request_ended")
-        await seat.asks("r", "Carried out: it is asked anew.", "waiting: 1 request")
-        assert (await server.paused(task_id))["request_id"] != request["request_id"]
+        await seat.asks("r", "Carried out: it is asked anew.")
+        noted = (await server.ask("GET", f"/v1/audit?task={task_id}&kind=review_noted")).json()["items"]
+        assert "renewed" in [one["fact"]["what"] for one in noted]
+
+
+async def test_what_did_not_lapse_and_what_was_not_rehearsed_is_said(tmp_path: Path) -> None:
+    """Keys that have nothing to do say so, and change nothing."""
+    async with running(tmp_path, model=Listening(final())) as server, seated(server) as seat:
+        await server.until(await server.submit(()), "task_ended")
+        await seat.sees("> Completed")
+        await seat.asks("r", "there is nothing to ask anew.")
+        await seat.asks("h", "rehears")
