@@ -33,6 +33,8 @@ HINTS: Final = frozenset({"explanation", "message", "model_text", "output"})
 COMMENT: Final = ":"
 """The kind of a stream's comments, which only say that it stands."""
 _HUNG_UP = "it ended the connection"
+_SENT_AWAY: Final = 1008
+"""The code with which a socket is closed whose token was revoked."""
 SILENCE_S = 60.0
 """A stream that brings nothing for so long, not even a comment, is opened anew: its peer may be gone."""
 _LIVED_S = 5.0
@@ -336,6 +338,9 @@ class Client:
             try:
                 yield connection
             except ConnectionClosed as error:
+                if error.rcvd is not None and error.rcvd.code == _SENT_AWAY:
+                    said = {"code": "unauthenticated", "message": f"The server ended it: {error.rcvd.reason}."}
+                    raise ServerRefused(401, said) from None
                 raise self.unreachable(error) from None
 
     def hung_up(self) -> ServerUnreachable:

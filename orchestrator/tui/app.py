@@ -13,6 +13,7 @@ from textual.binding import Binding
 from textual.containers import Vertical
 from textual.events import Resize
 from textual.filter import LineFilter, NoColor
+from textual.widget import Widget
 from textual.widgets import ContentSwitcher, Static
 
 from orchestrator.client import Back, Client, Lost, ServerRefused
@@ -21,7 +22,7 @@ from orchestrator.console.reading import OddRequests
 from orchestrator.core import review
 from orchestrator.core.visible import one_line
 from orchestrator.live import Live
-from orchestrator.rendering import counted, fitted, width
+from orchestrator.rendering import counted, width
 from orchestrator.tui.approvals import Approvals
 from orchestrator.tui.audit import Audit
 from orchestrator.tui.computers import Computers
@@ -36,6 +37,7 @@ from orchestrator.tui.reviews import Reviews
 from orchestrator.tui.tasks import Tasks
 from orchestrator.tui.together import Together
 from orchestrator.tui.working import begin
+from orchestrator.tui.wrapping import fitted
 
 _PARTS: Final[Sequence[type[Pane]]] = (Tasks, Approvals, Questions, Computers, Policy, Audit, People)
 _SAID_CHARS: Final = 2000
@@ -65,6 +67,7 @@ class ConsoleApp(App[int]):
         Binding("ctrl+t", "look", show=False),
         Binding("q,ctrl+q", "leave", show=False),
         Binding("ctrl+c", "leave", show=False, priority=True),
+        Binding("ctrl+z", "suspend_process", show=False),
     ]
 
     def __init__(self, client: Client) -> None:
@@ -116,6 +119,7 @@ class ConsoleApp(App[int]):
     def on_mount(self) -> None:
         for name, handler in (("SIGTERM", lambda: self._ended(143)), ("SIGHUP", lambda: self._ended(129))):
             self._on_signal(name, handler)
+        self.app_resume_signal.subscribe(self, self._resumed)
         self._up = True
         self._draw()
         self.pane.entered()
@@ -131,6 +135,13 @@ class ConsoleApp(App[int]):
             except (NotImplementedError, RuntimeError):
                 # Windows has none; there the window is closed.
                 return
+
+    def _resumed(self, app: App[int]) -> None:
+        """The terminal is ours again, and empty: the library draws only what has changed since."""
+        del app
+        for screen in self.screen_stack:
+            for widget in (screen, *screen.walk_children(Widget)):
+                widget.refresh()
 
     def _ended(self, code: int) -> None:
         self.exit(code)
@@ -152,7 +163,7 @@ class ConsoleApp(App[int]):
         if not self._up:
             return
         columns = self.size.width
-        self._tabs.update(self._tab_line())
+        self._tabs.update(self._tab_line(columns))
         self._keys.update(_keys_of(self.pane, columns - 1))
         away = self.reviews.why_away
         requests = len(self.reviews.requests) + len(self.reviews.odd)
@@ -160,14 +171,25 @@ class ConsoleApp(App[int]):
         others = f", {self.reviews.others} for others" if self.reviews.others else ""
         url = one_line(self.live.client.url)
         said = f"{'NOT CONNECTED' if self.reviews.was_there else 'connecting'} to {url}: it is looked for"
-        said = said if away else f"connected to {url}; waiting: {waits}{others}"
+        said = said if away else f"waiting: {waits}{others}; connected to {url}"
+        said = self.reviews.shut_out or said
         self._status.set_class(bool(away) and self.reviews.was_there, "-away")
         self._status.update(fitted(said, columns - 1))
 
-    def _tab_line(self) -> Text:
+    def _tab_line(self, columns: int) -> Text:
+        """The parts: their names as far as there is room, of the present one whole."""
+        tabs = Text()
+        for short in (99, 6, 4, 0):
+            tabs = self._tabs_of(short)
+            if tabs.cell_len <= columns:
+                break
+        return tabs
+
+    def _tabs_of(self, short: int) -> Text:
         current, tabs = self.pane, Text()
         for number, part in enumerate(self._panes.values(), start=1):
-            name = f"{number} {part.title}{f'({part.count})' if part.count else ''}"
+            title = part.title if part is current else part.title[:short]
+            name = f"{number} {title}".rstrip() + (f"({part.count})" if part.count else "")
             tabs.append(" " if number > 1 else "")
             tabs.append(f"[{name}]" if part is current else name, "bold reverse" if part is current else "")
         return tabs

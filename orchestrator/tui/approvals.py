@@ -176,7 +176,7 @@ class Approvals(Pane):
             return
         count = len(shown.tool_calls)
         about = f"call {self._one + 1} of {count}" if self._one is not None else f"all {count} calls"
-        which = f"Keys are about {about}; , and . choose. " if count > 1 else ""
+        which = f"{about} (, .): " if count > 1 else ""
         words = ", ".join(f"{key} {word}" for key, word in words_of(shown, self._calls()))
         self.label(f"{which}{words}")
 

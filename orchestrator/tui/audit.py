@@ -33,6 +33,7 @@ class Audit(Pane):
     title = "Audit"
     head = ("AGE", "WHO", "WHAT")
     empty = "There is nothing."
+    reads = True
     BINDINGS = [  # noqa: RUF012 - as the library has it
         Binding("f", "filter", show=False),
         Binding("x", "everything", show=False),

@@ -76,7 +76,6 @@ class Backups(Listing):
         if found is None:
             return
         self._backups = {one["backup_id"]: one for one in found["backups"]}
-        self.rows.empty = self.empty
         self.rows.show([_entry(one) for one in self._backups.values()])
         self.chosen(self.rows.chosen)
 

@@ -36,6 +36,7 @@ class Computers(Pane):
     title = "Computers"
     head = ("COMPUTER", "STATE", "KIND", "LABEL", "TASK")
     empty = "There are no computers yet. p has the line that connects one."
+    reads = True
     BINDINGS = [  # noqa: RUF012 - as the library has it
         Binding("s", "screen", show=False),
         Binding("o", "other_screen", show=False),

@@ -9,6 +9,7 @@ from orchestrator.console.deciding import MAX_ANSWER_CHARS, MAX_REASON_CHARS, de
 from orchestrator.console.lines import Line
 from orchestrator.core.approval import HitlResponse, RequestedCallView, ResumeRequest
 from orchestrator.core.facts import OnReject
+from orchestrator.rendering import counted
 from orchestrator.tui.dialogs import Ask, Choose
 from orchestrator.tui.editing import Editing
 from orchestrator.tui.granting import ask_grant
@@ -36,9 +37,13 @@ class Deciding:
         lines = [Line(f"  {call_in_short(call)}", "call") for call in calls]
         lines.append(Line(f"  risk: {shown.risk.value}", "" if shown.risk.value in _CALM else "alarm"))
         unseen = self._pane.page.unseen
+        title, enter = ASKS[word], "y"
         if word == "approve" and unseen:
-            lines.append(Line(f"  {unseen} rows below were not on the screen yet.", "warning", prose=True))
-        if await self._ask(Choose(ASKS[word], lines, [("y", "yes")], about=shown.request_id, enter="y")):
+            title, enter = "Let it run, though not all of it was on the screen?", ""
+            lines.append(
+                Line(f"  {counted(unseen, 'row')} below: Esc, Enter and Space show them.", "warning", prose=True)
+            )
+        if await self._ask(Choose(title, lines, [("y", "yes")], about=shown.request_id, enter=enter)):
             await self.decide(shown, decision(shown, word, calls=calls))
 
     async def reject(self, shown: HitlResponse, calls: Calls) -> None:

@@ -26,6 +26,7 @@ class Dialog(ModalScreen[Answer | None], Generic[Answer]):
     def __init__(self, title: str, *, about: str = "") -> None:
         super().__init__()
         self._title = title
+        self._warned = False
         self.about = about
         """The request or question that it is about: once that is closed, so is this."""
 
@@ -43,9 +44,17 @@ class Dialog(ModalScreen[Answer | None], Generic[Answer]):
         """What can be pressed, as a line."""
         return self.keys
 
+    def written(self) -> bool:
+        """Whether somebody wrote something that would be lost."""
+        return False
+
     def action_dismiss_none(self) -> None:
-        """Take it back."""
-        self.dismiss(None)
+        """Take it back; what was written only at the second time: over a slow line an arrow key begins like Escape."""
+        if self.written() and not self._warned:
+            self._warned = True
+            self.query_one(".dialog-keys", Static).update(f"Esc once more drops what you wrote.   {self.hint()}")
+        else:
+            self.dismiss(None)
 
 
 class Choose(Dialog[str]):
@@ -93,6 +102,9 @@ class Ask(Dialog[str]):
         line.cursor_blink = False
         yield line
 
+    def written(self) -> bool:
+        return self.query_one(Input).value != self._value
+
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self.dismiss(event.value.strip())
 
@@ -117,6 +129,9 @@ class Write(Dialog[str]):
             view.show(self._lines)
         self.query_one(TextArea).focus()
 
+    def written(self) -> bool:
+        return self.query_one(TextArea).text != self._text
+
     def action_take(self) -> None:
         """It is written."""
         self.dismiss(self.query_one(TextArea).text)
@@ -125,7 +140,7 @@ class Write(Dialog[str]):
 def line_field(name: str, label: str, value: str = "", *, most: int = 500) -> ComposeResult:
     """A field for one line of text, below what it is for."""
     yield Static(label, markup=False, classes="label")
-    line = Input(value, max_length=most, id=name, compact=True)
+    line = Input(value, max_length=most, id=name, compact=True, placeholder="(empty)")
     line.cursor_blink = False
     yield line
 

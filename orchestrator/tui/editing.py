@@ -24,6 +24,8 @@ class Editing:
     def __init__(self, pane: Pane) -> None:
         self._pane = pane
         self._kept: dict[tuple[str, str], dict[str, Any]] = {}
+        self._drafts: dict[tuple[str, str], str] = {}
+        """What was written as JSON and is none."""
 
     @property
     def _desk(self) -> "Desk":
@@ -35,18 +37,21 @@ class Editing:
         args = dict(self._kept.get(key, call.args))
         while True:
             try:
-                args = await self._once(request, call.tool, args, here)
+                args = await self._once(request, key, call.tool, args, here)
             except EditorFailed as error:
-                self._desk.tell(f"{error} Nothing was decided.")
+                kept = " What you wrote is kept for the next edit." if key in self._drafts else ""
+                self._desk.tell(f"{error} Nothing was decided.{kept}")
+                return None
+            if request.request_id not in self._desk.reviews.requests:
+                # A dialog was taken back then, and has said why.
+                if not here:
+                    self._desk.tell("It was closed meanwhile: nothing was sent.")
                 return None
             differs = changes(call.args, args)
             if not differs:
                 self._desk.tell("Unchanged: nothing was decided.")
                 return None
             self._kept[key] = args
-            if request.request_id not in self._desk.reviews.requests:
-                self._desk.tell("It was closed meanwhile: nothing was sent.")
-                return None
             said = await self._pane.app.push_screen_wait(
                 Choose(
                     "Approve it like this?",
@@ -67,12 +72,21 @@ class Editing:
         for key in [one for one in self._kept if one[0] == request.request_id]:
             del self._kept[key]
 
-    async def _once(self, request: HitlResponse, tool: str, args: dict[str, Any], here: bool) -> dict[str, Any]:
+    async def _once(
+        self, request: HitlResponse, key: tuple[str, str], tool: str, args: dict[str, Any], here: bool
+    ) -> dict[str, Any]:
         """The arguments after one round. Raises EditorFailed."""
         name = text_argument(tool, args)
-        text, ending = (args[name], ending_of(name, args)) if name is not None else (args_as_json(args), ".json")
-        new = await (self._here(request, name, text) if here else self._in_editor(text, ending))
-        return parsed(new) if name is None else {**args, name: new}
+        written = self._drafts.pop(key, args_as_json(args)) if name is None else args[name]
+        ending = ".json" if name is None else ending_of(name, args)
+        new = await (self._here(request, name, written) if here else self._in_editor(written, ending))
+        if name is not None:
+            return {**args, name: new}
+        try:
+            return parsed(new)
+        except EditorFailed:
+            self._drafts[key] = new
+            raise
 
     async def _here(self, request: HitlResponse, name: str | None, text: str) -> str:
         if visible(text) != text or "\t" in text:
@@ -83,12 +97,20 @@ class Editing:
 
     async def _in_editor(self, text: str, ending: str) -> str:
         app = self._pane.app
+        failure: BaseException | None = None
         try:
             # What is heard meanwhile is drawn when the editor has ended.
             with app.suspend(), app.batch_update():
-                return await _in_thread(lambda: edited_text(text, ending))
+                # What leaves this block as an exception leaves the screen set aside: the library takes it back else.
+                try:
+                    text = await _in_thread(lambda: edited_text(text, ending))
+                except BaseException as error:  # noqa: BLE001 - raised again below
+                    failure = error
         except SuspendNotSupported:
             raise EditorFailed("This terminal cannot be lent to an editor: i edits here.") from None
+        if failure is not None:
+            raise failure
+        return text
 
 
 async def _in_thread(work: Callable[[], str]) -> str:

@@ -66,6 +66,10 @@ class Form(Dialog[Filled]):
                 else:
                     yield from line_field(one.name, one.label, one.value, most=one.most)
 
+    def written(self) -> bool:
+        given = {one.name: one.value for one in self._fields if isinstance(one, Field)}
+        return any(one.value != given[one.id] for one in self.query(Input) if one.id is not None)
+
     def action_take(self) -> None:
         """It is written; what cannot be is said."""
         lines = {one.id: one.value.strip() for one in self.query(Input) if one.id is not None}

@@ -47,7 +47,6 @@ class Grants(Listing):
             return
         newest = sorted(found["grants"], key=lambda one: str(one["created_at"]), reverse=True)
         self._grants = {one["grant_id"]: one for one in sorted(newest, key=lambda one: not one["usable"])}
-        self.rows.empty = self.empty
         self.rows.show([_entry(one) for one in self._grants.values()])
         self.chosen(self.rows.chosen)
 

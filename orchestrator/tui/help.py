@@ -13,6 +13,7 @@ _EVERYWHERE: Final[Sequence[tuple[str, str]]] = (
     ("Enter", "the page alone; Esc both again"),
     ("m", "what was said lately"),
     ("Ctrl+T", "light or dark"),
+    ("Ctrl+Z", "set it aside; `fg` in the shell brings it back"),
     ("q Ctrl+C", "leave; what was not decided stays open"),
 )
 

@@ -27,7 +27,7 @@ class Listing(Dialog[str]):
         self.desk = desk
 
     def inside(self) -> ComposeResult:
-        yield RowList(self.head, empty="It is being read…", id="rows")
+        yield RowList(self.head, empty=self.empty, known=False, id="rows")
         yield Static("", markup=False, classes="bar")
         yield from self.below()
         yield Static("", markup=False, classes="told")

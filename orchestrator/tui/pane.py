@@ -26,6 +26,8 @@ class Pane(Container):
     title: ClassVar[str]
     head: ClassVar[Sequence[str]]
     empty: ClassVar[str] = "Nothing."
+    reads: ClassVar[bool] = False
+    """Whether nobody knows its rows before the server has told them."""
     follows: ClassVar[bool] = False
     """Whether the page is a log, whose end is looked at."""
     keys: ClassVar[Sequence[tuple[str, str]]] = ()
@@ -39,7 +41,7 @@ class Pane(Container):
         self.desk = desk
 
     def compose(self) -> ComposeResult:
-        yield RowList(self.head, empty=self.empty)
+        yield RowList(self.head, empty=self.empty, known=not self.reads)
         yield Static("", markup=False, classes="bar")
         yield LinesView(follows=self.follows)
 

@@ -61,6 +61,5 @@ class Picking:
             if found is None:
                 return
             whole.append(found)
-        self._keys = set()
-        await self._pane.app.push_screen_wait(Together(self._pane.desk, self._deciding, whole))
+        await self._pane.app.push_screen_wait(Together(self._pane, self._deciding, whole))
         self._pane.changed()

@@ -26,6 +26,7 @@ class Policy(Pane):
     title = "Policy"
     head = ("RULE", "EFFECT", "TOOLS")
     empty = "It has no rules: nothing is allowed."
+    reads = True
     BINDINGS = [  # noqa: RUF012 - as the library has it
         Binding("t", "try", show=False),
         Binding("g", "grants", show=False),

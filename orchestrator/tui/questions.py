@@ -45,7 +45,8 @@ class Questions(Pane):
         """Show a question."""
         question = self.desk.reviews.questions.get(key or "")
         if question is None:
-            self.page.show([])
+            # The page may stand alone.
+            self.page.show([Line(self.empty)] if self.has_class("-open") else [])
             self.label("")
             return
         self.label("a answer, v its task")

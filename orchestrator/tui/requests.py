@@ -28,10 +28,12 @@ def words_of(request: HitlResponse, calls: Sequence[RequestedCallView]) -> list[
     cut = any(call.truncated for call in calls)
     one = len(calls) == 1
     words = [] if cut else [("a", "approve")]
-    words += [("e", "edit"), ("i", "edit here")] if one and not cut else []
+    words += [("e", "edit"), ("i", "here")] if one and not cut else []
     words += [("r", "reject")]
     words += [("p", "respond")] if one else []
-    return [*words, *([("w", "whole")] if cut else []), ("d", "details")]
+    words += [("g", "grant")] if one and not cut else []
+    words += [("w", "whole")] if cut else []
+    return [*words, *([("x", "longer")] if request.expires_at is not None else []), ("d", "details")]
 
 
 def entry_of(request: HitlResponse, *, closed: bool = False, ticked: bool | None = None) -> Entry:

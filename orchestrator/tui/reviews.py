@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _REFUSED_PAUSE_S = 5.0
 """After a refusal: somebody has to change something first."""
+_OVER = (401, 403)
+"""The refusals of a token that was revoked, or is no reviewer's: it stays so."""
 _AGAIN_PAUSE_S = 0.5
 """Before something is sent again: the connection may be going, and nobody has said so yet."""
 Result = review.Done | review.Failed
@@ -57,6 +59,8 @@ class Reviews:
     """Requests that wait for other people."""
     why_away: str = "connecting"
     """Why there is no connection; empty: it stands."""
+    shut_out: str = ""
+    """Why no dialing helps any more; empty: it may."""
     was_there: bool = False
     """Whether there was a connection, or an attempt at one has failed."""
     unheard: int = 0
@@ -79,6 +83,11 @@ class Reviews:
             except (ServerUnreachable, ServerRefused, FrameRefused) as lost:
                 first = attempts.lost()
                 self._gone(lost.message)
+                if isinstance(lost, ServerRefused) and lost.status in _OVER:
+                    self.shut_out = f"signed out: {lost.message}"
+                    self.tell(f"{lost.message} An admin can make a new token; q leaves.")
+                    self.heard(None)
+                    return
                 if first:
                     self.tell(f"The connection is lost: {lost.message} It is looked for until you leave.")
                 pause = attempts.delay(lost)
@@ -170,6 +179,7 @@ class Reviews:
         if self._socket is None:
             return Outcome(False, "Not delivered: there is no connection. Nothing was decided; it is as it was.")
         self.unheard += 1
+        self.tell("Sent, and not confirmed yet.")
         try:
             while True:
                 outcome = await self._sent(sent)

@@ -55,11 +55,13 @@ class RowList(ScrollView, can_focus=True):
             super().__init__()
             self.rows, self.key = rows, key
 
-    def __init__(self, head: Sequence[str], *, empty: str = "", id: str | None = None) -> None:
+    def __init__(self, head: Sequence[str], *, empty: str = "", known: bool = True, id: str | None = None) -> None:
         super().__init__(id=id)
         self._head = tuple(head)
         self.empty = empty
         self._entries: list[Entry] = []
+        self._known = known
+        """Whether anybody has told yet which rows there are."""
         self._widths: list[int] = []
         self._at = 0
         self._told: str | None = None
@@ -81,6 +83,7 @@ class RowList(ScrollView, can_focus=True):
 
     def show(self, entries: Sequence[Entry]) -> None:
         """Show these rows; the chosen one stays so where it is among them, else the next one there takes its place."""
+        self._known = True
         key = self.chosen
         found = next((at for at, one in enumerate(entries) if one.key == key), None)
         self._at = found if found is not None else max(0, min(self._at, len(entries) - 1))
@@ -119,7 +122,7 @@ class RowList(ScrollView, can_focus=True):
             return Strip([Segment(fitted(self._row("  ", self._head), columns), base + _HEAD)])
         at = self.scroll_offset.y + y - 1
         if not self._entries and y == 1:
-            return Strip([Segment(fitted(f"  {self.empty}", columns), base)])
+            return Strip([Segment(fitted(f"  {self.empty if self._known else 'Nobody has told yet.'}", columns), base)])
         if at >= len(self._entries):
             return Strip.blank(columns, base)
         chosen = at == self._at

@@ -59,6 +59,9 @@ class Submit(Dialog[dict[str, Any]]):
             said = ", ".join(f"{name} {value}" for name, value in body_of(filled.lines).items())
             self.query_one(".dialog-keys", Static).update(f"{one_line(said) or 'As the server has it.'}\n{self.keys}")
 
+    def written(self) -> bool:
+        return bool(self.query_one(TextArea).text)
+
     def action_take(self) -> None:
         """Submit it, if there is something to do."""
         prompt = self.query_one(TextArea).text

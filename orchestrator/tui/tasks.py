@@ -43,6 +43,7 @@ class Tasks(Pane):
     title = "Tasks"
     head = ("STATUS", "COMPUTERS", "AGE", "PROMPT")
     empty = "There are no tasks. n submits one."
+    reads = True
     follows = True
     BINDINGS = [  # noqa: RUF012 - as the library has it
         Binding("n", "submit", show=False),

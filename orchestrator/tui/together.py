@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -17,12 +17,15 @@ from orchestrator.core import review
 from orchestrator.core.approval import HitlResponse, ResumeRequest
 from orchestrator.rendering import counted
 from orchestrator.tui.deciding import Deciding, ask_rejection
-from orchestrator.tui.desk import Desk, now
+from orchestrator.tui.desk import now
 from orchestrator.tui.dialogs import Choose, Dialog
 from orchestrator.tui.lines_view import LinesView
 from orchestrator.tui.requests import in_short
 from orchestrator.tui.reviews import same
 from orchestrator.tui.working import begin
+
+if TYPE_CHECKING:
+    from orchestrator.tui.pane import Pane
 
 MOST: Final = 100
 """Requests that are looked at together."""
@@ -37,9 +40,9 @@ class Together(Dialog[None]):
         Binding("r", "decide('reject')", show=False),
     ]
 
-    def __init__(self, desk: Desk, deciding: Deciding, requests: Sequence[HitlResponse]) -> None:
+    def __init__(self, pane: "Pane", deciding: Deciding, requests: Sequence[HitlResponse]) -> None:
         super().__init__(f"{counted(len(requests), 'request')}, one decision")
-        self._desk, self._deciding, self._requests = desk, deciding, requests
+        self._pane, self._deciding, self._requests = pane, deciding, requests
         self.became: dict[str, str] = {}
         """What became of each, as a sentence."""
         self._was_read = False
@@ -60,14 +63,14 @@ class Together(Dialog[None]):
 
     def _open(self) -> list[HitlResponse]:
         """Those that wait as they were shown."""
-        present = self._desk.reviews.requests
+        present = self._pane.desk.reviews.requests
         undecided = [one for one in self._requests if one.request_id not in self.became]
         return [one for one in undecided if one.request_id in present and same(one, present[one.request_id])]
 
     def heard(self, message: Any) -> None:
         """The reviewers' socket told something: what somebody else decided is none of these any more."""
         for one in self._requests:
-            present = self._desk.reviews.requests.get(one.request_id)
+            present = self._pane.desk.reviews.requests.get(one.request_id)
             closed = isinstance(message, review.RequestClosed) and message.request_id == one.request_id
             if one.request_id in self.became or one.request_id in self._deciding.mine:
                 continue
@@ -96,8 +99,9 @@ class Together(Dialog[None]):
 
     def _note(self, request: HitlResponse, said: str) -> None:
         self.became[request.request_id] = said
-        self._view.show(self._lines())
-        self._hint()
+        if self.is_attached:
+            self._view.show(self._lines())
+            self._hint()
 
     def _scrolled(self) -> None:
         self._view.note_read()
@@ -128,25 +132,27 @@ class Together(Dialog[None]):
         if word == "approve" and not self._was_read:
             self.query_one(".dialog-keys", Static).update(_UNREAD)
         elif self._open():
-            begin(self, self._decide, word, in_place_of="decide")
+            # Not of this screen: who leaves it is told all the same what became of what was sent.
+            begin(self._pane, self._decide, word)
 
     async def _decide(self, word: Literal["approve", "reject"]) -> None:
         asked = self._open()
         which = f"{'this request' if len(asked) == 1 else f'these {len(asked)} requests'}"
         more: dict[str, Any] = {}
         if word == "reject":
-            said = await ask_rejection(self.app, f"Reject {which}. Why? (may be empty)", asked[0], about="")
+            said = await ask_rejection(self._pane.app, f"Reject {which}. Why? (may be empty)", asked[0], about="")
             if said is None:
                 return
             more = {"reason": said[0], "on_reject": said[1]}
         else:
             lines = [Line(f"  {in_short(one)}  (risk: {one.risk.value})", "call") for one in asked]
             title = f"Let {which} run, exactly as shown?"
-            if not await self.app.push_screen_wait(Choose(title, lines, [("y", "yes")], enter="y")):
+            if not await self._pane.app.push_screen_wait(Choose(title, lines, [("y", "yes")], enter="y")):
                 return
         await asyncio.gather(*(self._send(one, decision(one, word, **more)) for one in asked))
 
     async def _send(self, request: HitlResponse, resume: ResumeRequest) -> None:
+        self._note(request, "Sent, and not confirmed yet.")
         outcome = await self._deciding.settle(request, resume)
-        self._desk.tell(outcome.said)
+        self._pane.desk.tell(outcome.said)
         self._note(request, outcome.said)

@@ -45,10 +45,10 @@ class Seat:
         await self.press(key)
         await self.sees(*wanted)
 
-    async def agrees(self, key: str, asked: str, *said: str, by: str = "y") -> None:
+    async def agrees(self, key: str, asked: str, *said: str) -> None:
         """Press a key, agree to what it asks, and wait for what is said then."""
         await self.asks(key, asked)
-        await self.asks(by, *said)
+        await self.asks("y", *said)
 
     async def sees(self, *wanted: str) -> str:
         """The screen once all of that stands on it."""

@@ -42,8 +42,9 @@ async def test_what_is_edited_here_runs(tmp_path: Path) -> None:
     async with asked(tmp_path, says(WRITE), final()) as (house, request):
         seat = house.seat
         await seat.asks("i", "Edit content")
-        await seat.press("x", "escape")
-        await seat.sees("Unchanged: nothing was decided.")
+        await seat.press("x")
+        await seat.asks("escape", "Esc once more drops what you wrote.")
+        await seat.asks("escape", "Unchanged: nothing was decided.")
         await seat.asks("i", "Edit content")
         await seat.press("ctrl+home")
         await seat.type("-- [b]mine[/b] ")
@@ -51,6 +52,21 @@ async def test_what_is_edited_here_runs(tmp_path: Path) -> None:
         await seat.asks("y", "Carried out: edited and approved by you")
         await house.over(request)
         assert house.disk.files == {"a.lua": b"-- [b]mine[/b] " + NEW}
+
+
+async def test_what_is_no_json_is_kept_for_the_next_edit(tmp_path: Path) -> None:
+    """A slip in the arguments loses nothing; a field whose request is closed says that, and not `unchanged`."""
+    run = says(call("cc_run_program", path="a.lua", args=["1"]))
+    async with asked(tmp_path, run, final(success=False), disk=Disk({"a.lua": NEW}), sees="args") as (house, request):
+        seat = house.seat
+        await seat.asks("i", "Edit the arguments, as JSON")
+        await seat.press("ctrl+home")
+        await seat.type("-- mine ")
+        await seat.asks("ctrl+s", "That is no JSON", "What you wrote is kept for the next edit.")
+        await seat.asks("i", "Edit the arguments", "-- mine {")
+        assert (await house.server.ask("POST", request.rejection_url)).status_code == 200
+        await seat.sees("Decided elsewhere: rejected by admin.")
+        assert "Unchanged" not in seat.text
 
 
 async def test_a_rejection_says_why_and_what_then(tmp_path: Path) -> None:
@@ -91,7 +107,7 @@ async def test_each_call_is_decided_by_itself(tmp_path: Path) -> None:
         await seat.asks("enter", "And the task?")
         await seat.asks("c", "Carried out: rejected by you")
         await seat.until(lambda: "[2/2]" not in "\n".join(page_of(seat)), "one call is left")
-        await seat.agrees("a", "Let it run", "Carried out: approved by you", by="enter")
+        await seat.agrees("a", "Let it run", "Carried out: approved by you")
         await house.over(request)
         assert list(house.disk.files) == ["a.lua"]
 
@@ -104,7 +120,9 @@ async def test_what_is_cut_is_fetched_whole_before_it_is_approved(tmp_path: Path
         await seat.asks("a", "Not all of it was shown")
         await seat.asks("w", "This is all of it.")
         assert sum("a line of a long program" in line for line in page_of(seat)) == 700
-        await seat.asks("a", "Let it run", "rows below were not on the screen yet")
+        await seat.asks("a", "Let it run, though not all of it was on the screen?", "rows below")
+        await seat.press("enter")
+        await seat.sees("Let it run")
         await seat.asks("y", "Carried out: approved by you")
         await house.over(request)
         assert house.disk.files["a.lua"] == LONG.encode()

@@ -109,6 +109,27 @@ def test_a_request_is_edited_in_an_editor_and_approved(tmp_path: Path, size: tup
         assert (data / "workspace" / "plan.txt").read_text("utf-8") == "newer\n"
 
 
+def test_an_editor_that_fails_gives_the_screen_back(tmp_path: Path) -> None:
+    """One that cannot be started and one that ends badly are told on the screen, which takes keys again."""
+    editor = tmp_path / "editor"
+    with talking(tmp_path, tmp_path / "data") as server:
+        paused(server)
+        with looking(server, tmp_path, NARROW, EDITOR=str(editor)) as sight:
+            sight.type("2")
+            sight.sees("[2 Approvals(1)]", "+new")
+            sight.type("e")
+            sight.sees("No such file or directory. Set EDITOR to another.")
+            editor.write_text("#!/bin/sh\nexit 3\n")
+            editor.chmod(0o700)
+            sight.type("e")
+            sight.until(lambda: "code 3" in sight.text and "No such file" not in sight.text, "the code")
+            sight.type("a")
+            sight.sees("Let it run")
+            sight.type("\x1b")
+            sight.until(lambda: "Let it run" not in sight.text, "closed")
+            sight.type("q")
+
+
 def test_it_copes_with_another_size_and_with_sigterm(tmp_path: Path) -> None:
     """It is drawn anew at another size, and on SIGTERM leaves the terminal as it was, also without a server."""
     with talking(tmp_path, tmp_path / "data") as server:
@@ -126,6 +147,29 @@ def test_it_copes_with_another_size_and_with_sigterm(tmp_path: Path) -> None:
             server.process.kill()
             sight.sees("NOT CONNECTED to")
             sight.terminal.process.send_signal(signal.SIGTERM)
+
+
+def test_it_is_set_aside_and_taken_up_again(tmp_path: Path) -> None:
+    """Ctrl-Z stops it with the terminal as it was; when it goes on, all of the screen is drawn anew."""
+    with talking(tmp_path, tmp_path / "data") as server:
+        paused(server)
+        with looking(server, tmp_path, NARROW) as sight:
+            sight.sees("[1 Tasks]", "+new")
+            sight.type("\x1a")
+            sight.until(lambda: AS_IT_WAS[0] in sight.terminal.raw, "the terminal as it was")
+            deadline = time.monotonic() + WITHIN_S
+            while state_of(sight.terminal.process.pid) != "T":
+                assert time.monotonic() < deadline, "it never stopped"
+                time.sleep(0.01)
+            sight.screen.reset()
+            sight.terminal.process.send_signal(signal.SIGCONT)
+            sight.sees("[1 Tasks]", "> Paused, for approval", "+new", "? keys")
+            sight.type("q")
+
+
+def state_of(pid: int) -> str:
+    """What a process does, as the kernel has it: ``T`` where it is stopped."""
+    return Path(f"/proc/{pid}/stat").read_text("ascii", "replace").rpartition(")")[2].split()[0]
 
 
 def test_it_is_left_while_the_server_is_gone(tmp_path: Path) -> None:

@@ -1,17 +1,21 @@
 """The terminal UI and the console reviewer at a server of another version: nothing is hidden, nothing is guessed."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from orchestrator.cli.reviewing import list_waiting
 from orchestrator.client import Client
 from orchestrator.console import ReviewLoop
 from orchestrator.console.lines import Line
 from orchestrator.console.reading import OddRequest, OddRequests, messages_of, odd_lines
+from orchestrator.console.several import decide_named
 from orchestrator.core import review
 from orchestrator.core.errors import FrameRefused
+from orchestrator.core.items import SCHEMA_VERSION
 from orchestrator.tui.approvals import Approvals
 from tests.shell.asked import console, request, shown
 from tests.shell.support import DEADLINE_S, WRITE, Disk, Listening, Server, connected, dialed, final, running, says
@@ -56,12 +60,18 @@ async def test_a_request_that_cannot_be_read_is_shown_whole_and_not_decided(tmp_
         await server.until(one.task_id, "task_ended")
 
 
-async def test_the_console_shows_what_it_cannot_read_and_counts_it(tmp_path: Path) -> None:
-    """`review` writes the whole JSON, decides nothing about it, and does not say that nothing waits."""
+async def test_the_console_shows_what_it_cannot_read_and_counts_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`review` writes the whole JSON, decides nothing about it, and does not say that nothing waits.
+
+    So do `review --list` and `review --approve`.
+    """
     here, said, _ = console()
+    disk = Disk()
     async with (
         running(tmp_path, model=Listening(says(WRITE), final())) as server,
-        connected(server, "3", Disk()),
+        connected(server, "3", disk),
         another_version(server.url, told=NEWER) as url,
     ):
         one = await waiting(server)
@@ -69,13 +79,28 @@ async def test_the_console_shows_what_it_cannot_read_and_counts_it(tmp_path: Pat
         try:
             loop = ReviewLoop(client, here)
             await within(DEADLINE_S, loop.run(until_empty=True))
+            named = await asyncio.to_thread(decide_named, client, here, [one.request_id], "approve", sure=True)
+            await asyncio.to_thread(list_waiting, client, False)
         finally:
             client.close()
         assert loop.undecided == 1
     text = "\n".join(said)
-    assert one.request_id in text
+    assert text.count(f"A request that this program cannot read ─ {one.request_id}") == 2
     assert '"on_refuse": "cancel"' in text
     assert "Nothing waits" not in text
+    assert named is not None
+    assert (named[0].carried_out, "nothing is decided about it here" in named[0].said) == (False, True)
+    assert '"on_refuse": "cancel"' in capsys.readouterr().out
+    assert not disk.done
+
+
+async def test_a_task_of_a_newer_server_is_said_to_be_newer(tmp_path: Path) -> None:
+    """Its log cannot be read: that is a sentence, and the rest goes on."""
+    newer = {f'"schema": {SCHEMA_VERSION}': '"schema": 9'}
+    async with running(tmp_path, model=Listening(final())) as server:
+        await server.until(await server.submit(()), "task_ended")
+        async with another_version(server.url, told=newer) as url, seated_at(url, server.admin) as seat:
+            await seat.sees("An item has schema 9; this version reads up to", "Completed")
 
 
 async def test_pictures_that_a_server_or_a_computer_does_not_have_are_said(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from orchestrator.console.deciding import decision
 from tests.shell.commands import paused, talking
+from tests.shell.support import Listening, final, running
 from tests.tui.driving import seated_at
 
 
@@ -59,3 +60,15 @@ async def test_a_decision_on_its_way_is_sent_again_and_counts_once(tmp_path: Pat
                 await seat.sees("Carried out: approved by you")
                 await seat.press("1")
                 await seat.sees(task_id, "[FINAL] Success=True")
+
+
+async def test_a_token_that_is_revoked_ends_the_dialing(tmp_path: Path) -> None:
+    """Whose token is revoked is told so, and not that the server is looked for; what nobody told is not `none`."""
+    async with running(tmp_path, model=Listening(final())) as server:
+        bob = await server.person("bob", "reviewer")
+        async with seated_at(server.url, bob) as seat:
+            assert (await server.ask("DELETE", "/v1/tokens/person/bob")).status_code == 200
+            await seat.sees("signed out: The server ended it: the token was revoked.")
+            await seat.press("4")
+            await seat.sees("Nobody has told yet.")
+            assert "it is looked for" not in seat.text

@@ -85,5 +85,5 @@ async def test_without_a_connection_nothing_is_delivered(tmp_path: Path) -> None
         await seat.press("y")
         await seat.sees("1/3  cc_write", "3/3", "Not delivered: there is no connection.")
         seat.app.reviews._socket = socket
-        await seat.asks("escape", "[2 Approvals(3)]")
+        await seat.asks("escape", "[2 Approvals(3)]", "[x] ")
         assert not house.disk.done
