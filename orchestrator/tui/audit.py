@@ -6,6 +6,8 @@ from typing import Any, ClassVar, Final
 
 from textual.binding import Binding
 
+from orchestrator.client import ServerUnreachable
+from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.visible import one_line
 from orchestrator.rendering import counted
 from orchestrator.tui.auditing import (
@@ -23,7 +25,7 @@ from orchestrator.tui.working import begin
 
 _CALM_S: Final = 1.0
 """Between two readings."""
-_PAGE: Final = 100
+_PAGE: Final = 50
 
 
 class Audit(Pane):
@@ -78,11 +80,17 @@ class Audit(Pane):
 
     async def _read(self, query: Mapping[str, str], *, older: bool = False) -> None:
         after = {"after": self._next} if older and self._next else {}
-        found = await self.desk.ask("GET", "/v1/audit", order="newest", limit=_PAGE, **query, **after)
-        if query is not self._query:
+        try:
+            found = await self.desk.live.ask("GET", "/v1/audit", order="newest", limit=_PAGE, **query, **after)
+        except ServerUnreachable:
             return
-        if found is None:
-            self.label("It could not be read." if not self._items else "What came since could not be read.")
+        except OrchestratorError as refused:
+            self.desk.tell(str(refused))
+            if query and query is self._query:
+                # Each refusal is written down: what is refused is not wanted again and again.
+                self._want({})
+            return
+        if query is not self._query:
             return
         new = {f"{one['task_id']} {one['version']}": one for one in found["items"]}
         if older or not self._items or not new.keys() & self._items.keys():

@@ -18,7 +18,7 @@ from orchestrator.tui.lines_view import LinesView
 from orchestrator.tui.wording import name_of
 from orchestrator.tui.working import begin
 
-_LOOK_S: Final = 1.0
+_LOOK_S: Final = 0.5
 _CLOCKS: Final = timedelta(seconds=3)
 """By how much this machine's idea of the server's time may be wrong."""
 _HTTPS_PORT, _HTTP_PORT = 443, 80

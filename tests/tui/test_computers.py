@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from tests.shell.support import Disk, Listening, Server, connected, dialed, final, running
+from tests.shell.support import Disk, Listening, Server, connected, final, running
 from tests.shell.test_frozen import known, refused
 from tests.shell.test_transfers import Gated, gated
 from tests.tui.driving import Seat, seated
@@ -15,7 +15,7 @@ LABEL = "[b]l[/b]\x9b31m"
 
 
 async def test_a_computer_is_paired(tmp_path: Path) -> None:
-    """`p` shows the line, what the server saw of a wrong attempt, that it is paired, and that it is connected."""
+    """`p` shows the line, what the server saw of a wrong attempt, and that it came; away, it is not backed up."""
     async with running(tmp_path, model=Listening(final())) as server, seated(server) as seat:
         await seat.asks("4", "There are no computers yet. p has the line")
         await seat.asks("p", "Its name here")
@@ -31,6 +31,10 @@ async def test_a_computer_is_paired(tmp_path: Path) -> None:
         async with connected(server, "barn", Disk(), token):
             await seat.sees("barn is connected!", "Computer barn is connected.")
             await seat.asks("escape", "> barn", "online")
+        await seat.sees("> barn", "away")
+        await seat.asks("b", "None yet")
+        await seat.asks("n", "Back it up now")
+        await seat.asks("enter", "Not carried out: Computer barn is not connected")
 
 
 async def pairing(server: Server, code: str) -> tuple[int, str]:
@@ -102,14 +106,3 @@ async def test_a_backup_is_made_looked_at_put_back_and_forgotten(tmp_path: Path)
         await seat.agrees("x", "Forget this backup?", "Carried out: it is forgotten.")
         await seat.sees("None yet: n keeps")
         assert (await server.ask("GET", "/v1/backups")).json()["backups"] == []
-
-
-async def test_a_computer_that_is_away_is_not_backed_up(tmp_path: Path) -> None:
-    """Why stands where it was asked for."""
-    async with running(tmp_path, model=Listening(final())) as server, seated(server) as seat:
-        async with dialed(server.url, await server.computer("3")) as client:
-            await client.greet()
-        await seat.asks("4", "> 3", "away")
-        await seat.asks("b", "None yet")
-        await seat.press("n")
-        await seat.asks("enter", "Not carried out: Computer 3 is not connected")

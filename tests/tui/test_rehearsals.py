@@ -52,7 +52,7 @@ async def shown(seat: Seat) -> None:
 
 
 async def test_a_new_task_has_a_model_a_session_and_limits(tmp_path: Path) -> None:
-    """`Ctrl+O` in a new task says more about it; what is no number is said."""
+    """`Ctrl+O` in a new task says more about it; what is no number, and what is no rehearsal, is said."""
     async with running(tmp_path, model=Listening(final())) as server, seated(server) as seat:
         await seat.press("n")
         await seat.sees("A new task")
@@ -74,6 +74,9 @@ async def test_a_new_task_has_a_model_a_session_and_limits(tmp_path: Path) -> No
         (row,) = (await server.ask("GET", "/v1/tasks")).json()["tasks"]
         task = (await server.ask("GET", f"/v1/tasks/{row['task_id']}")).json()
         assert (task["session_id"], task["max_steps"], task["max_wall_s"]) == ("castle", 7, 5400)
+        await seat.sees("> Completed")
+        await seat.asks("r", "there is nothing to ask anew.")
+        await seat.asks("h", "is no rehearsal.")
 
 
 async def test_a_task_is_kept_and_asked_anew(tmp_path: Path) -> None:
@@ -94,12 +97,3 @@ async def test_a_task_is_kept_and_asked_anew(tmp_path: Path) -> None:
         await seat.asks("r", "Carried out: it is asked anew.")
         noted = (await server.ask("GET", f"/v1/audit?task={task_id}&kind=review_noted")).json()["items"]
         assert "renewed" in [one["fact"]["what"] for one in noted]
-
-
-async def test_what_did_not_lapse_and_what_was_not_rehearsed_is_said(tmp_path: Path) -> None:
-    """Keys that have nothing to do say so, and change nothing."""
-    async with running(tmp_path, model=Listening(final())) as server, seated(server) as seat:
-        await server.until(await server.submit(()), "task_ended")
-        await seat.sees("> Completed")
-        await seat.asks("r", "there is nothing to ask anew.")
-        await seat.asks("h", "rehears")
