@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from orchestrator.client import ServerUnreachable
+from orchestrator.tui.desk import why_not
 from tests.shell.support import Listening, final, running
 from tests.tui.driving import seated
 
@@ -43,3 +45,12 @@ async def test_somebody_is_added_and_revoked(tmp_path: Path) -> None:
         await seat.asks("y", "Too late: there was no token left to revoke.")
         tokens = (await server.ask("GET", "/v1/tokens")).json()["tokens"]
         assert [one["roles"] for one in tokens if one["name"] == "robot"] == [["submitter"]]
+
+
+def test_what_nobody_heard_of_is_not_said_to_have_failed() -> None:
+    """Where only the answer is lost, nobody says that it was not carried out."""
+    lost = ServerUnreachable("No orchestrator answers.")
+    assert why_not("POST", lost) == "Not carried out: No orchestrator answers."
+    lost.may_have_arrived = True
+    assert why_not("DELETE", lost) == "Not heard whether it was carried out: No orchestrator answers."
+    assert why_not("GET", lost) == "No orchestrator answers."
