@@ -22,7 +22,8 @@ if TYPE_CHECKING:
         load_policy,
     )
     from orchestrator.core.response import AgentResponse, FinalResult, RequestedTool, ToolRequest, read_reply
-    from orchestrator.core.task import AgentTask, TaskStatus
+    from orchestrator.core.task import AgentTask
+    from orchestrator.core.task_states import TaskStatus
     from orchestrator.interactive import run_task_interactive
     from orchestrator.model.scripted import ScriptedModel
     from orchestrator.ports import RequestAuthorizer, TaskPersistenceManager
@@ -46,7 +47,8 @@ _ROOMS = {
         "load_policy",
     ),
     "core.response": ("AgentResponse", "FinalResult", "RequestedTool", "ToolRequest", "read_reply"),
-    "core.task": ("AgentTask", "TaskStatus"),
+    "core.task": ("AgentTask",),
+    "core.task_states": ("TaskStatus",),
     "interactive": ("run_task_interactive",),
     "model.scripted": ("ScriptedModel",),
     "ports": ("RequestAuthorizer", "TaskPersistenceManager"),

@@ -2,7 +2,6 @@
 
 import contextlib
 import shlex
-import signal
 import subprocess
 import sys
 import tempfile
@@ -10,14 +9,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from orchestrator.client import Client, ServerRefused
+from orchestrator.client import Client, unless_it_closed
 from orchestrator.console import ClientDesk, Console, decision
 from orchestrator.core import facts
 from orchestrator.core.approval import HitlResponse
 from orchestrator.core.errors import InvalidRequest, OrchestratorError
 from orchestrator.core.transcript import Transcript
 from orchestrator.core.visible import block
-from orchestrator.program import program
+from orchestrator.program import left_in_order, program
 
 PROMPT = "Write a hello world program and run it"
 COMPUTER = "0"
@@ -44,7 +43,7 @@ def run_demo(*, directory: Path | None, keep: bool, model: str, console: Console
 
 def _run(directory: Path | None, keep: bool, model: str, ollama_url: str, console: Console) -> int:
     with contextlib.ExitStack() as stack:
-        stack.enter_context(_left_in_order())
+        stack.enter_context(left_in_order())
         home = directory or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cc-orchestrator-")))
         _make(home)
         console.say(f"Starting the orchestrator; its store, token and policy are in {home}")
@@ -59,23 +58,6 @@ def _run(directory: Path | None, keep: bool, model: str, ollama_url: str, consol
         if keep:
             _keep(client, url, home, console)
     return 0 if succeeded else 1
-
-
-@contextlib.contextmanager
-def _left_in_order() -> Iterator[None]:
-    """A closed terminal and a polite kill end the demo as Ctrl-C does: its server and its computer end with it."""
-
-    def leave(number: int, frame: object) -> None:
-        del number, frame
-        raise KeyboardInterrupt
-
-    numbers = [getattr(signal, name) for name in ("SIGHUP", "SIGTERM") if hasattr(signal, name)]
-    before = {number: signal.signal(number, leave) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _make(home: Path) -> None:
@@ -95,10 +77,10 @@ def _play(client: Client, console: Console) -> bool:
         for line in transcript.lines(item):
             console.say(block(line))
         if isinstance(item.fact, facts.ReviewRequested):
-            with _unless_it_closed():
+            with unless_it_closed():
                 _review(client, console, item.fact.request_id)
         elif isinstance(item.fact, facts.QuestionAsked):
-            with _unless_it_closed():
+            with unless_it_closed():
                 _answer(client, console, task["task_id"], item.fact)
         elif isinstance(item.fact, facts.TaskEnded):
             return item.fact.status == "Completed" and item.fact.verified is True
@@ -125,16 +107,6 @@ def _answer(client: Client, console: Console, task_id: str, asked: facts.Questio
     answer = console.ask(f"{block(asked.question)}\nYour answer: ") if console.ask is not None else _NOBODY
     body = {"question_id": asked.question_id, "answer": answer}
     client.request("POST", f"/v1/tasks/{task_id}/answer", body)
-
-
-@contextlib.contextmanager
-def _unless_it_closed() -> Iterator[None]:
-    """What was asked may be settled otherwise before somebody decides, such as by a file that changed."""
-    try:
-        yield
-    except ServerRefused as error:
-        if error.status not in (404, 409):
-            raise
 
 
 def _keep(client: Client, url: str, home: Path, console: Console) -> None:

@@ -1,7 +1,10 @@
-"""What the command line is called where it is typed."""
+"""The command line where it is typed: what it is called, and how it is left."""
 
+import contextlib
 import shlex
+import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -26,3 +29,20 @@ def reaching(url: str | None, data_dir: Path | None) -> str:
     """The options that another command needs to reach the same server, with a blank before them; None: not given."""
     given = (("--url", url), ("--data-dir", data_dir))
     return "".join(f" {name} {shlex.quote(str(value))}" for name, value in given if value is not None)
+
+
+@contextlib.contextmanager
+def left_in_order() -> Iterator[None]:
+    """A closed terminal and a polite kill end a command as Ctrl-C does: none of its processes stays behind."""
+
+    def leave(number: int, frame: object) -> None:
+        del number, frame
+        raise KeyboardInterrupt
+
+    numbers = [getattr(signal, name) for name in ("SIGHUP", "SIGTERM") if hasattr(signal, name)]
+    before = {number: signal.signal(number, leave) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

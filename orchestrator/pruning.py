@@ -39,7 +39,7 @@ from orchestrator.core.pruning import (
     referred,
     to_prune,
 )
-from orchestrator.core.task import TaskStatus
+from orchestrator.core.task_states import TaskStatus
 from orchestrator.ports import BlobMark, KeptRow, KeptTable
 from orchestrator.tasks import TaskService
 

@@ -21,7 +21,8 @@ from orchestrator.core.facts import CallId, DecisionAction, TaskId
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.core.policy import Policy, default_policy
 from orchestrator.core.response import FinalResult
-from orchestrator.core.task import AgentTask, Phase
+from orchestrator.core.task import AgentTask
+from orchestrator.core.task_states import Phase
 from orchestrator.core.transcript import Transcript
 from orchestrator.core.wire import ComputerId
 from orchestrator.law import PolicyInForce

@@ -5,7 +5,8 @@ from typing import Final
 
 from orchestrator.core.facts import TaskId
 from orchestrator.core.restoring.outcomes import Outcome, outcome_of, that_counts
-from orchestrator.core.task import AgentTask, Phase, TaskStatus
+from orchestrator.core.task import AgentTask
+from orchestrator.core.task_states import Phase, TaskStatus
 from orchestrator.ports import Store
 from orchestrator.world import World
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.core.rehearsing import is_copy
-from orchestrator.core.task import Phase, TaskStatus
+from orchestrator.core.task_states import Phase, TaskStatus
 from orchestrator.hub import Hub
 from orchestrator.logs import LINES
 from orchestrator.metrics import Metrics, Snapshot, watch_lag

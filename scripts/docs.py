@@ -15,7 +15,7 @@ from orchestrator.core import errors
 from orchestrator.core.approval import CALL_TABLE
 from orchestrator.core.facts import TaskFact
 from orchestrator.core.link import LINK_TABLE
-from orchestrator.core.task import PHASE_TABLE
+from orchestrator.core.task_states import PHASE_TABLE
 from orchestrator.hub import CannotType, TooManyWatch
 from orchestrator.metrics import FIGURES, PREFIX
 from orchestrator.rehearsing import CannotRehearse

@@ -22,7 +22,8 @@ from orchestrator.core import effects as todo
 from orchestrator.core.deadlines import next_deadline, overdue
 from orchestrator.core.effects import next_effects
 from orchestrator.core.errors import CallLost, CallVoid, ComputerAway, ComputerClaimed, Conflict, NotFound
-from orchestrator.core.task import ACTIVE_PHASES, AgentTask
+from orchestrator.core.task import AgentTask
+from orchestrator.core.task_states import ACTIVE_PHASES
 from orchestrator.core.wire import ComputerId
 from orchestrator.logs import about
 from orchestrator.ports import ChatModel, Lease

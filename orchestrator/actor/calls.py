@@ -26,7 +26,8 @@ from orchestrator.core.facts import CallId, Observed, QuestionId
 from orchestrator.core.items import SYSTEM, Actor
 from orchestrator.core.policy import RUNNERS
 from orchestrator.core.restoring.touches import NEVER_RAN
-from orchestrator.core.task import AgentTask, CallRecord, Phase, changed
+from orchestrator.core.task import AgentTask, CallRecord, changed
+from orchestrator.core.task_states import Phase
 from orchestrator.core.wire import ComputerId, RunId
 from orchestrator.tasks import new_request_id
 from orchestrator.world import OUTCOME_UNKNOWN, World

@@ -21,7 +21,8 @@ from orchestrator.core.repeats import STOP_AT, times
 from orchestrator.core.response import CUT_OFF, MAX_REPLY_CHARS, FinalResult, RequestedTool, ToolRequest, read_reply
 from orchestrator.core.strangers import VERSION as NO_VERSION
 from orchestrator.core.strangers import stranger_name
-from orchestrator.core.task import AgentTask, Phase
+from orchestrator.core.task import AgentTask
+from orchestrator.core.task_states import Phase
 from orchestrator.core.view import Message, View
 from orchestrator.core.window import Window
 from orchestrator.core.wire import ComputerId, sha256_hex

@@ -17,7 +17,8 @@ from orchestrator.core import facts
 from orchestrator.core.errors import Conflict
 from orchestrator.core.fold import fold
 from orchestrator.core.items import SYSTEM
-from orchestrator.core.task import ACTIVE_PHASES, AgentTask, Phase
+from orchestrator.core.task import AgentTask
+from orchestrator.core.task_states import ACTIVE_PHASES, Phase
 from orchestrator.tasks import TaskService
 
 _POLL_S = 5.0

@@ -2,7 +2,8 @@
 
 from orchestrator.audit.checkpoint import AuditBroken, Checkpoint, Checkpoints, Journals, heads_of, make_checkpoint
 from orchestrator.audit.reading import Told, as_written, check_store, stories_of, streams_of
-from orchestrator.audit.verifying import Records, Verification, verify_store
+from orchestrator.audit.stream import Records
+from orchestrator.audit.verifying import Verification, verify_store
 
 __all__ = [
     "AuditBroken",

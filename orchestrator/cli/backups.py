@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from orchestrator.cli.common import (
+    RECONNECT_S,
     AsJson,
     DataDir,
     Detach,
@@ -17,7 +18,7 @@ from orchestrator.cli.common import (
     print_json,
     quoted,
 )
-from orchestrator.cli.tasks import RECONNECT_S, follow, leave
+from orchestrator.cli.following import follow, leave
 from orchestrator.cli.transferring import watched
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.paths import spelled

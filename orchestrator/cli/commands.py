@@ -22,12 +22,13 @@ from orchestrator.cli.places import pair
 from orchestrator.cli.policy import policy_app
 from orchestrator.cli.prompts import prompt_app
 from orchestrator.cli.rehearsing import rehearsal
-from orchestrator.cli.requests import requests_app
+from orchestrator.cli.requests import requests_app, review
 from orchestrator.cli.retention import prune
+from orchestrator.cli.running import run
 from orchestrator.cli.screens import screen, type_keys
 from orchestrator.cli.server import demo, serve
 from orchestrator.cli.simulating import simulate
-from orchestrator.cli.tasks import answer, cancel, review, run, stop, tasks_app
+from orchestrator.cli.tasks import answer, cancel, stop, tasks_app
 from orchestrator.cli.terminal_ui import tui
 from orchestrator.cli.undoing import undo
 from orchestrator.core.errors import InvalidRequest, OrchestratorError

@@ -29,6 +29,7 @@ Detach = Annotated[bool, typer.Option("--detach", help="Submit it and print its 
 Reconnect = Annotated[
     float, typer.Option("--reconnect", min=0, help="Seconds to look for a server that went away, such as to restart.")
 ]
+RECONNECT_S = 90.0
 
 MAX_SPAN_S = 604_800
 """A week: what the server takes as a limit of time."""
@@ -83,6 +84,9 @@ def as_task(value: str | None) -> str | None:
     if value is not None and ("/" in value or value in {"", ".", ".."}):
         raise NotFound(f"There is no task {quoted(value)}.", remedy="`cc-orchestrator tasks` lists them.")
     return as_segment(value)
+
+
+TaskId = Annotated[str, typer.Argument(metavar="TASK", help="The task's id, as `tasks` lists it.", callback=as_task)]
 
 
 def print_json(value: Any) -> None:

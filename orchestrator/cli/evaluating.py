@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from orchestrator.cli.common import AsJson, print_json, warn_of_variables
-from orchestrator.cli.simulating import left_in_order, need_simulator
+from orchestrator.cli.simulating import need_simulator
 from orchestrator.core.errors import InvalidRequest, ModelFailed, OrchestratorError
+from orchestrator.program import left_in_order
 
 if TYPE_CHECKING:
-    from orchestrator.evaluation import EvalTask, Row
+    from orchestrator.evaluation import EvalTask, Evaluation, Row
 
 
 def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each flag
@@ -65,8 +66,27 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     )
     if reviewer == "auto":
         _say("Nobody reviews: whatever asks is approved, on simulated computers only.")
+    rows, stopped = _played(evaluation, len(chosen) * repeat)
+    if as_json:
+        print_json({"model": model, "rows": [row.told() for row in rows], "totals": totals(rows)})
+    else:
+        for line in lines_of(rows, Screen.of().columns):
+            typer.echo(line)
+    sys.stdout.flush()
+    if isinstance(stopped, OrchestratorError):
+        raise stopped
+    raise typer.Exit(130 if stopped is not None else int(not all(row.passed for row in rows)))
+
+
+evaluate.__name__ = "eval"
+
+
+def _played(evaluation: "Evaluation", count: int) -> "tuple[list[Row], KeyboardInterrupt | OrchestratorError | None]":
+    """The rows that there are, told as they come, and what ended them early; None: nothing did.
+
+    Raises OrchestratorError when there is no row at all, ModelFailed when the model could not be asked even once.
+    """
     rows: list[Row] = []
-    code, broken = 0, None
     try:
         with left_in_order(), closing(evaluation.rows()) as playing:
             for row in playing:
@@ -74,25 +94,14 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each flag
                     raise ModelFailed(f"The model could not be asked even once, so nothing is measured: {row.message}")
                 rows.append(row)
                 _say(f"    {_said(row)}")
-    except KeyboardInterrupt:
-        code = 130
-        _say(f"\nYou left after {len(rows)} of {len(chosen) * repeat}; this is what there is.")
+    except KeyboardInterrupt as left:
+        _say(f"\nYou left after {len(rows)} of {count}; this is what there is.")
+        return rows, left
     except OrchestratorError as error:
         if not rows:
             raise
-        broken = error
-    if as_json:
-        print_json({"model": model, "rows": [row.told() for row in rows], "totals": totals(rows)})
-    else:
-        for line in lines_of(rows, Screen.of().columns):
-            typer.echo(line)
-    sys.stdout.flush()
-    if broken is not None:
-        raise broken
-    raise typer.Exit(code or int(not all(row.passed for row in rows)))
-
-
-evaluate.__name__ = "eval"
+        return rows, error
+    return rows, None
 
 
 def _list(chosen: "tuple[EvalTask, ...]", *, as_json: bool) -> None:

@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
-from orchestrator.cli.common import AsJson, DataDir, Detach, Reconnect, Url, client_of, print_json
+from orchestrator.cli.common import RECONNECT_S, AsJson, DataDir, Detach, Reconnect, TaskId, Url, client_of, print_json
+from orchestrator.cli.following import follow, join, leave
 from orchestrator.cli.rehearsed import lines_of
-from orchestrator.cli.tasks import RECONNECT_S, TaskId, follow, join, leave
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.visible import one_line
 from orchestrator.program import program, reaching

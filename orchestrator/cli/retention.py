@@ -6,8 +6,8 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from orchestrator.cli.common import AsJson, DataDir, Url, client_of, moment, print_json, quoted
-from orchestrator.cli.tasks import TaskId, tasks_app
+from orchestrator.cli.common import AsJson, DataDir, TaskId, Url, client_of, moment, print_json, quoted
+from orchestrator.cli.tasks import tasks_app
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.visible import one_line
 

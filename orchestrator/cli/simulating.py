@@ -1,12 +1,10 @@
 """The command that fills a server with simulated computers, paired through the public door."""
 
 import contextlib
-import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,6 +14,7 @@ import typer
 
 from orchestrator.cli.common import AsJson, DataDir, Url, as_segment, client_of, print_json
 from orchestrator.core.errors import InvalidRequest, OrchestratorError
+from orchestrator.program import left_in_order
 
 if TYPE_CHECKING:
     from orchestrator.client import Client
@@ -120,23 +119,6 @@ def _refuse_taken(client: "Client", names: list[str]) -> None:
         raise InvalidRequest(
             f"A computer named {taken[0]} is connected already.", remedy="Choose other names with --name."
         )
-
-
-@contextlib.contextmanager
-def left_in_order() -> Iterator[None]:
-    """A closed terminal and a polite kill end it as Ctrl-C does: no computer stays behind."""
-
-    def leave(number: int, frame: object) -> None:
-        del number, frame
-        raise KeyboardInterrupt
-
-    numbers = [getattr(signal, name) for name in ("SIGHUP", "SIGTERM") if hasattr(signal, name)]
-    before = {number: signal.signal(number, leave) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _start(

@@ -1,15 +1,29 @@
 """The command that takes back what a task changed."""
 
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
-from orchestrator.cli.common import AsJson, DataDir, Detach, Reconnect, Url, client_of, print_json, quoted
-from orchestrator.cli.tasks import RECONNECT_S, TaskId, follow, join, leave
+from orchestrator.cli.common import (
+    RECONNECT_S,
+    AsJson,
+    DataDir,
+    Detach,
+    Reconnect,
+    TaskId,
+    Url,
+    client_of,
+    print_json,
+    quoted,
+)
+from orchestrator.cli.following import follow, join, leave
 from orchestrator.cli.transferring import watched
 from orchestrator.core.errors import BeingUndone, InvalidRequest
 from orchestrator.core.paths import spelled, unspelled
 from orchestrator.program import reaching
+
+if TYPE_CHECKING:
+    from orchestrator.client import Client
 
 _CHOICES: Final = ("keep", "restore", "beside")
 
@@ -40,7 +54,6 @@ def undo(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     Shows what would be done; the undo is then a task of its own: it waits for approval, and for computers that are
     away, and can be undone itself. What somebody changed since stays, unless you say otherwise.
     """
-    from orchestrator.client import ServerRefused
     from orchestrator.console.undo_lines import told
 
     paths = [spelled(one) for one in path or []]
@@ -59,19 +72,27 @@ def undo(  # noqa: PLR0913, PLR0917 - one parameter for each flag
             for line in told(preview) or [_nothing(task_id, narrowed=step is not None)]:
                 typer.echo(line)
         if not dry_run:
-            where = reaching(url, data_dir)
-            try:
-                submitted = client.request("POST", door, body)
-            except ServerRefused as refused:
-                going = refused.details.get("task_id")
-                if refused.reason != BeingUndone.code or not going:
-                    raise
-                join(client, str(going), refused.message, as_json, reconnect, where, detach=detach)
-                return
-            if detach:
-                leave(submitted, as_json, where)
-                return
-            follow(client, submitted["task_id"], as_json, reconnect, where)
+            _begin(client, door, body, as_json, reconnect, reaching(url, data_dir), detach=detach)
+
+
+def _begin(
+    client: "Client", door: str, body: dict[str, Any], as_json: bool, patience_s: float, where: str, *, detach: bool
+) -> None:
+    """Submit the undo and follow it; where one of the same task goes on already, that one."""
+    from orchestrator.client import ServerRefused
+
+    try:
+        submitted = client.request("POST", door, body)
+    except ServerRefused as refused:
+        going = refused.details.get("task_id")
+        if refused.reason != BeingUndone.code or not going:
+            raise
+        join(client, str(going), refused.message, as_json, patience_s, where, detach=detach)
+        return
+    if detach:
+        leave(submitted, as_json, where)
+        return
+    follow(client, submitted["task_id"], as_json, patience_s, where)
 
 
 def _nothing(task_id: str, *, narrowed: bool) -> str:

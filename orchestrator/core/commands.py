@@ -15,7 +15,8 @@ from orchestrator.core.deciding import Decide, Law, closed_request, decide_reque
 from orchestrator.core.errors import InvalidDecision, InvalidRequest, NotFound, NotPending, TaskEnded
 from orchestrator.core.facts import Fact, QuestionId, RequestEnd, RequestId
 from orchestrator.core.policy import Effect, PolicyDecision, stricter
-from orchestrator.core.task import AgentTask, CallRecord, OpenRequest, Phase
+from orchestrator.core.task import AgentTask, CallRecord, OpenRequest
+from orchestrator.core.task_states import Phase
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from datetime import datetime
 from orchestrator.core import facts
 from orchestrator.core.approval import CallState
 from orchestrator.core.facts import Fact
-from orchestrator.core.task import AgentTask, CallRecord, OpenRequest, Phase
+from orchestrator.core.task import AgentTask, CallRecord, OpenRequest
+from orchestrator.core.task_states import Phase
 
 _NOBODY = "Nobody answered the request for a person's decision in time. That is no rejection: nobody looked at it."
 _UNUSED = "The approval was not used in time; it is shown again."

@@ -13,7 +13,8 @@ from itertools import groupby
 
 from orchestrator.core.approval import CallState
 from orchestrator.core.facts import BlobRef, CallId, QuestionId, RequestId
-from orchestrator.core.task import AgentTask, CallRecord, Phase
+from orchestrator.core.task import AgentTask, CallRecord
+from orchestrator.core.task_states import Phase
 from orchestrator.core.wire import ComputerId, RunId
 
 

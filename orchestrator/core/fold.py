@@ -14,7 +14,8 @@ from orchestrator.core.fold_review import decided, noted, request_ended, reviewi
 from orchestrator.core.items import Actor, AgentTaskItem, Draft
 from orchestrator.core.policy import BUILT_IN_CATALOG, Effect
 from orchestrator.core.system_facts import SystemFact
-from orchestrator.core.task import PHASE_TABLE, AgentTask, CallRecord, Phase, Turn, changed
+from orchestrator.core.task import AgentTask, CallRecord, Turn, changed
+from orchestrator.core.task_states import PHASE_TABLE, Phase
 
 
 def fold(items: Iterable[AgentTaskItem], task: AgentTask | None = None) -> AgentTask:

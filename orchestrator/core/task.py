@@ -1,17 +1,11 @@
-"""A task is a fold over its items: the phase table, the state and ``evolve``.
+"""A task as the fold over its items holds it: the state, its calls, its requests and what the model saw.
 
-Theory. The phase says what the task waits for; :data:`PHASE_TABLE` says which facts may happen
-in which phase and where they lead. ``ACTING`` as a target means "as its calls say": a task with
-an open request is reviewing, with an open question answering, with nothing left to do thinking,
-else acting. An outcome closes an open bracket in every phase, ended included: facts are never
-refused because the task moved on. Waiting is a phase, not a coroutine: nothing of a paused
-task is in memory but this value.
+Waiting is a phase, not a coroutine: nothing of a paused task is in memory but this value.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from typing import Any, Final, TypeVar
 
 from orchestrator.core import facts
@@ -35,96 +29,8 @@ from orchestrator.core.rehearsing import Rehearsal
 from orchestrator.core.repeats import Repeats
 from orchestrator.core.restoring.wanted import Restoration
 from orchestrator.core.system_facts import GrantId
+from orchestrator.core.task_states import ACTIVE_PHASES, STATUS_OF, Phase, TaskStatus
 from orchestrator.core.wire import ComputerId, RunId
-
-
-class TaskStatus(StrEnum):
-    """The public status of a task."""
-
-    QUEUED = "Queued"
-    RUNNING = "Running"
-    PAUSED = "Paused"
-    COMPLETED = "Completed"
-    FAILED = "Failed"
-    CANCELED = "Canceled"
-
-
-class Phase(StrEnum):
-    """What the task waits for."""
-
-    NEW = "new"
-    QUEUED = "queued"
-    THINKING = "thinking"
-    ASKED = "asked"
-    REPLIED = "replied"
-    ACTING = "acting"
-    REVIEWING = "reviewing"
-    ANSWERING = "answering"
-    ENDED = "ended"
-
-
-def _row(phase: Phase, **facts_of_phase: Phase) -> dict[str, Phase]:
-    return {**facts_of_phase, **_pins(phase), "cancel_requested": phase, "task_ended": Phase.ENDED}
-
-
-def _pins(phase: Phase) -> dict[str, Phase]:
-    """Whether it is kept changes nothing else."""
-    return {"task_pinned": phase, "task_unpinned": phase}
-
-
-_WORK: Final[Mapping[str, Phase]] = dict.fromkeys(
-    (
-        "review_requested",
-        "review_noted",
-        "request_ended",
-        "tool_started",
-        "tool_finished",
-        "tool_settled",
-        "question_asked",
-        "status_sent",
-    ),
-    Phase.ACTING,
-)
-
-PHASE_TABLE: Final[Mapping[Phase, Mapping[str, Phase]]] = {
-    Phase.NEW: {"task_submitted": Phase.QUEUED},
-    Phase.QUEUED: _row(Phase.QUEUED, model_asked=Phase.ASKED, calls_proposed=Phase.ACTING, limit_reached=Phase.QUEUED),
-    Phase.THINKING: _row(
-        Phase.THINKING, model_asked=Phase.ASKED, calls_proposed=Phase.ACTING, limit_reached=Phase.THINKING
-    ),
-    Phase.ASKED: _row(Phase.ASKED, model_asked=Phase.ASKED, model_replied=Phase.REPLIED, limit_reached=Phase.ASKED),
-    Phase.REPLIED: _row(
-        Phase.REPLIED, reply_refused=Phase.THINKING, calls_proposed=Phase.ACTING, limit_reached=Phase.REPLIED
-    ),
-    Phase.ACTING: _row(Phase.ACTING, **_WORK, limit_reached=Phase.ACTING),
-    Phase.REVIEWING: _row(
-        Phase.REVIEWING,
-        **{kind: target for kind, target in _WORK.items() if kind != "review_requested"},
-        decision_recorded=Phase.ACTING,
-        question_answered=Phase.ACTING,
-    ),
-    Phase.ANSWERING: _row(Phase.ANSWERING, **_WORK, question_answered=Phase.ACTING, limit_reached=Phase.ANSWERING),
-    Phase.ENDED: {
-        **dict.fromkeys(("tool_finished", "tool_settled", "undo_submitted", "rehearsal_ended"), Phase.ENDED),
-        **_pins(Phase.ENDED),
-    },
-}
-"""Phase to fact kind to phase; a missing key is a fact that cannot happen then.
-
-What puts files back proposes its calls without asking a model. One request is open at a time. A question may
-be open beside it, since an approved ``ask_user`` runs while its siblings still wait for a decision.
-"""
-
-ACTIVE_PHASES: Final = frozenset({Phase.THINKING, Phase.ASKED, Phase.REPLIED, Phase.ACTING})
-"""The phases whose time counts against ``max_wall_s``: not the queue, and nothing that waits for a person."""
-
-_STATUS: Final[Mapping[Phase, TaskStatus]] = {
-    Phase.NEW: TaskStatus.QUEUED,
-    Phase.QUEUED: TaskStatus.QUEUED,
-    Phase.REVIEWING: TaskStatus.PAUSED,
-    Phase.ANSWERING: TaskStatus.PAUSED,
-}
-
 
 _REASONS: Final = {
     "approval": "waiting for approval",
@@ -322,7 +228,7 @@ class AgentTask:
         """The public status."""
         if self.ended is not None:
             return TaskStatus(self.ended.status)
-        return _STATUS.get(self.phase, TaskStatus.RUNNING)
+        return STATUS_OF.get(self.phase, TaskStatus.RUNNING)
 
     @property
     def status_reason(self) -> str:

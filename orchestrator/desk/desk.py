@@ -17,7 +17,8 @@ from orchestrator.core import wire
 from orchestrator.core.call_states import CallState
 from orchestrator.core.errors import InvalidRequest, NotFound, NotPending, OrchestratorError
 from orchestrator.core.facts import QuestionId, TaskId
-from orchestrator.core.task import AgentTask, TaskStatus
+from orchestrator.core.task import AgentTask
+from orchestrator.core.task_states import TaskStatus
 from orchestrator.desk import owners
 from orchestrator.desk.following import follow
 from orchestrator.desk.limits import MAX_OPEN, Limits

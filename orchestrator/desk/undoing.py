@@ -5,7 +5,8 @@ from typing import Final
 from orchestrator.core.errors import Forbidden, InvalidRequest, NotFound
 from orchestrator.core.restoring.telling import TaskChange, UndoOffer
 from orchestrator.core.restoring.wanted import Restoration
-from orchestrator.core.task import AgentTask, TaskStatus
+from orchestrator.core.task import AgentTask
+from orchestrator.core.task_states import TaskStatus
 from orchestrator.core.wire import UNDO, ComputerId
 from orchestrator.desk.lines import Line, note
 from orchestrator.ports import ComputerLine, Identity, TaskRow

@@ -4,12 +4,12 @@ import contextlib
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
-from orchestrator.client import Client, ServerRefused
+from orchestrator.client import Client, unless_it_closed
 from orchestrator.console import decision
 from orchestrator.core import facts
 from orchestrator.core.approval import HitlResponse
@@ -96,7 +96,7 @@ class Evaluation:
             for event in client.follow(task_id, patience_s=_END_WITHIN_S, leaving=lambda: time.monotonic() > until):
                 if isinstance(event, AgentTaskItem):
                     items.append(event)
-                    with _unless_it_closed():
+                    with unless_it_closed():
                         self._answer(client, task_id, event.fact)
         finally:
             over.cancel()
@@ -119,13 +119,3 @@ class Evaluation:
         elif isinstance(fact, facts.QuestionAsked):
             body = {"question_id": fact.question_id, "answer": _NOBODY}
             client.request("POST", f"/v1/tasks/{task_id}/answer", body)
-
-
-@contextlib.contextmanager
-def _unless_it_closed() -> Iterator[None]:
-    """What was asked may be settled otherwise before it is decided, such as by a file that changed."""
-    try:
-        yield
-    except ServerRefused as error:
-        if error.status not in (404, 409):
-            raise

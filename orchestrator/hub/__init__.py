@@ -4,7 +4,7 @@ from orchestrator.hub.greeter import Greeter, Met, Visitor
 from orchestrator.hub.hub import Hub
 from orchestrator.hub.mirror import CannotType, Mirror, TooManyWatch, Typed
 from orchestrator.hub.refusals import Refusals, Refused
-from orchestrator.hub.session import Socket
+from orchestrator.hub.socket import Socket
 from orchestrator.hub.view import Gone, Hidden, Seen, Sight, View, Watcher
 
 __all__ = [

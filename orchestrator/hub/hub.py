@@ -21,22 +21,24 @@ from typing import Any
 
 from orchestrator.core import link_events as events
 from orchestrator.core import wire
-from orchestrator.core.errors import CallLost, CallVoid, ComputerAway, ComputerFailed, OrchestratorError
+from orchestrator.core.errors import CallLost, ComputerAway
 from orchestrator.core.link import LinkState
 from orchestrator.core.wire import ComputerId, RunId
 from orchestrator.hub.greeter import Greeter, Met, Visitor
+from orchestrator.hub.known import Known
 from orchestrator.hub.manners import Refusal, frozen_refusal, printable, refusal
 from orchestrator.hub.mirror import Mirror
+from orchestrator.hub.outcomes import SETTLE_WITHIN_S, deliver, settlement
 from orchestrator.hub.refusals import Refusals, Refused
-from orchestrator.hub.session import Session, Socket, Traffic, Wait
+from orchestrator.hub.session import Session
+from orchestrator.hub.socket import Socket, Traffic
 from orchestrator.hub.sweeper import Sweeper
+from orchestrator.hub.waiting import Wait
 from orchestrator.logs import about
 from orchestrator.ports import CallResult, ComputerInfo, PlayersDesk, Settlement
 
 logger = logging.getLogger(__name__)
 
-_SETTLE_WITHIN_S = 60.0
-"""A settle is answered from the journal at once; a run that still goes on is asked about again."""
 UNHURRIED_S = 0.005
 """How long an acknowledgement waits for a frame to go with: nobody waits for it, and a write costs more than it."""
 ALIVE_WITHIN_S = 3.0
@@ -56,17 +58,8 @@ class Hub:
         self._client = client
         """The Lua client that this server hands out; None: computers are not told of one."""
         self._sessions: dict[ComputerId, Session] = {}
-        self._known: dict[ComputerId, wire.Hello] = {}
-        self._fingerprints: dict[ComputerId, str] = {}
-        """A hash of the token with which each computer came last."""
-        self._left: dict[ComputerId, datetime] = {}
-        """When the last connection of each ended."""
-        self._heard: dict[ComputerId, int] = {}
-        """The highest ``journal_seq`` that each computer named until its last session ended."""
-        self._kept: dict[ComputerId, int] = {}
-        """What of it the journal was told."""
-        self._keeping: set[asyncio.Task[None]] = set()
-        self._doubtful: dict[ComputerId, int] = {}
+        self.known = Known(greeter)
+        """What each computer said, whether or not it is connected."""
         self._alive_within_s = alive_within_s
         self.refusals = Refusals()
         """The connections that were turned away last, with those that the door adds."""
@@ -87,34 +80,21 @@ class Hub:
 
     def info(self, computer: ComputerId) -> ComputerInfo | None:
         """What is known of a computer."""
-        hello = self._known.get(computer)
-        if hello is None:
-            return None
-        online = computer in self._sessions and self._sessions[computer].link.state is LinkState.READY
-        return ComputerInfo(
-            computer=computer,
-            online=online,
-            label=wire.from_wire(hello.label) if hello.label is not None else None,
-            host=wire.from_wire(hello.host),
-            family=hello.family,
-            computer_id=hello.computer_id,
-            identity=wire.sha256_hex(f"{self._fingerprints.get(computer, '')} {hello.computer_id}".encode())[:16],
-            client=printable(wire.from_wire(hello.client)),
-            left_at=None if online else self._left.get(computer),
-        )
+        session = self._sessions.get(computer)
+        return self.known.info(computer, online=session is not None and session.link.state is LinkState.READY)
 
     def list_computers(self) -> list[ComputerInfo]:
         """All that said hello since this node started."""
-        return [info for computer in sorted(self._known) if (info := self.info(computer)) is not None]
+        return [info for computer in self.known.computers() if (info := self.info(computer)) is not None]
 
     def doubtful_below(self, computer: ComputerId) -> int:
         """What calls with a lower number came to is unknown, whatever the computer says."""
-        return self._doubtful.get(computer, 0)
+        return self.known.doubtful_below(computer)
 
     def heard(self, computer: ComputerId) -> int:
         """The highest ``journal_seq`` that the computer has named."""
         session = self._sessions.get(computer)
-        return max(self._heard.get(computer, 0), 0 if session is None else session.link.journal_seq)
+        return max(self.known.heard(computer), 0 if session is None else session.link.journal_seq)
 
     async def call(
         self,
@@ -159,7 +139,7 @@ class Hub:
     async def settle(self, computer: ComputerId, *, run_ids: Sequence[RunId], number: int) -> dict[RunId, Settlement]:
         """Raise the computer's fence and ask what became of runs; waits for those still running."""
         session = self._session(computer)
-        answer = session.settles[number] = Wait(computer, _SETTLE_WITHIN_S)
+        answer = session.settles[number] = Wait(computer, SETTLE_WITHIN_S)
         answer.what = "did not settle"
         self._sweeper.add(answer)
         waits = {run_id: session.expect(run_id, math.inf) for run_id in run_ids}
@@ -171,7 +151,7 @@ class Hub:
             missing = [run_id for run_id in run_ids if run_id not in settled]
             if missing:
                 raise CallLost(f"Computer {computer} did not say what became of {', '.join(missing)}.")
-            return {run_id: await _settlement(session, settled[run_id], wait) for run_id, wait in waits.items()}
+            return {run_id: await settlement(session, settled[run_id], wait) for run_id, wait in waits.items()}
         finally:
             self._sweeper.discard(answer)
             session.settles.pop(number, None)
@@ -240,7 +220,7 @@ class Hub:
             session.write_now()
             self._gone(session, "the orchestrator stops")
             await session.socket.close(1001, "the orchestrator stops")
-        await asyncio.gather(*self._keeping)
+        await asyncio.gather(*self.known.keeping)
 
     def _hear(self, session: Session, frame: bytes | str) -> None:
         """A frame of a computer that is welcome, handed over by its socket."""
@@ -277,15 +257,12 @@ class Hub:
             if met.frozen is not None:
                 self._refuse(session, frozen_refusal(met.frozen), visitor.peer)
                 return
-            if met.fresh:
-                self._heard.pop(computer, None)
-                self._kept.pop(computer, None)
-            self._doubtful[computer] = met.doubtful_below
+            self.known.met(computer, met)
             session.link.welcome(number=met.number, computer=computer, client=self._client)
             session.watch()
             self._sessions[computer] = session
-            self._known[computer] = hello
-            self._fingerprints[computer] = session.fingerprint = visitor.token
+            self.known.welcomed(visitor)
+            session.fingerprint = visitor.token
             if session.link.state is LinkState.READY:
                 # At once: who sees it online can watch it.
                 self.mirror.opened(session)
@@ -306,14 +283,14 @@ class Hub:
             return Met(frozen=frozen)
         if not await self._replace(session):
             return None
-        return await self._greeter.meet(visitor, heard=self._heard.get(visitor.computer, 0))
+        return await self._greeter.meet(visitor, heard=self.known.heard(visitor.computer))
 
     def _may_be_two(self, other: Session, session: Session, visitor: Visitor) -> bool:
         """Whether another boot of the same id comes while ``other`` is connected.
 
         A reboot looks the same until ``other`` is asked. Another id is judged by what the journal knows.
         """
-        known = self._known[visitor.computer]
+        known = self.known.hello(visitor.computer)
         same_id = known.computer_id == visitor.hello.computer_id
         return same_id and known.boot != visitor.hello.boot and other.place < session.place
 
@@ -347,31 +324,13 @@ class Hub:
     def _gone(self, session: Session, reason: str) -> None:
         if self._sessions.get(session.computer) is session:
             del self._sessions[session.computer]
-            self._left[session.computer] = datetime.now(UTC)
-            logger.info("computer %s is gone: %s", session.computer, printable(reason), extra=_of(session))
-            self._heard[session.computer] = max(self._heard.get(session.computer, 0), session.link.journal_seq)
-            self._keep_heard(session.computer)
+            logger.info("computer %s is gone: %s", session.computer, printable(reason), extra=session.log_extra)
+            self.known.left(session.computer, session.link.journal_seq)
             self._greeter.left(session.computer)
         session.end(reason)
         self.mirror.closed(session)
         if self.desk is not None:
             self.desk.closed(session)
-
-    def _keep_heard(self, computer: ComputerId) -> None:
-        """Let the journal know what was heard, so that the next start of the orchestrator knows it too."""
-        heard = self._heard[computer]
-        if heard > self._kept.get(computer, 0):
-            self._kept[computer] = heard
-            keeping = asyncio.get_running_loop().create_task(self._keep(computer, heard))
-            self._keeping.add(keeping)
-            keeping.add_done_callback(self._keeping.discard)
-
-    async def _keep(self, computer: ComputerId, heard: int) -> None:
-        try:
-            await self._greeter.heard(computer, heard)
-        except OrchestratorError as error:
-            extra = {"computer": computer}
-            logger.warning("what computer %s said last was not kept: %s", computer, error, extra=extra)
 
     def _take(self, session: Session, frame: bytes | str) -> events.Greeted | events.Ended | None:
         """Deal with one frame; what is more than the session's own business is answered."""
@@ -385,7 +344,7 @@ class Hub:
             elif isinstance(event, events.Mirrored):
                 self.mirror.told(session, event.message, event.body)
             else:
-                _handle(session, event)
+                deliver(session, event)
         return answer
 
     def _ask_desk(self, session: Session, event: events.DeskAsked) -> None:
@@ -394,7 +353,9 @@ class Hub:
             try:
                 self.desk.asked(session, event.request, event.body)
             except Exception:
-                logger.exception("the desk failed at a request of computer %s", session.computer, extra=_of(session))
+                logger.exception(
+                    "the desk failed at a request of computer %s", session.computer, extra=session.log_extra
+                )
             else:
                 return
         sentence = "Nobody can ask in the game here now. The orchestrator's log may say why."
@@ -406,59 +367,3 @@ def _away(computer: ComputerId) -> ComputerAway:
         f"Computer {computer} is not connected.",
         remedy="Its chunk may be unloaded or it may be off; what needs it waits.",
     )
-
-
-def _of(session: Session) -> dict[str, str]:
-    """What a record of the log is about that is made where a socket calls, and nobody has said it."""
-    return {"computer": session.computer}
-
-
-def _handle(session: Session, event: events.LinkEvent) -> None:
-    match event:
-        case events.Finished():
-            session.outcome(event.run_id, _outcome(event))
-        case events.Output():
-            session.told(event.run_id, event.offset, event.data)
-        case events.Moved():
-            session.moved()
-        case events.Alive() if session.life is not None:
-            session.life.resolve(None)
-        case events.Coming():
-            session.coming(event.run_id)
-        case events.Declined():
-            session.outcome(event.run_id, CallVoid(event.code, event.message or event.code))
-        case events.Lost():
-            session.outcome(event.run_id, CallLost(f"The answer of computer {session.computer}: {event.reason}"))
-        case events.SettledAll():
-            if event.number in session.settles:
-                session.settles[event.number].resolve(event.calls)
-        case events.Complained():
-            said = printable(event.message)
-            logger.warning("computer %s complains: %s (%s)", session.computer, said, event.code, extra=_of(session))
-            if event.run_id is not None:
-                session.outcome(event.run_id, CallLost(f"Computer {session.computer}: {event.message}"))
-        case _:
-            pass
-
-
-async def _settlement(session: Session, call: wire.SettledCall, wait: Wait) -> Settlement:
-    """What a settle says of one run. A result still in memory comes before the answer that names it finished."""
-    heard = wait.future.done() or session.link.receiving(RunId(call.call_id))
-    if call.state not in ("running", "finished") or (call.state == "finished" and not heard):
-        return Settlement(call=call)
-    session.extend(wait, _SETTLE_WITHIN_S, f"did not finish {call.call_id}")
-    try:
-        result: CallResult | Exception = await wait.future
-    except ComputerFailed as error:
-        result = error
-    ok = isinstance(result, CallResult)
-    return Settlement(call=call.model_copy(update={"state": "finished", "ok": ok}), result=result)
-
-
-def _outcome(event: events.Finished) -> CallResult | Exception:
-    data = {key: wire.from_wire(value) if isinstance(value, str) else value for key, value in event.result.data.items()}
-    if event.result.ok:
-        return CallResult(data=data, body=event.body)
-    code = event.result.code or "internal"
-    message = wire.from_wire(event.result.message or "") or f"The computer answered {code}."
-    return ComputerFailed(code, message, data, event.body)

@@ -5,15 +5,16 @@ import logging
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Final
 
 from orchestrator.core import wire
 from orchestrator.core.errors import CallLost
 from orchestrator.core.link import ComputerLink, LinkState
 from orchestrator.core.wire import ComputerId, RunId
+from orchestrator.hub.socket import DirectSocket, Socket, Traffic
 from orchestrator.hub.sweeper import Sweeper
+from orchestrator.hub.waiting import OnOutput, Wait
 
 logger = logging.getLogger(__name__)
 
@@ -26,97 +27,6 @@ SLOW_HINT_S: Final = 0.5
 
 BATCH_BYTES: Final = 64 * 1024
 """Frames written at one go; after so many bytes the connection is asked again whether it keeps up."""
-
-OnOutput = Callable[[int, bytes], None]
-
-
-class Socket(Protocol):
-    """One accepted WebSocket."""
-
-    async def receive(self) -> bytes | str | None:
-        """The next frame; None when the connection is over."""
-
-    async def send(self, frame: bytes) -> None:
-        """Write one frame. Raises OSError when the connection is over."""
-
-    async def close(self, code: int, reason: str) -> None:
-        """Close; closing twice is harmless."""
-
-
-@runtime_checkable
-class DirectSocket(Socket, Protocol):
-    """One whose frames come and go without a change of task."""
-
-    def listen(self, hear: Callable[[bytes | str], None]) -> None:
-        """Hand over each frame from now on; ``receive`` answers only when the connection is over."""
-
-    def takes_more(self) -> bool:
-        """Whether the other side keeps up; if it does not, ``send`` waits until it does."""
-
-    def write(self, frames: Sequence[bytes]) -> None:
-        """Write frames at once, in order. Raises OSError when the connection is over."""
-
-
-class Wait:
-    """Somebody waits for something of a computer until ``due``; past it a settle has to ask again."""
-
-    __slots__ = ("computer", "due", "future", "on_output", "span", "what", "within_s")
-
-    def __init__(
-        self,
-        computer: ComputerId,
-        within_s: float,
-        on_output: OnOutput | None = None,
-        *,
-        loop: asyncio.AbstractEventLoop | None = None,
-    ) -> None:
-        loop = loop or asyncio.get_running_loop()
-        self.computer = computer
-        self.future: asyncio.Future[Any] = loop.create_future()
-        self.on_output = on_output
-        self.within_s = within_s
-        """Seconds that the computer gets once it has the whole call."""
-        self.due, self.span, self.what = loop.time() + within_s, within_s, "did not answer"
-
-    def bound(self, now: float, span: float, what: str) -> None:
-        """Wait until ``span`` seconds from now for a computer that otherwise ``what``."""
-        self.due, self.span, self.what = now + span, span, what
-
-    def overdue(self, now: float) -> None:
-        """It was too long."""
-        del now
-        self.due = math.inf
-        self.resolve(CallLost(f"Computer {self.computer} {self.what} within {self.span:.0f} s."))
-
-    def resolve(self, outcome: Any) -> None:
-        """End the wait, with an answer or an exception; it ends once."""
-        if self.future.done():
-            return
-        if isinstance(outcome, Exception):
-            self.future.set_exception(outcome)
-            self.future.exception()
-        else:
-            self.future.set_result(outcome)
-
-
-@dataclass
-class Traffic:
-    """What went over all connections of a hub since it was made."""
-
-    bytes_in: int = 0
-    bytes_out: int = 0
-    frames_in: int = 0
-    frames_out: int = 0
-
-    def came(self, frame: bytes | str) -> None:
-        """A frame came; text, which nobody should send, counts by its characters."""
-        self.frames_in += 1
-        self.bytes_in += len(frame)
-
-    def went(self, frames: Sequence[bytes]) -> None:
-        """Frames were handed to a socket."""
-        self.frames_out += len(frames)
-        self.bytes_out += sum(map(len, frames))
 
 
 class Session:
@@ -291,7 +201,6 @@ class Session:
 
     def told(self, run_id: RunId, offset: int, data: bytes) -> None:
         """A program wrote something; a listener that raises or dawdles hears no more."""
-        about = {"computer": self.computer}
         for wait in self.runs.get(run_id, ()):
             if wait.on_output is None:
                 continue
@@ -299,13 +208,20 @@ class Session:
             try:
                 wait.on_output(offset, data)
             except Exception:
-                logger.exception("the listener to the output of run %s failed and hears no more", run_id, extra=about)
+                logger.exception(
+                    "the listener to the output of run %s failed and hears no more", run_id, extra=self.log_extra
+                )
                 wait.on_output = None
             if self.now() - began > SLOW_HINT_S:
                 logger.warning(
-                    "the listener to the output of run %s is too slow and hears no more", run_id, extra=about
+                    "the listener to the output of run %s is too slow and hears no more", run_id, extra=self.log_extra
                 )
                 wait.on_output = None
+
+    @property
+    def log_extra(self) -> dict[str, str]:
+        """What a record of the log is about that is made where a socket calls, and nobody has said it."""
+        return {"computer": self.computer}
 
     # -- what is said beside calls -------------------------------------------------------
 

@@ -11,7 +11,8 @@ from orchestrator.core.grants import GrantState
 from orchestrator.core.items import AgentTaskItem, Draft
 from orchestrator.core.meeting import ComputerRecord
 from orchestrator.core.system_facts import OWNER, ComputerSide, GrantId
-from orchestrator.core.task import AgentTask, TaskStatus
+from orchestrator.core.task import AgentTask
+from orchestrator.core.task_states import TaskStatus
 from orchestrator.core.wire import ComputerId
 
 SYSTEM_STREAM: Final = audit.SYSTEM_STREAM

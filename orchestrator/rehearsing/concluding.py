@@ -12,12 +12,13 @@ from orchestrator.core.items import SYSTEM
 from orchestrator.core.rehearsing import Rehearsal
 from orchestrator.core.restoring.listings import Listing, differences, read_listing
 from orchestrator.core.restoring.wanted import Restoration
-from orchestrator.core.task import AgentTask, Phase, TaskStatus
+from orchestrator.core.task import AgentTask
+from orchestrator.core.task_states import Phase, TaskStatus
 from orchestrator.ports import Identity, Store
 from orchestrator.rehearsing.disk import RehearsalFailed, read_disk
 from orchestrator.rehearsing.process import Home
 from orchestrator.standing import outcomes
-from orchestrator.tasks import person
+from orchestrator.tasks import must_own, person
 from orchestrator.undoing import Undoing
 
 _TITLE_CHARS: Final = 80
@@ -53,7 +54,7 @@ class Concluding:
         service = self.undoing.service
         while True:
             task = await service.load(task_id)
-            service.must_own(by, task, "applies it")
+            must_own(by, task, "applies it")
             over, rehearsal = task.rehearsed, rehearsal_of(task)
             if over is None or not over.changed:
                 why = "is not over yet" if over is None else "changed nothing"

@@ -23,7 +23,8 @@ from orchestrator.core.errors import NotFound, OrchestratorError
 from orchestrator.core.facts import TaskId
 from orchestrator.core.rehearsing import Rehearsal, is_copy
 from orchestrator.core.restoring.listings import read_listing
-from orchestrator.core.task import AgentTask, TaskStatus
+from orchestrator.core.task import AgentTask
+from orchestrator.core.task_states import TaskStatus
 from orchestrator.core.wire import ComputerId, sha256_hex
 from orchestrator.logs import about
 from orchestrator.ports import ComputerInfo, Identity

@@ -10,7 +10,8 @@ from orchestrator.core.rehearsing import Rehearsal
 from orchestrator.core.restoring.listings import differences, read_listing
 from orchestrator.core.restoring.outcomes import Outcome
 from orchestrator.core.restoring.touches import ABSENT, DIRECTORY
-from orchestrator.core.task import AgentTask, TaskStatus
+from orchestrator.core.task import AgentTask
+from orchestrator.core.task_states import TaskStatus
 from orchestrator.ports import Store
 from orchestrator.tools.changes import Change, change_of
 

@@ -6,7 +6,6 @@ seals first, and changes the dictionaries only when nothing can be refused any m
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
 
 from orchestrator.clock import SystemClock
 from orchestrator.core.audit_tables import PROMPT_HEAD_CHARS
@@ -15,38 +14,25 @@ from orchestrator.core.facts import BlobRef, RequestId, TaskId
 from orchestrator.core.fold import fold
 from orchestrator.core.grants import GrantState
 from orchestrator.core.items import AgentTaskItem, Draft
-from orchestrator.core.meeting import ComputerRecord
-from orchestrator.core.moments import from_us, to_us
+from orchestrator.core.moments import from_us
 from orchestrator.core.system_facts import GrantId
-from orchestrator.core.task import AgentTask, TaskStatus
+from orchestrator.core.task import AgentTask
+from orchestrator.core.task_states import TaskStatus
 from orchestrator.core.wire import ComputerId
-from orchestrator.ports import SYSTEM_STREAM, Clock, Coming, Lease, Schedule, StreamHead, TaskRow, Token, TokenRow
+from orchestrator.ports import SYSTEM_STREAM, Clock, Schedule, StreamHead, TaskRow, Token, TokenRow
 from orchestrator.store import sealing
-from orchestrator.store.entry import (
-    Entry,
-    awakened,
-    free,
-    given_back,
-    holds,
-    leasable,
-    leased,
-    renewed,
-    scheduled,
-    seconds_to_us,
-)
+from orchestrator.store.entry import Entry, holds, renewed, scheduled
+from orchestrator.store.memory_computers import MemoryComputers
 from orchestrator.store.memory_journal import Journal
 from orchestrator.store.memory_kept import Task
-from orchestrator.store.memory_sign_ins import MemorySignIns
 from orchestrator.store.memory_writing import Addition
 
 
-class InMemoryPersistenceManager(MemorySignIns):
+class InMemoryPersistenceManager(MemoryComputers):
     """The `Store` in this process's memory."""
 
     def __init__(self, *, clock: Clock | None = None) -> None:
         super().__init__(clock or SystemClock())
-
-    # -- journal -------------------------------------------------------------------------
 
     async def create(self, task_id: TaskId, drafts: Sequence[Draft]) -> list[AgentTaskItem]:
         now = await self._turn()
@@ -120,8 +106,7 @@ class InMemoryPersistenceManager(MemorySignIns):
         entry = renewed(task.entry, now) if token is not None else task.entry
         task.entry = scheduled(entry, schedule, token, now)
         if token is not None:
-            for computer in claim:
-                self._computer(computer).task = task_id
+            self._claim(task_id, claim)
             if release:
                 self._release(task_id, (), now)
         return addition.items
@@ -179,63 +164,6 @@ class InMemoryPersistenceManager(MemorySignIns):
             raise sealing.no_blob(sha256)
         return sealing.whole_blob(sha256, self._blobs[sha256])
 
-    async def allot_number(
-        self, computer: ComputerId, *, at_least: int = 0, lease: Lease | None = None, heard: int = 0
-    ) -> int:
-        await self._turn()
-        if lease is not None:
-            self._held(lease)
-        row = self._computer(computer)
-        row.number = max(row.number + 1, at_least)
-        row.record = replace(row.record, heard=max(row.record.heard, heard))
-        return row.number
-
-    async def computer(self, computer: ComputerId) -> ComputerRecord:
-        await self._turn()
-        row = self._computers.get(computer)
-        return ComputerRecord(computer) if row is None else row.known()
-
-    async def list_computers(self) -> list[ComputerRecord]:
-        await self._turn()
-        return [row.known() for _, row in sorted(self._computers.items())]
-
-    async def welcome_computer(self, computer: ComputerId, coming: Coming) -> int | None:
-        await self._turn()
-        row = self._computer(computer)
-        if row.record.frozen is not None:
-            return None
-        row.record = sealing.welcomed(row.known(), coming)
-        row.number = row.record.number
-        return row.number
-
-    async def hear_computer(self, computer: ComputerId, heard: int) -> None:
-        await self._turn()
-        row = self._computers.get(computer)
-        if row is not None and row.record.frozen is None and not row.record.released:
-            row.record = replace(row.record, heard=max(row.record.heard, heard))
-
-    async def freeze_computer(self, note: Draft) -> bool:
-        now = await self._turn()
-        fact = sealing.freezing(note)
-        row = self._computer(fact.computer)
-        if row.record.frozen is not None:
-            return False
-        self._record(self._noted(note, now))
-        row.record = replace(row.record, frozen=fact, frozen_at=note.at)
-        return True
-
-    async def release_computer(self, note: Draft) -> bool:
-        now = await self._turn()
-        fact = sealing.releasing(note)
-        row = self._computer(fact.computer)
-        if row.record.frozen is None:
-            return False
-        number = sealing.number_of_release(row.known())
-        self._record(self._noted(sealing.numbered(note, number), now))
-        row.number = number
-        row.record = replace(row.record, doubtful_below=number, frozen=None, frozen_at=None, released=True)
-        return True
-
     async def add_token(self, token: TokenRow, *, note: Draft | None = None) -> None:
         now = await self._turn()
         if token.token_hash in self._tokens:
@@ -278,84 +206,7 @@ class InMemoryPersistenceManager(MemorySignIns):
     async def close(self) -> None:
         self._closed = True
 
-    # -- queue ---------------------------------------------------------------------------
-
-    async def lease(self, holder: str, lease_s: float) -> Lease | None:
-        now = await self._turn()
-        candidates = [
-            (-task.priority, task.entry.due or 0, task_id)
-            for task_id, task in self._tasks.items()
-            if leasable(task.entry, now)
-        ]
-        if not candidates:
-            return None
-        *_, task_id = min(candidates)
-        task = self._tasks[task_id]
-        task.entry = leased(task.entry, holder, now, seconds_to_us(lease_s))
-        return Lease(task_id, Token(task.entry.token))
-
-    async def renew(self, lease: Lease, lease_s: float) -> None:
-        now = await self._turn()
-        task = self._held(lease)
-        task.entry = renewed(task.entry._replace(lease_for=seconds_to_us(lease_s)), now)
-
-    async def park(
-        self, lease: Lease, version: int, *, due: datetime | None, waiting_for: ComputerId | None = None
-    ) -> None:
-        now = await self._turn()
-        task = self._held(lease)
-        if task.row.version != version:
-            raise sealing.moved_on(lease.task_id, task.row.version, version)
-        task.entry = given_back(task.entry, now, None if due is None else to_us(due), waiting_for)
-
-    async def wake(self, task_id: TaskId) -> None:
-        now = await self._turn()
-        task = self._tasks.get(task_id)
-        if task is not None:
-            task.entry = awakened(task.entry, now)
-
-    async def wake_waiting(self, computer: ComputerId) -> int:
-        now = await self._turn()
-        parked = self._wake_waiting(computer, now)
-        # A holder may just be about to park for this computer; see sql_queue.wake_waiting.
-        for task in self._tasks.values():
-            if task.entry.holder is not None:
-                task.entry = task.entry._replace(woken=1)
-        return parked
-
-    async def claim(self, lease: Lease, computers: Sequence[ComputerId]) -> ComputerId | None:
-        await self._turn()
-        task = self._held(lease)
-        blocked = self._blocked(lease.task_id, computers)
-        if blocked is None:
-            for computer in computers:
-                self._computer(computer).task = lease.task_id
-        task.entry = task.entry._replace(waiting_for=blocked)
-        return blocked
-
-    async def claimant(self, computer: ComputerId) -> TaskId | None:
-        await self._turn()
-        row = self._computers.get(computer)
-        return None if row is None else row.task
-
-    async def release_claims(self, lease: Lease, keep: Sequence[ComputerId] = ()) -> None:
-        now = await self._turn()
-        self._held(lease)
-        self._release(lease.task_id, keep, now)
-
-    async def next_due(self) -> datetime | None:
-        now = await self._turn()
-        dues = [task.entry.due for task in self._tasks.values() if free(task.entry, now)]
-        scheduled_dues = [due for due in dues if due is not None]
-        return from_us(min(scheduled_dues)) if scheduled_dues else None
-
-    # ------------------------------------------------------------------------------------
-
-    def _held(self, lease: Lease) -> Task:
-        task = self._tasks.get(lease.task_id)
-        if task is None or not holds(task.entry, lease.token):
-            raise sealing.lease_lost(lease.task_id)
-        return task
+    # -- inside --------------------------------------------------------------------------
 
     def _items(self, task_id: TaskId) -> list[AgentTaskItem]:
         task = self._tasks.get(task_id)
@@ -365,11 +216,6 @@ class InMemoryPersistenceManager(MemorySignIns):
     def _folded(self, task_id: TaskId) -> AgentTask | None:
         task = self._tasks.get(task_id)
         return None if task is None else fold(task.journal.read())
-
-    def _blocked(self, task_id: TaskId, computers: Sequence[ComputerId]) -> ComputerId | None:
-        """The first of the computers that another task has claimed."""
-        others = (one for one in sorted(set(computers)) if self._computer(one).task not in {None, task_id})
-        return next(others, None)
 
     def _grow(self, task: Task, addition: Addition, status: TaskStatus) -> None:
         """Add to a task."""

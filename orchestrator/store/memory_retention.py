@@ -8,7 +8,7 @@ from orchestrator.core.facts import TaskId, TaskSubmitted
 from orchestrator.core.items import Draft
 from orchestrator.core.moments import from_us, to_us
 from orchestrator.core.pruning import LISTS, referred
-from orchestrator.core.task import TaskStatus
+from orchestrator.core.task_states import TaskStatus
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import BackupRow, BlobMark
 from orchestrator.store import granting, sealing

@@ -8,14 +8,8 @@ from orchestrator.core.errors import Conflict, InvalidRequest, LeaseLost, NotFou
 from orchestrator.core.facts import RequestId, TaskId, TaskSubmitted
 from orchestrator.core.items import AgentTaskItem, Draft, seal_encoded
 from orchestrator.core.meeting import ComputerRecord
-from orchestrator.core.system_facts import (
-    BackupRemoved,
-    ComputerBackedUp,
-    ComputerFrozen,
-    ComputerReleased,
-    TaskPruned,
-)
-from orchestrator.core.task import TaskStatus
+from orchestrator.core.system_facts import BackupRemoved, ComputerBackedUp, ComputerFrozen, ComputerReleased, TaskPruned
+from orchestrator.core.task_states import TaskStatus
 from orchestrator.core.wire import sha256_hex
 from orchestrator.ports import SYSTEM_STREAM, Coming, SignInRow, StreamHead
 from orchestrator.store.entry import Entry

@@ -26,7 +26,8 @@ from orchestrator.core.fold import fold
 from orchestrator.core.items import GENESIS_HASH, AgentTaskItem, Draft, decode_item
 from orchestrator.core.moments import from_us, to_us
 from orchestrator.core.pruning import LISTS
-from orchestrator.core.task import AgentTask, TaskStatus
+from orchestrator.core.task import AgentTask
+from orchestrator.core.task_states import TaskStatus
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Schedule, TaskRow, Token
 from orchestrator.store import sealing, sql_grants

@@ -10,7 +10,7 @@ from orchestrator.core.grants import Grant
 from orchestrator.core.items import SYSTEM, AgentTaskItem, Draft, ItemId
 from orchestrator.core.policy import Effect, PolicyDecision, RiskLevel
 from orchestrator.core.system_facts import GrantId
-from orchestrator.core.task import TaskStatus
+from orchestrator.core.task_states import TaskStatus
 from orchestrator.core.wire import ComputerId, RunId, sha256_hex
 from orchestrator.ports import Clock, Schedule, Store, Token
 

@@ -8,7 +8,7 @@ from orchestrator.core.grants import Grant, GrantState
 from orchestrator.core.items import Draft, verify_chain
 from orchestrator.core.policy import Effect
 from orchestrator.core.system_facts import GrantId, GrantRevoked
-from orchestrator.core.task import TaskStatus
+from orchestrator.core.task_states import TaskStatus
 from orchestrator.ports import SYSTEM_STREAM, Store, Token
 from orchestrator.testing.checks import refused
 from orchestrator.testing.clock import ManualClock

@@ -7,7 +7,7 @@ from orchestrator.core.errors import Conflict, InvalidRequest, LeaseLost, NotFou
 from orchestrator.core.facts import CallsProposed, RequestId, TaskId, ToolStarted
 from orchestrator.core.items import item_hash, verify_chain
 from orchestrator.core.policy import Effect
-from orchestrator.core.task import TaskStatus
+from orchestrator.core.task_states import TaskStatus
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Store, Token
 from orchestrator.testing.checks import refused, taken

@@ -6,7 +6,7 @@ import json
 from orchestrator.core.facts import TaskId
 from orchestrator.core.items import AgentTaskItem, decode_item, encode_item
 from orchestrator.core.system_facts import NodeStopped, TokenIssued
-from orchestrator.core.task import TaskStatus
+from orchestrator.core.task_states import TaskStatus
 from orchestrator.core.wire import sha256_hex
 from orchestrator.ports import SYSTEM_STREAM, KeptTable, Store, TokenRow
 from orchestrator.testing.clock import ManualClock

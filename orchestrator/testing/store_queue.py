@@ -4,7 +4,7 @@ import asyncio
 
 from orchestrator.core.errors import ComputerClaimed, Conflict, LeaseLost
 from orchestrator.core.facts import TaskId
-from orchestrator.core.task import TaskStatus
+from orchestrator.core.task_states import TaskStatus
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Lease, Store, Token
 from orchestrator.testing.checks import refused, taken

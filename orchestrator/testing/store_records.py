@@ -6,7 +6,7 @@ from dataclasses import replace
 from orchestrator.core.errors import Conflict, LeaseLost, NotFound, OrchestratorError
 from orchestrator.core.facts import RequestId, TaskId
 from orchestrator.core.system_facts import GrantId
-from orchestrator.core.task import TaskStatus
+from orchestrator.core.task_states import TaskStatus
 from orchestrator.ports import Store, TaskRow, TokenRow
 from orchestrator.testing.checks import refused, taken
 from orchestrator.testing.clock import ManualClock

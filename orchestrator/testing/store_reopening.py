@@ -12,7 +12,7 @@ from orchestrator.core.system_facts import (
     SignedIn,
     SignedOut,
 )
-from orchestrator.core.task import TaskStatus
+from orchestrator.core.task_states import TaskStatus
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import SYSTEM_STREAM, Coming, TokenRow
 from orchestrator.testing import store_computers, store_sign_ins

@@ -10,7 +10,7 @@ from orchestrator.core.items import AgentTaskItem, Draft, verify_chain
 from orchestrator.core.pruning import pruned
 from orchestrator.core.restoring.wanted import Restoration
 from orchestrator.core.system_facts import BackupRemoved, ComputerBackedUp, NodeStopped
-from orchestrator.core.task import TaskStatus
+from orchestrator.core.task_states import TaskStatus
 from orchestrator.core.wire import ComputerId, sha256_hex
 from orchestrator.ports import SYSTEM_STREAM, BackupRow, BlobMark, Store, StreamHead
 from orchestrator.testing.checks import refused, taken

@@ -27,6 +27,7 @@ from orchestrator.core.restoring.wanted import MODEL, Restoration
 from orchestrator.core.task import AgentTask
 from orchestrator.ports import Identity
 from orchestrator.standing import outcomes
+from orchestrator.tasks import must_own
 from orchestrator.undoing.plans import Plans, Wish, of_real_places
 
 logger = logging.getLogger(__name__)
@@ -182,7 +183,7 @@ class Undoing(Plans):
         if wanted.listing:
             return f"Restore {wanted.computer}"
         task = await self.service.load(TaskId(wanted.task_id))
-        self.service.must_own(by, task, "undoes it")
+        must_own(by, task, "undoes it")
         if task.ended is None:
             raise InvalidRequest(
                 f"{task.task_id} is not over yet.", remedy=f"Cancel it first: `cc-orchestrator cancel {task.task_id}`."

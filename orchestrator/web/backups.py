@@ -10,8 +10,8 @@ from orchestrator.core.errors import InvalidRequest, NotFound
 from orchestrator.core.restoring.telling import wanted_paths
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import BackupRow
+from orchestrator.web.answers.backups import BackupBody, RestoreBody
 from orchestrator.web.auth import must_have
-from orchestrator.web.backup_answers import BackupBody, RestoreBody
 from orchestrator.web.base import Room
 from orchestrator.web.forms import short_form
 from orchestrator.web.reading import read_body

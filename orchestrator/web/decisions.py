@@ -11,19 +11,13 @@ from orchestrator.core.deciding import closed_request
 from orchestrator.core.errors import InvalidRequest, OrchestratorError
 from orchestrator.core.facts import RequestId, TaskId
 from orchestrator.core.showing import LIST_CHARS, hitl_response
-from orchestrator.core.task import AgentTask, Phase
+from orchestrator.core.task import AgentTask
+from orchestrator.core.task_states import Phase
 from orchestrator.ports import Identity
 from orchestrator.web.attempts import Attempts
 from orchestrator.web.base import Room
 from orchestrator.web.errors import error_form
-from orchestrator.web.forms import (
-    DecisionsBody,
-    EmptyBody,
-    ExtendBody,
-    QuickDecision,
-    outcome_form,
-    short_form,
-)
+from orchestrator.web.forms import DecisionsBody, EmptyBody, ExtendBody, QuickDecision, outcome_form, short_form
 from orchestrator.web.reading import actions, key_of, read_body, read_number, request_id_of
 from orchestrator.web.secrecy import without_secrets
 

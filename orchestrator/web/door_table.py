@@ -15,8 +15,23 @@ from orchestrator.core.approval import HitlResponse, ResumeRequest
 from orchestrator.core.facts import TaskFact
 from orchestrator.core.restoring.telling import UndoRequest
 from orchestrator.core.system_facts import SystemFact
-from orchestrator.core.task import TaskStatus
-from orchestrator.web import answers, backup_answers, forms, rehearsal_answers, screen_answers, undo_answers
+from orchestrator.core.task_states import TaskStatus
+from orchestrator.web import forms
+from orchestrator.web.answers import (
+    audit,
+    backups,
+    base,
+    browsers,
+    computers,
+    decisions,
+    doctor,
+    people,
+    policy,
+    rehearsal,
+    screens,
+    tasks,
+    undo,
+)
 
 Schema = Mapping[str, Any]
 
@@ -93,9 +108,9 @@ _DECIDED: Final = {
     200: Answer(
         "The task as it stands: after a decision that lets nothing run, or one that was made before. With `wait_s` "
         "how it ended, or the request that it waits for next.",
-        (answers.TaskShort, answers.TaskOver, answers.NextRequest),
+        (tasks.TaskShort, decisions.TaskOverAnswer, decisions.NextRequest),
     ),
-    202: Answer("It goes on; what was approved runs now.", (answers.TaskShort,)),
+    202: Answer("It goes on; what was approved runs now.", (tasks.TaskShort,)),
 }
 
 
@@ -114,7 +129,7 @@ def _ok(says: str, *models: type[BaseModel]) -> Mapping[int, Answer]:
 _TASKS: Final = (
     Door(
         "POST", "/v1/tasks", "submit", "tasks", "Submit a task.",
-        {201: Answer("It is in the queue.", (answers.TaskShort,))},
+        {201: Answer("It is in the queue.", (tasks.TaskShort,))},
         {
             403: "it takes the role submitter; or the session is somebody else's",
             409: "`cannot_rehearse`: its computer is away or could not be copied, or too many rehearsals go on; "
@@ -124,7 +139,7 @@ _TASKS: Final = (
     ),
     Door(
         "GET", "/v1/tasks", "tasks", "tasks", "List tasks, the newest first.",
-        _ok("The tasks.", answers.TaskList),
+        _ok("The tasks.", tasks.TaskList),
         takes=(
             Param("status", "Only those.", {"type": "string", "enum": _STATUSES}),
             _free("session_id", "Only those of a session."),
@@ -134,7 +149,7 @@ _TASKS: Final = (
     ),
     Door(
         "GET", "/v1/tasks/{task_id}", "task", "tasks", "Look at a task.",
-        _ok("The task whole.", answers.TaskLong), who="program",
+        _ok("The task whole.", tasks.TaskLong), who="program",
     ),
     Door(
         "GET", "/v1/tasks/{task_id}/events", "events", "tasks",
@@ -149,18 +164,18 @@ _TASKS: Final = (
     ),
     Door(
         "POST", "/v1/tasks/{task_id}/cancel", "cancel", "tasks", "Cancel a task, as its requester or an admin.",
-        _ok("It is canceled.", answers.TaskShort), {409: "`task_ended`"}, body=forms.CancelBody,
+        _ok("It is canceled.", tasks.TaskShort), {409: "`task_ended`"}, body=forms.CancelBody,
     ),
     Door(
         "GET", "/v1/tasks/{task_id}/changes", "changes", "tasks", "What a task changed so far, place by place.",
-        _ok("As its journal tells it.", undo_answers.TaskChanges), who="program",
+        _ok("As its journal tells it.", undo.TaskChanges), who="program",
     ),
     Door(
         "POST", "/v1/tasks/{task_id}/undo", "undo", "tasks",
         "Put back what a task changed, as its requester or an admin: a task of its own, which passes the gate.",
         {
-            200: Answer("With `dry_run`: what it would do now.", (undo_answers.UndoPreview,)),
-            201: Answer("The undo is in the queue.", (answers.TaskShort,)),
+            200: Answer("With `dry_run`: what it would do now.", (undo.UndoPreview,)),
+            201: Answer("The undo is in the queue.", (tasks.TaskShort,)),
         },
         {409: "`being_undone`: one that wants the same goes on; `invalid_decision`: the key came with another undo"},
         takes=(_KEY,), body=UndoRequest,
@@ -168,39 +183,39 @@ _TASKS: Final = (
     Door(
         "POST", "/v1/tasks/{task_id}/pin", "pin", "tasks",
         "Keep a task whatever the retention says, as its requester or an admin.",
-        _ok("It is pinned.", backup_answers.Pinned), body=forms.EmptyBody,
+        _ok("It is pinned.", backups.Pinned), body=forms.EmptyBody,
     ),
     Door(
         "POST", "/v1/tasks/{task_id}/unpin", "unpin", "tasks", "Keep a task no longer than others.",
-        _ok("It is not pinned.", backup_answers.Pinned), body=forms.EmptyBody,
+        _ok("It is not pinned.", backups.Pinned), body=forms.EmptyBody,
     ),
     Door(
         "GET", "/v1/tasks/{task_id}/rehearsal", "rehearsal", "tasks",
         "What a rehearsal came to: each place that it changed in its copy, and the task that asks for all of it.",
-        _ok("What it came to so far.", rehearsal_answers.RehearsalAnswer), who="program",
+        _ok("What it came to so far.", rehearsal.RehearsalAnswer), who="program",
     ),
     Door(
         "POST", "/v1/tasks/{task_id}/rehearsal", "apply_rehearsal", "tasks",
         "Ask for what a rehearsal changed, as its requester or an admin, also where it failed or was canceled.",
-        {201: Answer("The task that asks for all of it; the same while it goes on.", (answers.TaskShort,))},
+        {201: Answer("The task that asks for all of it; the same while it goes on.", (tasks.TaskShort,))},
         {422: "`invalid_request`: it is applied already, is not over yet, or changed nothing"},
         body=forms.EmptyBody,
     ),
     Door(
         "POST", "/v1/tasks/{task_id}/answer", "answer", "tasks", "Answer a question; the first answer counts.",
-        _ok("The answer is recorded.", answers.TaskShort), {409: "`not_pending`: it was answered"},
+        _ok("The answer is recorded.", tasks.TaskShort), {409: "`not_pending`: it was answered"},
         body=forms.AnswerBody,
     ),
     Door(
         "POST", "/v1/stop", "stop", "tasks", "Cancel every task that is not over: one's own; as an admin, everybody's.",
-        _ok("What was stopped.", answers.Stopped), body=forms.StopBody,
+        _ok("What was stopped.", tasks.Stopped), body=forms.StopBody,
     ),
 )  # fmt: skip
 
 _DECISIONS: Final = (
     Door(
         "GET", "/v1/requests", "requests", "decisions", "List what waits for a person, oldest first, long texts cut.",
-        _ok("The requests.", answers.Requests), who="program",
+        _ok("The requests.", decisions.Requests), who="program",
     ),
     Door(
         "GET", "/v1/requests/{request_id}", "request", "decisions", "Look at an open request, whole.",
@@ -208,22 +223,22 @@ _DECISIONS: Final = (
     ),
     Door(
         "POST", "/v1/requests/{request_id}/extend", "extend", "decisions", "Give people more time for a request.",
-        _ok("It expires later.", answers.TaskShort), {409: _NOT_PENDING}, body=forms.ExtendBody,
+        _ok("It expires later.", tasks.TaskShort), {409: _NOT_PENDING}, body=forms.ExtendBody,
     ),
     Door(
         "POST", "/v1/requests/{request_id}/withdraw", "withdraw", "decisions",
         "Take a request back, as its requester or an admin: its calls do not run, and the model is told.",
-        _ok("It is closed.", answers.TaskShort), {409: f"{_NOT_PENDING}, or `invalid_decision`: an outcome is unknown"},
+        _ok("It is closed.", tasks.TaskShort), {409: f"{_NOT_PENDING}, or `invalid_decision`: an outcome is unknown"},
         body=forms.EmptyBody,
     ),
     Door(
         "POST", "/v1/requests/{request_id}/renew", "renew", "decisions",
         "Ask again for what nobody answered in time; a new request follows.",
-        _ok("It is asked again.", answers.TaskShort), {409: f"{_NOT_PENDING}, or `task_ended`"}, body=forms.EmptyBody,
+        _ok("It is asked again.", tasks.TaskShort), {409: f"{_NOT_PENDING}, or `task_ended`"}, body=forms.EmptyBody,
     ),
     Door(
         "POST", "/v1/decisions", "decisions", "decisions", "Decide several requests, each by itself.",
-        _ok("What became of each, in their order.", answers.DecidedList), body=forms.DecisionsBody,
+        _ok("What became of each, in their order.", decisions.DecidedList), body=forms.DecisionsBody,
     ),
     Door(
         "POST", "/v1/resume/{request_id}", "resume", "decisions", "Decide a request: one action for all, or each call.",
@@ -242,26 +257,26 @@ _DECISIONS: Final = (
 _POLICY: Final = (
     Door(
         "GET", "/v1/policy", "show_policy", "policy", "Look at the policy in force.",
-        _ok("The policy.", answers.PolicyInForceAnswer), who="program",
+        _ok("The policy.", policy.PolicyInForceAnswer), who="program",
     ),
     Door(
         "POST", "/v1/policy/reload", "reload_policy", "policy", "Look at the policy's file now.",
-        _ok("What is in force.", answers.Reloaded), body=forms.EmptyBody, who="admin",
+        _ok("What is in force.", policy.Reloaded), body=forms.EmptyBody, who="admin",
     ),
     Door(
         "POST", "/v1/policy/dry-run", "dry_run", "policy", "Ask what the policy says of a call; nothing runs.",
-        _ok("The verdict, and why.", answers.DryRun), {422: "`policy_invalid`: the policy that was sent"},
+        _ok("The verdict, and why.", policy.DryRun), {422: "`policy_invalid`: the policy that was sent"},
         body=forms.DryRunBody, who="program",
     ),
     Door(
         "GET", "/v1/grants", "grants", "policy",
         "List the standing approvals that one gave or whose tasks they cover; reviewers and admins see all.",
-        _ok("The grants.", answers.Grants), takes=(_free("session_id", "Only those of a session."),), who="program",
+        _ok("The grants.", policy.Grants), takes=(_free("session_id", "Only those of a session."),), who="program",
     ),
     Door(
         "DELETE", "/v1/grants/{grant_id}", "revoke_grant", "policy",
         "Take a standing approval back; what is running is not stopped.",
-        _ok("It does not stand any more.", answers.GrantTakenBack),
+        _ok("It does not stand any more.", policy.GrantTakenBack),
     ),
 )  # fmt: skip
 
@@ -277,7 +292,7 @@ _AUDIT: Final = (
     Door(
         "GET", "/v1/audit", "audit", "audit",
         "Read the journals, stream by stream or the newest first: one's own tasks; reviewers and admins all of them.",
-        _ok("Items; with `sha256` stories of calls.", answers.AuditItems, answers.AuditStories), _NO_STREAM,
+        _ok("Items; with `sha256` stories of calls.", audit.AuditItems, audit.AuditStories), _NO_STREAM,
         takes=(
             *_ASKED_ABOUT,
             _free("by", "Only what this actor caused, by its id."),
@@ -301,27 +316,27 @@ _AUDIT: Final = (
     Door(
         "GET", "/v1/audit/check", "audit_check", "audit",
         "Find what ran and was not allowed, and what was allowed and never ran.",
-        _ok("The findings.", answers.Findings), _NO_STREAM, takes=_ASKED_ABOUT,
+        _ok("The findings.", audit.Findings), _NO_STREAM, takes=_ASKED_ABOUT,
     ),
 )  # fmt: skip
 
 _PEOPLE: Final = (
     Door(
         "GET", "/v1/computers", "list_computers", "people", "List the computers that have a token, connected or not.",
-        _ok("The computers, by name.", answers.ComputerList), who="program",
+        _ok("The computers, by name.", computers.ComputerList), who="program",
     ),
     Door(
         "GET", "/v1/computers/{name}", "computer", "people", "Look at a computer, and at why it is frozen.",
-        _ok("The computer, with both sides of what froze it.", answers.ComputerLong), who="program",
+        _ok("The computer, with both sides of what froze it.", computers.ComputerLong), who="program",
     ),
     Door(
         "POST", "/v1/computers/{name}/release", "release_computer", "people",
         "Let a frozen computer come back: the one that dials next is it, and what was open there is unknown.",
-        _ok("Whether it was frozen.", answers.ComputerFreed), who="admin",
+        _ok("Whether it was frozen.", computers.ComputerFreed), who="admin",
     ),
     Door(
         "GET", "/v1/computers/{name}/screens", "screens", "people", "List what can be watched of a computer.",
-        _ok("Its terminal and its monitors; none where its client is too old.", screen_answers.ScreenList),
+        _ok("Its terminal and its monitors; none where its client is too old.", screens.ScreenList),
         {409: "`computer_away`: it is not connected, or does not answer"},
     ),
     Door(
@@ -330,7 +345,7 @@ _PEOPLE: Final = (
         {
             200: Answer(
                 "Server-sent events `picture`, `away` and `unreadable`, without end.",
-                (screen_answers.PictureEvent, screen_answers.AwayEvent, screen_answers.HiddenEvent),
+                (screens.PictureEvent, screens.AwayEvent, screens.HiddenEvent),
                 media="text/event-stream",
             )
         },
@@ -340,7 +355,7 @@ _PEOPLE: Final = (
     Door(
         "POST", "/v1/computers/{name}/keys", "keys", "people",
         "Type at a computer, as who paired it or as an admin, where the setting `remote_keys` allows it.",
-        _ok("What became of it; it is never sent again.", screen_answers.KeysTyped),
+        _ok("What became of it; it is never sent again.", screens.KeysTyped),
         {
             409: "`computer_away`, or `cannot_type`: it is frozen, or its client is too old",
             429: "`too_many_keys`: faster than a person types",
@@ -349,24 +364,24 @@ _PEOPLE: Final = (
     ),
     Door(
         "POST", "/v1/tokens", "add_token", "people", "Make a token for a person, a computer or an agent.",
-        {201: Answer("The token, shown once.", (answers.TokenMade,))}, body=forms.TokenBody, who="admin",
+        {201: Answer("The token, shown once.", (people.TokenMade,))}, body=forms.TokenBody, who="admin",
     ),
     Door(
         "GET", "/v1/tokens", "tokens", "people", "List whom there are tokens for; never the tokens.",
-        _ok("The tokens.", answers.TokenList), who="admin",
+        _ok("The tokens.", people.TokenList), who="admin",
     ),
     Door(
         "DELETE", "/v1/tokens/{kind}/{name}", "revoke", "people",
         "Revoke all tokens of a holder at once; their connections end.",
-        _ok("How many there were.", answers.TokensRevoked), who="admin",
+        _ok("How many there were.", people.TokensRevoked), who="admin",
     ),
     Door(
         "POST", "/v1/pairings", "make_pairing", "people", "Make a code by which a computer in the game joins.",
-        {201: Answer("The code, and the line to type.", (answers.PairingMade,))}, body=forms.PairingBody, who="admin",
+        {201: Answer("The code, and the line to type.", (people.PairingMade,))}, body=forms.PairingBody, who="admin",
     ),
     Door(
         "POST", "/v1/pair", "pair", "people", "Turn a code into the computer's token, once.",
-        _ok("The token.", answers.PairedAnswer),
+        _ok("The token.", people.PairedAnswer),
         {401: "the code is not known, was used or is too old", 429: "ten wrong codes within a minute from one address"},
         body=forms.PairBody, who="anybody",
     ),
@@ -387,7 +402,7 @@ _BROWSERS: Final = (
     Door(
         "GET", "/", "page", "browsers", "The console, for a browser; for others where things are.",
         {
-            200: Answer("The page, or as JSON where `Accept` has no `text/html`.", (answers.Elsewhere,)),
+            200: Answer("The page, or as JSON where `Accept` has no `text/html`.", (base.Elsewhere,)),
             304: Answer("It is as `If-None-Match` has it.", media=""),
         },
         {403: _NOT_OURS}, who="anybody", stored=False,
@@ -402,7 +417,7 @@ _BROWSERS: Final = (
     ),
     Door(
         "POST", "/v1/session", "sign_in", "browsers", "Sign a browser in with a person's token: it gets a cookie.",
-        {201: Answer("It is signed in; `Set-Cookie` has the cookie.", (answers.SessionAnswer,))},
+        {201: Answer("It is signed in; `Set-Cookie` has the cookie.", (browsers.SessionAnswer,))},
         {
             401: "the token is not known, was revoked or is a computer's",
             403: "the token is a program's; or another site's page asks",
@@ -412,7 +427,7 @@ _BROWSERS: Final = (
     ),
     Door(
         "GET", "/v1/session", "session", "browsers", "Who is signed in with this browser.",
-        _ok("Who it is.", answers.SessionAnswer), who="browser",
+        _ok("Who it is.", browsers.SessionAnswer), who="browser",
     ),
     Door(
         "DELETE", "/v1/session", "sign_out", "browsers",
@@ -424,7 +439,7 @@ _BROWSERS: Final = (
         {
             200: Answer(
                 "Server-sent events, until the token is revoked or the browser signed out.",
-                (answers.WatchHello, answers.TaskHint, answers.ComputerHint), media="text/event-stream",
+                (browsers.WatchHello, browsers.TaskHint, browsers.ComputerHint), media="text/event-stream",
             )
         },
     ),
@@ -434,53 +449,53 @@ _BACKUPS: Final = (
     Door(
         "POST", "/v1/computers/{name}/backups", "make_backup", "backups",
         "Keep all that is on a computer now: only what is not kept already is read.",
-        {201: Answer("The backup.", (backup_answers.BackupAnswer,))},
+        {201: Answer("The backup.", (backups.BackupAnswer,))},
         {409: "`computer_away`: it is not connected, or went away; `conflict`: something was swept meanwhile"},
-        body=backup_answers.BackupBody, who="submitter",
+        body=backups.BackupBody, who="submitter",
     ),
     Door(
         "GET", "/v1/computers/{name}/backups", "computer_backups", "backups", "List a computer's backups.",
-        _ok("The backups, the newest first.", backup_answers.BackupList), who="program",
+        _ok("The backups, the newest first.", backups.BackupList), who="program",
     ),
     Door(
         "GET", "/v1/backups", "all_backups", "backups", "List the backups of all computers.",
-        _ok("The backups, the newest first.", backup_answers.BackupList), who="program",
+        _ok("The backups, the newest first.", backups.BackupList), who="program",
     ),
     Door(
         "GET", "/v1/computers/{name}/backups/{backup_id}", "show_backup", "backups",
         "Look at a backup: how its id or its listing begins is enough.",
-        _ok("The backup, with all that is in it.", backup_answers.BackupLong), who="program",
+        _ok("The backup, with all that is in it.", backups.BackupLong), who="program",
     ),
     Door(
         "DELETE", "/v1/computers/{name}/backups/{backup_id}", "remove_backup", "backups",
         "Forget a backup, as whoever made it or as an admin; its bytes go with the next prune.",
-        _ok("It is not there any more.", backup_answers.BackupGone),
+        _ok("It is not there any more.", backups.BackupGone),
     ),
     Door(
         "POST", "/v1/computers/{name}/restore", "restore", "backups",
         "Put a backup back: a task of its own, which passes the gate and waits for the computer.",
         {
-            200: Answer("With `dry_run`: what it would do now.", (backup_answers.RestorePreview,)),
-            201: Answer("The task is in the queue.", (backup_answers.RestoreSubmitted,)),
+            200: Answer("With `dry_run`: what it would do now.", (backups.RestorePreview,)),
+            201: Answer("The task is in the queue.", (backups.RestoreSubmitted,)),
         },
-        body=backup_answers.RestoreBody, who="submitter",
+        body=backups.RestoreBody, who="submitter",
     ),
     Door(
         "GET", "/v1/transfers", "list_transfers", "backups",
         "What is being read from computers now, and how far it has come.",
-        _ok("What goes on, the oldest first.", backup_answers.TransferList), who="program", stored=False,
+        _ok("What goes on, the oldest first.", backups.TransferList), who="program", stored=False,
     ),
     Door(
         "POST", "/v1/prune", "prune", "backups",
         "Remove ended tasks by age or size, the oldest first, and what nobody needs any more.",
-        _ok("What went.", backup_answers.PruneOutcome), body=backup_answers.PruneBody, who="admin",
+        _ok("What went.", backups.PruneOutcome), body=backups.PruneBody, who="admin",
     ),
 )  # fmt: skip
 
 _HOUSE: Final = (
     Door(
         "GET", "/healthz", "healthz", "house", "Whether the orchestrator is up and its store answers.",
-        _ok("It is.", answers.Health), who="anybody",
+        _ok("It is.", base.Health), who="anybody",
     ),
     Door(
         "GET", "/metrics", "metrics", "house", "Figures for Prometheus; docs/watching.md lists them.",
@@ -489,7 +504,7 @@ _HOUSE: Final = (
     Door(
         "GET", "/v1/doctor", "doctor", "house",
         "See who was turned away, who fetched the installer and never paired, and what the server was started with.",
-        _ok("What was seen since the start.", answers.Checkup), who="admin",
+        _ok("What was seen since the start.", doctor.Checkup), who="admin",
     ),
     Door(
         "GET", "/v1/openapi.json", "openapi", "house", "This document.",

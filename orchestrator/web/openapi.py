@@ -246,7 +246,8 @@ class _Schemas:
 
     def __init__(self, doors: Iterable["Door"]) -> None:
         from orchestrator.core import review, wire
-        from orchestrator.web import answers
+        from orchestrator.web.answers.audit import AuditItems
+        from orchestrator.web.answers.base import Error
 
         self._ways = {
             "/reviewer": (_members(review.ToReviewer), _members(review.FromReviewer)),
@@ -255,8 +256,8 @@ class _Schemas:
         to_reviewer, from_reviewer = self._ways["/reviewer"]
         answered = {model for door in doors for one in door.answers.values() for model in one.models}
         taken = {door.body for door in doors if door.body is not None}
-        journal: set[_Model] = {answers.AuditItems}
-        out: set[_Model] = {answers.Error, *answered, *to_reviewer}
+        journal: set[_Model] = {AuditItems}
+        out: set[_Model] = {Error, *answered, *to_reviewer}
         into: set[_Model] = {*taken, *from_reviewer}
         self.definitions: dict[str, Any] = {}
         self._refs: dict[_Model, dict[str, Any]] = {}

@@ -5,8 +5,8 @@ from starlette.responses import JSONResponse, Response
 
 from orchestrator.pruning import Pruner, Rule
 from orchestrator.tasks import person
+from orchestrator.web.answers.backups import PruneBody
 from orchestrator.web.auth import must_have
-from orchestrator.web.backup_answers import PruneBody
 from orchestrator.web.base import Room
 from orchestrator.web.forms import EmptyBody, short_form
 from orchestrator.web.reading import read_body, task_id_of

@@ -13,7 +13,8 @@ from orchestrator.core.errors import FrameRefused, NotFound, OrchestratorError
 from orchestrator.core.facts import QuestionId, RequestId, TaskId
 from orchestrator.core.redact import redact_text
 from orchestrator.core.showing import LIST_CHARS
-from orchestrator.core.task import AgentTask, OpenRequest, TaskStatus
+from orchestrator.core.task import AgentTask, OpenRequest
+from orchestrator.core.task_states import TaskStatus
 from orchestrator.ports import Identity
 from orchestrator.tasks import show
 from orchestrator.undoing import Undoing

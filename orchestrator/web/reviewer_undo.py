@@ -7,7 +7,8 @@ from typing import Any, Final
 from orchestrator.core import review
 from orchestrator.core.redact import redact_text
 from orchestrator.core.restoring.telling import told_limits, told_places
-from orchestrator.core.task import AgentTask, TaskStatus
+from orchestrator.core.task import AgentTask
+from orchestrator.core.task_states import TaskStatus
 from orchestrator.ports import Identity
 from orchestrator.undoing import Undoing
 

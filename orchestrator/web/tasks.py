@@ -10,7 +10,8 @@ from starlette.responses import JSONResponse, Response
 
 from orchestrator.core.errors import InvalidDecision, InvalidRequest
 from orchestrator.core.rehearsing import Rehearsal
-from orchestrator.core.task import AgentTask, TaskStatus
+from orchestrator.core.task import AgentTask
+from orchestrator.core.task_states import TaskStatus
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Computers, Identity, TaskRow
 from orchestrator.rehearsing import WORK_S, Rehearsals

@@ -37,7 +37,7 @@ from orchestrator.clock import SystemClock
 from orchestrator.core import facts
 from orchestrator.core.facts import CallId, TaskId
 from orchestrator.core.items import GENESIS_HASH, Actor, Draft, ItemId, seal_encoded
-from orchestrator.core.task import TaskStatus
+from orchestrator.core.task_states import TaskStatus
 from orchestrator.core.wire import RunId
 from orchestrator.ports import Lease, Store
 from orchestrator.store import open_store

@@ -20,7 +20,8 @@ from bench.worker import answer_all, options, own_directory, run
 from orchestrator.bus.local import LocalBus
 from orchestrator.clock import SystemClock
 from orchestrator.core.facts import DecisionAction
-from orchestrator.core.task import AgentTask, TaskStatus
+from orchestrator.core.task import AgentTask
+from orchestrator.core.task_states import TaskStatus
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import ChatMessage, Identity, ModelReply, Store
 from orchestrator.runner import LEASE_S, process_task

@@ -16,6 +16,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
 from orchestrator import app
+from orchestrator.app.serving import listen
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.core.wire import REVIEWER_SUBPROTOCOL, Family
 from orchestrator.ports import ChatMessage, ChatModel, ModelReply, Store
@@ -365,7 +366,7 @@ class House:
         if policy is not None:
             self.policy_path.write_text(policy, "utf-8")
         chosen = Settings(data_dir=self.directory, port=self._port, store=self.store, **settings)
-        listener = app._listen(chosen)
+        listener = listen(chosen)
         host, self._port = listener.getsockname()[:2]
         url = f"http://{host}:{self._port}"
         with closing(listener):

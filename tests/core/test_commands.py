@@ -9,7 +9,7 @@ from orchestrator.core.approval import CallDecision, CallState, request_digest
 from orchestrator.core.commands import Answer, Cancel, Pin, decide
 from orchestrator.core.errors import InvalidDecision, NotFound, NotPending, RequestExpired, TaskEnded
 from orchestrator.core.facts import CallId, QuestionId
-from orchestrator.core.task import Phase, TaskStatus
+from orchestrator.core.task_states import Phase, TaskStatus
 from tests.core.journal import REQUEST, Journal, call, digest_of, person
 from tests.core.persons import done, each, paused, refused, said, unknown
 

@@ -13,7 +13,7 @@ from orchestrator.core.effects import AskModel, AwaitReview, Observe, next_effec
 from orchestrator.core.errors import InvalidDecision, InvalidRequest, NotPending, RequestExpired, TaskEnded
 from orchestrator.core.facts import RequestId
 from orchestrator.core.fold import fold
-from orchestrator.core.task import Phase, TaskStatus
+from orchestrator.core.task_states import Phase, TaskStatus
 from tests.core.journal import NOW, REQUEST, Journal, call, decision
 from tests.core.persons import commanded, each, paused, refused, said, unknown
 

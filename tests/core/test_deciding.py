@@ -12,7 +12,7 @@ from orchestrator.core.evidence import NOTHING
 from orchestrator.core.items import Actor
 from orchestrator.core.policy import Effect, RiskLevel
 from orchestrator.core.redact import redact
-from orchestrator.core.task import Phase, TaskStatus
+from orchestrator.core.task_states import Phase, TaskStatus
 from tests.core.journal import NOW, REQUEST, Journal, StubLaw, call, decision, digest_of, verdict
 from tests.core.persons import bound, done, each, judged_as, paused, real, recorded, refused, rules, said, shown
 

@@ -14,7 +14,8 @@ from orchestrator.core.fold import can_follow, evolve, fold, preview, sealed
 from orchestrator.core.fold_review import rejection_text
 from orchestrator.core.items import Actor, AgentTaskItem, Draft, ItemId, seal
 from orchestrator.core.restoring.wanted import Restoration
-from orchestrator.core.task import PHASE_TABLE, AgentTask, CallRecord, Phase, TaskStatus, Turn
+from orchestrator.core.task import AgentTask, CallRecord, Turn
+from orchestrator.core.task_states import PHASE_TABLE, Phase, TaskStatus
 from orchestrator.core.wire import RunId
 from tests.core.golden_items import EXAMPLES, KINDS
 from tests.core.journal import (

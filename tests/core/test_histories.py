@@ -41,7 +41,8 @@ from orchestrator.core.fold import can_follow, evolve, fold, preview
 from orchestrator.core.items import SYSTEM, Actor, Draft, ItemId, decode_item, encode_item, verify_chain
 from orchestrator.core.policy import BUILT_IN_CATALOG, PolicyDecision, RequestRules, RiskLevel
 from orchestrator.core.system_facts import GrantId
-from orchestrator.core.task import PHASE_TABLE, AgentTask, CallRecord, Phase
+from orchestrator.core.task import AgentTask, CallRecord
+from orchestrator.core.task_states import PHASE_TABLE, Phase
 from orchestrator.core.view import view
 from orchestrator.core.wire import RunId
 from orchestrator.prompts import shipped

@@ -10,7 +10,7 @@ from orchestrator.core.policy import Effect, PolicyDecision, default_policy, sum
 from orchestrator.core.prompt import Prompt
 from orchestrator.core.rehearsing import RULE, Rehearsal, copy_name, is_copy, lenient, strict
 from orchestrator.core.restoring.wanted import Restoration
-from orchestrator.core.task import TaskStatus
+from orchestrator.core.task_states import TaskStatus
 from orchestrator.core.view import View
 from orchestrator.core.wire import ComputerId
 from tests.core.journal import Journal, call, verdict

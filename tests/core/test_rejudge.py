@@ -13,7 +13,8 @@ from orchestrator.core.effects import Observe, RunTool, next_effects
 from orchestrator.core.errors import NotPending
 from orchestrator.core.facts import ToolCall
 from orchestrator.core.policy import PolicyDecision, RequestRules, RiskLevel
-from orchestrator.core.task import AgentTask, Phase
+from orchestrator.core.task import AgentTask
+from orchestrator.core.task_states import Phase
 from tests.core.journal import NOW, Journal, StubLaw, decision
 from tests.core.persons import bound, commanded, done, judged_as, real, refused, said, shown, unknown
 

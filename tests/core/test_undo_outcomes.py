@@ -7,7 +7,7 @@ import pytest
 from orchestrator.core.facts import TaskId
 from orchestrator.core.restoring.outcomes import Outcome, outcome_of, that_counts
 from orchestrator.core.restoring.wanted import Restoration
-from orchestrator.core.task import TaskStatus
+from orchestrator.core.task_states import TaskStatus
 from orchestrator.core.wire import ComputerId
 from tests.core.journal import Journal
 

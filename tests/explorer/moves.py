@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from orchestrator.core.task import Phase
+from orchestrator.core.task_states import Phase
 from tests.explorer.setting import Setting
 
 FAULTS = ("power", "cut", "crash", "stall", "person", "time", "reject", "cancel", "backup")

@@ -9,7 +9,8 @@ from orchestrator.core.errors import BeingUndone, InvalidDecision, InvalidReques
 from orchestrator.core.facts import RequestId, TaskId
 from orchestrator.core.restoring.wanted import OnConflict, Restoration
 from orchestrator.core.system_facts import ComputerReleased
-from orchestrator.core.task import AgentTask, Phase
+from orchestrator.core.task import AgentTask
+from orchestrator.core.task_states import Phase
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Identity
 from orchestrator.store.memory import InMemoryPersistenceManager

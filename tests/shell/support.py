@@ -16,6 +16,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.typing import Subprotocol
 
 from orchestrator import app
+from orchestrator.app.serving import listen, server_of
 from orchestrator.core import wire
 from orchestrator.core.errors import CallLost, ComputerAway, ComputerFailed
 from orchestrator.core.wire import ComputerId, RunId, SettledCall, sha256_hex
@@ -459,7 +460,7 @@ class Server:
 async def running(directory: Path, *, model: ChatModel | None = None, **settings: Any) -> AsyncIterator[Server]:
     """An orchestrator that listens on a free port, or the one among the settings, in this very loop."""
     chosen = Settings(data_dir=directory, **{"port": 0, "store": "memory:", **settings})
-    listener = app._listen(chosen)
+    listener = listen(chosen)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     with closing(listener):
         async with (
@@ -473,7 +474,7 @@ async def running(directory: Path, *, model: ChatModel | None = None, **settings
 
 @asynccontextmanager
 async def _listening(orchestrator: app.Orchestrator, listener: socket) -> AsyncIterator[None]:
-    server = app._Server(app._uvicorn(orchestrator))
+    server = server_of(orchestrator)
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     try:
         yield

@@ -17,7 +17,8 @@ from orchestrator.core.errors import CallLost, CallVoid, FrameRefused, LeaseLost
 from orchestrator.core.facts import DecisionAction, OnReject, TaskId
 from orchestrator.core.items import SYSTEM, AgentTaskItem, Draft, verify_chain
 from orchestrator.core.policy import Policy, default_policy, load_policy
-from orchestrator.core.task import AgentTask, CallRecord, Phase, TaskStatus
+from orchestrator.core.task import AgentTask, CallRecord
+from orchestrator.core.task_states import Phase, TaskStatus
 from orchestrator.core.wire import ComputerId, sha256_hex
 from orchestrator.greeting import JournalGreeter
 from orchestrator.law import PolicyInForce

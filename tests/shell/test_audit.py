@@ -39,7 +39,7 @@ from orchestrator.core.items import (
     seal,
 )
 from orchestrator.core.system_facts import AttemptRefused, GrantId, GrantRevoked, NodeStopped
-from orchestrator.core.task import TaskStatus
+from orchestrator.core.task_states import TaskStatus
 from orchestrator.ports import KeptItem, Store, StreamHead
 from orchestrator.store import InMemoryPersistenceManager, open_store
 from orchestrator.tasks import new_item_id

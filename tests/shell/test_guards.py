@@ -6,7 +6,8 @@ import pytest
 
 from orchestrator.core import facts
 from orchestrator.core.errors import ModelFailed
-from orchestrator.core.task import AgentTask, TaskStatus
+from orchestrator.core.task import AgentTask
+from orchestrator.core.task_states import TaskStatus
 from tests.shell.support import WRITE, Listening, call, final, says
 from tests.shell.test_actor import ALICE, FARM, Bench, rules
 

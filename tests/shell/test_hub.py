@@ -823,5 +823,5 @@ async def test_the_same_boot_and_another_id_are_not_asked_about(house: House) ->
 async def _gone(house: House) -> None:
     """Until the hub has noted that nobody is connected, and the journal was told."""
     async with asyncio.timeout(DEADLINE_S):
-        while house.online() or house.hub._keeping:  # noqa: ASYNC110 - nobody tells that somebody has gone
+        while house.online() or house.hub.known.keeping:  # noqa: ASYNC110 - nobody tells that somebody has gone
             await asyncio.sleep(0.005)

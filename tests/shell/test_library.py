@@ -11,17 +11,12 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, Text
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from orchestrator.core.approval import CallDecision, CallState
-from orchestrator.core.errors import (
-    HitlInterventionRequired,
-    InvalidDecision,
-    InvalidRequest,
-    ModelFailed,
-    NotPending,
-)
+from orchestrator.core.errors import HitlInterventionRequired, InvalidDecision, InvalidRequest, ModelFailed, NotPending
 from orchestrator.core.facts import DecisionAction, OnReject
 from orchestrator.core.policy import Policy, load_policy
 from orchestrator.core.response import FinalResult
-from orchestrator.core.task import AgentTask, TaskStatus
+from orchestrator.core.task import AgentTask
+from orchestrator.core.task_states import TaskStatus
 from orchestrator.model import ScriptedModel
 from orchestrator.ports import ModelReply
 from orchestrator.runner import execute_task_with_agent

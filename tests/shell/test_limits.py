@@ -11,7 +11,8 @@ import pytest
 from orchestrator.clock import SystemClock
 from orchestrator.core import facts
 from orchestrator.core.errors import ComputerFailed, Forbidden, ModelFailed
-from orchestrator.core.task import AgentTask, TaskStatus
+from orchestrator.core.task import AgentTask
+from orchestrator.core.task_states import TaskStatus
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import CallResult, ChatMessage, Identity, ModelReply
 from tests.shell.support import DEADLINE_S, WRITE, Disk, FakeComputers, Listening, call, final, says

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator import app
+from orchestrator.app.models import Models, ollama_options
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.model import OllamaOptions
 from orchestrator.model.options import Endpoint, endpoints_of
@@ -76,7 +76,7 @@ def load(home: Path, text: str = "", **environ: str) -> Settings:
 def test_the_file_may_name_them_as_a_list(tmp_path: Path) -> None:
     """A list of the file is what the flag says with commas."""
     chosen = load(tmp_path, 'ollama_url = ["gpu#2", "10.0.0.7"]\nollama_concurrency = 3\nthink = "off"\n')
-    options = app._ollama(chosen)
+    options = ollama_options(chosen)
     assert options.endpoints == (Endpoint("http://gpu:11434", 2), Endpoint("http://10.0.0.7:11434", 3))
     assert options.think == "off"
     assert load(tmp_path, CC_ORCHESTRATOR_OLLAMA_URL="gpu#2, 10.0.0.7").ollama_url == "gpu#2, 10.0.0.7"
@@ -105,6 +105,6 @@ def test_settings_that_cannot_be_meant_are_refused(tmp_path: Path, text: str, se
 
 def test_the_models_of_one_server_share_its_places(tmp_path: Path) -> None:
     """Whichever task names which model: the limit is that of the Ollama server."""
-    models: Any = app._Models(None, lambda: app._ollama(Settings(data_dir=tmp_path, ollama_url="gpu#2")))
+    models: Any = Models(None, lambda: ollama_options(Settings(data_dir=tmp_path, ollama_url="gpu#2")))
     assert models.open("ollama:a")._pool is models.open("ollama:b")._pool
     assert models.open("ollama:a") is models.open("ollama:a")

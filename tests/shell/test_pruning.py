@@ -16,7 +16,7 @@ from orchestrator.core.facts import BlobRef, CallId, TaskId
 from orchestrator.core.items import SYSTEM, Actor, decode_item, encode_item
 from orchestrator.core.restoring.wanted import Restoration
 from orchestrator.core.system_facts import BackupRemoved, ComputerBackedUp, TaskPruned
-from orchestrator.core.task import TaskStatus
+from orchestrator.core.task_states import TaskStatus
 from orchestrator.core.wire import ComputerId, RunId, sha256_hex
 from orchestrator.ports import SYSTEM_STREAM, Identity, Store
 from orchestrator.pruning import EVERY_S, GRACE, Outcome, Pruner, Rule

@@ -11,7 +11,7 @@ from orchestrator.core.items import SYSTEM
 from orchestrator.core.rehearsing import Rehearsal, copy_name
 from orchestrator.core.restoring.listings import Listing
 from orchestrator.core.restoring.wanted import Restoration
-from orchestrator.core.task import TaskStatus
+from orchestrator.core.task_states import TaskStatus
 from orchestrator.core.wire import sha256_hex
 from orchestrator.ports import Identity
 from orchestrator.rehearsing.concluding import Concluding

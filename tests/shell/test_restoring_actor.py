@@ -14,7 +14,8 @@ from orchestrator.core.rehearsing import Rehearsal, copy_name
 from orchestrator.core.restoring.listings import Listing
 from orchestrator.core.restoring.touches import DIRECTORY
 from orchestrator.core.restoring.wanted import MODEL, Restoration
-from orchestrator.core.task import AgentTask, TaskStatus
+from orchestrator.core.task import AgentTask
+from orchestrator.core.task_states import TaskStatus
 from orchestrator.core.wire import sha256_hex
 from orchestrator.ports import CallResult
 from orchestrator.rehearsing.copying import Copying

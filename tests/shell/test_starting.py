@@ -16,6 +16,8 @@ import pytest
 from websockets.exceptions import InvalidStatus
 
 from orchestrator import app
+from orchestrator.app.models import ollama_options
+from orchestrator.app.serving import listen
 from orchestrator.core.errors import InvalidRequest, PolicyInvalid
 from orchestrator.program import program
 from orchestrator.settings import Settings
@@ -151,10 +153,10 @@ def test_the_settings_reach_ollama(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     """How Ollama is asked is what the settings say; its address, unless they name one, what OLLAMA_HOST says."""
     monkeypatch.setenv("OLLAMA_HOST", "gpu.example")
     named: dict[str, Any] = {"num_ctx": 4096, "num_predict": 512, "temperature": 0.7, "seed": 3, "keep_alive": "2h"}
-    options = app._ollama(Settings(data_dir=tmp_path, **named))
+    options = ollama_options(Settings(data_dir=tmp_path, **named))
     assert {name: getattr(options, name) for name in named} == named
     assert options.url == "http://gpu.example:11434"
-    assert app._ollama(Settings(data_dir=tmp_path, ollama_url="http://127.0.0.1:9")).url == "http://127.0.0.1:9"
+    assert ollama_options(Settings(data_dir=tmp_path, ollama_url="http://127.0.0.1:9")).url == "http://127.0.0.1:9"
 
 
 async def test_a_reply_that_does_not_fit_the_window_starts_nothing(tmp_path: Path) -> None:
@@ -177,5 +179,5 @@ def test_the_first_words_say_where_to_go_on(tmp_path: Path) -> None:
 
 def test_an_answer_is_not_held_back(tmp_path: Path) -> None:
     """The listener says that it is TCP: only then asyncio sends an answer at once, not 40 ms later."""
-    with contextlib.closing(app._listen(Settings(data_dir=tmp_path, port=0))) as listener:
+    with contextlib.closing(listen(Settings(data_dir=tmp_path, port=0))) as listener:
         assert listener.proto == socket.IPPROTO_TCP

@@ -13,7 +13,8 @@ import pytest
 from orchestrator.bus import LocalBus
 from orchestrator.core.errors import StoreBusy
 from orchestrator.core.facts import TaskId
-from orchestrator.core.task import AgentTask, TaskStatus
+from orchestrator.core.task import AgentTask
+from orchestrator.core.task_states import TaskStatus
 from orchestrator.law import PolicyInForce
 from orchestrator.ports import Store
 from orchestrator.runner import LEASE_S, Workers

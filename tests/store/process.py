@@ -10,7 +10,7 @@ from orchestrator.core.errors import GrantVoid, OrchestratorError
 from orchestrator.core.facts import TaskId
 from orchestrator.core.items import AgentTaskItem, ItemId, verify_chain
 from orchestrator.core.system_facts import GrantId, GrantRevoked
-from orchestrator.core.task import TaskStatus
+from orchestrator.core.task_states import TaskStatus
 from orchestrator.ports import Store
 from orchestrator.store import open_store
 from orchestrator.testing import ManualClock

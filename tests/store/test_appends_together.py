@@ -13,7 +13,7 @@ from orchestrator.core.errors import Conflict, GrantVoid, InvalidRequest, LeaseL
 from orchestrator.core.facts import CallId, TaskId, ToolCall
 from orchestrator.core.items import AgentTaskItem, Draft, verify_chain
 from orchestrator.core.policy import Effect
-from orchestrator.core.task import TaskStatus
+from orchestrator.core.task_states import TaskStatus
 from orchestrator.ports import Schedule, Store, Token
 from orchestrator.store import SqlitePersistenceManager, open_store
 from orchestrator.testing import ManualClock

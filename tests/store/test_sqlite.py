@@ -16,7 +16,7 @@ from orchestrator.core.errors import InvalidRequest, LeaseLost, NewerSchema, Orc
 from orchestrator.core.facts import TaskId, ToolStarted
 from orchestrator.core.items import AgentTaskItem, ItemId, verify_chain
 from orchestrator.core.system_facts import GrantRevoked, TokenRevoked
-from orchestrator.core.task import TaskStatus
+from orchestrator.core.task_states import TaskStatus
 from orchestrator.ports import Store
 from orchestrator.store import open_store
 from orchestrator.store.schema import MIGRATIONS

@@ -19,7 +19,8 @@ from orchestrator.core.approval import ResumeRequest
 from orchestrator.core.errors import NotPending
 from orchestrator.core.facts import DecisionAction
 from orchestrator.core.policy import default_policy
-from orchestrator.core.task import AgentTask, TaskStatus
+from orchestrator.core.task import AgentTask
+from orchestrator.core.task_states import TaskStatus
 from orchestrator.core.wire import ComputerId
 from orchestrator.greeting import JournalGreeter
 from orchestrator.hub import Hub
@@ -171,7 +172,7 @@ class Day:
         await asyncio.gather(*server.works, return_exceptions=True)
         for wire in server.wires:
             wire.server_closes()
-        await asyncio.gather(*server.hub._keeping, return_exceptions=True)
+        await asyncio.gather(*server.hub.known.keeping, return_exceptions=True)
         await server.store.close()
 
     async def _count_back(self, server: Server) -> None:

@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import signal
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,18 @@ async def there(api: Api, pc: Computer) -> None:
             await asyncio.sleep(0.02)
 
 
+@contextlib.asynccontextmanager
+async def connected(
+    server: Server, tmp: Path, *options: str, files: dict[str, bytes] | None = None
+) -> AsyncIterator[tuple[Computer, dict[str, bytes | None]]]:
+    """A computer that is connected, with its files, and what is on its disk then."""
+    async with computer(server, tmp) as pc:
+        before = filled(pc, files)
+        pc.boot(*options)
+        await there(server.api(), pc)
+        yield pc, before
+
+
 async def rehearsed(api: Api, pc: Computer, *script: Any, **more: Any) -> tuple[list[AgentTaskItem], dict[str, Any]]:
     """A rehearsal seen to its end, nobody being asked anything; its items, and what it came to."""
     task_id = await api.submit(*script, computers=(pc.name,), rehearse=True, **more)
@@ -89,10 +102,7 @@ async def came_to(api: Api, task_id: str) -> dict[str, Any]:
 async def test_all_of_it_is_asked_for_once_and_then_done(server: Server, tmp_path: Path) -> None:
     """Writes, edits, moves, deletes and what a program wrote: nothing on the real computer before the one yes."""
     api = server.api()
-    async with computer(server, tmp_path) as pc:
-        before = filled(pc)
-        pc.boot("--id=7", "--label=digger")
-        await there(api, pc)
+    async with connected(server, tmp_path, "--id=7", "--label=digger") as (pc, before):
         items, shown = await rehearsed(api, pc, *WORK)
         check_laws(items)
         assert ended(items).status == "Completed"
@@ -145,10 +155,7 @@ async def test_all_of_it_is_asked_for_once_and_then_done(server: Server, tmp_pat
 async def test_what_was_taken_back_is_applied_anew(server: Server, tmp_path: Path) -> None:
     """While it stands it is refused, with the task that did it; once that is undone a new task does it."""
     api = server.api()
-    async with computer(server, tmp_path) as pc:
-        before = filled(pc)
-        pc.boot()
-        await there(api, pc)
+    async with connected(server, tmp_path) as (pc, before):
         _, shown = await rehearsed(api, pc, WORK[0], final())
         task_id, applied_by = shown["task_id"], shown["applied_by"]
         door = f"/v1/tasks/{task_id}/rehearsal"
@@ -173,10 +180,7 @@ async def refuse(request: dict[str, Any]) -> str:
 
 async def test_a_no_leaves_everything_as_it_was(server: Server, tmp_path: Path) -> None:
     api = server.api()
-    async with computer(server, tmp_path) as pc:
-        before = filled(pc)
-        pc.boot()
-        await there(api, pc)
+    async with connected(server, tmp_path) as (pc, before):
         _, shown = await rehearsed(api, pc, *WORK)
         assert shown["outcome"]["open"]
         waiting = await api.refused(422, "POST", f"/v1/tasks/{shown['task_id']}/undo", {"dry_run": True})
@@ -202,10 +206,7 @@ async def test_a_follow_up_is_told_that_it_was_only_rehearsed(server: Server, tm
         await play(api, follow_up)
         return str((await api.task(follow_up))["earlier"][0]["since"])
 
-    async with computer(server, tmp_path) as pc:
-        filled(pc)
-        pc.boot()
-        await there(api, pc)
+    async with connected(server, tmp_path) as (pc, _):
         session = f"s-{pc.name}"
         _, shown = await rehearsed(api, pc, WORK[0], final(), session_id=session)
         applies = shown["applied_by"]
@@ -225,10 +226,7 @@ async def test_a_follow_up_is_told_that_it_was_only_rehearsed(server: Server, tm
 async def test_what_somebody_changed_meanwhile_stays(server: Server, tmp_path: Path) -> None:
     """Edited, removed, or put where the rehearsal made something: theirs, and the rest is applied."""
     api = server.api()
-    async with computer(server, tmp_path) as pc:
-        filled(pc)
-        pc.boot()
-        await there(api, pc)
+    async with connected(server, tmp_path) as (pc, _):
         _, shown = await rehearsed(api, pc, *WORK)
         pc.write("startup.lua", b"my own\n")
         pc.write("lib/b.lua", b"mine too\n")
@@ -242,10 +240,7 @@ async def test_what_somebody_changed_meanwhile_stays(server: Server, tmp_path: P
 
 async def test_a_computer_that_is_away_is_applied_to_when_it_is_back(server: Server, tmp_path: Path) -> None:
     api = server.api()
-    async with computer(server, tmp_path) as pc:
-        filled(pc)
-        pc.boot()
-        await there(api, pc)
+    async with connected(server, tmp_path) as (pc, _):
         task_id = await api.submit(tool("ask_user", question="Now?"), *WORK, computers=(pc.name,), rehearse=True)
         asked = await api.first(task_id, "question_asked")
         pc.kill()
@@ -261,10 +256,7 @@ async def test_a_computer_that_is_away_is_applied_to_when_it_is_back(server: Ser
 async def test_what_came_to_nothing_is_not_asked_for(server: Server, tmp_path: Path) -> None:
     """Nothing changed, failed, canceled: said, with what had been changed in the copy; the real one is as it was."""
     api = server.api()
-    async with computer(server, tmp_path) as pc:
-        before = filled(pc)
-        pc.boot()
-        await there(api, pc)
+    async with connected(server, tmp_path) as (pc, before):
         undone = (tool("cc_write", path="t.txt", content="x"), tool("cc_delete", path="t.txt"))
         _, nothing = await rehearsed(api, pc, *undone, final())
         assert (nothing["state"], nothing["applied_by"], nothing["changes"]) == ("nothing", None, [])
@@ -501,11 +493,7 @@ def _where(server: Server) -> tuple[str, ...]:
 
 async def test_a_person_rehearses_and_decides_at_one_prompt(server: Server, tmp_path: Path) -> None:
     """The rehearsal is followed, what it came to is told, and the one request is decided where it was asked for."""
-    api = server.api()
-    async with computer(server, tmp_path) as pc:
-        filled(pc)
-        pc.boot()
-        await there(api, pc)
+    async with connected(server, tmp_path) as (pc, _):
 
         def rehearse() -> str:
             run = ("run", prompt(*WORK), "--computer", pc.name, "--rehearse", *_where(server))
@@ -589,10 +577,7 @@ def processes_in(home: Path, task_id: str = "") -> list[int]:
 
 async def test_a_copy_that_dies_is_started_again(server: Server, tmp_path: Path) -> None:
     api = server.api()
-    async with computer(server, tmp_path) as pc:
-        filled(pc)
-        pc.boot()
-        await there(api, pc)
+    async with connected(server, tmp_path) as (pc, _):
         task_id = await api.submit(WORK[0], tool("ask_user", question="Now?"), WORK[1], final(), **_on(pc))
         asked = await api.first(task_id, "question_asked")
         (process,) = processes_in(server.home, task_id)
@@ -605,10 +590,7 @@ async def test_a_copy_that_dies_is_started_again(server: Server, tmp_path: Path)
 
 async def test_a_copy_that_dies_again_and_again_ends_the_task(server: Server, tmp_path: Path) -> None:
     api = server.api()
-    async with computer(server, tmp_path) as pc:
-        before = filled(pc)
-        pc.boot()
-        await there(api, pc)
+    async with connected(server, tmp_path) as (pc, before):
         task_id = await api.submit(WORK[0], tool("ask_user", question="Now?"), final(), **_on(pc))
         await api.first(task_id, "question_asked")
         killed: set[int] = set()
@@ -630,10 +612,7 @@ async def test_a_clean_stop_costs_a_rehearsal_nothing(fresh_server: Server, tmp_
     server = fresh_server
     server.start()
     api = server.api()
-    async with computer(server, tmp_path) as pc:
-        filled(pc)
-        pc.boot()
-        await there(api, pc)
+    async with connected(server, tmp_path) as (pc, _):
         task_id = await api.submit(WORK[0], tool("ask_user", question="Now?"), WORK[1], final(), **_on(pc))
         asked = await api.first(task_id, "question_asked")
         await server.close()
@@ -655,10 +634,7 @@ async def test_a_copy_that_is_gone_ends_the_task_and_touches_nothing(fresh_serve
     server = fresh_server
     server.start()
     api = server.api()
-    async with computer(server, tmp_path) as pc:
-        before = filled(pc)
-        pc.boot()
-        await there(api, pc)
+    async with connected(server, tmp_path) as (pc, before):
         task_id = await api.submit(WORK[0], tool("ask_user", question="Now?"), final(), **_on(pc))
         await api.first(task_id, "question_asked")
         await server.close()

@@ -137,19 +137,25 @@ os.pullEvent("never")
 """
 
 
+async def cut_short(api: Api, pc: Computer) -> str:
+    """A task whose program, the slow one, was approved and runs when its computer is killed."""
+    task_id = await api.submit(RUN, final(), computers=(pc.name,))
+    requested = await api.first(task_id, "review_requested")
+    await api.resume(requested.request_id, "approve")
+    async with asyncio.timeout(20):
+        while pc.read("new") != b"new":  # noqa: ASYNC110 - a file has no event
+            await asyncio.sleep(0.01)
+    pc.kill()
+    return task_id
+
+
 async def test_what_differs_after_a_computer_was_cut_short_is_left_to_people(server: Server, tmp_path: Path) -> None:
     """The program was killed in its middle: what differs is shown, kept by the undo, and put back if a person says."""
     api = server.api()
     async with computer(server, tmp_path) as pc:
         before = filled(pc, SLOW)
         pc.boot()
-        task_id = await api.submit(RUN, final(), computers=(pc.name,))
-        requested = await api.first(task_id, "review_requested")
-        await api.resume(requested.request_id, "approve")
-        async with asyncio.timeout(20):
-            while pc.read("new") != b"new":  # noqa: ASYNC110 - a file has no event
-                await asyncio.sleep(0.01)
-        pc.kill()
+        task_id = await cut_short(api, pc)
         pc.write("log", b"a player's\n")
         pc.boot()
         unknown = await api.first(task_id, "review_requested", place=2)
@@ -177,13 +183,7 @@ async def test_what_nobody_has_heard_of_yet_is_said_and_waited_for(server: Serve
     async with computer(server, tmp_path) as pc:
         before = filled(pc, SLOW)
         pc.boot()
-        task_id = await api.submit(RUN, final(), computers=(pc.name,))
-        requested = await api.first(task_id, "review_requested")
-        await api.resume(requested.request_id, "approve")
-        async with asyncio.timeout(20):
-            while pc.read("new") != b"new":  # noqa: ASYNC110 - a file has no event
-                await asyncio.sleep(0.01)
-        pc.kill()
+        task_id = await cut_short(api, pc)
         await api.ok("POST", f"/v1/tasks/{task_id}/cancel", {})
         preview = await api.ok("POST", f"/v1/tasks/{task_id}/undo", {"dry_run": True})
         (waited,) = preview["not_heard"]

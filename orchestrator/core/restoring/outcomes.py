@@ -7,7 +7,8 @@ from pydantic import BaseModel, ConfigDict
 
 from orchestrator.core.facts import TaskId
 from orchestrator.core.restoring.wanted import Restoration
-from orchestrator.core.task import AgentTask, TaskStatus
+from orchestrator.core.task import AgentTask
+from orchestrator.core.task_states import TaskStatus
 
 _WORDS: Final = {False: ("taken back", "take it back"), True: ("applied", "apply it")}
 """What is done to a task's changes, by whether they are those of a rehearsal."""

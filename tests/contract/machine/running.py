@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeVar
 
 from hypothesis.stateful import RuleBasedStateMachine
 
-from orchestrator.core import task as tasks
+from orchestrator.core import task_states
 from orchestrator.core.audit_check import Standing, standing_of
 from orchestrator.core.facts import RequestId, TaskId
 from orchestrator.core.grants import GrantSpec
@@ -213,7 +213,7 @@ class Running(RuleBasedStateMachine):
                 )
             elif task.lapsed is not None:
                 await self.node.service.renew(task.lapsed, ALICE)
-            elif task.phase is tasks.Phase.ANSWERING:
+            elif task.phase is task_states.Phase.ANSWERING:
                 await self.people.answer(BOB, task.task_id)
             else:
                 due = await self.node.store.next_due()

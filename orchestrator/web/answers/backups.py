@@ -1,12 +1,12 @@
-"""What the doors of backups and of the retention take and answer, as models for the OpenAPI document."""
+"""What the doors of backups and of the retention take and answer."""
 
 from typing import Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from orchestrator.core.restoring.telling import UndoPlace
-from orchestrator.core.task import TaskStatus
-from orchestrator.web.answers import AnswerModel
+from orchestrator.core.task_states import TaskStatus
+from orchestrator.web.answers.base import AnswerModel
 
 
 class _Body(BaseModel):

@@ -1,6 +1,6 @@
 """What the doors to screens answer, as models of the OpenAPI document."""
 
-from orchestrator.web.answers import AnswerModel
+from orchestrator.web.answers.base import AnswerModel
 
 
 class ScreenRow(AnswerModel):

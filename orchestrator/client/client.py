@@ -1,111 +1,35 @@
-"""The client of the doors: REST with a token, a task's events, the reviewers' socket."""
+"""One server and one token: calls over REST, a task's events, the reviewers' socket."""
 
-import json
 import os
-import random
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import httpx2
 
-from orchestrator.core.errors import InvalidRequest, OrchestratorError
+from orchestrator.client.answers import ServerRefused, ServerUnreachable, checked, refusal_of
+from orchestrator.client.attempts import PATIENCE_S, Attempts
+from orchestrator.client.clock import ServerClock
+from orchestrator.client.streams import COMMENT, Back, Event, Hint, Lost, hint_of, sent_in
+from orchestrator.core.errors import InvalidRequest
 from orchestrator.settings import DEFAULT_URL, ENV_PREFIX, default_data_dir
 
 if TYPE_CHECKING:
     # Most commands are one call over REST: the items, and the reviewers' socket, cost them half of their start.
     from websockets.asyncio.client import ClientConnection
-    from websockets.exceptions import InvalidStatus
 
     from orchestrator.core.items import AgentTaskItem
     from orchestrator.core.review import Snapshot
 
-PATIENCE_S: Final = 90.0
-"""How long a follower looks for a server that went away: a restart takes seconds, an update a minute."""
-HINTS: Final = frozenset({"explanation", "message", "model_text", "output"})
-"""The events of a task's stream that are no items of the journal."""
-COMMENT: Final = ":"
-"""The kind of a stream's comments, which only say that it stands."""
+
 _HUNG_UP = "it ended the connection"
 _SENT_AWAY: Final = 1008
 """The code with which a socket is closed whose token was revoked."""
 SILENCE_S = 60.0
 """A stream that brings nothing for so long, not even a comment, is opened anew: its peer may be gone."""
-_LIVED_S = 5.0
-"""A connection that lasted so long was one; what ends sooner, again and again, is none."""
-_FIRST_DELAY_S, _LONGEST_DELAY_S = 0.2, 5.0
-_SAME_TIME: Final = timedelta(seconds=3)
-"""Clocks that differ by less are one: a header tells whole seconds, and takes a moment to come."""
-
-
-class ServerRefused(OrchestratorError):
-    """The server answered with an error; ``status`` is its HTTP status."""
-
-    code = "server_refused"
-
-    def __init__(self, status: int, error: Mapping[str, Any]) -> None:
-        message, details = str(error.get("message", "The server refused.")), error.get("details")
-        told = details if isinstance(details, Mapping) else None
-        super().__init__(message, remedy=str(error.get("remedy", "")), details=told)
-        self.status = status
-        self.reason = str(error.get("code", ""))
-
-
-class ServerUnreachable(OrchestratorError):
-    """Nothing answers at the server's address."""
-
-    code = "server_unreachable"
-    may_have_arrived = False
-    """Whether the server may have got what was sent, and only its answer is lost."""
-
-
-@dataclass(frozen=True)
-class Hint:
-    """What is seen of a step before its items are there; it may be lost, and decides nothing."""
-
-    kind: str
-    """``explanation``, ``message``, ``model_text`` or ``output``."""
-    data: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Lost:
-    """The connection ended before the task did; it is being opened again."""
-
-
-@dataclass(frozen=True)
-class Back:
-    """The connection stands again; nothing was missed but hints."""
-
-
-Event: TypeAlias = "AgentTaskItem | Hint | Lost | Back"
-
-
-class ServerClock:
-    """What time it is at the server, as its answers tell: what happened there is told in its time."""
-
-    def __init__(self) -> None:
-        self._ahead = timedelta(0)
-
-    def now(self) -> datetime:
-        """The time there."""
-        return datetime.now(UTC) + self._ahead
-
-    def heard(self, response: httpx2.Response) -> None:
-        """An answer came."""
-        try:
-            there = parsedate_to_datetime(response.headers.get("date", ""))
-        except ValueError:
-            return
-        if there.tzinfo is not None:
-            ahead = there - datetime.now(UTC)
-            self._ahead = ahead if abs(ahead) > _SAME_TIME else timedelta(0)
 
 
 class Client:
@@ -315,7 +239,7 @@ class Client:
             with connect(self._reviewer_url(), open_timeout=20, proxy=None, max_size=None, **self._offer()) as socket:
                 message = decode_to_reviewer(str(socket.recv(timeout=20)))
         except InvalidStatus as error:
-            raise _refusal(error) from None
+            raise refusal_of(error) from None
         except (OSError, WebSocketException) as error:
             raise self.unreachable(error) from None
         if not isinstance(message, Snapshot):
@@ -331,7 +255,7 @@ class Client:
         try:
             connection = await connect(self._reviewer_url(), max_size=None, proxy=None, **self._offer())
         except InvalidStatus as error:
-            raise _refusal(error) from None
+            raise refusal_of(error) from None
         except (OSError, WebSocketException) as error:
             raise self.unreachable(error) from None
         async with connection:
@@ -382,90 +306,6 @@ class _Silent(Exception):
     """A stream brought nothing for a long time."""
 
 
-class Attempts:
-    """How long a follower has been without a server, and how long it waits before the next attempt."""
-
-    def __init__(self, patience_s: float) -> None:
-        self._patience_s = patience_s
-        self._began = 0.0
-        self._failing_since: float | None = None
-        self._delay_s = _FIRST_DELAY_S
-        self._told_lost = False
-
-    def begin(self) -> None:
-        """An attempt begins."""
-        self._began = time.monotonic()
-
-    def lost(self) -> bool:
-        """The connection is lost; whether nobody has been told yet."""
-        told, self._told_lost = self._told_lost, True
-        return not told
-
-    def back(self) -> bool:
-        """A connection stands; whether it was told to be lost."""
-        told, self._told_lost = self._told_lost, False
-        return told
-
-    def heard(self) -> None:
-        """Something came: the connection is one."""
-        self._failing_since, self._delay_s = None, _FIRST_DELAY_S
-
-    def delay(self, lost: OrchestratorError) -> float:
-        """Seconds until the next attempt, with jitter. Raises ``lost`` when the patience is over."""
-        now = time.monotonic()
-        if now - self._began > _LIVED_S:
-            self.heard()
-        self._failing_since = now if self._failing_since is None else self._failing_since
-        if now - self._failing_since >= self._patience_s:
-            raise lost
-        self._delay_s = min(self._delay_s * 2, _LONGEST_DELAY_S)
-        return self._delay_s * random.uniform(0.5, 1.0)
-
-
-class ServerSent:
-    """The events of a stream, taken out of its bytes as they come.
-
-    Only LF and CR LF end a line: text may have other line breaks in it.
-    """
-
-    def __init__(self) -> None:
-        self._rest, self._kind, self._data = b"", "message", list[str]()
-
-    def feed(self, chunk: bytes) -> Iterator[tuple[str, str]]:
-        """The events that are whole now: kind and data. A comment, which keeps the connection alive, is one too."""
-        *lines, self._rest = (self._rest + chunk).split(b"\n")
-        for line in lines:
-            name, _, value = line.removesuffix(b"\r").decode("utf-8", "replace").partition(":")
-            if name == "event":
-                self._kind = value.removeprefix(" ")
-            elif name == "data":
-                self._data.append(value.removeprefix(" "))
-            elif value and not name:
-                yield COMMENT, ""
-            elif not name:
-                kind, data = self._kind, self._data
-                self._kind, self._data = "message", []
-                if data:
-                    yield kind, "\n".join(data)
-
-
-def sent_in(chunks: Iterable[bytes]) -> Iterator[tuple[str, str]]:
-    """The events in these bytes, each as soon as it is whole."""
-    sent = ServerSent()
-    return (one for chunk in chunks for one in sent.feed(chunk))
-
-
-def hint_of(kind: str, data: str) -> Hint | None:
-    """A hint, or None for what is an item: items know what they are, whatever the event is called."""
-    if kind not in HINTS:
-        return None
-    try:
-        value = json.loads(data)
-    except ValueError:
-        value = {}
-    return Hint(kind, value if isinstance(value, dict) else {})
-
-
 def _token(data_dir: Path | None) -> str:
     token = os.environ.get(f"{ENV_PREFIX}TOKEN")
     if token:
@@ -482,43 +322,3 @@ def _token(data_dir: Path | None) -> str:
 
 def _no_address(url: str, why: object) -> InvalidRequest:
     return InvalidRequest(f"{url!r} is no address of a server: {why}.", remedy="Give one like http://127.0.0.1:8765.")
-
-
-def _refusal(refused: "InvalidStatus") -> ServerRefused:
-    """Why a handshake was refused."""
-    status = refused.response.status_code
-    try:
-        checked(status, bytes(refused.response.body or b""))
-    except ServerRefused as error:
-        return error
-    return _not_ours(f"The server answered {status} and opened no channel.", status)
-
-
-class _Answer(dict[str, Any]):
-    """An object of the server's answer: what it lacks is the server's fault, and told as a sentence."""
-
-    def __missing__(self, key: str) -> Any:
-        raise _not_ours(f"The server's answer lacks {key!r}.")
-
-
-def checked(status: int, content: bytes) -> Any:
-    """The object of an answer. Raises ServerRefused for an error, and for what is no answer of ours."""
-    try:
-        value = json.loads(content or b"{}", object_hook=_Answer)
-    except (ValueError, RecursionError):
-        raise _not_ours(f"The server answered {status} without JSON.", status) from None
-    if not isinstance(value, dict):
-        raise _not_ours(f"The server answered {status} with JSON that is no object.", status)
-    if status >= 400 or set(value) == {"error"}:
-        error = value.get("error")
-        if not isinstance(error, dict):
-            raise _not_ours(f"The server answered {status} and does not say why.", status)
-        raise ServerRefused(status, error)
-    if status >= 300:
-        raise _not_ours(f"The server answered {status}, which leads elsewhere.", status)
-    return value
-
-
-def _not_ours(message: str, status: int = 200) -> ServerRefused:
-    """Something else may listen there, or stand in between."""
-    return ServerRefused(status, {"message": message, "remedy": "Is it cc-orchestrator?"})

@@ -2,7 +2,7 @@
 
 from orchestrator.core.restoring.outcomes import Outcome
 from orchestrator.rehearsing.showing import State
-from orchestrator.web.answers import AnswerModel
+from orchestrator.web.answers.base import AnswerModel
 
 
 class RehearsalChange(AnswerModel):

@@ -1,7 +1,7 @@
 """What the doors of the undo answer, as models for the OpenAPI document."""
 
 from orchestrator.core.restoring.telling import TaskChange, UndoLimit, UndoPlace
-from orchestrator.web.answers import AnswerModel
+from orchestrator.web.answers.base import AnswerModel
 
 
 class TaskChanges(AnswerModel):

@@ -1,0 +1,41 @@
+"""What this node says of itself: its version, and what it was started with."""
+
+from importlib import metadata
+
+from orchestrator.app.models import ollama_url
+from orchestrator.core.policy import Policy
+from orchestrator.core.system_facts import NodeStarted
+from orchestrator.model.options import endpoints_of
+from orchestrator.settings import Settings
+from orchestrator.web.doctor import About
+
+
+def _version() -> str:
+    """The version that is installed; empty: it runs from a checkout that nobody installed."""
+    try:
+        return metadata.version("cc-orchestrator")
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def about(settings: Settings) -> About:
+    """What the doctor is told of this node."""
+    return About(
+        version=_version(),
+        data_dir=str(settings.data_dir.absolute()),
+        host=settings.host,
+        public_url=settings.public_url,
+        model=settings.model,
+        ollama_url=",".join(one.url for one in endpoints_of(ollama_url(settings), settings.ollama_concurrency)),
+        num_ctx=settings.num_ctx,
+    )
+
+
+def started(settings: Settings, policy: Policy) -> NodeStarted:
+    """The start of this node as it is recorded: what differs from the defaults."""
+    differs = {
+        name: str(value)
+        for name, field in Settings.model_fields.items()
+        if (value := getattr(settings, name)) != field.default and name != "data_dir"
+    }
+    return NodeStarted(version=_version(), policy_version=policy.version, settings=differs)

@@ -1,0 +1,70 @@
+"""What a start finds in the data directory or makes there, and what the first one says."""
+
+import os
+import shlex
+
+from orchestrator.core.default_policy import DEFAULT_POLICY_TOML
+from orchestrator.core.errors import InvalidRequest
+from orchestrator.core.items import SYSTEM
+from orchestrator.core.system_facts import TokenIssued
+from orchestrator.program import program
+from orchestrator.settings import DEFAULT_URL, ENV_PREFIX, Settings
+from orchestrator.tasks import TaskService
+from orchestrator.web.auth import issue_token, token_hash
+
+ADMIN = "admin"
+
+
+def first_words(settings: Settings, url: str) -> list[str]:
+    """What the first start says to its user: where the token is, and what to type next."""
+    here = "" if url == DEFAULT_URL else f"{ENV_PREFIX}URL={url} "
+    name = program()
+    words = [
+        f"The admin's token was written to {settings.token_path}. In another terminal:",
+        f'  export {here}{ENV_PREFIX}TOKEN="$(cat {shlex.quote(str(settings.token_path))})"',
+        f"  {name} pair      # prints the line to type on a computer in the game",
+        f'  {name} run "Write a hello world program and run it" --computer NAME',
+        f"  {name} review    # shows what waits for you, and asks",
+    ]
+    if settings.host in ("0.0.0.0", "::") and not settings.public_url:
+        words.append(
+            "Say --public-url http://ADDRESS:PORT too, so that pairing names an address that the game reaches."
+        )
+    return words
+
+
+def prepare(settings: Settings) -> bool:
+    """Make the data directory at the first start, with the shipped policy in it; whether this was the first."""
+    try:
+        first = not settings.data_dir.exists() or not any(settings.data_dir.iterdir())
+        settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        settings.workspace.mkdir(exist_ok=True)
+        database = settings.data_dir / "orchestrator.db"
+        if settings.policy is None and not settings.policy_path.exists() and not database.exists():
+            settings.policy_path.write_text(DEFAULT_POLICY_TOML, "utf-8")
+    except OSError as error:
+        raise InvalidRequest(
+            f"The data directory {settings.data_dir} cannot be used: {error}.", remedy="Choose another with --data-dir."
+        ) from None
+    return first
+
+
+async def admin_token(service: TaskService, settings: Settings) -> str | None:
+    """Make the admin's token unless its file still fits the store; None: it does."""
+    path = settings.token_path
+    if path.exists():
+        row = await service.store.find_token(token_hash(path.read_text("utf-8", "replace").strip()))
+        rows = await service.store.list_tokens()
+        others = any("admin" in one.roles and not one.revoked for one in rows)
+        # Who was revoked on purpose stays revoked, as long as somebody else can let people in.
+        if row is not None and (not row.revoked or others):
+            return None
+    roles = ("submitter", "reviewer", "admin")
+    note = service.draft(TokenIssued(holder_kind="person", name=ADMIN, roles=roles), SYSTEM)
+    token = await issue_token(service.store, kind="person", name=ADMIN, roles=roles, at=service.clock.now(), note=note)
+    temporary = path.with_suffix(".new")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(token + "\n")
+    temporary.replace(path)
+    return token

@@ -1,0 +1,136 @@
+"""The port: what listens, until a signal comes."""
+
+import asyncio
+import contextlib
+import errno
+import logging
+import signal
+import socket
+from collections.abc import Callable, Iterator
+
+import uvicorn
+
+from orchestrator.app.orchestrator import Orchestrator, open_orchestrator
+from orchestrator.core.errors import InvalidRequest
+from orchestrator.core.wire import MAX_FRAME_BYTES
+from orchestrator.hub.hub import DOOR
+from orchestrator.ports import ChatModel, Store
+from orchestrator.settings import LOOPBACK, Settings
+from orchestrator.web.frames import FrameProtocol
+
+_SOCKET_SLACK_BYTES = 78_000
+"""Above our own frame limit, so that a frame a little too large gets a sentence, not a closed socket."""
+
+
+async def serve(
+    settings: Settings,
+    *,
+    ready: Callable[[str, Orchestrator], None],
+    wrap_store: Callable[[Store], Store] = lambda store: store,
+    model: ChatModel | None = None,
+) -> None:
+    """Serve until SIGINT or SIGTERM; ``ready`` is told the URL once the port listens."""
+    _must_be_safe(settings)
+    listener = listen(settings)
+    host, port = listener.getsockname()[:2]
+    with contextlib.closing(listener):
+        async with open_orchestrator(settings, wrap_store=wrap_store, model=model) as orchestrator:
+            server = server_of(orchestrator)
+            stop = _until_signal()
+            serving = asyncio.create_task(server.serve(sockets=[listener]))
+            await orchestrator.rehearsals.open(f"ws://{_from_here(host)}:{port}{DOOR}")
+            ready(f"http://{_in_url(host)}:{port}", orchestrator)
+            stopping = asyncio.create_task(stop.wait())
+            await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
+            stopping.cancel()
+            await orchestrator.rehearsals.close()
+            await orchestrator.hub.close()
+            await orchestrator.doors.close()
+            server.should_exit = True
+            await serving
+
+
+def _in_url(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _from_here(host: str) -> str:
+    """An address of this host on which a server listens that listens on ``host``."""
+    return _in_url({"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host))
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without its signal handlers: the composition root decides when to stop."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signals to the composition root."""
+        yield
+
+
+class _Refusals(logging.Filter):
+    """Drops uvicorn's complaint about each refused handshake: the refusal was our answer, and a whole one."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a record is logged."""
+        return record.msg != "ASGI callable returned without completing handshake."
+
+
+_REFUSALS = _Refusals()
+
+
+def server_of(orchestrator: Orchestrator) -> uvicorn.Server:
+    """What serves the doors: frames as large as ours, no compression, and no signals of its own."""
+    # Adding a filter again changes nothing.
+    logging.getLogger("uvicorn.error").addFilter(_REFUSALS)
+    config = uvicorn.Config(
+        orchestrator.doors.app(),
+        ws=FrameProtocol,
+        ws_max_size=MAX_FRAME_BYTES + _SOCKET_SLACK_BYTES,
+        ws_per_message_deflate=False,
+        ws_ping_interval=None,
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=2,
+    )
+    return _Server(config)
+
+
+def _until_signal() -> asyncio.Event:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with contextlib.suppress(NotImplementedError, RuntimeError):
+            loop.add_signal_handler(number, stop.set)
+    return stop
+
+
+def _must_be_safe(settings: Settings) -> None:
+    if settings.host not in LOOPBACK and not settings.insecure_bind:
+        raise InvalidRequest(
+            f"{settings.host} is not loopback, and without TLS tokens would travel in clear.",
+            remedy="Put a TLS proxy in front and bind to 127.0.0.1, or say --insecure-bind on a network you trust.",
+        )
+
+
+def listen(settings: Settings) -> socket.socket:
+    """The socket that the settings name, listening. Raises InvalidRequest when that cannot be had."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    # Named, because asyncio switches Nagle's delay (40 ms on each answer) off only for what says that it is TCP.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((settings.host, settings.port))
+    except OSError as error:
+        listener.close()
+        if error.errno == errno.EADDRINUSE:
+            remedy = "Choose another with --port, or stop what listens there."
+        else:
+            remedy = "Choose an address of this host with --host, and a port above 1023 with --port."
+        raise InvalidRequest(
+            f"Port {settings.port} of {settings.host} cannot be used: {error.strerror or error}.", remedy=remedy
+        ) from None
+    listener.listen(1024)
+    return listener

@@ -1,0 +1,196 @@
+"""One stream of a store, page by page: its chain, its fold, and whether what its items name is there.
+
+Nothing is held whole: of each item only what the chain, the fold and the books need stays, and the fold forgets its
+finished steps.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, Protocol
+
+from orchestrator.audit.checkpoint import Journals, heads_of
+from orchestrator.core import facts
+from orchestrator.core.audit import Anchor, Fault, StreamCheck, beside
+from orchestrator.core.audit_kept import Named, blobs_named, files_listed, read_written
+from orchestrator.core.audit_removed import BackupBook, PruneBook
+from orchestrator.core.audit_sign_ins import SignInBook
+from orchestrator.core.audit_tables import ComputerBook, GrantBook, TokenBook, request_faults, task_row_faults
+from orchestrator.core.errors import InvalidDecision, OrchestratorError
+from orchestrator.core.fold import evolve
+from orchestrator.core.items import AgentTaskItem
+from orchestrator.core.system_facts import CheckpointMade, TaskPruned
+from orchestrator.core.task import AgentTask, changed
+from orchestrator.ports import KeptItem, KeptRecords, KeptRow
+
+PAGE: Final = 500
+"""Items that are in memory at once: a megabyte or two, and a few milliseconds of work between two turns of the loop."""
+
+
+class Records(Journals, KeptRecords, Protocol):
+    """Of a store, what a verification reads."""
+
+    async def get_blob(self, sha256: str) -> bytes:
+        """The content of a blob. Raises NotFound."""
+
+
+@dataclass
+class Books:
+    """What all streams together say of the tables."""
+
+    grants: GrantBook = field(default_factory=GrantBook)
+    tokens: TokenBook = field(default_factory=TokenBook)
+    computers: ComputerBook = field(default_factory=ComputerBook)
+    pruned: PruneBook = field(default_factory=PruneBook)
+    backups: BackupBook = field(default_factory=BackupBook)
+    sign_ins: SignInBook = field(default_factory=SignInBook)
+    requests: int = 0
+    items: int = 0
+    oldest: datetime | None = None
+    """When the first task came in."""
+    checkpoint: str = ""
+    """sha256 of the checkpoint that was made last; empty: none is recorded."""
+
+    def take(self, item: AgentTaskItem) -> None:
+        """One more item, of any stream."""
+        for book in (self.grants, self.tokens, self.computers, self.pruned, self.backups, self.sign_ins):
+            book.take(item)
+        fact = item.fact
+        if isinstance(fact, CheckpointMade):
+            self.checkpoint = fact.sha256
+        elif isinstance(fact, TaskPruned) and (self.oldest is None or fact.created_at < self.oldest):
+            self.oldest = fact.created_at
+        elif isinstance(fact, facts.TaskSubmitted) and (self.oldest is None or item.at < self.oldest):
+            self.oldest = item.at
+        elif isinstance(fact, facts.ReviewRequested):
+            self.requests += 1
+
+
+@dataclass
+class Stream:
+    """One stream, page by page."""
+
+    store: Records
+    name: str
+    head: Anchor
+    books: Books
+    task: AgentTask | None = None
+    """The fold so far; None: nothing was folded, or no more can be."""
+    folds: bool = True
+    named: dict[str, tuple[Named, int]] = field(default_factory=dict)
+    """What this page's items name, and where."""
+    requests: list[str] = field(default_factory=list)
+    """What this page's items raised."""
+
+    async def verified(self, anchor: Anchor | None) -> list[Fault]:
+        """What is wrong with it."""
+        check = StreamCheck(self.name, anchor)
+        try:
+            row = await self.store.kept_task(self.name)
+            if row is not None:
+                self.head = _anchor_of(row)
+            async for page in self._pages():
+                await asyncio.to_thread(self._take, page, check)
+                await self._look_up(check)
+        except OrchestratorError as error:
+            return [*check.faults, beside(self.name, "unreadable", f"{self.name} cannot be read: {error.message}")]
+        found = check.end(self.head)
+        if row is not None and self.task is not None and not found:
+            found += task_row_faults(row, self.task)
+        return found
+
+    async def _pages(self) -> AsyncIterator[list[KeptItem]]:
+        """Its items up to its head; a task that is at work may grow meanwhile."""
+        after = 0
+        while page := await self.store.kept_items(self.name, after, PAGE):
+            last = page[-1].version
+            if last <= after:
+                yield [one for one in page if one.version > after]
+                raise OrchestratorError("The version of a row is no number.")
+            after = last
+            if after > self.head[0] and await self._grew():
+                yield [one for one in page if one.version <= self.head[0]]
+                return
+            yield page
+
+    async def _grew(self) -> bool:
+        """Whether the head is newer than it was: only then are items after it no fault."""
+        row = await self.store.kept_task(self.name)
+        newer = _anchor_of(row) if row is not None else (await heads_of(self.store)).get(self.name, self.head)
+        return newer != self.head
+
+    def _take(self, page: Sequence[KeptItem], check: StreamCheck) -> None:
+        for kept in page:
+            self.books.items += 1
+            written = read_written(kept.data)
+            item = written.item
+            if item is None:
+                self.folds, self.task = False, None
+                check.skip(kept.version, written.why)
+                continue
+            check.take(item, sound=written.sound)
+            if written.sound and not written.canonical:
+                check.fault(
+                    item.version, "recoded", "its bytes are not the ones that were sealed, though they read alike"
+                )
+            if (item.version, item.item_id) != (kept.version, kept.item_id):
+                check.fault(item.version, "misfiled", f"its row has it as version {kept.version}, {kept.item_id}")
+            if item.task_id == self.name:
+                self._follow(item, check)
+
+    def _follow(self, item: AgentTaskItem, check: StreamCheck) -> None:
+        """What the item says of other tables, and the task as it then is."""
+        self.books.take(item)
+        for named in blobs_named(self.task, item):
+            # Of two that name the same lines, the one counts that says more of what has to be there.
+            if named.is_directory or named.sha256 not in self.named:
+                self.named[named.sha256] = named, item.version
+        if isinstance(item.fact, facts.ReviewRequested):
+            self.requests.append(item.fact.request_id)
+        before = self.task or AgentTask(task_id=item.task_id)
+        # A gap is told by the chain, and what is no task begins with something else.
+        begins = item.version != 1 or item.fact.kind == "task_submitted"
+        if not self.folds or item.version != before.version + 1 or not begins:
+            self.folds, self.task = False, None
+            return
+        try:
+            task = evolve(before, item)
+        except (InvalidDecision, AssertionError, LookupError) as error:
+            self.folds, self.task = False, None
+            check.fault(item.version, "impossible", f"it cannot have followed: {error}".rstrip("."))
+            return
+        # What its finished steps came to says nothing of what may follow.
+        self.task = changed(task, turns=())
+
+    async def _look_up(self, check: StreamCheck) -> None:
+        """Whether what this page names is there."""
+        named, self.named = self.named, {}
+        sizes = await self.store.blob_sizes(list(named))
+        for sha256, (one, version) in named.items():
+            size = sizes.get(sha256)
+            if size is None:
+                check.fault(version, "blob", f"{one.what} is not in the store, where it was kept as {sha256}")
+            elif one.size not in (None, size):
+                check.fault(version, "blob", f"{one.what}, kept as {sha256}, has {size} bytes and had {one.size}")
+            elif one.is_directory:
+                await self._look_into(sha256, one, version, check)
+        if self.requests:
+            check.faults += request_faults(self.requests, self.name, await self.store.raised_by(self.requests))
+            self.requests = []
+
+    async def _look_into(self, sha256: str, directory: Named, version: int, check: StreamCheck) -> None:
+        files = set(files_listed(await self.store.get_blob(sha256)))
+        if directory.but and await self.store.blob_sizes([directory.but]):
+            files -= set(files_listed(await self.store.get_blob(directory.but)))
+        there = await self.store.blob_sizes(sorted(files))
+        for one in sorted(files):
+            if one not in there:
+                check.fault(
+                    version, "blob", f"a file of {directory.what} is not in the store, where it was kept as {one}"
+                )
+
+
+def _anchor_of(row: KeptRow) -> Anchor:
+    version, digest = row["version"], row["head_hash"]
+    return (version if isinstance(version, int) else -1, str(digest))

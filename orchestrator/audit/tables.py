@@ -1,0 +1,116 @@
+"""The tables beside the items, read a page at a time and held against what the items say."""
+
+from collections.abc import AsyncIterator, Awaitable, Collection, Mapping
+from typing import Final
+
+from orchestrator.audit.checkpoint import heads_of
+from orchestrator.audit.stream import PAGE, Books, Records
+from orchestrator.core.audit import Anchor, Fault, beside
+from orchestrator.core.audit_kept import files_listed
+from orchestrator.core.audit_removed import BackupBook
+from orchestrator.core.audit_tables import Rows
+from orchestrator.core.errors import OrchestratorError
+from orchestrator.core.system_facts import ComputerBackedUp
+from orchestrator.ports import KeptRow, KeptTable
+
+_BEFORE_AND_AFTER: Final[tuple[KeptTable, ...]] = ("grants", "tokens", "computers", "backups", "pruned", "sign_ins")
+
+
+async def rows_beside(store: Records, faults: list[Fault]) -> Mapping[KeptTable, Rows]:
+    """The rows of the tables that follow from the items of all streams."""
+    found: dict[KeptTable, Rows] = {}
+    for table in _BEFORE_AND_AFTER:
+        try:
+            found[table] = {str(next(iter(row.values()))): row async for row in _rows(store, table)}
+        except OrchestratorError as error:
+            faults.append(_unreadable(table, error))
+            found[table] = {}
+    return found
+
+
+async def requests_known(store: Records, faults: list[Fault]) -> int:
+    """How many requests the table has."""
+    try:
+        return sum([1 async for _ in _rows(store, "requests")])
+    except OrchestratorError as error:
+        faults.append(_unreadable("requests", error))
+        return 0
+
+
+async def looked(table: str, looking: Awaitable[list[Fault]]) -> list[Fault]:
+    """What a look at a table finds, or that it cannot be read."""
+    try:
+        return await looking
+    except OrchestratorError as error:
+        return [_unreadable(table, error)]
+
+
+def _unreadable(table: str, error: OrchestratorError) -> Fault:
+    return beside("", "unreadable", f"The table {table} cannot be read: {error.message}")
+
+
+async def _rows(store: Records, table: KeptTable) -> AsyncIterator[KeptRow]:
+    after: str | None = None
+    while page := await store.kept_rows(table, after, PAGE):
+        for row in page:
+            yield row
+        last = str(next(iter(page[-1].values())))
+        if after is not None and last <= after:
+            return
+        after = last
+
+
+async def faults_beside(
+    store: Records, before: Mapping[KeptTable, Rows], books: Books, streams: Collection[str]
+) -> list[Fault]:
+    """Where the tables and the items differ, read after the items and ``before`` them."""
+    found: list[Fault] = []
+    after = await rows_beside(store, [])
+    found += books.grants.faults(before["grants"], after["grants"])
+    found += books.tokens.faults(before["tokens"], after["tokens"], oldest=books.oldest)
+    found += books.sign_ins.faults(before["sign_ins"], after["sign_ins"])
+    found += books.computers.faults(after["computers"])
+    found += books.pruned.faults(before["pruned"], after["pruned"], streams)
+    found += books.backups.faults(before["backups"], after["backups"])
+    found += await looked("blobs", _backed_up(store, books.backups))
+    return [*found, *await looked("blobs", _blobs(store))]
+
+
+async def _backed_up(store: Records, backups: BackupBook) -> list[Fault]:
+    """Backups of which some bytes are not in the store."""
+    found: list[Fault] = []
+    for name, item in backups.kept.items():
+        assert isinstance(item.fact, ComputerBackedUp), "the book takes no other"
+        needed = [item.fact.listing]
+        if await store.blob_sizes(needed):
+            needed += files_listed(await store.get_blob(item.fact.listing))
+        missing = len(set(needed)) - len(await store.blob_sizes(needed))
+        if missing:
+            found.append(beside("", "blob", f"{missing} of the blobs of the backup {name} are not in the store."))
+    return found
+
+
+async def unlisted(store: Records, heads: Mapping[str, Anchor]) -> list[Fault]:
+    """Streams that have items, and no row that knows of them."""
+    found = [name async for row in _rows(store, "items") if (name := str(row["task_id"])) not in heads]
+    if found:
+        newer = await heads_of(store)
+        found = [name for name in found if name not in newer]
+    return [
+        beside(name, "row", f"{name} has items, and no row: it is in no list, and nobody goes on with it.")
+        for name in found
+    ]
+
+
+async def _blobs(store: Records) -> list[Fault]:
+    """Blobs whose bytes are not those that they are named after."""
+    found: list[Fault] = []
+    after: str | None = None
+    while page := await store.kept_blobs(after):
+        found += [
+            beside("", "blob", f"The bytes that are kept as {one.name} were changed: their sha256 is {one.sha256}.")
+            for one in page
+            if one.name != one.sha256
+        ]
+        after = page[-1].name
+    return found

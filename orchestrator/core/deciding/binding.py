@@ -1,0 +1,94 @@
+"""One decision on one call, bound to the digests that were shown.
+
+An edit is validated and judged as the model's own call was, and keeps tool and computer; what it then runs is bound
+anew.
+"""
+
+from typing import Final
+
+from orchestrator.core import facts
+from orchestrator.core.approval import DECISIONS, CallDecision, action_digest, call_digest
+from orchestrator.core.deciding.command import Decide
+from orchestrator.core.deciding.repeating import said_digest
+from orchestrator.core.errors import Forbidden, InvalidDecision, InvalidRequest, ReplyRefused
+from orchestrator.core.facts import ToolCall
+from orchestrator.core.grants import own_paths
+from orchestrator.core.policy import BUILT_IN_CATALOG, RUNNERS, Effect
+from orchestrator.core.redact import restore
+from orchestrator.core.response import canonical_args
+from orchestrator.core.task import AgentTask, CallRecord
+
+ID_CHARS: Final = 100
+"""What was sent as an id may be a megabyte."""
+
+
+def bound(task: AgentTask, wanted: CallDecision, command: Decide) -> facts.Decision:
+    """What is recorded of it. Raises InvalidDecision, InvalidRequest, Forbidden."""
+    request = task.request
+    record = task.call(wanted.call_id)
+    if request is None or record is None or wanted.call_id not in request.call_ids:
+        raise InvalidDecision(
+            f"The request does not wait for call {wanted.call_id[:ID_CHARS]!r}.",
+            remedy="Decide the calls that it shows.",
+        )
+    verbs = DECISIONS[request.reason]
+    if wanted.action not in verbs:
+        raise InvalidDecision(
+            f"This request takes {', '.join(verbs)}, not {wanted.action}.", remedy="Use one of these."
+        )
+    if wanted.expected_digest is not None and wanted.expected_digest != record.action_digest:
+        raise InvalidDecision(
+            f"Call {wanted.call_id!r} is not the one you saw: its digest differs.",
+            remedy="Look at it again and decide anew.",
+        )
+    decision = facts.Decision(
+        call_id=wanted.call_id,
+        action=wanted.action,
+        action_digest=record.action_digest or "",
+        reason=wanted.reason,
+        on_reject=wanted.on_reject or task.on_reject,
+        retry_as=command.new_call_id() if wanted.action == "retry" else None,
+        answer=wanted.answer or "",
+        said_digest=said_digest(task, wanted),
+    )
+    return _edited(task, record, decision, wanted, command) if wanted.action == "edit" else decision
+
+
+def _edited(
+    task: AgentTask, record: CallRecord, decision: facts.Decision, wanted: CallDecision, command: Decide
+) -> facts.Decision:
+    """The decision with what is to run instead. Raises InvalidRequest (the schema), Forbidden (the policy)."""
+    call = record.call
+    args = dict(wanted.args or {})
+    named = args.pop("computer", call.computer)
+    if named != call.computer:
+        where = f"which is {call.computer}" if call.computer else "and this call has none"
+        raise InvalidRequest(f"An edit keeps the computer, {where}.", remedy="Reject it, and say where instead.")
+    # What the reviewer was shown had its secrets taken out: where their marks still stand, they come back.
+    restored = restore(args, call.args, salt=task.tag)
+    try:
+        args = canonical_args(call.tool, restored if isinstance(restored, dict) else {})
+    except ReplyRefused as refused:
+        raise InvalidRequest(refused.message, remedy="Mend the edited arguments.") from None
+    version = BUILT_IN_CATALOG[call.tool].version
+    digest = call_digest(tool=call.tool, tool_version=version, args=args, computer=call.computer)
+    edited = call.model_copy(update={"args": args, "call_digest": digest})
+    seen = _touches_the_same(call, edited)
+    program = record.observed.program if record.observed and seen else None
+    verdict = command.law.judge(task, edited, program)
+    if verdict.effect is Effect.DENY:
+        raise Forbidden(f"The policy denies the edited call: {verdict.reason}", remedy="Edit it otherwise, or reject.")
+    if verdict.effect is Effect.ALLOW:
+        # A person was asked: where this approval becomes void, they are asked again, as they are without an edit.
+        verdict = verdict.model_copy(update={"effect": Effect.ASK})
+    runs = ""
+    if seen and record.observed is not None:
+        runs = action_digest(call=digest, user_id=task.user_id, observed=record.observed, evaluation=verdict)
+    return decision.model_copy(update={"args": args, "call_digest": digest, "evaluation": verdict, "runs_digest": runs})
+
+
+def _touches_the_same(call: ToolCall, edited: ToolCall) -> bool:
+    """Whether an edit leaves untouched what a person has to see first: the paths, and which program runs."""
+    if own_paths(call.tool, call.args) != own_paths(call.tool, edited.args):
+        return False
+    return call.tool not in RUNNERS or call.args.get("command") == edited.args.get("command")

@@ -1,0 +1,51 @@
+"""What a decision needs to be judged: who decides what of which request, and the policy in force."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from orchestrator.core.approval import ResumeRequest
+from orchestrator.core.facts import CallId, RequestId, ToolCall
+from orchestrator.core.policy import PolicyDecision, RequestRules, Undo
+from orchestrator.core.system_facts import GrantId
+from orchestrator.core.task import AgentTask
+
+
+class Law(Protocol):
+    """The policy in force, as those need it who judge by it."""
+
+    @property
+    def version(self) -> str:
+        """The policy's version."""
+
+    @property
+    def rules(self) -> RequestRules:
+        """What it says of requests."""
+
+    @property
+    def undo(self) -> Undo:
+        """What it says of the changes of a task that failed or was canceled."""
+
+    @property
+    def watch(self) -> tuple[str, ...]:
+        """Where it says that programs are watched, as globs."""
+
+    def summary(self, task: AgentTask) -> str:
+        """What the model of a task is told of it."""
+
+    def judge(self, task: AgentTask, call: ToolCall, program: str | None = None) -> PolicyDecision:
+        """Its verdict on a call; ``program``: what a run resolves to, once somebody has looked."""
+
+
+@dataclass(frozen=True)
+class Decide:
+    """Decide a request, whole or in part; the new ids are those of calls that are retried and of grants."""
+
+    request_id: RequestId
+    resume: ResumeRequest
+    by: str
+    now: datetime
+    law: Law
+    new_call_id: Callable[[], CallId]
+    new_grant_id: Callable[[], GrantId]

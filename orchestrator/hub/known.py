@@ -1,0 +1,95 @@
+"""What is known of each computer since this node started, whether or not it is connected."""
+
+import asyncio
+import logging
+from datetime import UTC, datetime
+
+from orchestrator.core import wire
+from orchestrator.core.errors import OrchestratorError
+from orchestrator.core.wire import ComputerId
+from orchestrator.hub.greeter import Greeter, Met, Visitor
+from orchestrator.hub.manners import printable
+from orchestrator.ports import ComputerInfo
+
+logger = logging.getLogger(__name__)
+
+
+class Known:
+    """What each computer said of itself, and what the journal has to know of it."""
+
+    def __init__(self, greeter: Greeter) -> None:
+        self._greeter = greeter
+        self._hellos: dict[ComputerId, wire.Hello] = {}
+        self._fingerprints: dict[ComputerId, str] = {}
+        """A hash of the token with which each computer came last."""
+        self._left: dict[ComputerId, datetime] = {}
+        """When the last connection of each ended."""
+        self._heard: dict[ComputerId, int] = {}
+        """The highest ``journal_seq`` that each computer named until its last session ended."""
+        self._kept: dict[ComputerId, int] = {}
+        """What of it the journal was told."""
+        self.keeping: set[asyncio.Task[None]] = set()
+        """The journal is being told."""
+        self._doubtful: dict[ComputerId, int] = {}
+
+    def computers(self) -> list[ComputerId]:
+        """All that said hello."""
+        return sorted(self._hellos)
+
+    def hello(self, computer: ComputerId) -> wire.Hello:
+        """What a computer that was welcome said last."""
+        return self._hellos[computer]
+
+    def info(self, computer: ComputerId, *, online: bool) -> ComputerInfo | None:
+        """What people are told of a computer; None: it never said hello."""
+        hello = self._hellos.get(computer)
+        if hello is None:
+            return None
+        return ComputerInfo(
+            computer=computer,
+            online=online,
+            label=wire.from_wire(hello.label) if hello.label is not None else None,
+            host=wire.from_wire(hello.host),
+            family=hello.family,
+            computer_id=hello.computer_id,
+            identity=wire.sha256_hex(f"{self._fingerprints.get(computer, '')} {hello.computer_id}".encode())[:16],
+            client=printable(wire.from_wire(hello.client)),
+            left_at=None if online else self._left.get(computer),
+        )
+
+    def doubtful_below(self, computer: ComputerId) -> int:
+        """What calls with a lower number came to is unknown, whatever the computer says."""
+        return self._doubtful.get(computer, 0)
+
+    def heard(self, computer: ComputerId) -> int:
+        """The highest ``journal_seq`` that the computer named until its last session ended."""
+        return self._heard.get(computer, 0)
+
+    def met(self, computer: ComputerId, met: Met) -> None:
+        """The journal said how a computer stands that is about to be welcomed."""
+        if met.fresh:
+            self._heard.pop(computer, None)
+            self._kept.pop(computer, None)
+        self._doubtful[computer] = met.doubtful_below
+
+    def welcomed(self, visitor: Visitor) -> None:
+        """A computer is welcome."""
+        self._hellos[visitor.computer] = visitor.hello
+        self._fingerprints[visitor.computer] = visitor.token
+
+    def left(self, computer: ComputerId, journal_seq: int) -> None:
+        """A computer is gone; the journal is told what was heard, so that the next start knows it too."""
+        self._left[computer] = datetime.now(UTC)
+        heard = self._heard[computer] = max(self.heard(computer), journal_seq)
+        if heard > self._kept.get(computer, 0):
+            self._kept[computer] = heard
+            keeping = asyncio.get_running_loop().create_task(self._keep(computer, heard))
+            self.keeping.add(keeping)
+            keeping.add_done_callback(self.keeping.discard)
+
+    async def _keep(self, computer: ComputerId, heard: int) -> None:
+        try:
+            await self._greeter.heard(computer, heard)
+        except OrchestratorError as error:
+            extra = {"computer": computer}
+            logger.warning("what computer %s said last was not kept: %s", computer, error, extra=extra)

@@ -1,0 +1,71 @@
+"""The computers in memory: their numbers, and whether they are frozen."""
+
+from dataclasses import replace
+
+from orchestrator.core.items import Draft
+from orchestrator.core.meeting import ComputerRecord
+from orchestrator.core.wire import ComputerId
+from orchestrator.ports import Coming, Lease
+from orchestrator.store import sealing
+from orchestrator.store.memory_queue import MemoryQueue
+
+
+class MemoryComputers(MemoryQueue):
+    """What the port says of computers, over the dictionaries."""
+
+    async def allot_number(
+        self, computer: ComputerId, *, at_least: int = 0, lease: Lease | None = None, heard: int = 0
+    ) -> int:
+        await self._turn()
+        if lease is not None:
+            self._held(lease)
+        row = self._computer(computer)
+        row.number = max(row.number + 1, at_least)
+        row.record = replace(row.record, heard=max(row.record.heard, heard))
+        return row.number
+
+    async def computer(self, computer: ComputerId) -> ComputerRecord:
+        await self._turn()
+        row = self._computers.get(computer)
+        return ComputerRecord(computer) if row is None else row.known()
+
+    async def list_computers(self) -> list[ComputerRecord]:
+        await self._turn()
+        return [row.known() for _, row in sorted(self._computers.items())]
+
+    async def welcome_computer(self, computer: ComputerId, coming: Coming) -> int | None:
+        await self._turn()
+        row = self._computer(computer)
+        if row.record.frozen is not None:
+            return None
+        row.record = sealing.welcomed(row.known(), coming)
+        row.number = row.record.number
+        return row.number
+
+    async def hear_computer(self, computer: ComputerId, heard: int) -> None:
+        await self._turn()
+        row = self._computers.get(computer)
+        if row is not None and row.record.frozen is None and not row.record.released:
+            row.record = replace(row.record, heard=max(row.record.heard, heard))
+
+    async def freeze_computer(self, note: Draft) -> bool:
+        now = await self._turn()
+        fact = sealing.freezing(note)
+        row = self._computer(fact.computer)
+        if row.record.frozen is not None:
+            return False
+        self._record(self._noted(note, now))
+        row.record = replace(row.record, frozen=fact, frozen_at=note.at)
+        return True
+
+    async def release_computer(self, note: Draft) -> bool:
+        now = await self._turn()
+        fact = sealing.releasing(note)
+        row = self._computer(fact.computer)
+        if row.record.frozen is None:
+            return False
+        number = sealing.number_of_release(row.known())
+        self._record(self._noted(sealing.numbered(note, number), now))
+        row.number = number
+        row.record = replace(row.record, doubtful_below=number, frozen=None, frozen_at=None, released=True)
+        return True

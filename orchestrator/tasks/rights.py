@@ -1,0 +1,43 @@
+"""Who may say what of a task, and by whom an item is caused."""
+
+from orchestrator.core.approval import ResumeRequest
+from orchestrator.core.errors import Forbidden
+from orchestrator.core.facts import DecisionAction
+from orchestrator.core.items import Actor
+from orchestrator.core.task import AgentTask
+from orchestrator.ports import Identity, RequestAuthorizer
+
+
+def person(identity: Identity) -> Actor:
+    """An identity as the cause of an item."""
+    return Actor(kind="agent" if identity.kind == "agent" else "person", id=identity.name, auth=identity.auth)
+
+
+def must_decide(
+    authorizer: RequestAuthorizer, by: Identity, task: AgentTask, action: DecisionAction = "approve"
+) -> None:
+    """Raises Forbidden unless this identity may say this for the task."""
+    if not authorizer.may_decide(by, task, action):
+        raise Forbidden(
+            f"{by.name} may not decide for this task.", remedy="Ask the one who submitted it, or an approver."
+        )
+
+
+def must_decide_all(authorizer: RequestAuthorizer, by: Identity, task: AgentTask, resume: ResumeRequest) -> None:
+    """Raises Forbidden naming the calls of which this identity may not say what it says."""
+    if resume.decisions is None:
+        must_decide(authorizer, by, task, resume.action or "approve")
+        return
+    offenders = [one.call_id for one in resume.decisions if not authorizer.may_decide(by, task, one.action)]
+    if offenders:
+        raise Forbidden(
+            f"{by.name} may not decide this of {', '.join(offenders)}; nothing was decided.",
+            remedy="Ask the one who submitted it, or an approver.",
+            details={"offenders": offenders},
+        )
+
+
+def must_own(by: Identity, task: AgentTask, does: str) -> None:
+    """Raises Forbidden unless this is the person who submitted the task, or an admin; ``does``: what they want."""
+    if by.kind != "person" or (by.name != task.user_id and "admin" not in by.roles):
+        raise Forbidden(f"Only the one who submitted a task, or an admin, {does}.", remedy="Ask one of them.")

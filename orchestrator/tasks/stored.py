@@ -1,0 +1,173 @@
+"""The tasks of the store: drafted, appended and published; loaded, listed and watched.
+
+The journal is the truth; what is published on the bus only says that there is something to read.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+
+from orchestrator.core import facts
+from orchestrator.core.approval import HitlResponse
+from orchestrator.core.deciding import Law
+from orchestrator.core.errors import NotFound
+from orchestrator.core.facts import Fact, RequestId, TaskId
+from orchestrator.core.fold import fold, preview
+from orchestrator.core.items import SYSTEM, Actor, AgentTaskItem, Draft
+from orchestrator.core.prompt import Prompt
+from orchestrator.core.system_facts import SystemFact
+from orchestrator.core.task import AgentTask
+from orchestrator.core.task_states import Phase, TaskStatus
+from orchestrator.law import PolicyInForce
+from orchestrator.ports import Bus, Clock, RequestAuthorizer, Store, TaskRow
+from orchestrator.prompts import shipped
+from orchestrator.tasks.ids import new_item_id
+from orchestrator.tasks.showing import show
+
+_POLL_S = 5.0
+"""How long a watcher trusts the bus: a lost hint costs at most this much."""
+
+
+class StoredTasks:
+    """The tasks as whoever holds no lease reads and adds to them."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        bus: Bus,
+        clock: Clock,
+        authorizer: RequestAuthorizer,
+        observer: Callable[[Sequence[AgentTaskItem]], None] | None = None,
+        law: Law | None = None,
+        prompt: Prompt | None = None,
+    ) -> None:
+        self.store = store
+        self.prompt = prompt or shipped()
+        """What models are told before each task; None is the shipped text."""
+        self.law: Law = law or PolicyInForce()
+        """The policy in force; None is the shipped one, which knows nothing of the computers."""
+        self._observer = observer
+        """Sees the items that this very service appended; None: nobody looks."""
+        self.bus = bus
+        self.clock = clock
+        self.authorizer = authorizer
+
+    # -- appending -----------------------------------------------------------------------
+
+    def draft(self, fact: Fact, actor: Actor) -> Draft:
+        """A fact with its id, time and cause; the end of a task says what becomes of its changes by the policy now."""
+        if isinstance(fact, facts.TaskEnded) and fact.status != "Completed":
+            fact = fact.model_copy(update={"undo": self.law.undo})
+        return Draft(item_id=new_item_id(), at=self.clock.now(), actor=actor, fact=fact)
+
+    async def append(self, task: AgentTask, drafts: Sequence[Draft], *, wake: bool = False) -> AgentTask:
+        """The task after the drafts, for commands of those who hold no lease. Raises Conflict."""
+        status = preview(task, drafts).status
+        items = await self.store.append(
+            task.task_id, task.version, drafts, status=status, schedule="wake" if wake else "keep"
+        )
+        self.published(task.task_id, items)
+        return fold(items, task)
+
+    def published(self, task_id: TaskId, items: Sequence[AgentTaskItem]) -> None:
+        """Tell whoever watches that the task has new items."""
+        if items and self._observer is not None:
+            self._observer(items)
+        if items:
+            version = items[-1].version
+            self.bus.publish(f"task.{task_id}", {"task_id": task_id, "version": version})
+            self.bus.publish("tasks", {"task_id": task_id, "version": version})
+
+    async def record(self, fact: SystemFact, actor: Actor = SYSTEM, *, content: bytes = b"") -> None:
+        """Write down what belongs to no task, in this node's own stream; ``content`` is kept by its hash, before it."""
+        if content:
+            await self.store.put_blob(content)
+        await self.store.record([self.draft(fact, actor)])
+
+    # -- reading -------------------------------------------------------------------------
+
+    async def load(self, task_id: TaskId) -> AgentTask:
+        """The task. Raises NotFound."""
+        task = await self.store.load(task_id)
+        if task is None:
+            raise await self.no_task(task_id)
+        return task
+
+    async def no_task(self, task_id: TaskId) -> NotFound:
+        """Why there is no such task: it was pruned, or never was."""
+        at = await self.store.pruned_at(task_id)
+        if at is None:
+            return NotFound(f"There is no task {task_id!r}.", remedy="`cc-orchestrator tasks` lists them.")
+        return NotFound(
+            f"Task {task_id} was pruned on {at:%Y-%m-%d}: what it did is no longer kept, and cannot be undone.",
+            remedy="`cc-orchestrator audit show --system` has the note of it. Pin a task to keep it: `tasks pin`.",
+            details={"pruned_at": at.isoformat()},
+        )
+
+    async def for_request(self, request_id: RequestId) -> AgentTask:
+        """The task that raised a request. Raises NotFound."""
+        task = await self.store.load_by_request_id(request_id)
+        if task is None:
+            raise NotFound("There is no such request.", remedy="List the open requests.")
+        return task
+
+    async def list_tasks(self, *, status: TaskStatus | None = None, limit: int = 100) -> list[TaskRow]:
+        """The newest tasks first."""
+        return await self.store.list_tasks(status=status, limit=limit)
+
+    async def pending(self, *, max_chars: int | None = None) -> list[HitlResponse]:
+        """All requests that wait for a person, oldest first; ``max_chars``: of one text, None: whole."""
+        shown = [await show(task, max_chars=max_chars) for task in await self.reviewing()]
+        return sorted(shown, key=lambda one: one.created_at)
+
+    async def reviewing(self) -> list[AgentTask]:
+        """The tasks that wait for a person's decision."""
+        rows = await self.store.list_tasks(status=TaskStatus.PAUSED, limit=10_000)
+        tasks = [await self.store.load(row.task_id) for row in rows]
+        return [task for task in tasks if task is not None and task.request is not None]
+
+    async def watch(self, task_id: TaskId, after_version: int = 0) -> AsyncIterator[AgentTaskItem]:
+        """The task's items after ``after_version``, then each as it comes, until the task has ended."""
+        changed = asyncio.Event()
+        unsubscribe = self.bus.subscribe(f"task.{task_id}", lambda _: changed.set())
+        try:
+            task = await self.load(task_id)
+            while True:
+                changed.clear()
+                for item in await self.store.read(task_id, after_version):
+                    after_version = item.version
+                    yield item
+                if task.phase is Phase.ENDED and not task.open_runs and after_version >= task.version:
+                    return
+                await _either(changed, _POLL_S)
+                task = await self.load(task_id)
+        finally:
+            unsubscribe()
+
+    async def until_settled(self, task_id: TaskId, wait_s: float, *, past: RequestId | None = None) -> AgentTask:
+        """The task once it has ended or waits for a person again, or as it stands after ``wait_s`` seconds.
+
+        ``past``: a request that does not count as waiting, since it was just decided.
+        """
+        changed = asyncio.Event()
+        unsubscribe = self.bus.subscribe(f"task.{task_id}", lambda _: changed.set())
+        deadline = asyncio.get_running_loop().time() + wait_s
+        try:
+            while True:
+                changed.clear()
+                task = await self.load(task_id)
+                open_again = task.request is not None and task.request.request_id != past
+                left = deadline - asyncio.get_running_loop().time()
+                if task.phase in (Phase.ENDED, Phase.ANSWERING) or open_again or left <= 0:
+                    return task
+                await _either(changed, left)
+        finally:
+            unsubscribe()
+
+
+async def _either(changed: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await changed.wait()
+    except TimeoutError:
+        pass

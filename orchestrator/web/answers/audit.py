@@ -1,0 +1,35 @@
+"""What the doors of the audit answer."""
+
+from orchestrator.core.audit_check import Finding
+from orchestrator.core.audit_story import Story
+from orchestrator.core.items import AgentTaskItem
+from orchestrator.web.answers.base import AnswerModel
+
+
+class Item(AgentTaskItem):
+    """One item of a journal, with the very fields that it was written with."""
+
+    redacted: bool = False
+    """Secrets were taken out of ``fact``, so that ``hash`` does not hold for what is shown."""
+
+
+class AuditItems(AnswerModel):
+    """Items by stream and version."""
+
+    items: list[Item]
+    next: str | None
+    """Send it as ``after``; null: there is no more."""
+    redacted: bool
+
+
+class AuditStories(AnswerModel):
+    """The calls that had to do with some bytes."""
+
+    stories: list[Story]
+    redacted: bool
+
+
+class Findings(AnswerModel):
+    """What is not in order; empty: all is."""
+
+    findings: list[Finding]

@@ -1,0 +1,65 @@
+"""What the doors of computers answer."""
+
+from typing import Literal
+
+from pydantic import AwareDatetime
+
+from orchestrator.core.system_facts import ComputerSide, FreezeReason
+from orchestrator.web.answers.base import AnswerModel
+
+
+class FrozenAnswer(AnswerModel):
+    """Why a computer is frozen."""
+
+    reason: FreezeReason
+    since: AwareDatetime | None
+    message: str
+    """What happened, as a sentence."""
+    remedy: str
+    """What a person does about it."""
+    facts: dict[str, int]
+    """What was compared: ``heard`` and ``number`` of the store, ``found_seq`` and ``highest`` of the computer."""
+    sides: list[ComputerSide]
+    """Who was welcome last, if anybody was, then who came."""
+
+
+class ComputerAnswer(AnswerModel):
+    """A computer that has a token; only one that said hello since this start has more than the first six."""
+
+    computer: str
+    online: bool
+    state: Literal["online", "away", "frozen"]
+    frozen: FrozenAnswer | None
+    """null: it is not frozen."""
+    owner: str | None
+    """Who paired it; null: nobody that is known."""
+    seen_at: AwareDatetime | None
+    """When it was connected last; null: it is now, or never was."""
+    label: str | None = None
+    host: str = ""
+    family: str = ""
+    computer_id: int | None = None
+    client: str = ""
+    """The version of its client."""
+
+
+class ComputerLong(ComputerAnswer):
+    """One computer."""
+
+    last: ComputerSide | None
+    """Who was welcome last; null: nobody since a release that keeps it."""
+    released: bool
+    """A person let it come back, and it has not come yet."""
+
+
+class ComputerFreed(AnswerModel):
+    """Whether this request released the computer; false: it was not frozen."""
+
+    computer: str
+    released: bool
+
+
+class ComputerList(AnswerModel):
+    """All computers that have a token."""
+
+    computers: list[ComputerAnswer]

@@ -1,0 +1,56 @@
+"""What the doors of the policy and of standing approvals answer."""
+
+from typing import Literal
+
+from orchestrator.core.grants import Grant
+from orchestrator.core.policy import CustomReport, Policy, PolicyDecision, RuleReport
+from orchestrator.core.system_facts import GrantId
+from orchestrator.web.answers.base import AnswerModel
+
+
+class PolicyInForceAnswer(AnswerModel):
+    """The policy in force."""
+
+    policy_version: str
+    source: str
+    """The file that it came from."""
+    alert: str
+    """Why the file as it is now could not be loaded; empty: it is what is in force."""
+    mode: Literal["normal", "plan"]
+    policy: Policy
+
+
+class Reloaded(AnswerModel):
+    """The policy in force after the file was looked at."""
+
+    policy_version: str
+    alert: str
+
+
+class DryRun(PolicyDecision):
+    """The verdict on a call, and what each rule had to do with it."""
+
+    plan: bool
+    rules: tuple[RuleReport, ...]
+    custom: tuple[CustomReport, ...]
+
+
+class GrantAnswer(Grant):
+    """A standing approval and what became of it."""
+
+    uses: int
+    revoked: bool
+    usable: bool
+
+
+class Grants(AnswerModel):
+    """Standing approvals."""
+
+    grants: list[GrantAnswer]
+
+
+class GrantTakenBack(AnswerModel):
+    """Whether this request took the grant back; false: somebody had before."""
+
+    grant_id: GrantId
+    revoked: bool
