@@ -64,6 +64,13 @@ class Live:
             response = await self._http.request(method, path, json=body, params=query or None)
         return checked(response.status_code, response.content)
 
+    async def ask_long(self, method: str, path: str, body: Any = None) -> Any:
+        """As :meth:`ask`, of what may take minutes, such as a whole computer that is read."""
+        timeout = httpx2.Timeout(70.0, read=None)
+        async with self._reachable():
+            response = await self._http.request(method, path, json=body, timeout=timeout)
+        return checked(response.status_code, response.content)
+
     async def hear(
         self, path: str, *, headers: Callable[[], dict[str, str]] = dict, **query: Any
     ) -> AsyncGenerator[Told, None]:

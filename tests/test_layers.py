@@ -111,7 +111,7 @@ ROOMS: dict[str, frozenset[str]] = {
         "troubles",
         "tui",
     },
-    "tui": SCREEN | {"console", "live"},
+    "tui": SCREEN | {"console", "live", "metering", "settings"},
     # the other side of the wire
     "cc_client": frozenset(),
 }

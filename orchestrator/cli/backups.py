@@ -141,6 +141,8 @@ def restore(
     What came since stays, unless you say --exact. It is a task of its own: it waits for approval, and for the
     computer if that is away, and can be undone.
     """
+    from orchestrator.console.undo_lines import restore_told
+
     body: dict[str, Any] = {"backup": backup, "paths": [spelled(one) for one in path or []], "exact": exact}
     with client_of(url, data_dir) as client:
         door = f"/v1/computers/{as_segment(computer)}/restore"
@@ -150,7 +152,7 @@ def restore(
             print_json(preview)
             return
         if not as_json:
-            for line in _preview(preview):
+            for line in restore_told(preview):
                 typer.echo(line)
         if not dry_run:
             # The very one that was shown, also where a newer one was made meanwhile.
@@ -187,20 +189,3 @@ def _summary(made: Mapping[str, Any]) -> Iterator[str]:
         yield f"left out  {one_line(one['path'])}  ({one_line(one['why'], limit=300)})"
     if made["skipped_more"]:
         yield f"left out  {made['skipped_more']} more"
-
-
-def _preview(preview: Mapping[str, Any]) -> Iterator[str]:
-    from orchestrator.console.undo_lines import told
-
-    yield f"from {preview['backup_id']}:"
-    changing = [one for one in preview["places"] if one["verdict"] != "nothing"]
-    if changing:
-        yield from told({"places": changing, "cannot_be_undone": []})
-    same = len(preview["places"]) - len(changing)
-    if same:
-        yield f"{same} are as they were."
-    since = preview["came_since"]
-    if since is None:
-        yield "The computer is not connected: what is there now is not known."
-    elif since and not preview["exact"]:
-        yield f"{since} came since and stay."

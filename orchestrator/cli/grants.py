@@ -1,6 +1,5 @@
 """Standing approvals on the command line: which there are, and taking one back."""
 
-import json
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -64,11 +63,10 @@ def grants_revoke(
 
 
 _NONE = "No standing approval can be used now; --all shows those that ended, too."
-_TEXTS = ("content", "old", "new", "patch")
-"""Arguments that are the text of a change: too long to be shown, so only said to be fixed."""
 
 
 def _row(grant: Mapping[str, Any]) -> tuple[str, ...]:
+    from orchestrator.console.grant_lines import allows
 
     of = grant["session_id"] if grant["scope"] == "session" else grant["task_id"]
     most = f" of {grant['max_uses']}" if grant["max_uses"] is not None else ""
@@ -79,22 +77,5 @@ def _row(grant: Mapping[str, Any]) -> tuple[str, ...]:
         moment(grant["expires_at"]) or "the task's end",
         f"{grant['uses']}{most}",
         one_line(grant["granted_by"]),
-        one_line(_allows(grant), limit=1000),
+        one_line(allows(grant), limit=1000),
     )
-
-
-def _allows(grant: Mapping[str, Any]) -> str:
-    """What it covers, in one line; a call has to fit all of it."""
-    parts = [", ".join(grant["paths"])] if grant["paths"] else []
-    args = grant["args"]
-    parts += [f"{name} {json.dumps(args[name])}" for name in sorted(args) if name not in _TEXTS]
-    if grant["scope"] == "call":
-        parts.append("only this very call")
-    elif grant["any_content"]:
-        parts.append("any text")
-    elif any(name in args for name in _TEXTS):
-        parts.append("the very same text")
-    if grant["files"]:
-        parts.append(f"while {' and '.join(sorted(grant['files']))} stays as it was")
-    where = f" on {grant['computer']}" if grant["computer"] else ""
-    return f"{grant['tool']}{where}{': ' if parts else ''}{'; '.join(parts)}"

@@ -1,6 +1,6 @@
-"""What an undo would do, as lines for a person."""
+"""What an undo, or putting a backup back, would do, as lines for a person."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from orchestrator.core.visible import one_line
@@ -26,6 +26,22 @@ def told(preview: Mapping[str, Any]) -> list[str]:
     waited = preview.get("not_heard", [])
     lines += [f"wait for  step {one['step']}, {one['tool']}{_on(one)}: {one['what']}" for one in waited]
     return lines
+
+
+def restore_told(preview: Mapping[str, Any]) -> Iterator[str]:
+    """What putting a backup back would do, as lines for a person."""
+    yield f"from {preview['backup_id']}:"
+    changing = [one for one in preview["places"] if one["verdict"] != "nothing"]
+    if changing:
+        yield from told({"places": changing, "cannot_be_undone": []})
+    same = len(preview["places"]) - len(changing)
+    if same:
+        yield "1 is as it was." if same == 1 else f"{same} are as they were."
+    since = preview["came_since"]
+    if since is None:
+        yield "The computer is not connected: what is there now is not known."
+    elif since and not preview["exact"]:
+        yield f"{since} came since and stay."
 
 
 def _on(one: Mapping[str, Any]) -> str:

@@ -60,13 +60,16 @@ class Wanted:
 def audit_line(item: Mapping[str, Any]) -> str:
     """One item in one line: when, where, who, what."""
     actor, fact = _map(item.get("actor")), _map(item.get("fact"))
-    kind = str(fact.get("kind", "?"))
     who = " ".join(str(part) for part in (actor.get("kind"), actor.get("id")) if part)
     how = f" by {actor['auth']}" if actor.get("auth") else ""
     where = f"{item.get('task_id', '?')}#{item.get('version', '?')}"
-    rest = "  ".join(_DESCRIBED.get(kind, _fields)(fact))
-    line = f"{_when(item.get('at'))}  {where}  {who}{how}  {kind}  {rest}".rstrip()
+    line = f"{_when(item.get('at'))}  {where}  {who}{how}  {_told(fact)}"
     return one_line(line, limit=_LINE_CHARS)
+
+
+def fact_line(fact: Mapping[str, Any]) -> str:
+    """What happened, in one line: its kind, and what is told of it."""
+    return one_line(_told(fact), limit=_LINE_CHARS)
 
 
 def story_lines(story: Mapping[str, Any]) -> list[str]:
@@ -97,6 +100,12 @@ def story_lines(story: Mapping[str, Any]) -> list[str]:
     if not story.get("runs"):
         lines.append("  it never ran")
     return [one_line(line, limit=_LINE_CHARS) for line in lines]
+
+
+def _told(fact: Mapping[str, Any]) -> str:
+    kind = str(fact.get("kind", "?"))
+    rest = "  ".join(_DESCRIBED.get(kind, _fields)(fact))
+    return f"{kind}  {rest}".rstrip()
 
 
 def _fields(fact: Mapping[str, Any]) -> list[str]:

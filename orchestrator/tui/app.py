@@ -24,13 +24,15 @@ from orchestrator.core.visible import one_line
 from orchestrator.live import Live
 from orchestrator.rendering import counted, width
 from orchestrator.tui.approvals import Approvals
+from orchestrator.tui.audit import Audit
 from orchestrator.tui.computers import Computers
 from orchestrator.tui.desk import Desk, now
 from orchestrator.tui.dialogs import Dialog, Show
 from orchestrator.tui.help import help_lines, said_lines
 from orchestrator.tui.pane import Pane
+from orchestrator.tui.people import People
+from orchestrator.tui.policy import Policy
 from orchestrator.tui.questions import Questions
-from orchestrator.tui.records import Audit, People, Policy
 from orchestrator.tui.reviews import Reviews
 from orchestrator.tui.tasks import Tasks
 from orchestrator.tui.together import Together

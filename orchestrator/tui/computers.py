@@ -1,10 +1,9 @@
 """The computers: who is here, what they do, and a live picture of their screens where the server has one."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, ClassVar, Final
-from urllib.parse import quote
 
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -13,11 +12,14 @@ from orchestrator.client import Back, Lost, ServerRefused, ServerUnreachable
 from orchestrator.console.lines import Line
 from orchestrator.core.visible import one_line, visible
 from orchestrator.live import as_object
-from orchestrator.rendering import age
-from orchestrator.tui.dialogs import Ask
+from orchestrator.tui.backups import Backups
+from orchestrator.tui.computer_lines import computer_lines
+from orchestrator.tui.dialogs import Ask, Choose
+from orchestrator.tui.pairing import pair
 from orchestrator.tui.pane import Pane
 from orchestrator.tui.picture import Picture
 from orchestrator.tui.row_list import Entry
+from orchestrator.tui.wording import name_of, segment
 from orchestrator.tui.working import begin
 
 _CALM_S: Final = 0.3
@@ -33,20 +35,26 @@ class Computers(Pane):
     name_of = "computers"
     title = "Computers"
     head = ("COMPUTER", "STATE", "KIND", "LABEL", "TASK")
-    empty = "There are no computers yet. Connect one with `cc-orchestrator pair`."
+    empty = "There are no computers yet. p has the line that connects one."
     reads = True
     BINDINGS = [  # noqa: RUF012 - as the library has it
         Binding("s", "screen", show=False),
         Binding("o", "other_screen", show=False),
         Binding("t", "type", show=False),
         Binding("v", "watch", show=False),
+        Binding("p", "pair", show=False),
+        Binding("b", "backups", show=False),
+        Binding("r", "release", show=False),
     ]
     keys: ClassVar[Sequence[tuple[str, str]]] = (
         ("s", "its screen, live"),
-        ("o", "its next monitor"),
+        ("b", "its backups"),
+        ("p", "pair one"),
         ("t", "type a line there"),
-        ("Enter", "open"),
+        ("r", "release a frozen one"),
+        ("o", "its next monitor"),
         ("v", "its task"),
+        ("Enter", "open"),
     )
 
     def __init__(self, desk: Any) -> None:
@@ -57,6 +65,8 @@ class Computers(Pane):
         """By computer, the version of its client; only admins are told."""
         self._may_know = True
         """Whether the server has not refused to tell them yet."""
+        self._shown = ""
+        """The computer that the page is about."""
         self._of = _TERMINAL
         """The screen that is shown, of those that the computer has."""
 
@@ -116,33 +126,16 @@ class Computers(Pane):
             begin(self, self._look, key, in_place_of="look")
 
     def _label_of(self, key: str | None) -> None:
-        self.label(f"{one_line(key, limit=40)}: s shows its screen" if key else "")
+        self.label(f"{one_line(key, limit=40)}: s shows its screen, b its backups" if key else "")
 
     async def _look(self, name: str) -> None:
-        found = await self.desk.ask("GET", f"/v1/computers/{quote(name, safe='')}")
+        found = await self.desk.ask("GET", f"/v1/computers/{segment(name)}")
         if found is not None and self.rows.chosen == name:
-            self.page.show(self._lines(found))
-
-    def _lines(self, found: Mapping[str, Any]) -> Iterator[Line]:
-        released = ", released and not back yet" if found["released"] else ""
-        yield Line(f"── Computer {one_line(found['computer'])}", "title")
-        yield Line(f"  state    {found['state']}{released}")
-        client = self._clients.get(found["computer"], "")
-        named = (("kind", found.get("family")), ("label", found.get("label")), ("runs", found.get("host")))
-        for name, value in (*named, ("client", client)):
-            if value:
-                yield Line(f"  {name:8} {one_line(value)}")
-        if found["last"]:
-            came = found["last"]
-            peer = f" from {one_line(came['peer'])}" if came["peer"] else ""
-            yield Line(f"  came     {age(came['at'])} ago{peer}, as id {came['computer_id']}")
-        task = self._tasks.get(found["computer"])
-        if task is not None:
-            yield Line(f"  task     {task['task_id']} {task['status']}: {one_line(task['prompt'])}", prose=True)
-        frozen = found["frozen"]
-        if frozen:
-            yield Line(f"  FROZEN   {one_line(frozen['message'], limit=1000)}", "alarm", prose=True)
-            yield Line(f"  to do    {one_line(frozen['remedy'], limit=1000)}", prose=True)
+            client, task = self._clients.get(name, ""), self._tasks.get(name)
+            self.page.show(computer_lines(found, client, task), stay=name == self._shown)
+            self._shown = name
+            if found["frozen"] and not self.has_class("-screen"):
+                self.label(f"{one_line(name, limit=40)} is FROZEN: r lets it come back, after a look at both sides")
 
     def action_watch(self) -> None:
         """Show the task that is under way there."""
@@ -151,6 +144,51 @@ class Computers(Pane):
             self.desk.tell("No task is under way there.")
         else:
             self.desk.go("tasks", task["task_id"])
+
+    # -- pairing, backups, and what is frozen ---------------------------------------------
+
+    def action_pair(self) -> None:
+        """Make the line that pairs a computer."""
+        begin(self, self._pair)
+
+    async def _pair(self) -> None:
+        await pair(self.desk, self.app.push_screen_wait)
+        self.changed()
+
+    def action_backups(self) -> None:
+        """What was kept of it."""
+        if self.rows.chosen is not None:
+            begin(self, self._backups, self.rows.chosen)
+
+    async def _backups(self, name: str) -> None:
+        backups = Backups(self, name)
+        task_id = await self.app.push_screen_wait(backups)
+        if task_id is not None:
+            self.desk.go("tasks", task_id)
+            self.desk.tell(backups.begun)
+
+    def action_release(self) -> None:
+        """Let a frozen computer come back."""
+        name = self.rows.chosen
+        if name is not None:
+            begin(self, self._release, name)
+
+    async def _release(self, name: str) -> None:
+        found = await self.desk.ask("GET", f"/v1/computers/{segment(name)}")
+        if found is None:
+            return
+        if not found["frozen"]:
+            self.desk.tell(f"Computer {name_of(name)} is not frozen.")
+            return
+        title = f"Let {name_of(name)} come back? Whichever of them dials next is it from then on."
+        lines = [*computer_lines(found), Line("What was under way there is shown as unknown.", prose=True)]
+        if not await self.app.push_screen_wait(Choose(title, lines, [("y", "let it come back")])):
+            return
+        done = await self.desk.ask("POST", f"/v1/computers/{segment(name)}/release")
+        if done is not None:
+            freed = f"Carried out: {name_of(name)} is released: the one that dials next is it."
+            self.desk.tell(freed if done["released"] else f"Too late: {name_of(name)} was not frozen any more.")
+            self.changed()
 
     # -- its screen ----------------------------------------------------------------------
 
@@ -176,7 +214,7 @@ class Computers(Pane):
             begin(self, self._next_screen, name, in_place_of="look")
 
     async def _next_screen(self, name: str) -> None:
-        found = await self.desk.ask("GET", f"/v1/computers/{quote(name, safe='')}/screens")
+        found = await self.desk.ask("GET", f"/v1/computers/{segment(name)}/screens")
         if found is None:
             return
         screens = [str(one["of"]) for one in found["screens"]] or [_TERMINAL]
@@ -196,7 +234,7 @@ class Computers(Pane):
         text = await self.app.push_screen_wait(Ask(title, most=_MOST_TYPED))
         if text is None:
             return
-        door = f"/v1/computers/{quote(name, safe='')}/keys"
+        door = f"/v1/computers/{segment(name)}/keys"
         typed: Mapping[str, Any] | None = {"delivered": True}
         for body in [*([{"text": text}] if text else []), {"keys": ["enter"]}]:
             typed = await self.desk.ask("POST", door, body)
@@ -222,7 +260,7 @@ class Computers(Pane):
         which = "its screen" if of == _TERMINAL else f"its monitor {one_line(of, limit=40)}"
         self.label(f"{one_line(name, limit=40)}: {which}; o the next, t types, s or Esc leaves it")
         try:
-            told = self.desk.live.hear(f"/v1/computers/{quote(name, safe='')}/screen", of=of)
+            told = self.desk.live.hear(f"/v1/computers/{segment(name)}/screen", of=of)
             async with aclosing(told):
                 async for one in told:
                     if isinstance(one, Lost | Back):

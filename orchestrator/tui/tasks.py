@@ -1,7 +1,6 @@
 """The tasks: a list that is live, and the log of the one that is chosen as it happens."""
 
 import asyncio
-import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, ClassVar, Final
@@ -9,17 +8,17 @@ from typing import Any, ClassVar, Final
 from textual.binding import Binding
 
 from orchestrator.console.lines import Line
-from orchestrator.console.undo_lines import told
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.facts import TaskId
 from orchestrator.core.review import OpenQuestion
 from orchestrator.core.visible import one_line, visible
-from orchestrator.rendering import age, counted, elapsed
-from orchestrator.tui.dialogs import Ask, Choose, Write
+from orchestrator.tui.dialogs import Ask, Write
 from orchestrator.tui.pane import Pane
-from orchestrator.tui.row_list import Entry
+from orchestrator.tui.rehearsed import look_at_rehearsal
 from orchestrator.tui.submit import Submit
 from orchestrator.tui.task_log import TaskLog
+from orchestrator.tui.task_rows import entry_of, fits, summary
+from orchestrator.tui.undo import undo
 from orchestrator.tui.working import begin
 
 _MOST: Final = 500
@@ -52,6 +51,9 @@ class Tasks(Pane):
         Binding("u", "undo", show=False),
         Binding("a", "answer", show=False),
         Binding("o", "request", show=False),
+        Binding("h", "rehearsal", show=False),
+        Binding("p", "pin", show=False),
+        Binding("r", "renew", show=False),
         Binding("f", "filter", show=False),
         Binding("slash", "search", show=False),
     ]
@@ -62,6 +64,9 @@ class Tasks(Pane):
         ("u", "undo"),
         ("a", "answer"),
         ("o", "its request"),
+        ("h", "what it rehearsed, and ask for it"),
+        ("p", "keep it, or no longer"),
+        ("r", "ask anew what lapsed"),
         ("f", "filter"),
         ("/", "search"),
     )
@@ -101,7 +106,7 @@ class Tasks(Pane):
     def _fill(self) -> None:
         name, statuses = _FILTERS[self._filter]
         word = self._search.casefold()
-        self.fill([_entry(one) for one in self._tasks if _fits(one, statuses, word)])
+        self.fill([entry_of(one) for one in self._tasks if fits(one, statuses, word)])
         shown = f"Filter: {name}" + (f", with {one_line(self._search)!r}" if word else "")
         self.rows.empty = self.empty if name == "all" and not word else f"{shown}: none. f and / change it."
         if self._wanted is not None and self.rows.choose(self._wanted):
@@ -153,7 +158,7 @@ class Tasks(Pane):
             return
         found = await self.desk.ask("GET", f"/v1/tasks/{task_id}")
         if found is not None:
-            self.label(_summary(found))
+            self.label(summary(found))
 
     def _flush(self) -> None:
         if self._log is not None and self._log.screen.flush(self.page):
@@ -215,32 +220,50 @@ class Tasks(Pane):
             begin(self, self._undo, task["task_id"])
 
     async def _undo(self, task_id: str) -> None:
-        door = f"/v1/tasks/{task_id}/undo"
-        on_conflict = "keep"
-        while True:
-            preview = await self.desk.ask("POST", door, {"on_conflict": on_conflict, "dry_run": True})
-            if preview is None:
-                return
-            lines = [Line(f"  {visible(one)}") for one in told(preview)]
-            if not lines:
-                self.desk.tell("It changed no files.")
-                return
-            choices = [("y", "put it back")]
-            if any(one["verdict"] == "conflict" for one in preview["places"]):
-                choices += [("o", "restore what somebody changed since, too"), ("b", "put the old beside it")]
-            title = "Put back what the task changed? It is a task of its own, and waits for approval."
-            said = await self.app.push_screen_wait(Choose(title, lines, choices, enter="y"))
-            if said in ("o", "b"):
-                on_conflict = "restore" if said == "o" else "beside"
-                continue
-            break
-        if said is None:
-            return
-        body = {"on_conflict": on_conflict, "idempotency_key": uuid.uuid4().hex}
-        answer = await self.desk.ask("POST", door, body)
+        self._go_on(await undo(self, self.desk, task_id))
+
+    def _go_on(self, task_id: str | None) -> None:
+        if task_id is not None:
+            self.choose(task_id)
+
+    def action_rehearsal(self) -> None:
+        """Show what a rehearsal changed in its copy, and ask for it."""
+        task = self._chosen_task()
+        if task is not None:
+            begin(self, self._rehearsal, task["task_id"])
+
+    async def _rehearsal(self, task_id: str) -> None:
+        self._go_on(await look_at_rehearsal(self, self.desk, task_id))
+
+    def action_pin(self) -> None:
+        """Keep the task whatever the retention says, or no longer than others."""
+        task = self._chosen_task()
+        if task is not None:
+            begin(self, self._pin, task)
+
+    async def _pin(self, task: Mapping[str, Any]) -> None:
+        word = "unpin" if task["pinned"] else "pin"
+        answer = await self.desk.ask("POST", f"/v1/tasks/{task['task_id']}/{word}", {})
         if answer is not None:
-            self.desk.tell(f"Task {answer['task_id']} puts it back.")
-            self.choose(answer["task_id"])
+            kept = "is kept, whatever the retention says: p takes that back."
+            self.desk.tell(f"Task {task['task_id']} {kept if answer['pinned'] else 'is kept no longer than others.'}")
+            self.changed()
+
+    def action_renew(self) -> None:
+        """Ask again what nobody answered in time."""
+        task = self._chosen_task()
+        if task is not None:
+            begin(self, self._renew, task["task_id"])
+
+    async def _renew(self, task_id: str) -> None:
+        found = await self.desk.ask("GET", f"/v1/tasks/{task_id}")
+        if found is None:
+            return
+        lapsed = found["lapsed_request"]
+        if not lapsed or found["status"] in _ENDED:
+            self.desk.tell("No request of it lapsed: there is nothing to ask anew.")
+        elif await self.desk.ask("POST", f"/v1/requests/{lapsed}/renew", {}) is not None:
+            self.desk.tell("Carried out: it is asked anew.")
 
     def action_answer(self) -> None:
         """Answer what the task asks."""
@@ -278,23 +301,3 @@ class Tasks(Pane):
             self.desk.tell("It waits for no decision of yours.")
         else:
             self.desk.go("approvals", found)
-
-
-def _fits(task: Mapping[str, Any], statuses: frozenset[str], word: str) -> bool:
-    texts = (task["task_id"], task["prompt"], task["user_id"], *task["computers"])
-    return (not statuses or task["status"] in statuses) and (not word or any(word in one.casefold() for one in texts))
-
-
-def _entry(task: Mapping[str, Any]) -> Entry:
-    reason = one_line(task["status_reason"]).removeprefix("waiting ")
-    status = f"{task['status']}{', ' if reason else ''}{reason}"
-    computers = one_line(",".join(task["computers"]), limit=60) or "-"
-    cells = (status, computers, age(task["created_at"]), one_line(task["prompt"], limit=300))
-    return Entry(task["task_id"], cells)
-
-
-def _summary(task: Mapping[str, Any]) -> str:
-    """What a task has used, once it has ended."""
-    used = [counted(task["steps"], "step"), counted(task["tokens"], "token"), f"{elapsed(task['active_s'])} of work"]
-    unverified = ", UNVERIFIED" if (task["result"] or {}).get("verified") is False else ""
-    return f"{task['task_id']}  {task['status']}{unverified} ({', '.join(used)})"

@@ -30,6 +30,11 @@ class Ticks(RowList):
         """The keys of what is ticked, in the order of the rows."""
         return [key for key, _ in self._choices if key in self._ticked]
 
+    def offer(self, rows: Sequence[tuple[str, tuple[str, ...]]]) -> None:
+        """Other rows in place of these; none of them is ticked."""
+        self._choices, self._ticked = rows, set()
+        self._mark()
+
     def on_mount(self) -> None:
         self._mark()
 

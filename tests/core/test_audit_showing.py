@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from orchestrator.core import facts
-from orchestrator.core.audit_showing import Wanted, audit_line, story_lines
+from orchestrator.core.audit_showing import Wanted, audit_line, fact_line, story_lines
 from orchestrator.core.audit_story import who_approved
 from orchestrator.core.facts import RequestId
 from orchestrator.core.items import decode_item
@@ -86,6 +86,12 @@ def test_a_line_says_when_where_who_and_what() -> None:
 def test_times_are_shown_in_utc(at: str, said: str) -> None:
     """Whatever offset they were written with."""
     assert audit_line({"at": at}).startswith(f"{said}  ?#?")
+
+
+def test_what_happened_is_told_without_when_and_who() -> None:
+    fact = {"kind": "newer_than_this", "text": "a\x1bb", "empty": ""}
+    assert fact_line(fact) == r"newer_than_this  text a\u{1b}b"
+    assert audit_line({"fact": fact}).endswith(fact_line(fact))
 
 
 def test_a_decision_says_what_was_edited_granted_and_released() -> None:

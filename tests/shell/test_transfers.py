@@ -58,6 +58,9 @@ def _outcome(method: str, path: str) -> CallResult | ComputerFailed:
         case "fs_stat" if not path:
             lines = "".join(f"{name}\0file\0{sha256_hex(data)}\n" for name, data in FILES.items()).encode()
             return CallResult({"kind": "directory", "sha256": sha256_hex(lines)}, lines)
+        case "fs_stat" if path in FILES:
+            size, sha256 = len(FILES[path]), sha256_hex(FILES[path])
+            return CallResult({"kind": "file", "path": path, "size": size, "sha256": sha256, "read_only": False})
         case "fs_list":
             return CallResult({}, json.dumps([{"name": name} for name in FILES]).encode())
         case "fs_read":
