@@ -3,11 +3,8 @@
 import asyncio
 import json
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from orchestrator.console.deciding import decision
 from orchestrator.console.lines import BAR, Line
@@ -88,14 +85,6 @@ async def test_the_audit_grows_while_it_is_looked_at(tmp_path: Path) -> None:
         assert "task_submitted" not in seat.text
         await server.submit(())
         await seat.sees("task_submitted", "task_ended")
-
-
-async def test_the_audit_is_that_of_the_last_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is older is looked at with a command."""
-    monkeypatch.setattr("orchestrator.tui.records.now", lambda: datetime.now(UTC) + timedelta(days=1, minutes=1))
-    async with running(tmp_path, model=Listening(final())) as server, seated(server) as seat:
-        await seat.press("6")
-        await seat.sees("There is nothing of the last day.", "/ only with a word")
 
 
 async def test_what_somebody_changed_since_is_put_back_only_when_that_is_chosen(tmp_path: Path) -> None:

@@ -32,8 +32,9 @@ async def test_a_rehearsal_is_shown_as_diffs_and_asked_for(tmp_path: Path) -> No
         await shown(seat)
         await seat.sees("changed 3:a.lua", "-print('a')", "+print('[red]x[/]\\u{202e}')", "y ask for all of it")
         await seat.asks("y", "asks for all of it at once, and waits for approval.")
-        await seat.sees("waiting: 1 request")
+        await seat.sees("waiting: 1 request", "Apply the rehearsal")
         await seat.press("down")
+        await seat.sees("> Failed")
         await seat.asks("h", "the task that asks for it")
         assert "y ask for all of it" not in seat.text
         await seat.press("o")
