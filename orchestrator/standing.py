@@ -3,15 +3,17 @@
 from collections.abc import Sequence
 from typing import Final
 
-from orchestrator.core.facts import TaskId
+from orchestrator.core.facts import TaskEnded, TaskId
 from orchestrator.core.restoring.outcomes import Outcome, outcome_of, that_counts
 from orchestrator.core.task import AgentTask
 from orchestrator.core.task_states import Phase, TaskStatus
-from orchestrator.ports import Store
+from orchestrator.ports import Store, TaskRow
 from orchestrator.world import World
 
 _LAST: Final = 10
 """Undos of one task that are looked at, the last of them: each is a task to load."""
+_TAIL: Final = 3
+"""The last items of a task, among which its end mostly is: a whole journal is read where it is not."""
 _DEEP: Final = 20
 """Undos of undos that are followed: with each the answer is the other one."""
 
@@ -32,6 +34,16 @@ async def waits_for(task: AgentTask, store: Store, world: World) -> str:
         if not looks and claimant not in (None, task.task_id):
             return f"waiting for computer {computer}, on which {claimant} works"
     return ""
+
+
+async def is_unverified(row: TaskRow, store: Store) -> bool:
+    """Whether a task that is over claims a success that nothing in its journal bears out."""
+    for after in (max(0, row.version - _TAIL), 0):
+        facts = [item.fact for item in await store.read(row.task_id, after)]
+        ended = next((fact for fact in facts if isinstance(fact, TaskEnded)), None)
+        if ended is not None:
+            return ended.verified is False
+    return False
 
 
 async def since(task: AgentTask, store: Store) -> str:

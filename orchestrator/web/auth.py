@@ -125,7 +125,14 @@ async def issue_token(
 
 
 def check_name(name: str) -> None:
-    """Raises InvalidRequest unless a person or a computer may have this name."""
+    """Raises InvalidRequest unless a person or a computer may have this name.
+
+    ``.`` and ``..`` are ways in an address, and whoever asks for one takes them out of it.
+    """
+    if name in (".", ".."):
+        raise InvalidRequest(
+            f"Nobody can be named {name!r}, which is a way in an address.", remedy="Use a letter or a digit as well."
+        )
     if not name or len(name) > 64 or not all(char.isalnum() or char in "-_." for char in name):
         raise InvalidRequest(f"The name {name[:64]!r} does not fit.", remedy="Use up to 64 letters, digits, - _ and .")
 

@@ -15,7 +15,7 @@ from orchestrator.core.task_states import TaskStatus
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Computers, Identity, TaskRow
 from orchestrator.rehearsing import WORK_S, Rehearsals
-from orchestrator.standing import waits_for
+from orchestrator.standing import is_unverified, waits_for
 from orchestrator.undoing import Undoing
 from orchestrator.web.auth import must_have
 from orchestrator.web.base import Defaults, Room
@@ -110,7 +110,9 @@ class TaskDoors(Room):
         return JSONResponse({"tasks": shown})
 
     async def _row_reason(self, row: TaskRow) -> str:
-        """What an open task waits for; of one that is over its status says enough."""
+        """What an open task waits for, and that nothing bears out a success; of others the status says enough."""
+        if row.status is TaskStatus.COMPLETED:
+            return "unverified" if await is_unverified(row, self.service.store) else ""
         away = row.status is TaskStatus.QUEUED and not all(self._online(one) for one in row.computers)
         if row.status not in (TaskStatus.PAUSED, TaskStatus.RUNNING) and not away:
             return ""

@@ -705,3 +705,17 @@ async def test_the_stub_computer_cuts_what_it_finds() -> None:
     assert found.data == {"count": 2, "cut": True}
     (entry,) = json.loads(found.body)
     assert [line["line"] for line in entry["lines"]] == [1, 2, 3, 4, 5]
+
+
+async def test_a_file_that_would_be_deleted_is_shown_line_by_line(
+    deps: CCAgentDeps, farm: Farm, kept: dict[str, bytes]
+) -> None:
+    """Each line as removed, by the bytes that are kept; what is binary is said to be."""
+    farm.files["song.dfpwm"] = "é\x00\x01\x02"
+    farm.files["two.lua"] = "print(1)\nprint(2)\n"
+    seen = await computer.observe_delete(deps, path="two.lua")
+    assert (seen.diff or "").endswith("@@ -1,2 +0,0 @@\n-print(1)\n-print(2)\n")
+    binary = await computer.observe_delete(deps, path="song.dfpwm")
+    assert (binary.diff, "binary" in binary.note.casefold()) == (None, True)
+    assert set(kept.values()) == {b"print(1)\nprint(2)\n", "é\x00\x01\x02".encode()}
+    assert farm.sent == ["fs_stat", "fs_read"] * 2

@@ -41,6 +41,8 @@ class Found:
     """The same, as places have paths."""
     unreachable: str = ""
     """The first name in it that the game cannot reach, as a byte string; empty: there is none."""
+    data: bytes | None = None
+    """Of a file: its bytes; None: they were not read."""
 
 
 class Changed(Exception):
@@ -66,8 +68,7 @@ async def look_and_keep(deps: CCAgentDeps, name: str, shown: str) -> Found:
             return found
         try:
             if found.kind == "file":
-                await keep_file(deps, byte_string(name), found.sha256, shown)
-                return found
+                return replace(found, data=await keep_file(deps, byte_string(name), found.sha256, shown))
             return await _keep_directory(deps, name, found, manifest, shown)
         except Changed:
             continue
@@ -130,11 +131,11 @@ async def _stat(deps: CCAgentDeps, name: str, shown: str) -> tuple[Found, bytes]
     return Found("absent", read_only=read_only), b""
 
 
-async def keep_file(deps: CCAgentDeps, wire_path: str, sha256: str, shown: str) -> int:
-    """Keep a file's bytes; how many they are. Raises Changed unless they have this hash."""
+async def keep_file(deps: CCAgentDeps, wire_path: str, sha256: str, shown: str) -> bytes | None:
+    """Keep a file's bytes; None: they are not kept here. Raises Changed unless they have this hash."""
     channel = channel_of(deps)
     if channel is None or deps.keep is None:
-        return 0
+        return None
     try:
         # The path comes from the computer byte for byte; call_cc_command would encode it once more.
         data = (await channel.call("fs_read", {"path": wire_path}, None, READ_WAIT_S)).body
@@ -147,7 +148,7 @@ async def keep_file(deps: CCAgentDeps, wire_path: str, sha256: str, shown: str) 
     if sha256_hex(data) != sha256:
         raise Changed
     await deps.keep(data)
-    return len(data)
+    return data
 
 
 async def _keep_directory(deps: CCAgentDeps, name: str, found: Found, manifest: bytes, shown: str) -> Found:
@@ -164,7 +165,7 @@ async def _keep_directory(deps: CCAgentDeps, name: str, found: Found, manifest: 
     parent = byte_string(name)
     sizes: dict[str, int] = {}
     for sha, path in files.items():
-        sizes[sha] = await keep_file(deps, f"{parent}/{path}", sha, shown)
+        sizes[sha] = len(await keep_file(deps, f"{parent}/{path}", sha, shown) or b"")
         if sum(sizes.values()) > MAX_TREE_BYTES:
             raise _too_large(shown, f"more than the {MAX_TREE_BYTES} bytes that are kept for an undo")
     if deps.keep is not None:

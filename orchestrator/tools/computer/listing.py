@@ -110,7 +110,7 @@ async def _kept(deps: CCAgentDeps, path: str, sha256: str, known: Mapping[str, i
         if sha256 in known or sha256 in new or sha256 == ABSENT:
             return sha256
         try:
-            new[sha256] = await keep_file(deps, byte_string(path), sha256, path)
+            new[sha256] = len(await keep_file(deps, byte_string(path), sha256, path) or b"")
         except Changed:
             sha256 = str((await _ask(deps, "fs_stat", byte_string(path))).data.get("sha256", ABSENT))
     raise ToolFailed(f"{path} changes while it is looked at.", remedy="Try again when nothing writes there.")

@@ -99,7 +99,7 @@ async def observe_mkdir(deps: CCAgentDeps, *, path: str) -> Observed:
 
 
 async def observe_delete(deps: CCAgentDeps, *, path: str) -> Observed:
-    """What would be deleted."""
+    """What would be deleted; of a file as the unified diff to nothing."""
     name = changed_name(path)
     found = await look_and_keep(deps, name, path)
     if found.kind == "absent":
@@ -108,8 +108,11 @@ async def observe_delete(deps: CCAgentDeps, *, path: str) -> Observed:
         raise ToolFailed(f"There is no {path} on the computer.")
     if found.read_only:
         raise ToolFailed(f"{path} is read-only.")
-    directories = (name,) if found.kind == "directory" else ()
-    return Observed(state={name: found.sha256}, directories=directories, note=what_is(found))
+    if found.kind == "directory":
+        return Observed(state={name: found.sha256}, directories=(name,), note=what_is(found))
+    lost = change_of(name, found.data, None)
+    note = _sentences(what_is(found), f"{lost.binary}." if lost.binary else "")
+    return Observed(state={name: found.sha256}, diff=lost.diff, note=note)
 
 
 def must_fit(data: bytes) -> None:

@@ -23,7 +23,7 @@ class TaskRowAnswer(TaskShort):
     """A task in a list."""
 
     status_reason: str
-    """What it waits for; empty where the status says enough."""
+    """What it waits for, or ``unverified``; empty where the status says enough."""
     user_id: str
     session_id: str
     prompt: str

@@ -1,6 +1,7 @@
 // The console: signing in, the frame with its navigation, and which view stands where.
 import { html, render, useEffect, useRef, useState } from "./lib/html.js";
-import { live, start, stop } from "./lib/live.js";
+import { unseen } from "./lib/decide.js";
+import { live, onOpened, start, stop } from "./lib/live.js";
 import { link, route } from "./lib/route.js";
 import { look, session, signOut } from "./lib/session.js";
 import { useStore } from "./lib/store.js";
@@ -8,10 +9,11 @@ import { nextTheme, theme } from "./lib/theme.js";
 import { title } from "./lib/title.js";
 import * as transfers from "./lib/transfers.js";
 import { watchOpened } from "./lib/notify.js";
-import { Icon, LOGO, Loading, Safe, useDoing, useSecond } from "./lib/ui.js";
+import { Icon, LOGO, Loading, Safe, plural, useDoing, useSecond } from "./lib/ui.js";
 import { Text } from "./lib/text.js";
 import { Approvals } from "./views/approvals.js";
 import { Audit } from "./views/audit.js";
+import { calledOf } from "./views/call.js";
 import { Computer } from "./views/computer.js";
 import { Computers } from "./views/computers.js";
 import { Pairing } from "./views/pairing.js";
@@ -70,6 +72,25 @@ function Banner() {
   return null;
 }
 
+// Decisions that failed after somebody had gone elsewhere.
+function Unseen() {
+  const all = [...useStore(unseen)].map(([key, { request, question, state }]) => html`<p key=${key}>
+    ${state === "unsent" ? "Not delivered" : "Not carried out"}: what you said to
+    ${" "}<a href=${link("approvals", [key])}>${request ? calledOf(request) : "a question"}</a>.</p>`);
+  return all.length > 0 && html`<div class="note warn away" role="alert">${all}</div>`;
+}
+
+// What comes to wait, for who does not see it.
+function Came() {
+  const [said, say] = useState("");
+  useEffect(() => onOpened((one) => {
+    const { requests, questions } = live.value;
+    const what = one.request_id ? `A request waits: ${calledOf(one)}, ${one.risk} risk.` : "A question waits.";
+    say(`${what} ${plural(requests.length + questions.length, "decision")} in all.`);
+  }), []);
+  return html`<p class="sr" role="status">${said}</p>`;
+}
+
 function Person() {
   const { name, roles } = useStore(session);
   const { busy, problem, doing } = useDoing();
@@ -122,8 +143,10 @@ function Frame() {
     <${Navigation} view=${view} />
     <main id="main" tabindex="-1">
       <${Banner} />
+      <${Unseen} />
+      <${Came} />
       ${view !== at.view && html`<p class="note" role="status">There is no such view: these are the tasks.</p>`}
-      <${Safe} key=${place} raw=${{ view, parts: at.parts }}>${VIEWS[view].draw(at)}<//>
+      <${Safe} key=${view} place=${place} raw=${{ view, parts: at.parts }}>${VIEWS[view].draw(at)}<//>
     </main>`;
 }
 

@@ -21,18 +21,33 @@ const KEPT = 100;
 // the task stands, where that is seen beside it.
 export const outcomes = new Store(new Map());
 
+// Those that failed and that nobody has seen yet, by the same ids.
+export const unseen = new Store(new Map());
+
+const keyOf = ({ request, question }) => request?.request_id ?? question.question_id;
+
+export function saw(outcome) {
+  if (!unseen.value.has(keyOf(outcome))) return;
+  const left = new Map(unseen.value);
+  left.delete(keyOf(outcome));
+  unseen.set(left);
+}
+
 let owner = "";
 session.subscribe(({ name }) => {
   if (!name || name === owner) return;
   // What another person decided in this browser is theirs.
   owner = name;
   outcomes.set(new Map());
+  unseen.set(new Map());
 });
 
 export function tell(key, outcome) {
   const all = new Map(outcomes.value);
   all.delete(key);
   if (outcome) all.set(key, outcome);
+  if (["refused", "unsent"].includes(outcome?.state)) unseen.set(new Map(unseen.value).set(key, outcome));
+  else if (outcome) saw(outcome);
   if (all.size > KEPT) all.delete(all.keys().next().value);
   outcomes.set(all);
 }

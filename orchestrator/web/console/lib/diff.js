@@ -1,5 +1,5 @@
 // A unified diff as rows, and rows as a table: one column of text or two, numbered, with Lua's colours.
-import { html, useCallback, useMemo } from "./html.js";
+import { html, useCallback, useEffect, useMemo, useState } from "./html.js";
 import { AT_FIRST, Blocks, useLines } from "./blocks.js";
 import { linesOf } from "./lua.js";
 import { Text } from "./text.js";
@@ -123,10 +123,27 @@ const shownRows = (diff) => rowsOf(diff).filter((row, at) => !(row.kind === "f" 
 
 export const isLong = (diff) => shownRows(diff).length > AT_FIRST;
 
+// Two columns stand only where there is room for them, wherever that was chosen.
+const room = matchMedia("(min-width: 700px)");
+
+function useRoom() {
+  const [wide, set] = useState(room.matches);
+  useEffect(() => {
+    const change = () => set(room.matches);
+    change();
+    room.addEventListener("change", change);
+    return () => room.removeEventListener("change", change);
+  }, []);
+  return wide;
+}
+
 // `lua`: coloured so. `badge`: beside the label. `onWhole`: told when all of it is on the page; a long diff is at
 // first cut.
 export function Diff({ diff, lua, label = "Changes", badge, onWhole }) {
-  const { split, wrap } = useStore(looks);
+  const { split: chosen, wrap: wraps } = useStore(looks);
+  const split = useRoom() && chosen;
+  // A column keeps to its half: a long line beside another would stand over it.
+  const wrap = wraps || split;
   const rows = useMemo(() => shownRows(diff), [diff]);
   const { all, shown, open } = useLines(rows.length, onWhole);
   const kept = useMemo(() => (all ? rows : rows.slice(0, AT_FIRST)), [rows, all]);
@@ -149,8 +166,8 @@ export function Diff({ diff, lua, label = "Changes", badge, onWhole }) {
         <span class="tools">
           <button type="button" class="quiet small only-wide" aria-pressed=${split}
               onClick=${() => setLook({ split: !split })}>Side by side</button>
-          <button type="button" class="quiet small" aria-pressed=${wrap}
-              onClick=${() => setLook({ wrap: !wrap })}>Wrap</button>
+          ${!split && html`<button type="button" class="quiet small" aria-pressed=${wrap}
+              onClick=${() => setLook({ wrap: !wrap })}>Wrap</button>`}
         </span>
       </figcaption>
       <div class="scroll" tabindex="0" role="group" aria-label=${label}><${Blocks} lines=${lines.slice(0, shown)}

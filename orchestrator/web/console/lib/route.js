@@ -1,4 +1,5 @@
 // Where one is: #/tasks/t-1?status=Paused. The address is kept over reloads, restarts and signing in.
+import { useEffect } from "./html.js";
 import { Store } from "./store.js";
 
 function read() {
@@ -15,6 +16,15 @@ function read() {
 
 export const route = new Store(read());
 addEventListener("hashchange", () => route.set(read()));
+
+// How far a list was scrolled is kept with its entry of the history, and had again on the way back once it is `there`.
+export const keepPlace = () => history.replaceState({ ...history.state, scrolled: scrollY }, "");
+
+export function useKeptPlace(there) {
+  useEffect(() => {
+    if (there && history.state?.scrolled) scrollTo(0, history.state.scrolled);
+  }, [there]);
+}
 
 // The address of a view; parts are encoded, and what is empty of the query is left out.
 export function link(view, parts = [], query = {}) {

@@ -32,8 +32,12 @@ export const Icon = ({ name }) => html`<svg class="icon" viewBox="0 0 24 24" ari
 
 export const STATUS = {
   Queued: "Queued", Running: "Running", Paused: "Waiting", Completed: "Completed", Failed: "Failed",
-  Canceled: "Canceled",
+  Canceled: "Canceled", Unverified: "Unverified",
 };
+
+// The status of a task as it is said: a success that nothing bears out is none.
+export const statusOf = (task) => (task.status === "Completed" && task.status_reason === "unverified"
+  ? "Unverified" : task.status);
 
 export const Status = ({ status }) => html`<span class="badge status-${status}">${STATUS[status] ?? status}</span>`;
 
@@ -74,13 +78,19 @@ export function Left({ until }) {
 
 const FIRST_CHARS = 320;
 
-// A text that says what it is about, and decides nothing: its beginning, and all of it when somebody wants it.
+// A text, or the beginning of a long one.
+export function startOf(value) {
+  const chars = Array.from(value);
+  return chars.length <= FIRST_CHARS ? value : chars.slice(0, FIRST_CHARS - 60).join("");
+}
+
+// A text that says what it is about, and decides nothing: its beginning, and all of it while somebody wants it.
 export function Long({ value }) {
   const [all, setAll] = useState(false);
-  const chars = Array.from(value);
-  if (all || chars.length <= FIRST_CHARS) return html`<${Text} value=${value} />`;
-  return html`<${Text} value=${chars.slice(0, FIRST_CHARS - 60).join("")} />… <button type="button" class="link"
-      onClick=${() => setAll(true)}>Show all of it</button>`;
+  const start = startOf(value);
+  if (start === value) return html`<${Text} value=${value} />`;
+  return html`<${Text} value=${all ? value : start} />${all ? " " : "… "}<button type="button" class="link"
+      aria-expanded=${all} onClick=${() => setAll(!all)}>${all ? "Show less" : "Show all of it"}</button>`;
 }
 
 // A text as it stands, which the keyboard can scroll where it is longer than its room.
@@ -112,7 +122,8 @@ export const Trouble = ({ problem, again }) => problem && html`
 
 // What is not there is not there the next time either: a way to what is. `list`: {address, name}.
 export const NotThere = ({ problem, again, list }) => (problem?.status === 404
-  ? html`<div class="note bad" role="alert"><p><${Text} value=${problem.message} /></p>
+  ? html`<div class="note bad" role="alert"><p><${Text}
+      value=${problem.message.startsWith("GET ") ? "There is nothing at this address." : problem.message} /></p>
     <a class="button" href=${list.address}>${list.name}</a></div>`
   : html`<${Trouble} problem=${problem} again=${again} />`);
 
@@ -120,6 +131,11 @@ export const NotThere = ({ problem, again, list }) => (problem?.status === 404
 export class Safe extends Component {
   static getDerivedStateFromError(error) {
     return { error };
+  }
+
+  // What could not be drawn at one `place` may be at another.
+  componentWillReceiveProps({ place }) {
+    if (place !== this.props.place) this.setState({ error: null });
   }
 
   componentDidCatch(error) {

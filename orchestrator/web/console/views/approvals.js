@@ -9,7 +9,7 @@ import { go, link } from "../lib/route.js";
 import { useStore } from "../lib/store.js";
 import { oneLine } from "../lib/text.js";
 import { Ago, Dialog, Empty, Icon, Left, Loading, Risk, Status, plural } from "../lib/ui.js";
-import { short } from "./call.js";
+import { gravest, short } from "./call.js";
 import { Question } from "./question.js";
 import { Request, isNoKey } from "./request.js";
 import { RejectDialog } from "./saying.js";
@@ -28,7 +28,7 @@ function Help({ onClose }) {
 }
 
 function RequestRow({ request }) {
-  const { what, where, on } = short(request.tool_calls[0] ?? { tool: "nothing", args: {} });
+  const { what, where, on } = short(gravest(request));
   const more = request.tool_calls.length - 1;
   return html`
     <span class="row-top"><code>${what}</code> <span class="muted">${where}</span>${more > 0 && html` <span
@@ -40,8 +40,28 @@ function RequestRow({ request }) {
       ${request.expires_at && html` · <${Left} until=${request.expires_at} />`}</span>`;
 }
 
+// Beside a request only the queue is moved, not the page.
+function bringInSight(row, side, chosen) {
+  if (side.scrollHeight > side.clientHeight) {
+    const [inner, outer] = [row.getBoundingClientRect(), side.getBoundingClientRect()];
+    side.scrollTop += Math.min(0, inner.top - outer.top) + Math.max(0, inner.bottom - outer.bottom);
+  } else if (!chosen) {
+    row.scrollIntoView({ block: "nearest" });
+  }
+}
+
 function Queue({ all, chosen, choosing, picked, onPick }) {
-  return html`<ul class="queue" aria-label="What waits">${all.map((one) => {
+  const list = useRef(null);
+  const looked = useRef("");
+  const known = useStore(outcomes);
+  useEffect(() => {
+    // The row that is looked at, or was, stays in sight.
+    looked.current = chosen || looked.current;
+    const rows = [...list.current.querySelectorAll("[data-id]")];
+    const row = rows.find((one) => one.dataset.id === looked.current);
+    if (row) bringInSight(row, list.current.closest(".side"), chosen);
+  }, [chosen]);
+  return html`<ul class="queue" ref=${list} aria-label="What waits">${all.map((one) => {
     const id = idOf(one);
     const at = id === chosen ? "true" : null;
     const can = one.request_id && one.allowed_decisions.includes("approve");
@@ -51,7 +71,8 @@ function Queue({ all, chosen, choosing, picked, onPick }) {
       <a href=${link("approvals", [id])} aria-current=${at} data-id=${id}>${one.request_id ? html`<${RequestRow}
           request=${one} />` : html`
         <span class="row-top"><b>A question</b></span><span class="row-goal">${oneLine(one.question, 160)}</span>
-        <span class="row-meta muted">${oneLine(one.goal, 80)}</span>`}</a></li>`;
+        <span class="row-meta muted">${oneLine(one.goal, 80)}</span>`}
+        ${known.get(id)?.state === "unsent" && html`<span class="badge warn">not delivered</span>`}</a></li>`;
   })}</ul>`;
 }
 
@@ -185,6 +206,15 @@ export function Approvals({ chosen }) {
     // Where there is room for both, the oldest is shown at once; it stays when others come.
     if (!chosen && first && !together && isWide()) go(link("approvals", [first]), { replace: true });
   }, [chosen, first, together]);
+  const before = useRef(chosen);
+  useEffect(() => {
+    if (chosen && before.current !== chosen) {
+      // Another is shown from its beginning, and what was ticked stays so.
+      scrollTo(0, 0);
+      setTogether(null);
+    }
+    before.current = chosen;
+  }, [chosen]);
   if (!state.known) return html`<div class="page"><h1>Approvals</h1><${Loading} /></div>`;
   const pick = (id) => setPicked((before) => {
     const after = new Set(before);
@@ -193,6 +223,10 @@ export function Approvals({ chosen }) {
   });
   const leave = () => { setTogether(null); setPicked(new Set()); setChoosing(false); };
   const still = all.filter((one) => picked.has(idOf(one)));
+  const gather = () => {
+    setTogether(still.map(idOf));
+    if (chosen) go(link("approvals"), { replace: true });
+  };
   const detail = together ?? chosen;
   return html`<div class="page approvals ${detail ? "with-detail" : ""}">
     <div class="side">
@@ -204,7 +238,7 @@ export function Approvals({ chosen }) {
               onClick=${() => setHelp(true)}><${Icon} name="keys" /></button></span></div>
       ${choosing && !together && html`<div class="actions pick"><button type="button" class="primary"
           disabled=${still.length < 1}
-          onClick=${() => setTogether(still.map(idOf))}>Look at ${still.length || "these"} together</button></div>`}
+          onClick=${gather}>Look at ${still.length || "these"} together</button></div>`}
       ${all.length ? html`<${Queue} all=${all} chosen=${chosen} choosing=${choosing && !together} picked=${picked}
           onPick=${pick} />` : html`<${Nothing} others=${state.others} />`}
       ${all.length > 0 && state.others > 0 && html`<p

@@ -19,11 +19,23 @@ const questionOf = (query) => {
   return said.toString();
 };
 
+const isDay = (text) => /^\d{4}-\d{2}-\d{2}$/.test(text) && !Number.isNaN(Date.parse(`${text}T00:00`));
+
+// As the server is asked: a day begins where it does for who reads.
+function askedOf(query) {
+  const said = new URLSearchParams(questionOf(query));
+  const day = said.get("since") ?? "";
+  if (isDay(day)) said.set("since", new Date(`${day}T00:00`).toISOString());
+  return said.toString();
+}
+
 const wide = matchMedia("(min-width: 700px)");
 
 // As the fields have it: a kind by the name that people read.
 const plain = (query) => {
   const { kind, ...fields } = Object.fromEntries(new URLSearchParams(questionOf(query)));
+  // A field for a day takes nothing else.
+  if (!isDay(fields.since ?? "")) delete fields.since;
   return kind ? { ...fields, kind: KINDS[kind] ?? kind } : fields;
 };
 
@@ -121,7 +133,7 @@ function useItems(question) {
 }
 
 export function Audit({ query }) {
-  const { items, next, problem, busy, more, first } = useItems(questionOf(query));
+  const { items, next, problem, busy, more, first } = useItems(askedOf(query));
   return html`<div class="page">
     <div class="head"><h1>Audit</h1><div class="tools"><button type="button" onClick=${first}>Look again</button></div>
       </div>

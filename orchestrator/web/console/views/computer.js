@@ -93,7 +93,7 @@ function Frozen({ one, onDone }) {
   return html`<section class="frozen" aria-label="Why it is frozen">
     <div class="note bad"><p><b>This computer is frozen</b>
       ${frozen.since && html` since <${Ago} at=${frozen.since} />`}: <${Text} value=${frozen.message} /></p>
-      <p><${Text} value=${frozen.remedy} /></p></div>
+      ${!may("admin") && html`<p><${Text} value=${frozen.remedy} /></p>`}</div>
     ${frozen.sides.length > 0 && html`<div class="sides">
       ${frozen.sides.map((side, at) => html`<${Side} side=${side} title=${titles[at] ?? "Another"} />`)}</div>`}
     ${may("admin") ? html`<div class="actions"><button type="button" class="danger"

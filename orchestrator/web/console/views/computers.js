@@ -2,7 +2,7 @@
 import { html, useEffect, useState } from "../lib/html.js";
 import { onHint } from "../lib/live.js";
 import { useReading } from "../lib/reading.js";
-import { link } from "../lib/route.js";
+import { keepPlace, link, useKeptPlace } from "../lib/route.js";
 import { may } from "../lib/session.js";
 import { oneLine } from "../lib/text.js";
 import { Ago, Empty, Icon, Loading, Trouble } from "../lib/ui.js";
@@ -69,6 +69,7 @@ export function Computers({ query }) {
   const [text, setText] = useState("");
   const tasks = useAtWork();
   useEffect(() => onHint("computers", again), []);
+  useKeptPlace(Boolean(value));
   const list = value?.computers;
   const state = Object.hasOwn(STATES, query.get("state") ?? "") ? query.get("state") : "";
   const wanted = text.trim().toLowerCase();
@@ -87,7 +88,7 @@ export function Computers({ query }) {
       ${list.length > MANY && html`<div><label class="sr" for="which">Find a computer</label>
         <input id="which" type="search" placeholder="Find by name, label, kind or owner" value=${text}
             onInput=${(event) => setText(event.target.value)} /></div>`}
-      ${shown.length ? html`<ul class="computer-cards" aria-label="Computers">
+      ${shown.length ? html`<ul class="computer-cards" aria-label="Computers" onClick=${keepPlace}>
         ${shown.map((one) => html`<${Card} key=${one.computer} one=${one} task=${tasks.get(one.computer)} />`)}</ul>`
         : html`<${Empty} title="None of these">
           <p><a href=${link("computers")} onClick=${() => setText("")}>Show all computers</a></p><//>`}`}

@@ -94,5 +94,6 @@ export function DryRun({ policy }) {
       <footer><button class="primary"
         disabled=${busy || Boolean(parsed.wrong) || !tool.trim()}>What does it say?</button></footer>
     </form>
+    <p class="sr" role="status">${told ? `${SAYS[told.effect] ?? told.effect} ${told.risk} risk.` : ""}</p>
     ${told && html`<${Verdict} told=${told} policy=${policy} />`}`;
 }

@@ -87,7 +87,8 @@ function InForce({ value, again }) {
   </section>`;
 }
 
-export function Policy({ part }) {
+export function Policy({ part: named }) {
+  const part = PARTS.some(([name]) => name === named) ? named : "";
   const { value, problem, again } = useReading("/v1/policy");
   return html`<div class="page narrow">
     <h1>Policy</h1>
@@ -96,6 +97,7 @@ export function Policy({ part }) {
       ${PARTS.map(([name, title]) => html`
         <a href=${link("policy", name ? [name] : [])} aria-current=${name === part ? "page" : null}>${title}</a>`)}
     </nav>
+    ${named !== part && html`<p class="note" role="status">There is no such part: these are the rules.</p>`}
     <${Trouble} problem=${problem?.undelivered && value ? null : problem} again=${again} />
     ${!value && !problem && html`<${Loading} rows=${5} />`}
     ${value && !part && html`<${InForce} value=${value} again=${again} />

@@ -1,8 +1,8 @@
 // A request whole, and what can be said to it. What is approved is what stands here, by its digests.
-import { html, useEffect, useMemo, useRef, useState } from "../lib/html.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../lib/html.js";
 import { now } from "../lib/api.js";
 import {
-  askedAnew, closedMeanwhile, decide, decisionsOn, extend, isGrave, outcomes, tell, whole,
+  askedAnew, closedMeanwhile, decide, decisionsOn, extend, isGrave, outcomes, saw, tell, whole,
 } from "../lib/decide.js";
 import { link } from "../lib/route.js";
 import { live } from "../lib/live.js";
@@ -45,6 +45,7 @@ export const Anew = ({ request }) => request && html`<div class="note warn" role
   <a class="button" href=${link("approvals", [request.request_id])}>Show it</a></div>`;
 
 export function Outcome({ outcome, children }) {
+  useLayoutEffect(() => { if (outcome) saw(outcome); }, [outcome?.state, outcome?.text]);
   if (!outcome) return null;
   const look = { done: "good", refused: "bad", unsent: "warn", sending: "" }[outcome.state];
   return html`<div class="note ${look}" role=${outcome.state === "sending" ? "status" : "alert"} tabindex="-1"

@@ -16,6 +16,10 @@ const SAID = {
   allowed: "allowed",
   denied: "denied by the policy", stale: "shown anew", superseded: "not asked about",
 };
+// Reasons that are a word for programs.
+const REASON = {
+  plan_mode: "This task only looks, or the policy says so for all: whatever changes something is denied.",
+};
 const NOTE = {
   refused: "The reply was not taken", question: "It asks", answer: "Answered", status: "It says",
   cancel: "To be canceled", limit: "A limit was reached", ended: "",
@@ -66,8 +70,8 @@ function TaskCall({ call }) {
           class="badge">edited</span>`}</p>
     ${call.reason && html`<p class="muted prose">Reason: <${Text} value=${call.reason} /></p>`}
     ${call.answer && html`<p class="prose"><b>Told in its place: </b><${Text} value=${call.answer} /></p>`}
-    ${call.verdict && call.state === "denied" && html`<p class="muted prose"><${Text} value=${call.verdict.reason} />
-        </p>`}
+    ${call.verdict && call.state === "denied" && html`<p class="muted prose"><${Text}
+        value=${REASON[call.verdict.reason] ?? call.verdict.reason} /></p>`}
     ${diff ? html`<${Diff} diff=${diff} lua=${isLua(path)}
         label=${oneLine(path, 80) || "Changes"} />` : !TOLD.has(call.tool) && Object.keys(call.args).length > 0 && html`
       <details><summary>Arguments</summary><${Code} text=${pretty(call.args)} label="" /></details>`}

@@ -46,18 +46,31 @@ export function bodyOf({ prompt, computers, way, model, session }) {
   };
 }
 
+const MANY = 8;
+
+const named = (one, text) => [one.computer, one.label ?? ""].some((part) => part.toLowerCase().includes(text));
+
 function Computers({ list, chosen, single, onChoose }) {
+  const [text, setText] = useState("");
   if (!list) return html`<${Loading} rows=${1} />`;
   if (!list.length) return html`<p
       class="muted">No computer is connected yet. A task without one can still plan and ask.</p>`;
   const order = { online: 0, away: 1, frozen: 2 };
-  const sorted = [...list].sort((a, b) => order[a.state] - order[b.state] || a.computer.localeCompare(b.computer));
-  return html`<div class="computers">${sorted.map((one) => html`<label class="choice" key=${one.computer}>
+  const sorted = [...list].sort((a, b) => order[a.state] - order[b.state]
+    || a.computer.localeCompare(b.computer, undefined, { numeric: true }));
+  const wanted = text.trim().toLowerCase();
+  // What was chosen stays in sight.
+  const shown = sorted.filter((one) => named(one, wanted) || chosen.includes(one.computer));
+  return html`${list.length > MANY && html`<input type="search" aria-label="Find a computer"
+      placeholder="Find by name or label" value=${text} onInput=${(event) => setText(event.target.value)}
+      onKeyDown=${(event) => { if (event.key === "Enter") event.preventDefault(); }} />`}
+    <div class="computers">${shown.map((one) => html`<label class="choice" key=${one.computer}>
     <input type=${single ? "radio" : "checkbox"} name="computer" value=${one.computer}
         checked=${chosen.includes(one.computer)} onChange=${(event) => onChoose(one.computer, event.target.checked)} />
     <span><b>${oneLine(one.computer, 64)}</b>
         <small>${one.label && one.label !== one.computer ? `${oneLine(one.label, 40)} · ` : ""}
-          ${one.family ? `${oneLine(one.family, 20)} · ` : ""}${STATE[one.state]}</small></span></label>`)}</div>`;
+          ${one.family ? `${oneLine(one.family, 20)} · ` : ""}${STATE[one.state]}</small></span></label>`)}</div>
+    ${!shown.length && html`<p class="muted" role="status">None is named so.</p>`}`;
 }
 
 export function Submit({ onClose }) {

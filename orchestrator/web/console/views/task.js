@@ -10,8 +10,8 @@ import { may, session } from "../lib/session.js";
 import { useStore } from "../lib/store.js";
 import { Text, oneLine } from "../lib/text.js";
 import { useTitle } from "../lib/title.js";
-import { Ago, Dialog, Facts, Icon, Loading, Long, NotThere, STATUS, Safe, Status, Trouble, plural, span, useDoing,
-  useFocusKept, useSecond } from "../lib/ui.js";
+import { Ago, Dialog, Facts, Icon, Loading, NotThere, STATUS, Safe, Status, Trouble, plural, span, startOf,
+  statusOf, useDoing, useFocusKept, useSecond } from "../lib/ui.js";
 import { Changes } from "./changes.js";
 import { Question } from "./question.js";
 import { Rehearsal } from "./rehearsal.js";
@@ -58,9 +58,26 @@ const NUMBER = new Intl.NumberFormat();
 const of = (used, most) => html`${NUMBER.format(used)}${most > 0 && html`<span class="muted"> of ${NUMBER.format(most)}
     </span>`}`;
 
-function Head({ task, mine, readAt, onAsk, again }) {
+// Where somebody decided here, what waits next comes in sight beside what was said.
+function useNextInSight(waiting) {
+  const before = useRef(waiting);
+  useEffect(() => {
+    if (!waiting || waiting === before.current) return;
+    if (outcomes.value.has(before.current)) document.querySelector(".said").scrollIntoView({ block: "start" });
+    before.current = waiting;
+  }, [waiting]);
+}
+
+const showWaiting = () => {
+  const box = document.querySelector(".waits");
+  box.scrollIntoView({ block: "start" });
+  box.focus({ preventScroll: true });
+};
+
+function Head({ task, mine, waiting, readAt, onAsk, again }) {
   const { busy, problem, doing } = useDoing();
   const over = OVER.has(task.status);
+  const start = startOf(task.prompt);
   const pin = () => doing(async () => {
     await post(`/v1/tasks/${id(task.task_id)}/${task.pinned ? "unpin" : "pin"}`);
     again();
@@ -70,9 +87,13 @@ function Head({ task, mine, readAt, onAsk, again }) {
   task.undoes && html`takes back <a href=${link("tasks", [task.undoes])}>${oneLine(task.undoes)}</a>`].filter(Boolean);
   return html`<header class="task-head">
     <p class="back"><a href=${link("tasks")}><${Icon} name="back" /> Tasks</a></p>
-    <h1 class="prompt"><${Long} value=${task.prompt} /></h1>
-    <p class="line"><${Status} status=${task.status} />${task.pinned && html`<span class="badge">kept</span>`}
-      ${!over && html`<span class="muted"><${Text} value=${task.status_reason} line=${300} /></span>`}</p>
+    <h1 class="prompt"><${Text} value=${start} />${start !== task.prompt && "…"}</h1>
+    ${start !== task.prompt && html`<details><summary>Show all of it</summary>
+      <p class="prose"><${Text} value=${task.prompt} /></p></details>`}
+    <p class="line"><${Status} status=${statusOf(task)} />${task.pinned && html`<span class="badge">kept</span>`}
+      ${!over && html`<span class="muted"><${Text} value=${task.status_reason} line=${300} /></span>`}
+      ${waiting && html`<button type="button" class="small"
+          onClick=${showWaiting}>Show what waits for you</button>`}</p>
     <${Facts} rows=${[
       ["Asked by", html`${oneLine(task.user_id, 64)}
         ${task.asked_at && ` at computer ${oneLine(task.asked_at, 64)}`}, <${Ago} at=${task.created_at} />`],
@@ -113,11 +134,12 @@ function Said({ task, shown }) {
 function Waits({ task, request, again }) {
   const { busy, problem, doing } = useDoing();
   if (task.question) {
-    return html`<section class="waits" aria-label="A question"><${Question} titled=${false} open
+    return html`<section class="waits" tabindex="-1" aria-label="A question"><${Question} titled=${false} open
       question=${{ ...task.question, question: task.question.question ?? "", task_id: task.task_id, goal: "" }} />
           </section>`;
   }
-  if (request) return html`<section class="waits" aria-label="A decision"><${Request} key=${request.request_id}
+  if (request) return html`<section class="waits" tabindex="-1"
+      aria-label="A decision"><${Request} key=${request.request_id}
       request=${request} /></section>`;
   if (task.request) {
     return html`<div class="note warn"><p>It waits for a decision that is not yours to make.</p></div>`;
@@ -136,9 +158,10 @@ function End({ task, ended }) {
   if (!task.result && !ended) return null;
   const { message, verified } = task.result ?? { message: ended.message, verified: ended.verified };
   const outcome = task.undo?.outcome;
-  const look = task.status === "Completed" && verified !== false ? "good" : task.status === "Canceled" ? "" : "bad";
-  return html`<section class="end note ${look}" aria-label="How it ended"><p class="line">
-      <${Status} status=${task.status} /></p>
+  const looks = { Completed: verified === false ? "warn" : "good", Canceled: "" };
+  const status = verified === false && task.status === "Completed" ? "Unverified" : task.status;
+  return html`<section class="end note ${looks[task.status] ?? "bad"}" aria-label="How it ended"><p class="line">
+      <${Status} status=${status} /></p>
     ${message && html`<p class="prose"><${Text} value=${message} /></p>`}
     ${verified === false && html`<p
         class="prose">There is no evidence in its journal for the success that the model claims.</p>`}
@@ -156,9 +179,11 @@ export function Task({ taskId }) {
   useEffect(() => onHint("tasks", (hint) => hint.task_id === taskId && again()), [taskId]);
   useEffect(() => { if (journal.version) again(); }, [journal.version]);
   useEffect(() => setReadAt(Date.now()), [task]);
-  useTitle(STATUS[task?.status], task?.prompt);
+  useTitle(task && STATUS[statusOf(task)], task?.prompt);
   const waits = useStore(live).requests.find((one) => one.task_id === taskId);
   const mine = task?.user_id === useStore(session).name || may("admin");
+  const waiting = waits?.request_id ?? task?.question?.question_id;
+  useNextInSight(waiting);
   if (!task) {
     return html`<div class="page narrow"><p class="back"><a href=${link("tasks")}><${Icon} name="back" /> Tasks</a></p>
         <h1>Task</h1>
@@ -167,7 +192,7 @@ export function Task({ taskId }) {
         : html`<${Loading} />`}</div>`;
   }
   return html`<article class="page narrow task" data-task=${taskId} data-status=${task.status}>
-    <${Head} task=${task} mine=${mine} readAt=${readAt} onAsk=${setAsking} again=${again} />
+    <${Head} task=${task} mine=${mine} waiting=${waiting} readAt=${readAt} onAsk=${setAsking} again=${again} />
     <${Trouble} problem=${problem?.undelivered ? null : problem} again=${again} />
     <h2 class="sr">What happened</h2>
     <${Trouble} problem=${unread} />
@@ -175,7 +200,7 @@ export function Task({ taskId }) {
       <${Steps} journal=${journal} all=${all} onAll=${() => setAll(true)} />
     <//>
     ${lost && html`<p class="muted" role="status">The stream was lost and is being opened again.</p>`}
-    <${Said} task=${task} shown=${waits?.request_id ?? task.question?.question_id} />
+    <${Said} task=${task} shown=${waiting} />
     ${!OVER.has(task.status) && html`<${Waits} task=${task} request=${waits} again=${again} />`}
     ${!OVER.has(task.status) && html`<${Transfers} computers=${task.computers} />`}
     <${End} task=${task} ended=${journal.ended} />

@@ -2,10 +2,10 @@
 import { html, useEffect, useRef, useState } from "../lib/html.js";
 import { onHint } from "../lib/live.js";
 import { useReading } from "../lib/reading.js";
-import { link } from "../lib/route.js";
+import { keepPlace, link, useKeptPlace } from "../lib/route.js";
 import { may } from "../lib/session.js";
 import { oneLine } from "../lib/text.js";
-import { Ago, Empty, Icon, Loading, Status, Trouble } from "../lib/ui.js";
+import { Ago, Empty, Icon, Loading, Status, Trouble, statusOf } from "../lib/ui.js";
 import { StartWithout } from "./start.js";
 import { Submit, isDrafted } from "./submit.js";
 
@@ -14,14 +14,17 @@ const FILTERS = [["", "All"], ["Paused", "Waiting"], ["Running", "Running"], ["Q
   ["Completed", "Completed"], ["Failed", "Failed"], ["Canceled", "Canceled"]];
 
 const Row = ({ task }) => html`<li><a href=${link("tasks", [task.task_id])}>
-  <span class="row-top"><${Status} status=${task.status} /><span class="row-prompt">${oneLine(task.prompt, 160)}</span>
-      </span>
+  <span class="row-top"><${Status} status=${statusOf(task)} /><span
+      class="row-prompt">${oneLine(task.prompt, 160)}</span></span>
   <span class="row-meta muted">
     ${task.computers.map((one) => oneLine(one, 40)).join(", ") || "no computer"} · ${oneLine(task.user_id,
     40)} · <${Ago} at=${task.created_at} />${task.pinned && " · kept"}
-    ${task.status_reason && html` · ${oneLine(task.status_reason, 120)}`}</span></a></li>`;
+    ${task.status_reason && task.status === statusOf(task) && html` · ${oneLine(task.status_reason, 120)}`}</span></a>
+  </li>`;
 
-function None({ status }) {
+function None({ status, page }) {
+  if (page) return html`<${Empty} title="There are no older ones"><p><a
+      href=${link("tasks", [], { status })}>Show the newest</a></p><//>`;
   if (status) return html`<${Empty} title="None of these"><p><a href=${link("tasks")}>Show all tasks</a></p><//>`;
   return html`<${Empty} title="No task yet">
     <p>Say what is to be done on a computer in the game, such as “Write a program that counts to ten and run it”. What
@@ -53,6 +56,7 @@ export function Tasks({ query }) {
   }, [writing]);
   useEffect(() => onHint("tasks", again), []);
   useEffect(() => { if (query.get("new") === "1") setWriting(true); }, [query]);
+  useKeptPlace(Boolean(value));
   const rows = value?.tasks.slice(page * PAGE, (page + 1) * PAGE);
   return html`<div class="page narrow">
     <div class="head"><h1>Tasks</h1>${may("submitter") && !writing && html`<button type="button" class="primary"
@@ -63,8 +67,10 @@ export function Tasks({ query }) {
         </nav>
     <${Trouble} problem=${problem?.undelivered && rows ? null : problem} again=${again} />
     ${!rows && !problem && html`<${Loading} rows=${6} />`}
-    ${rows && (rows.length ? html`<ul class="rows" aria-label="Tasks">${rows.map((task) => html`<${Row}
-        key=${task.task_id} task=${task} />`)}</ul>` : html`<${None} status=${status} />`)}
-    ${rows && html`<${Pages} page=${page} more=${value.tasks.length > (page + 1) * PAGE} query=${{ status }} />`}
+    ${rows && (rows.length ? html`<ul class="rows" aria-label="Tasks"
+        onClick=${keepPlace}>${rows.map((task) => html`<${Row}
+        key=${task.task_id} task=${task} />`)}</ul>` : html`<${None} status=${status} page=${page} />`)}
+    ${rows?.length > 0 && html`<${Pages} page=${page} more=${value.tasks.length > (page + 1) * PAGE}
+        query=${{ status }} />`}
   </div>`;
 }
