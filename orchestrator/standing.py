@@ -1,6 +1,7 @@
 """How a task stands: what it waits for, and what became of the tasks that take it back or carry it out."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from orchestrator.core.facts import TaskEnded, TaskId
@@ -14,6 +15,8 @@ _LAST: Final = 10
 """Undos of one task that are looked at, the last of them: each is a task to load."""
 _TAIL: Final = 3
 """The last items of a task, among which its end mostly is: a whole journal is read where it is not."""
+_PROOFS: Final = 5000
+"""Tasks of which it is remembered whether their success is borne out."""
 _DEEP: Final = 20
 """Undos of undos that are followed: with each the answer is the other one."""
 
@@ -36,14 +39,28 @@ async def waits_for(task: AgentTask, store: Store, world: World) -> str:
     return ""
 
 
-async def is_unverified(row: TaskRow, store: Store) -> bool:
-    """Whether a task that is over claims a success that nothing in its journal bears out."""
-    for after in (max(0, row.version - _TAIL), 0):
-        facts = [item.fact for item in await store.read(row.task_id, after)]
-        ended = next((fact for fact in facts if isinstance(fact, TaskEnded)), None)
-        if ended is not None:
-            return ended.verified is False
-    return False
+@dataclass
+class Proofs:
+    """Which successes nothing bears out; of a task that is over this is read once, since it does not change."""
+
+    store: Store
+    _known: dict[TaskId, bool] = field(default_factory=dict)
+
+    async def missing(self, row: TaskRow) -> bool:
+        """Whether a task that is over claims a success that nothing in its journal bears out."""
+        if row.task_id not in self._known:
+            self._known[row.task_id] = await self._read(row)
+            if len(self._known) > _PROOFS:
+                del self._known[next(iter(self._known))]
+        return self._known[row.task_id]
+
+    async def _read(self, row: TaskRow) -> bool:
+        for after in (max(0, row.version - _TAIL), 0):
+            facts = [item.fact for item in await self.store.read(row.task_id, after)]
+            ended = next((fact for fact in facts if isinstance(fact, TaskEnded)), None)
+            if ended is not None:
+                return ended.verified is False
+        return False
 
 
 async def since(task: AgentTask, store: Store) -> str:

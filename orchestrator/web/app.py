@@ -21,6 +21,7 @@ from orchestrator.policy_file import PolicyFile
 from orchestrator.ports import Identity
 from orchestrator.pruning import Pruner
 from orchestrator.rehearsing import Rehearsals
+from orchestrator.standing import Proofs
 from orchestrator.tasks import TaskService
 from orchestrator.undoing import Undoing
 from orchestrator.web.answer_headers import Forbidding
@@ -128,6 +129,7 @@ class Doors(
         self.about = about
         self.remote_keys = remote_keys
         self.budgets = {}
+        self.proofs = Proofs(service.store)
 
     def app(self) -> ASGIApp:
         """The application."""

@@ -15,7 +15,7 @@ from orchestrator.core.task_states import TaskStatus
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Computers, Identity, TaskRow
 from orchestrator.rehearsing import WORK_S, Rehearsals
-from orchestrator.standing import is_unverified, waits_for
+from orchestrator.standing import Proofs, waits_for
 from orchestrator.undoing import Undoing
 from orchestrator.web.auth import must_have
 from orchestrator.web.base import Defaults, Room
@@ -35,6 +35,7 @@ class TaskDoors(Room):
     undoing: Undoing
     defaults: Defaults
     rehearsals: Rehearsals
+    proofs: Proofs
     check_model: Callable[[str], object]
     """Raises InvalidRequest for a model that cannot be used."""
 
@@ -112,7 +113,7 @@ class TaskDoors(Room):
     async def _row_reason(self, row: TaskRow) -> str:
         """What an open task waits for, and that nothing bears out a success; of others the status says enough."""
         if row.status is TaskStatus.COMPLETED:
-            return "unverified" if await is_unverified(row, self.service.store) else ""
+            return "unverified" if await self.proofs.missing(row) else ""
         away = row.status is TaskStatus.QUEUED and not all(self._online(one) for one in row.computers)
         if row.status not in (TaskStatus.PAUSED, TaskStatus.RUNNING) and not away:
             return ""
