@@ -84,7 +84,7 @@ async def _open_only_while_seen(seat: Seat, watched: list[WebSocket]) -> None:
     async with seat.page.expect_websocket(lambda one: "/screen?" in one.url):
         await seat.page.evaluate(HIDE, False)
     await expect(seat.page.locator(".screen.live")).to_be_visible()
-    async with seat.page.expect_event("requestfailed", lambda one: "/screen?" in one.url):
+    async with watched[-1].expect_event("close"):
         await seat.go("computers")
 
 
