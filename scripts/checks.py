@@ -44,8 +44,17 @@ class Run:
 APART = (
     Run(("tests/core",), "not uncounted", counted=True),
     Run(("tests/core",), "uncounted"),
-    Run(("tests/explorer", "tests/lua", "tests/store", "tests/story")),
-    Run(("tests/story/test_computer_kills.py", "tests/story/test_undo_faults.py")),
+    Run(("tests/explorer", "tests/lua", "tests/store")),
+    Run(("tests/story",)),
+    Run(
+        (
+            "tests/story/test_computer_kills.py",
+            "tests/story/test_undo_faults.py",
+            "tests/story/test_rehearsal.py",
+            "tests/story/test_installing.py",
+            "tests/story/test_install_faults.py",
+        )
+    ),
     Run(("tests/shell",)),
     Run(("tests/commands",)),
     Run(("tests/browser",)),

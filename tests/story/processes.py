@@ -97,9 +97,10 @@ class PromptedModel:
         """The next reply of the task's script; one with ``until`` is told, and whole once that file is there."""
         script = json.loads(messages[1].content)
         place = sum(message.role == "assistant" for message in messages)
-        until = script[place].pop("until", None) if place < len(script) else None
+        said = script[place] if place < len(script) else None
+        until = said.pop("until", None) if isinstance(said, dict) else None
         # The first of two parts is told with the second.
-        part_chars = len(json.dumps(script[place])) - 1 if until else None
+        part_chars = len(json.dumps(said)) - 1 if until else None
         reply = await ScriptedModel(script, part_chars=part_chars).reply(messages, **options)
         while until is not None and not os.path.exists(until):  # noqa: ASYNC110, ASYNC240, PTH110 - another process makes it
             await asyncio.sleep(0.02)

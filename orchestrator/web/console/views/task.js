@@ -170,6 +170,25 @@ function End({ task, ended }) {
   </section>`;
 }
 
+// What waits, how it ended, and what it came to.
+function Below({ task, journal, mine, waits, shown, again }) {
+  const over = OVER.has(task.status);
+  return html`<${Said} task=${task} shown=${shown} />
+    ${!over && html`<${Waits} task=${task} request=${waits} again=${again} />
+      <${Transfers} computers=${task.computers} />`}
+    <${End} task=${task} ended=${journal.ended} />
+    ${over && (task.rehearses
+      ? html`<${Rehearsal} task=${task} mine=${mine} />`
+      : html`<${Changes} task=${task} journal=${journal} />`)}`;
+}
+
+// Whether the steps stand there. What is below them comes after, so that no button moves under somebody's finger.
+function useSteady(version, journal, broken) {
+  const steady = useRef(false);
+  steady.current ||= broken || journal.version >= version;
+  return steady.current;
+}
+
 export function Task({ taskId }) {
   const { value: task, problem, again } = useReading(`/v1/tasks/${id(taskId)}`);
   const { journal, problem: unread, lost } = useJournal(taskId);
@@ -183,7 +202,8 @@ export function Task({ taskId }) {
   const waits = useStore(live).requests.find((one) => one.task_id === taskId);
   const mine = task?.user_id === useStore(session).name || may("admin");
   const waiting = waits?.request_id ?? task?.question?.question_id;
-  useNextInSight(waiting);
+  const steady = useSteady(task?.version, journal, Boolean(unread || lost));
+  useNextInSight(steady && waiting);
   if (!task) {
     return html`<div class="page narrow"><p class="back"><a href=${link("tasks")}><${Icon} name="back" /> Tasks</a></p>
         <h1>Task</h1>
@@ -192,7 +212,8 @@ export function Task({ taskId }) {
         : html`<${Loading} />`}</div>`;
   }
   return html`<article class="page narrow task" data-task=${taskId} data-status=${task.status}>
-    <${Head} task=${task} mine=${mine} waiting=${waiting} readAt=${readAt} onAsk=${setAsking} again=${again} />
+    <${Head} task=${task} mine=${mine} waiting=${steady && waiting} readAt=${readAt} onAsk=${setAsking}
+        again=${again} />
     <${Trouble} problem=${problem?.undelivered ? null : problem} again=${again} />
     <h2 class="sr">What happened</h2>
     <${Trouble} problem=${unread} />
@@ -200,13 +221,8 @@ export function Task({ taskId }) {
       <${Steps} journal=${journal} all=${all} onAll=${() => setAll(true)} />
     <//>
     ${lost && html`<p class="muted" role="status">The stream was lost and is being opened again.</p>`}
-    <${Said} task=${task} shown=${waiting} />
-    ${!OVER.has(task.status) && html`<${Waits} task=${task} request=${waits} again=${again} />`}
-    ${!OVER.has(task.status) && html`<${Transfers} computers=${task.computers} />`}
-    <${End} task=${task} ended=${journal.ended} />
-    ${OVER.has(task.status) && (task.rehearses
-      ? html`<${Rehearsal} task=${task} mine=${mine} />`
-      : html`<${Changes} task=${task} journal=${journal} />`)}
+    ${steady && html`<${Below} task=${task} journal=${journal} mine=${mine} waits=${waits} shown=${waiting}
+        again=${again} />`}
     ${asking === "cancel" && html`<${CancelDialog} taskId=${taskId} onClose=${() => setAsking("")} onDone=${again} />`}
     ${asking === "undo" && html`<${UndoDialog} taskId=${taskId} onClose=${() => setAsking("")} />`}
   </article>`;
