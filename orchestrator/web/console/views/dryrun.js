@@ -4,7 +4,7 @@ import { post } from "../lib/api.js";
 import { useReading } from "../lib/reading.js";
 import { Text, oneLine } from "../lib/text.js";
 import { Risk, Trouble, useDoing } from "../lib/ui.js";
-import { Effect, Rule, missed, open } from "./policy.js";
+import { Effect, Rule } from "./rules.js";
 
 // What a call of each tool looks like.
 const CALLS = {
@@ -16,6 +16,22 @@ const CALLS = {
   cc_screen: { of: "" }, cc_docs: { query: "turtle" }, local_read: { path: "notes.txt" },
   local_write: { path: "notes.txt", content: "" }, local_patch: { path: "notes.txt", patch: "" },
 };
+const MISSED = {
+  tools: "it is about other tools", paths: "its paths are others", programs: "its programs are others",
+  computers: "its computers are others",
+  families: "the kind of computer is another", labels: "the label is another", args: "an argument is another",
+  roles: "the requester's roles are others", risks: "the risk is another", call: "nothing about the call can be judged",
+};
+const missed = (name) => MISSED[name] ?? oneLine(name, 80);
+
+const OPEN = {
+  paths: "its paths", programs: "its programs", computers: "the computer", families: "the kind of computer",
+  labels: "the computer's label",
+  args: "an argument", roles: "the requester's roles", risks: "the risk", call: "the call itself",
+};
+// What nobody knows yet where a rule may match.
+const open = (name) => OPEN[name] ?? oneLine(name, 80);
+
 const OUTCOMES = { matched: "matched", possible: "not known yet", no: "did not match" };
 const SAYS = { allow: "It would run without asking.", ask: "A person would be asked first.",
   deny: "It would be denied." };

@@ -1,0 +1,49 @@
+// A rule of the policy in words.
+import { html } from "../lib/html.js";
+import { Text } from "../lib/text.js";
+import { Risk, plural } from "../lib/ui.js";
+
+const EFFECTS = { allow: ["Allow", "good"], ask: ["Ask", "warn"], deny: ["Deny", "bad"] };
+const TESTS = {
+  eq: (value) => ["is", value], in: (value) => ["is one of", value], regex: (value) => ["matches", value],
+  max_length: (value) => ["has at most", `${value} characters`], max_number: (value) => ["is at most", value],
+  over_length: (value) => ["has more than", `${value} characters`], over_number: (value) => ["is more than", value],
+};
+
+export const Effect = ({ effect }) =>
+  html`<span class="badge ${EFFECTS[effect]?.[1] ?? ""}">${EFFECTS[effect]?.[0] ?? effect}</span>`;
+
+const shown = (value) => (typeof value === "string" ? value : JSON.stringify(value));
+export const Words = ({ list }) =>
+  html`${list.map((one, at) => html`${at > 0 && ", "}<code><${Text} value=${shown(one)} /></code>`)}`;
+
+function Test({ test }) {
+  const name = Object.keys(TESTS).find((one) => test[one] !== null && test[one] !== undefined);
+  const [says, value] = TESTS[name]?.(test[name]) ?? ["", test];
+  return html`<code><${Text} value=${test.pointer} /></code> ${says} ${Array.isArray(value)
+    ? html`<details class="inline"><summary>${plural(value.length, "value")}</summary>
+      <p><${Words} list=${value} /></p></details>`
+    : html`<code><${Text} value=${shown(value)} /></code>`}`;
+}
+
+// What has to hold for a rule, in words.
+function conditions(rule) {
+  const of = (name, says) => rule[name]?.length && [says, html`<${Words} list=${rule[name]} />`];
+  return [
+    of("paths", rule.effect === "allow" ? "every path is in" : "a path is in"), of("programs", "the program is"),
+    of("computers", "on computers"),
+    of("families", "on computers of the kind"), of("labels", "where the label is"), of("roles", "asked for by"),
+    of("risks", "where the risk is"),
+    ...(rule.args ?? []).map((test) => ["where", html`<${Test} test=${test} />`]),
+    rule.reads && ["it counts as", "looking only"],
+  ].filter(Boolean);
+}
+
+export const Rule = ({ rule, number, children }) => html`<li class="rule effect-${rule.effect}">
+  <div class="line"><${Effect} effect=${rule.effect} /><b><${Text} value=${rule.id} line=${80} /></b>
+    ${rule.risk && html`<${Risk} risk=${rule.risk} />`}<span class="muted number-of">${number}</span></div>
+  <p class="tools-of">${rule.tools[0] === "*" ? "every tool" : html`<${Words} list=${rule.tools} />`}</p>
+  ${conditions(rule).map(([says, what]) => html`<p class="condition"><span class="muted">${says}</span> ${what}</p>`)}
+  ${rule.reason && html`<p class="muted"><${Text} value=${rule.reason} /></p>`}
+  ${children}
+</li>`;
