@@ -1,4 +1,4 @@
-"""The console's own modules and styles read as the rest of the code does: lines that fit, and what each is in its first one."""
+"""The console's own modules and styles read as the rest of the code: lines that fit, and what each is, first."""
 
 from pathlib import Path
 
