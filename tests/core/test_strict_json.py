@@ -29,7 +29,8 @@ def test_a_doubled_key_is_found(text: str | bytes, key: str | None) -> None:
 
 def test_looking_takes_no_time() -> None:
     """Numbers are not made, and many keys are not compared each with each."""
-    begun = time.perf_counter()
+    # The processor's time: others may be at work on it.
+    begun = time.process_time()
     assert doubled_key("[" + "9" * 500_000 + ", 1e999, NaN]") is None
     assert doubled_key(json.dumps({str(number): 0 for number in range(60_000)})) is None
-    assert time.perf_counter() - begun < 2
+    assert time.process_time() - begun < 2
