@@ -25,6 +25,7 @@ def first_words(settings: Settings, url: str) -> list[str]:
         f"  {name} pair      # prints the line to type on a computer in the game",
         f'  {name} run "Write a hello world program and run it" --computer NAME',
         f"  {name} review    # shows what waits for you, and asks",
+        f"All of that is on the page {url}/ too, which takes that token, and in a terminal in `{name} tui`.",
     ]
     if settings.host in ("0.0.0.0", "::") and not settings.public_url:
         words.append(

@@ -29,6 +29,7 @@ from orchestrator.tui.computers import Computers
 from orchestrator.tui.desk import Desk, now
 from orchestrator.tui.dialogs import Dialog, Show
 from orchestrator.tui.help import help_lines, said_lines
+from orchestrator.tui.listing import Listing
 from orchestrator.tui.pane import Pane
 from orchestrator.tui.people import People
 from orchestrator.tui.policy import Policy
@@ -258,6 +259,9 @@ class ConsoleApp(App[int]):
         # What is not on the screen is read when it is.
         if concerned is None or self.pane.name_of in concerned:
             self.pane.changed()
+        for screen in self.screen_stack:
+            if concerned is None and isinstance(screen, Listing):
+                screen.read()
 
     # -- keys ----------------------------------------------------------------------------
 

@@ -171,14 +171,20 @@ class Backups(Listing):
             if said != "e":
                 break
             exact = not exact
-        if said is None:
-            return
+        if said is not None:
+            begin(self._pane, self._put_back, body)
+
+    async def _put_back(self, body: Mapping[str, Any]) -> None:
+        """Begin the task, and go to it; only say so if this was left meanwhile."""
         answer = await self.ask("POST", f"{self._door}/restore", body)
         if answer is None:
             return
         waits = "" if answer["online"] else " The computer is away: it waits for it."
         self.begun = f"Task {answer['task_id']} puts it back, once it is approved.{waits}"
-        self.dismiss(answer["task_id"])
+        if self.is_attached:
+            self.dismiss(answer["task_id"])
+        else:
+            self.desk.tell(self.begun)
 
     async def _agreed(self, preview: Mapping[str, Any], paths: Sequence[str]) -> str | None:
         """What the person says to what would be done."""
@@ -196,7 +202,7 @@ class Backups(Listing):
     def action_remove(self) -> None:
         """Forget the chosen backup."""
         if self._whole is not None:
-            begin(self, self._remove, self._whole)
+            begin(self._pane, self._remove, self._whole)
 
     async def _remove(self, backup: Mapping[str, Any]) -> None:
         lines = [
@@ -207,7 +213,7 @@ class Backups(Listing):
             return
         answer = await self.ask("DELETE", f"{self._door}/backups/{segment(backup['backup_id'])}")
         if answer is not None:
-            await self._read()
+            self.read_again()
             self.say("Carried out: it is forgotten." if answer["removed"] else "Too late: somebody removed it before.")
 
 

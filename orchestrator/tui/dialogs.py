@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import ClassVar, Generic, Literal, TypeVar
 
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
@@ -55,6 +56,14 @@ class Dialog(ModalScreen[Answer | None], Generic[Answer]):
             self.query_one(".dialog-keys", Static).update(f"Esc once more drops what you wrote.   {self.hint()}")
         else:
             self.dismiss(None)
+
+    @on(Input.Changed)
+    @on(TextArea.Changed)
+    def _wrote_on(self) -> None:
+        """Whoever writes on drops nothing: the next Escape is the first again."""
+        if self._warned:
+            self._warned = False
+            self.query_one(".dialog-keys", Static).update(self.hint())
 
 
 class Choose(Dialog[str]):

@@ -49,6 +49,9 @@ class DryRun(Dialog[None]):
     def on_mount(self) -> None:
         self.query_one("#tool", Input).focus()
 
+    def written(self) -> bool:
+        return self.query_one(TextArea).text != self._template
+
     def on_input_changed(self, event: Input.Changed) -> None:
         """Another tool has other arguments; what somebody wrote is not thrown away."""
         if event.input.id != "tool" or event.value.strip() not in ALL_TOOL_ARGS:

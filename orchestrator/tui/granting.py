@@ -41,6 +41,9 @@ class Reach(Dialog[GrantSpec]):
         yield from line_field("hours", f"For how many hours (empty: {usual}; at most {MAX_SESSION_S // _HOUR_S})")
         yield from line_field("uses", "At most how many times (empty: as often as it fits)")
 
+    def written(self) -> bool:
+        return any(one.value for one in self.query(Input))
+
     def action_take(self) -> None:
         """It is written; what cannot be is said."""
         typed = {one.id: one.value for one in self.query(Input) if one.id is not None}

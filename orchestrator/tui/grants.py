@@ -65,7 +65,8 @@ class Grants(Listing):
         """Take the chosen one back."""
         grant = self._grants.get(self.rows.chosen or "")
         if grant is not None and grant["usable"]:
-            begin(self, self._take_back, grant)
+            # It goes on where this is left, and what became of it is said there.
+            begin(self.app, self._take_back, grant)
         elif grant is not None:
             self.show_news("It is not in force any more: there is nothing to take back.")
 
@@ -75,7 +76,7 @@ class Grants(Listing):
             return
         answer = await self.ask("DELETE", f"/v1/grants/{segment(grant['grant_id'])}")
         if answer is not None:
-            await self._read()
+            self.read_again()
             self.say("Carried out: it is taken back." if answer["revoked"] else "Too late: it was taken back before.")
 
 

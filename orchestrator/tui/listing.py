@@ -52,6 +52,8 @@ class Listing(Dialog[str]):
 
     async def ask(self, method: str, path: str, body: Any = None, *, long: bool = False) -> Any:
         """One call; None, and said here: there is no answer. ``long``: it may take minutes."""
+        if method != "GET" and not long:
+            self.show_news("Sent, and not confirmed yet.")
         try:
             return await (self.desk.live.ask_long if long else self.desk.live.ask)(method, path, body)
         except OrchestratorError as error:
@@ -75,6 +77,11 @@ class Listing(Dialog[str]):
     def read(self) -> None:
         """Read the list anew."""
         raise NotImplementedError
+
+    def read_again(self) -> None:
+        """Read it anew if this is still looked at."""
+        if self.is_attached:
+            self.read()
 
     def chosen(self, key: str | None) -> None:
         """Show the page of what is chosen."""

@@ -22,6 +22,7 @@ _ROLES: Final = (
     ("reviewer", "decides what others ask; reads and verifies the whole audit"),
     ("admin", "all of that; pairs computers, makes and revokes tokens"),
 )
+_TAKES_ADMIN: Final = "That takes the role admin: ask an admin."
 _PROGRAM: Final = "it is a program: it submits tasks, and never decides"
 _ENDS: Final = {
     "person": "Every token of theirs ends at once, and so does what they have open. Their tasks go on.",
@@ -83,7 +84,7 @@ class People(Pane):
         if self._may_know:
             begin(self, self._add)
         else:
-            self.desk.tell("That takes the role admin: ask an admin.")
+            self.desk.tell(_TAKES_ADMIN)
 
     async def _add(self) -> None:
         filled = await self.app.push_screen_wait(_form())
@@ -104,7 +105,9 @@ class People(Pane):
     def action_revoke(self) -> None:
         """Revoke all tokens of the chosen one."""
         one = self._holders.get(self.rows.chosen or "")
-        if one is None:
+        if not self._may_know:
+            self.desk.tell(_TAKES_ADMIN)
+        elif one is None:
             self.desk.tell("Nobody is chosen.")
         elif one["revoked"]:
             self.desk.tell("All tokens of that name are revoked already.")

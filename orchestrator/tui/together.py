@@ -45,6 +45,8 @@ class Together(Dialog[None]):
         self._pane, self._deciding, self._requests = pane, deciding, requests
         self.became: dict[str, str] = {}
         """What became of each, as a sentence."""
+        self._over: set[str] = set()
+        """Those that nothing more is sent about; what was not delivered waits as it did."""
         self._was_read = False
         """Whether every row was on the screen once."""
 
@@ -64,7 +66,7 @@ class Together(Dialog[None]):
     def _open(self) -> list[HitlResponse]:
         """Those that wait as they were shown."""
         present = self._pane.desk.reviews.requests
-        undecided = [one for one in self._requests if one.request_id not in self.became]
+        undecided = [one for one in self._requests if one.request_id not in self._over]
         return [one for one in undecided if one.request_id in present and same(one, present[one.request_id])]
 
     def heard(self, message: Any) -> None:
@@ -72,7 +74,7 @@ class Together(Dialog[None]):
         for one in self._requests:
             present = self._pane.desk.reviews.requests.get(one.request_id)
             closed = isinstance(message, review.RequestClosed) and message.request_id == one.request_id
-            if one.request_id in self.became or one.request_id in self._deciding.mine:
+            if one.request_id in self._over or one.request_id in self._deciding.mine:
                 continue
             if closed:
                 self._note(one, closed_meanwhile(message.how))
@@ -97,8 +99,9 @@ class Together(Dialog[None]):
             yield Line(f"══ {at} of {count}", "title")
             yield from page(one, now=now())
 
-    def _note(self, request: HitlResponse, said: str) -> None:
+    def _note(self, request: HitlResponse, said: str, *, over: bool = True) -> None:
         self.became[request.request_id] = said
+        (self._over.add if over else self._over.discard)(request.request_id)
         if self.is_attached:
             self._view.show(self._lines())
             self._hint()
@@ -155,4 +158,6 @@ class Together(Dialog[None]):
         self._note(request, "Sent, and not confirmed yet.")
         outcome = await self._deciding.settle(request, resume)
         self._pane.desk.tell(outcome.said)
-        self._note(request, outcome.said)
+        present = self._pane.desk.reviews.requests.get(request.request_id)
+        waits = not outcome.taken and present is not None and same(request, present)
+        self._note(request, outcome.said, over=not waits)

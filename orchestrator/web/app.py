@@ -291,7 +291,7 @@ class Doors(
                 # No page has anything to say here, whoever is signed in.
                 identity = await self.authorizer.authenticate(websocket.headers.get("authorization"))
             if identity.kind != kind:
-                raise Unauthenticated(f"This door is for a {kind}; the token is a {identity.kind}'s.")
+                raise Unauthenticated(f"This door is for a {kind}; the token is of the kind {identity.kind}.")
         except OrchestratorError as error:
             await self._noted(websocket, error)
             if kind == "computer":

@@ -172,6 +172,8 @@ def test_the_first_words_say_where_to_go_on(tmp_path: Path) -> None:
     words = "\n".join(app.first_words(Settings(data_dir=tmp_path), "http://127.0.0.1:9"))
     for wanted in (str(tmp_path / "admin.token"), "CC_ORCHESTRATOR_URL=http://127.0.0.1:9 ", f"{program()} pair"):
         assert wanted in words
+    assert "the page http://127.0.0.1:9/ too" in words
+    assert f"{program()} tui" in words
     assert "--public-url" not in words
     everywhere = Settings(data_dir=tmp_path, host="0.0.0.0", insecure_bind=True)
     assert "--public-url" in "\n".join(app.first_words(everywhere, "http://0.0.0.0:8765"))

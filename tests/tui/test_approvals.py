@@ -190,6 +190,7 @@ async def test_a_standing_approval_is_made_wider(tmp_path: Path) -> None:
         await seat.asks("g", "Approve it, and from now on without asking:", "W as 3, but wider")
         await seat.asks("W", "How far does it reach?", "exactly a.lua", "any text (content)", "at most 168")
         await seat.type("lib/*, *.lua")
+        await seat.asks("escape", "Esc once more drops what you wrote.", "How far does it reach?")
         await seat.press("tab", "space", "tab")
         await seat.type("soon")
         await seat.asks("enter", "That cannot be granted: 'soon' is no number of hours.")

@@ -33,6 +33,9 @@ async def test_rules_are_told_in_words_and_a_call_is_tried(tmp_path: Path) -> No
         await seat.press("f7", "delete")
         await seat.type('{"path": "rom/x", "path": "y"}')
         await seat.asks("ctrl+s", "It has the key 'path' twice.")
+        await seat.asks("escape", "Esc once more drops what you wrote.", "Try a call")
+        await seat.press("escape")
+        await seat.until(lambda: "Try a call" not in seat.text, "left")
         tried = (await server.ask("GET", "/v1/audit?kind=tool_started")).json()["items"]
         assert tried == []
 

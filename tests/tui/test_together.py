@@ -72,8 +72,9 @@ async def test_those_that_are_ticked_are_rejected_and_one_is_too_late(tmp_path: 
 
 
 async def test_without_a_connection_nothing_is_delivered(tmp_path: Path) -> None:
-    """Each is told as not delivered, and stays."""
-    async with at_work(tmp_path, *REPLIES) as house:
+    """Each is told as not delivered, stays, and is decided there once there is a connection."""
+    replies = [*REPLIES, *[final()] * 3]
+    async with at_work(tmp_path, *replies) as house:
         seat = house.seat
         await three(house)
         await seat.sees("[2 Approvals(3)]")
@@ -84,6 +85,15 @@ async def test_without_a_connection_nothing_is_delivered(tmp_path: Path) -> None
         socket, seat.app.reviews._socket = seat.app.reviews._socket, None
         await seat.press("y")
         await seat.sees("1/3  cc_write", "3/3", "Not delivered: there is no connection.")
+        await seat.sees("a approve these 3   r reject these 3")
         seat.app.reviews._socket = socket
         await seat.asks("escape", "[2 Approvals(3)]", "[x] ")
+        await seat.asks("s", "3 requests, one decision")
+        await read_to_the_end(seat)
+        await seat.asks("a", "Let these 3 requests run")
+        seat.app.reviews._socket = None
+        await seat.asks("y", "Not delivered: there is no connection.", "a approve these 3")
         assert not house.disk.done
+        seat.app.reviews._socket = socket
+        await seat.agrees("a", "Let these 3 requests run", "Carried out: approved by you", "None of these waits")
+        await seat.until(lambda: len(house.disk.done) == 3, "all were written")
