@@ -5,6 +5,8 @@ import { Store } from "./store.js";
 export const session = new Store({ where: "asking", name: "", roles: [], version: "" });
 
 function entered(told) {
+  // Signed in elsewhere in this browser: what stands here is another's.
+  if (session.value.where === "in" && told.name !== session.value.name) return location.reload();
   hold({ csrf: told.csrf });
   session.set({ where: "in", name: told.name, roles: told.roles, version: told.version });
 }
