@@ -88,3 +88,15 @@ async def test_a_task_is_followed_over_another_line(chromium: Browser, server: S
         await expect(seat.page.locator(".step")).to_have_count(2)
         await expect(seat.page.locator(".connection.live")).to_be_visible()
         await seats.close()
+
+
+async def test_what_waits_is_shown_where_no_step_comes(server: Server, pc: Computer, seats: Seats) -> None:
+    """A stream that is open and says nothing keeps nobody from deciding."""
+    api = server.api()
+    task_id = await api.submit(write(), final(), computers=(pc.name,))
+    request_id = await waiting(api, task_id)
+    seat = await seats.open("tasks")
+    await seat.page.route_web_socket("**/events*", lambda _: None)
+    await seat.go(f"tasks/{task_id}")
+    await seat.request(request_id).get_by_role("button", name="Approve", exact=True).click()
+    assert "approved by you" in await seat.told("done")

@@ -12,7 +12,7 @@ SECRET = "the vault's code is 4711"
 
 
 async def test_what_one_typed_is_not_shown_to_the_next(server: Server, seats: Seats) -> None:
-    """A task that was begun to be written, and a line to type, wait for who made them; signing out drops them."""
+    """A task that was begun to be written, and a line to type, wait for who made them; signing out drops them in each tab."""
     ann, rita = await server.person("ann", "admin", "submitter"), await server.person("rita", "admin", "submitter")
     seat = await seats.open("tasks", token=ann.token)
     await seat.button("New task").click()
@@ -33,8 +33,11 @@ async def test_what_one_typed_is_not_shown_to_the_next(server: Server, seats: Se
     await expect(prompt).to_have_value(SECRET)
     await seat.go("pairing")
     await expect(seat.page.locator(".pairing code")).to_have_text(line)
-    await seat.button("Sign out").click()
+    other = await seat.context.new_page()
+    await other.goto(seat.page.url)
+    await other.get_by_role("button", name="Sign out").click()
     await expect(seat.page.get_by_label("Your token")).to_be_visible()
+    await expect(seat.page.get_by_text("what you typed is kept")).to_have_count(0)
     assert await seat.page.evaluate("Object.keys(sessionStorage)") == []
 
 

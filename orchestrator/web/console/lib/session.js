@@ -33,11 +33,20 @@ export async function signIn(token) {
   entered(await post("/v1/session", { token }));
 }
 
-export async function signOut() {
-  await ask("DELETE", "/v1/session");
-  // What was typed and not sent.
+// For the other tabs, in which somebody was signed in by the same cookie.
+const tabs = new BroadcastChannel("signed out");
+tabs.onmessage = forgetAll;
+
+// Also what was typed and not sent.
+function forgetAll() {
   sessionStorage.clear();
   left();
+}
+
+export async function signOut() {
+  await ask("DELETE", "/v1/session");
+  forgetAll();
+  tabs.postMessage(null);
 }
 
 export const may = (...roles) => roles.some((role) => session.value.roles.includes(role));
