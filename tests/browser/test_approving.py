@@ -256,6 +256,27 @@ async def test_what_is_folded_is_approved_only_opened(server: Server, pc: Comput
     assert pc.read("a.lua") == lines.encode()
 
 
+async def test_what_was_cut_and_opened_is_opened_anew_once_it_is_whole(
+    server: Server, pc: Computer, seats: Seats
+) -> None:
+    """The lines of the part count for nothing; while the others still come nothing approves them."""
+    api = server.api()
+    task_id = await api.submit(write(content="--\n" * 12_000), final(), computers=(pc.name,))
+    seat = await seats.open(f"approvals/{await waiting(api, task_id)}")
+    approve = seat.request().get_by_role("button", name="Approve", exact=True)
+    await seat.button(re.compile("Show the other"), exact=False).click()
+    await expect(seat.button(re.compile("the other"), exact=False)).to_have_count(0)
+    # From here on it draws nothing, so that what comes does not come to its end.
+    await seat.page.evaluate("window.requestAnimationFrame = () => 0")
+    await seat.button("Show the whole").click()
+    await expect(seat.button(re.compile("the other"), exact=False)).to_be_visible()
+    await expect(seat.page.locator(".request[data-settled='true']")).to_be_visible()
+    await expect(seat.request()).to_contain_text("open the rest of each text first")
+    await approve.click(force=True)
+    await seat.page.keyboard.press("a")
+    await expect(seat.page.locator("[data-outcome]")).to_have_count(0)
+
+
 async def test_what_came_just_now_is_not_approved(server: Server, pc: Computer, seats: Seats) -> None:
     """For half a second after it is shown neither a click nor a key that was meant for something else counts."""
     api = server.api()

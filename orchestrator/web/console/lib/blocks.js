@@ -5,9 +5,10 @@ import { Component, html, useEffect, useState } from "./html.js";
 export const AT_FIRST = 1200;
 const BLOCK = 400;
 
-// {all, shown, open}: whether all of `total` lines are wanted, how many are on the page, and what wants all of them.
-// `onWhole` is told when the last is there.
-export function useLines(total, onWhole) {
+// {all, shown, open}: whether all of these lines are wanted, how many are on the page, and what wants all of them.
+// `onWhole` is told when the last is there; of other lines anew.
+export function useLines(lines, onWhole) {
+  const total = lines.length;
   const [all, setAll] = useState(false);
   const [come, setCome] = useState(AT_FIRST);
   useEffect(() => {
@@ -16,7 +17,7 @@ export function useLines(total, onWhole) {
     return () => cancelAnimationFrame(next);
   }, [all, come, total]);
   const whole = all && come >= total;
-  useEffect(() => { if (whole) onWhole?.(); }, [whole]);
+  useEffect(() => { if (whole) onWhole?.(); }, [whole, lines]);
   return { all, shown: all ? come : AT_FIRST, open: () => setAll(true) };
 }
 

@@ -12,7 +12,7 @@ export const isLongText = (text) => split(text).length > AT_FIRST;
 
 export function Code({ text, lua, label, onWhole }) {
   const lines = useMemo(() => split(text), [text]);
-  const { all, shown, open } = useLines(lines.length, onWhole);
+  const { all, shown, open } = useLines(lines, onWhole);
   const rows = useMemo(() => {
     const kept = all ? lines : lines.slice(0, AT_FIRST);
     return lua ? linesOf(kept.join("\n")) : kept.map((line) => html`<${Text} value=${line} />`);

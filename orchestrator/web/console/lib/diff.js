@@ -145,7 +145,7 @@ export function Diff({ diff, lua, label = "Changes", badge, onWhole }) {
   // A column keeps to its half: a long line beside another would stand over it.
   const wrap = wraps || split;
   const rows = useMemo(() => shownRows(diff), [diff]);
-  const { all, shown, open } = useLines(rows.length, onWhole);
+  const { all, shown, open } = useLines(rows, onWhole);
   const kept = useMemo(() => (all ? rows : rows.slice(0, AT_FIRST)), [rows, all]);
   const twins = useMemo(() => twinsOf(rows), [rows]);
   const colours = useMemo(() => (lua ? coloured(kept, twins) : null), [kept, lua]);

@@ -4,19 +4,20 @@ import { session } from "./session.js";
 
 const nameOf = (about) => `typed ${session.value.name} ${about} `;
 
-function kept(key, initial) {
+export function kept(about, field, initial) {
   try {
-    const text = sessionStorage.getItem(key);
+    const text = sessionStorage.getItem(nameOf(about) + field);
     return text === null ? initial : JSON.parse(text);
   } catch {
     return initial;
   }
 }
 
-function keep(key, value) {
+// `value` undefined: nothing is kept any more.
+export function keep(about, field, value) {
   try {
-    if (value === undefined) sessionStorage.removeItem(key);
-    else sessionStorage.setItem(key, JSON.stringify(value));
+    if (value === undefined) sessionStorage.removeItem(nameOf(about) + field);
+    else sessionStorage.setItem(nameOf(about) + field, JSON.stringify(value));
   } catch {
     // A browser may keep nothing.
   }
@@ -24,11 +25,10 @@ function keep(key, value) {
 
 // As `useState`; `about` is what it is an answer to, such as a request's id, and `field` which part of it.
 export function useDraft(about, field, initial) {
-  const key = nameOf(about) + field;
-  const [value, set] = useState(() => kept(key, initial));
+  const [value, set] = useState(() => kept(about, field, initial));
   const change = (next) => {
     set(next);
-    keep(key, next === initial ? undefined : next);
+    keep(about, field, next === initial ? undefined : next);
   };
   return [value, change];
 }
@@ -36,7 +36,7 @@ export function useDraft(about, field, initial) {
 // It was sent, or somebody dropped it.
 export function forget(about) {
   try {
-    Object.keys(sessionStorage).filter((key) => key.startsWith(nameOf(about))).forEach((key) => keep(key));
+    for (const key of Object.keys(sessionStorage)) if (key.startsWith(nameOf(about))) sessionStorage.removeItem(key);
   } catch {
     // As above.
   }

@@ -12,14 +12,20 @@ export async function stream(path, { signal, lastId = "", onOpen = () => {}, onE
   const url = new URL(path, location.origin.replace(/^http/, "ws"));
   if (lastId) url.searchParams.set("after", lastId);
   const socket = new WebSocket(url, [PROTOCOL]);
-  const leave = () => socket.close();
+  // Who leaves waits for no goodbye: over a line that is dead a browser waits a minute for one.
+  const left = Promise.withResolvers();
+  const leave = () => {
+    socket.onopen = socket.onmessage = null;
+    socket.close();
+    left.resolve({});
+  };
   let timer = setTimeout(leave, SILENCE_MS);
   signal.addEventListener("abort", leave);
   try {
-    const { code, refused } = await read(socket, signal, onOpen, onEvent, () => {
+    const { code, refused } = await Promise.race([left.promise, read(socket, signal, onOpen, onEvent, () => {
       clearTimeout(timer);
       timer = setTimeout(leave, SILENCE_MS);
-    });
+    })]);
     if (!signal.aborted && code !== ENDED) throw refused ?? unreachable();
   } finally {
     clearTimeout(timer);

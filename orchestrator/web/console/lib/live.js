@@ -67,8 +67,8 @@ async function run(signal) {
     if (live.value.state !== "away") live.patch({ state: "away", since: Date.now() });
     attempt = Date.now() - began > 5000 ? 0 : attempt + 1;
     await pause(backoff(Math.min(attempt, 5)), wake(signal));
-    // A socket does not say why it was refused.
-    if (!signal.aborted) await look();
+    // A socket does not say why it was refused. Over a line that is dead no answer comes; another socket has its own.
+    if (!signal.aborted) await Promise.race([look(), pause(ANSWER_MS, signal)]);
   }
 }
 

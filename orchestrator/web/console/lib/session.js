@@ -5,6 +5,8 @@ import { Store } from "./store.js";
 export const session = new Store({ where: "asking", name: "", roles: [], version: "" });
 
 function entered(told) {
+  // Signed in elsewhere in this browser: what stands here is another's.
+  if (session.value.where === "in" && told.name !== session.value.name) return location.reload();
   hold({ csrf: told.csrf });
   session.set({ where: "in", name: told.name, roles: told.roles, version: told.version });
 }
@@ -31,11 +33,20 @@ export async function signIn(token) {
   entered(await post("/v1/session", { token }));
 }
 
-export async function signOut() {
-  await ask("DELETE", "/v1/session");
-  // What was typed and not sent.
+// For the other tabs, in which somebody was signed in by the same cookie.
+const tabs = new BroadcastChannel("signed out");
+tabs.onmessage = forgetAll;
+
+// Also what was typed and not sent.
+function forgetAll() {
   sessionStorage.clear();
   left();
+}
+
+export async function signOut() {
+  await ask("DELETE", "/v1/session");
+  forgetAll();
+  tabs.postMessage(null);
 }
 
 export const may = (...roles) => roles.some((role) => session.value.roles.includes(role));

@@ -27,12 +27,16 @@ export function calledOf(request) {
 export const gravest = (request) => request.tool_calls.find((call) => call.evaluation.risk === request.risk)
   ?? request.tool_calls[0] ?? { tool: "nothing", args: {} };
 
-// The parts of a call that are so long that they are not all on the page at first: their names.
+// The parts of a call that are so long that they are not all on the page at first: [name, text] of each.
 export function longParts(call) {
+  const { diff, source } = call.observed;
   const parts = [];
-  if (call.observed.diff && isLong(call.observed.diff)) parts.push("diff");
-  if (call.observed.source && isLongText(call.observed.source)) parts.push("source");
-  for (const [name, value] of shownArgs(call)) if (isLongText(pretty(value))) parts.push(`arg ${name}`);
+  if (diff && isLong(diff)) parts.push(["diff", diff]);
+  if (source && isLongText(source)) parts.push(["source", source]);
+  for (const [name, value] of shownArgs(call)) {
+    const text = pretty(value);
+    if (isLongText(text)) parts.push([`arg ${name}`, text]);
+  }
   return parts;
 }
 
@@ -68,7 +72,7 @@ function Edited({ call }) {
         diff=${unified(pretty(call.original_args[name] ?? ""), pretty(call.args[name] ?? ""))} />`)}`;
 }
 
-// `number`: "1 of 3" where there are several. `onWhole`: told when a long part is on the page.
+// `number`: "1 of 3" where there are several. `onWhole`: told when a long part is on the page, with its text.
 export function Call({ call, number, onWhole, children }) {
   const { observed, evaluation } = call;
   const path = String(call.args.path ?? observed.program ?? "");
@@ -79,13 +83,13 @@ export function Call({ call, number, onWhole, children }) {
     ${call.truncated && html`<p class="note bad"
         role="status">Cut: not all of this call is shown, so it cannot be approved yet.</p>`}
     <div class="args">${shownArgs(call).map(([name, value]) => html`<${Argument} key=${name} call=${call} name=${name}
-        value=${value} onWhole=${() => onWhole?.(`arg ${name}`)} />`)}</div>
+        value=${value} onWhole=${() => onWhole?.(`arg ${name}`, pretty(value))} />`)}</div>
     ${observed.program && html`<div class="arg"><span class="name">program</span><code><${Text}
         value=${observed.program} /></code></div>`}
     ${observed.source && html`<${Code} text=${observed.source} lua=${true} label="The program as it stands there"
-        onWhole=${() => onWhole?.("source")} />`}
+        onWhole=${() => onWhole?.("source", observed.source)} />`}
     ${observed.diff && html`<${Diff} diff=${observed.diff} lua=${isLua(path)}
-        label=${path ? oneLine(path, 80) : "Changes"} onWhole=${() => onWhole?.("diff")} />`}
+        label=${path ? oneLine(path, 80) : "Changes"} onWhole=${() => onWhole?.("diff", observed.diff)} />`}
     ${observed.note && html`<div class="note"><p class="prose"><${Text} value=${observed.note} /></p></div>`}
     ${call.original_args && html`<${Edited} call=${call} />`}
     <${Found} observed=${observed} />

@@ -1,6 +1,7 @@
 // Pairing a computer: the line to type there, until when it works, and that it came.
 import { html, useEffect, useState } from "../lib/html.js";
 import { get, now, post } from "../lib/api.js";
+import { keep, kept } from "../lib/drafts.js";
 import { onHint } from "../lib/live.js";
 import { link } from "../lib/route.js";
 import { may } from "../lib/session.js";
@@ -101,26 +102,16 @@ function Line({ pairing, onAgain }) {
       <${Hints} line=${pairing.line} url=${pairing.url} />`}`;
 }
 
-// The line stands there again after a reload, as long as it works.
-function kept() {
-  try {
-    const told = JSON.parse(sessionStorage.getItem("pairing"));
-    return told && Date.parse(told.expires_at) > now() ? { ...told, before: new Map(told.before) } : null;
-  } catch {
-    return null;
-  }
-}
+const DRAFT = ["pairing", "line"];
 
-function keep(pairing) {
-  try {
-    sessionStorage.setItem("pairing", JSON.stringify({ ...pairing, before: [...pairing.before] }));
-  } catch {
-    // A browser may keep nothing.
-  }
+// The line stands there again after a reload, as long as it works.
+function made() {
+  const told = kept(...DRAFT, null);
+  return told && Date.parse(told.expires_at) > now() ? { ...told, before: new Map(told.before) } : null;
 }
 
 export function Pairing() {
-  const [pairing, setPairing] = useState(kept);
+  const [pairing, setPairing] = useState(made);
   const [name, setName] = useState("");
   const [label, setLabel] = useState("");
   const { busy, problem, doing } = useDoing();
@@ -128,14 +119,14 @@ export function Pairing() {
     event?.preventDefault();
     doing(async () => {
       const before = await tokens(), since = now() - CLOCK_MS;
-      const made = await post("/v1/pairings", { ...(name.trim() && { computer: name.trim() }),
+      const told = await post("/v1/pairings", { ...(name.trim() && { computer: name.trim() }),
         ...(label && { label }) });
-      keep({ ...made, before, since });
-      setPairing({ ...made, before, since });
+      keep(...DRAFT, { ...told, before: [...before], since });
+      setPairing({ ...told, before, since });
     });
   };
   const another = () => {
-    sessionStorage.removeItem("pairing");
+    keep(...DRAFT);
     setPairing(null);
   };
   return html`<div class="page narrow">

@@ -79,10 +79,11 @@ function About({ request }) {
         ${one.result !== null && html`<${Pre} value=${one.result} label="Result" />`}</li>`)}</ul></details>`}`;
 }
 
-// What stands in the way of an approval; empty: nothing.
+// What stands in the way of an approval; empty: nothing. `seen`: the text of each long part that was whole on the page,
+// since what was cut and opened is another text than the whole.
 function obstacle(calls, seen, settled) {
   if (calls.some((call) => call.truncated)) return "Not all of it is shown: show the whole first.";
-  if (calls.some((call) => longParts(call).some((part) => !seen.has(`${call.call_id} ${part}`)))) {
+  if (calls.some((call) => longParts(call).some(([part, text]) => seen.get(`${call.call_id} ${part}`) !== text))) {
     return "Not all of it is shown: open the rest of each text first.";
   }
   return settled ? "" : "It has just changed.";
@@ -139,7 +140,7 @@ export function Request({ request: given, keys = false, bare = false, onReady, o
   const state = useStore(live);
   const outcome = useStore(outcomes).get(given.request_id);
   const { shown: request, mark, fetch } = useWhole(given);
-  const [seen, setSeen] = useState(new Set());
+  const [seen, setSeen] = useState(new Map());
   const [dialog, setDialog] = useState(null);
   const { busy, problem, doing } = useDoing();
   const settled = useSettled(mark);
@@ -167,7 +168,7 @@ export function Request({ request: given, keys = false, bare = false, onReady, o
     addEventListener("keydown", pressed);
     return () => removeEventListener("keydown", pressed);
   }, [keys, decidable]);
-  const wholeNow = (call) => (part) => setSeen(new Set([...seen, `${call.call_id} ${part}`]));
+  const wholeNow = (call) => (part, text) => setSeen((before) => new Map(before).set(`${call.call_id} ${part}`, text));
   const show = (name, about) => {
     tell(given.request_id, null);
     setDialog({ name, calls: about });

@@ -1,6 +1,7 @@
 // A new task: what is to be done, where, and how carefully. What was typed is kept until it was taken.
 import { html, useEffect, useRef, useState } from "../lib/html.js";
 import { COUNTS_ONCE, newKey, post } from "../lib/api.js";
+import { keep, kept } from "../lib/drafts.js";
 import { onHint } from "../lib/live.js";
 import { useReading } from "../lib/reading.js";
 import { go, link } from "../lib/route.js";
@@ -18,26 +19,13 @@ const STATE = { online: "online", away: "away: the task waits for it", frozen: "
 
 const EMPTY = { prompt: "", computers: [], way: "work", model: "", session: "", key: "", sent: "" };
 
-// What was typed outlives a reload; it is gone with the tab.
-function kept() {
-  try {
-    return { ...EMPTY, ...JSON.parse(sessionStorage.getItem("draft") ?? "{}") };
-  } catch {
-    return EMPTY;
-  }
-}
+const DRAFT = ["task", "draft"];
 
-function keep(draft) {
-  try {
-    if (draft) sessionStorage.setItem("draft", JSON.stringify(draft));
-    else sessionStorage.removeItem("draft");
-  } catch {
-    // A browser may keep nothing.
-  }
-}
+// What was typed outlives a reload; it is gone with the tab.
+const drafted = () => ({ ...EMPTY, ...kept(...DRAFT, {}) });
 
 // Whether something was typed and not sent.
-export const isDrafted = () => Boolean(kept().prompt.trim());
+export const isDrafted = () => Boolean(drafted().prompt.trim());
 
 export function bodyOf({ prompt, computers, way, model, session }) {
   return {
@@ -74,7 +62,7 @@ function Computers({ list, chosen, single, onChoose }) {
 }
 
 export function Submit({ onClose }) {
-  const [draft, setDraft] = useState(kept);
+  const [draft, setDraft] = useState(drafted);
   const { value, problem: unread, again } = useReading("/v1/computers");
   const { busy, problem, doing } = useDoing();
   const field = useRef(null);
@@ -83,7 +71,7 @@ export function Submit({ onClose }) {
   const change = (fields) => {
     const next = { ...draft, ...fields };
     setDraft(next);
-    keep(next);
+    keep(...DRAFT, next);
   };
   const single = draft.way === "rehearse";
   const choose = (name, on) => {
@@ -102,7 +90,7 @@ export function Submit({ onClose }) {
     change({ key, sent: said });
     doing(async () => {
       const task = await post("/v1/tasks", { ...body, idempotency_key: key });
-      keep(null);
+      keep(...DRAFT);
       onClose();
       go(link("tasks", [task.task_id]));
     });

@@ -182,10 +182,18 @@ function Below({ task, journal, mine, waits, shown, again }) {
       : html`<${Changes} task=${task} journal=${journal} />`)}`;
 }
 
-// Whether the steps stand there. What is below them comes after, so that no button moves under somebody's finger.
+const LATE_MS = 3000;
+
+// Whether the steps stand there. What is below them comes after, so that no button moves under somebody's finger; a
+// stream that brings nothing is not waited for.
 function useSteady(version, journal, broken) {
   const steady = useRef(false);
-  steady.current ||= broken || journal.version >= version;
+  const [late, setLate] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setLate(true), LATE_MS);
+    return () => clearTimeout(timer);
+  }, [journal.version]);
+  steady.current ||= version !== undefined && (broken || late || journal.version >= version);
   return steady.current;
 }
 
