@@ -19,6 +19,7 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any, cast
 
+from orchestrator.core.errors import Conflict
 from orchestrator.core.items import Draft
 from orchestrator.model.scripted import Reply, ScriptedModel
 from orchestrator.ports import ChatMessage, ModelReply, Store
@@ -73,7 +74,12 @@ class DyingStore:
             here = self._seen == self._kill.at
             if here and self._kill.side == "before":
                 _die()
-            answer = await operation(*args, **named)
+            try:
+                answer = await operation(*args, **named)
+            except Conflict:
+                # Somebody else was first, and it is tried anew: that one counts.
+                self._seen -= 1
+                raise
             if here:
                 _die()
             return answer
