@@ -9,7 +9,7 @@ import pytest
 from playwright.async_api import Route, expect
 
 from orchestrator.core import facts
-from tests.browser.seats import HIDE, PHONE, Seats
+from tests.browser.seats import HIDE, PHONE, Seat, Seats
 from tests.story.harness import WITHIN_S, Api, Computer, Server, facts_of, final, tool, tools
 from tests.story.processes import prompt
 
@@ -342,17 +342,23 @@ async def test_each_call_of_a_request_has_its_own_decision(server: Server, pc: C
     assert (pc.read("a.lua"), pc.read("b.lua")) == (None, PROGRAM.encode())
 
 
-async def test_several_requests_are_decided_together_each_shown(server: Server, pc: Computer, seats: Seats) -> None:
-    """Exactly those that were looked at: what comes later waits."""
-    api = server.api()
-    first = [await api.submit(write(f"{name}.lua"), final(), computers=(pc.name,)) for name in "ab"]
-    for task_id in first:
+async def two_together(api: Api, pc: Computer, seats: Seats) -> tuple[Seat, list[str]]:
+    """Two requests to write, looked at together; the tasks that they are of."""
+    tasks = [await api.submit(write(f"{name}.lua"), final(), computers=(pc.name,)) for name in "ab"]
+    for task_id in tasks:
         await waiting(api, task_id)
     seat = await seats.open("approvals")
     await seat.button("Several").click()
     for box in await seat.page.locator(".queue input").all():
         await box.check()
     await seat.button("Look at 2 together").click()
+    return seat, tasks
+
+
+async def test_several_requests_are_decided_together_each_shown(server: Server, pc: Computer, seats: Seats) -> None:
+    """Exactly those that were looked at: what comes later waits."""
+    api = server.api()
+    seat, first = await two_together(api, pc, seats)
     later = await api.submit(write("c.lua"), final(), computers=(pc.name,))
     await waiting(api, later)
     await expect(seat.page.locator("#app > nav .count")).to_contain_text("3")
@@ -369,14 +375,7 @@ async def test_several_requests_are_decided_together_each_shown(server: Server, 
 async def test_several_requests_are_rejected_together(server: Server, pc: Computer, seats: Seats) -> None:
     """With one reason, which each of them gets."""
     api = server.api()
-    tasks = [await api.submit(write(f"{name}.lua"), final(), computers=(pc.name,)) for name in "ab"]
-    for task_id in tasks:
-        await waiting(api, task_id)
-    seat = await seats.open("approvals")
-    await seat.button("Several").click()
-    for box in await seat.page.locator(".queue input").all():
-        await box.check()
-    await seat.button("Look at 2 together").click()
+    seat, tasks = await two_together(api, pc, seats)
     await seat.button("Reject these 2").click()
     await seat.page.get_by_label("Reason").fill("Not today.")
     await seat.page.get_by_role("dialog").get_by_role("button", name="Reject", exact=True).click()
