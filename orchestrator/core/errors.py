@@ -24,6 +24,10 @@ and, where somebody can do something about it, what to do next (``remedy``).
     ├── GrantVoid             a standing approval no longer holds
     ├── StoreBusy             another process holds the store
     ├── NewerSchema           the record was written by a newer version
+    ├── StoreAway             the store's server cannot be reached now
+    ├── BusAway               the bus cannot be opened
+    ├── NobodyServes          a request on the bus reached nobody: nothing was done
+    ├── RequestLost           a request on the bus was not answered: nobody knows what came of it
     ├── ComputerAway          the computer is not connected
     ├── CallVoid              the computer refused the call: it never ran and never will
     ├── CallLost              the session ended before the outcome was heard
@@ -196,6 +200,34 @@ class NewerSchema(OrchestratorError):
 
     code = "newer_schema"
     http_status = 500
+
+
+class StoreAway(OrchestratorError):
+    """The store's server cannot be reached now, or went away before it said that it was done."""
+
+    code = "store_away"
+    http_status = 503
+
+
+class BusAway(OrchestratorError):
+    """The bus cannot be opened."""
+
+    code = "bus_away"
+    http_status = 503
+
+
+class NobodyServes(OrchestratorError):
+    """A request on the bus reached nobody: nothing was done."""
+
+    code = "nobody_serves"
+    http_status = 503
+
+
+class RequestLost(OrchestratorError):
+    """A request on the bus was not answered: whether it was carried out is not known."""
+
+    code = "request_lost"
+    http_status = 503
 
 
 class ComputerAway(OrchestratorError):

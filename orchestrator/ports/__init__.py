@@ -3,14 +3,14 @@
 The conformance suites are in ``orchestrator.testing``; a port's numbered contracts stand there.
 """
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from orchestrator.core.facts import DecisionAction
 from orchestrator.core.task import AgentTask
+from orchestrator.ports.bus import Answer, Bus
 from orchestrator.ports.computers import CallResult, ComputerInfo, ComputerLine, Computers, PlayersDesk, Settlement
 from orchestrator.ports.kept import KeptBlob, KeptItem, KeptRecords, KeptRow, KeptTable
 from orchestrator.ports.model import ChatMessage, ChatModel, ModelReply, Window
@@ -32,6 +32,7 @@ from orchestrator.ports.store import (
 
 __all__ = [
     "SYSTEM_STREAM",
+    "Answer",
     "BackupRow",
     "BlobMark",
     "Bus",
@@ -105,16 +106,6 @@ class RequestAuthorizer(Protocol):
 
     def may_decide(self, identity: Identity, task: AgentTask, action: DecisionAction = "approve") -> bool:
         """Whether this identity may say this to requests of this task."""
-
-
-class Bus(Protocol):
-    """Hints between parts: a lost one costs latency, never truth."""
-
-    def publish(self, subject: str, payload: Mapping[str, Any]) -> None:
-        """Tell whoever listens; never blocks, never fails."""
-
-    def subscribe(self, subject: str, handler: Callable[[Mapping[str, Any]], None]) -> Callable[[], None]:
-        """Call ``handler`` with each payload; the answer ends the subscription."""
 
 
 class Workspace(Protocol):

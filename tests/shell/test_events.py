@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.bus.local import Handler
+from orchestrator.bus.local import Hear
 from orchestrator.core.facts import TaskId
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.web import events as web_events
@@ -202,7 +202,7 @@ async def test_a_reader_that_goes_away_leaves_nothing_behind(server: Server, mon
     bus = server.orchestrator.service.bus
     subscribe, listening, gone = bus.subscribe, [], asyncio.Event()
 
-    def subscribing(subject: str, handler: Handler) -> Callable[[], None]:
+    def subscribing(subject: str, handler: Hear) -> Callable[[], None]:
         end = subscribe(subject, handler)
         listening.append(subject)
 

@@ -9,7 +9,7 @@ import pytest
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from orchestrator.bus.local import Handler
+from orchestrator.bus.local import Hear
 from orchestrator.hub import mirror
 from tests.shell.browsing import Tab, signed_in
 from tests.shell.doors import Writing, blocks_of
@@ -102,7 +102,7 @@ async def test_who_goes_is_told_nothing_more(server: Server, monkeypatch: pytest
     tab, bus, ended = await signed_in(server), server.orchestrator.service.bus, asyncio.Event()
     subscribe = bus.subscribe
 
-    def subscribing(subject: str, handler: Handler) -> Callable[[], None]:
+    def subscribing(subject: str, handler: Hear) -> Callable[[], None]:
         end = subscribe(subject, handler)
 
         def ending() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.bus.local import Handler
+from orchestrator.bus.local import Hear
 from orchestrator.core.facts import TaskId
 from orchestrator.core.rehearsing import copy_name
 from orchestrator.core.wire import ComputerId
@@ -249,7 +249,7 @@ async def test_who_went_away_is_told_nothing_more(server: Server, monkeypatch: p
     bus, listening, gone = server.orchestrator.service.bus, list[str](), asyncio.Event()
     subscribe = bus.subscribe
 
-    def subscribing(subject: str, handler: Handler) -> Callable[[], None]:
+    def subscribing(subject: str, handler: Hear) -> Callable[[], None]:
         end = subscribe(subject, handler)
         listening.append(subject)
 

@@ -1,0 +1,69 @@
+"""The port between the parts of one node and of several: hints, and requests to whoever serves a subject.
+
+The truth is in the store. A lost hint costs latency; of a lost request nobody knows what came of it, and whoever
+asked has to find out in another way.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+
+class Answer(NamedTuple):
+    """What is answered to a request: JSON, and bytes of any length beside it."""
+
+    payload: Mapping[str, Any]
+    body: bytes = b""
+
+
+Hear = Callable[[Mapping[str, Any]], None]
+"""Takes a hint. What it raises is logged, not felt."""
+Serve = Callable[[Mapping[str, Any], bytes], Awaitable[Answer]]
+"""Takes a request, its JSON and its bytes. Where it raises, the asker gets RequestLost."""
+End = Callable[[], None]
+"""Ends a subscription, or that something is served; ending it twice is harmless."""
+
+
+class Bus(Protocol):
+    """Hints and requests. Subjects are words of ``[a-zA-Z0-9_-]`` with dots between, payloads plain JSON objects."""
+
+    async def open(self) -> None:
+        """Connect, if that is needed; what was subscribed and served before holds from now on. Raises BusAway.
+
+        Once open it connects again by itself, for ever, and what was subscribed and served holds again then.
+        """
+
+    async def close(self) -> None:
+        """Send what was published, then let go. Requests that wait get RequestLost. Safe to call twice."""
+
+    @property
+    def connected(self) -> bool:
+        """Whether the other nodes can be reached now, as far as is known."""
+
+    async def flush(self) -> None:
+        """What was subscribed, served and published before holds, or is on its way to every node, when it returns.
+
+        Raises RequestLost where that cannot be known.
+        """
+
+    def publish(self, subject: str, payload: Mapping[str, Any]) -> None:
+        """Tell whoever listens; never blocks, never fails.
+
+        The handlers of this very bus object are called before it returns; those of other nodes soon, at most once,
+        in the order in which one node published. Nobody hears it twice.
+        """
+
+    def subscribe(self, subject: str, handler: Hear) -> End:
+        """Call ``handler`` with each payload; the answer ends the subscription."""
+
+    async def request(self, subject: str, payload: Mapping[str, Any], body: bytes = b"", *, within_s: float) -> Answer:
+        """Ask one of those who serve ``subject``, once, and wait up to ``within_s`` seconds for its answer.
+
+        Raises NobodyServes (nobody got it and nobody will: at once where that is known), RequestLost (it may have
+        been got: the time is over, the one who got it failed or went away, or the connection did).
+        """
+
+    def serve(self, subject: str, handler: Serve) -> End:
+        """Answer requests; of several who serve a subject each request goes to one. They are answered side by side.
+
+        Requests whose time is over are not begun. The answer ends it for new requests; those begun are finished.
+        """
