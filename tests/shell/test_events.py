@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from orchestrator.bus.local import Hear
 from orchestrator.core.facts import TaskId
 from orchestrator.core.items import AgentTaskItem
+from orchestrator.ports.bus import Hear
 from orchestrator.web import events as web_events
 from orchestrator.web.events import MAX_HINT_BYTES, MAX_HINTS, Feed
 from tests.shell.doors import Writing, stream

@@ -9,8 +9,8 @@ import pytest
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from orchestrator.bus.local import Hear
 from orchestrator.hub import mirror
+from orchestrator.ports.bus import Hear
 from tests.shell.browsing import Tab, signed_in
 from tests.shell.doors import Writing, blocks_of
 from tests.shell.support import DEADLINE_S, Server, running

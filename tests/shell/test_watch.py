@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from orchestrator.bus.local import Hear
 from orchestrator.core.facts import TaskId
 from orchestrator.core.rehearsing import copy_name
 from orchestrator.core.wire import ComputerId
+from orchestrator.ports.bus import Hear
 from orchestrator.web import watch
 from orchestrator.web.watch import APART_S, MOST_WAITING
 from tests.shell.browsing import plain, signed_in
