@@ -95,10 +95,11 @@ class Api:
         """Decide a whole request."""
         return await self.ok("POST", f"/v1/resume/{request_id}", {"action": action, **more})
 
-    async def items(self, task_id: str) -> AsyncGenerator[AgentTaskItem, None]:
-        """The task's items from the first, then each as it comes, until the task has ended."""
-        async with self.http.stream("GET", f"/v1/tasks/{task_id}/events", params={"hints": "0"}) as response:
-            assert response.status_code == 200
+    async def items(self, task_id: str, after: int = 0) -> AsyncGenerator[AgentTaskItem, None]:
+        """The task's items from the one ``after`` a version, then each as it comes, until the task has ended."""
+        path, headers = f"/v1/tasks/{task_id}/events", {"Last-Event-ID": str(after)}
+        async with self.http.stream("GET", path, params={"hints": "0"}, headers=headers) as response:
+            response.raise_for_status()
             # Not by `aiter_lines`, which ends lines at more than line feeds.
             rest = ""
             async for text in response.aiter_text():

@@ -122,7 +122,7 @@ def _serve(home: Path, port: int, approvers: str, kill: Kill | None, told: Conne
     from orchestrator.app import Orchestrator, serve
     from orchestrator.settings import Settings
 
-    _log_to(home / "server.log")
+    log_to(home / "server.log")
 
     def ready(url: str, orchestrator: Orchestrator) -> None:
         del orchestrator
@@ -139,11 +139,11 @@ def _serve(home: Path, port: int, approvers: str, kill: Kill | None, told: Conne
 def _compute(log: Path, options: Sequence[str]) -> None:
     from cc_client.simulator.__main__ import main
 
-    _log_to(log)
+    log_to(log)
     main(options)
 
 
-def _log_to(path: Path) -> None:
+def log_to(path: Path) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)
