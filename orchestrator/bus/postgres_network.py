@@ -26,7 +26,7 @@ _LONGEST_PAUSE_S: Final = 5.0
 _FAREWELL_S: Final = 3.0
 """A bus that is closed waits so long for what was published to be sent."""
 
-Hears = Callable[[str, Mapping[str, Any]], None]
+Hears = Callable[[str, bytes], None]
 
 
 class PostgresNetwork:
@@ -62,18 +62,19 @@ class PostgresNetwork:
         self._running = asyncio.create_task(self._run(session))
 
     async def close(self) -> None:
-        """Give up what is worked on, say so, send what was published, and let go; twice is harmless."""
+        """Take nothing new, send the answers of what has ended and what was published, and let go; twice is harmless."""
         running, self._running = self._running, None
         if running is None:
             return
-        await self._working.give_up()
         self._waiting.lose_all("This bus was closed.")
         with contextlib.suppress(TimeoutError, RequestLost, *LOSSES):
             async with asyncio.timeout(_FAREWELL_S):
+                await self._working.ended()
                 await self.flush()
                 if self._session is not None:
                     await self._session.leave()
         running.cancel()
+        await self._working.give_up()
         await asyncio.gather(running, *self._aside, return_exceptions=True)
 
     @property
@@ -127,9 +128,9 @@ class PostgresNetwork:
 
     # -- what it says ---------------------------------------------------------------------
 
-    def publish(self, subject: str, payload: Mapping[str, Any]) -> None:
-        """Tell the other nodes, as soon as there is a connection."""
-        frame = Frame("hint", self._me.key, self._new_id(), {"subject": subject, "payload": payload})
+    def tell(self, subject: str, data: bytes) -> None:
+        """Send a hint to the other nodes, as soon as may be."""
+        frame = Frame("hint", self._me.key, self._new_id(), {"subject": subject}, data)
         text = said(frame)
         self._outbox.put(Outgoing(text or "", hint=True, large=frame if text is None else None))
 
@@ -200,6 +201,8 @@ class PostgresNetwork:
         match frame.kind:
             case "hint":
                 self._heard_hint(frame)
+            case "ask" if self._running is None:
+                self._say(Frame("answer", self._me.key, frame.id, {"not": "served"}), frame.sender)
             case "ask":
                 self._working.begin(frame, self._work(frame))
             case "answer" if frame.parts:
@@ -212,7 +215,7 @@ class PostgresNetwork:
     def _heard_hint(self, frame: Frame) -> None:
         # Hints keep their order, so what comes after one that has to be fetched waits for it.
         if not frame.parts and not self._late:
-            self._hears(frame.head["subject"], frame.head["payload"])
+            self._hears(frame.head["subject"], frame.body)
             return
         self._late.append(frame)
         if len(self._late) == 1:
@@ -222,7 +225,7 @@ class PostgresNetwork:
         while self._late:
             frame = await self._whole(self._late[0])
             if frame is not None:
-                self._hears(frame.head["subject"], frame.head["payload"])
+                self._hears(frame.head["subject"], frame.body)
             self._late.popleft()
 
     async def _fetch_answer(self, frame: Frame) -> None:
@@ -233,7 +236,7 @@ class PostgresNetwork:
         whole = await self._whole(frame)
         if whole is None or await self._is_over(whole.head["until"]):
             return
-        answer = await self._working.answer(whole)
+        answer = await self._working.answer(whole, self._me.key)
         text = said(answer)
         if text is None:
             if self._session is None:

@@ -6,7 +6,6 @@ the database's clock, of which the asker takes the earliest reading and the one 
 """
 
 import asyncio
-import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,8 +15,6 @@ from orchestrator.bus.postgres_frames import Frame
 from orchestrator.core.errors import NobodyServes, RequestLost
 from orchestrator.ports.bus import Answer
 
-logger = logging.getLogger(__name__)
-
 NO_SIGN_S: Final = 5.0
 """A request of which nothing was heard for so long is lost: five signs of life were missed."""
 QUIET_S: Final = 1.0
@@ -26,6 +23,7 @@ _SIGNS: Final = 100
 """Requests named in one sign of life, which has to be short enough to be said."""
 
 Serves = Callable[[str, Mapping[str, Any], bytes], Awaitable[Answer]]
+"""Answers a request of another node. Raises NobodyServes and RequestLost."""
 
 
 @dataclass
@@ -105,17 +103,15 @@ class Working:
         self._working[task] = (frame, asyncio.get_running_loop().time())
         task.add_done_callback(lambda done: self._working.pop(done, None))
 
-    async def answer(self, frame: Frame) -> Frame:
+    async def answer(self, frame: Frame, by: str) -> Frame:
         """What is answered to a whole request; what the one who serves raised stays here."""
-        subject = frame.head["subject"]
         try:
-            answer = await self._serves(subject, frame.head["payload"], frame.body)
+            answer = await self._serves(frame.head["subject"], frame.head["payload"], frame.body)
         except NobodyServes:
-            return Frame("answer", "", frame.id, {"not": "served"})
-        except Exception:
-            logger.exception("%s failed at a request", subject)
-            return Frame("answer", "", frame.id, {"not": "done"})
-        return Frame("answer", "", frame.id, {"payload": answer.payload}, answer.body)
+            return Frame("answer", by, frame.id, {"not": "served"})
+        except RequestLost:
+            return Frame("answer", by, frame.id, {"not": "done"})
+        return Frame("answer", by, frame.id, {"payload": answer.payload}, answer.body)
 
     def signs(self) -> Iterator[tuple[str, list[str]]]:
         """Who asked what is worked on for so long that they are to be told."""
@@ -127,6 +123,10 @@ class Working:
         for node, requests in asked.items():
             for start in range(0, len(requests), _SIGNS):
                 yield node, requests[start : start + _SIGNS]
+
+    async def ended(self) -> None:
+        """All that is worked on has ended."""
+        await asyncio.gather(*self._working, return_exceptions=True)
 
     async def give_up(self) -> None:
         """End what is worked on."""
