@@ -24,7 +24,7 @@ class PostgresBus(RemoteBus):
     def __init__(self, url: str, *, node: str) -> None:
         super().__init__(node=node)
         self._network = PostgresNetwork(
-            url, node=self.id, hears=self._hear_wanted, serves=self._serve, served=lambda: self._served_subjects.keys()
+            url, node=self.id, hears=self._hear_wanted, serves=self._serve, served=self._served_subjects.keys
         )
 
     async def open(self) -> None:
@@ -33,8 +33,7 @@ class PostgresBus(RemoteBus):
 
     async def close(self) -> None:
         """Send what was published, and let go."""
-        await self._local.close()
-        await self._network.close()
+        await self._network.close(self._local.close)
 
     @property
     def connected(self) -> bool:

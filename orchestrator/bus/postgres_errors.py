@@ -24,7 +24,7 @@ LOSSES: Final = (
 def away(url: str, error: BaseException) -> BusAway | InvalidRequest:
     """The sentence for a bus that cannot be opened."""
     match error:
-        case asyncpg.ClientConfigurationError():
+        case ValueError():
             return InvalidRequest(
                 "The URL of the bus cannot be read.",
                 remedy="Write it as postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with special characters as %XX.",

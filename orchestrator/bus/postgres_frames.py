@@ -25,6 +25,8 @@ class Frame:
     id: str
     head: Mapping[str, Any] = field(default_factory=dict)
     body: bytes = b""
+    by: float = 0.0
+    """By the database's clock: a request that is heard later is not begun."""
     parts: int = 0
     """In so many parts the rest of it lies in the database; 0: this is all of it."""
 
@@ -56,8 +58,9 @@ def spilled(frame: Frame, parts: int) -> str:
 def heard(text: str) -> Frame:
     """The frame of a notification. Raises ValueError, KeyError or TypeError for one of somebody else's."""
     got = json.loads(text)
+    body = b64decode(got.get("body", ""))
     return Frame(
-        got["kind"], got["from"], got["id"], got.get("head", {}), b64decode(got.get("body", "")), got.get("parts", 0)
+        got["kind"], got["from"], got["id"], got.get("head", {}), body, got.get("by", 0.0), got.get("parts", 0)
     )
 
 
@@ -68,4 +71,5 @@ def fetched(frame: Frame, large: bytes) -> Frame:
 
 
 def _notification(frame: Frame, **rest: object) -> str:
-    return json.dumps({"kind": frame.kind, "from": frame.sender, "id": frame.id, **rest}, separators=(",", ":"))
+    by = {"by": frame.by} if frame.by else {}
+    return json.dumps({"kind": frame.kind, "from": frame.sender, "id": frame.id, **by, **rest}, separators=(",", ":"))

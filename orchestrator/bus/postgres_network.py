@@ -5,17 +5,17 @@ import contextlib
 import logging
 import random
 from collections import deque
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from itertools import count
 from typing import Any, Final
 from uuid import uuid4
 
 from orchestrator.bus.postgres_errors import LOSSES, away
-from orchestrator.bus.postgres_frames import Frame, heard, large, said, spilled
+from orchestrator.bus.postgres_frames import Frame, heard, said, spilled
 from orchestrator.bus.postgres_outbox import Outbox, Outgoing
-from orchestrator.bus.postgres_requests import Serves, Waiting, Working
+from orchestrator.bus.postgres_requests import NO_SIGN_S, GivenBack, Serves, Waiting, Working
 from orchestrator.bus.postgres_session import Identity, Session
-from orchestrator.core.errors import BusAway, NobodyServes, RequestLost
+from orchestrator.core.errors import NobodyServes, RequestLost
 from orchestrator.ports.bus import Answer
 
 logger = logging.getLogger(__name__)
@@ -23,6 +23,8 @@ logger = logging.getLogger(__name__)
 _FIRST_PAUSE_S: Final = 0.1
 _LONGEST_PAUSE_S: Final = 5.0
 """Between attempts to connect again, doubling: a database that starts takes about a second."""
+_TRIES: Final = 3
+"""A request that is given back by a node that serves no longer is sent so often in all."""
 _FAREWELL_S: Final = 3.0
 """A bus that is closed waits so long for what was published to be sent."""
 
@@ -61,12 +63,18 @@ class PostgresNetwork:
             raise away(self._url, error) from None
         self._running = asyncio.create_task(self._run(session))
 
-    async def close(self) -> None:
-        """Take nothing new, send the answers of what has ended and what was published, and let go; twice is harmless."""
+    async def close(self, give_up: Callable[[], Awaitable[None]]) -> None:
+        """Take nothing new, ``give_up`` what is worked on, say so, send what was published, and let go.
+
+        Twice is harmless.
+        """
         running, self._running = self._running, None
         if running is None:
             return
+        self._served = tuple
+        self.declare()
         self._waiting.lose_all("This bus was closed.")
+        await give_up()
         with contextlib.suppress(TimeoutError, RequestLost, *LOSSES):
             async with asyncio.timeout(_FAREWELL_S):
                 await self._working.ended()
@@ -149,34 +157,43 @@ class PostgresNetwork:
 
     async def ask(self, subject: str, payload: Mapping[str, Any], body: bytes, within_s: float) -> Answer:
         """Ask one of the nodes that serve it. Raises NobodyServes and RequestLost as the port says."""
+        until = asyncio.get_running_loop().time() + within_s
+        try:
+            async with asyncio.timeout(within_s):
+                for _ in range(_TRIES):
+                    with contextlib.suppress(GivenBack):
+                        return await self._ask_one({"subject": subject, "payload": payload}, body, until)
+        except TimeoutError:
+            raise RequestLost(f"{subject} did not answer within {within_s:g} s.") from None
+        raise NobodyServes(f"Nobody serves {subject}.")
+
+    async def _ask_one(self, head: Mapping[str, Any], body: bytes, until: float) -> Answer:
         request = self._new_id()
         answer = self._waiting.begin(request)
         try:
-            async with asyncio.timeout(within_s):
-                until = asyncio.get_running_loop().time() + within_s
-                await self._ask(request, subject, payload, body, until)
-                self._waiting.sent(request)
-                return await answer
-        except TimeoutError:
-            raise RequestLost(f"{subject} did not answer within {within_s:g} s.") from None
+            await self._send_request(request, head, body, until)
+            self._waiting.sent(request)
+            return await answer
         finally:
             self._waiting.end(request)
 
-    async def _ask(self, request: str, subject: str, payload: Mapping[str, Any], body: bytes, until: float) -> None:
-        session = self._session
+    async def _send_request(self, request: str, head: Mapping[str, Any], body: bytes, until: float) -> None:
+        session, now = self._session, asyncio.get_running_loop().time()
         if session is None:
             raise NobodyServes("The database of the bus cannot be reached.")
-        head = {"subject": subject, "payload": payload, "until": session.clock.earliest(until)}
-        frame = Frame("ask", self._me.key, request, head, body)
+        # Of what is not begun by then, no sign of life comes in time: it is given up here.
+        by = session.clock.earliest(min(until, now + NO_SIGN_S))
+        head = {**head, "until": session.clock.earliest(until)}
+        frame = Frame("ask", self._me.key, request, head, body, by)
         short = said(frame)
         try:
             text = short or spilled(frame, await session.spill(frame))
         except LOSSES as error:
             raise NobodyServes("The database of the bus went away.") from error
-        if await self._sent(Outgoing(text, subject=subject)) is None:
+        if await self._sent(Outgoing(text, subject=head["subject"])) is None:
             if short is None:
                 self._go_aside(session.drop(frame))
-            raise NobodyServes(f"Nobody serves {subject}.")
+            raise NobodyServes(f"Nobody serves {head['subject']}.")
 
     async def _sent(self, message: Outgoing) -> str | None:
         message.sent = asyncio.get_running_loop().create_future()
@@ -233,6 +250,8 @@ class PostgresNetwork:
         self._waiting.answered(whole or Frame("answer", frame.sender, frame.id, {"not": "there"}))
 
     async def _work(self, frame: Frame) -> None:
+        if await self._is_over(frame.by):
+            return
         whole = await self._whole(frame)
         if whole is None or await self._is_over(whole.head["until"]):
             return
@@ -270,9 +289,14 @@ class PostgresNetwork:
         return session.clock.latest(now()) >= until
 
     def _go_aside(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
+        task = asyncio.create_task(_unless_lost(work))
         self._aside.add(task)
         task.add_done_callback(self._aside.discard)
 
     def _new_id(self) -> str:
         return f"{self._me.key}.{next(self._ids)}"
+
+
+async def _unless_lost(work: Awaitable[None]) -> None:
+    with contextlib.suppress(*LOSSES):
+        await work

@@ -9,7 +9,9 @@ from orchestrator.bus.postgres_frames import Frame
 from orchestrator.core.errors import NobodyServes, RequestLost
 
 MAX_HINTS: Final = 10_000
-"""So many hints wait while the database is away; then the oldest are dropped."""
+"""So many hints wait for a database that is slow or away; then the oldest are dropped."""
+MAX_HINT_BYTES: Final = 32 << 20
+"""And so many bytes of them."""
 _BATCH: Final = 500
 """So many messages go in one statement, so that no statement takes long."""
 
@@ -28,7 +30,12 @@ class Outgoing:
     large: Frame | None = None
     """A hint that is too large to be said. It is spilled in its turn, so that hints keep their order."""
     sent: "asyncio.Future[str | None] | None" = None
-    """Gets the node to which it went, or None; NobodyServes where it was not sent, RequestLost where it may have been."""
+    """Gets the node to which it went, or None; NobodyServes where it was not sent, RequestLost where it may be."""
+
+    @property
+    def hint_bytes(self) -> int:
+        """What it takes of the room for hints."""
+        return len(self.large.body if self.large else self.text) if self.hint else 0
 
     @property
     def wanted(self) -> bool:
@@ -46,7 +53,7 @@ class Outbox:
 
     def __init__(self) -> None:
         self._waiting: deque[Outgoing] = deque()
-        self._hints = 0
+        self._hints = self._hint_bytes = 0
         self.news = asyncio.Event()
 
     def __len__(self) -> int:
@@ -55,8 +62,8 @@ class Outbox:
     def put(self, message: Outgoing) -> None:
         """Send it as soon as there is a connection."""
         self._waiting.append(message)
-        self._hints += message.hint
-        if self._hints > MAX_HINTS:
+        self._count(message, 1)
+        while self._hints > MAX_HINTS or self._hint_bytes > MAX_HINT_BYTES:
             self._drop_oldest_hint()
         self.news.set()
 
@@ -65,7 +72,7 @@ class Outbox:
         batch: list[Outgoing] = []
         while self._waiting and len(batch) < _BATCH:
             message = self._waiting.popleft()
-            self._hints -= message.hint
+            self._count(message, -1)
             if message.wanted:
                 batch.append(message)
         return batch
@@ -89,5 +96,9 @@ class Outbox:
         for place, message in enumerate(self._waiting):
             if message.hint:
                 del self._waiting[place]
-                self._hints -= 1
+                self._count(message, -1)
                 return
+
+    def _count(self, message: Outgoing, by: int) -> None:
+        self._hints += by * message.hint
+        self._hint_bytes += by * message.hint_bytes

@@ -22,6 +22,11 @@ QUIET_S: Final = 1.0
 _SIGNS: Final = 100
 """Requests named in one sign of life, which has to be short enough to be said."""
 
+
+class GivenBack(Exception):
+    """Raised when the node that got a request serves it no longer, and has not begun it."""
+
+
 Serves = Callable[[str, Mapping[str, Any], bytes], Awaitable[Answer]]
 """Answers a request of another node. Raises NobodyServes and RequestLost."""
 
@@ -65,7 +70,7 @@ class Waiting:
             case None:
                 one.answer.set_result(Answer(frame.head["payload"], frame.body))
             case "served":
-                one.answer.set_exception(NobodyServes("It is served no longer."))
+                one.answer.set_exception(GivenBack)
             case _:
                 one.answer.set_exception(RequestLost("Who serves it failed at the request."))
 

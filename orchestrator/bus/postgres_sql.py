@@ -42,7 +42,7 @@ CREATE UNLOGGED TABLE IF NOT EXISTS bus_parts (
 ALTER TABLE bus_parts ALTER bytes SET STORAGE EXTERNAL;
 """
 _LOCK: Final = 7_103_561_224
-"""The advisory lock of who makes the tables: ``IF NOT EXISTS`` alone fails when two do so at once."""
+"""The advisory lock of who makes the tables, or sweeps: ``IF NOT EXISTS`` alone fails when two do so at once."""
 
 ENTER: Final = """
 INSERT INTO bus_nodes (node, name, pid, began, heard)
@@ -74,7 +74,7 @@ SELECT node, CASE
     WHEN node IS NOT NULL THEN pg_notify($1 || node, payload)
 END FROM m ORDER BY nr
 """
-"""Sends what has a channel, and what has a subject to one who lives (its connection too) and serves it; says to whom."""
+"""Sends what has a channel, and what has a subject to one who serves it and lives (and is connected); says to whom."""
 
 SPILL: Final = "INSERT INTO bus_parts (message, part, bytes) VALUES ($1, $2, $3)"
 READ: Final = "SELECT bytes FROM bus_parts WHERE message = $1 AND part = $2"
@@ -86,7 +86,8 @@ _SWEEP_NODES: Final = f"""
 WITH gone AS (
     DELETE FROM bus_nodes WHERE heard < clock_timestamp() - interval '{_FORGOTTEN_S} s' RETURNING pid, began
 )
-SELECT pg_terminate_backend(a.pid) FROM gone JOIN pg_stat_activity a ON a.pid = gone.pid AND a.backend_start = gone.began
+SELECT pg_terminate_backend(a.pid) FROM gone
+JOIN pg_stat_activity a ON a.pid = gone.pid AND a.backend_start = gone.began
 """
 
 
@@ -98,13 +99,16 @@ async def make_tables(connection: "Connection[Any]") -> str:
     async with connection.transaction():
         await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
         # Asked first: CREATE … IF NOT EXISTS wants the right to create also where there is nothing to do.
-        if await connection.fetchval("SELECT to_regclass('bus_parts') IS NULL"):
+        # In the first schema of the search path: another installation's may lie further down.
+        if await connection.fetchval("SELECT to_regclass(quote_ident(current_schema()) || '.bus_parts') IS NULL"):
             await connection.execute(_TABLES)
         space = await connection.fetchval("SELECT relnamespace::bigint FROM pg_class WHERE oid = 'bus_parts'::regclass")
     return f"cc_bus_{space}"
 
 
 async def sweep(connection: "Connection[Any]") -> None:
-    """Take away what nobody fetched and who is gone for long."""
-    await connection.execute(_SWEEP_PARTS)
-    await connection.execute(_SWEEP_NODES)
+    """Take away what nobody fetched and who is gone for long, where no other node is at it."""
+    async with connection.transaction():
+        if await connection.fetchval("SELECT pg_try_advisory_xact_lock($1)", _LOCK):
+            await connection.execute(_SWEEP_PARTS)
+            await connection.execute(_SWEEP_NODES)
