@@ -12,18 +12,23 @@ _POSTGRESQL: Final = ("postgresql://", "postgres://")
 
 
 def open_bus(url: str, *, node: str = "here") -> Bus:
-    """The bus of ``local:`` or ``postgresql://…``, not open yet; ``node``: who is on it.
+    """The bus of ``local:``, ``postgresql://…`` or ``nats://…``, not open yet; ``node``: who is on it.
 
-    Raises InvalidRequest for any other URL, and where the package for this one is missing.
+    Raises InvalidRequest for any other URL, and where what the URL needs is not installed.
     """
+    scheme = url.partition(":")[0]
     if url == "local:":
         return LocalBus()
     if url.startswith(_POSTGRESQL):
         return _postgresql(url, node)
+    if scheme in {"nats", "tls"}:
+        from orchestrator.bus.nats import NatsBus
+
+        return NatsBus(url, node=node)
     # Only the scheme is shown: the rest of a server's URL may hold a password.
     raise InvalidRequest(
-        f"No bus can be opened by this URL of scheme {url.partition(':')[0]!r}.",
-        remedy="Use local: or postgresql://USER:PASSWORD@HOST/DATABASE.",
+        f"No bus can be opened by this URL of scheme {scheme!r}.",
+        remedy="Use local: for one node; postgresql://USER:PASSWORD@HOST/DATABASE, nats://HOST or tls://HOST for several.",
     )
 
 

@@ -1,12 +1,17 @@
 """Every contract of the bus port, on every adapter."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from itertools import count
 from typing import Any
 
 import pytest
 
-from orchestrator.bus import LocalBus
+from orchestrator.bus import LocalBus, open_bus
 from orchestrator.testing import BUS_CONTRACTS, BUS_OUTAGE_CONTRACTS, BusNetwork, run_bus_conformance
+from tests.nats_servers import NatsServer
+
+_NETWORKS = count(1)
 
 
 def _local() -> BusNetwork:
@@ -15,14 +20,47 @@ def _local() -> BusNetwork:
     return BusNetwork(lambda: bus)
 
 
-ADAPTERS: dict[str, Callable[[], BusNetwork]] = {"local": _local}
+def _nats(server: NatsServer) -> BusNetwork:
+    """A name of its own on the server, which goes away in an outage."""
+    url, nodes = f"{server.url}/n{next(_NETWORKS)}", count(1)
+
+    @asynccontextmanager
+    async def outage() -> AsyncIterator[None]:
+        server.kill()
+        try:
+            yield
+        finally:
+            server.start()
+
+    return BusNetwork(lambda: open_bus(url, node=f"node-{next(nodes)}"), outage=outage)
 
 
-@pytest.mark.parametrize("adapter", ADAPTERS)
 @pytest.mark.parametrize("contract", BUS_CONTRACTS)
-async def test_contract(contract: str, adapter: str) -> None:
-    async with ADAPTERS[adapter]() as network:
+async def test_local(contract: str) -> None:
+    async with _local() as network:
         await BUS_CONTRACTS[contract](network)
+
+
+@pytest.mark.parametrize("contract", BUS_CONTRACTS)
+async def test_nats(contract: str, nats_server: NatsServer) -> None:
+    async with _nats(nats_server) as network:
+        await BUS_CONTRACTS[contract](network)
+
+
+@pytest.mark.parametrize("contract", BUS_OUTAGE_CONTRACTS)
+async def test_nats_outage(contract: str) -> None:
+    with NatsServer() as server:
+        async with _nats(server) as network:
+            await BUS_OUTAGE_CONTRACTS[contract](network)
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("time", range(20))
+async def test_nats_twenty_times(time: int) -> None:
+    """No contract holds by luck."""
+    with NatsServer() as server:
+        await run_bus_conformance(lambda: _nats(server))
 
 
 def test_contracts_are_numbered_without_gaps_and_say_what_they_pin() -> None:
