@@ -14,7 +14,13 @@ settings.register_profile("drawn_anew", UNTIMED, derandomize=False)
 settings.load_profile("repeatable")
 
 # Before any test imports the shipped suite, so that its assertions speak as those of a test do.
+pytest_plugins = ["tests.servers"]
+
 pytest.register_assert_rewrite(
+    "orchestrator.testing.bus_hints",
+    "orchestrator.testing.bus_outages",
+    "orchestrator.testing.bus_requests",
+    "orchestrator.testing.bus_requests_lost",
     "orchestrator.testing.checks",
     "orchestrator.testing.store_grants",
     "orchestrator.testing.store_journal",

@@ -1,0 +1,157 @@
+"""The bus over PostgreSQL: the contracts of every bus, and what is this one's own to get wrong."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from itertools import count
+
+import pytest
+
+from orchestrator.bus import open_bus
+from orchestrator.core.errors import InvalidRequest, NobodyServes, RequestLost
+from orchestrator.ports.bus import Answer, Bus
+from orchestrator.testing import BUS_CONTRACTS, BUS_OUTAGE_CONTRACTS, BusNetwork, run_bus_conformance
+from orchestrator.testing.bus_network import LONG_S, Heard, Server
+from orchestrator.testing.checks import refused
+from tests.bus.serving_node import serving_node
+from tests.servers import PostgresServer
+from tests.waiting import within
+
+SPACES = count(1)
+
+
+def _network(server: PostgresServer, url: str) -> BusNetwork:
+    nodes = count(1)
+
+    @asynccontextmanager
+    async def outage() -> AsyncIterator[None]:
+        await asyncio.to_thread(server.kill)
+        try:
+            yield
+        finally:
+            await asyncio.to_thread(server.start)
+
+    return BusNetwork(lambda: open_bus(url, node=f"node-{next(nodes)}"), outage=outage)
+
+
+@pytest.fixture(scope="module")
+def mortal_server() -> Iterator[PostgresServer]:
+    """Fixture: a server that tests kill and start again."""
+    with PostgresServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def database() -> dict[PostgresServer, str]:
+    """Fixture: the database of this module on each server."""
+    return {}
+
+
+async def _space(server: PostgresServer, database: dict[PostgresServer, str]) -> str:
+    """The URL of a new schema: as good as a database, and made in a hundredth of its time."""
+    if server not in database:
+        database[server] = await server.new_database()
+    space = f"space_{next(SPACES)}"
+    await server.execute(f"CREATE SCHEMA {space}", database=database[server])
+    return f"{server.url(database[server])}&search_path={space}"
+
+
+@pytest.fixture
+async def url(postgres_server: PostgresServer, database: dict[PostgresServer, str]) -> str:
+    """Fixture: the URL of a bus that nobody is on."""
+    return await _space(postgres_server, database)
+
+
+@pytest.fixture
+async def network(postgres_server: PostgresServer, url: str) -> AsyncIterator[BusNetwork]:
+    """Fixture: a network that nobody is on."""
+    async with _network(postgres_server, url) as network:
+        yield network
+
+
+@pytest.mark.parametrize("contract", BUS_CONTRACTS)
+async def test_contract(contract: str, network: BusNetwork) -> None:
+    await BUS_CONTRACTS[contract](network)
+
+
+@pytest.mark.parametrize("contract", BUS_OUTAGE_CONTRACTS)
+async def test_outage(contract: str, mortal_server: PostgresServer, database: dict[PostgresServer, str]) -> None:
+    async with _network(mortal_server, await _space(mortal_server, database)) as network:
+        await BUS_OUTAGE_CONTRACTS[contract](network)
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("time", range(20))
+async def test_twenty_times(time: int) -> None:
+    """No contract holds by luck."""
+    with PostgresServer() as server:
+        url = server.url(await server.new_database())
+        await run_bus_conformance(lambda: _network(server, url))
+
+
+@pytest.mark.parametrize("last", ["UPDATE bus_nodes", "pg_notify"])
+async def test_a_connection_that_is_ended_is_made_again(
+    last: str, postgres_server: PostgresServer, network: BusNetwork
+) -> None:
+    """Be it the one that listens or the one that sends; what waits on it is lost, and the bus says that it is away."""
+    one, two = await network.nodes(2)
+    ear, server = Heard(), Server("two", free=False)
+    two.subscribe("a", ear)
+    two.serve("a", server)
+    await two.flush()
+    asked = asyncio.ensure_future(one.request("a", {}, within_s=LONG_S))
+    await server.until_begun()
+    ended = await postgres_server.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        f"WHERE application_name LIKE 'cc-orchestrator bus node-1%' AND query LIKE '%{last}%'"
+    )
+    assert ended == [(True,)]
+    await within(5, refused(RequestLost, asked))
+    server.gate.set()
+    async with asyncio.timeout(10):
+        while {"again": True} not in ear.all:
+            one.publish("a", {"again": True})
+            await asyncio.sleep(0.02)
+    assert one.connected
+    assert (await one.request("a", {"n": 2}, within_s=LONG_S)).payload["to"] == {"n": 2}
+
+
+async def test_a_killed_server_and_a_stopped_one(network: BusNetwork, url: str) -> None:
+    """Who works for one that dies or is stopped is lost in seconds; then nobody serves; what is over is never begun."""
+    one = await network.node()
+    async with serving_node(url, "killed") as killed, serving_node(url, "stopped") as stopped:
+        asked = []
+        for node, subject in ((killed, "killed"), (stopped, "stopped")):
+            asked.append(asyncio.ensure_future(one.request(subject, {"n": 1, "stay": True}, within_s=LONG_S)))
+            await node.until("begun 1")
+        killed.signal(signal.SIGKILL)
+        stopped.signal(signal.SIGSTOP)
+        await within(2, _until_nobody_serves(one, "killed"))
+        await refused(RequestLost, one.request("stopped", {"n": 2}, within_s=0.5))
+        asked.append(asyncio.ensure_future(one.request("stopped", {"n": 3}, within_s=LONG_S)))
+        async with asyncio.timeout(10):
+            for each in asked:
+                await refused(RequestLost, each)
+        await within(2, _until_nobody_serves(one, "stopped"))
+        stopped.signal(signal.SIGCONT)
+        async with asyncio.timeout(10):
+            while True:
+                try:
+                    await one.request("stopped", {"n": 4}, within_s=5)
+                    break
+                except NobodyServes:
+                    await asyncio.sleep(0.05)
+        await stopped.until("begun 4")
+        assert stopped.said == ["serving", "begun 1", "begun 4"]
+
+
+async def _until_nobody_serves(bus: Bus, subject: str) -> None:
+    while True:
+        try:
+            await bus.request(subject, {"n": 0}, within_s=0.2)
+        except NobodyServes:
+            return
+        except RequestLost:
+            continue
