@@ -19,10 +19,13 @@ from orchestrator.core.fold import fold
 from orchestrator.core.items import SYSTEM
 from orchestrator.core.task import AgentTask
 from orchestrator.core.task_states import ACTIVE_PHASES, Phase
-from orchestrator.tasks import TaskService
+from orchestrator.tasks import AWAY, TaskService
 
 _POLL_S = 5.0
 """How long the bus is trusted: a lost hint costs at most this much."""
+
+_AGAIN_S = 1.0
+"""Until a store that is away is looked at again."""
 
 
 def left_s(task: AgentTask, now: datetime) -> float:
@@ -102,14 +105,21 @@ class Watch:
         try:
             while self._task.phase is not Phase.ENDED:
                 await self._wait()
-                self._task = await newest(self._service, max(self._task, self._known(), key=_version))
-                if left_s(self._task, self._service.clock.now()) <= 0:
-                    await self._end()
+                try:
+                    await self._look()
+                except AWAY:
+                    # The actor says so, if it is for long; what comes meanwhile is read then.
+                    await asyncio.sleep(_AGAIN_S)
         finally:
             unsubscribe()
         self.over = True
         for stop in tuple(self._stops):
             stop()
+
+    async def _look(self) -> None:
+        self._task = await newest(self._service, max(self._task, self._known(), key=_version))
+        if left_s(self._task, self._service.clock.now()) <= 0:
+            await self._end()
 
     def _hear(self, hint: Mapping[str, Any]) -> None:
         if hint["version"] > self._known().version:

@@ -23,7 +23,6 @@ from orchestrator.ports import ChatModel, Clock, Store
 from orchestrator.prompts import in_force
 from orchestrator.pruning import Pruner, Rule
 from orchestrator.rehearsing import Copying, Rehearsals
-from orchestrator.runner import Workers
 from orchestrator.settings import Settings
 from orchestrator.store import open_store
 from orchestrator.tasks import TaskService
@@ -35,6 +34,7 @@ from orchestrator.web.app import Doors
 from orchestrator.web.auth import TokenAuthorizer, check_approvers
 from orchestrator.web.base import Defaults
 from orchestrator.web.install import client_offered
+from orchestrator.workers import Workers
 from orchestrator.world import World
 
 logger = logging.getLogger(__name__)
