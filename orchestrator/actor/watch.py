@@ -19,13 +19,10 @@ from orchestrator.core.fold import fold
 from orchestrator.core.items import SYSTEM
 from orchestrator.core.task import AgentTask
 from orchestrator.core.task_states import ACTIVE_PHASES, Phase
-from orchestrator.tasks import AWAY, TaskService
+from orchestrator.tasks import TaskService, patiently
 
 _POLL_S = 5.0
 """How long the bus is trusted: a lost hint costs at most this much."""
-
-_AGAIN_S = 1.0
-"""Until a store that is away is looked at again."""
 
 
 def left_s(task: AgentTask, now: datetime) -> float:
@@ -105,11 +102,8 @@ class Watch:
         try:
             while self._task.phase is not Phase.ENDED:
                 await self._wait()
-                try:
-                    await self._look()
-                except AWAY:
-                    # The actor says so, if it is for long; what comes meanwhile is read then.
-                    await asyncio.sleep(_AGAIN_S)
+                # What came while the store was away is read when it is back.
+                await patiently(self._look, for_s=math.inf)
         finally:
             unsubscribe()
         self.over = True

@@ -182,9 +182,9 @@ class Houses:
 
 
 @asynccontextmanager
-async def houses(*computers: str) -> AsyncIterator[Houses]:
+async def houses(*computers: str, store: SharedStore | None = None) -> AsyncIterator[Houses]:
     """A store, a bus, a hub that listens, and stub computers that are connected; no node yet."""
-    store, bus = SharedStore(), LocalBus()
+    store, bus = store or SharedStore(), LocalBus()
     hub = Hub(JournalGreeter(TaskService(store=store, bus=bus, clock=SystemClock(), authorizer=Anyone())))
 
     async def handle(websocket: WebSocket) -> None:
