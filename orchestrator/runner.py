@@ -1,6 +1,6 @@
-"""Tasks at work: the queue's workers, and the library form of one task.
+"""A task at work, and the library form of one.
 
-``process_task`` acts for one leased task until it waits or is over; ``work`` does so for ever.
+``process_task`` acts for one leased task until it waits or is over; :mod:`orchestrator.workers` does so for ever.
 ``execute_task_with_agent`` is the same actor on a journal in memory, for programs that want no
 server: where a person has to decide it raises, and goes on when called again with decisions.
 """
@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from orchestrator.actor import TaskActor
+from orchestrator.actor import Leaving, TaskActor
 from orchestrator.bus.local import LocalBus
 from orchestrator.clock import SystemClock
 from orchestrator.core.approval import CallDecision, CallState, ResumeRequest
-from orchestrator.core.errors import HitlInterventionRequired, LeaseLost, NotPending, OrchestratorError
+from orchestrator.core.errors import Conflict, HitlInterventionRequired, NotPending, OrchestratorError, StoreAway
 from orchestrator.core.facts import CallId, DecisionAction, TaskId
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.core.policy import Policy, default_policy
@@ -26,23 +26,21 @@ from orchestrator.core.task_states import Phase
 from orchestrator.core.transcript import Transcript
 from orchestrator.core.wire import ComputerId
 from orchestrator.law import PolicyInForce
-from orchestrator.logs import about
 from orchestrator.model import as_chat_model
 from orchestrator.ports import ChatModel, Identity, Lease, Store
 from orchestrator.store.memory import InMemoryPersistenceManager
-from orchestrator.tasks import TaskService, final_result
+from orchestrator.tasks import TaskService, final_result, patiently
 from orchestrator.tools.deps import CCAgentDeps
 from orchestrator.world import World
 
 logger = logging.getLogger(__name__)
 
 LEASE_S = 30.0
-"""How long a dead actor's task waits for another; renewed three times in it."""
-_IDLE_S = 5.0
-"""How long a worker trusts the bus before it looks at the queue by itself."""
-_AGAIN_S = 0.5
-"""Until a worker asks a store again that failed; then twice as long each time."""
-_AGAIN_AT_MOST_S = 30.0
+"""How long a dead actor's task waits for another, where nobody sets it; renewed three times in it."""
+_PATIENCE_LEASES = 2.0
+"""Lease times that an actor asks a store again that is away: it may well be nobody else's until then."""
+GIVE_BACK_S = 2.0
+"""What giving a lease back may take: if it takes longer, the lease ends by itself."""
 
 
 async def process_task(
@@ -51,17 +49,37 @@ async def process_task(
     service: TaskService,
     world: World,
     model_for: Callable[[AgentTask], ChatModel],
+    leaving: Leaving | None = None,
+    lease_s: float = LEASE_S,
 ) -> AgentTask:
-    """Act for a leased task until it waits or is over. Raises LeaseLost when another actor has it."""
+    """Act for a leased task until it waits, is over or, when the node is left, handed over.
+
+    Raises LeaseLost when another actor has it. A node that does not reach the store does not stop what it is at:
+    nothing new begins without the store, what is under way is known to nobody else, and whoever took the lease
+    meanwhile is told of by the first answer.
+    """
     task = await service.load(lease.task_id)
-    actor = TaskActor(lease=lease, service=service, world=world, model=model_for(task), task=task)
-    renewing = asyncio.create_task(_renew(service.store, lease))
+    leaving = leaving or Leaving()
+    patience_s = _PATIENCE_LEASES * lease_s
+    actor = TaskActor(
+        lease=lease,
+        service=service,
+        world=world,
+        model=model_for(task),
+        task=task,
+        leaving=leaving,
+        patience_s=patience_s,
+    )
+    renewing = asyncio.create_task(_renew(service.store, lease, lease_s, patience_s))
     acting = asyncio.create_task(actor.run())
     try:
-        await asyncio.wait((renewing, acting), return_when=asyncio.FIRST_COMPLETED)
+        with leaving.letting_go(acting.cancel):
+            await asyncio.wait((renewing, acting), return_when=asyncio.FIRST_COMPLETED)
         if renewing.done() and not acting.done():
             await renewing
         if acting.cancelled():
+            if leaving.over:
+                return await give_back(service, lease)
             # Nobody canceled this wait: passed on as it is, it would end the worker.
             raise OrchestratorError("What the task was at was canceled from within.")
         return await acting
@@ -71,90 +89,30 @@ async def process_task(
         await asyncio.gather(renewing, acting, return_exceptions=True)
 
 
-async def _renew(store: Store, lease: Lease) -> None:
+async def give_back(service: TaskService, lease: Lease, pause_s: float = 0.0) -> AgentTask:
+    """The task as it stands, its lease given back and due again after a pause. Raises LeaseLost, StoreAway.
+
+    An append that is still on its way is fenced by it, or is seen by the next look.
+    """
+    try:
+        async with asyncio.timeout(GIVE_BACK_S):
+            while True:
+                task = await service.load(lease.task_id)
+                try:
+                    await service.store.park(lease, task.version, due=service.clock.now() + timedelta(seconds=pause_s))
+                except Conflict:
+                    continue
+                service.falls_due(task.task_id)
+                return task
+    except TimeoutError:
+        raise StoreAway(f"The lease on task {lease.task_id} could not be given back; it ends by itself.") from None
+
+
+async def _renew(store: Store, lease: Lease, lease_s: float, patience_s: float) -> None:
+    """Hold on to the lease; ends only by raising LeaseLost, or why the store was away for all of the patience."""
     while True:
-        await asyncio.sleep(LEASE_S / 3)
-        await store.renew(lease, LEASE_S)
-
-
-@dataclass
-class Workers:
-    """The workers of one node: each takes a due task, acts for it, and takes the next."""
-
-    service: TaskService
-    world: World
-    model_for: Callable[[AgentTask], ChatModel]
-    holder: str
-    count: int = 4
-    _due: asyncio.Event = field(default_factory=asyncio.Event)
-
-    async def work(self) -> None:
-        """Work until canceled."""
-        ends = [self.service.bus.subscribe(subject, lambda _: self._due.set()) for subject in ("tasks", "tasks.due")]
-        try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(self.count):
-                    group.create_task(self._worker())
-        finally:
-            for unsubscribe in ends:
-                unsubscribe()
-
-    async def _worker(self) -> None:
-        pause_s = _AGAIN_S
-        while True:
-            self._due.clear()
-            try:
-                lease = await self.service.store.lease(self.holder, LEASE_S)
-                if lease is None:
-                    await self._idle()
-            except Exception as error:
-                # A worker that ended would be missed until the next start of the server.
-                known = isinstance(error, OrchestratorError)
-                logger.error("the queue is looked at again in %g s: %s", pause_s, error, exc_info=not known)  # noqa: TRY400 - it explains itself
-                await asyncio.sleep(pause_s)
-                pause_s = min(2 * pause_s, _AGAIN_AT_MOST_S)
-                continue
-            pause_s = _AGAIN_S
-            if lease is None:
-                continue
-            self._due.set()
-            with about(task_id=lease.task_id):
-                await self._process(lease)
-
-    async def _process(self, lease: Lease) -> None:
-        try:
-            await process_task(
-                lease,
-                service=self.service,
-                world=self.world,
-                model_for=self.model_for,
-            )
-        except LeaseLost:
-            logger.warning("task %s is acted for elsewhere now", lease.task_id)
-        except OrchestratorError as error:
-            logger.error("task %s stops for now: %s", lease.task_id, error)  # noqa: TRY400 - it explains itself
-            await self._postpone(lease)
-        except Exception:
-            logger.exception("task %s met a defect and stops for now", lease.task_id)
-            await self._postpone(lease)
-
-    async def _idle(self) -> None:
-        due = await self.service.store.next_due()
-        seconds = _IDLE_S
-        if due is not None:
-            seconds = min(seconds, max(0.0, (due - self.service.clock.now()).total_seconds()))
-        try:
-            async with asyncio.timeout(seconds):
-                await self._due.wait()
-        except TimeoutError:
-            pass
-
-    async def _postpone(self, lease: Lease) -> None:
-        try:
-            task = await self.service.load(lease.task_id)
-            await self.service.store.park(lease, task.version, due=self.service.clock.now() + timedelta(seconds=5))
-        except OrchestratorError as error:
-            logger.info("task %s: %s", lease.task_id, error)
+        await asyncio.sleep(lease_s / 3)
+        await patiently(lambda: store.renew(lease, lease_s), for_s=patience_s)
 
 
 _FOR_PEOPLE = frozenset({Phase.REVIEWING, Phase.ANSWERING})

@@ -64,6 +64,24 @@ class Settings(BaseModel):
     )
     rehearsals: int = _setting(2, "Rehearsals at once, each with a process for its copy; 0: none.", ge=0, le=32)
     workers: int = _setting(4, "Tasks that are acted for at once.", ge=1, le=256)
+    lease_s: float = _setting(
+        30.0,
+        "How long a node that says nothing any more keeps its tasks; another goes on within half as much again. The "
+        "same on all nodes.",
+        "s",
+        ge=1,
+        le=3600,
+        allow_inf_nan=False,
+    )
+    drain_s: float = _setting(
+        20.0,
+        "When this node stops and others are there: how long a model's reply, or a call on a computer, is waited for "
+        "before its task is handed over; 0: not at all. Alone, calls get 2 s at most, and replies nothing.",
+        "s",
+        ge=0,
+        le=3600,
+        allow_inf_nan=False,
+    )
     max_steps: int = _setting(20, "Replies of the model at most, for tasks that name none.", ge=1, le=1000)
     max_wall_s: float = _setting(
         0.0,

@@ -45,6 +45,7 @@ ROOMS: dict[str, frozenset[str]] = {
     "rehearsing": ADAPTERS | {"logs", "transfers", "standing", "tasks", "tools", "undoing", "world"},
     "actor": ADAPTERS | {"logs", "tasks", "tools", "undoing", "world"},
     "runner": ADAPTERS | {"clock", "logs", "law", "tasks", "tools", "world", "actor"} | {"model", "store", "bus"},
+    "workers": ADAPTERS | {"logs", "tasks", "world", "actor", "runner"},
     "desk": ADAPTERS | {"logs", "tasks", "undoing"},
     "greeting": ADAPTERS | {"hub", "tasks"},
     "audit": ADAPTERS,

@@ -1,5 +1,6 @@
 """The actor of one task: what it knows, what it judges, what it does."""
 
 from orchestrator.actor.actor import TaskActor
+from orchestrator.actor.leaving import Leaving
 
-__all__ = ["TaskActor"]
+__all__ = ["Leaving", "TaskActor"]

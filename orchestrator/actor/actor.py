@@ -13,6 +13,7 @@ from orchestrator.actor.calls import BUSY_S, Calls
 from orchestrator.actor.gate import Gate
 from orchestrator.actor.hints import Hints
 from orchestrator.actor.journal import TaskJournal, step_computers
+from orchestrator.actor.leaving import Leaving
 from orchestrator.actor.programs import Programs
 from orchestrator.actor.restoring import Restoring
 from orchestrator.actor.thinking import Thinking
@@ -37,6 +38,9 @@ logger = logging.getLogger(__name__)
 MAX_UNHEARD = 3
 """Answers missed from a connected computer before each next try is given a pause."""
 
+SOON_S = 5.0
+"""What falls due sooner is told to all workers: by themselves they look at the queue no more often."""
+
 _NOTHING_NOW = (todo.Rest, todo.AwaitReview, todo.AwaitAnswer, todo.AwaitRuns)
 """What leaves the actor nothing to do until something comes in; a union in the test would be made at each look."""
 
@@ -52,17 +56,21 @@ class TaskActor:
         world: World,
         model: ChatModel,
         task: AgentTask,
+        leaving: Leaving | None = None,
+        patience_s: float = 60.0,
     ) -> None:
+        self._service = service
         self._store = service.store
+        self._leaving = leaving or Leaving()
         self._clock = service.clock
         self._world = world
-        self._journal = TaskJournal(lease, service, task)
+        self._journal = TaskJournal(lease, service, task, patience_s=patience_s)
         programs = Programs(world, service.law)
         gate = Gate(self._journal, world, service.law, programs)
         self._watch = Watch(service, lambda: self._journal.task)
         hints = Hints(service.bus, task.task_id)
-        self._calls = Calls(self._journal, gate, world, self._watch, hints, programs)
-        self._thinking = Thinking(self._journal, gate, model, self._watch, hints, self._calls.begin)
+        self._calls = Calls(self._journal, gate, world, self._watch, hints, programs, self._leaving)
+        self._thinking = Thinking(self._journal, gate, model, self._watch, hints, self._leaving, self._calls.begin)
         self._calls.next_step = self._thinking.ask_next
         self._undoing = Undoing(service, world)
         self._restoring = Restoring(self._journal, gate, self._undoing)
@@ -83,6 +91,10 @@ class TaskActor:
     async def _act(self) -> AgentTask:
         while True:
             try:
+                # What was begun together with the last outcome is no boundary: its bracket is open.
+                if self._leaving.begun and not self._calls.begun():
+                    await self._hand_over()
+                    return self._journal.task
                 wait = await self._once()
                 if wait is not None:
                     await self._sleep(wait)
@@ -224,6 +236,13 @@ class TaskActor:
             keep = [one.call.computer for one in task.open_runs if one.call.computer is not None]
             await self._store.release_claims(self._journal.lease, keep)
             self._claimed, self._journal.claimed = False, bool(keep)
+            self._service.falls_due(task.task_id)
+
+    async def _hand_over(self) -> None:
+        """Give the lease back with the task due at once, its claims kept for whoever goes on. Raises Conflict."""
+        task = self._journal.task
+        await self._store.park(self._journal.lease, task.version, due=self._clock.now())
+        self._service.falls_due(task.task_id)
 
     async def _sleep(self, wait: Wait) -> None:
         """Give the lease back. Raises Conflict when something came in meanwhile: nothing is lost."""
@@ -234,6 +253,9 @@ class TaskActor:
         await self._store.park(self._journal.lease, task.version, due=due, waiting_for=wait.computer)
         if wait.computer is not None and await self._came_back(wait.computer):
             await self._store.wake(task.task_id)
+            seconds = 0.0
+        if seconds < SOON_S:
+            self._service.falls_due(task.task_id)
         if task.ended is not None and not task.open_runs:
             await self._wake_undos()
 
@@ -243,6 +265,7 @@ class TaskActor:
             undo = await self._store.load(task_id)
             if undo is not None and undo.ended is None:
                 await self._store.wake(undo.task_id)
+                self._service.falls_due(undo.task_id)
 
     def _left_s(self) -> float:
         """How long the task may sleep before its time is up, which must be noticed."""

@@ -8,6 +8,7 @@ from functools import partial
 from orchestrator.actor.gate import MAX_VOIDS, NOTHING, Gate
 from orchestrator.actor.hints import Hints
 from orchestrator.actor.journal import Follow, TaskJournal, nothing, of_computer
+from orchestrator.actor.leaving import Leaving
 from orchestrator.actor.programs import UNSEEN, Programs, with_told
 from orchestrator.actor.watch import Watch
 from orchestrator.core import effects as todo
@@ -48,6 +49,7 @@ class Calls:
     watch: Watch
     hints: Hints
     programs: Programs
+    leaving: Leaving
     next_step: Follow = nothing
     """What is recorded together with the outcome that ends a step."""
     mine: set[RunId] = field(default_factory=set)
@@ -74,8 +76,11 @@ class Calls:
     def begin(self, task: AgentTask) -> tuple[tuple[facts.Fact, Actor], ...]:
         """The start of a look that is all there is to do now, to be recorded together with the call itself.
 
-        Nothing where somebody or something has to be asked first, and where the computer is away.
+        Nothing where somebody or something has to be asked first, where the computer is away, and where the node is
+        about to stop.
         """
+        if self.leaving.begun:
+            return ()
         effects = next_effects(task, self.mine)
         wanted = {effect.call_id for effect in effects if isinstance(effect, todo.RunTool)}
         records = [record for record in task.calls if record.call_id in wanted and record.call.plugin_name != "people"]

@@ -1,8 +1,14 @@
-"""The task as its actor holds it: folded, leased, and appended to one item after the other."""
+"""The task as its actor holds it: folded, leased, and appended to one item after the other.
+
+While the store is away the actor knows what nobody else does: an outcome. So an append is asked for again, the same
+items with the same ids, of which the store keeps one: until it answers, says that the lease is another's, or
+``patience_s`` are over. What is lost then is settled by whoever comes next.
+"""
 
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from orchestrator.core.errors import ComputerClaimed, Conflict
 from orchestrator.core.facts import CallId, Fact, ToolStarted
@@ -11,7 +17,7 @@ from orchestrator.core.items import SYSTEM, Actor, Draft
 from orchestrator.core.task import AgentTask, CallRecord
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Lease
-from orchestrator.tasks import TaskService
+from orchestrator.tasks import TaskService, patiently
 
 AGENT = Actor(kind="agent", id="model")
 
@@ -49,6 +55,8 @@ class TaskJournal:
     task: AgentTask
     claimed: bool = True
     """Whether the store may have claims of this task: those of an actor that was killed count too."""
+    patience_s: float = 60.0
+    """How long a store that is away is asked again."""
     _appending: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def record(self, call_id: CallId) -> CallRecord:
@@ -102,7 +110,8 @@ class TaskJournal:
             await self._refold()
 
     async def _refold(self) -> None:
-        newer = await self.service.store.read(self.task.task_id, self.task.version)
+        store, task = self.service.store, self.task
+        newer = await patiently(lambda: store.read(task.task_id, task.version), for_s=self.patience_s)
         self.task = fold(newer, self.task)
 
     async def _append(self, drafts: list[Draft], after: AgentTask, *, blobs: tuple[bytes, ...] = ()) -> None:
@@ -114,7 +123,8 @@ class TaskJournal:
         started = next((one.fact for one in drafts if isinstance(one.fact, ToolStarted)), None)
         claim = () if started is None else step_computers(after)
         release = self.claimed and not after.calls
-        items = await self.service.store.append(
+        append = partial(
+            self.service.store.append,
             task.task_id,
             task.version,
             drafts,
@@ -125,6 +135,9 @@ class TaskJournal:
             claim=claim,
             release=release,
         )
+        items = await patiently(append, for_s=self.patience_s)
         self.claimed = (self.claimed or bool(claim)) and not release
         self.task = sealed(after, items) if items[-1].version == after.version else fold(items, task)
         self.service.published(task.task_id, items)
+        if release:
+            self.service.falls_due(task.task_id)

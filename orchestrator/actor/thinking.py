@@ -9,6 +9,7 @@ from datetime import datetime
 from orchestrator.actor.gate import Gate
 from orchestrator.actor.hints import Hints
 from orchestrator.actor.journal import AGENT, Follow, TaskJournal
+from orchestrator.actor.leaving import Leaving
 from orchestrator.actor.watch import Stopped, Watch, ended_by, left_s, out_of_time
 from orchestrator.core import facts
 from orchestrator.core.approval import call_digest
@@ -46,6 +47,7 @@ class Thinking:
     model: ChatModel
     watch: Watch
     hints: Hints
+    leaving: Leaving
     begin: Follow
     """What is recorded together with a call that may run at once."""
     texts: dict[str, str] = field(default_factory=dict)
@@ -97,7 +99,7 @@ class Thinking:
     def ask_next(self, task: AgentTask) -> tuple[tuple[facts.Fact, Actor], ...]:
         """The request to the model that follows when a step is done, to be recorded with the step's last outcome."""
         now = self.journal.service.clock.now()
-        if task.phase is not Phase.THINKING or task.restores is not None:
+        if task.phase is not Phase.THINKING or task.restores is not None or self.leaving.begun:
             return ()
         if self._missing(task) or limit_of(task, now) is not None:
             return ()
@@ -157,12 +159,12 @@ class Thinking:
         )
 
     async def _generate(self, task: AgentTask) -> ModelReply | None:
-        """The model's reply; None: the task was over before it came, and the generation was stopped."""
-        if self.watch.over:
+        """The model's reply; None: it was stopped before it came, as the task was over or the node is about to stop."""
+        if self.watch.over or self.leaving.cuts_models:
             return None
         hints = self.hints.reply(task.steps + 1)
         left = max(1, task.max_tokens - task.tokens) if task.max_tokens else None
-        with Stopped() as stopped, self.watch.stopping(stopped.stop):
+        with Stopped() as stopped, self.watch.stopping(stopped.stop), self.leaving.cutting(stopped.stop):
             try:
                 return await self.model.reply(
                     tuple(self._sent),

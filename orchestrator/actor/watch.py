@@ -19,7 +19,7 @@ from orchestrator.core.fold import fold
 from orchestrator.core.items import SYSTEM
 from orchestrator.core.task import AgentTask
 from orchestrator.core.task_states import ACTIVE_PHASES, Phase
-from orchestrator.tasks import TaskService
+from orchestrator.tasks import TaskService, patiently
 
 _POLL_S = 5.0
 """How long the bus is trusted: a lost hint costs at most this much."""
@@ -102,14 +102,18 @@ class Watch:
         try:
             while self._task.phase is not Phase.ENDED:
                 await self._wait()
-                self._task = await newest(self._service, max(self._task, self._known(), key=_version))
-                if left_s(self._task, self._service.clock.now()) <= 0:
-                    await self._end()
+                # What came while the store was away is read when it is back.
+                await patiently(self._look, for_s=math.inf)
         finally:
             unsubscribe()
         self.over = True
         for stop in tuple(self._stops):
             stop()
+
+    async def _look(self) -> None:
+        self._task = await newest(self._service, max(self._task, self._known(), key=_version))
+        if left_s(self._task, self._service.clock.now()) <= 0:
+            await self._end()
 
     def _hear(self, hint: Mapping[str, Any]) -> None:
         if hint["version"] > self._known().version:

@@ -23,7 +23,6 @@ from orchestrator.ports import ChatModel, Clock, Store
 from orchestrator.prompts import in_force
 from orchestrator.pruning import Pruner, Rule
 from orchestrator.rehearsing import Copying, Rehearsals
-from orchestrator.runner import Workers
 from orchestrator.settings import Settings
 from orchestrator.store import open_store
 from orchestrator.tasks import TaskService
@@ -35,9 +34,13 @@ from orchestrator.web.app import Doors
 from orchestrator.web.auth import TokenAuthorizer, check_approvers
 from orchestrator.web.base import Defaults
 from orchestrator.web.install import client_offered
+from orchestrator.workers import Workers
 from orchestrator.world import World
 
 logger = logging.getLogger(__name__)
+
+ALONE_S = 2.0
+"""How long calls on computers are waited for where no other node is there: longer feels as if Ctrl-C did nothing."""
 
 
 @dataclass
@@ -53,6 +56,19 @@ class Orchestrator:
     rehearsals: Rehearsals
     admin_token: str | None
     """Only when this start made it."""
+    others: Callable[[], bool] = lambda: False
+    """Whether other nodes are there, which take over what this one hands over."""
+
+    async def drain(self) -> None:
+        """Have load balancers and computers look elsewhere, and the tasks handed over; canceled, let them go at once.
+
+        Alone, nobody goes on before the next start: who stops the server does not wait for a model then, whose reply
+        is asked for again, and only shortly for calls, whose outcome is known more surely now than later.
+        """
+        self.doors.draining = True
+        alone = not self.others()
+        within_s = min(self.settings.drain_s, ALONE_S) if alone else self.settings.drain_s
+        await self.workers.drain(within_s, cut_models=alone)
 
 
 @contextlib.asynccontextmanager
@@ -129,6 +145,7 @@ def _workers(settings: Settings, undoing: Undoing, models: Models) -> Workers:
         model_for=models.of_task,
         holder=f"pid-{os.getpid()}",
         count=settings.workers,
+        lease_s=settings.lease_s,
     )
 
 

@@ -7,7 +7,8 @@ import logging
 import math
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
 
 import uvicorn
 
@@ -19,6 +20,8 @@ from orchestrator.ports import ChatModel, Store
 from orchestrator.settings import LOOPBACK, Settings
 from orchestrator.web.connections import BoundedProtocol
 from orchestrator.web.frames import FrameProtocol
+
+logger = logging.getLogger(__name__)
 
 _BY_ANY_PEER = ("Invalid HTTP request received.", "Unsupported upgrade request.")
 _AGAIN_S = 60.0
@@ -33,20 +36,25 @@ async def serve(
     wrap_store: Callable[[Store], Store] = lambda store: store,
     model: ChatModel | None = None,
 ) -> None:
-    """Serve until SIGINT or SIGTERM; ``ready`` is told the URL once the port listens."""
+    """Serve until SIGINT or SIGTERM; ``ready`` is told the URL once the port listens.
+
+    It stops in this order: the doors say that it drains, the tasks are handed over (a second signal lets go of them at
+    once), rehearsals end, computers, reviewers and streams are told to come again, and last goes what listens.
+    """
     _must_be_safe(settings)
     listener = listen(settings)
     host, port = listener.getsockname()[:2]
     with contextlib.closing(listener):
         async with open_orchestrator(settings, wrap_store=wrap_store, model=model) as orchestrator:
             server = server_of(orchestrator)
-            stop = _until_signal()
+            stop, at_once = _signals()
             serving = asyncio.create_task(server.serve(sockets=[listener]))
             await orchestrator.rehearsals.open(f"ws://{_from_here(host)}:{port}{DOOR}")
             ready(f"http://{_in_url(host)}:{port}", orchestrator)
             stopping = asyncio.create_task(stop.wait())
             await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
             stopping.cancel()
+            await _unless(at_once, orchestrator.drain())
             await orchestrator.rehearsals.close()
             await orchestrator.hub.close()
             await orchestrator.doors.close()
@@ -115,13 +123,31 @@ def server_of(orchestrator: Orchestrator) -> uvicorn.Server:
     return _Server(config)
 
 
-def _until_signal() -> asyncio.Event:
-    stop = asyncio.Event()
+def _signals() -> tuple[asyncio.Event, asyncio.Event]:
+    """What the first signal sets, and what each further one does."""
+    stop, at_once = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
+
+    def came() -> None:
+        (at_once if stop.is_set() else stop).set()
+
     for number in (signal.SIGINT, signal.SIGTERM):
         with contextlib.suppress(NotImplementedError, RuntimeError):
-            loop.add_signal_handler(number, stop.set)
-    return stop
+            loop.add_signal_handler(number, came)
+    return stop, at_once
+
+
+async def _unless(at_once: asyncio.Event, orderly: Coroutine[Any, Any, None]) -> None:
+    """See something through, until somebody cannot wait for it."""
+    ending = asyncio.create_task(orderly)
+    hurried = asyncio.create_task(at_once.wait())
+    await asyncio.wait((ending, hurried), return_when=asyncio.FIRST_COMPLETED)
+    hurried.cancel()
+    if not ending.done():
+        ending.cancel()
+    for result in await asyncio.gather(ending, return_exceptions=True):
+        if isinstance(result, Exception):
+            logger.error("the tasks are not handed over", exc_info=result)
 
 
 def _must_be_safe(settings: Settings) -> None:

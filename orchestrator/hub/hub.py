@@ -45,6 +45,7 @@ ALIVE_WITHIN_S = 3.0
 """How long a computer may take to answer when another comes in its name: a few ticks of a lagging game."""
 DOOR = "/computer"
 _HUNG_UP = "the computer hung up"
+_STOPS = "the orchestrator stops"
 _REFUSED = "the computer was refused, and told why"
 
 
@@ -216,10 +217,12 @@ class Hub:
         if self._timer is not None:
             self._timer.cancel()
         self.mirror.close()
-        for session in list(self._sessions.values()):
+        sessions = list(self._sessions.values())
+        for session in sessions:
             session.write_now()
-            self._gone(session, "the orchestrator stops")
-            await session.socket.close(1001, "the orchestrator stops")
+            self._gone(session, _STOPS)
+        # All at once: one that takes nothing any more has some seconds.
+        await asyncio.gather(*(session.socket.close(1001, _STOPS) for session in sessions))
         await asyncio.gather(*self.known.keeping)
 
     def _hear(self, session: Session, frame: bytes | str) -> None:

@@ -106,6 +106,7 @@ class TaskService(StoredTasks):
         draft = self.draft(fact, begun_by or person(user))._replace(item_id=item_id)
         items = await self.store.create(task_id, [draft])
         self.published(task_id, items)
+        self.falls_due(task_id)
         return fold(items)
 
     async def of_key(self, user: Identity, key: str) -> AgentTask | None:

@@ -4,6 +4,7 @@ The journal is the truth; what is published on the bus only says that there is s
 """
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Callable, Sequence
 
 from orchestrator.core import facts
@@ -21,6 +22,7 @@ from orchestrator.law import PolicyInForce
 from orchestrator.ports import Bus, Clock, RequestAuthorizer, Store, TaskRow
 from orchestrator.prompts import shipped
 from orchestrator.tasks.ids import new_item_id
+from orchestrator.tasks.patience import patiently
 from orchestrator.tasks.showing import show
 
 _POLL_S = 5.0
@@ -67,6 +69,8 @@ class StoredTasks:
             task.task_id, task.version, drafts, status=status, schedule="wake" if wake else "keep"
         )
         self.published(task.task_id, items)
+        if wake:
+            self.falls_due(task.task_id)
         return fold(items, task)
 
     def published(self, task_id: TaskId, items: Sequence[AgentTaskItem]) -> None:
@@ -77,6 +81,13 @@ class StoredTasks:
             version = items[-1].version
             self.bus.publish(f"task.{task_id}", {"task_id": task_id, "version": version})
             self.bus.publish("tasks", {"task_id": task_id, "version": version})
+
+    def falls_due(self, task_id: TaskId) -> None:
+        """Tell the workers of every node to look at the queue: this task is due, or will be soon, or made others due.
+
+        Nothing else wakes an idle worker: most appends make nothing due.
+        """
+        self.bus.publish("tasks.due", {"task_id": task_id})
 
     async def record(self, fact: SystemFact, actor: Actor = SYSTEM, *, content: bytes = b"") -> None:
         """Write down what belongs to no task, in this node's own stream; ``content`` is kept by its hash, before it."""
@@ -127,20 +138,24 @@ class StoredTasks:
         return [task for task in tasks if task is not None and task.request is not None]
 
     async def watch(self, task_id: TaskId, after_version: int = 0) -> AsyncIterator[AgentTaskItem]:
-        """The task's items after ``after_version``, then each as it comes, until the task has ended."""
+        """The task's items after ``after_version``, then each as it comes, until the task has ended.
+
+        A store that is away once the first items were told is waited for.
+        """
         changed = asyncio.Event()
         unsubscribe = self.bus.subscribe(f"task.{task_id}", lambda _: changed.set())
         try:
             task = await self.load(task_id)
             while True:
                 changed.clear()
-                for item in await self.store.read(task_id, after_version):
+                # The lambda is called before it is made again.
+                for item in await patiently(lambda: self.store.read(task_id, after_version), for_s=math.inf):  # noqa: B023
                     after_version = item.version
                     yield item
                 if task.phase is Phase.ENDED and not task.open_runs and after_version >= task.version:
                     return
                 await _either(changed, _POLL_S)
-                task = await self.load(task_id)
+                task = await patiently(lambda: self.load(task_id), for_s=math.inf)
         finally:
             unsubscribe()
 

@@ -34,7 +34,8 @@ from orchestrator.web.browsers import Browsers
 from orchestrator.web.computers import peer_of
 from orchestrator.web.decisions import DecisionDoors
 from orchestrator.web.doctor import NOWHERE, About, DoctorDoors
-from orchestrator.web.errors import defect, error_form, explained, http_error, nobody_there
+from orchestrator.web.draining import draining
+from orchestrator.web.errors import defect, error_form, explained, http_error, nobody_there, refused
 from orchestrator.web.install import InstallDoors
 from orchestrator.web.openapi import openapi_door
 from orchestrator.web.page import PageDoors
@@ -124,6 +125,8 @@ class Doors(
         self.browsers = Browsers(service, authorizer, Place(about.host, about.public_url))
         self.token_tries = Tries("tokens", "sign in again")
         self.closing = asyncio.Event()
+        self.draining = False
+        """Whether the node is about to stop: what is asked is still answered, but nobody should come to stay."""
         self.sockets = OpenSockets()
         self.visits = Visits()
         self.about = about
@@ -246,8 +249,10 @@ class Doors(
         ]
 
     async def healthz(self, request: Request) -> Response:
-        """Whether the orchestrator is up and its store answers."""
+        """Whether the orchestrator is up, is to stay so, and its store answers."""
         del request
+        if self.draining:
+            raise draining()
         await self.service.list_tasks(limit=1)
         return JSONResponse({"status": "ok"})
 
@@ -284,6 +289,10 @@ class Doors(
                 )
 
     async def _socket_identity(self, websocket: WebSocket, kind: str) -> Identity | None:
+        if self.draining:
+            # Whoever it is, and so nothing that an audit should know of.
+            await websocket.send_denial_response(refused(draining()))
+            return None
         try:
             if kind == "person":
                 identity = await self.identified(websocket)

@@ -9,6 +9,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
 from orchestrator.core.errors import OrchestratorError
+from orchestrator.web.draining import AGAIN_S, NodeDraining
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +35,14 @@ def error_form(error: OrchestratorError) -> dict[str, Any]:
 
 async def explained(request: Request, error: OrchestratorError) -> Response:
     del request
+    return refused(error)
+
+
+def refused(error: OrchestratorError) -> JSONResponse:
+    """An error as an answer to a request, or to a handshake."""
     headers = {"WWW-Authenticate": "Bearer"} if error.http_status == 401 else None
+    if isinstance(error, NodeDraining):
+        headers = {"Retry-After": str(AGAIN_S)}
     return JSONResponse(error_form(error), status_code=error.http_status, headers=headers)
 
 

@@ -22,10 +22,10 @@ from orchestrator.greeting import JournalGreeter
 from orchestrator.hub import Hub
 from orchestrator.law import PolicyInForce
 from orchestrator.ports import ChatMessage, Identity, Lease, ModelReply
-from orchestrator.runner import Workers
 from orchestrator.store.memory import InMemoryPersistenceManager
 from orchestrator.tasks import TaskService
 from orchestrator.undoing import Undoing
+from orchestrator.workers import Workers
 from orchestrator.world import World
 from tests.explorer.computer import Wire
 from tests.explorer.loop import Spawned, SteppedLoop

@@ -17,12 +17,13 @@ from orchestrator.core.task import AgentTask
 from orchestrator.core.task_states import TaskStatus
 from orchestrator.law import PolicyInForce
 from orchestrator.ports import Store
-from orchestrator.runner import LEASE_S, Workers
+from orchestrator.runner import LEASE_S
 from orchestrator.store import SqlitePersistenceManager
 from orchestrator.store.memory import InMemoryPersistenceManager
 from orchestrator.tasks import TaskService
 from orchestrator.testing import ManualClock
 from orchestrator.testing.store import run_store_conformance
+from orchestrator.workers import Workers
 from orchestrator.world import World
 from tests.shell.support import DEADLINE_S, Disk, FakeComputers, Listening, call, final, says
 from tests.shell.test_actor import ALICE, FARM, Anyone, rules

@@ -26,9 +26,9 @@ from orchestrator.greeting import JournalGreeter
 from orchestrator.hub import Hub
 from orchestrator.law import PolicyInForce
 from orchestrator.ports import Identity, Store
-from orchestrator.runner import Workers
 from orchestrator.store import open_store
 from orchestrator.tasks import TaskService
+from orchestrator.workers import Workers
 from orchestrator.world import World
 from tests.explorer.computer import Computer, Wire
 from tests.explorer.node import _End

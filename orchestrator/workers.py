@@ -1,0 +1,158 @@
+"""The workers of one node: each takes a due task, acts for it, and takes the next, until the node is left."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from orchestrator.actor import Leaving
+from orchestrator.core.errors import LeaseLost, OrchestratorError
+from orchestrator.core.task import AgentTask
+from orchestrator.logs import about
+from orchestrator.ports import ChatModel, Lease
+from orchestrator.runner import GIVE_BACK_S, LEASE_S, give_back, process_task
+from orchestrator.tasks import AWAY, TaskService
+from orchestrator.world import World
+
+logger = logging.getLogger(__name__)
+
+_IDLE_S = 5.0
+"""How long a worker trusts the bus before it looks at the queue by itself."""
+_OF_A_LEASE = 1 / 4
+"""With short leases it looks sooner: what a killed node held is taken over within one and a half lease times."""
+_TAKEN_S = 0.02
+"""About how long, where something is due and another node is just taking it: more than a transaction takes."""
+_AGAIN_S = 0.5
+"""Until a worker asks a store again that failed; then twice as long each time."""
+_AGAIN_AT_MOST_S = 5.0
+_POSTPONED_S = 5.0
+"""A task whose actor failed is due again after this."""
+
+
+@dataclass
+class Workers:
+    """The workers of one node."""
+
+    service: TaskService
+    world: World
+    model_for: Callable[[AgentTask], ChatModel]
+    holder: str
+    count: int = 4
+    lease_s: float = LEASE_S
+    _due: asyncio.Event = field(default_factory=asyncio.Event)
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Whose turn it is to look at the queue: one query of a node for each hint, however many are idle."""
+    _leaving: Leaving = field(default_factory=Leaving)
+    _working: set[asyncio.Task[None]] = field(default_factory=set)
+
+    async def work(self) -> None:
+        """Work until canceled, or until all is handed over."""
+        unsubscribe = self.service.bus.subscribe("tasks.due", lambda _: self._due.set())
+        try:
+            async with asyncio.TaskGroup() as group:
+                self._working = {group.create_task(self._worker()) for _ in range(self.count)}
+        finally:
+            unsubscribe()
+
+    async def drain(self, within_s: float, *, cut_models: bool = False) -> None:
+        """Take no more tasks, and hand over those at hand at their next boundary between two effects.
+
+        What takes longer than ``within_s`` is let go with its bracket open; ``cut_models``: nobody waits for a reply
+        of a model. Canceled, it lets go at once.
+        """
+        self._leaving.begin(cut_models=cut_models)
+        self._due.set()
+        try:
+            await self._ended(within_s)
+        finally:
+            self._leaving.end()
+        if not await self._ended(2 * GIVE_BACK_S):
+            logger.warning("what a worker is at does not end; its lease ends by itself in %g s", self.lease_s)
+
+    async def _ended(self, within_s: float) -> bool:
+        """Whether all workers have ended after so many seconds, or before."""
+        working = [one for one in self._working if not one.done()]
+        if working and within_s > 0:
+            await asyncio.wait(working, timeout=within_s)
+        return all(one.done() for one in working)
+
+    async def _worker(self) -> None:
+        while (lease := await self._next()) is not None:
+            with about(task_id=lease.task_id):
+                await self._process(lease)
+            # It may have parked until soon, of which whoever waits now does not know.
+            self._due.set()
+
+    async def _next(self) -> Lease | None:
+        """A lease on the next due task; None: the node is left."""
+        pause_s = _AGAIN_S
+        async with self._turn:
+            while not self._leaving.begun:
+                self._due.clear()
+                try:
+                    lease = await self.service.store.lease(self.holder, self.lease_s)
+                    if lease is not None:
+                        return lease
+                    await self._idle()
+                    pause_s = _AGAIN_S
+                except Exception as error:
+                    # A worker that ended would be missed until the next start of the server.
+                    known = isinstance(error, OrchestratorError)
+                    logger.error("the queue is looked at again in %g s: %s", pause_s, error, exc_info=not known)  # noqa: TRY400 - it explains itself
+                    await self._leaving.pause(pause_s)
+                    pause_s = min(2 * pause_s, _AGAIN_AT_MOST_S)
+        return None
+
+    async def _idle(self) -> None:
+        due = await self.service.store.next_due()
+        seconds = min(_IDLE_S, self.lease_s * _OF_A_LEASE)
+        if due is not None:
+            left_s = (due - self.service.clock.now()).total_seconds()
+            # Due, and not to be had: another node's transaction has it, or the clocks differ.
+            seconds = min(seconds, left_s if left_s > 0 else random.uniform(_TAKEN_S / 2, _TAKEN_S))
+        if self._leaving.begun:
+            return
+        try:
+            async with asyncio.timeout(seconds):
+                await self._due.wait()
+        except TimeoutError:
+            pass
+
+    async def _process(self, lease: Lease) -> None:
+        try:
+            await process_task(
+                lease,
+                service=self.service,
+                world=self.world,
+                model_for=self.model_for,
+                leaving=self._leaving,
+                lease_s=self.lease_s,
+            )
+        except LeaseLost:
+            logger.warning("task %s is acted for elsewhere now", lease.task_id)
+        except OrchestratorError as error:
+            logger.error("task %s stops for now: %s", lease.task_id, error)  # noqa: TRY400 - it explains itself
+            await self._postpone(lease)
+        except Exception:
+            logger.exception("task %s met a defect and stops for now", lease.task_id)
+            await self._postpone(lease)
+
+    async def _postpone(self, lease: Lease) -> None:
+        """Have the task looked at again soon; while the store is away that is said again, as long as a lease is."""
+        if self._leaving.over:
+            return
+        until = asyncio.get_running_loop().time() + self.lease_s
+        while True:
+            try:
+                await give_back(self.service, lease, _POSTPONED_S)
+            except AWAY as away:
+                if self._leaving.begun or asyncio.get_running_loop().time() > until:
+                    logger.info("task %s: %s", lease.task_id, away)
+                    return
+                await self._leaving.pause(_AGAIN_S)
+            except OrchestratorError as error:
+                logger.info("task %s: %s", lease.task_id, error)
+                return
+            else:
+                return

@@ -1,0 +1,228 @@
+"""Several nodes in one process: their own services, worlds and workers on one store, one bus and one hub."""
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.websockets import WebSocket
+
+from orchestrator.bus import LocalBus
+from orchestrator.clock import SystemClock
+from orchestrator.core import wire
+from orchestrator.core.errors import Conflict
+from orchestrator.core.facts import TaskId
+from orchestrator.core.items import AgentTaskItem, Draft
+from orchestrator.core.policy import Policy
+from orchestrator.core.task import AgentTask
+from orchestrator.core.wire import ComputerId, RunId
+from orchestrator.greeting import JournalGreeter
+from orchestrator.hub import Hub
+from orchestrator.law import PolicyInForce
+from orchestrator.ports import CallResult, ChatMessage, ChatModel, Lease, ModelReply
+from orchestrator.store.memory import InMemoryPersistenceManager
+from orchestrator.tasks import TaskService
+from orchestrator.testing.stub_computer import StubComputer
+from orchestrator.web.sockets import accepted
+from orchestrator.workers import Workers
+from orchestrator.world import World
+from tests.shell.house import serving
+from tests.shell.support import DEADLINE_S, Listening
+from tests.shell.test_actor import Anyone, rules
+from tests.waiting import within
+
+
+class SharedStore(InMemoryPersistenceManager):
+    """The store of all nodes, with the leases that it gave and the conflicts that actors met."""
+
+    def __init__(self) -> None:
+        super().__init__(clock=SystemClock())
+        self.leases: defaultdict[TaskId, list[tuple[str, int]]] = defaultdict(list)
+        """Holders and tokens of each task, in order."""
+        self.leased = asyncio.Event()
+        self.renewals = asyncio.Semaphore(0)
+        """One for each renewal that nobody has waited for yet."""
+        self.conflicts = 0
+
+    async def renew(self, lease: Lease, lease_s: float) -> None:
+        await super().renew(lease, lease_s)
+        self.renewals.release()
+
+    async def held_by(self, holder: str, task_id: TaskId) -> None:
+        """Until the newest lease of a task is this holder's."""
+        while not self.leases[task_id] or self.leases[task_id][-1][0] != holder:
+            self.leased.clear()
+            await within(DEADLINE_S, self.leased.wait())
+
+    async def lease(self, holder: str, lease_s: float) -> Lease | None:
+        lease = await super().lease(holder, lease_s)
+        if lease is not None:
+            self.leases[lease.task_id].append((holder, lease.token))
+            self.leased.set()
+        return lease
+
+    async def append(self, task_id: TaskId, version: int, drafts: Sequence[Draft], **more: Any) -> list[AgentTaskItem]:
+        try:
+            return await super().append(task_id, version, drafts, **more)
+        except Conflict:
+            self.conflicts += more.get("token") is not None
+            raise
+
+
+class Recording(StubComputer):
+    """A stub computer that writes down each call that reaches it."""
+
+    def __init__(self, url: str, name: str) -> None:
+        super().__init__(url, name, files={"a.lua": b"print(1)\n"})
+        self.took: list[wire.Call] = []
+
+    def start(self, call: wire.Call, body: bytes | None) -> None:
+        self.took.append(call)
+        super().start(call, body)
+
+
+@dataclass
+class Sending:
+    """The port ``Computers`` of one node; it writes down which runs the node sent."""
+
+    hub: Hub
+    sent: Counter[RunId] = field(default_factory=Counter)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.hub, name)
+
+    async def call(self, computer: ComputerId, *, run_id: RunId, **more: Any) -> CallResult:
+        self.sent[run_id] += 1
+        return await self.hub.call(computer, run_id=run_id, **more)
+
+
+class Steps:
+    """A model that plays the same steps for every task; ``asked`` says which node asked for which, and how often."""
+
+    name = "steps"
+
+    def __init__(self, node: str, task: TaskId, script: Sequence[str], asked: Counter[tuple[TaskId, int, str]]) -> None:
+        self._node, self._task, self._script, self._asked = node, task, script, asked
+
+    async def window(self) -> None:
+        """It does not say."""
+
+    async def reply(self, messages: Sequence[ChatMessage], **more: Any) -> ModelReply:
+        del more
+        step = sum(message.role == "assistant" for message in messages)
+        self._asked[self._task, step, self._node] += 1
+        # A reply takes a while, in which others append.
+        await asyncio.sleep(0.002)
+        return ModelReply(text=self._script[min(step, len(self._script) - 1)])
+
+
+class Node:
+    """One node at work."""
+
+    def __init__(
+        self,
+        name: str,
+        house: "Houses",
+        model_for: Callable[[str, AgentTask], ChatModel],
+        *,
+        policy: Policy,
+        lease_s: float,
+        count: int,
+    ) -> None:
+        self.name = name
+        self.sending = Sending(house.hub)
+        self.world = World(store=house.store, computers=self.sending)
+        law = PolicyInForce(lambda: policy, self.world.context)
+        self.service = TaskService(store=house.store, bus=house.bus, clock=SystemClock(), authorizer=Anyone(), law=law)
+        self.workers = Workers(
+            self.service, self.world, lambda task: model_for(name, task), holder=name, count=count, lease_s=lease_s
+        )
+        self.working = asyncio.create_task(self.workers.work())
+
+    async def killed(self) -> None:
+        """End at once, and give nothing back."""
+        self.working.cancel()
+        await asyncio.gather(self.working, return_exceptions=True)
+
+
+@dataclass
+class Houses:
+    """What the nodes share."""
+
+    store: SharedStore
+    bus: LocalBus
+    hub: Hub
+    stubs: list[Recording]
+    nodes: list[Node] = field(default_factory=list)
+
+    def open(self, name: str, model: ChatModel | Callable[[str, AgentTask], ChatModel], **more: Any) -> Node:
+        """One more node."""
+        model_for = model if callable(model) else lambda name, task: model
+        chosen = {"policy": rules(), "lease_s": 30.0, "count": 4, **more}
+        node = Node(name, self, model_for, **chosen)
+        self.nodes.append(node)
+        return node
+
+    async def until(self, task_id: TaskId, holds: Callable[[AgentTask], bool]) -> AgentTask:
+        """The task as soon as something holds of it."""
+        changed = asyncio.Event()
+        unsubscribe = self.bus.subscribe(f"task.{task_id}", lambda _: changed.set())
+        try:
+            async with asyncio.timeout(DEADLINE_S):
+                while True:
+                    changed.clear()
+                    task = await self.store.load(task_id)
+                    if task is not None and holds(task):
+                        return task
+                    await changed.wait()
+        finally:
+            unsubscribe()
+
+
+@asynccontextmanager
+async def houses(*computers: str, store: SharedStore | None = None) -> AsyncIterator[Houses]:
+    """A store, a bus, a hub that listens, and stub computers that are connected; no node yet."""
+    store, bus = store or SharedStore(), LocalBus()
+    hub = Hub(JournalGreeter(TaskService(store=store, bus=bus, clock=SystemClock(), authorizer=Anyone())))
+
+    async def handle(websocket: WebSocket) -> None:
+        await websocket.accept(wire.COMPUTER_SUBPROTOCOL)
+        name = websocket.headers["authorization"].removeprefix("Bearer ")
+        await hub.serve(ComputerId(name), accepted(websocket))
+
+    async with serving(handle) as port:
+        stubs = [Recording(f"http://127.0.0.1:{port}", name) for name in computers]
+        dialing = [asyncio.create_task(stub.run()) for stub in stubs]
+        shared = Houses(store, bus, hub, stubs)
+        try:
+            for stub in stubs:
+                await within(DEADLINE_S, stub.welcomed.wait())
+            yield shared
+        finally:
+            for node in shared.nodes:
+                await node.killed()
+            for one in dialing:
+                one.cancel()
+            await asyncio.gather(*dialing, return_exceptions=True)
+            await hub.close()
+
+
+class Slow(Listening):
+    """A model whose replies wait until they may come."""
+
+    def __init__(self, *script: Any) -> None:
+        super().__init__(*script)
+        self.go = asyncio.Event()
+        self.begun = asyncio.Event()
+        self.cut = asyncio.Event()
+
+    async def reply(self, messages: Sequence[ChatMessage], **more: Any) -> ModelReply:
+        self.begun.set()
+        try:
+            await self.go.wait()
+        except asyncio.CancelledError:
+            self.cut.set()
+            raise
+        return await super().reply(messages, **more)

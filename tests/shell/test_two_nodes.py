@@ -1,0 +1,233 @@
+"""Two nodes on one store: what somebody at the one wants of a task that the other runs never makes both run it."""
+
+import asyncio
+import json
+import logging
+import random
+from collections import Counter, defaultdict
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.core.approval import ResumeRequest
+from orchestrator.core.errors import NotPending, TaskEnded
+from orchestrator.core.facts import TaskId, ToolFinished, ToolSettled, ToolStarted
+from orchestrator.core.items import verify_chain
+from orchestrator.core.task_states import Phase, TaskStatus
+from orchestrator.core.wire import ComputerId
+from orchestrator.store.entry import Entry, awakened, made_due, scheduled
+from tests.shell.several import Houses, Node, Slow, Steps, houses
+from tests.shell.support import DEADLINE_S, call, final, says
+from tests.shell.test_actor import ALICE, rules
+from tests.waiting import within
+
+COMPUTERS = ("farm", "mine", "shop")
+TASKS = 24
+CANCELED = 6
+SCRIPT = [
+    json.dumps(says(call("cc_list", path=""))),
+    json.dumps(says(call("cc_write", path="one.txt", content="1\n"))),
+    json.dumps(says(call("cc_read", path="a.lua"))),
+    json.dumps(says(call("cc_write", path="two.txt", content="2\n"))),
+    json.dumps(final("cannot", success=False)),
+]
+
+
+class Outsider:
+    """Somebody at one node who pins, decides and wakes tasks, whoever runs them."""
+
+    def __init__(self, house: Houses, node: Node, tasks: list[TaskId], dice: random.Random) -> None:
+        self.house, self.service, self.tasks, self.dice = house, node.service, tasks, dice
+        self.did: Counter[str] = Counter()
+
+    async def go_on(self) -> None:
+        """Until every task is over."""
+        left = list(self.tasks)
+        while left:
+            task = await self.service.load(self.dice.choice(left))
+            if task.ended is not None:
+                left.remove(task.task_id)
+                continue
+            if task.request is not None and self.dice.random() < 0.7:
+                try:
+                    await self.service.decide(task.request.request_id, ResumeRequest(action="approve"), ALICE)
+                    self.did["decision"] += 1
+                except NotPending:
+                    self.did["late decision"] += 1
+            elif self.dice.random() < 0.7:
+                await self.service.pin(task.task_id, ALICE, pinned=not task.pinned)
+                self.did["note"] += 1
+            else:
+                await self.service.store.wake(task.task_id)
+                self.service.falls_due(task.task_id)
+                self.did["wake"] += 1
+            # Whoever appended faster than anybody can act would keep every intent from being recorded.
+            await asyncio.sleep(self.dice.uniform(0, 0.02))
+
+    async def cancel(self, task_id: TaskId, after: int) -> None:
+        """Cancel a task once it has so many items."""
+        await self.house.until(task_id, lambda task: task.version >= after or task.ended is not None)
+        try:
+            await self.service.cancel(task_id, ALICE)
+            self.did["cancel"] += 1
+        except TaskEnded:
+            self.did["late cancel"] += 1
+
+
+async def test_hundreds_of_notes_decisions_and_cancels_never_make_two_nodes_run_one_step(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """By the items, by what each node sent and asked, and by the frames that the computers got."""
+    asked: Counter[tuple[TaskId, int, str]] = Counter()
+    dice = random.Random(9)
+    async with houses(*COMPUTERS) as house:
+        nodes = [
+            house.open(name, lambda name, task: Steps(name, task.task_id, SCRIPT, asked), policy=rules(write="ask"))
+            for name in ("alpha", "beta")
+        ]
+        tasks = [
+            (
+                await nodes[one % 2].service.submit(
+                    "try", user=ALICE, computers=[ComputerId(COMPUTERS[one % len(COMPUTERS)])], model="m"
+                )
+            ).task_id
+            for one in range(TASKS)
+        ]
+        outsiders = [Outsider(house, node, tasks, dice) for node in nodes for _ in range(2)]
+        canceling = [outsiders[one % 4].cancel(tasks[-1 - one], 5 + 3 * one) for one in range(CANCELED)]
+        with caplog.at_level(logging.WARNING, logger="orchestrator.workers"):
+            async with asyncio.timeout(60):
+                await asyncio.gather(*(one.go_on() for one in outsiders), *canceling)
+        did = sum((one.did for one in outsiders), Counter[str]())
+        for task_id in tasks:
+            await house.until(task_id, lambda task: not task.open_runs)
+        _nobody_lost_a_lease(house, caplog)
+        await _each_run_once(house, nodes, tasks)
+        _each_step_asked_once(asked)
+    assert did["note"] + did["decision"] + did["wake"] > 300, did
+    assert did["decision"] >= TASKS, did
+    assert did["cancel"] > 0, did
+    assert house.store.conflicts > 10, "the outsiders came in between too seldom to show anything"
+    both = [task_id for task_id in tasks if len({holder for holder, _ in house.store.leases[task_id]}) == 2]
+    assert both, "no task went from one node to the other"
+
+
+def _nobody_lost_a_lease(house: Houses, caplog: pytest.LogCaptureFixture) -> None:
+    """Nothing that an outsider did took a lease from its holder, or freed it."""
+    assert [record.getMessage() for record in caplog.records] == []
+    for given_out in house.store.leases.values():
+        tokens = [token for _, token in given_out]
+        assert tokens == list(range(1, len(tokens) + 1))
+
+
+async def _each_run_once(house: Houses, nodes: list[Node], tasks: list[TaskId]) -> None:
+    """Each bracket is closed once, by one node's one call, which reached its computer in one frame."""
+    started: dict[str, str | None] = {}
+    closed: Counter[str] = Counter()
+    for task_id in tasks:
+        items = await house.store.read(task_id)
+        assert verify_chain(items) is None
+        for item in items:
+            if isinstance(item.fact, ToolStarted):
+                assert item.fact.run_id not in started
+                started[item.fact.run_id] = item.fact.computer
+            elif isinstance(item.fact, ToolFinished | ToolSettled):
+                closed[item.fact.run_id] += 1
+    assert set(closed) == set(started)
+    assert set(closed.values()) == {1}
+    sent = Counter[str]()
+    for node in nodes:
+        sent.update({run: times for run, times in node.sending.sent.items() if run in started})
+        assert node.sending.sent, f"{node.name} did nothing"
+    assert set(sent.values()) == {1}
+    took = Counter(frame.call_id for stub in house.stubs for frame in stub.took)
+    assert set(took.values()) == {1}
+    assert set(sent) <= set(took)
+
+
+def _each_step_asked_once(asked: Counter[tuple[TaskId, int, str]]) -> None:
+    """The model was asked for each step by one node, once."""
+    by_step: defaultdict[tuple[TaskId, int], int] = defaultdict(int)
+    for (task_id, step, _), times in asked.items():
+        by_step[task_id, step] += times
+    assert {step: times for step, times in by_step.items() if times > 1} == {}
+
+
+async def test_a_cancel_at_the_other_node_ends_a_reply_that_is_being_waited_for() -> None:
+    """The node that acts hears of it over the bus, stops the model at once, and keeps its lease."""
+    model = Slow()
+    async with houses() as house:
+        house.open("alpha", model, count=1)
+        task = await house.nodes[0].service.submit("try", user=ALICE, model="m")
+        await within(DEADLINE_S, model.begun.wait())
+        beta = house.open("beta", Slow(), count=1)
+        began = asyncio.get_running_loop().time()
+        await beta.service.cancel(task.task_id, ALICE)
+        await within(DEADLINE_S, model.cut.wait())
+        assert asyncio.get_running_loop().time() - began < 1
+        ended = await house.until(task.task_id, lambda task: task.phase is Phase.ENDED)
+        assert ended.status is TaskStatus.CANCELED
+        assert house.store.leases[task.task_id][0][0] == "alpha"
+
+
+async def test_what_a_killed_node_held_is_taken_over_within_one_and_a_half_lease_times() -> None:
+    """Also while nothing is published: an idle node looks often enough by itself."""
+    lease_s = 1.0
+    async with houses() as house:
+        model = Slow()
+        alpha = house.open("alpha", model, lease_s=lease_s, count=1)
+        task = await alpha.service.submit("try", user=ALICE, model="m")
+        await within(DEADLINE_S, model.begun.wait())
+        house.open("beta", Slow(), lease_s=lease_s, count=2)
+        taken = []
+        for _ in range(2):
+            holder, other = (alpha, house.nodes[-1])
+            began = asyncio.get_running_loop().time()
+            await holder.killed()
+            await house.store.held_by(other.name, task.task_id)
+            taken.append(asyncio.get_running_loop().time() - began)
+            alpha = other
+            house.open(f"node-{len(taken)}", Slow(), lease_s=lease_s, count=2)
+        assert max(taken) < 1.5 * lease_s, taken
+
+
+async def test_a_renewed_lease_is_not_taken_over() -> None:
+    """Whoever waits long for a model keeps the task: no other node gets it, however often it looks."""
+    async with houses() as house:
+        model = Slow(final("cannot", success=False))
+        alpha = house.open("alpha", model, lease_s=0.6, count=1)
+        task = await alpha.service.submit("try", user=ALICE, model="m")
+        await within(DEADLINE_S, model.begun.wait())
+        house.open("beta", Slow(), lease_s=0.6, count=1)
+        for _ in range(7):
+            await within(DEADLINE_S, house.store.renewals.acquire())
+        model.go.set()
+        await house.until(task.task_id, lambda task: task.phase is Phase.ENDED)
+        assert house.store.leases[task.task_id][0] == ("alpha", 1)
+        assert len(model.asked) == 1
+
+
+@given(
+    st.builds(
+        Entry,
+        due=st.none() | st.integers(0, 200),
+        holder=st.sampled_from(["alpha", "beta"]),
+        token=st.integers(1, 9),
+        lease_until=st.integers(0, 200),
+        lease_for=st.integers(1, 50),
+        waiting_for=st.none() | st.just(ComputerId("farm")),
+        woken=st.integers(0, 1),
+    ),
+    st.integers(0, 200),
+)
+def test_nothing_that_an_outsider_does_touches_a_lease(entry: Entry, now: int) -> None:
+    """A wake, and an append of any schedule without a token: holder, token and both times stay."""
+    for after in (
+        awakened(entry, now),
+        made_due(entry, now),
+        scheduled(entry, "wake", None, now),
+        scheduled(entry, "keep", None, now),
+        scheduled(entry, "sleep", None, now),
+    ):
+        assert after[1:5] == entry[1:5]
