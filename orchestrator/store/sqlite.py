@@ -33,6 +33,7 @@ from orchestrator.ports import (
     KeptRow,
     KeptTable,
     Lease,
+    PolicyRow,
     Schedule,
     SignInRow,
     StreamHead,
@@ -48,6 +49,7 @@ from orchestrator.store import (
     sql_kept,
     sql_queue,
     sql_retention,
+    sql_shared,
     sql_sign_ins,
     sql_system,
 )
@@ -85,6 +87,9 @@ class SqlitePersistenceManager:
     Raises StoreBusy, NewerSchema, InvalidRequest (a database of another program) and
     OrchestratorError (a file that cannot be used).
     """
+
+    shared = False
+    """One process has the file."""
 
     def __init__(self, path: Path, *, clock: Clock, trace: Trace | None = None) -> None:
         # Two names of one file must meet at one lock.
@@ -223,6 +228,26 @@ class SqlitePersistenceManager:
 
     async def list_sign_ins(self) -> list[SignInRow]:
         return await self._reader.submit(lambda _: sql_sign_ins.list_all())
+
+    # -- what nodes have in common -------------------------------------------------------
+
+    async def policy_in_force(self) -> PolicyRow | None:
+        return await self._reader.submit(lambda _: sql_shared.policy_in_force())
+
+    async def set_policy(self, expected_version: int, content: bytes, *, note: Draft) -> PolicyRow:
+        return await self._writer.submit(lambda now: sql_shared.set_policy(expected_version, content, note, now=now))
+
+    async def judged_policy(self, version: int) -> None:
+        await self._writer.submit(lambda _: sql_shared.judged_policy(version))
+
+    async def take_duty(self, name: str, holder: str, for_s: float) -> bool:
+        return await self._writer.submit(lambda now: sql_shared.take_duty(name, holder, for_s, now=now))
+
+    async def leave_duty(self, name: str, holder: str) -> None:
+        await self._writer.submit(lambda _: sql_shared.leave_duty(name, holder))
+
+    async def agree(self, name: str, value: str) -> str:
+        return await self._writer.submit(lambda _: sql_shared.agree(name, value))
 
     # -- what is kept, for an audit ------------------------------------------------------
 
