@@ -500,7 +500,7 @@ _BACKUPS: Final = (
 
 _HOUSE: Final = (
     Door(
-        "GET", "/healthz", "healthz", "house", "Whether the orchestrator can act: it is up, its store answers, its policy can be used.",
+        "GET", "/healthz", "healthz", "house", "Whether it is up, its store answers and its policy can be used.",
         _ok("It is.", base.Health), who="anybody",
     ),
     Door(
