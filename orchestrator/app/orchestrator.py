@@ -27,7 +27,7 @@ from orchestrator.runner import Workers
 from orchestrator.settings import Settings
 from orchestrator.store import open_store
 from orchestrator.tasks import TaskService
-from orchestrator.tools.shared_workspace import workspace_of
+from orchestrator.tools.shared_workspace import RefusedWorkspace, workspace_of
 from orchestrator.transfers import Transfers
 from orchestrator.undoing import Undoing
 from orchestrator.watching import Watching
@@ -96,6 +96,8 @@ async def open_orchestrator(
         token = await admin_token(service, settings)
         hub = Hub(JournalGreeter(service), client=client_offered())
         workspace = await workspace_of(store, settings.workspace_path)
+        if isinstance(workspace, RefusedWorkspace):
+            logger.warning("%s", workspace.why)
         world = World(store=store, computers=hub, workspace=workspace)
         law.context = world.context
         undoing = Undoing(service, world)

@@ -20,7 +20,7 @@ from orchestrator.app.serving import listen, server_of
 from orchestrator.core import wire
 from orchestrator.core.errors import CallLost, ComputerAway, ComputerFailed
 from orchestrator.core.wire import ComputerId, RunId, SettledCall, sha256_hex
-from orchestrator.ports import Bus, Store, CallResult, ChatMessage, ChatModel, ComputerInfo, ModelReply, Settlement
+from orchestrator.ports import Bus, CallResult, ChatMessage, ChatModel, ComputerInfo, ModelReply, Settlement, Store
 from orchestrator.settings import Settings
 from tests.waiting import within
 
