@@ -138,7 +138,7 @@ class Rehearsals:
     async def open(self, url: str) -> None:
         """Go on with what was going on when the node stopped, now that copies can connect to it."""
         self.url = url
-        await self._take_up()
+        await self.take_up()
         if self.undoing.service.store.shared:
             self._looking = asyncio.create_task(self._look_again())
 
@@ -147,13 +147,14 @@ class Rehearsals:
         while True:
             await asyncio.sleep(LOOK_S)
             try:
-                await self._take_up()
+                await self.take_up()
             except OrchestratorError as error:
                 logger.warning("rehearsals are looked for again soon: %s", error)
             except Exception:
                 logger.exception("a look for rehearsals met a defect")
 
-    async def _take_up(self) -> None:
+    async def take_up(self) -> None:
+        """Begin each rehearsal that is not over and that no other node sees through."""
         service = self.undoing.service
         left = {TaskId(one.name) for one in self.homes.iterdir() if one.is_dir()} if self.homes.is_dir() else set()
         for status in (TaskStatus.QUEUED, TaskStatus.RUNNING, TaskStatus.PAUSED):
@@ -162,9 +163,13 @@ class Rehearsals:
         for task_id in sorted(left):
             self.begin(task_id)
 
+    def going_on(self) -> list[asyncio.Task[None]]:
+        """The rehearsals that this node sees through, or looks whether it has to."""
+        return list(self._running.values())
+
     async def close(self) -> None:
         """End every copy, for a clean stop; the next start goes on."""
-        running = [*self._running.values(), *([self._looking] if self._looking is not None else [])]
+        running = [*self.going_on(), *([self._looking] if self._looking is not None else [])]
         for one in running:
             one.cancel()
         await asyncio.gather(*running, return_exceptions=True)

@@ -19,9 +19,11 @@ from orchestrator.core.default_policy import DEFAULT_POLICY_TOML
 from orchestrator.core.errors import Conflict, PolicyUnusable, ToolFailed
 from orchestrator.core.facts import TaskId
 from orchestrator.core.items import SYSTEM
+from orchestrator.core.rehearsing import Rehearsal, copy_name
+from orchestrator.core.restoring.listings import Listing
 from orchestrator.core.system_facts import PolicyLoaded
-from orchestrator.core.wire import sha256_hex
-from orchestrator.ports import SYSTEM_STREAM
+from orchestrator.core.wire import ComputerId, sha256_hex
+from orchestrator.ports import SYSTEM_STREAM, Identity
 from orchestrator.store import InMemoryPersistenceManager
 from orchestrator.tools.shared_workspace import MARKER, RefusedWorkspace, workspace_of
 from orchestrator.tools.workspace import STAGING, DirectoryWorkspace
@@ -208,7 +210,7 @@ async def test_apply_checks_as_a_start_does(nodes: Nodes) -> None:
         *(keeper.apply(text, SYSTEM) for keeper, text in zip(keepers, (STRICTER, OTHER), strict=True)),
         return_exceptions=True,
     )
-    assert sorted(type(one) for one in done if one is not None) == [Conflict]
+    assert [type(one) for one in done if one is not None] == [Conflict]
 
 
 async def test_a_node_alone_keeps_what_was_applied_in_its_file(tmp_path: Path) -> None:
@@ -346,6 +348,39 @@ async def test_one_node_prunes(nodes: Nodes) -> None:
     assert await first.orchestrator.service.duties.take("pruning", 1)
 
 
+# -- rehearsals --------------------------------------------------------------------------
+
+
+async def test_a_rehearsal_is_seen_through_by_one_node(nodes: Nodes) -> None:
+    """As long as another node has the duty nobody here begins it; once that is gone one node does, and is enough."""
+    first, second = await nodes.node("a"), await nodes.node("b")
+    second.orchestrator.workers.may_act = lambda: False
+    base = await nodes.store.put_blob(Listing({}).lines)
+    task = await first.orchestrator.service.submit(
+        "try it",
+        user=Identity(kind="person", name="admin", roles=("submitter",)),
+        computers=(copy_name(ComputerId("3"), "0a1b2c3d"),),
+        model="scripted:hello",
+        rehearses=Rehearsal(computer=ComputerId("3"), base=base.sha256, family="computer", capacity=1_000_000),
+    )
+    duty = f"rehearsal.{task.task_id}"
+    assert await nodes.store.take_duty(duty, "gone", 3600)
+    for server in (first, second):
+        await server.orchestrator.rehearsals.open(f"{server.url.replace('http', 'ws')}/computer")
+        await asyncio.gather(*server.orchestrator.rehearsals.going_on())
+    assert not (nodes.home("a") / "rehearsals").exists()
+    await nodes.store.leave_duty(duty, "gone")
+    await first.orchestrator.rehearsals.take_up()
+    await first.until(task.task_id, "tool_started")
+    await second.orchestrator.rehearsals.take_up()
+    await asyncio.gather(*second.orchestrator.rehearsals.going_on())
+    await asyncio.gather(*first.orchestrator.rehearsals.going_on())
+    kinds = [item.fact.kind for item in await nodes.store.read(task.task_id)]
+    assert kinds.count("rehearsal_ended") == 1
+    assert not (nodes.home("b") / "rehearsals").exists()
+    assert await nodes.store.take_duty(duty, "next", 1)
+
+
 # -- the workspace -----------------------------------------------------------------------
 
 
@@ -373,6 +408,8 @@ async def test_local_tools_need_one_workspace(nodes: Nodes, tmp_path: Path) -> N
             use()
     assert "--workspace" in (await second.ask("GET", "/v1/doctor")).json()["alerts"][0]
     # What one stages another finds, and takes away.
+    assert isinstance(spaces[0], DirectoryWorkspace)
+    assert isinstance(spaces[2], DirectoryWorkspace)
     spaces[0].stage("run-1", b"new")
     assert spaces[2].discard("run-1")
     assert not spaces[0].discard("run-1")
