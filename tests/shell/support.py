@@ -461,13 +461,14 @@ async def running(
     directory: Path,
     *,
     model: ChatModel | None = None,
-    beside: tuple[Store, Bus] | None = None,
+    beside: tuple[Store | None, Bus] | None = None,
     admin: str = "",
     **settings: Any,
 ) -> AsyncIterator[Server]:
     """An orchestrator that listens on a free port, or the one among the settings, in this very loop.
 
-    ``beside``: the store and the bus that it shares with others; ``admin``: the admin's token, where it has no file.
+    ``beside``: the store (None: that of the settings) and the bus that it shares with others; ``admin``: the admin's
+    token, where it has no file.
     """
     chosen = Settings(data_dir=directory, **{"port": 0, "store": "memory:", **settings})
     listener = listen(chosen)
@@ -477,7 +478,7 @@ async def running(
             app.open_orchestrator(
                 chosen,
                 model=model,
-                wrap_store=lambda own: own if beside is None else beside[0],
+                wrap_store=lambda own: own if beside is None or beside[0] is None else beside[0],
                 bus=None if beside is None else beside[1],
             ) as orchestrator,
             _listening(orchestrator, listener),

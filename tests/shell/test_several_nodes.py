@@ -6,7 +6,7 @@ memory and one bus.
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pytest
 from orchestrator.audit import Checkpoints, verify_store
 from orchestrator.bus.local import LocalBus
 from orchestrator.checkpoints import CheckpointKeeper
+from orchestrator.clock import SystemClock
 from orchestrator.core.default_policy import DEFAULT_POLICY_TOML
 from orchestrator.core.errors import Conflict, PolicyUnusable, ToolFailed
 from orchestrator.core.facts import TaskId
@@ -23,10 +24,11 @@ from orchestrator.core.rehearsing import Rehearsal, copy_name
 from orchestrator.core.restoring.listings import Listing
 from orchestrator.core.system_facts import PolicyLoaded
 from orchestrator.core.wire import ComputerId, sha256_hex
-from orchestrator.ports import SYSTEM_STREAM, Identity
-from orchestrator.store import InMemoryPersistenceManager
+from orchestrator.ports import SYSTEM_STREAM, Identity, Store
+from orchestrator.store import InMemoryPersistenceManager, open_store
 from orchestrator.tools.shared_workspace import MARKER, RefusedWorkspace, workspace_of
 from orchestrator.tools.workspace import STAGING, DirectoryWorkspace
+from tests.servers import PostgresServer
 from tests.shell.doors import Writing
 from tests.shell.support import Disk, Server, connected, running
 
@@ -47,8 +49,11 @@ class Shared(InMemoryPersistenceManager):
 class Nodes:
     """Nodes on one store, begun one by one."""
 
-    def __init__(self, tmp_path: Path, stack: AsyncExitStack) -> None:
-        self.store, self.bus = Shared(), LocalBus()
+    def __init__(self, tmp_path: Path, stack: AsyncExitStack, url: str = "") -> None:
+        self.store: Store = open_store(url, clock=SystemClock()) if url else Shared()
+        """As the test looks at it."""
+        self.bus = LocalBus()
+        self._url = url
         self._tmp_path, self._stack = tmp_path, stack
         self._admin = ""
 
@@ -58,15 +63,19 @@ class Nodes:
 
     async def node(self, name: str, policy: str = "", **settings: Any) -> Server:
         """One more node; ``policy``: what its file says."""
-        if policy:
-            self.home(name).mkdir()
-            self.write(name, policy)
-        beside = (self.store, self.bus)
-        server = await self._stack.enter_async_context(
-            running(self.home(name), model=Writing(), beside=beside, admin=self._admin, **settings)
-        )
+        self.home(name).mkdir()
+        self.write(name, policy or DEFAULT_POLICY_TOML)
+        server = await self._stack.enter_async_context(self.opened(name, self._admin, **settings))
         self._admin = server.admin
         return server
+
+    def opened(self, name: str, admin: str, **settings: Any) -> AbstractAsyncContextManager[Server]:
+        """A node that is about to start, on what is in its directory."""
+        if self._url:
+            return running(
+                self.home(name), model=Writing(), beside=(None, self.bus), admin=admin, store=self._url, **settings
+            )
+        return running(self.home(name), model=Writing(), beside=(self.store, self.bus), admin=admin, **settings)
 
     def write(self, name: str, policy: str) -> None:
         """Change a node's policy file."""
@@ -82,10 +91,18 @@ class Nodes:
         return [one.detail for one in (await verify_store(self.store, Checkpoints(self.home(name)))).faults]
 
 
-@pytest.fixture
-async def nodes(tmp_path: Path) -> AsyncIterator[Nodes]:
+@pytest.fixture(params=["memory", "postgresql"])
+async def nodes(
+    request: pytest.FixtureRequest, tmp_path: Path, postgres_server: PostgresServer
+) -> AsyncIterator[Nodes]:
+    """No node yet, on an empty store."""
+    name = await postgres_server.new_database() if request.param == "postgresql" else ""
     async with AsyncExitStack() as stack:
-        yield Nodes(tmp_path, stack)
+        nodes = Nodes(tmp_path, stack, postgres_server.url(name) if name else "")
+        stack.push_async_callback(nodes.store.close)
+        yield nodes
+    if name:
+        await postgres_server.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 async def policy_of(server: Server) -> dict[str, Any]:
@@ -164,6 +181,8 @@ async def test_what_waits_is_judged_again_once(nodes: Nodes) -> None:
     assert (row.version, row.judged) == (2, 2)
     for name in ("a", "b"):
         assert await nodes.faults(name) == []
+    checked = (await second.ask("GET", "/v1/audit/check")).json()
+    assert checked["faults"] == []
 
 
 async def test_a_node_that_died_while_it_judged_is_replaced(nodes: Nodes) -> None:
@@ -283,8 +302,7 @@ async def test_nodes_that_start_at_once_make_one_admin_and_one_policy(nodes: Nod
     """Of three first starts on an empty store one makes the admin's token and puts its policy into force."""
     async with AsyncExitStack() as stack:
         homes = [nodes.home(name) for name in "abc"]
-        beside = (nodes.store, nodes.bus)
-        opened = [running(home, beside=beside, admin="none") for home in homes]
+        opened = [nodes.opened(name, "none") for name in "abc"]
         servers = await asyncio.gather(*(stack.enter_async_context(one) for one in opened))
         made = [one.orchestrator.admin_token for one in servers if one.orchestrator.admin_token]
         assert len(made) == 1
