@@ -23,6 +23,8 @@ _OF_A_LEASE = 1 / 4
 """With short leases it looks sooner: what a killed node held is taken over within one and a half lease times."""
 _TAKEN_S = 0.02
 """About how long, where something is due and another node is just taking it: more than a transaction takes."""
+_HELD_S = 1.0
+"""How soon a worker that may not act looks whether it may."""
 _AGAIN_S = 0.5
 """Until a worker asks a store again that failed; then twice as long each time."""
 _AGAIN_AT_MOST_S = 5.0
@@ -40,6 +42,8 @@ class Workers:
     holder: str
     count: int = 4
     lease_s: float = LEASE_S
+    may_act: Callable[[], bool] = lambda: True
+    """Whether tasks are taken on now."""
     _due: asyncio.Event = field(default_factory=asyncio.Event)
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Whose turn it is to look at the queue: one query of a node for each hint, however many are idle."""
@@ -90,6 +94,9 @@ class Workers:
         async with self._turn:
             while not self._leaving.begun:
                 self._due.clear()
+                if not self.may_act():
+                    await self._leaving.pause(_HELD_S)
+                    continue
                 try:
                     lease = await self.service.store.lease(self.holder, self.lease_s)
                     if lease is not None:
