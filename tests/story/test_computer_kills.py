@@ -108,7 +108,7 @@ The other stories differ from these in their effect only, so of them only this i
 depth. What their methods do to a disk is cut at each change, and at each again while that is mended, by swap_spec.lua.
 """
 LOOSE = {"write-new": 0, "delete": 1, "move": 2}
-"""Which of three changes, one after the other, of the disk a story is cut at each time; in depth at all."""
+"""How many changes after the boot a story is first cut at, and then at each third one; in depth at each."""
 
 
 def _prepare(story: Story, pc: Computer) -> None:
