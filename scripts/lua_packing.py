@@ -74,6 +74,9 @@ def _best(text: str, at: int, places: defaultdict[str, list[int]]) -> tuple[int,
     """The longest reference that may stand at a place, as length and distance; 0: none saves anything."""
     best = (0, 0)
     for place in reversed(places.get(text[at : at + 4], [])[-_TRIED:]):
+        # Most places are like this one for no longer than the best so far: one look says it.
+        if best[0] and text[place + best[0]] != text[at + best[0] : at + best[0] + 1]:
+            continue
         distance = at - place
         longest = min(_LONGEST, distance)
         same = 4

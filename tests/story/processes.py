@@ -25,7 +25,9 @@ from orchestrator.model.scripted import Reply, ScriptedModel
 from orchestrator.ports import ChatMessage, ModelReply, Store
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["tests.story.processes", "orchestrator.app", "cc_client.simulator.__main__"])
+CONTEXT.set_forkserver_preload(
+    ["tests.story.processes", "orchestrator.app", "cc_client.simulator.__main__", "tests.story.frozen"]
+)
 
 JOURNAL = ("create", "append")
 """What makes items."""

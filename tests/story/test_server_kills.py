@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx2
@@ -39,6 +40,7 @@ _STEP = (
 )
 APPENDS = [("task_submitted",), ("model_asked",), *_STEP, *_STEP, ("model_replied", "task_ended")]
 """The transactions of the task's journal when nothing goes wrong: the boundaries."""
+SIDES = ("before", "after")
 STEPS = [kind for append in APPENDS for kind in append]
 
 
@@ -181,21 +183,38 @@ async def test_the_boundaries_are_those_of_the_task(tmp_path: Path) -> None:
         server.kill()
 
 
+async def _at_boundaries(tmp: Path, sides: Callable[[int], str], *, both: bool) -> None:
+    cases = {}
+    for at, facts_made in enumerate(APPENDS, start=1):
+        name = f"{sides(at)}-{at:02}-{facts_made[0]}"
+        cases[name] = _survive(tmp / name, Kill(at, sides(at)), both=both)
+    await each(cases, lambda name: last_words(tmp / name / "home" / "server.log", tmp / name / "c0.log"))
+
+
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("both", [False, True], ids=["server", "server-and-computer"])
-@pytest.mark.parametrize("side", ["before", "after"])
-async def test_a_killed_server_ends_the_task_by_itself_at_every_boundary(
-    tmp_path: Path, side: str, *, both: bool
-) -> None:
+@pytest.mark.parametrize("side", SIDES)
+async def test_a_killed_server_ends_the_task_by_itself_at_every_boundary(tmp_path: Path, side: str) -> None:
     """Wherever the server dies, the next one on its file ends the task: decided once, written once, run once."""
-    names = {f"{side}-{at:02}-{kinds[0]}": at for at, kinds in enumerate(APPENDS, start=1)}
-    cases = {name: _survive(tmp_path / name, Kill(at, side), both=both) for name, at in names.items()}
-    await each(cases, lambda name: last_words(tmp_path / name / "home" / "server.log", tmp_path / name / "c0.log"))
+    await _at_boundaries(tmp_path, lambda _: side, both=False)
+
+
+@pytest.mark.timeout(120)
+async def test_a_server_killed_with_its_computer_ends_the_task_at_every_boundary(tmp_path: Path) -> None:
+    """The same where the computer dies, too: in turn before and after what is written; in depth at each both."""
+    await _at_boundaries(tmp_path, lambda at: SIDES[at % 2], both=True)
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("side", SIDES)
+async def test_a_server_killed_with_its_computer_on_each_side_of_every_boundary(tmp_path: Path, side: str) -> None:
+    """Before and after each."""
+    await _at_boundaries(tmp_path, lambda _: side, both=True)
 
 
 @pytest.mark.deep
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("side", ["before", "after"])
+@pytest.mark.parametrize("side", SIDES)
 async def test_a_killed_server_ends_the_task_by_itself_at_every_write(tmp_path: Path, side: str) -> None:
     """The same at every write to the store: leases, claims, numbers and parking are boundaries too."""
     kills = [Kill(at, side, ALL_WRITES) for at in range(1, 61)]
