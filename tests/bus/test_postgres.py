@@ -9,8 +9,8 @@ from itertools import count
 import pytest
 
 from orchestrator.bus import open_bus
-from orchestrator.core.errors import InvalidRequest, NobodyServes, RequestLost
-from orchestrator.ports.bus import Answer, Bus
+from orchestrator.core.errors import NobodyServes, RequestLost
+from orchestrator.ports.bus import Bus
 from orchestrator.testing import BUS_CONTRACTS, BUS_OUTAGE_CONTRACTS, BusNetwork, run_bus_conformance
 from orchestrator.testing.bus_network import LONG_S, Heard, Server
 from orchestrator.testing.checks import refused
