@@ -51,6 +51,7 @@ class PostgresNetwork:
         self._late: deque[Frame] = deque()
         self._session: Session | None = None
         self._running: asyncio.Task[None] | None = None
+        self._closing = False
         self._aside: set[asyncio.Task[None]] = set()
 
     # -- its life -------------------------------------------------------------------------
@@ -71,7 +72,7 @@ class PostgresNetwork:
         running, self._running = self._running, None
         if running is None:
             return
-        self._served = tuple
+        self._closing, self._served = True, tuple
         self.declare()
         self._waiting.lose_all("This bus was closed.")
         await give_up()
@@ -106,11 +107,12 @@ class PostgresNetwork:
     async def _connected(self) -> Session:
         session = Session(self._url, self._me, self._heard)
         try:
-            await session.open(self._served())
+            await session.open()
+            self._session = session
+            await session.declare(self._served())
         except BaseException:
-            session.close()
+            self._lost(session)
             raise
-        self._session = session
         return session
 
     async def _again(self) -> Session:
@@ -171,13 +173,16 @@ class PostgresNetwork:
         request = self._new_id()
         answer = self._waiting.begin(request)
         try:
-            await self._send_request(request, head, body, until)
+            session = await self._send_request(request, head, body, until)
+            if session is not self._session:
+                raise RequestLost("The connection to the database was lost.")
             self._waiting.sent(request)
             return await answer
         finally:
             self._waiting.end(request)
 
-    async def _send_request(self, request: str, head: Mapping[str, Any], body: bytes, until: float) -> None:
+    async def _send_request(self, request: str, head: Mapping[str, Any], body: bytes, until: float) -> Session:
+        """Send it to one who serves it; answers the connections by which its answer will come."""
         session, now = self._session, asyncio.get_running_loop().time()
         if session is None:
             raise NobodyServes("The database of the bus cannot be reached.")
@@ -194,6 +199,7 @@ class PostgresNetwork:
             if short is None:
                 self._go_aside(session.drop(frame))
             raise NobodyServes(f"Nobody serves {head['subject']}.")
+        return session
 
     async def _sent(self, message: Outgoing) -> str | None:
         message.sent = asyncio.get_running_loop().create_future()
@@ -218,8 +224,8 @@ class PostgresNetwork:
         match frame.kind:
             case "hint":
                 self._heard_hint(frame)
-            case "ask" if self._running is None:
-                self._say(Frame("answer", self._me.key, frame.id, {"not": "served"}), frame.sender)
+            case "ask" if self._closing:
+                self._give_back(frame)
             case "ask":
                 self._working.begin(frame, self._work(frame))
             case "answer" if frame.parts:
@@ -250,10 +256,9 @@ class PostgresNetwork:
         self._waiting.answered(whole or Frame("answer", frame.sender, frame.id, {"not": "there"}))
 
     async def _work(self, frame: Frame) -> None:
-        if await self._is_over(frame.by):
-            return
-        whole = await self._whole(frame)
+        whole = None if await self._is_over(frame.by) else await self._whole(frame)
         if whole is None or await self._is_over(whole.head["until"]):
+            self._give_back(frame)
             return
         answer = await self._working.answer(whole, self._me.key)
         text = said(answer)
@@ -265,6 +270,10 @@ class PostgresNetwork:
             except LOSSES:
                 return
         self._outbox.put(Outgoing(text, node=frame.sender))
+
+    def _give_back(self, request: Frame) -> None:
+        """Say that it was not begun here and will not be."""
+        self._say(Frame("answer", self._me.key, request.id, {"not": "served"}), request.sender)
 
     async def _whole(self, frame: Frame) -> Frame | None:
         """The frame with what was spilled of it, or None where that cannot be had any more."""

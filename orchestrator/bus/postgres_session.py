@@ -67,8 +67,8 @@ class Session:
         """The channel of one node."""
         return f"{self._channel}_{node}"
 
-    async def open(self, served: Collection[str]) -> None:
-        """Connect, make the tables where they are missing, listen, and say what is served. Raises what asyncpg does."""
+    async def open(self) -> None:
+        """Connect, make the tables where they are missing, listen, and enter the list. Raises what asyncpg does."""
         self._sender = await self._connect()
         self._channel = await sql.make_tables(self._sender)
         self._ear = await self._connect()
@@ -76,7 +76,6 @@ class Session:
         for channel in (self._channel, self.channel_of(self._me.key)):
             await self._ear.add_listener(channel, self._notified)
         await self._ear.execute(sql.ENTER, self._me.key, self._me.name)
-        await self._declare(frozenset(served))
         await self.beat()
 
     async def run(self, outbox: Outbox, served: Callable[[], Collection[str]], each_beat: Callable[[], None]) -> None:
@@ -86,6 +85,11 @@ class Session:
             group.create_task(self._beat_for_ever(each_beat))
             await self._lost.wait()
             raise ConnectionResetError("a connection to the database was lost")
+
+    async def declare(self, served: Collection[str]) -> None:
+        """Say what is served; requests may come before this returns."""
+        self._declared = frozenset(served)
+        await self._sender.execute(sql.DECLARE, self._me.key, sorted(self._declared))
 
     async def leave(self) -> None:
         """Take this node off the list."""
@@ -156,15 +160,11 @@ class Session:
         del connection, pid, channel
         self._hear(text)
 
-    async def _declare(self, served: frozenset[str]) -> None:
-        await self._sender.execute(sql.DECLARE, self._me.key, sorted(served))
-        self._declared = served
-
     async def _send_for_ever(self, outbox: Outbox, served: Callable[[], Collection[str]]) -> None:
         while True:
             outbox.news.clear()
             if (serving := frozenset(served())) != self._declared:
-                await self._declare(serving)
+                await self.declare(serving)
             if batch := outbox.batch():
                 try:
                     await self._send(batch)

@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from itertools import count
 
@@ -145,6 +145,56 @@ async def test_a_killed_server_and_a_stopped_one(network: BusNetwork, url: str) 
                     await asyncio.sleep(0.05)
         await stopped.until("begun 4")
         assert stopped.said == ["serving", "begun 1", "begun 4"]
+
+
+@pytest.mark.parametrize("end", [PostgresServer.stop, PostgresServer.kill])
+async def test_a_restart_under_load(
+    end: Callable[[PostgresServer], None], mortal_server: PostgresServer, database: dict[PostgresServer, str]
+) -> None:
+    """Each request ends, what nobody served was not begun, nothing is begun twice, and hints stay in their order."""
+    async with _network(mortal_server, await _space(mortal_server, database)) as network:
+        one, two = await network.nodes(2)
+        ear, server, numbers = Heard(), Server(), count()
+        outcomes: dict[int, str] = {}
+        answered = asyncio.Semaphore(0)
+        two.subscribe("a", ear)
+        two.serve("a", server)
+        await two.flush()
+
+        async def ask(until: asyncio.Event) -> None:
+            while not until.is_set():
+                number = next(numbers)
+                one.publish("a", {"n": number})
+                try:
+                    await one.request("a", {"n": number}, b"x" * (number % 3 * 5_000), within_s=LONG_S)
+                    outcomes[number] = "answered"
+                    answered.release()
+                except (NobodyServes, RequestLost) as not_answered:
+                    outcomes[number] = type(not_answered).__name__
+                    await asyncio.sleep(0.01)
+
+        async def hundred() -> None:
+            async with asyncio.timeout(20):
+                for _ in range(100):
+                    await answered.acquire()
+
+        done = asyncio.Event()
+        asking = [asyncio.ensure_future(ask(done)) for _ in range(20)]
+        await hundred()
+        await asyncio.to_thread(end, mortal_server)
+        while not answered.locked():
+            await answered.acquire()
+        await asyncio.to_thread(mortal_server.start)
+        await hundred()
+        done.set()
+        await within(20, asyncio.gather(*asking))
+        begun = [payload["n"] for payload in server.begun]
+        assert len(begun) == len(set(begun))
+        assert not {number for number in begun if outcomes[number] == "NobodyServes"}
+        assert {number for number, outcome in outcomes.items() if outcome == "answered"} <= set(begun)
+        assert "NobodyServes" in outcomes.values()
+        heard = [payload["n"] for payload in ear.all]
+        assert heard == sorted(set(heard))
 
 
 async def _until_nobody_serves(bus: Bus, subject: str) -> None:
