@@ -66,6 +66,7 @@ class Link:
                 await self._connect(name)
             self._check_version()
         except BaseException as why:
+            self._connecting = False
             self.lost.set()
             await self.close()
             if isinstance(why, BusAway) or not isinstance(why, Exception):

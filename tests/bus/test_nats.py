@@ -227,13 +227,21 @@ async def test_over_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 async def test_a_node_that_dies_or_stops_is_noticed_and_does_nothing_late(nats_server: NatsServer) -> None:
-    """Its requests are lost after five seconds of silence; when it wakes it begins none that nobody waits for."""
+    """Its requests are lost after five seconds of silence; when it wakes it begins none that nobody waits for.
+
+    A node that lives and works for longer than that is waited for.
+    """
     url = f"{nats_server.url}/stopping"
     async with (
-        opened(url) as (bus,),
+        opened(url, url) as (bus, other),
         node_process(url, "dies") as (dies, dies_said),
         node_process(url, "stops") as (stops, stops_said),
     ):
+        working = Server("works", free=False)
+        other.serve("works", working)
+        await other.flush()
+        answered = asyncio.ensure_future(bus.request("works", {}, within_s=60))
+        await working.until_begun()
         await bus.request("stops.mark", {}, within_s=5)
         asked = [asyncio.ensure_future(bus.request(f"{name}.stuck", {}, within_s=60)) for name in ("dies", "stops")]
         await dies_said("begun")
@@ -244,10 +252,26 @@ async def test_a_node_that_dies_or_stops_is_noticed_and_does_nothing_late(nats_s
         for request in asked:
             lost = await within(LOST_S, refused(RequestLost, request))
             assert "went away" in lost.message
+        working.gate.set()
+        assert (await answered).payload["by"] == "works"
         stops.send_signal(signal.SIGCONT)
         assert (await bus.request("stops.count", {}, within_s=20)).payload == {"marked": 1}
         with pytest.raises(NobodyServes):
             await bus.request("dies.mark", {}, within_s=5)
+
+
+@pytest.mark.deep
+async def test_a_request_that_takes_long_is_waited_for(nats_server: NatsServer) -> None:
+    """For more than twice the silence that would be taken for its end."""
+    async with opened(f"{nats_server.url}/long", f"{nats_server.url}/long") as (one, two):
+        serving = Server("two", free=False)
+        two.serve("a", serving)
+        await two.flush()
+        asked = asyncio.ensure_future(one.request("a", {}, within_s=60))
+        done, _ = await asyncio.wait((asked,), timeout=12)
+        assert not done
+        serving.gate.set()
+        assert (await asked).payload["by"] == "two"
 
 
 async def test_a_request_that_lay_in_a_stopped_server_is_not_begun_late() -> None:
