@@ -44,10 +44,13 @@ LOST: Final = Letter({"op": "lost", "why": "the connection was lost"})
 CLOSED: Final = Letter({"op": "lost", "why": "the bus was closed"})
 
 
+_What = Literal["listen", "unlisten", "offer", "withdraw", "tell", "mark"]
+
+
 class _Errand(NamedTuple):
     """What is to be sent to the server, in its turn."""
 
-    what: Literal["listen", "unlisten", "offer", "withdraw", "tell", "mark"]
+    what: _What
     subject: str
     data: bytes = b""
 
@@ -74,6 +77,7 @@ class NatsBus(RemoteBus):
 
     async def open(self) -> None:
         """Connect to one of the servers. Raises BusAway."""
+        self._answering.open()
         await self._connect()
         self._keeper = asyncio.ensure_future(self._keep())
 
@@ -150,9 +154,7 @@ class NatsBus(RemoteBus):
     def _withdraw(self, subject: str) -> None:
         self._errand("withdraw", subject)
 
-    def _errand(
-        self, what: Literal["listen", "unlisten", "offer", "withdraw", "tell", "mark"], subject: str, data: bytes = b""
-    ) -> None:
+    def _errand(self, what: _What, subject: str, data: bytes = b"") -> None:
         """Put it in the queue; without a connection there is none, and the next begins with all that is wanted."""
         if self._link is not None:
             self._out.append(_Errand(what, subject, data))
@@ -160,12 +162,15 @@ class NatsBus(RemoteBus):
 
     async def _send_all(self, link: Link) -> None:
         """Run the errands in their order, until the connection is lost."""
-        with suppress(BusAway):
+        try:
             while True:
                 while self._out:
-                    await self._run(link, self._out.popleft())
+                    with suppress(BusAway):
+                        await self._run(link, self._out.popleft())
                 self._news.clear()
                 await self._news.wait()
+        finally:
+            link.lost.set()  # whatever ends this ends the connection
 
     async def _run(self, link: Link, errand: _Errand) -> None:
         subject = errand.subject
@@ -274,6 +279,8 @@ class NatsBus(RemoteBus):
                 await self._connect()
             except (BusAway, RequestLost) as why:
                 logger.info("%s", why)
+            except Exception:
+                logger.exception("connecting to NATS failed")  # and is tried again, for ever
             else:
                 return
 

@@ -34,6 +34,7 @@ OLDEST: Final = (2, 10)
 CONNECT_S: Final = 3.0
 """What a server has to connect, and to answer what opens the connection."""
 CLOSE_S: Final = 2.0
+ABANDON_S: Final = 0.2
 PING_S: Final = 10
 PINGS: Final = 2
 """A server that leaves so many pings without an answer, one each PING_S, is gone, whatever its socket says."""
@@ -65,6 +66,7 @@ class Link:
                 await self._connect(name)
             self._check_version()
         except BaseException as why:
+            self._connecting = False
             self.lost.set()
             await self.close()
             if isinstance(why, BusAway) or not isinstance(why, Exception):
@@ -95,12 +97,13 @@ class Link:
             raise BusAway("The connection to NATS is lost.") from why
 
     async def close(self) -> None:
-        """Let go, in CLOSE_S at most."""
+        """Send what waits and let go, in CLOSE_S at most, or ABANDON_S where it is lost."""
+        patience_s = ABANDON_S if self.lost.is_set() else CLOSE_S
         self.lost.set()
         if self._watch is not None:
             self._watch.cancel()
         try:
-            async with asyncio.timeout(CLOSE_S):
+            async with asyncio.timeout(patience_s):
                 await self._client.close()
         except (Error, OSError, TimeoutError) as why:
             logger.debug("a connection to NATS was not closed in order: %s", type(why).__name__)
