@@ -10,6 +10,7 @@ from itertools import count
 from typing import Any, Final
 from uuid import uuid4
 
+from orchestrator.bus.postgres_clock import moment
 from orchestrator.bus.postgres_errors import LOSSES, away
 from orchestrator.bus.postgres_frames import Frame, heard, said, spilled
 from orchestrator.bus.postgres_outbox import Outbox, Outgoing
@@ -159,7 +160,7 @@ class PostgresNetwork:
 
     async def ask(self, subject: str, payload: Mapping[str, Any], body: bytes, within_s: float) -> Answer:
         """Ask one of the nodes that serve it. Raises NobodyServes and RequestLost as the port says."""
-        until = asyncio.get_running_loop().time() + within_s
+        until = moment() + within_s
         try:
             async with asyncio.timeout(within_s):
                 for _ in range(_TRIES):
@@ -183,11 +184,11 @@ class PostgresNetwork:
 
     async def _send_request(self, request: str, head: Mapping[str, Any], body: bytes, until: float) -> Session:
         """Send it to one who serves it; answers the connections by which its answer will come."""
-        session, now = self._session, asyncio.get_running_loop().time()
+        session = self._session
         if session is None:
             raise NobodyServes("The database of the bus cannot be reached.")
         # Of what is not begun by then, no sign of life comes in time: it is given up here.
-        by = session.clock.earliest(min(until, now + NO_SIGN_S))
+        by = session.clock.earliest(min(until, moment() + NO_SIGN_S))
         head = {**head, "until": session.clock.earliest(until)}
         frame = Frame("ask", self._me.key, request, head, body, by)
         short = said(frame)
@@ -286,16 +287,15 @@ class PostgresNetwork:
 
     async def _is_over(self, until: float) -> bool:
         """Whether the time of a request may be over, by the database's clock."""
-        now = asyncio.get_running_loop().time
         session = self._session
         if session is None:
             return True
-        if not session.clock.fresh(now()):
+        if not session.clock.fresh(moment()):
             try:
                 await session.beat()
             except LOSSES:
                 return True
-        return session.clock.latest(now()) >= until
+        return session.clock.latest(moment()) >= until
 
     def _go_aside(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(_unless_lost(work))

@@ -9,7 +9,7 @@ from typing import Any, Final
 import asyncpg
 
 from orchestrator.bus import postgres_sql as sql
-from orchestrator.bus.postgres_clock import DatabaseClock
+from orchestrator.bus.postgres_clock import DatabaseClock, moment
 from orchestrator.bus.postgres_errors import ANSWERS_WITHIN_S
 from orchestrator.bus.postgres_frames import Frame, fetched, large, spilled
 from orchestrator.bus.postgres_outbox import Outbox, Outgoing
@@ -103,14 +103,13 @@ class Session:
 
     async def beat(self) -> None:
         """Say that this node lives, hear what time it is, and be sure that the listening connection is alive."""
-        now = asyncio.get_running_loop().time
         async with self._ear_turn:
-            asked = now()
+            asked = moment()
             said = await self._ear.fetchval(sql.BEAT, self._me.key)
         if said is None:
             # Whoever was silent for long is taken off the list.
             raise ConnectionResetError("this node was taken off the list")
-        self.clock.heard(asked, said, now())
+        self.clock.heard(asked, said, moment())
 
     async def spill(self, frame: Frame) -> int:
         """Lay what is too large to be said into the database; answers the number of parts."""

@@ -157,6 +157,36 @@ async def test_a_body_that_is_too_large(network: BusNetwork) -> None:
         await refused(RequestLost, one.request("a", {}, within_s=LONG_S))
 
 
+async def test_who_gives_up_harms_nobody(network: BusNetwork) -> None:
+    """A request that is given up while its body is on its way is not begun, and the next one comes through."""
+    server = Server("two")
+    async with network:
+        one, two = await network.nodes(2)
+        two.serve("a", server)
+        await two.flush()
+        for number in range(10):
+            await refused(RequestLost, one.request("a", {"n": number}, bytes(16 << 20), within_s=0.002 * number))
+            assert (await one.request("a", {"n": -1}, b"x" * 10_000, within_s=LONG_S)).body == b"x" * 10_000
+        assert [payload for payload in server.begun if payload["n"] >= 0] == []
+
+
+async def test_another_voice_on_the_channel(
+    network: BusNetwork, postgres_server: PostgresServer, postgres_url: str
+) -> None:
+    """What somebody else says on the channel of the bus is not heard, and does no harm."""
+    async with network:
+        one, two = await network.nodes(2)
+        ear = Heard()
+        two.subscribe("a", ear)
+        channel = "'cc_bus_' || relnamespace::bigint FROM pg_class WHERE relname = 'bus_parts'"
+        for voice in ("", "hello", "[]", "{}", "7"):
+            await _rows(
+                postgres_server, postgres_url, f"SELECT pg_notify(c, '{voice}') FROM (SELECT {channel}) AS s (c)"
+            )
+        one.publish("a", {"last": True})
+        assert await ear.until({"last": True}) == [{"last": True}]
+
+
 async def test_hints_wait_in_bounded_room() -> None:
     """The oldest hints are dropped, by number and by bytes; what somebody waits for, and answers, are not."""
     outbox = Outbox()
