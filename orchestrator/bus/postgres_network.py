@@ -122,7 +122,7 @@ class PostgresNetwork:
             await asyncio.sleep(pause * random.uniform(0.5, 1))
             try:
                 return await self._connected()
-            except LOSSES as error:
+            except (*LOSSES, ValueError) as error:
                 logger.debug("the database of the bus is still away: %s", type(error).__name__)
             pause = min(2 * pause, _LONGEST_PAUSE_S)
 
@@ -247,10 +247,14 @@ class PostgresNetwork:
 
     async def _hear_late(self) -> None:
         while self._late:
-            frame = await self._whole(self._late[0])
-            if frame is not None:
-                self._hears(frame.head["subject"], frame.body)
-            self._late.popleft()
+            try:
+                frame = await self._whole(self._late[0])
+                if frame is not None:
+                    self._hears(frame.head["subject"], frame.body)
+            except (ValueError, KeyError, TypeError):
+                logger.warning("a hint could not be read")
+            finally:
+                self._late.popleft()
 
     async def _fetch_answer(self, frame: Frame) -> None:
         whole = await self._whole(frame)
@@ -262,15 +266,17 @@ class PostgresNetwork:
             self._give_back(frame)
             return
         answer = await self._working.answer(whole, self._me.key)
-        text = said(answer)
-        if text is None:
-            if self._session is None:
-                return
-            try:
+        try:
+            text = said(answer)
+            if text is None and self._session is not None:
                 text = spilled(answer, await self._session.spill(answer))
-            except LOSSES:
-                return
-        self._outbox.put(Outgoing(text, node=frame.sender))
+        except (TypeError, ValueError):
+            logger.exception("%s answered what is no JSON", whole.head["subject"])
+            text = said(Frame("answer", self._me.key, frame.id, {"not": "done"}))
+        except LOSSES:
+            return
+        if text is not None:
+            self._outbox.put(Outgoing(text, node=frame.sender))
 
     def _give_back(self, request: Frame) -> None:
         """Say that it was not begun here and will not be."""

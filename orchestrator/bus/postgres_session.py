@@ -58,11 +58,6 @@ class Session:
         self._channel = ""
         self.clock = DatabaseClock()
 
-    @property
-    def channel(self) -> str:
-        """The channel of hints to all nodes."""
-        return self._channel
-
     def channel_of(self, node: str) -> str:
         """The channel of one node."""
         return f"{self._channel}_{node}"
@@ -205,5 +200,7 @@ class Session:
             each_beat()
             if now() >= sweep_at:
                 sweep_at = now() + _SWEEP_EVERY_S
-                async with self._ear_turn:
-                    await sql.sweep(self._ear)
+                # What cannot be swept by this node's user stays; a connection that is lost says so by itself.
+                with contextlib.suppress(asyncpg.PostgresError):
+                    async with self._ear_turn:
+                        await sql.sweep(self._ear)

@@ -1,6 +1,7 @@
 """What is too large for a notification, who hears whom in one database, and what is swept away."""
 
 import asyncio
+from collections.abc import Mapping
 from itertools import count
 
 import pytest
@@ -185,6 +186,21 @@ async def test_another_voice_on_the_channel(
             )
         one.publish("a", {"last": True})
         assert await ear.until({"last": True}) == [{"last": True}]
+
+
+async def test_an_answer_that_is_no_json(network: BusNetwork) -> None:
+    """It is lost at once, and the node goes on."""
+
+    async def answer(payload: Mapping[str, object], body: bytes) -> Answer:
+        return Answer({"what": object() if "bad" in payload else 1})
+
+    async with network:
+        one, two = await network.nodes(2)
+        two.serve("a", answer)
+        await two.flush()
+        async with asyncio.timeout(3):
+            await refused(RequestLost, one.request("a", {"bad": 1}, within_s=LONG_S))
+        assert (await one.request("a", {}, within_s=LONG_S)).payload == {"what": 1}
 
 
 async def test_hints_wait_in_bounded_room() -> None:
