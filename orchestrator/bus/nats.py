@@ -28,8 +28,8 @@ logger = logging.getLogger(__name__)
 
 LETTER_BYTES: Final = 1024 * 1024
 """The longest message, however much longer ones the server takes."""
-WAITING_HINTS: Final = 100_000
-"""So many hints wait for a network that is slow; more are dropped."""
+WAITING_BYTES: Final = 16 * 1024 * 1024
+"""So much of hints waits for a network that is slow; more is dropped."""
 FLUSH_S: Final = 10.0
 CLOSE_S: Final = 2.0
 FIRST_PAUSE_S: Final = 0.05
@@ -64,6 +64,7 @@ class NatsBus(RemoteBus):
         self._link: Link | None = None
         self._up = False
         self._out: deque[_Errand] = deque()
+        self._waiting_bytes = 0
         self._news = asyncio.Event()
         self._subscriptions: dict[str, Subscription] = {}
         self._sender: asyncio.Task[None] | None = None
@@ -131,11 +132,12 @@ class NatsBus(RemoteBus):
         return f"{self._prefix}.i.{node}.{tag}"
 
     def _tell(self, subject: str, data: bytes) -> None:
-        if len(self._out) >= WAITING_HINTS or len(data) > self.limit:
+        if self._waiting_bytes + len(data) > WAITING_BYTES or len(data) > self.limit:
             moment = time.monotonic()
             if moment - self._dropped_at >= QUIET_S:
                 self._dropped_at = moment
-                logger.warning("hints are dropped: one of %s has %d bytes, %d wait", subject, len(data), len(self._out))
+                waiting = self._waiting_bytes
+                logger.warning("hints are dropped: one of %s has %d bytes, %d wait", subject, len(data), waiting)
             return
         self._errand("tell", subject, data)
 
@@ -158,6 +160,7 @@ class NatsBus(RemoteBus):
         """Put it in the queue; without a connection there is none, and the next begins with all that is wanted."""
         if self._link is not None:
             self._out.append(_Errand(what, subject, data))
+            self._waiting_bytes += len(data)
             self._news.set()
 
     async def _send_all(self, link: Link) -> None:
@@ -174,6 +177,7 @@ class NatsBus(RemoteBus):
 
     async def _run(self, link: Link, errand: _Errand) -> None:
         subject = errand.subject
+        self._waiting_bytes -= len(errand.data)
         match errand.what:
             case "tell":
                 await link.publish(f"{self._prefix}.h.{subject}", errand.data)
@@ -234,6 +238,7 @@ class NatsBus(RemoteBus):
         """Subscribe all that is wanted; it holds when the mark after it has come back."""
         self._link, self._subscriptions = link, {}
         self._out.clear()
+        self._waiting_bytes = 0
         try:
             await self._subscribe(link, f"{self._prefix}.i.{self.id}.*")
             for subject in self._heard_subjects:
@@ -290,6 +295,7 @@ class NatsBus(RemoteBus):
             self._sender.cancel()
             self._sender = None
         self._out.clear()
+        self._waiting_bytes = 0
         self._subscriptions = {}
         self._clocks.forget()
         self._mail.away(why)

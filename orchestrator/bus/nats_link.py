@@ -44,6 +44,10 @@ QUIET_S: Final = 60.0
 """The same trouble is logged once in this time."""
 
 
+_TASKS: Final = ("_reading_task", "_flusher_task", "_ping_interval_task")
+"""nats-py's own, which fail with a traceback in the log where a connection breaks while they write to it."""
+
+
 class _Failed(Exception):
     """The connection does not come about; it says why."""
 
@@ -73,6 +77,10 @@ class Link:
                 raise
             raise BusAway(f"The NATS server {self._server.shown} {self._why(why)}.") from None
         self._connecting = False
+        for name in _TASKS:
+            task = getattr(self._client, name, None)
+            if task is not None:
+                task.add_done_callback(_seen)
         self._watch = asyncio.ensure_future(self._look())
 
     @property
@@ -84,10 +92,17 @@ class Link:
         """Send, which may wait while much is on its way. Raises BusAway where it is lost, and nothing was sent."""
         if self.lost.is_set() or not self._client.is_connected:
             raise BusAway("The connection to NATS is lost.")
+        task = asyncio.current_task()
+        cancelled = task.cancelling() if task is not None else 0
         try:
             await self._client.publish(subject, data, reply)
-        except (Error, OSError) as why:
+        except Error as why:
             raise BusAway("The connection to NATS is lost.") from why
+        except OSError:
+            self.lost.set()  # some of it may have been sent
+        # nats-py swallows a cancellation while it waits for the socket.
+        if task is not None and task.cancelling() > cancelled:
+            raise asyncio.CancelledError
 
     async def subscribe(self, subject: str, came: Came, queue: str = "") -> Subscription:
         """Call ``came`` with what comes. Raises BusAway."""
@@ -186,3 +201,8 @@ class Link:
         if moment - self._said.get(what, -QUIET_S) >= QUIET_S:
             self._said[what] = moment
             logger.warning("%s", what)
+
+
+def _seen(task: asyncio.Task[None]) -> None:
+    if not task.cancelled():
+        task.exception()
