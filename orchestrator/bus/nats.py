@@ -104,7 +104,7 @@ class NatsBus(RemoteBus):
 
     async def flush(self) -> None:
         """Wait until a letter to this node itself, sent after everything else, has come back."""
-        if not self.connected:
+        if not self._up:
             raise RequestLost("The bus is not connected.")
         await self._marked()
 
@@ -188,19 +188,25 @@ class NatsBus(RemoteBus):
             case "offer":
                 await self._subscribe(link, f"{self._prefix}.r.{subject}", QUEUE)
             case "unlisten":
-                self._unsubscribe(f"{self._prefix}.h.{subject}")
+                await self._unsubscribe(link, f"{self._prefix}.h.{subject}")
             case "withdraw":
-                self._unsubscribe(f"{self._prefix}.r.{subject}")
+                await self._unsubscribe(link, f"{self._prefix}.r.{subject}")
 
     async def _subscribe(self, link: Link, subject: str, queue: str = "") -> None:
         if subject not in self._subscriptions:
             self._subscriptions[subject] = await link.subscribe(subject, self._message, queue)
 
-    def _unsubscribe(self, subject: str) -> None:
+    async def _unsubscribe(self, link: Link, subject: str) -> None:
         subscription = self._subscriptions.pop(subject, None)
         if subscription is not None:
-            # What is on its way is still taken: a request is given back to who asked.
-            self._mail.errand(_drained(subscription))
+            await link.end(subscription)
+            self._mail.errand(self._forget(link, subscription))
+
+    async def _forget(self, link: Link, subscription: Subscription) -> None:
+        """Take what is on its way, so that a request is given back to who asked."""
+        with suppress(RequestLost):
+            await self._marked()
+        await link.forget(subscription)
 
     # -- what comes in -----------------------------------------------------------------------
 
@@ -253,7 +259,9 @@ class NatsBus(RemoteBus):
         self._up = True
 
     async def _marked(self) -> None:
-        """Raises RequestLost where the mark does not come back."""
+        """Wait for a mark, sent after everything else. Raises RequestLost where it does not come back."""
+        if self._link is None or self._link.lost.is_set():
+            raise RequestLost("The bus is not connected.")
         tag, back = self._mail.tag(), asyncio.get_running_loop().create_future()
 
         def take(letter: Letter) -> None:
@@ -301,10 +309,3 @@ class NatsBus(RemoteBus):
         self._mail.away(why)
         if link is not None:
             await link.close()
-
-
-async def _drained(subscription: Subscription) -> None:
-    try:
-        await subscription.drain()  # type: ignore[no-untyped-call]
-    except Exception as why:  # noqa: BLE001 - of a connection that is lost nothing more is wanted
-        logger.debug("a subscription was not ended in order: %s", type(why).__name__)

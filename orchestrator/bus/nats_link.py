@@ -8,6 +8,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Final
 
 from orchestrator.bus.nats_url import NatsServer
@@ -77,8 +78,8 @@ class Link:
                 raise
             raise BusAway(f"The NATS server {self._server.shown} {self._why(why)}.") from None
         self._connecting = False
-        for name in _TASKS:
-            task = getattr(self._client, name, None)
+        for theirs in _TASKS:
+            task = getattr(self._client, theirs, None)
             if task is not None:
                 task.add_done_callback(_seen)
         self._watch = asyncio.ensure_future(self._look())
@@ -110,6 +111,19 @@ class Link:
             return await self._client.subscribe(subject, queue, came)
         except (Error, OSError) as why:
             raise BusAway("The connection to NATS is lost.") from why
+
+    async def end(self, subscription: Subscription) -> None:
+        """Ask for nothing more; what is on its way still comes, until `forget`. Raises BusAway."""
+        # What nats-py has for it, drain, lets go too early: its ping overtakes its own UNSUB.
+        try:
+            await self._client._send_unsubscribe(subscription._id)
+        except (Error, OSError) as why:
+            raise BusAway("The connection to NATS is lost.") from why
+
+    async def forget(self, subscription: Subscription) -> None:
+        """Nothing more comes for a subscription that was ended."""
+        with suppress(Error, OSError):
+            await subscription.unsubscribe()
 
     async def close(self) -> None:
         """Send what waits and let go, in CLOSE_S at most, or ABANDON_S where it is lost."""
