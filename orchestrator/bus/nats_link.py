@@ -8,6 +8,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Final
 
 from orchestrator.bus.nats_url import NatsServer
@@ -44,6 +45,10 @@ QUIET_S: Final = 60.0
 """The same trouble is logged once in this time."""
 
 
+_TASKS: Final = ("_reading_task", "_flusher_task", "_ping_interval_task")
+"""nats-py's own, which fail with a traceback in the log where a connection breaks while they write to it."""
+
+
 class _Failed(Exception):
     """The connection does not come about; it says why."""
 
@@ -73,6 +78,10 @@ class Link:
                 raise
             raise BusAway(f"The NATS server {self._server.shown} {self._why(why)}.") from None
         self._connecting = False
+        for theirs in _TASKS:
+            task = getattr(self._client, theirs, None)
+            if task is not None:
+                task.add_done_callback(_seen)
         self._watch = asyncio.ensure_future(self._look())
 
     @property
@@ -84,10 +93,17 @@ class Link:
         """Send, which may wait while much is on its way. Raises BusAway where it is lost, and nothing was sent."""
         if self.lost.is_set() or not self._client.is_connected:
             raise BusAway("The connection to NATS is lost.")
+        task = asyncio.current_task()
+        cancelled = task.cancelling() if task is not None else 0
         try:
             await self._client.publish(subject, data, reply)
-        except (Error, OSError) as why:
+        except Error as why:
             raise BusAway("The connection to NATS is lost.") from why
+        except OSError:
+            self.lost.set()  # some of it may have been sent
+        # nats-py swallows a cancellation while it waits for the socket.
+        if task is not None and task.cancelling() > cancelled:
+            raise asyncio.CancelledError
 
     async def subscribe(self, subject: str, came: Came, queue: str = "") -> Subscription:
         """Call ``came`` with what comes. Raises BusAway."""
@@ -95,6 +111,19 @@ class Link:
             return await self._client.subscribe(subject, queue, came)
         except (Error, OSError) as why:
             raise BusAway("The connection to NATS is lost.") from why
+
+    async def end(self, subscription: Subscription) -> None:
+        """Ask for nothing more; what is on its way still comes, until `forget`. Raises BusAway."""
+        # What nats-py has for it, drain, lets go too early: its ping overtakes its own UNSUB.
+        try:
+            await self._client._send_unsubscribe(subscription._id)
+        except (Error, OSError) as why:
+            raise BusAway("The connection to NATS is lost.") from why
+
+    async def forget(self, subscription: Subscription) -> None:
+        """Nothing more comes for a subscription that was ended."""
+        with suppress(Error, OSError):
+            await subscription.unsubscribe()
 
     async def close(self) -> None:
         """Send what waits and let go, in CLOSE_S at most, or ABANDON_S where it is lost."""
@@ -186,3 +215,8 @@ class Link:
         if moment - self._said.get(what, -QUIET_S) >= QUIET_S:
             self._said[what] = moment
             logger.warning("%s", what)
+
+
+def _seen(task: asyncio.Task[None]) -> None:
+    if not task.cancelled():
+        task.exception()

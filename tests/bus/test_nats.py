@@ -7,8 +7,10 @@ import os
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -312,6 +314,53 @@ async def _until(holds: Callable[[], bool]) -> None:
     async with asyncio.timeout(20):
         while not holds():  # noqa: ASYNC110 - what it looks at tells nobody
             await asyncio.sleep(0.01)
+
+
+@pytest.mark.deep
+async def test_requests_while_the_server_is_killed_again_and_again() -> None:
+    """Each ends in its time, is begun once at the most, once where it was answered, and never where nobody got it."""
+    begun: Counter[int] = Counter()
+    ends: dict[str, list[int]] = {"answered": [], "lost": [], "nobody": []}
+    numbers, over = count(), asyncio.Event()
+
+    async def serve(payload: Mapping[str, Any], body: bytes) -> Answer:
+        begun[payload["n"]] += 1
+        await asyncio.sleep(0.02)
+        return Answer({}, body)
+
+    async def ask(bus: Bus) -> None:
+        while not over.is_set():
+            number = next(numbers)
+            try:
+                async with asyncio.timeout(4):
+                    await bus.request("a", {"n": number}, bytes(number % 50 * 40_000), within_s=2)
+            except RequestLost:
+                ends["lost"].append(number)
+            except NobodyServes:
+                ends["nobody"].append(number)
+                await asyncio.sleep(0.01)
+            else:
+                ends["answered"].append(number)
+
+    with NatsServer() as server:
+        async with opened(*[server.url] * 4) as buses:
+            for bus in buses[2:]:
+                bus.serve("a", serve)
+                await bus.flush()
+            askers = [asyncio.ensure_future(ask(bus)) for bus in buses[:2] * 10]
+            for round_ in range(8):
+                had = len(ends["answered"])
+                await _until(lambda had=had: len(ends["answered"]) > had + 20)  # type: ignore[misc]
+                server.kill()
+                await asyncio.sleep(0.1 * round_)
+                server.start()
+            over.set()
+            await asyncio.gather(*askers)
+    assert max(begun.values()) == 1
+    assert all(begun[number] for number in ends["answered"])
+    assert not any(begun[number] for number in ends["nobody"])
+    assert min(map(len, ends.values())) > 0
+    assert sum(map(len, ends.values())) == next(numbers)
 
 
 # -- strange messages, and long ones ----------------------------------------------------------
