@@ -64,9 +64,9 @@ class Session:
 
     async def open(self) -> None:
         """Connect, make the tables where they are missing, listen, and enter the list. Raises what asyncpg does."""
-        self._sender = await self._connect()
+        self._sender = await self._connect("says")
         self._channel = await sql.make_tables(self._sender)
-        self._ear = await self._connect()
+        self._ear = await self._connect("hears")
         # Listening comes first: who is on the list hears.
         for channel in (self._channel, self.channel_of(self._me.key)):
             await self._ear.add_listener(channel, self._notified)
@@ -133,8 +133,9 @@ class Session:
         async with self._spilling() as connection:
             await connection.execute(sql.DROP, frame.place)
 
-    async def _connect(self) -> Any:
-        settings = {**_SETTINGS, "application_name": f"cc-orchestrator bus {self._me.name}"[:63]}
+    async def _connect(self, does: str) -> Any:
+        # So that an administrator sees in pg_stat_activity which connection is what.
+        settings = {**_SETTINGS, "application_name": f"cc-orchestrator bus {does} {self._me.name}"[:63]}
         connection = await asyncpg.connect(
             self._url, timeout=ANSWERS_WITHIN_S, command_timeout=ANSWERS_WITHIN_S, server_settings=settings
         )
@@ -147,7 +148,7 @@ class Session:
         """The connection for what is large, made when it is first needed: for many nodes that is never."""
         async with self._spill_turn:
             if self._spiller is None:
-                self._spiller = await self._connect()
+                self._spiller = await self._connect("carries")
             yield self._spiller
 
     def _notified(self, connection: object, pid: int, channel: str, text: str) -> None:
