@@ -97,7 +97,7 @@ class PostgresNetwork:
             try:
                 await session.run(self._outbox, self._served, self._each_beat)
             except* LOSSES as lost:
-                logger.warning("the bus lost its connection to the database: %s", lost.exceptions[0])
+                logger.warning("the bus lost its connection to the database: %r", lost.exceptions[0])
             except* Exception:
                 logger.exception("the bus connects again after a mistake of its own")
             finally:

@@ -147,6 +147,22 @@ async def test_a_killed_server_and_a_stopped_one(network: BusNetwork, url: str) 
         assert stopped.said == ["serving", "begun 1", "begun 4"]
 
 
+async def test_it_says_whether_it_is_connected(
+    mortal_server: PostgresServer, database: dict[PostgresServer, str]
+) -> None:
+    """While the database is away a request is refused at once, and nobody is told that all was sent."""
+    async with _network(mortal_server, await _space(mortal_server, database)) as network:
+        one, two = await network.nodes(2)
+        two.serve("a", Server("two"))
+        await two.flush()
+        async with network.outage():
+            await within(5, _until_connected(one, False))
+            await within(0.5, refused(NobodyServes, one.request("a", {}, within_s=LONG_S)))
+            await within(0.5, refused(RequestLost, one.flush()))
+        await within(20, _until_connected(one, True))
+        await one.flush()
+
+
 @pytest.mark.parametrize("end", [PostgresServer.stop, PostgresServer.kill])
 async def test_a_restart_under_load(
     end: Callable[[PostgresServer], None], mortal_server: PostgresServer, database: dict[PostgresServer, str]
@@ -205,3 +221,8 @@ async def _until_nobody_serves(bus: Bus, subject: str) -> None:
             return
         except RequestLost:
             continue
+
+
+async def _until_connected(bus: Bus, wanted: bool) -> None:
+    while bus.connected is not wanted:  # noqa: ASYNC110 - the port tells it to those who ask, and nobody else
+        await asyncio.sleep(0.01)
