@@ -23,12 +23,13 @@ from bench.measure import Spent
 from bench.worker import answer_all, options, run
 from orchestrator.core.items import GENESIS_HASH
 
-_ADD: Final = "INSERT INTO bare_items SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[])"
-_SET: Final = """UPDATE bare_tasks SET version = news.version, head = news.head
-    FROM unnest($1::text[], $2::bigint[], $3::text[]) AS news (task, version, head) WHERE bare_tasks.task = news.task"""
+_ADD: Final = "INSERT INTO bare.items SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[])"
+_SET: Final = """UPDATE bare.tasks AS old SET version = news.version, head = news.head
+    FROM unnest($1::text[], $2::bigint[], $3::text[]) AS news (task, version, head) WHERE old.task = news.task"""
 _TABLES: Final = (
-    "CREATE TABLE IF NOT EXISTS bare_items (task TEXT, version BIGINT, data TEXT, PRIMARY KEY (task, version))",
-    "CREATE TABLE IF NOT EXISTS bare_tasks (task TEXT PRIMARY KEY, version BIGINT, head TEXT)",
+    "CREATE SCHEMA IF NOT EXISTS bare",
+    "CREATE TABLE IF NOT EXISTS bare.items (task TEXT, version BIGINT, data TEXT, PRIMARY KEY (task, version))",
+    "CREATE TABLE IF NOT EXISTS bare.tasks (task TEXT PRIMARY KEY, version BIGINT, head TEXT)",
 )
 
 
@@ -38,7 +39,7 @@ async def bare(url: str, tasks: int, each: int, *, sealing: bool) -> dict[str, f
     for statement in _TABLES:
         await connection.execute(statement)
     names = [f"b-{secrets.token_hex(6)}" for _ in range(tasks)]
-    await connection.executemany("INSERT INTO bare_tasks VALUES ($1, 0, $2)", [(one, GENESIS_HASH) for one in names])
+    await connection.executemany("INSERT INTO bare.tasks VALUES ($1, 0, $2)", [(one, GENESIS_HASH) for one in names])
     heads = dict.fromkeys(names, GENESIS_HASH)
     made = [made_by_hand(task, 1, GENESIS_HASH) for task in names]
     gc.collect()
