@@ -28,7 +28,7 @@ def open_bus(url: str, *, node: str = "here") -> Bus:
     # Only the scheme is shown: the rest of a server's URL may hold a password.
     raise InvalidRequest(
         f"No bus can be opened by this URL of scheme {scheme!r}.",
-        remedy="Use local: for one node; postgresql://USER:PASSWORD@HOST/DATABASE, nats://HOST or tls://HOST for several.",
+        remedy="Use local: for one node; for several postgresql://USER:PASSWORD@HOST/DATABASE, nats://HOST or tls://HOST.",
     )
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from contextlib import suppress
 from typing import Final
 
 from orchestrator.bus.clocks import Clocks
@@ -16,8 +15,6 @@ logger = logging.getLogger(__name__)
 
 SIGN_S: Final = 1.0
 """The first sign of life comes after this time, then each time: a request that is answered quickly has none."""
-FETCHED_S: Final = 30.0
-"""So long at most an answer in parts is kept for the asker; it fetches at once."""
 CLOSE_S: Final = 1.0
 """What is said to those who asked a bus that is closed, is said in this time."""
 
@@ -35,6 +32,10 @@ class Answering:
         self._working: set[asyncio.Task[None]] = set()
         self._closing = False
 
+    def open(self) -> None:
+        """From now on requests are taken."""
+        self._closing = False
+
     def asked(self, subject: str, tag: str, request: Letter) -> None:
         """A request came."""
         work = asyncio.ensure_future(self._answer(subject, tag, request))
@@ -42,7 +43,7 @@ class Answering:
         work.add_done_callback(self._working.discard)
 
     async def close(self) -> None:
-        """Give up what is worked on, and tell those who asked."""
+        """Give up what is worked on, tell those who asked, and take nothing new."""
         self._closing = True
         await self._local.close()
         if self._working:
@@ -50,7 +51,6 @@ class Answering:
             for work in late:
                 work.cancel()
             await asyncio.gather(*late, return_exceptions=True)
-        self._closing = False
 
     async def _answer(self, subject: str, tag: str, request: Letter) -> None:
         signs = _Signs(self._mail, str(request.says.get("from")), tag)
@@ -99,12 +99,10 @@ class Answering:
 
     async def _let_fetch(self, asker: str, tag: str, content: bytes) -> None:
         key = self._mail.tag()
-        with self._parts.keeping(key, content) as fetched:
+        with self._parts.keeping(key, content) as kept:
             says = {"op": "answer", "from": self._mail.post.id, "key": key, "size": len(content)}
             await self._mail.post.send(asker, tag, Letter(says))
-            with suppress(TimeoutError):
-                async with asyncio.timeout(FETCHED_S):
-                    await fetched.wait()
+            await kept.fetched()
 
 
 class _Signs:

@@ -70,8 +70,13 @@ class Mail:
             self.errand(answer(tag, letter.says))
             return
         take = self._waiting.get(tag)
-        if take is not None:  # whoever waited may have given up
+        if take is not None:
             take(letter)
+        elif "key" in letter.says:
+            # Whoever waited has given up; what is kept for it may go.
+            self.errand(
+                self.post.send(str(letter.says["from"]), tag, Letter({"op": "drop", "key": letter.says["key"]}))
+            )
 
     def away(self, letter: Letter) -> None:
         """Every one who waits gets this letter: the connection is lost, or about to be closed."""

@@ -28,8 +28,8 @@ logger = logging.getLogger(__name__)
 
 LETTER_BYTES: Final = 1024 * 1024
 """The longest message, however much longer ones the server takes."""
-WAITING_HINTS: Final = 100_000
-"""So many hints wait for a network that is slow; more are dropped."""
+WAITING_BYTES: Final = 16 * 1024 * 1024
+"""So much of hints waits for a network that is slow; more is dropped."""
 FLUSH_S: Final = 10.0
 CLOSE_S: Final = 2.0
 FIRST_PAUSE_S: Final = 0.05
@@ -44,10 +44,13 @@ LOST: Final = Letter({"op": "lost", "why": "the connection was lost"})
 CLOSED: Final = Letter({"op": "lost", "why": "the bus was closed"})
 
 
+_What = Literal["listen", "unlisten", "offer", "withdraw", "tell", "mark"]
+
+
 class _Errand(NamedTuple):
     """What is to be sent to the server, in its turn."""
 
-    what: Literal["listen", "unlisten", "offer", "withdraw", "tell", "mark"]
+    what: _What
     subject: str
     data: bytes = b""
 
@@ -61,6 +64,7 @@ class NatsBus(RemoteBus):
         self._link: Link | None = None
         self._up = False
         self._out: deque[_Errand] = deque()
+        self._waiting_bytes = 0
         self._news = asyncio.Event()
         self._subscriptions: dict[str, Subscription] = {}
         self._sender: asyncio.Task[None] | None = None
@@ -74,6 +78,7 @@ class NatsBus(RemoteBus):
 
     async def open(self) -> None:
         """Connect to one of the servers. Raises BusAway."""
+        self._answering.open()
         await self._connect()
         self._keeper = asyncio.ensure_future(self._keep())
 
@@ -99,7 +104,7 @@ class NatsBus(RemoteBus):
 
     async def flush(self) -> None:
         """Wait until a letter to this node itself, sent after everything else, has come back."""
-        if not self.connected:
+        if not self._up:
             raise RequestLost("The bus is not connected.")
         await self._marked()
 
@@ -127,11 +132,12 @@ class NatsBus(RemoteBus):
         return f"{self._prefix}.i.{node}.{tag}"
 
     def _tell(self, subject: str, data: bytes) -> None:
-        if len(self._out) >= WAITING_HINTS or len(data) > self.limit:
+        if self._waiting_bytes + len(data) > WAITING_BYTES or len(data) > self.limit:
             moment = time.monotonic()
             if moment - self._dropped_at >= QUIET_S:
                 self._dropped_at = moment
-                logger.warning("hints are dropped: one of %s has %d bytes, %d wait", subject, len(data), len(self._out))
+                waiting = self._waiting_bytes
+                logger.warning("hints are dropped: one of %s has %d bytes, %d wait", subject, len(data), waiting)
             return
         self._errand("tell", subject, data)
 
@@ -150,25 +156,28 @@ class NatsBus(RemoteBus):
     def _withdraw(self, subject: str) -> None:
         self._errand("withdraw", subject)
 
-    def _errand(
-        self, what: Literal["listen", "unlisten", "offer", "withdraw", "tell", "mark"], subject: str, data: bytes = b""
-    ) -> None:
+    def _errand(self, what: _What, subject: str, data: bytes = b"") -> None:
         """Put it in the queue; without a connection there is none, and the next begins with all that is wanted."""
         if self._link is not None:
             self._out.append(_Errand(what, subject, data))
+            self._waiting_bytes += len(data)
             self._news.set()
 
     async def _send_all(self, link: Link) -> None:
         """Run the errands in their order, until the connection is lost."""
-        with suppress(BusAway):
+        try:
             while True:
                 while self._out:
-                    await self._run(link, self._out.popleft())
+                    with suppress(BusAway):
+                        await self._run(link, self._out.popleft())
                 self._news.clear()
                 await self._news.wait()
+        finally:
+            link.lost.set()  # whatever ends this ends the connection
 
     async def _run(self, link: Link, errand: _Errand) -> None:
         subject = errand.subject
+        self._waiting_bytes -= len(errand.data)
         match errand.what:
             case "tell":
                 await link.publish(f"{self._prefix}.h.{subject}", errand.data)
@@ -179,19 +188,25 @@ class NatsBus(RemoteBus):
             case "offer":
                 await self._subscribe(link, f"{self._prefix}.r.{subject}", QUEUE)
             case "unlisten":
-                self._unsubscribe(f"{self._prefix}.h.{subject}")
+                await self._unsubscribe(link, f"{self._prefix}.h.{subject}")
             case "withdraw":
-                self._unsubscribe(f"{self._prefix}.r.{subject}")
+                await self._unsubscribe(link, f"{self._prefix}.r.{subject}")
 
     async def _subscribe(self, link: Link, subject: str, queue: str = "") -> None:
         if subject not in self._subscriptions:
             self._subscriptions[subject] = await link.subscribe(subject, self._message, queue)
 
-    def _unsubscribe(self, subject: str) -> None:
+    async def _unsubscribe(self, link: Link, subject: str) -> None:
         subscription = self._subscriptions.pop(subject, None)
         if subscription is not None:
-            # What is on its way is still taken: a request is given back to who asked.
-            self._mail.errand(_drained(subscription))
+            await link.end(subscription)
+            self._mail.errand(self._forget(link, subscription))
+
+    async def _forget(self, link: Link, subscription: Subscription) -> None:
+        """Take what is on its way, so that a request is given back to who asked."""
+        with suppress(RequestLost):
+            await self._marked()
+        await link.forget(subscription)
 
     # -- what comes in -----------------------------------------------------------------------
 
@@ -229,6 +244,7 @@ class NatsBus(RemoteBus):
         """Subscribe all that is wanted; it holds when the mark after it has come back."""
         self._link, self._subscriptions = link, {}
         self._out.clear()
+        self._waiting_bytes = 0
         try:
             await self._subscribe(link, f"{self._prefix}.i.{self.id}.*")
             for subject in self._heard_subjects:
@@ -243,7 +259,9 @@ class NatsBus(RemoteBus):
         self._up = True
 
     async def _marked(self) -> None:
-        """Raises RequestLost where the mark does not come back."""
+        """Wait for a mark, sent after everything else. Raises RequestLost where it does not come back."""
+        if self._link is None or self._link.lost.is_set():
+            raise RequestLost("The bus is not connected.")
         tag, back = self._mail.tag(), asyncio.get_running_loop().create_future()
 
         def take(letter: Letter) -> None:
@@ -274,6 +292,8 @@ class NatsBus(RemoteBus):
                 await self._connect()
             except (BusAway, RequestLost) as why:
                 logger.info("%s", why)
+            except Exception:
+                logger.exception("connecting to NATS failed")  # and is tried again, for ever
             else:
                 return
 
@@ -283,15 +303,9 @@ class NatsBus(RemoteBus):
             self._sender.cancel()
             self._sender = None
         self._out.clear()
+        self._waiting_bytes = 0
         self._subscriptions = {}
         self._clocks.forget()
         self._mail.away(why)
         if link is not None:
             await link.close()
-
-
-async def _drained(subscription: Subscription) -> None:
-    try:
-        await subscription.drain()  # type: ignore[no-untyped-call]
-    except Exception as why:  # noqa: BLE001 - of a connection that is lost nothing more is wanted
-        logger.debug("a subscription was not ended in order: %s", type(why).__name__)

@@ -8,6 +8,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Final
 
 from orchestrator.bus.nats_url import NatsServer
@@ -34,6 +35,7 @@ OLDEST: Final = (2, 10)
 CONNECT_S: Final = 3.0
 """What a server has to connect, and to answer what opens the connection."""
 CLOSE_S: Final = 2.0
+ABANDON_S: Final = 0.2
 PING_S: Final = 10
 PINGS: Final = 2
 """A server that leaves so many pings without an answer, one each PING_S, is gone, whatever its socket says."""
@@ -41,6 +43,10 @@ LOOK_S: Final = 0.5
 """How often it is looked whether nats-py gave up without saying so."""
 QUIET_S: Final = 60.0
 """The same trouble is logged once in this time."""
+
+
+_TASKS: Final = ("_reading_task", "_flusher_task", "_ping_interval_task")
+"""nats-py's own, which fail with a traceback in the log where a connection breaks while they write to it."""
 
 
 class _Failed(Exception):
@@ -65,12 +71,17 @@ class Link:
                 await self._connect(name)
             self._check_version()
         except BaseException as why:
+            self._connecting = False
             self.lost.set()
             await self.close()
             if isinstance(why, BusAway) or not isinstance(why, Exception):
                 raise
             raise BusAway(f"The NATS server {self._server.shown} {self._why(why)}.") from None
         self._connecting = False
+        for theirs in _TASKS:
+            task = getattr(self._client, theirs, None)
+            if task is not None:
+                task.add_done_callback(_seen)
         self._watch = asyncio.ensure_future(self._look())
 
     @property
@@ -82,10 +93,17 @@ class Link:
         """Send, which may wait while much is on its way. Raises BusAway where it is lost, and nothing was sent."""
         if self.lost.is_set() or not self._client.is_connected:
             raise BusAway("The connection to NATS is lost.")
+        task = asyncio.current_task()
+        cancelled = task.cancelling() if task is not None else 0
         try:
             await self._client.publish(subject, data, reply)
-        except (Error, OSError) as why:
+        except Error as why:
             raise BusAway("The connection to NATS is lost.") from why
+        except OSError:
+            self.lost.set()  # some of it may have been sent
+        # nats-py swallows a cancellation while it waits for the socket.
+        if task is not None and task.cancelling() > cancelled:
+            raise asyncio.CancelledError
 
     async def subscribe(self, subject: str, came: Came, queue: str = "") -> Subscription:
         """Call ``came`` with what comes. Raises BusAway."""
@@ -94,13 +112,27 @@ class Link:
         except (Error, OSError) as why:
             raise BusAway("The connection to NATS is lost.") from why
 
+    async def end(self, subscription: Subscription) -> None:
+        """Ask for nothing more; what is on its way still comes, until `forget`. Raises BusAway."""
+        # What nats-py has for it, drain, lets go too early: its ping overtakes its own UNSUB.
+        try:
+            await self._client._send_unsubscribe(subscription._id)
+        except (Error, OSError) as why:
+            raise BusAway("The connection to NATS is lost.") from why
+
+    async def forget(self, subscription: Subscription) -> None:
+        """Nothing more comes for a subscription that was ended."""
+        with suppress(Error, OSError):
+            await subscription.unsubscribe()
+
     async def close(self) -> None:
-        """Let go, in CLOSE_S at most."""
+        """Send what waits and let go, in CLOSE_S at most, or ABANDON_S where it is lost."""
+        patience_s = ABANDON_S if self.lost.is_set() else CLOSE_S
         self.lost.set()
         if self._watch is not None:
             self._watch.cancel()
         try:
-            async with asyncio.timeout(CLOSE_S):
+            async with asyncio.timeout(patience_s):
                 await self._client.close()
         except (Error, OSError, TimeoutError) as why:
             logger.debug("a connection to NATS was not closed in order: %s", type(why).__name__)
@@ -183,3 +215,8 @@ class Link:
         if moment - self._said.get(what, -QUIET_S) >= QUIET_S:
             self._said[what] = moment
             logger.warning("%s", what)
+
+
+def _seen(task: asyncio.Task[None]) -> None:
+    if not task.cancelled():
+        task.exception()

@@ -43,8 +43,8 @@ class NatsAddress(NamedTuple):
 def nats_address(url: str) -> NatsAddress:
     """The address that the URL means; raises InvalidRequest, which shows nothing of it."""
     scheme, _, rest = url.partition("://")
-    whole, slash, name = rest.partition("/")
-    if slash and name and not NAME.fullmatch(name):
+    whole, _, name = rest.replace(f",{scheme}://", ",").partition("/")
+    if name and not NAME.fullmatch(name):
         raise _refused("its name after the slash has other characters than letters, digits, _ and -")
     first: SplitResult | None = None
     servers = []

@@ -5,8 +5,8 @@ Fetching, not sending: nobody gets what it did not ask for, and no more of it at
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
-from typing import Any, Final, NamedTuple
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import Any, Final
 
 from orchestrator.bus.clocks import now
 from orchestrator.bus.frames import Letter
@@ -21,14 +21,27 @@ AHEAD_BYTES: Final = 4 * PART_BYTES
 """So much is asked for before the first of it has come."""
 PART_S: Final = 5.0
 """A part that does not come in this time does not come."""
+IDLE_S: Final = 2 * PART_S
+"""What nobody asked for in this time nobody wants any longer."""
 SAYS_BYTES: Final = 1024
 """More than what a letter says about a part."""
 
 
-class _Kept(NamedTuple):
-    data: bytes
-    until: float | None
-    given: asyncio.Event
+class Kept:
+    """What is kept for another node, while it is fetched."""
+
+    def __init__(self, data: bytes, until: float | None) -> None:
+        self.data = data
+        self.until = until
+        self.asked_at = now()
+        self.done = asyncio.Event()
+
+    async def fetched(self) -> None:
+        """Wait until the last part was given, or nobody wants it any longer."""
+        while not self.done.is_set() and now() < self.asked_at + IDLE_S:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self.asked_at + IDLE_S - now()):
+                    await self.done.wait()
 
 
 class Parts:
@@ -36,20 +49,21 @@ class Parts:
 
     def __init__(self, mail: Mail) -> None:
         self._mail = mail
-        self._kept: dict[str, _Kept] = {}
+        self._kept: dict[str, Kept] = {}
         self._room = asyncio.Condition()
         self._fetching = 0
         mail.answering("get", self._give)
+        mail.answering("drop", self._drop)
 
     @contextmanager
-    def keeping(self, key: str, data: bytes, until: float | None = None) -> Iterator[asyncio.Event]:
-        """In the block others may fetch ``data``; what it has is set when the last part was given.
+    def keeping(self, key: str, data: bytes, until: float | None = None) -> Iterator[Kept]:
+        """In the block others may fetch ``data``.
 
         ``until``: the end of the time in which it makes sense to do what it says; None: it says nothing to do.
         """
-        kept = self._kept[key] = _Kept(data, until, asyncio.Event())
+        kept = self._kept[key] = Kept(data, until)
         try:
-            yield kept.given
+            yield kept
         finally:
             del self._kept[key]
 
@@ -87,11 +101,17 @@ class Parts:
         if kept is None:
             await self._mail.post.send(says["from"], tag, Letter({"op": "gone"}))
             return
+        kept.asked_at = now()
         until = None if kept.until is None else min(kept.until, now() + PART_S)
         part = Letter({"op": "part", "at": at, "until": until}, kept.data[at : at + says["length"]])
         await self._mail.post.send(says["from"], tag, part)
         if at + len(part.body) >= len(kept.data):
-            kept.given.set()
+            kept.done.set()
+
+    async def _drop(self, _tag: str, says: Mapping[str, Any]) -> None:
+        kept = self._kept.get(says["key"])
+        if kept is not None:
+            kept.done.set()
 
     @asynccontextmanager
     async def _space(self, size: int) -> AsyncIterator[None]:

@@ -1,13 +1,20 @@
 """The database's clock, as a node knows it without asking each time."""
 
+import time
 from typing import Final
 
 _FRESH_S: Final = 3.0
 """What was heard longer ago says nothing any more: this process, or its machine, may have stood still."""
+_SLEEPLESS: Final[int | None] = getattr(time, "CLOCK_BOOTTIME", None)
+
+
+def moment() -> float:
+    """This machine's moment, in seconds: it goes on while the machine sleeps, where there is such a clock."""
+    return time.monotonic() if _SLEEPLESS is None else time.clock_gettime(_SLEEPLESS)
 
 
 class DatabaseClock:
-    """Bounds of the database's clock, in seconds since its epoch, by this process's monotonic clock.
+    """Bounds of the database's clock, in seconds since its epoch, by this machine's `moment`.
 
     The database read its clock between the moment it was asked and the moment the answer was here; each answer
     narrows the bounds. Where an answer lies outside of them (somebody set a clock), it makes new ones.
@@ -18,7 +25,7 @@ class DatabaseClock:
         self._heard: float | None = None
 
     def heard(self, asked: float, said: float, answered: float) -> None:
-        """The database said ``said`` to what was asked and answered at these moments of the monotonic clock."""
+        """The database said ``said`` to what was asked and answered at these moments."""
         low, high = said - answered, said - asked
         if self._heard is not None and max(low, self._low) <= min(high, self._high):
             low, high = max(low, self._low), min(high, self._high)

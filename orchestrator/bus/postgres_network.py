@@ -10,6 +10,7 @@ from itertools import count
 from typing import Any, Final
 from uuid import uuid4
 
+from orchestrator.bus.postgres_clock import moment
 from orchestrator.bus.postgres_errors import LOSSES, away
 from orchestrator.bus.postgres_frames import Frame, heard, said, spilled
 from orchestrator.bus.postgres_outbox import Outbox, Outgoing
@@ -51,6 +52,7 @@ class PostgresNetwork:
         self._late: deque[Frame] = deque()
         self._session: Session | None = None
         self._running: asyncio.Task[None] | None = None
+        self._closing = False
         self._aside: set[asyncio.Task[None]] = set()
 
     # -- its life -------------------------------------------------------------------------
@@ -71,7 +73,7 @@ class PostgresNetwork:
         running, self._running = self._running, None
         if running is None:
             return
-        self._served = tuple
+        self._closing, self._served = True, tuple
         self.declare()
         self._waiting.lose_all("This bus was closed.")
         await give_up()
@@ -95,7 +97,7 @@ class PostgresNetwork:
             try:
                 await session.run(self._outbox, self._served, self._each_beat)
             except* LOSSES as lost:
-                logger.warning("the bus lost its connection to the database: %s", lost.exceptions[0])
+                logger.warning("the bus lost its connection to the database: %r", lost.exceptions[0])
             except* Exception:
                 logger.exception("the bus connects again after a mistake of its own")
             finally:
@@ -106,11 +108,12 @@ class PostgresNetwork:
     async def _connected(self) -> Session:
         session = Session(self._url, self._me, self._heard)
         try:
-            await session.open(self._served())
+            await session.open()
+            self._session = session
+            await session.declare(self._served())
         except BaseException:
-            session.close()
+            self._lost(session)
             raise
-        self._session = session
         return session
 
     async def _again(self) -> Session:
@@ -119,7 +122,7 @@ class PostgresNetwork:
             await asyncio.sleep(pause * random.uniform(0.5, 1))
             try:
                 return await self._connected()
-            except LOSSES as error:
+            except (*LOSSES, ValueError) as error:
                 logger.debug("the database of the bus is still away: %s", type(error).__name__)
             pause = min(2 * pause, _LONGEST_PAUSE_S)
 
@@ -157,7 +160,7 @@ class PostgresNetwork:
 
     async def ask(self, subject: str, payload: Mapping[str, Any], body: bytes, within_s: float) -> Answer:
         """Ask one of the nodes that serve it. Raises NobodyServes and RequestLost as the port says."""
-        until = asyncio.get_running_loop().time() + within_s
+        until = moment() + within_s
         try:
             async with asyncio.timeout(within_s):
                 for _ in range(_TRIES):
@@ -171,18 +174,21 @@ class PostgresNetwork:
         request = self._new_id()
         answer = self._waiting.begin(request)
         try:
-            await self._send_request(request, head, body, until)
+            session = await self._send_request(request, head, body, until)
+            if session is not self._session:
+                raise RequestLost("The connection to the database was lost.")
             self._waiting.sent(request)
             return await answer
         finally:
             self._waiting.end(request)
 
-    async def _send_request(self, request: str, head: Mapping[str, Any], body: bytes, until: float) -> None:
-        session, now = self._session, asyncio.get_running_loop().time()
+    async def _send_request(self, request: str, head: Mapping[str, Any], body: bytes, until: float) -> Session:
+        """Send it to one who serves it; answers the connections by which its answer will come."""
+        session = self._session
         if session is None:
             raise NobodyServes("The database of the bus cannot be reached.")
         # Of what is not begun by then, no sign of life comes in time: it is given up here.
-        by = session.clock.earliest(min(until, now + NO_SIGN_S))
+        by = session.clock.earliest(min(until, moment() + NO_SIGN_S))
         head = {**head, "until": session.clock.earliest(until)}
         frame = Frame("ask", self._me.key, request, head, body, by)
         short = said(frame)
@@ -194,6 +200,7 @@ class PostgresNetwork:
             if short is None:
                 self._go_aside(session.drop(frame))
             raise NobodyServes(f"Nobody serves {head['subject']}.")
+        return session
 
     async def _sent(self, message: Outgoing) -> str | None:
         message.sent = asyncio.get_running_loop().create_future()
@@ -218,8 +225,8 @@ class PostgresNetwork:
         match frame.kind:
             case "hint":
                 self._heard_hint(frame)
-            case "ask" if self._running is None:
-                self._say(Frame("answer", self._me.key, frame.id, {"not": "served"}), frame.sender)
+            case "ask" if self._closing:
+                self._give_back(frame)
             case "ask":
                 self._working.begin(frame, self._work(frame))
             case "answer" if frame.parts:
@@ -240,31 +247,40 @@ class PostgresNetwork:
 
     async def _hear_late(self) -> None:
         while self._late:
-            frame = await self._whole(self._late[0])
-            if frame is not None:
-                self._hears(frame.head["subject"], frame.body)
-            self._late.popleft()
+            try:
+                frame = await self._whole(self._late[0])
+                if frame is not None:
+                    self._hears(frame.head["subject"], frame.body)
+            except (ValueError, KeyError, TypeError):
+                logger.warning("a hint could not be read")
+            finally:
+                self._late.popleft()
 
     async def _fetch_answer(self, frame: Frame) -> None:
         whole = await self._whole(frame)
         self._waiting.answered(whole or Frame("answer", frame.sender, frame.id, {"not": "there"}))
 
     async def _work(self, frame: Frame) -> None:
-        if await self._is_over(frame.by):
-            return
-        whole = await self._whole(frame)
+        whole = None if await self._is_over(frame.by) else await self._whole(frame)
         if whole is None or await self._is_over(whole.head["until"]):
+            self._give_back(frame)
             return
         answer = await self._working.answer(whole, self._me.key)
-        text = said(answer)
-        if text is None:
-            if self._session is None:
-                return
-            try:
+        try:
+            text = said(answer)
+            if text is None and self._session is not None:
                 text = spilled(answer, await self._session.spill(answer))
-            except LOSSES:
-                return
-        self._outbox.put(Outgoing(text, node=frame.sender))
+        except (TypeError, ValueError):
+            logger.exception("%s answered what is no JSON", whole.head["subject"])
+            text = said(Frame("answer", self._me.key, frame.id, {"not": "done"}))
+        except LOSSES:
+            return
+        if text is not None:
+            self._outbox.put(Outgoing(text, node=frame.sender))
+
+    def _give_back(self, request: Frame) -> None:
+        """Say that it was not begun here and will not be."""
+        self._say(Frame("answer", self._me.key, request.id, {"not": "served"}), request.sender)
 
     async def _whole(self, frame: Frame) -> Frame | None:
         """The frame with what was spilled of it, or None where that cannot be had any more."""
@@ -277,16 +293,15 @@ class PostgresNetwork:
 
     async def _is_over(self, until: float) -> bool:
         """Whether the time of a request may be over, by the database's clock."""
-        now = asyncio.get_running_loop().time
         session = self._session
         if session is None:
             return True
-        if not session.clock.fresh(now()):
+        if not session.clock.fresh(moment()):
             try:
                 await session.beat()
             except LOSSES:
                 return True
-        return session.clock.latest(now()) >= until
+        return session.clock.latest(moment()) >= until
 
     def _go_aside(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(_unless_lost(work))

@@ -56,9 +56,6 @@ class Outbox:
         self._hints = self._hint_bytes = 0
         self.news = asyncio.Event()
 
-    def __len__(self) -> int:
-        return len(self._waiting)
-
     def put(self, message: Outgoing) -> None:
         """Send it as soon as there is a connection."""
         self._waiting.append(message)

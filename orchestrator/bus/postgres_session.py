@@ -9,7 +9,7 @@ from typing import Any, Final
 import asyncpg
 
 from orchestrator.bus import postgres_sql as sql
-from orchestrator.bus.postgres_clock import DatabaseClock
+from orchestrator.bus.postgres_clock import DatabaseClock, moment
 from orchestrator.bus.postgres_errors import ANSWERS_WITHIN_S
 from orchestrator.bus.postgres_frames import Frame, fetched, large, spilled
 from orchestrator.bus.postgres_outbox import Outbox, Outgoing
@@ -58,25 +58,19 @@ class Session:
         self._channel = ""
         self.clock = DatabaseClock()
 
-    @property
-    def channel(self) -> str:
-        """The channel of hints to all nodes."""
-        return self._channel
-
     def channel_of(self, node: str) -> str:
         """The channel of one node."""
         return f"{self._channel}_{node}"
 
-    async def open(self, served: Collection[str]) -> None:
-        """Connect, make the tables where they are missing, listen, and say what is served. Raises what asyncpg does."""
-        self._sender = await self._connect()
+    async def open(self) -> None:
+        """Connect, make the tables where they are missing, listen, and enter the list. Raises what asyncpg does."""
+        self._sender = await self._connect("says")
         self._channel = await sql.make_tables(self._sender)
-        self._ear = await self._connect()
+        self._ear = await self._connect("hears")
         # Listening comes first: who is on the list hears.
         for channel in (self._channel, self.channel_of(self._me.key)):
             await self._ear.add_listener(channel, self._notified)
         await self._ear.execute(sql.ENTER, self._me.key, self._me.name)
-        await self._declare(frozenset(served))
         await self.beat()
 
     async def run(self, outbox: Outbox, served: Callable[[], Collection[str]], each_beat: Callable[[], None]) -> None:
@@ -86,6 +80,11 @@ class Session:
             group.create_task(self._beat_for_ever(each_beat))
             await self._lost.wait()
             raise ConnectionResetError("a connection to the database was lost")
+
+    async def declare(self, served: Collection[str]) -> None:
+        """Say what is served; requests may come before this returns."""
+        self._declared = frozenset(served)
+        await self._sender.execute(sql.DECLARE, self._me.key, sorted(self._declared))
 
     async def leave(self) -> None:
         """Take this node off the list."""
@@ -99,14 +98,13 @@ class Session:
 
     async def beat(self) -> None:
         """Say that this node lives, hear what time it is, and be sure that the listening connection is alive."""
-        now = asyncio.get_running_loop().time
         async with self._ear_turn:
-            asked = now()
+            asked = moment()
             said = await self._ear.fetchval(sql.BEAT, self._me.key)
         if said is None:
             # Whoever was silent for long is taken off the list.
             raise ConnectionResetError("this node was taken off the list")
-        self.clock.heard(asked, said, now())
+        self.clock.heard(asked, said, moment())
 
     async def spill(self, frame: Frame) -> int:
         """Lay what is too large to be said into the database; answers the number of parts."""
@@ -135,8 +133,9 @@ class Session:
         async with self._spilling() as connection:
             await connection.execute(sql.DROP, frame.place)
 
-    async def _connect(self) -> Any:
-        settings = {**_SETTINGS, "application_name": f"cc-orchestrator bus {self._me.name}"[:63]}
+    async def _connect(self, does: str) -> Any:
+        # So that an administrator sees in pg_stat_activity which connection is what.
+        settings = {**_SETTINGS, "application_name": f"cc-orchestrator bus {does} {self._me.name}"[:63]}
         connection = await asyncpg.connect(
             self._url, timeout=ANSWERS_WITHIN_S, command_timeout=ANSWERS_WITHIN_S, server_settings=settings
         )
@@ -149,22 +148,18 @@ class Session:
         """The connection for what is large, made when it is first needed: for many nodes that is never."""
         async with self._spill_turn:
             if self._spiller is None:
-                self._spiller = await self._connect()
+                self._spiller = await self._connect("carries")
             yield self._spiller
 
     def _notified(self, connection: object, pid: int, channel: str, text: str) -> None:
         del connection, pid, channel
         self._hear(text)
 
-    async def _declare(self, served: frozenset[str]) -> None:
-        await self._sender.execute(sql.DECLARE, self._me.key, sorted(served))
-        self._declared = served
-
     async def _send_for_ever(self, outbox: Outbox, served: Callable[[], Collection[str]]) -> None:
         while True:
             outbox.news.clear()
             if (serving := frozenset(served())) != self._declared:
-                await self._declare(serving)
+                await self.declare(serving)
             if batch := outbox.batch():
                 try:
                     await self._send(batch)
@@ -206,5 +201,7 @@ class Session:
             each_beat()
             if now() >= sweep_at:
                 sweep_at = now() + _SWEEP_EVERY_S
-                async with self._ear_turn:
-                    await sql.sweep(self._ear)
+                # What cannot be swept by this node's user stays; a connection that is lost says so by itself.
+                with contextlib.suppress(asyncpg.PostgresError):
+                    async with self._ear_turn:
+                        await sql.sweep(self._ear)

@@ -81,8 +81,8 @@ READ: Final = "SELECT bytes FROM bus_parts WHERE message = $1 AND part = $2"
 TAKE: Final = "DELETE FROM bus_parts WHERE message = $1 AND part = $2 RETURNING bytes"
 DROP: Final = "DELETE FROM bus_parts WHERE message = $1"
 
-_SWEEP_PARTS: Final = f"DELETE FROM bus_parts WHERE at < clock_timestamp() - interval '{_SPILLED_S} s'"
-_SWEEP_NODES: Final = f"""
+SWEEP_PARTS: Final = f"DELETE FROM bus_parts WHERE at < clock_timestamp() - interval '{_SPILLED_S} s'"
+SWEEP_NODES: Final = f"""
 WITH gone AS (
     DELETE FROM bus_nodes WHERE heard < clock_timestamp() - interval '{_FORGOTTEN_S} s' RETURNING pid, began
 )
@@ -110,5 +110,5 @@ async def sweep(connection: "Connection[Any]") -> None:
     """Take away what nobody fetched and who is gone for long, where no other node is at it."""
     async with connection.transaction():
         if await connection.fetchval("SELECT pg_try_advisory_xact_lock($1)", _LOCK):
-            await connection.execute(_SWEEP_PARTS)
-            await connection.execute(_SWEEP_NODES)
+            await connection.execute(SWEEP_PARTS)
+            await connection.execute(SWEEP_NODES)

@@ -19,12 +19,11 @@ T = TypeVar("T")
 
 _HEADS: Final = f"""SELECT task_id, version, head_hash, status, {ENTRY_COLUMNS} FROM tasks
     WHERE task_id = ANY(?::text[]) ORDER BY task_id /* FOR UPDATE */"""
-_ADD_ITEMS: Final = """INSERT INTO items (task_id, version, item_id, data)
-    SELECT * FROM unnest(?::text[], ?::bigint[], ?::text[], ?::text[])"""
-_SET_HEADS: Final = """UPDATE tasks SET version = news.version, head_hash = news.hash, updated_at = news.at,
-    lease_until = news.until FROM unnest(?::bigint[], ?::text[], ?::bigint[], ?::bigint[], ?::text[])
-    AS news (version, hash, at, until, id) WHERE tasks.task_id = news.id"""
-
+_WRITE: Final = """WITH added AS (INSERT INTO items (task_id, version, item_id, data)
+    SELECT * FROM unnest(?::text[], ?::bigint[], ?::text[], ?::text[]))
+    UPDATE tasks SET version = news.version, head_hash = news.hash, updated_at = news.at, lease_until = news.until
+    FROM unnest(?::bigint[], ?::text[], ?::bigint[], ?::bigint[], ?::text[]) AS news (version, hash, at, until, id)
+    WHERE tasks.task_id = news.id"""
 _COLUMNS_AS_BYTES: Final = re.compile(r"\bTEXT\b")
 _TABLES: Final = ("CREATE TABLE", "ALTER TABLE")
 _MARK: Final = "\uf8ff"
@@ -84,8 +83,9 @@ def _kept(value: Any) -> Any:
 
 
 def _told(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    if any(isinstance(cell, str) and _MARK in cell for cell in row):
-        return tuple(_plain(cell) if isinstance(cell, str) else cell for cell in row)
+    for cell in row:
+        if cell.__class__ is str and _MARK in cell:
+            return tuple(_plain(cell) if isinstance(cell, str) else cell for cell in row)
     return row
 
 
@@ -100,14 +100,9 @@ class Unnested:
         """Each task's head."""
         return (yield _HEADS, (list(task_ids),))
 
-    def add_items(self, rows: Sequence[tuple[Cell, ...]]) -> Script[None]:
-        """Add items."""
-        if rows:
-            yield _ADD_ITEMS, _columns(rows)
-
-    def set_heads(self, rows: Sequence[tuple[Cell, ...]]) -> Script[None]:
-        """Write heads."""
-        yield _SET_HEADS, _columns(rows)
+    def write(self, items: Sequence[tuple[Cell, ...]], heads: Sequence[tuple[Cell, ...]]) -> Script[None]:
+        """Add items and set heads."""
+        yield _WRITE, (*_columns(items), *_columns(heads))
 
 
 def _columns(rows: Sequence[tuple[Cell, ...]]) -> tuple[list[Cell], ...]:

@@ -56,11 +56,12 @@ class Many(Protocol):
     def heads(self, task_ids: Sequence[TaskId]) -> Script[Rows]:
         """Each task's id, version, hash, status and entry, locked in the order of the ids."""
 
-    def add_items(self, rows: Sequence[tuple[Cell, ...]]) -> Script[None]:
-        """Add items: task, version, item's id, bytes."""
+    def write(self, items: Sequence[tuple[Cell, ...]], heads: Sequence[tuple[Cell, ...]]) -> Script[None]:
+        """Add items and set the heads of their tasks; there is at least one of each.
 
-    def set_heads(self, rows: Sequence[tuple[Cell, ...]]) -> Script[None]:
-        """Write heads: version, hash, time of the last item, end of the lease, task."""
+        An item is task, version, item's id and bytes; a head is version, hash, time of the last item, end of the
+        lease and task.
+        """
 
 
 def append_many(wanted: Sequence[Append], many: Many, *, now: int) -> Script[list[list[AgentTaskItem] | None]]:
@@ -86,12 +87,8 @@ def append_many(wanted: Sequence[Append], many: Many, *, now: int) -> Script[lis
         news.append((last.version, last.hash, to_us(last.at), lease_until, task_id))
         if one.schedule != "keep" or one.status.value != head.status:
             seldom.append((one, head.status, head.entry._replace(lease_until=lease_until)))
-    yield from many.add_items(items)
-    if len(news) == 1:
-        # A join with a table of one row costs more than the row.
-        yield SET_HEAD, news[0]
-    elif news:
-        yield from many.set_heads(news)
+    if items:
+        yield from many.write(items, news)
     for one, status, entry in seldom:
         yield from _set_more(one, status, entry, now)
     return answers
@@ -146,13 +143,14 @@ class InChunks:
             found += yield _text(_HEADS, "?", part.stop - part.start), tuple(task_ids[part])
         return found
 
-    def add_items(self, rows: Sequence[tuple[Cell, ...]]) -> Script[None]:
-        """Add items."""
-        yield from self._each(_ADD_ITEMS, _ITEM_ROW, rows)
-
-    def set_heads(self, rows: Sequence[tuple[Cell, ...]]) -> Script[None]:
-        """Write heads."""
-        yield from self._each(_SET_HEADS, _HEAD_ROW, rows)
+    def write(self, items: Sequence[tuple[Cell, ...]], heads: Sequence[tuple[Cell, ...]]) -> Script[None]:
+        """Add items and set heads."""
+        yield from self._each(_ADD_ITEMS, _ITEM_ROW, items)
+        if len(heads) == 1:
+            # A join with a table of one row costs more than the row.
+            yield SET_HEAD, heads[0]
+        else:
+            yield from self._each(_SET_HEADS, _HEAD_ROW, heads)
 
     def _each(self, statement: str, row: str, rows: Sequence[tuple[Cell, ...]]) -> Script[None]:
         for part in _chunks(len(rows)):

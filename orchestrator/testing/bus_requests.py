@@ -1,4 +1,4 @@
-"""The contracts of requests that are answered: B11 to B19."""
+"""The contracts of requests that are answered: B11 to B19, and B29."""
 
 import asyncio
 from collections.abc import Mapping
@@ -125,6 +125,21 @@ async def b19_flushed(network: BusNetwork) -> None:
         one.publish(subject, {"n": round_})
         await one.request(subject, {}, within_s=LONG_S)
         await ear.until({"n": round_})
+
+
+async def b29_ended_beside_another(network: BusNetwork) -> None:
+    """Where one of several has ended serving, the others get what is asked, from the moment in which it ended."""
+    one, two, three = await network.nodes(3)
+    still = Server("still")
+    three.serve("a", still)
+    await three.flush()
+    for round_ in range(5):
+        end = two.serve("a", Server("ended"))
+        await two.flush()
+        end()
+        asked = (one.request("a", {"n": number}, within_s=LONG_S) for number in range(10))
+        assert {answer.payload["by"] for answer in await asyncio.gather(*asked)} == {"still"}
+        assert len(still.begun) == 10 * (round_ + 1)
 
 
 def _bytes(size: int) -> bytes:

@@ -2,15 +2,15 @@
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from itertools import count
 
 import pytest
 
 from orchestrator.bus import open_bus
-from orchestrator.core.errors import InvalidRequest, NobodyServes, RequestLost
-from orchestrator.ports.bus import Answer, Bus
+from orchestrator.core.errors import NobodyServes, RequestLost
+from orchestrator.ports.bus import Bus
 from orchestrator.testing import BUS_CONTRACTS, BUS_OUTAGE_CONTRACTS, BusNetwork, run_bus_conformance
 from orchestrator.testing.bus_network import LONG_S, Heard, Server
 from orchestrator.testing.checks import refused
@@ -91,9 +91,9 @@ async def test_twenty_times(time: int) -> None:
         await run_bus_conformance(lambda: _network(server, url))
 
 
-@pytest.mark.parametrize("last", ["UPDATE bus_nodes", "pg_notify"])
+@pytest.mark.parametrize("which", ["hears", "says"])
 async def test_a_connection_that_is_ended_is_made_again(
-    last: str, postgres_server: PostgresServer, network: BusNetwork
+    which: str, postgres_server: PostgresServer, network: BusNetwork
 ) -> None:
     """Be it the one that listens or the one that sends; what waits on it is lost, and the bus says that it is away."""
     one, two = await network.nodes(2)
@@ -105,7 +105,7 @@ async def test_a_connection_that_is_ended_is_made_again(
     await server.until_begun()
     ended = await postgres_server.execute(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-        f"WHERE application_name LIKE 'cc-orchestrator bus node-1%' AND query LIKE '%{last}%'"
+        f"WHERE application_name LIKE 'cc-orchestrator bus {which} node-1-%'"
     )
     assert ended == [(True,)]
     await within(5, refused(RequestLost, asked))
@@ -147,6 +147,72 @@ async def test_a_killed_server_and_a_stopped_one(network: BusNetwork, url: str) 
         assert stopped.said == ["serving", "begun 1", "begun 4"]
 
 
+async def test_it_says_whether_it_is_connected(
+    mortal_server: PostgresServer, database: dict[PostgresServer, str]
+) -> None:
+    """While the database is away a request is refused at once, and nobody is told that all was sent."""
+    async with _network(mortal_server, await _space(mortal_server, database)) as network:
+        one, two = await network.nodes(2)
+        two.serve("a", Server("two"))
+        await two.flush()
+        async with network.outage():
+            await within(5, _until_connected(one, False))
+            await within(0.5, refused(NobodyServes, one.request("a", {}, within_s=LONG_S)))
+            await within(0.5, refused(RequestLost, one.flush()))
+        await within(20, _until_connected(one, True))
+        await one.flush()
+
+
+@pytest.mark.parametrize("end", [PostgresServer.stop, PostgresServer.kill])
+async def test_a_restart_under_load(
+    end: Callable[[PostgresServer], None], mortal_server: PostgresServer, database: dict[PostgresServer, str]
+) -> None:
+    """Each request ends, what nobody served was not begun, nothing is begun twice, and hints stay in their order."""
+    async with _network(mortal_server, await _space(mortal_server, database)) as network:
+        one, two = await network.nodes(2)
+        ear, server, numbers = Heard(), Server(), count()
+        outcomes: dict[int, str] = {}
+        answered = asyncio.Semaphore(0)
+        two.subscribe("a", ear)
+        two.serve("a", server)
+        await two.flush()
+
+        async def ask(until: asyncio.Event) -> None:
+            while not until.is_set():
+                number = next(numbers)
+                one.publish("a", {"n": number})
+                try:
+                    await one.request("a", {"n": number}, b"x" * (number % 3 * 5_000), within_s=LONG_S)
+                    outcomes[number] = "answered"
+                    answered.release()
+                except (NobodyServes, RequestLost) as not_answered:
+                    outcomes[number] = type(not_answered).__name__
+                    await asyncio.sleep(0.01)
+
+        async def hundred() -> None:
+            async with asyncio.timeout(20):
+                for _ in range(100):
+                    await answered.acquire()
+
+        done = asyncio.Event()
+        asking = [asyncio.ensure_future(ask(done)) for _ in range(20)]
+        await hundred()
+        await asyncio.to_thread(end, mortal_server)
+        while not answered.locked():
+            await answered.acquire()
+        await asyncio.to_thread(mortal_server.start)
+        await hundred()
+        done.set()
+        await within(20, asyncio.gather(*asking))
+        begun = [payload["n"] for payload in server.begun]
+        assert len(begun) == len(set(begun))
+        assert not {number for number in begun if outcomes[number] == "NobodyServes"}
+        assert {number for number, outcome in outcomes.items() if outcome == "answered"} <= set(begun)
+        assert "NobodyServes" in outcomes.values()
+        heard = [payload["n"] for payload in ear.all]
+        assert heard == sorted(set(heard))
+
+
 async def _until_nobody_serves(bus: Bus, subject: str) -> None:
     while True:
         try:
@@ -155,3 +221,8 @@ async def _until_nobody_serves(bus: Bus, subject: str) -> None:
             return
         except RequestLost:
             continue
+
+
+async def _until_connected(bus: Bus, wanted: bool) -> None:
+    while bus.connected is not wanted:  # noqa: ASYNC110 - the port tells it to those who ask, and nobody else
+        await asyncio.sleep(0.01)
