@@ -494,7 +494,8 @@ _BACKUPS: Final = (
 
 _HOUSE: Final = (
     Door(
-        "GET", "/healthz", "healthz", "house", "Whether the orchestrator is up and its store answers.",
+        "GET", "/healthz", "healthz", "house",
+        "Whether the orchestrator is up, is not about to stop, and its store answers.",
         _ok("It is.", base.Health), who="anybody",
     ),
     Door(
