@@ -158,7 +158,7 @@ TROUBLES: Final[Mapping[str, Trouble]] = {
     "stopping": Trouble(
         "The orchestrator at {host} stops or starts just now.",
         ("It is dialled again by itself.",),
-        "The mod says that the handshake was answered with 503. If it stays so, nothing runs behind the proxy in between.",
+        "The mod says that the handshake was answered with 503. If it stays so, nothing runs behind the proxy.",
     ),
     "no_upgrade": Trouble(
         "{host}, port {port}, takes no WebSocket ({said}).",
