@@ -767,6 +767,10 @@ not_ours={
 "What answers at {host}, port {port}, is not cc-orchestrator.",
 "If the address is wrong, type a new line of `cc-orchestrator pair`.",
 },
+stopping={
+"The orchestrator at {host} stops or starts just now.",
+"It is dialled again by itself.",
+},
 no_upgrade={
 "{host}, port {port}, takes no WebSocket ({said}).",
 "Let the proxy in between pass WebSockets on.",
@@ -880,6 +884,8 @@ if status==401 or status==403 then
 return why.told("token_refused",url,said)
 elseif status==404 then
 return why.told("not_ours",url,said)
+elseif status==503 then
+return why.told("stopping",url,said)
 elseif status then
 return why.told("no_upgrade",url,"it answers "..status)
 end

@@ -225,11 +225,12 @@ repeat(abedhgL:#Xv-e"xaZO,A']:(n*[m!C+y(H"@']k$E5G4N',p!5use
 .9L.I/a"a, *=#l"nS+Qi+Tre,,*"?"?+W+W+W";+V)M!}Let"d through#}firewall-|e#U.mb#Y#Y#Y,~Kroxy#4*t.\I#2Wertific\w'gQi#j#j#=#=#=#=#VH#>!m2Pmach.Nn%h7(Aruns&B#9#9"0!HI/'+!j(6"6q"B,/0doctor`$l$T$.Zz#Z%m"{
 "%_,{#/'U!U.$d$d"fX$d$-*sWne*ais,Hx,2$1E"|'i,5.')m'C"U,Ii*d!'vJava![s6/use)2x,3,3,3<t_,X1/mti'7R"8F^%$q\$ks,4=!]expir!`e.q-15/<(!h+RV!h"1K%U/!a%'T_.29={"{^b}","{*9*}",5C!Q$!6!Q"Or 5m*[#*^a:!lmod"9!g},
 frozE@!?
-*9K4"1[-e":["?f$iO$}8%Upevoked&i_G'k'+\Pairns:(n(n-F*:\7:.Y?/Z*z%o!u*G*G"X"X.}i,E},'7/93 (%D),J1@.2+tweeCWss!V.="8*=>"90|"(h#:"(.eF#;exactly6Q#C` )#O.1M'$o_many&}(Cdh$]8/-q)O`.O%"?E#kx%][3b8Fm'!A9it:)Dg/./R"A%,w{.7u&55: #M.","IH%mS.5_y/Rq:>)*!n))N!o
-"2"or`,=l!>'s2[2<{Xe-9
-,^< SAID,Gq>-$C>}dis>>","?K-uMdo&2L=y%~r">V.b6.$ost""?=='.d**(`,&!y.c4:+"_!Dl.e82%!80Z.'%,"'("/&von"^S!B8^malfo#6(|!Binvalid sche$c9!C!C/u!E$cf,G#fy3Q!j".)@]$j-B#j"!x$,-{U"5]!D'S1[S!El\&g4-7*N}"VX(/8\t'/G"[_]+"'kg""'=r$>$'Rq"<\$|+Y}url+Y|+)://([^/?#'/&!M!-Q{$sr+H~ur/+Co*knr,MY*s7[([%x:.]+)%]:?(%d*+_1h'R<!a'0`:]*)!["fn!I!&'=oo-4}QY["q]"?Z[N:R!:";Os#qV!3wss/wd)Vo.7,"6,
-\:!tA1S+/pf!F"5!(,"Bw"2"Bztp'F9:/'-,"1}%Jj*?9"Qd*?6ai-p+%&U$]=&E#k:"R[)=\(H]nT:+]Qs%?G]+]A!/'5s127%."#~H#;%Bb)@R"+!r$;!e-9cN!L#@!,,t6)o*H2""),!2!?#L$@u'Pc"8NgaOd/-J&L`"eA:^#i!2'M:$7'0m'{(%l+)}"/D9"AO,1|"gH"4o$7$),vi-3=\_&O)R*)S# &Hu*E,R)%8B)SH!a3=,|"H>*Mr,"ws)[1"H:T\.)aaid.)].Rt4d.Rx"d"d$9*<D)d)
-"z'>"Er/*m(1uaid.+?#yo(02"t)!U#*/K{#(#(/L2+D-4%"R2)+M"$.z!>%D*(%d%d%d)"))C`s==401+YE!03&5("BZ""P+l_!c4!c(4}!^tus!Y$(h@A![c@A{(@>us)@j!]"Wx$D&H*N~B*)%WD,w,sk%PN!6-#if[E[!@*\V"l!A"m";),<$w>!Y),L"y-Yand-x1]R2"*a5/)*c$ce}.cAs*b>y)fT)fT'P~-VJ
+*9K4"1[-e":["?f$iO$}8%Upevoked&i_G'k'+\Pairns:(n(n-F*:\7:.Y?/Z*z%o!u*G*G"X"X%~5$Q$Q.[]$<@s j%dV%b5
+"IDSj#.2/y/OA0).~s-O},'89:= (&N)-T2J.35tweeDass!V/G"8*>H"92(")r$D"(.fP$Eexactly7[$M` )$Y.2W(.o_many$W(Dnh$^B/.{)Pj.P/"?E#m$%^e4l9Pm(+BCit:)Eq//9R"A%.#{.9!&6?: #M.",%[%[;H&b!n)*X!o
+"3,or`,>v!>'s3e3F|be.C
+,_F SAID,H{?7$C@)dis?H","@U-vWdo&3V?%&!|"?`.c@/.ost""@G>1.e4*)j,&#%.d>;5"_!Dl.fB3/!81d.(/,"'("/&von"_]!B9hmalgy#6(|!Binvalid sche$dC!C!C1!!E$dp,H-fy4[!j".)Ag$j.L#j"#$$,-|_"6g!D'S1\]!Emf&g4-84P)"Wb(/9ft'0Q"\i]+"'lq""'>|$?.'S{"=f$|+[)url+[(+)://([^/?#'00!M!-S'$sr+J*ur/,Mo*lxr,Nc*tA[([%x:.]+)%]:?(%d*+`;h'SF!a'1j:]*)!["gx!I!&'>yo-6)Rc["q]"@d\X;\!:"<Ys#r`!3wss/xn)Wy.7,"6,
+]D!tB;T5/qp!F"5!(,"D#"2"D&tp'GC:/'.6"1}%Kt*@C"Rn*@@ai-q5%'_$^G&E#lD"Se)>f(H^xUD+^[s%@Q]+^K!/'6}127%."$!R#</Cl)A\"+!r$;!e-9dX!L#@!,,u@)o*I<""),!2!?#L$B!'Qm"9XhkPn/.T&Mj"fK;h#i!2'ND$810n1{(%l+)}"/EC"BY,3("hR"5y$8.),ws-4G]i&O)S4)T- &J!*F6S3%9L)TR!a3=,|"IH*N|,"ws)\;"IDUf.*kaid.*g.S~4d.T$"d"d$9*=N)d)
+"z'>"F|/*m(3!aid.,I#zy(02"u3!U#*/M'#(#(/M<+D-5/"S<),W"$.z!>%D*(%d%d%d)"))Djs==401+ZO!03&5("Cd""P+mi!c4!c(4}!^!^5"B){I%~U!^tus!Y$*Q@~![e)Cd(B'us)BS!]"Ya%#''*PgCq)%Y--V,uT%R7!6-`if].[!@*^?"l!A"m";),y$y'!Y)-+"y.8and.W1_;2_*b|/f*dkce}.e*s*d'y)h=)h='Rg-X3
 $-
 ]=]
 local function expand(packed)
@@ -258,7 +259,7 @@ end
 return table.concat(out)
 end
 local text,sources,at=expand(packed),{},1
-for name,size in ("about 2401 answers 2170 calls 7025 capture 7283 changing 4927 command 3317 desk 8546 disk 1471 failure 861 family 178 files 5552 finding 2717 frame 4301 glob 1508 guard 3046 input 1556 journal 5099 json 6110 link 3744 looking 1966 loop 1827 main 4813 methods 281 mirror 6933 monitors 4642 nonce 413 palette 921 params 2768 paths 2246 peripherals 1714 programs 6860 running 3909 screen 1598 session 7292 sha256 2419 slots 1849 status 712 swap 8799 transfers 3578 typing 2826 update 4834 values 2927 why 6595"):gmatch("(%S+) (%d+)") do
+for name,size in ("about 2401 answers 2170 calls 7025 capture 7283 changing 4927 command 3317 desk 8546 disk 1471 failure 861 family 178 files 5552 finding 2717 frame 4301 glob 1508 guard 3046 input 1556 journal 5099 json 6110 link 3744 looking 1966 loop 1827 main 4813 methods 281 mirror 6933 monitors 4642 nonce 413 palette 921 params 2768 paths 2246 peripherals 1714 programs 6860 running 3909 screen 1598 session 7292 sha256 2419 slots 1849 status 712 swap 8799 transfers 3578 typing 2826 update 4834 values 2927 why 6760"):gmatch("(%S+) (%d+)") do
 sources[name]=text:sub(at,at+size-1)
 at=at+size
 end

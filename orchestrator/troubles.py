@@ -155,6 +155,11 @@ TROUBLES: Final[Mapping[str, Trouble]] = {
         ("If the address is wrong, type a new line of `cc-orchestrator pair`.",),
         "Another program has the port, or a proxy answers with a page of its own.",
     ),
+    "stopping": Trouble(
+        "The orchestrator at {host} stops or starts just now.",
+        ("It is dialled again by itself.",),
+        "The mod says that the handshake was answered with 503. If it stays so, nothing runs behind the proxy.",
+    ),
     "no_upgrade": Trouble(
         "{host}, port {port}, takes no WebSocket ({said}).",
         ("Let the proxy in between pass WebSockets on.",),

@@ -7,14 +7,16 @@ looked at. Where something waits it is looked at again from time to time, so tha
 import asyncio
 import contextlib
 import logging
+import math
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.facts import TaskId
 from orchestrator.core.task import AgentTask
 from orchestrator.ports import ComputerLine
-from orchestrator.tasks import TaskService
+from orchestrator.tasks import TaskService, patiently
 
 logger = logging.getLogger(__name__)
 
@@ -91,7 +93,7 @@ class News:
         if again:
             due |= {line for line, told in self._told.items() if told}
         for task_id in changed:
-            task = await self._service.store.load(task_id)
+            task = await patiently(partial(self._service.store.load, task_id), for_s=math.inf)
             due |= {line for line, told in self._told.items() if task is not None and self._concerns(task, line, told)}
         for line in due:
             await self._news(line)

@@ -500,7 +500,8 @@ _BACKUPS: Final = (
 
 _HOUSE: Final = (
     Door(
-        "GET", "/healthz", "healthz", "house", "Whether it is up, its store answers and its policy can be used.",
+        "GET", "/healthz", "healthz", "house",
+        "Whether it is up and is to stay so, its store answers and its policy can be used.",
         _ok("It is.", base.Health), who="anybody",
     ),
     Door(

@@ -3,8 +3,10 @@
 import asyncio
 import contextlib
 import logging
+import math
 from collections.abc import Awaitable, Callable
 from datetime import datetime
+from functools import partial
 from typing import Any, Protocol, assert_never
 
 from orchestrator.core import review
@@ -16,7 +18,7 @@ from orchestrator.core.showing import LIST_CHARS
 from orchestrator.core.task import AgentTask, OpenRequest
 from orchestrator.core.task_states import TaskStatus
 from orchestrator.ports import Identity
-from orchestrator.tasks import show
+from orchestrator.tasks import patiently, show
 from orchestrator.undoing import Undoing
 from orchestrator.web.attempts import Attempts
 from orchestrator.web.errors import error_form
@@ -135,7 +137,10 @@ class _ReviewSession:
             self._queued.discard(task_id)
             # It may have been pruned since it changed.
             with contextlib.suppress(NotFound):
-                await self._changed(await self._service.load(task_id))
+                await patiently(partial(self._look, task_id), for_s=math.inf)
+
+    async def _look(self, task_id: TaskId) -> None:
+        await self._changed(await self._service.load(task_id))
 
     async def listen(self) -> None:
         """Decisions, answers and undos, until the connection is over."""

