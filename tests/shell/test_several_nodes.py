@@ -182,7 +182,7 @@ async def test_what_waits_is_judged_again_once(nodes: Nodes) -> None:
     for name in ("a", "b"):
         assert await nodes.faults(name) == []
     checked = (await second.ask("GET", "/v1/audit/check")).json()
-    assert checked["faults"] == []
+    assert checked["findings"] == []
 
 
 async def test_a_node_that_died_while_it_judged_is_replaced(nodes: Nodes) -> None:
