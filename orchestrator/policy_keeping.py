@@ -16,6 +16,7 @@ keeps in the store that it is done; where that node is killed meanwhile, another
 
 import asyncio
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -203,7 +204,8 @@ class PolicyKeeper:
             if present is not None and present.judged < row.version == present.version:
                 await self.service.rejudge()
                 await self._store.judged_policy(row.version)
-                self._row = await self._store.policy_in_force()
+                if self._row is not None and self._row.version == row.version:
+                    self._row = replace(self._row, judged=row.version)
         finally:
             await self.service.duties.leave(JUDGING)
 
