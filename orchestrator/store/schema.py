@@ -4,6 +4,7 @@ The text is read by both dialects: SQLite takes any type name, and BYTEA leaves 
 are. Times are microseconds since 1970 in UTC; computers and roles are JSON arrays.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 SCHEMA_KEY: Final = "cc-orchestrator schema"
@@ -126,3 +127,20 @@ _SIGN_INS: Final = (
 
 MIGRATIONS: Final = (_FIRST, _SESSIONS, _SYSTEM, _MEETING, _KEEPING, _SIGN_INS)
 """One step per version, run in order and never changed once released; new steps go at the end."""
+
+NEEDS_KEY: Final = "cc-orchestrator needs"
+"""The row of ``meta`` whose value is the lowest schema that a program must know to work on the tables."""
+
+WORKS_FROM: Final[Mapping[int, int]] = {}
+"""Of a version whose step only adds what an older program may leave alone: the lowest schema it has to know.
+
+While nodes are brought up to date one by one, the older ones go on with a store that a newer one
+has already brought forward. A step is fit for that when a program that knows nothing of it writes
+nothing wrong: a new table of its own, an index, a column with a default that nobody else relies on.
+A version that is not named here needs a program that knows it.
+"""
+
+
+def needed(schema: int) -> int:
+    """The lowest schema that a program must know to work on tables of this one."""
+    return max((WORKS_FROM.get(number, number) for number in range(1, schema + 1)), default=0)

@@ -8,6 +8,6 @@ from collections.abc import Generator
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-Statement = tuple[str, tuple[str | int | bytes | None, ...]]
+Statement = tuple[str, tuple[str | int | bytes | list[str | int] | None, ...]]
 Rows = list[tuple[Any, ...]]
 Script = Generator[Statement, Rows, T]

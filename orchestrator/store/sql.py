@@ -32,7 +32,7 @@ from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Schedule, TaskRow, Token
 from orchestrator.store import sealing, sql_grants
 from orchestrator.store.entry import Entry, holds, renewed, scheduled
-from orchestrator.store.schema import MIGRATIONS, READ_META, SCHEMA_KEY, SET_META
+from orchestrator.store.schema import MIGRATIONS, NEEDS_KEY, READ_META, SCHEMA_KEY, SET_META, needed
 from orchestrator.store.script import Script
 
 ENTRY_COLUMNS: Final = "due, holder, token, lease_until, lease_for, waiting_for, woken"
@@ -96,21 +96,25 @@ class Append(NamedTuple):
 def migrate(*, fresh: bool, upto: int = len(MIGRATIONS)) -> Script[None]:
     """Bring the tables, ``fresh``: there is none yet, to this version's, or to the older schema ``upto``.
 
-    Raises NewerSchema when a newer version made them, InvalidRequest when another program did.
+    Tables of a newer version that this one may work on stay as they are.
+    Raises NewerSchema when it may not, InvalidRequest when another program made them.
     """
     rows = [(0,)] if fresh else (yield READ_META, (SCHEMA_KEY,))
     if not rows:
         raise sealing.not_a_store()
     done = int(rows[0][0])
     if done > len(MIGRATIONS):
-        raise NewerSchema(
-            f"The store has schema {done}; this version knows up to {len(MIGRATIONS)}.",
-            remedy="Start a newer version of cc-orchestrator on this store.",
-        )
+        needs = yield READ_META, (NEEDS_KEY,)
+        if not needs or int(needs[0][0]) > len(MIGRATIONS):
+            raise NewerSchema(
+                f"The store has schema {done}; this version knows up to {len(MIGRATIONS)}.",
+                remedy="Start a newer version of cc-orchestrator on this store.",
+            )
     for number, step in enumerate(MIGRATIONS[done:upto], start=done + 1):
         for statement in step:
             yield statement, ()
         yield SET_META, (SCHEMA_KEY, str(number))
+        yield SET_META, (NEEDS_KEY, str(needed(number)))
 
 
 def create(task_id: TaskId, drafts: Sequence[Draft], *, now: int) -> Script[list[AgentTaskItem]]:

@@ -14,7 +14,7 @@ rolls back and runs each append by itself.
 from collections.abc import Sequence
 from functools import cache
 from itertools import chain
-from typing import Final
+from typing import Final, Protocol
 
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.facts import TaskId
@@ -22,7 +22,7 @@ from orchestrator.core.items import AgentTaskItem
 from orchestrator.core.moments import to_us
 from orchestrator.store import sealing
 from orchestrator.store.entry import Entry, holds, renewed_until, scheduled
-from orchestrator.store.script import Script
+from orchestrator.store.script import Rows, Script
 from orchestrator.store.sql import ENTRY_COLUMNS, SET_HEAD, SET_STATUS, Append, Head, set_entry
 
 _HEADS: Final = f"""SELECT task_id, version, head_hash, status, {ENTRY_COLUMNS} FROM tasks
@@ -36,7 +36,7 @@ _HEAD_ROW: Final = "(CAST(? AS BIGINT), ?, CAST(? AS BIGINT), CAST(? AS BIGINT),
 _MOST_ROWS: Final = 128
 """Of one statement: with five parameters each they stay below the 999 that an old SQLite takes."""
 
-_Cell = str | int
+Cell = str | int
 
 
 def is_plain(wanted: Append) -> bool:
@@ -50,12 +50,26 @@ def is_plain(wanted: Append) -> bool:
     return wanted.schedule != "sleep" and sealing.only_items(wanted.drafts)
 
 
-def append_many(wanted: Sequence[Append], *, now: int) -> Script[list[list[AgentTaskItem] | None]]:
+class Many(Protocol):
+    """How a dialect reads and writes the rows of many tasks."""
+
+    def heads(self, task_ids: Sequence[TaskId]) -> Script[Rows]:
+        """Each task's id, version, hash, status and entry, locked in the order of the ids."""
+
+    def add_items(self, rows: Sequence[tuple[Cell, ...]]) -> Script[None]:
+        """Add items: task, version, item's id, bytes."""
+
+    def set_heads(self, rows: Sequence[tuple[Cell, ...]]) -> Script[None]:
+        """Write heads: version, hash, time of the last item, end of the lease, task."""
+
+
+def append_many(wanted: Sequence[Append], many: Many, *, now: int) -> Script[list[list[AgentTaskItem] | None]]:
     """What each of these plain appends, to a task of its own each, answers; None: run it by itself."""
-    heads = yield from _heads_of(sorted(one.task_id for one in wanted))
+    rows = yield from many.heads(sorted(one.task_id for one in wanted))
+    heads = {row[0]: Head(row[1], row[2], row[3], Entry._make(row[4:])) for row in rows}
     answers: list[list[AgentTaskItem] | None] = []
-    items: list[tuple[_Cell, ...]] = []
-    news: list[tuple[_Cell, ...]] = []
+    items: list[tuple[Cell, ...]] = []
+    news: list[tuple[Cell, ...]] = []
     seldom: list[tuple[Append, str, Entry]] = []
     for one in wanted:
         task_id = one.task_id
@@ -72,25 +86,15 @@ def append_many(wanted: Sequence[Append], *, now: int) -> Script[list[list[Agent
         news.append((last.version, last.hash, to_us(last.at), lease_until, task_id))
         if one.schedule != "keep" or one.status.value != head.status:
             seldom.append((one, head.status, head.entry._replace(lease_until=lease_until)))
-    yield from _in_chunks(_ADD_ITEMS, _ITEM_ROW, items)
+    yield from many.add_items(items)
     if len(news) == 1:
         # A join with a table of one row costs more than the row.
         yield SET_HEAD, news[0]
-    else:
-        yield from _in_chunks(_SET_HEADS, _HEAD_ROW, news)
+    elif news:
+        yield from many.set_heads(news)
     for one, status, entry in seldom:
         yield from _set_more(one, status, entry, now)
     return answers
-
-
-def _heads_of(task_ids: Sequence[TaskId]) -> Script[dict[TaskId, Head]]:
-    """Version and queue entry of those that are there, locked in the order of their ids."""
-    heads: dict[TaskId, Head] = {}
-    for part in _chunks(len(task_ids)):
-        rows = yield _text(_HEADS, "?", part.stop - part.start), tuple(task_ids[part])
-        for task_id, version, head_hash, status, *entry in rows:
-            heads[task_id] = Head(version, head_hash, status, Entry._make(entry))
-    return heads
 
 
 def _sealed(wanted: Append, head: Head) -> list[sealing.Sealed] | None:
@@ -114,12 +118,6 @@ def _set_more(wanted: Append, status: str, entry: Entry, now: int) -> Script[Non
         yield from set_entry(wanted.task_id, after)
 
 
-def _in_chunks(statement: str, row: str, rows: Sequence[tuple[_Cell, ...]]) -> Script[None]:
-    """The statement for all rows, in parts."""
-    for part in _chunks(len(rows)):
-        yield _text(statement, row, part.stop - part.start), tuple(chain.from_iterable(rows[part]))
-
-
 def _chunks(count: int) -> list[slice]:
     """Parts of ``count`` in sizes of powers of two: few texts, so that each is prepared once and kept."""
     parts: list[slice] = []
@@ -136,3 +134,26 @@ def _chunks(count: int) -> list[slice]:
 @cache
 def _text(statement: str, row: str, count: int) -> str:
     return statement.format(", ".join([row] * count))
+
+
+class InChunks:
+    """`Many` by a row of parameters for each row, in parts."""
+
+    def heads(self, task_ids: Sequence[TaskId]) -> Script[Rows]:
+        """Each task's head."""
+        found: Rows = []
+        for part in _chunks(len(task_ids)):
+            found += yield _text(_HEADS, "?", part.stop - part.start), tuple(task_ids[part])
+        return found
+
+    def add_items(self, rows: Sequence[tuple[Cell, ...]]) -> Script[None]:
+        """Add items."""
+        yield from self._each(_ADD_ITEMS, _ITEM_ROW, rows)
+
+    def set_heads(self, rows: Sequence[tuple[Cell, ...]]) -> Script[None]:
+        """Write heads."""
+        yield from self._each(_SET_HEADS, _HEAD_ROW, rows)
+
+    def _each(self, statement: str, row: str, rows: Sequence[tuple[Cell, ...]]) -> Script[None]:
+        for part in _chunks(len(rows)):
+            yield _text(statement, row, part.stop - part.start), tuple(chain.from_iterable(rows[part]))

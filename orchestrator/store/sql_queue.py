@@ -25,6 +25,11 @@ _DUE: Final = f"""SELECT task_id, {ENTRY_COLUMNS} FROM tasks
 _NEXT_DUE: Final = "SELECT MIN(due) FROM tasks WHERE due IS NOT NULL AND (holder IS NULL OR lease_until <= ?)"
 _VOID_LEASES: Final = "UPDATE tasks SET holder = NULL, lease_until = 0 WHERE holder IS NOT NULL"
 _WAITING: Final = f"SELECT task_id, {ENTRY_COLUMNS} FROM tasks WHERE waiting_for = ? ORDER BY task_id /* FOR UPDATE */"
+# Both before the computers and the rows they change, in the order in which everybody locks tasks.
+_LOCK_WAKING: Final = """SELECT task_id FROM tasks WHERE waiting_for = ? OR holder IS NOT NULL
+    ORDER BY task_id /* FOR UPDATE */"""
+_LOCK_WAITING: Final = """SELECT task_id FROM tasks WHERE waiting_for IN (SELECT computer FROM computers WHERE task = ?)
+    ORDER BY task_id /* FOR UPDATE */"""
 _NOTE_WAKE: Final = "UPDATE tasks SET woken = 1 WHERE holder IS NOT NULL"
 _CLAIMANT: Final = "SELECT task FROM computers WHERE computer = ?"
 _LOCK_CLAIM: Final = f"{_CLAIMANT} /* FOR UPDATE */"
@@ -71,6 +76,7 @@ def wake_waiting(computer: ComputerId, *, now: int) -> Script[int]:
     A holder may just be about to park for this computer, so every held task is noted as woken
     too: it costs each at most one look in vain, and computers come back seldom.
     """
+    yield _LOCK_WAKING, (computer,)
     parked = yield from _wake_waiting(computer, now)
     yield _NOTE_WAKE, ()
     return parked
@@ -148,6 +154,7 @@ def _held(lease: Lease) -> Script[Head]:
 
 def _give_back(task_id: TaskId, keep: Sequence[ComputerId], now: int) -> Script[None]:
     """Free what the task has claimed, but for ``keep``, and wake who waits for it."""
+    yield _LOCK_WAITING, (task_id,)
     rows = yield _CLAIMED_BY, (task_id,)
     for (computer,) in rows:
         if computer not in keep:

