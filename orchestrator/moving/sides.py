@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
-from urllib.parse import urlsplit
 
 from orchestrator.core.errors import InvalidRequest, NewerSchema
 from orchestrator.moving.rows import Row, asked, count, key_of, page
@@ -105,17 +104,14 @@ async def filling(url: str, schema: int) -> AsyncIterator[Side]:
 
 
 def shown(url: str) -> str:
-    """A store's URL without its password and whatever else may be secret in it."""
+    """A store's URL without its user, its password and whatever else may be secret in it."""
     if url.startswith(SQLITE):
         return url
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname or ""
-        port = f":{parts.port}" if parts.port else ""
-    except ValueError:
-        return f"{url.partition(':')[0]}:…"
-    user = f"{parts.username}@" if parts.username else ""
-    return f"{parts.scheme}://{user}{host}{port}{parts.path}"
+    if url.startswith(POSTGRESQL):
+        from orchestrator.store.postgres_links import place
+
+        return f"postgresql://{place(url)}"
+    return f"{url.partition(':')[0]}:…"
 
 
 def not_empty(where: str) -> InvalidRequest:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from orchestrator.moving.copying import Moved, copy_store, export_store, import_store
 from orchestrator.moving.rows import Row, in_order, key_of
-from orchestrator.moving.sides import filling, pages_of, reading
+from orchestrator.moving.sides import filling, pages_of, reading, schema_of
 from orchestrator.store.schema import MIGRATIONS
 from orchestrator.store.tables import Column, Table, travelling
 
@@ -53,11 +53,12 @@ async def filled(url: str, drawn: Drawn) -> None:
 
 
 async def rows_of(url: str) -> dict[str, list[Row]]:
-    """All rows that move, by their tables."""
+    """All rows that move, by their tables, those that the store's schema does not have yet too."""
+    found: dict[str, list[Row]] = {table.name: [] for table in travelling(TODAY)}
     async with reading(url) as side:
-        return {
-            table.name: [row async for page in pages_of(side, table) for row in page] for table in travelling(TODAY)
-        }
+        for table in travelling(await schema_of(side)):
+            found[table.name] = [row async for page in pages_of(side, table) for row in page]
+    return found
 
 
 _TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

@@ -8,6 +8,7 @@ import sqlite3
 import tempfile
 from contextlib import closing
 from pathlib import Path
+from typing import IO, cast
 
 import pytest
 from hypothesis import given, settings
@@ -175,7 +176,7 @@ async def test_a_large_blob_moves(tmp_path: Path) -> None:
 async def test_a_packed_dump_that_is_damaged_is_refused(tmp_path: Path, dump: bytes) -> None:
     packed = gzip.compress(dump)
     for broken in (packed[:-20], packed[:100] + b"\xff\x00\xff" + packed[103:], packed + b"rubbish", dump):
-        file = gzip.GzipFile(fileobj=io.BytesIO(broken))
+        file = cast("IO[bytes]", gzip.GzipFile(fileobj=io.BytesIO(broken)))
         with pytest.raises(InvalidRequest, match=r"cannot be unpacked|is not whole|is no dump"):
             await import_store(f"sqlite:///{tmp_path / 'target.db'}", file, "a.gz", quiet)
         assert not (tmp_path / "target.db").exists()
