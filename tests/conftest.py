@@ -14,6 +14,8 @@ settings.register_profile("drawn_anew", UNTIMED, derandomize=False)
 settings.load_profile("repeatable")
 
 # Before any test imports the shipped suite, so that its assertions speak as those of a test do.
+pytest_plugins = ["tests.servers"]
+
 pytest.register_assert_rewrite(
     "orchestrator.testing.checks",
     "orchestrator.testing.store_grants",

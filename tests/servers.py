@@ -11,10 +11,9 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import suppress
 from importlib.util import find_spec
 from itertools import count
@@ -45,6 +44,7 @@ _ALWAYS: Final = {
 # Its pid is told at once. A pipe that ends without a line was held by a run that is dead: all of it goes.
 _WATCH: Final = """directory=$1; shift; "$@" </dev/null & echo $!
 read -r _ || { kill -QUIT $! 2>/dev/null; wait $!; rm -rf "$directory"; }"""
+_PIPES: Final[dict[str, Any]] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
 
 
 class PostgresServer:
@@ -54,7 +54,7 @@ class PostgresServer:
     flushes to the disk as one in earnest does.
     """
 
-    def __init__(self, *, fast: bool = True, directory: Path | None = None, settings: Mapping[str, str] = {}) -> None:  # noqa: B006 - read only
+    def __init__(self, *, fast: bool = True, directory: Path | None = None, settings: Mapping[str, str] = {}) -> None:
         # Short: the path of a socket has at most 107 characters.
         self._directory = Path(tempfile.mkdtemp(prefix="cc-pg-", dir=directory))
         self._data = self._directory / "data"
@@ -80,8 +80,9 @@ class PostgresServer:
         self._directory.chmod(0o755)
         word = self._directory / "word"
         word.write_text(PASSWORD)
-        self._run("initdb", *("-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync", "--no-instructions"),
-                  *(f"--pwfile={word}", "--auth-local=trust", "--auth-host=scram-sha-256", "-D", str(self._data)))  # fmt: skip
+        how = ("-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync", "--no-instructions")
+        auth = (f"--pwfile={word}", "--auth-local=trust", "--auth-host=scram-sha-256")
+        self._run("initdb", *how, *auth, "-D", str(self._data))
         for _ in range(5):
             self.port = _free_port()
             with suppress(RuntimeError):
@@ -97,12 +98,15 @@ class PostgresServer:
         """Start it, or start it again on the same port; returns when it takes connections."""
         settings = {**self._settings, "port": str(self.port), "unix_socket_directories": str(self._directory)}
         options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+        command = [str(self._binaries / "postgres"), "-D", str(self._data), *options]
         with (self._directory / "log").open("ab") as log:
             self._watch = subprocess.Popen(
-                ["/bin/sh", "-c", _WATCH, "sh", str(self._directory), str(self._binaries / "postgres"), "-D", str(self._data), *options],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, user=self._user, cwd=self._directory,
+                ["/bin/sh", "-c", _WATCH, "sh", str(self._directory), *command],
+                **(_PIPES | {"stderr": log}),
+                user=self._user,
+                cwd=self._directory,
                 start_new_session=True,
-            )  # fmt: skip
+            )
         assert self._watch.stdout is not None
         self._pid = int(self._watch.stdout.readline())
         until = time.monotonic() + PATIENCE_S
@@ -152,9 +156,8 @@ class PostgresServer:
             await connection.close()
 
     def _run(self, program: str, *arguments: str) -> None:
-        done = subprocess.run(
-            [self._binaries / program, *arguments], user=self._user, cwd=self._directory, capture_output=True, check=False
-        )  # fmt: skip
+        command = [str(self._binaries / program), *arguments]
+        done = subprocess.run(command, user=self._user, cwd=self._directory, capture_output=True, check=False)
         if done.returncode:
             raise RuntimeError(f"{program} failed: {done.stderr.decode()}")
 
@@ -194,8 +197,10 @@ def _is_running(pid: int) -> bool:
         # One that has ended and that nobody has asked yet is not running.
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in {"Z", "X"}
     except OSError:
-        if sys.platform == "linux":
-            return False
+        return not Path("/proc/self/stat").exists() and _answers(pid)
+
+
+def _answers(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -262,9 +267,11 @@ def postgres_server(postgres_of_run: RunServer) -> PostgresServer:
 
 
 @pytest.fixture
-async def postgres_url(postgres_server: PostgresServer) -> str:
-    """Fixture: the URL of a new, empty database."""
-    return postgres_server.url(await postgres_server.new_database())
+async def postgres_url(postgres_server: PostgresServer) -> AsyncIterator[str]:
+    """Fixture: the URL of a new, empty database, which goes with the test."""
+    name = await postgres_server.new_database()
+    yield postgres_server.url(name)
+    await postgres_server.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 async def measured() -> None:

@@ -43,7 +43,7 @@ def numbered(text: str) -> str:
 
 
 async def drive(connection: Any, script: Script[T]) -> T:
-    """Run a transaction script in the transaction that is open, or its only statement without one."""
+    """Run a transaction script in the transaction that is open."""
     try:
         statement = next(script)
         while True:
@@ -51,6 +51,20 @@ async def drive(connection: Any, script: Script[T]) -> T:
     except StopIteration as stop:
         answer: T = stop.value
         return answer
+
+
+class MoreThanOne(Exception):
+    """A script asks for a second statement."""
+
+
+async def drive_one(connection: Any, script: Script[T]) -> T:
+    """Run a script of one statement. Raises MoreThanOne when it asks for another; what it did is of no use then."""
+    try:
+        script.send(await run(connection, next(script)))
+    except StopIteration as stop:
+        answer: T = stop.value
+        return answer
+    raise MoreThanOne
 
 
 async def run(connection: Any, statement: Statement) -> Rows:

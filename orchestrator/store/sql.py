@@ -7,9 +7,9 @@ the semantics, and a driver may be a thread (SQLite) or a coroutine (a database 
 
 The text keeps to what both dialects read. Parameters are ``?`` (a server's driver numbers
 them). A trailing comment such as ``/* FOR UPDATE */`` is the row lock that a server takes and
-SQLite, with its one writer, does not need; the driver uncomments it. Locks go first to the
-task, then to computers, then to grants and last to a stream; where that cannot be, a deadlock's
-victim is simply run again.
+SQLite, with its one writer, does not need; the driver uncomments it. Locks go first to
+tasks, then to computers, to marks of blobs, to grants and last to a stream, and among equals in the
+order of their names; where that cannot be, a deadlock's victim is simply run again.
 ``now`` is the database's clock where it has one, in microseconds since 1970.
 """
 
@@ -173,7 +173,7 @@ def append(wanted: Append, *, now: int) -> Script[list[AgentTaskItem]]:
     items = [item for item, _ in sealed]
     for computer, columns in computers.items():
         yield _SET_COMPUTER, (*columns, computer)
-    for content in wanted.blobs:
+    for content in sorted(wanted.blobs):
         yield from put_blob(content, now=now)
     yield from add(task_id, sealed, drafts, now=now)
     entry = renewed(head.entry, now) if token is not None else head.entry
@@ -220,8 +220,9 @@ def next_number(computer: ComputerId, at_least: int = 0, heard: int = 0) -> Scri
 def put_blob(content: bytes, *, now: int) -> Script[BlobRef]:
     """The port's ``put_blob``."""
     sha256 = hashlib.sha256(content).hexdigest()
-    yield _ADD_BLOB, (sha256, content)
+    # The mark first: who sweeps locks it, and then finds it touched or has taken the blob away before.
     yield _MARK_BLOB, (sha256, len(content), int(LISTS in content), now)
+    yield _ADD_BLOB, (sha256, content)
     return BlobRef(sha256=sha256, size=len(content))
 
 

@@ -38,10 +38,10 @@ _BACKUPS: Final = "SELECT data, made_by, made_at FROM backups {} ORDER BY made_a
 
 def touch_blobs(names: Sequence[str], *, now: int) -> Script[dict[str, int]]:
     """The port's ``touch_blobs``."""
-    sizes = yield from sql_kept.blob_sizes(names)
-    for name in sizes:
+    # Touched before it is looked which are there: a sweep that had one in hand is over then.
+    for name in sorted(set(names)):
         yield _TOUCH, (now, name)
-    return sizes
+    return (yield from sql_kept.blob_sizes(names))
 
 
 def list_blobs(after: str | None, limit: int) -> Script[list[BlobMark]]:
@@ -54,7 +54,7 @@ def list_blobs(after: str | None, limit: int) -> Script[list[BlobMark]]:
 def sweep_blobs(names: Sequence[str], before: datetime) -> Script[dict[str, int]]:
     """The port's ``sweep_blobs``."""
     swept: dict[str, int] = {}
-    for name in names:
+    for name in sorted(set(names)):
         rows = yield _OLD, (name, to_us(before))
         if rows:
             swept[name] = int(rows[0][0])

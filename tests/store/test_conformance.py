@@ -34,6 +34,21 @@ def _sqlite(directory: Path) -> NewStorage:
 ADAPTERS = {"memory": _memory, "sqlite": _sqlite}
 
 
+@pytest.mark.parametrize("contract", STORE_CONTRACTS)
+async def test_contract_on_postgresql(contract: str, postgres_url: str) -> None:
+    clock = ManualClock()
+    store = open_store(postgres_url, clock=clock)
+    try:
+        await STORE_CONTRACTS[contract](store, clock)
+    finally:
+        await store.close()
+
+
+@pytest.mark.parametrize("contract", STORE_REOPENING_CONTRACTS)
+async def test_reopening_contract_on_postgresql(contract: str, postgres_url: str) -> None:
+    await STORE_REOPENING_CONTRACTS[contract](lambda clock: open_store(postgres_url, clock=clock), ManualClock())
+
+
 @pytest.mark.parametrize("adapter", ADAPTERS)
 @pytest.mark.parametrize("contract", STORE_CONTRACTS)
 async def test_contract(contract: str, adapter: str, tmp_path: Path) -> None:

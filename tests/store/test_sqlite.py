@@ -255,7 +255,7 @@ async def test_only_its_owner_may_read_the_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["postgresql://bob:secret@host/db", "sqlite://", "sqlite:///", "sqlite:///:memory:", ""]
+    "url", ["mysql://bob:secret@host/db", "sqlite://", "sqlite:///", "sqlite:///:memory:", ""]
 )
 def test_other_urls_are_refused_without_showing_passwords(url: str) -> None:
     with pytest.raises(InvalidRequest, match="No store") as refusal:

@@ -1,0 +1,147 @@
+"""The store of several nodes: a PostgreSQL database, which any number of processes share.
+
+What was acknowledged was flushed by the server. Who may go on with a task is said by the token in
+its row, so that nothing rests on the clocks of the nodes; leases go by the server's.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
+
+from orchestrator.core.errors import InvalidRequest
+from orchestrator.core.items import AgentTaskItem
+from orchestrator.ports import Clock
+from orchestrator.store import sealing, sql
+from orchestrator.store.postgres_dialect import MoreThanOne, drive, drive_one
+from orchestrator.store.postgres_errors import Verdict, explained, verdict
+from orchestrator.store.postgres_links import PATIENCE_S, READING, WRITING, Links
+from orchestrator.store.postgres_time import GivenTime, ServerTime
+from orchestrator.store.postgres_writer import ALONE, TOGETHER, PostgresWriter
+from orchestrator.store.script import Script
+from orchestrator.store.sql_store import SqlStore
+
+T = TypeVar("T")
+
+_OLDEST_SERVER: Final = 15
+_READERS: Final = 4
+_SAME_MOMENT: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_ABOUT_SERVER: Final = """SELECT current_setting('server_version_num')::int / 10000, current_setting('server_encoding'),
+    current_setting('synchronous_commit'), clock_timestamp()"""
+_TABLES: Final = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
+_MIGRATING: Final = 0x63632D6F726368
+"""The number of the lock of who brings the tables forward: the letters ``cc-orch``."""
+# The others wait for as long as it takes: to make an index of a large table may be minutes.
+_PATIENTLY: Final = "SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0"
+
+
+class PostgresPersistenceManager(SqlStore):
+    """The `Store` in the PostgreSQL database of ``url``, for the event loop that uses it first.
+
+    ``clock`` None: the server's. It connects when it is first used, or by ``open``. ``patience_s``: how
+    long an operation waits for a server that is away before StoreAway.
+    """
+
+    def __init__(self, url: str, *, clock: Clock | None = None, patience_s: float = PATIENCE_S) -> None:
+        self._writing = Links(url, WRITING, most=ALONE + TOGETHER, patience_s=patience_s)
+        self._reading = Links(url, READING, most=_READERS, patience_s=patience_s)
+        self._time = ServerTime() if clock is None else GivenTime(clock)
+        self._writer = PostgresWriter(self._writing, self._time, self.open, patience_s=patience_s)
+        self._patience_s = patience_s
+        self._opening: asyncio.Task[None] | None = None
+        self._is_open = False
+        self._is_closed = False
+
+    async def open(self) -> None:
+        """Connect, and bring the tables to this version; done once, whoever asks.
+
+        Raises StoreAway, NewerSchema, and InvalidRequest (what the URL names cannot be used).
+        """
+        while not self._is_open:
+            if self._opening is None:
+                self._opening = asyncio.get_running_loop().create_task(self._prepare())
+            opening = self._opening
+            try:
+                # One caller that is cancelled must not end it for the others.
+                await asyncio.shield(opening)
+            finally:
+                if opening.done() and self._opening is opening:
+                    self._opening = None
+
+    async def _read(self, script: Callable[[int], Script[T]]) -> T:
+        if self._is_closed:
+            raise sealing.store_closed()
+        await self.open()
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._patience_s
+        while True:
+            try:
+                return await self._read_once(script)
+            except Exception as error:  # noqa: BLE001 - told as one that teaches
+                if verdict(error) is not Verdict.AWAY or loop.time() > until:
+                    raise explained(error, self._reading.place) from None
+
+    async def _read_once(self, script: Callable[[int], Script[T]]) -> T:
+        """A script of one statement sees one moment by itself; one of several is begun again in a transaction."""
+        async with self._reading.one() as connection:
+            await self._time.ask_now_and_then(connection)
+            try:
+                return await drive_one(connection, script(self._time.now()))
+            except MoreThanOne:
+                await connection.execute(_SAME_MOMENT)
+                try:
+                    return await drive(connection, script(self._time.now()))
+                finally:
+                    await connection.execute("ROLLBACK")
+
+    def _write(
+        self, script: Callable[[int], Script[T]], *, key: str | None = None, urgent: bool = False, once: bool = False
+    ) -> Awaitable[T]:
+        return self._writer.submit(script, key=key, urgent=urgent, once=once)
+
+    def _append(self, wanted: sql.Append) -> Awaitable[list[AgentTaskItem]]:
+        return self._writer.append(wanted)
+
+    async def close(self) -> None:
+        self._is_closed = True
+        await self._writer.close()
+        if self._opening is not None:
+            await asyncio.wait([self._opening])
+        await asyncio.gather(self._writing.close(), self._reading.close())
+
+    async def _prepare(self) -> None:
+        where = self._writing.place
+        try:
+            async with self._writing.one() as connection:
+                version, encoding, commits, _ = await connection.fetchrow(_ABOUT_SERVER)
+                _check_server(version, encoding, where)
+                if commits == "off":
+                    # Somebody's default for a whole server; here what was acknowledged is kept.
+                    self._writing.set("synchronous_commit", "on")
+                    await connection.execute("SET synchronous_commit = on")
+                await self._time.ask_now_and_then(connection)
+                async with connection.transaction():
+                    await _migrate(connection)
+        except Exception as error:  # noqa: BLE001 - told as one that teaches
+            raise explained(error, where) from None
+        self._is_open = True
+
+
+async def _migrate(connection: Any) -> None:
+    await connection.execute(f"{_PATIENTLY}; SELECT pg_advisory_xact_lock({_MIGRATING})")
+    tables = {name for (name,) in await connection.fetch(_TABLES)}
+    if tables and "meta" not in tables:
+        raise sealing.not_a_store()
+    await drive(connection, sql.migrate(fresh=not tables))
+
+
+def _check_server(version: int, encoding: str, where: str) -> None:
+    if version < _OLDEST_SERVER:
+        raise InvalidRequest(
+            f"The server of {where} is PostgreSQL {version}; {_OLDEST_SERVER} is the oldest that works.",
+            remedy="Update the server.",
+        )
+    if encoding != "UTF8":
+        raise InvalidRequest(
+            f"The database {where} cannot hold every character: its encoding is {encoding}.",
+            remedy="Make one with createdb --encoding=UTF8 --template=template0.",
+        )

@@ -1,0 +1,156 @@
+"""Connections to a PostgreSQL server: how each is made, and a few of them kept for who needs one.
+
+Through pgbouncer it has to be in session mode: prepared statements and settings are a session's.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import asyncpg
+
+from orchestrator.core.errors import OrchestratorError
+from orchestrator.store import sealing
+from orchestrator.store.postgres_errors import is_lasting, not_connected
+
+PATIENCE_S: Final = 15.0
+"""How long an operation waits for a server that is away: a restart, or a standby that takes over, lasts less."""
+_FIRST_PAUSE_S: Final = 0.05
+_LONGEST_PAUSE_S: Final = 1.0
+_CONNECT_S: Final = 5.0
+"""One attempt: a server that is there answers sooner, one behind a cut cable never."""
+_CLOSE_S: Final = 2.0
+
+_COMMON: Final = {
+    # Statements are small; to compile them takes longer than they do.
+    "jit": "off",
+    # Sums to what TCP alone would take a quarter of an hour to notice: a peer that vanished without a word.
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "15000",
+}
+WRITING: Final = {
+    **_COMMON,
+    # A node that was stopped in the middle of a transaction must not keep its rows from the others. Here a
+    # transaction idles for milliseconds; one that was cut off by mistake is run again.
+    "idle_in_transaction_session_timeout": "2000",
+    # Longer than that, so that who waits for a stopped node's rows gets them and is not refused.
+    "lock_timeout": "5000",
+    "statement_timeout": "10000",
+}
+READING: Final = {
+    **_COMMON,
+    "default_transaction_read_only": "on",
+    "idle_in_transaction_session_timeout": "10000",
+    # A list of everything there is may take its time.
+    "statement_timeout": "60000",
+}
+_BEYOND_S: Final = 5.0
+"""The client's own end to waiting, beyond the server's: a server that is gone without a word ends nothing."""
+_STATEMENTS: Final = 256
+"""All texts there are, prepared once for each connection."""
+
+
+class Links:
+    """At most ``most`` connections, made when they are needed, each lent to one at a time."""
+
+    def __init__(self, url: str, settings: Mapping[str, str], *, most: int, patience_s: float = PATIENCE_S) -> None:
+        self._url = url
+        self.place = place(url)
+        self._settings = dict(settings)
+        self._patience_s = patience_s
+        self._free = asyncio.Semaphore(most)
+        self._idle: list[Any] = []
+        self._closed = False
+
+    @asynccontextmanager
+    async def one(self) -> AsyncIterator[Any]:
+        """A connection; one that was left in the middle of something is not used again.
+
+        Raises StoreAway after ``patience_s`` in vain, InvalidRequest.
+        """
+        async with self._free:
+            connection = await self._taken()
+            try:
+                yield connection
+            except Exception:
+                raise
+            except BaseException:
+                # Given up in the middle of a statement.
+                connection.terminate()
+                raise
+            finally:
+                if connection.is_closed() or connection.is_in_transaction() or self._closed:
+                    connection.terminate()
+                else:
+                    self._idle.append(connection)
+
+    async def close(self) -> None:
+        """Close those that are idle now; the others go when they come back."""
+        self._closed = True
+        idle, self._idle = self._idle, []
+        await asyncio.gather(*(_closed(connection) for connection in idle))
+
+    def set(self, name: str, value: str) -> None:
+        """A setting of all connections from now on; of none that is there already."""
+        self._settings[name] = value
+
+    async def _taken(self) -> Any:
+        while self._idle:
+            connection = self._idle.pop()
+            if not connection.is_closed():
+                return connection
+        until = time.monotonic() + self._patience_s
+        pause = _FIRST_PAUSE_S
+        while True:
+            if self._closed:
+                raise sealing.store_closed()
+            try:
+                return await connect(self._url, self._settings)
+            except Exception as error:  # noqa: BLE001 - told as one that teaches
+                if is_lasting(error) or time.monotonic() + pause > until:
+                    raise not_connected(error, self.place) from None
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_S)
+
+
+async def connect(url: str, settings: Mapping[str, str]) -> Any:
+    """A new connection with these settings. Raises what asyncpg raises."""
+    connection = await asyncpg.connect(
+        url,
+        timeout=_CONNECT_S,
+        command_timeout=int(settings["statement_timeout"]) / 1000 + _BEYOND_S,
+        statement_cache_size=_STATEMENTS,
+        # They stay for as long as the connection does.
+        max_cached_statement_lifetime=0,
+    )
+    try:
+        # Not with the connection's first packet: a pooler in between refuses settings there.
+        await connection.execute(";".join(f"SET {name} = '{value}'" for name, value in settings.items()))
+    except BaseException:
+        connection.terminate()
+        raise
+    return connection
+
+
+def place(url: str) -> str:
+    """Server and database of the URL, without user, password and options."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "this URL"
+    if "@" not in parts.netloc and "@" in url:
+        # A password with a slash in it: nobody knows where it ends.
+        return "this URL"
+    return f"{parts.netloc.rpartition('@')[2] or 'a local socket'}{parts.path}"
+
+
+async def _closed(connection: Any) -> None:
+    try:
+        await connection.close(timeout=_CLOSE_S)
+    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, OrchestratorError):
+        connection.terminate()
