@@ -27,8 +27,8 @@ _SET_HEADS: Final = """UPDATE tasks SET version = news.version, head_hash = news
 
 _COLUMNS_AS_BYTES: Final = re.compile(r"\bTEXT\b")
 _TABLES: Final = ("CREATE TABLE", "ALTER TABLE")
-_MARK: Final = "\uf8ff"
-"""A character nobody writes, which stands for NUL with a 0 behind it and for itself with a 1."""
+_MARK: Final = "\x01"
+"""Stands for NUL with a 0 behind it and for itself with a 1: the lowest character there is, so that order is kept."""
 
 
 @lru_cache(maxsize=1024)
@@ -71,13 +71,13 @@ async def run(connection: Any, statement: Statement) -> Rows:
     """Run one statement; its rows."""
     text, parameters = statement
     if parameters:
-        records = await connection.fetch(numbered(text), *map(_kept, parameters))
+        records = await connection.fetch(numbered(text), *map(kept, parameters))
     else:
         records = await connection.fetch(numbered(text))
     return [_told(tuple(record)) for record in records]
 
 
-def _kept(value: Any) -> Any:
+def kept(value: Any) -> Any:
     if isinstance(value, str) and ("\0" in value or _MARK in value):
         return value.replace(_MARK, f"{_MARK}1").replace("\0", f"{_MARK}0")
     return value
