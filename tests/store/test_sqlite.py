@@ -254,9 +254,7 @@ async def test_only_its_owner_may_read_the_file(tmp_path: Path) -> None:
         assert modes_in(tmp_path) == {0o600}
 
 
-@pytest.mark.parametrize(
-    "url", ["mysql://bob:secret@host/db", "sqlite://", "sqlite:///", "sqlite:///:memory:", ""]
-)
+@pytest.mark.parametrize("url", ["mysql://bob:secret@host/db", "sqlite://", "sqlite:///", "sqlite:///:memory:", ""])
 def test_other_urls_are_refused_without_showing_passwords(url: str) -> None:
     with pytest.raises(InvalidRequest, match="No store") as refusal:
         open_store(url, clock=ManualClock())
