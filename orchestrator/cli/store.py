@@ -116,13 +116,13 @@ def store_migrate(
     if moved.served_by:
         typer.echo(
             f"{moved.served_by} still works on {_shown(url)}: what it writes from now on is not in the copy. "
-            "Stop it, empty the new store, and migrate again.",
+            "Stop it, and migrate once more to another, empty store.",
             err=True,
         )
     elif not as_json:
         typer.echo(
             f"{_shown(url)} stays as it is: keep it aside, and start no server on it again.\n"
-            f"Next: cc-orchestrator serve --store {_shown(to)}"
+            f"Next: cc-orchestrator serve --store URL, with the URL of {_shown(to)}."
         )
 
 

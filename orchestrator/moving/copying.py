@@ -8,7 +8,7 @@ from typing import IO, Final, NamedTuple
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.moving.dump import Dump, Header
 from orchestrator.moving.rows import Digest
-from orchestrator.moving.sides import POSTGRESQL, Side, counts_of, filling, pages_of, reading, schema_of
+from orchestrator.moving.sides import Side, counts_of, filling, is_postgresql, pages_of, reading, schema_of
 from orchestrator.store.schema import MIGRATIONS
 from orchestrator.store.tables import travelling
 
@@ -81,7 +81,7 @@ async def copy_store(url: str, target: str, told: Telling) -> Moved:
 
 async def bring_forward(url: str) -> tuple[int, int]:
     """Bring a store's tables to this version's: the schemas before and after. Raises NotFound, StoreBusy."""
-    if url.startswith(POSTGRESQL):
+    if is_postgresql(url):
         from orchestrator.moving.postgres_side import forward_postgres
 
         before = await forward_postgres(url)

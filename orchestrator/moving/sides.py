@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
@@ -14,7 +15,7 @@ from orchestrator.store.tables import Table, travelling
 
 T = TypeVar("T")
 SQLITE: Final = "sqlite:///"
-POSTGRESQL: Final = ("postgresql://", "postgres://")
+_POSTGRESQL: Final = ("postgresql://", "postgres://")
 
 
 class Side(Protocol):
@@ -73,7 +74,7 @@ async def pages_of(side: Side, table: Table) -> AsyncIterator[list[Row]]:
 @asynccontextmanager
 async def reading(url: str) -> AsyncIterator[Side]:
     """A store as it is at this moment, while others go on working with it. Raises InvalidRequest, NotFound."""
-    if url.startswith(POSTGRESQL):
+    if is_postgresql(url):
         from orchestrator.moving.postgres_side import reading_postgres
 
         async with reading_postgres(url) as side:
@@ -91,7 +92,7 @@ async def filling(url: str, schema: int) -> AsyncIterator[Side]:
 
     Its tables are today's once it is kept. Raises InvalidRequest where it is not empty, StoreBusy.
     """
-    if url.startswith(POSTGRESQL):
+    if is_postgresql(url):
         from orchestrator.moving.postgres_side import filling_postgres
 
         async with filling_postgres(url, schema) as side:
@@ -103,11 +104,20 @@ async def filling(url: str, schema: int) -> AsyncIterator[Side]:
         yield side
 
 
+def is_postgresql(url: str) -> bool:
+    """Whether the store is a PostgreSQL database. Raises InvalidRequest where none can be reached from here."""
+    if url.startswith(_POSTGRESQL) and find_spec("asyncpg") is None:
+        raise InvalidRequest(
+            "A PostgreSQL store needs the package asyncpg.", remedy="pip install 'cc-orchestrator[postgresql]'"
+        )
+    return url.startswith(_POSTGRESQL)
+
+
 def shown(url: str) -> str:
     """A store's URL without its user, its password and whatever else may be secret in it."""
     if url.startswith(SQLITE):
         return url
-    if url.startswith(POSTGRESQL):
+    if is_postgresql(url):
         from orchestrator.store.postgres_links import place
 
         return f"postgresql://{place(url)}"

@@ -130,7 +130,7 @@ async def test_growing_is_one_command(data_dir: Path, postgres_server: PostgresS
     (data_dir / "cc-orchestrator.toml").write_text("port = 8765\n")
     done = typed("migrate", "--data-dir", str(data_dir), "--to", url)
     assert done.returncode == 0, done.stderr
-    assert b"Next: cc-orchestrator serve --store postgresql://127.0.0.1" in done.stdout
+    assert b"Next: cc-orchestrator serve --store URL, with the URL of postgresql://127.0.0.1" in done.stdout
     found = json.loads(typed("check", "--json", CC_ORCHESTRATOR_STORE=url).stdout)
     assert (found["ok"], found["held"], found["counts"]["items"]) == (True, [], 4)
     again = typed("migrate", "--data-dir", str(data_dir), "--to", url)

@@ -102,7 +102,7 @@ async def test_a_house_moves_and_goes_on(tmp_path: Path, postgres_url: str) -> N
     assert all(before[table] for table in before if table != "sign_ins"), before
     told = await commanded("store", "migrate", "--store", here, "--to", postgres_url)
     assert f"{sum(map(len, before.values()))} rows" in told
-    assert "Next: cc-orchestrator serve --store" in told
+    assert "Next: cc-orchestrator serve --store URL" in told
     assert await rows_of(postgres_url) == await rows_of(here) == before
     await verified(postgres_url, tmp_path)
     async with running(tmp_path, model=Writing(), store=postgres_url, port=port) as server:
