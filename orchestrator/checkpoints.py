@@ -1,6 +1,7 @@
 """Signs the heads of all streams now and then, while the orchestrator runs and when it stops."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,6 +18,10 @@ logger = logging.getLogger(__name__)
 EVERY_S: Final = 60.0
 """What is cut off a journal within this time after it was written leaves no trace in a checkpoint."""
 
+DUTY: Final = "checkpoints"
+_TURNS: Final = 3
+"""Turns that the node with the duty may miss before another takes it over."""
+
 
 @dataclass
 class CheckpointKeeper:
@@ -24,26 +29,36 @@ class CheckpointKeeper:
 
     service: TaskService
     checkpoints: Checkpoints
+    every_s: float = EVERY_S
     _left: dict[str, Anchor] = field(default_factory=dict)
     """The heads as the last checkpoint left them; empty: something came in beside it."""
 
     async def keep(self) -> None:
         """Make checkpoints until canceled."""
         while True:
-            await asyncio.sleep(EVERY_S)
+            await asyncio.sleep(self.every_s)
             await self.make()
 
     async def stopped(self) -> None:
         """Record the end of the node and sign what it leaves behind."""
         try:
-            await self.service.record(NodeStopped())
+            await self.service.record(NodeStopped(node=self.service.duties.node))
         except OrchestratorError as error:
             logger.error("the stop is not recorded: %s", error)  # noqa: TRY400 - it explains itself
         await self.make()
+        with contextlib.suppress(OrchestratorError):
+            await self.service.duties.leave(DUTY)
 
     async def make(self) -> None:
-        """Make one if there is something new; one that may not be made is an error of the log, not the end."""
+        """Make one if there is something new; one that may not be made is an error of the log, not the end.
+
+        Of several nodes one does, as long as it lives: each has a file and a key of its own, and the note of a
+        checkpoint would be something new for the others.
+        """
         try:
+            if not await self.service.duties.take(DUTY, _TURNS * self.every_s):
+                self._left = {}
+                return
             before = await heads_of(self.service.store)
             if before == self._left:
                 return

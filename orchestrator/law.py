@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from orchestrator.core import facts
+from orchestrator.core.errors import PolicyUnusable
 from orchestrator.core.policy import (
     BUILT_IN_CATALOG,
     CustomPolicy,
@@ -35,6 +36,7 @@ class PolicyInForce:
     """Judges by the policy that is in force when it is asked; whoever changes that swaps the whole of it."""
 
     policy: Callable[[], Policy] = default_policy
+    """Raises PolicyUnusable where this node cannot load it; then nothing is judged."""
     context: Callable[[ComputerId | None], PolicyContext] = field(default=_knows_nothing)
     """What is known of a computer."""
     custom: Callable[[], Sequence[CustomPolicy]] = tuple
@@ -52,8 +54,11 @@ class PolicyInForce:
 
     @property
     def undo(self) -> Undo:
-        """What it says of the changes of a task that failed or was canceled."""
-        return self.policy().undo
+        """What it says of the changes of a task that failed or was canceled; a task ends also where none is usable."""
+        try:
+            return self.policy().undo
+        except PolicyUnusable:
+            return "offer"
 
     @property
     def watch(self) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ class Live:
             headers=dict(client.authorization),
             timeout=httpx2.Timeout(20.0, read=70.0),
             trust_env=False,
-            verify=client.url.startswith("https"),
+            verify=client.verify,
             limits=limits,
             event_hooks={"response": [self._answered]},
         )

@@ -50,6 +50,7 @@ GRACE: Final = timedelta(hours=1)
 FIRST_S: Final = 60.0
 """After the start: whoever plays an hour at a time prunes, too."""
 EVERY_S: Final = 3600.0
+DUTY: Final = "pruning"
 _BATCH: Final = 64
 """Blobs of one sweeping transaction: some megabytes that are given back to the disk."""
 _OPEN: Final = frozenset({TaskStatus.QUEUED.value, TaskStatus.RUNNING.value, TaskStatus.PAUSED.value})
@@ -119,8 +120,8 @@ class Pruner:
             await asyncio.sleep(self.every_s)
 
     async def by_settings(self) -> None:
-        """Prune by the settings, if they set a limit."""
-        if self.rule:
+        """Prune by the settings, if they set a limit; of several nodes one does."""
+        if self.rule and await self.service.duties.take(DUTY, 2 * self.every_s):
             done = await self.prune(self.rule, SYSTEM)
             if done.tasks or done.blobs:
                 logger.info("pruned %d tasks and %d blobs, %d bytes", len(done.tasks), done.blobs, done.bytes)

@@ -40,6 +40,8 @@ LEASE_S = 30.0
 """How long a dead actor's task waits for another; renewed three times in it."""
 _IDLE_S = 5.0
 """How long a worker trusts the bus before it looks at the queue by itself."""
+_HELD_S = 1.0
+"""How soon a worker that may not act looks whether it may."""
 _AGAIN_S = 0.5
 """Until a worker asks a store again that failed; then twice as long each time."""
 _AGAIN_AT_MOST_S = 30.0
@@ -86,6 +88,8 @@ class Workers:
     model_for: Callable[[AgentTask], ChatModel]
     holder: str
     count: int = 4
+    may_act: Callable[[], bool] = lambda: True
+    """Whether tasks are taken on now."""
     _due: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def work(self) -> None:
@@ -103,6 +107,9 @@ class Workers:
         pause_s = _AGAIN_S
         while True:
             self._due.clear()
+            if not self.may_act():
+                await asyncio.sleep(_HELD_S)
+                continue
             try:
                 lease = await self.service.store.lease(self.holder, LEASE_S)
                 if lease is None:

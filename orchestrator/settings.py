@@ -53,6 +53,11 @@ class Settings(BaseModel):
     insecure_bind: bool = _setting(False, "Listen on an address other than loopback without TLS in front.")
     store: str = _setting("", "A store URL; empty: SQLite in the data directory.")
     bus: str = _setting("local:", "A bus URL.")
+    workspace: Path | None = _setting(
+        None,
+        "The directory that `local_*` may work in; where several nodes share a store, all must share this directory. "
+        "Not set: `workspace` in the data directory.",
+    )
     policy: Path | None = _setting(None, "The policy file; not set: `policy.toml` in the data directory.")
     approvers: str = _setting(
         "requester", "Who decides: `requester` (of a program's task, who reviews), `not_requester` or `role:NAME`."
@@ -175,9 +180,14 @@ class Settings(BaseModel):
         return self.policy or self.data_dir / "policy.toml"
 
     @property
-    def workspace(self) -> Path:
+    def workspace_path(self) -> Path:
         """The directory that ``local_*`` may work in."""
-        return self.data_dir / "workspace"
+        return self.workspace or self.data_dir / "workspace"
+
+    @property
+    def embedded(self) -> bool:
+        """Whether the store is this process's own."""
+        return self.store_url.startswith(("sqlite:", "memory:"))
 
     @property
     def rehearsals_path(self) -> Path:

@@ -24,6 +24,7 @@ ROOMS: dict[str, frozenset[str]] = {
     "core": frozenset({"core"}),
     "ports": frozenset({"core"}),
     "clock": frozenset(),
+    "duties": ADAPTERS,
     "logs": frozenset({"core"}),
     # what the ports are made of; none of them knows another
     "store": ADAPTERS | {"clock"},
@@ -34,7 +35,7 @@ ROOMS: dict[str, frozenset[str]] = {
     "tools": ADAPTERS | {"lua", "reference"},
     "law": frozenset({"core"}),
     "prompts": frozenset({"core"}),
-    "tasks": ADAPTERS | {"law", "prompts", "standing"},
+    "tasks": ADAPTERS | {"duties", "law", "prompts", "standing"},
     "hub": ADAPTERS | {"logs"},
     # what works with them; the library form in `runner` composes a run of its own: a model by name, a store in memory
     "world": ADAPTERS | {"tools"},
@@ -62,7 +63,7 @@ ROOMS: dict[str, frozenset[str]] = {
         "hub",
         "audit",
         "logs",
-        "policy_file",
+        "policy_keeping",
         "policy_plugins",
         "troubles",
     },
@@ -70,6 +71,7 @@ ROOMS: dict[str, frozenset[str]] = {
     # what stands beside
     "policy_plugins": frozenset({"core"}),
     "policy_file": frozenset({"core", "policy_plugins"}),
+    "policy_keeping": ADAPTERS | {"policy_file", "tasks"},
     "settings": frozenset({"core"}),
     "program": frozenset(),
     "metrics": frozenset({"core"}),

@@ -1,13 +1,22 @@
 """What this node says of itself: its version, and what it was started with."""
 
+import re
+import secrets
+import socket
 from importlib import metadata
+from typing import Final
 
 from orchestrator.app.models import ollama_url
 from orchestrator.core.policy import Policy
 from orchestrator.core.system_facts import NodeStarted
 from orchestrator.model.options import endpoints_of
+from orchestrator.ports import Workspace
 from orchestrator.settings import Settings
+from orchestrator.tools.shared_workspace import RefusedWorkspace
 from orchestrator.web.doctor import About
+
+_SECRET: Final = re.compile(r"(://(?:[^/@:]*:)?)[^/@]*@")
+"""Who comes in, and the password, of a URL such as a store's."""
 
 
 def _version() -> str:
@@ -18,7 +27,7 @@ def _version() -> str:
         return ""
 
 
-def about(settings: Settings) -> About:
+def about(settings: Settings, workspace: Workspace | None = None) -> About:
     """What the doctor is told of this node."""
     return About(
         version=_version(),
@@ -28,14 +37,21 @@ def about(settings: Settings) -> About:
         model=settings.model,
         ollama_url=",".join(one.url for one in endpoints_of(ollama_url(settings), settings.ollama_concurrency)),
         num_ctx=settings.num_ctx,
+        alerts=(str(workspace.why),) if isinstance(workspace, RefusedWorkspace) else (),
     )
 
 
-def started(settings: Settings, policy: Policy) -> NodeStarted:
+def node_name() -> str:
+    """A name for this start of a node, which no other has."""
+    host = re.sub(r"[^a-z0-9]+", "-", socket.gethostname().partition(".")[0].lower()).strip("-")
+    return f"{host[:20] or 'node'}-{secrets.token_hex(4)}"
+
+
+def started(settings: Settings, policy: Policy, node: str) -> NodeStarted:
     """The start of this node as it is recorded: what differs from the defaults."""
     differs = {
-        name: str(value)
+        name: _SECRET.sub(r"\1***@", str(value))
         for name, field in Settings.model_fields.items()
         if (value := getattr(settings, name)) != field.default and name != "data_dir"
     }
-    return NodeStarted(version=_version(), policy_version=policy.version, settings=differs)
+    return NodeStarted(version=_version(), policy_version=policy.version, settings=differs, node=node)

@@ -1,5 +1,6 @@
 """What a start finds in the data directory or makes there, and what the first one says."""
 
+import logging
 import os
 import shlex
 
@@ -13,6 +14,10 @@ from orchestrator.tasks import TaskService
 from orchestrator.web.auth import issue_token, token_hash
 
 ADMIN = "admin"
+_MAKING_S = 30.0
+"""Longer than it takes to make a token."""
+
+logger = logging.getLogger(__name__)
 
 
 def first_words(settings: Settings, url: str) -> list[str]:
@@ -39,9 +44,10 @@ def prepare(settings: Settings) -> bool:
     try:
         first = not settings.data_dir.exists() or not any(settings.data_dir.iterdir())
         settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-        settings.workspace.mkdir(exist_ok=True)
+        settings.workspace_path.mkdir(parents=True, exist_ok=True)
         database = settings.data_dir / "orchestrator.db"
-        if settings.policy is None and not settings.policy_path.exists() and not database.exists():
+        shipped = settings.embedded and settings.policy is None and not database.exists()
+        if shipped and not settings.policy_path.exists():
             settings.policy_path.write_text(DEFAULT_POLICY_TOML, "utf-8")
     except OSError as error:
         raise InvalidRequest(
@@ -51,12 +57,26 @@ def prepare(settings: Settings) -> bool:
 
 
 async def admin_token(service: TaskService, settings: Settings) -> str | None:
-    """Make the admin's token unless its file still fits the store; None: it does."""
+    """Make the admin's token unless its file still fits the store; None: it does.
+
+    Where several nodes share the store, the first makes it; the others make no second one, and say where it is.
+    """
+    async with service.duties.held("admin.token", _MAKING_S):
+        return await _admin_token(service, settings)
+
+
+async def _admin_token(service: TaskService, settings: Settings) -> str | None:
     path = settings.token_path
+    if service.store.shared and not path.exists() and await _has_admin(service):
+        logger.info(
+            "%s is not here, and the store has an admin: copy admin.token from the node that started first, or let an "
+            "admin give you a token of your own with `cc-orchestrator people add NAME --role admin`.",
+            path,
+        )
+        return None
     if path.exists():
         row = await service.store.find_token(token_hash(path.read_text("utf-8", "replace").strip()))
-        rows = await service.store.list_tokens()
-        others = any("admin" in one.roles and not one.revoked for one in rows)
+        others = await _has_admin(service)
         # Who was revoked on purpose stays revoked, as long as somebody else can let people in.
         if row is not None and (not row.revoked or others):
             return None
@@ -69,3 +89,8 @@ async def admin_token(service: TaskService, settings: Settings) -> str | None:
         file.write(token + "\n")
     temporary.replace(path)
     return token
+
+
+async def _has_admin(service: TaskService) -> bool:
+    """Whether somebody can let people in."""
+    return any("admin" in one.roles and not one.revoked for one in await service.store.list_tokens())

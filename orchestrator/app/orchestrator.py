@@ -7,7 +7,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 
-from orchestrator.app.about import about, started
+from orchestrator.app.about import about, node_name, started
 from orchestrator.app.first_start import admin_token, prepare
 from orchestrator.app.models import Models, ollama_options
 from orchestrator.audit import Checkpoints
@@ -18,8 +18,8 @@ from orchestrator.desk import Desk, NewTask
 from orchestrator.greeting import JournalGreeter
 from orchestrator.hub import Hub
 from orchestrator.law import PolicyInForce
-from orchestrator.policy_file import PolicyFile
-from orchestrator.ports import ChatModel, Clock, Store
+from orchestrator.policy_keeping import PolicyKeeper, first_file
+from orchestrator.ports import Bus, ChatModel, Clock, Store
 from orchestrator.prompts import in_force
 from orchestrator.pruning import Pruner, Rule
 from orchestrator.rehearsing import Copying, Rehearsals
@@ -27,7 +27,7 @@ from orchestrator.runner import Workers
 from orchestrator.settings import Settings
 from orchestrator.store import open_store
 from orchestrator.tasks import TaskService
-from orchestrator.tools.workspace import DirectoryWorkspace
+from orchestrator.tools.shared_workspace import RefusedWorkspace, workspace_of
 from orchestrator.transfers import Transfers
 from orchestrator.undoing import Undoing
 from orchestrator.watching import Watching
@@ -62,39 +62,47 @@ async def open_orchestrator(
     clock: Clock | None = None,
     wrap_store: Callable[[Store], Store] = lambda store: store,
     model: ChatModel | None = None,
+    bus: Bus | None = None,
 ) -> AsyncIterator[Orchestrator]:
     """All parts of an orchestrator, its workers at work; nothing listens yet.
 
-    ``wrap_store`` and ``model`` let tests stand between; None: what the settings say.
+    ``wrap_store``, ``model`` and ``bus`` let tests stand between; None: what the settings say.
     """
     check_approvers(settings.approvers)
+    node = node_name()
     models = Models(model, lambda: ollama_options(settings))
     first = prepare(settings)
-    policy = PolicyFile(settings.policy_path)
+    file = first_file(settings.policy_path, shared=not settings.embedded)
     watching = Watching()
     clock = clock or SystemClock()
     store = watching.over(wrap_store(open_store(settings.store_url, clock=clock)), os.environ)
     try:
         authorizer = TokenAuthorizer(store, approvers=settings.approvers)
-        law = PolicyInForce(lambda: policy.policy, custom=lambda: policy.custom)
+        law = PolicyInForce()
         service = TaskService(
             store=store,
-            bus=open_bus(settings.bus),
+            bus=bus or open_bus(settings.bus),
             clock=clock,
             authorizer=authorizer,
             observer=watching.observe,
             law=law,
             prompt=in_force(settings.data_dir),
+            node=node,
         )
-        await service.record(started(settings, policy.policy))
-        await service.record(policy.loaded, content=policy.content)
+        policy = PolicyKeeper(service, settings.policy_path, file)
+        law.policy, law.custom = policy.usable, lambda: policy.custom
+        await policy.begin()
+        await service.record(started(settings, policy.policy, node))
         token = await admin_token(service, settings)
         hub = Hub(JournalGreeter(service), client=client_offered())
-        world = World(store=store, computers=hub, workspace=DirectoryWorkspace(settings.workspace))
+        workspace = await workspace_of(store, settings.workspace_path)
+        if isinstance(workspace, RefusedWorkspace):
+            logger.warning("%s", workspace.why)
+        world = World(store=store, computers=hub, workspace=workspace)
         law.context = world.context
         undoing = Undoing(service, world)
         # What changed while nothing ran is judged before anybody can decide.
-        await service.rejudge()
+        await policy.judge()
         looking = await models.begin(settings.model)
         keeper = CheckpointKeeper(service, Checkpoints(settings.data_dir))
         doors = Doors(
@@ -109,10 +117,11 @@ async def open_orchestrator(
             metrics=lambda: watching.scrape(service, hub),
             policy=policy,
             checkpoints=keeper.checkpoints,
-            about=about(settings),
+            about=about(settings, workspace),
             remote_keys=settings.remote_keys,
         )
         workers = _workers(settings, undoing, models)
+        workers.may_act = lambda: policy.unusable is None
         orchestrator = Orchestrator(settings, store, service, hub, workers, doors, doors.rehearsals, token)
         async with _at_work(orchestrator, keeper, watching, looking):
             if first:
@@ -144,7 +153,7 @@ async def _at_work(
     parts: Orchestrator, keeper: CheckpointKeeper, watching: Watching, looking: Sequence[asyncio.Task[None]]
 ) -> AsyncIterator[None]:
     """Everything that goes on by itself, begun, and ended in order: what serves first, then what works."""
-    settings, service, doors = parts.settings, parts.service, parts.doors
+    settings, doors = parts.settings, parts.doors
     parts.hub.desk = desk = Desk(
         doors.undoing,
         new_task=NewTask(settings.model, settings.max_steps, settings.max_wall_s, settings.max_tokens),
@@ -153,7 +162,7 @@ async def _at_work(
     )
     background = [
         asyncio.create_task(parts.workers.work()),
-        asyncio.create_task(doors.policy.watch(service.record, service.rejudge)),
+        asyncio.create_task(doors.policy.watch()),
         asyncio.create_task(keeper.keep()),
         asyncio.create_task(doors.pruner.keep()),
         asyncio.create_task(doors.sockets.watch(parts.store, doors.browsers.standing)),

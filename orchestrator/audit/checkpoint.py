@@ -122,6 +122,13 @@ class Checkpoints:
             ) from None
         return made
 
+    def key_fingerprint(self) -> str:
+        """What tells the key of this directory apart from others, and nothing else of it; empty: there is none.
+
+        Raises AuditBroken for one that is broken.
+        """
+        return hashlib.sha256(b"checkpoint key " + self._key()).hexdigest()[:16] if self.key_path.exists() else ""
+
     def _signature(self, checkpoint: Checkpoint, key: bytes) -> str:
         return hmac.new(key, checkpoint.content(), hashlib.sha256).hexdigest()
 
@@ -176,7 +183,8 @@ async def make_checkpoint(store: Journals, checkpoints: Checkpoints, at: datetim
         if stream in heads or not pruned.explains(stream, anchor):
             await _must_hold(store, stream, anchor, heads.get(stream))
     made = await asyncio.to_thread(checkpoints.write, heads, at)
-    return CheckpointMade(streams=len(heads), sha256=made.sha256)
+    key = await asyncio.to_thread(checkpoints.key_fingerprint)
+    return CheckpointMade(streams=len(heads), sha256=made.sha256, key=key)
 
 
 async def _pruned_since(store: Journals, known: Mapping[str, Anchor]) -> PruneBook:

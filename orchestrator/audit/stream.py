@@ -31,6 +31,10 @@ PAGE: Final = 500
 class Records(Journals, KeptRecords, Protocol):
     """Of a store, what a verification reads."""
 
+    @property
+    def shared(self) -> bool:
+        """Whether several nodes may have it open at once."""
+
     async def get_blob(self, sha256: str) -> bytes:
         """The content of a blob. Raises NotFound."""
 
@@ -49,8 +53,8 @@ class Books:
     items: int = 0
     oldest: datetime | None = None
     """When the first task came in."""
-    checkpoint: str = ""
-    """sha256 of the checkpoint that was made last; empty: none is recorded."""
+    checkpoints: dict[str, str] = field(default_factory=dict)
+    """sha256 of the checkpoint that was made last with each key, by its fingerprint; the newest stands last."""
 
     def take(self, item: AgentTaskItem) -> None:
         """One more item, of any stream."""
@@ -58,7 +62,8 @@ class Books:
             book.take(item)
         fact = item.fact
         if isinstance(fact, CheckpointMade):
-            self.checkpoint = fact.sha256
+            self.checkpoints.pop(fact.key, None)
+            self.checkpoints[fact.key] = fact.sha256
         elif isinstance(fact, TaskPruned) and (self.oldest is None or fact.created_at < self.oldest):
             self.oldest = fact.created_at
         elif isinstance(fact, facts.TaskSubmitted) and (self.oldest is None or item.at < self.oldest):

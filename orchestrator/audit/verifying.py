@@ -72,7 +72,7 @@ async def _verified(store: Records, checkpoints: Checkpoints | None) -> Verifica
     faults += [gone(stream, anchor) for stream, anchor in missing.items() if not books.pruned.explains(stream, anchor)]
     faults += within
     if checkpoints is not None:
-        faults += await _unrecorded(books.checkpoint, checkpoints, checkpoint)
+        faults += await _unrecorded(await _recorded(store, books, checkpoints), checkpoints, checkpoint)
     faults += await looked("items", unlisted(store, heads))
     if known > books.requests:
         detail = f"The table knows {known} requests, and the items raise {books.requests}: items were taken out."
@@ -98,6 +98,20 @@ async def _last(checkpoints: Checkpoints | None, faults: list[Fault]) -> Checkpo
     except AuditBroken as error:
         faults.append(Fault(stream="", version=0, what="forged", detail=error.message))
         return None
+
+
+async def _recorded(store: Records, books: Books, checkpoints: Checkpoints) -> str:
+    """sha256 of the checkpoint that this directory should have; empty: none.
+
+    Where several nodes share the store, each has its own, and one that never made any has none.
+    """
+    if not store.shared:
+        return next(reversed(books.checkpoints.values()), "")
+    try:
+        key = await asyncio.to_thread(checkpoints.key_fingerprint)
+    except AuditBroken:
+        return ""  # Told already: nothing that it signed can be read.
+    return books.checkpoints.get(key, "") if key else ""
 
 
 async def _unrecorded(recorded: str, checkpoints: Checkpoints, checkpoint: Checkpoint | None) -> list[Fault]:

@@ -18,7 +18,7 @@ from orchestrator.settings import ENV_PREFIX, load_settings
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from orchestrator.policy_file import PolicyFile
+    from orchestrator.policy_file import LoadedPolicy
 
 policy_app = typer.Typer(no_args_is_help=True, help="The policy: check a file, ask what it says of a call.")
 _FAMILIES = "computer, advanced, turtle, pocket or command"
@@ -45,7 +45,7 @@ def check(
     if as_json:
         print_json(
             {
-                "file": str(loaded.path),
+                "file": loaded.source,
                 "tools_without_a_rule": list(unnamed),
                 "policy_version": policy.version,
                 "mode": policy.mode,
@@ -63,7 +63,7 @@ def check(
         parts.append("plan mode, in which nothing may be changed")
     if policy.undo == "auto":
         parts.append("what failed tasks changed is put back by itself")
-    typer.echo(f"{one_line(str(loaded.path), limit=1000)} is in order: {', '.join(parts)}.")
+    typer.echo(f"{one_line(loaded.source, limit=1000)} is in order: {', '.join(parts)}.")
     _print_gaps(unnamed)
 
 
@@ -181,6 +181,34 @@ def reload(as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -
         raise typer.Exit(1)
 
 
+@policy_app.command("apply", epilog="Example: cc-orchestrator policy apply new-policy.toml")
+def apply(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="`policy check FILE` says whether it can be used.")],
+    as_json: AsJson = False,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Put a policy into force, on all nodes of the server's store; for admins.
+
+    It is checked as at a start, and one that cannot be loaded changes nothing. A server alone on its store writes it
+    into its own policy file; where several share one, their files stay as they are, and `policy show` of a node says
+    which differ.
+    """
+    try:
+        text = file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InvalidRequest(f"{quoted(str(file))} cannot be read: {why}.", remedy="Name a policy file.") from None
+    with client_of(url, data_dir) as client:
+        found = client.request("POST", "/v1/policy", {"policy": text})
+    if as_json:
+        print_json(found)
+        return
+    typer.echo(f"Policy {one_line(found['policy_version'])} is in force.")
+    if found["alert"]:
+        typer.echo(one_line(found["alert"], limit=2000), err=True)
+
+
 _NARROWING = ("paths", "programs", "computers", "families", "labels", "args", "roles", "risks")
 """What a rule may look at beside the tool."""
 
@@ -193,12 +221,12 @@ def _path_of(data_dir: Path | None) -> Path:
     return load_settings({"data_dir": data_dir}, os.environ).policy_path
 
 
-def _load(path: Path) -> "PolicyFile":
+def _load(path: Path) -> "LoadedPolicy":
     """A policy file as `serve` loads it; exits with 1 where it refuses it."""
-    from orchestrator.policy_file import PolicyFile
+    from orchestrator.policy_file import load_file
 
     try:
-        return PolicyFile(path)
+        return load_file(path)
     except PolicyInvalid as error:
         complain(error)
         raise typer.Exit(1) from None

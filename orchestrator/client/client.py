@@ -1,6 +1,7 @@
 """One server and one token: calls over REST, a task's events, the reviewers' socket."""
 
 import os
+import ssl
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -46,15 +47,15 @@ class Client:
             raise _no_address(url, error) from None
         if base.scheme not in ("http", "https") or not base.host:
             raise _no_address(url, "it has no http:// and host")
-        # Every request goes there, and the authorities of a connection without TLS take long to read.
-        verify = base.scheme == "https"
+        self.verify = _trusted() if base.scheme == "https" else False
+        """Who may say that the server is the server. Of a connection without TLS nobody: they take long to read."""
         self.clock = ServerClock()
         self._http = httpx2.Client(
             base_url=base,
             headers=self.authorization,
             timeout=70.0,
             trust_env=False,
-            verify=verify,
+            verify=self.verify,
             event_hooks={"response": [self.clock.heard]},
         )
 
@@ -318,6 +319,12 @@ def _token(data_dir: Path | None) -> str:
             f"There is no token: {ENV_PREFIX}TOKEN is not set and {where / 'admin.token'} cannot be read.",
             remedy="Set it, name the server's --data-dir, or start one with `cc-orchestrator serve`.",
         ) from None
+
+
+def _trusted() -> ssl.SSLContext | bool:
+    """Those whom this host trusts, or those that OpenSSL's own variables name, such as a school's authority."""
+    named = any(os.environ.get(name) for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"))
+    return ssl.create_default_context() if named else True
 
 
 def _no_address(url: str, why: object) -> InvalidRequest:

@@ -22,6 +22,7 @@ and, where somebody can do something about it, what to do next (``remedy``).
     ├── LeaseLost             another actor owns the task: stop at once
     ├── ComputerClaimed       another task works on the computer
     ├── GrantVoid             a standing approval no longer holds
+    ├── PolicyUnusable        this node cannot load the policy in force
     ├── StoreBusy             another process holds the store
     ├── NewerSchema           the record was written by a newer version
     ├── StoreAway             the store's server cannot be reached now
@@ -186,6 +187,13 @@ class GrantVoid(OrchestratorError):
 
     code = "grant_void"
     http_status = 409
+
+
+class PolicyUnusable(OrchestratorError):
+    """This node cannot load the policy in force: it acts for nothing until it can."""
+
+    code = "policy_unusable"
+    http_status = 503
 
 
 class StoreBusy(OrchestratorError):

@@ -22,12 +22,16 @@ class NodeStarted(Value):
     policy_version: str
     settings: dict[str, str] = Field(default_factory=dict)
     """What differs from the defaults, as text; never a secret."""
+    node: str = ""
+    """Its name, another at each start: several nodes of one store start and stop as they like."""
 
 
 class NodeStopped(Value):
-    """A node closed the store in order; without it the next start follows a crash."""
+    """A node closed the store in order; one that started and has none was killed, or still runs."""
 
     kind: Literal["node_stopped"] = "node_stopped"
+    node: str = ""
+    """As ``node_started`` has it."""
 
 
 class PolicyLoaded(Value):
@@ -130,6 +134,8 @@ class CheckpointMade(Value):
     streams: int
     sha256: str
     """Of the checkpoint's content."""
+    key: str = ""
+    """Which key signed it, as a fingerprint: each node has its own; empty in items of an early release."""
 
 
 class ComputerSide(Value):

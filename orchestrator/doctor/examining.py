@@ -31,6 +31,7 @@ CHECKS: Final[Mapping[str, Check]] = {
     "policy": here.policy,
     "prompt": here.prompt,
     "port": here.port,
+    "node": reach.alerts,
     "address": reach.bind,
     "public url": reach.public_url,
     "game": reach.arrivals,

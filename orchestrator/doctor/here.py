@@ -13,7 +13,7 @@ from typing import Final
 from orchestrator import prompts
 from orchestrator.core.errors import OrchestratorError, StoreBusy
 from orchestrator.doctor.finding import Finding, Patient, State, failed
-from orchestrator.policy_file import PolicyFile
+from orchestrator.policy_file import load_file
 from orchestrator.store.file_lock import FileLock
 from orchestrator.store.schema import MIGRATIONS, READ_META, SCHEMA_KEY
 
@@ -98,7 +98,7 @@ def policy(patient: Patient) -> Finding:
     if not path.exists() and patient.settings.policy is None:
         return Finding("policy", "ok", f"{path} does not exist yet; the first `serve` writes the shipped one.")
     try:
-        found = PolicyFile(path).policy
+        found = load_file(path).policy
     except OrchestratorError as error:
         return failed("policy", error)
     return Finding("policy", "ok", f"{path} can be loaded: {len(found.rules)} rules.")

@@ -97,6 +97,11 @@ def public_url(patient: Patient) -> Finding:
     return troubled("public url", trouble, state)
 
 
+def alerts(patient: Patient) -> list[Finding]:
+    """What the server says is wrong with itself, such as a policy that it cannot load."""
+    return [Finding("node", "fail", one) for one in (patient.seen or {}).get("alerts", ())]
+
+
 # -- what came ---------------------------------------------------------------------------
 
 

@@ -1,20 +1,22 @@
 """Looking at a store as it is: its schema, what is in it, who works on it, and whether all of it is whole."""
 
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
 from orchestrator.audit import verify_store
-from orchestrator.core.facts import TaskId
+from orchestrator.clock import SystemClock
 from orchestrator.core.items import AgentTaskItem
-from orchestrator.core.moments import from_us
+from orchestrator.core.moments import from_us, to_us
 from orchestrator.moving.rows import asked
 from orchestrator.moving.sides import Side, counts_of, reading, schema_of
-from orchestrator.ports import KeptBlob, KeptItem, KeptRow, KeptTable, StreamHead
-from orchestrator.store import sql, sql_kept, sql_system
 from orchestrator.store.schema import MIGRATIONS
 from orchestrator.store.script import Script
+from orchestrator.store.sealing import store_closed
+from orchestrator.store.sql import Append
+from orchestrator.store.sql_store import SqlStore
+
+T = TypeVar("T")
 
 _HELD: Final = "SELECT task_id, holder, lease_until FROM tasks WHERE holder IS NOT NULL ORDER BY task_id"
 _UNMARKED: Final = """SELECT blob_marks.sha256 FROM blob_marks LEFT JOIN blobs ON blobs.sha256 = blob_marks.sha256
@@ -57,38 +59,25 @@ class Checked:
     faults: Sequence[str] = field(default_factory=tuple)
 
 
-class _Kept:
-    """The port of an audit over a side: everything at the one moment of its transaction."""
+class _Kept(SqlStore):
+    """A store of which only what is read is there, everything at the one moment of its side's transaction."""
 
     def __init__(self, side: Side) -> None:
         self._side = side
 
-    async def heads(self) -> list[StreamHead]:
-        return await self._side.run(sql_system.heads())
+    async def _read(self, script: Callable[[int], Script[T]]) -> T:
+        return await self._side.run(script(_now()))
 
-    async def read(self, task_id: TaskId, after_version: int = 0) -> list[AgentTaskItem]:
-        return await self._side.run(sql.read(task_id, after_version))
+    def _write(
+        self, script: Callable[[int], Script[T]], *, key: str | None = None, urgent: bool = False, once: bool = False
+    ) -> Awaitable[T]:
+        raise store_closed()
 
-    async def get_blob(self, sha256: str) -> bytes:
-        return await self._side.run(sql.get_blob(sha256))
+    def _append(self, wanted: Append) -> Awaitable[list[AgentTaskItem]]:
+        raise store_closed()
 
-    async def kept_items(self, stream: str, after_version: int = 0, limit: int = 500) -> list[KeptItem]:
-        return await self._side.run(sql_kept.kept_items(stream, after_version, limit))
-
-    async def kept_rows(self, table: KeptTable, after: str | None = None, limit: int = 500) -> list[KeptRow]:
-        return await self._side.run(sql_kept.kept_rows(table, after, limit))
-
-    async def kept_blobs(self, after: str | None = None, limit: int = 64) -> list[KeptBlob]:
-        return await self._side.run(sql_kept.kept_blobs(after, limit))
-
-    async def kept_task(self, task_id: str) -> KeptRow | None:
-        return await self._side.run(sql_kept.kept_task(task_id))
-
-    async def blob_sizes(self, names: Sequence[str]) -> dict[str, int]:
-        return await self._side.run(sql_kept.blob_sizes(names))
-
-    async def raised_by(self, request_ids: Sequence[str]) -> dict[str, str]:
-        return await self._side.run(sql_kept.raised_by(request_ids))
+    async def close(self) -> None:
+        """Its side is closed by whoever opened it."""
 
 
 async def check_store_at(url: str) -> Checked:
@@ -135,5 +124,9 @@ async def _beside(side: Side) -> list[str]:
 
 def _held() -> Script[list[Held]]:
     rows = yield _HELD, ()
-    now = int(time.time() * 1_000_000)
+    now = _now()
     return [Held(task, holder, from_us(until).isoformat(), until <= now) for task, holder, until in rows]
+
+
+def _now() -> int:
+    return to_us(SystemClock().now())

@@ -15,6 +15,7 @@ from orchestrator.ports.computers import CallResult, ComputerInfo, ComputerLine,
 from orchestrator.ports.kept import KeptBlob, KeptItem, KeptRecords, KeptRow, KeptTable
 from orchestrator.ports.model import ChatMessage, ChatModel, ModelReply, Window
 from orchestrator.ports.retention import BackupRow, BlobMark, Retention
+from orchestrator.ports.shared import Common, PolicyRow
 from orchestrator.ports.sign_ins import SignInRow, SignIns
 from orchestrator.ports.store import (
     SYSTEM_STREAM,
@@ -41,6 +42,7 @@ __all__ = [
     "ChatModel",
     "Clock",
     "Coming",
+    "Common",
     "ComputerInfo",
     "ComputerLine",
     "Computers",
@@ -53,6 +55,7 @@ __all__ = [
     "Lease",
     "ModelReply",
     "PlayersDesk",
+    "PolicyRow",
     "RequestAuthorizer",
     "Retention",
     "Schedule",
@@ -79,7 +82,7 @@ class Clock(Protocol):
         """The present time, aware, in UTC."""
 
 
-class Store(TaskPersistenceManager, TaskQueue, KeptRecords, Retention, SignIns, Protocol):
+class Store(TaskPersistenceManager, TaskQueue, KeptRecords, Retention, SignIns, Common, Protocol):
     """All in one: every adapter keeps task and queue entry in one row."""
 
 

@@ -3,7 +3,19 @@
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
 
-KeptTable = Literal["tasks", "grants", "tokens", "computers", "requests", "items", "backups", "pruned", "sign_ins"]
+KeptTable = Literal[
+    "tasks",
+    "grants",
+    "tokens",
+    "computers",
+    "requests",
+    "items",
+    "backups",
+    "pruned",
+    "sign_ins",
+    "policies",
+    "agreed",
+]
 """What ``kept_rows`` tells of; of ``items`` only the streams that have any."""
 KeptRow = Mapping[str, str | int | None]
 """A row by its columns, those that are for ever; what belongs to the queue is left out."""

@@ -5,6 +5,9 @@ own. The task is not over: the copy is written, unless it was written whole, and
 over: the process is ended, its disk is read, and what differs becomes one task, submitted with a key, so that it is
 submitted once however often this is begun again. Then ``rehearsal_ended`` is recorded, and last the directory goes.
 Whoever starts again after a kill finds either the open task or the directory, and goes on from there.
+Of several nodes one sees a rehearsal through: that is a duty in the store. Where that node is gone, another takes the
+duty over. It does not have the directory, so it begins anew where the task has touched nothing, and else the
+rehearsal has failed.
 """
 
 import asyncio
@@ -46,6 +49,10 @@ SETTLE_S: Final = 20.0
 CONNECT_WITHIN_S: Final = 60.0
 MAX_STARTS: Final = 5
 """Of one copy by one server: programs may shut it down, as they may any computer."""
+DUTY_S: Final = 60.0
+"""How long a rehearsal of a node that is gone waits for another; renewed four times in it."""
+LOOK_S: Final = 30.0
+"""How soon a node notices that another left a rehearsal behind."""
 _AGAIN_S: Final = 5.0
 """Between two tries where the store does not answer; then twice as long each time."""
 _AGAIN_AT_MOST_S: Final = 300.0
@@ -68,6 +75,7 @@ class Rehearsals:
     _guests: dict[str, Identity] = field(default_factory=dict)
     """By the hash of its token, which is kept nowhere else: the copy that may come in with it."""
     _running: dict[TaskId, asyncio.Task[None]] = field(default_factory=dict)
+    _looking: asyncio.Task[None] | None = None
     _seats: int = 0
     """Rehearsals whose computer is being copied."""
 
@@ -130,6 +138,23 @@ class Rehearsals:
     async def open(self, url: str) -> None:
         """Go on with what was going on when the node stopped, now that copies can connect to it."""
         self.url = url
+        await self.take_up()
+        if self.undoing.service.store.shared:
+            self._looking = asyncio.create_task(self._look_again())
+
+    async def _look_again(self) -> None:
+        """Take up what other nodes left, until canceled."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            try:
+                await self.take_up()
+            except OrchestratorError as error:
+                logger.warning("rehearsals are looked for again soon: %s", error)
+            except Exception:
+                logger.exception("a look for rehearsals met a defect")
+
+    async def take_up(self) -> None:
+        """Begin each rehearsal that is not over and that no other node sees through."""
         service = self.undoing.service
         left = {TaskId(one.name) for one in self.homes.iterdir() if one.is_dir()} if self.homes.is_dir() else set()
         for status in (TaskStatus.QUEUED, TaskStatus.RUNNING, TaskStatus.PAUSED):
@@ -138,9 +163,13 @@ class Rehearsals:
         for task_id in sorted(left):
             self.begin(task_id)
 
+    def going_on(self) -> list[asyncio.Task[None]]:
+        """The rehearsals that this node sees through, or looks whether it has to."""
+        return list(self._running.values())
+
     async def close(self) -> None:
         """End every copy, for a clean stop; the next start goes on."""
-        running = list(self._running.values())
+        running = [*self.going_on(), *([self._looking] if self._looking is not None else [])]
         for one in running:
             one.cancel()
         await asyncio.gather(*running, return_exceptions=True)
@@ -148,9 +177,41 @@ class Rehearsals:
     # -- one rehearsal -------------------------------------------------------------------
 
     async def _until_done(self, task_id: TaskId) -> None:
-        """See one through, whatever the store is at."""
+        """See one through, whatever the store is at, unless another node does."""
+        duties, name = self.undoing.service.duties, f"rehearsal.{task_id}"
         with about(task_id=task_id):
-            await self._tried(task_id)
+            try:
+                if not await duties.take(name, DUTY_S):
+                    return
+            except OrchestratorError as error:
+                logger.warning("the rehearsal %s is taken up later: %s", task_id, error)
+                return
+            trying = asyncio.create_task(self._tried(task_id))
+            holding = asyncio.create_task(self._hold(name))
+            try:
+                await asyncio.wait((trying, holding), return_when=asyncio.FIRST_COMPLETED)
+                if not trying.done():
+                    logger.warning("the rehearsal %s is another node's now", task_id)
+            finally:
+                for one in (trying, holding):
+                    one.cancel()
+                await asyncio.gather(trying, holding, return_exceptions=True)
+                with contextlib.suppress(OrchestratorError):
+                    await duties.leave(name)
+
+    async def _hold(self, name: str) -> None:
+        """Renew a duty until another node has it, or nobody knows any more whether it is still ours."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + DUTY_S
+        while loop.time() < until:
+            await asyncio.sleep(DUTY_S / 4)
+            asked = loop.time()
+            try:
+                if not await self.undoing.service.duties.take(name, DUTY_S):
+                    return
+                until = asked + DUTY_S
+            except OrchestratorError as error:
+                logger.warning("the duty %s was not renewed: %s", name, error)
 
     async def _tried(self, task_id: TaskId) -> None:
         for tries in count():

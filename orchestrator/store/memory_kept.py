@@ -10,7 +10,18 @@ from orchestrator.core.facts import RequestId, TaskId
 from orchestrator.core.meeting import ComputerRecord
 from orchestrator.core.moments import to_us
 from orchestrator.core.wire import ComputerId
-from orchestrator.ports import BackupRow, Clock, KeptBlob, KeptItem, KeptRow, KeptTable, SignInRow, TaskRow, TokenRow
+from orchestrator.ports import (
+    BackupRow,
+    Clock,
+    KeptBlob,
+    KeptItem,
+    KeptRow,
+    KeptTable,
+    PolicyRow,
+    SignInRow,
+    TaskRow,
+    TokenRow,
+)
 from orchestrator.store import sealing
 from orchestrator.store.entry import Entry
 from orchestrator.store.memory_journal import Grants, Journal
@@ -76,6 +87,9 @@ class MemoryTables:
         self._backups: dict[str, BackupRow] = {}
         self._tokens: dict[str, TokenRow] = {}
         self._sign_ins: dict[str, SignInRow] = {}
+        self._policy: PolicyRow | None = None
+        self._duties: dict[str, tuple[str, int]] = {}
+        self._agreed: dict[str, str] = {}
 
     async def _turn(self) -> int:
         """The time of this operation, which is about to run.
@@ -144,6 +158,10 @@ class MemoryTables:
                 found = [{"task_id": name, "pruned_at": at} for name, at in self._pruned.items()]
             case "sign_ins":
                 found = [_sign_in(row) for row in self._sign_ins.values()]
+            case "policies":
+                found = [] if self._policy is None else [_policy(self._policy)]
+            case "agreed":
+                found = [{"name": name, "value": value} for name, value in self._agreed.items()]
         return found
 
 
@@ -175,4 +193,16 @@ def _sign_in(row: SignInRow) -> KeptRow:
         "name": row.name,
         "begun_at": to_us(row.begun_at),
         "used_at": to_us(row.used_at),
+    }
+
+
+def _policy(row: PolicyRow) -> KeptRow:
+    return {
+        "name": sealing.IN_FORCE,
+        "version": row.version,
+        "sha256": row.sha256,
+        "source": row.source,
+        "loaded_at": to_us(row.loaded_at),
+        "loaded_by": row.by,
+        "judged": row.judged,
     }

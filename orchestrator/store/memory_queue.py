@@ -10,10 +10,10 @@ from orchestrator.ports import Lease, Token
 from orchestrator.store import sealing
 from orchestrator.store.entry import awakened, free, given_back, holds, leasable, leased, renewed, seconds_to_us
 from orchestrator.store.memory_kept import Task
-from orchestrator.store.memory_sign_ins import MemorySignIns
+from orchestrator.store.memory_shared import MemoryShared
 
 
-class MemoryQueue(MemorySignIns):
+class MemoryQueue(MemoryShared):
     """The port's ``TaskQueue`` over the dictionaries."""
 
     async def lease(self, holder: str, lease_s: float) -> Lease | None:

@@ -41,6 +41,8 @@ class PostgresPersistenceManager(SqlStore):
     long an operation waits for a server that is away before StoreAway.
     """
 
+    shared = True
+
     def __init__(self, url: str, *, clock: Clock | None = None, patience_s: float = PATIENCE_S) -> None:
         self._writing = Links(url, WRITING, most=ALONE + TOGETHER, patience_s=patience_s)
         self._reading = Links(url, READING, most=_READERS, patience_s=patience_s)

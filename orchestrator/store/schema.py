@@ -125,7 +125,22 @@ _SIGN_INS: Final = (
     )""",
 )
 
-MIGRATIONS: Final = (_FIRST, _SESSIONS, _SYSTEM, _MEETING, _KEEPING, _SIGN_INS)
+_SHARED: Final = (
+    # What the nodes of one store have in common. Of policies one row: what was in force before is in the system stream.
+    """CREATE TABLE policies (
+        name TEXT PRIMARY KEY,
+        version BIGINT NOT NULL,
+        sha256 TEXT NOT NULL,
+        source TEXT NOT NULL,
+        loaded_at BIGINT NOT NULL,
+        loaded_by TEXT NOT NULL,
+        judged BIGINT NOT NULL
+    )""",
+    "CREATE TABLE duties (name TEXT PRIMARY KEY, holder TEXT NOT NULL, until BIGINT NOT NULL)",
+    "CREATE TABLE agreed (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+)
+
+MIGRATIONS: Final = (_FIRST, _SESSIONS, _SYSTEM, _MEETING, _KEEPING, _SIGN_INS, _SHARED)
 """One step per version, run in order and never changed once released; new steps go at the end."""
 
 NEEDS_KEY: Final = "cc-orchestrator needs"

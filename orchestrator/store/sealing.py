@@ -8,7 +8,14 @@ from orchestrator.core.errors import Conflict, InvalidRequest, LeaseLost, NotFou
 from orchestrator.core.facts import RequestId, TaskId, TaskSubmitted
 from orchestrator.core.items import AgentTaskItem, Draft, seal_encoded
 from orchestrator.core.meeting import ComputerRecord
-from orchestrator.core.system_facts import BackupRemoved, ComputerBackedUp, ComputerFrozen, ComputerReleased, TaskPruned
+from orchestrator.core.system_facts import (
+    BackupRemoved,
+    ComputerBackedUp,
+    ComputerFrozen,
+    ComputerReleased,
+    PolicyLoaded,
+    TaskPruned,
+)
 from orchestrator.core.task_states import TaskStatus
 from orchestrator.core.wire import sha256_hex
 from orchestrator.ports import SYSTEM_STREAM, Coming, SignInRow, StreamHead
@@ -295,3 +302,26 @@ def no_longer_kept() -> Conflict:
 def was_pruned(task_id: TaskId) -> Conflict:
     """The refusal of a new task by the id of one that was pruned."""
     return Conflict(f"Task {task_id} was here before and was pruned.", remedy="Take a new task id or key.")
+
+
+# -- what nodes share --------------------------------------------------------------------
+
+IN_FORCE = "in force"
+"""The name of the one row of ``policies``."""
+
+
+def loading(note: Draft, content: bytes) -> PolicyLoaded:
+    """The fact that puts a policy into force. Raises InvalidRequest when the note is of another."""
+    if not isinstance(note.fact, PolicyLoaded):
+        raise InvalidRequest(f"A policy comes into force with policy_loaded, not with {note.fact.kind}.")
+    if note.fact.sha256 != sha256_hex(content):
+        raise InvalidRequest("The note of a policy names the sha256 of other bytes.")
+    return note.fact
+
+
+def another_policy(present: int, expected: int) -> Conflict:
+    """The refusal of a policy that was to come after one that is not in force."""
+    return Conflict(
+        f"Another policy came into force meanwhile: version {present}, not {expected}.",
+        remedy="Look at it, and put yours into force again if it is still to be.",
+    )

@@ -20,6 +20,8 @@ COLUMNS: Final[Mapping[KeptTable, tuple[str, ...]]] = {
     "backups": ("backup_id", "computer", "made_at", "made_by", "data"),
     "pruned": ("task_id", "pruned_at"),
     "sign_ins": ("session_hash", "token_hash", "name", "begun_at", "used_at"),
+    "policies": ("name", "version", "sha256", "source", "loaded_at", "loaded_by", "judged"),
+    "agreed": ("name", "value"),
 }
 """The columns that are told of each table, the key first."""
 

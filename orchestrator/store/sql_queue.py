@@ -25,12 +25,14 @@ _DUE: Final = f"""SELECT task_id, {ENTRY_COLUMNS} FROM tasks
 _NEXT_DUE: Final = "SELECT MIN(due) FROM tasks WHERE due IS NOT NULL AND (holder IS NULL OR lease_until <= ?)"
 _VOID_LEASES: Final = "UPDATE tasks SET holder = NULL, lease_until = 0 WHERE holder IS NOT NULL"
 _WAITING: Final = f"SELECT task_id, {ENTRY_COLUMNS} FROM tasks WHERE waiting_for = ? ORDER BY task_id /* FOR UPDATE */"
-# Both before the computers and the rows they change, in the order in which everybody locks tasks.
+# Both before anything else is locked, in the order in which everybody locks tasks.
 _LOCK_WAKING: Final = """SELECT task_id FROM tasks WHERE waiting_for = ? OR holder IS NOT NULL
     ORDER BY task_id /* FOR UPDATE */"""
 _LOCK_WAITING: Final = """SELECT task_id FROM tasks WHERE waiting_for IN (SELECT computer FROM computers WHERE task = ?)
     ORDER BY task_id /* FOR UPDATE */"""
-_NOTE_WAKE: Final = "UPDATE tasks SET woken = 1 WHERE holder IS NOT NULL"
+# Who is leased only now, and by somebody who has not committed it, looks for the computer after that.
+_NOTE_WAKE: Final = """UPDATE tasks SET woken = 1 WHERE task_id IN (SELECT task_id FROM tasks
+    WHERE holder IS NOT NULL AND woken = 0 ORDER BY task_id /* FOR UPDATE SKIP LOCKED */)"""
 _CLAIMANT: Final = "SELECT task FROM computers WHERE computer = ?"
 _LOCK_CLAIM: Final = f"{_CLAIMANT} /* FOR UPDATE */"
 _CLAIMED_BY: Final = "SELECT computer FROM computers WHERE task = ? ORDER BY computer /* FOR UPDATE */"

@@ -31,6 +31,7 @@ _PRUNE: Final = tuple(f"DELETE FROM {table} WHERE task_id = ?" for table in ("it
 _BURY: Final = "INSERT INTO pruned (task_id, pruned_at) VALUES (?, ?)"
 _PRUNED: Final = "SELECT pruned_at FROM pruned WHERE task_id = ?"
 _BACKUP: Final = "SELECT data FROM backups WHERE backup_id = ?"
+_LOCKED_BACKUP: Final = f"{_BACKUP} /* FOR UPDATE */"
 _ADD_BACKUP: Final = "INSERT INTO backups (backup_id, computer, made_at, made_by, data) VALUES (?, ?, ?, ?, ?)"
 _REMOVE_BACKUP: Final = "DELETE FROM backups WHERE backup_id = ?"
 _BACKUPS: Final = "SELECT data, made_by, made_at FROM backups {} ORDER BY made_at DESC, backup_id DESC"
@@ -116,7 +117,7 @@ def add_backup(note: Draft, *, now: int) -> Script[None]:
 def remove_backup(note: Draft, *, now: int) -> Script[bool]:
     """The port's ``remove_backup``."""
     fact = sealing.removing_backup(note)
-    if not (yield _BACKUP, (fact.backup_id,)):
+    if not (yield _LOCKED_BACKUP, (fact.backup_id,)):
         return False
     yield _REMOVE_BACKUP, (fact.backup_id,)
     yield from sql_system.noted(note, now)

@@ -12,6 +12,7 @@ from orchestrator.store.script import Script
 _COLUMNS: Final = "session_hash, token_hash, name, begun_at, used_at"
 _ADD: Final = f"INSERT INTO sign_ins ({_COLUMNS}) VALUES (?, ?, ?, ?, ?)"
 _FIND: Final = f"SELECT {_COLUMNS} FROM sign_ins WHERE session_hash = ?"
+_LOCKED: Final = f"{_FIND} /* FOR UPDATE */"
 _OF: Final = f"SELECT {_COLUMNS} FROM sign_ins WHERE name = ? ORDER BY begun_at, session_hash /* FOR UPDATE */"
 _LIST: Final = f"SELECT {_COLUMNS} FROM sign_ins ORDER BY begun_at, session_hash"
 _USE: Final = "UPDATE sign_ins SET used_at = ? WHERE session_hash = ? AND used_at < ?"
@@ -47,7 +48,7 @@ def use(session_hash: str, at: datetime) -> Script[None]:
 
 def end(session_hash: str, note: Draft | None, *, now: int) -> Script[bool]:
     """The port's ``end_sign_in``."""
-    if not (yield _FIND, (session_hash,)):
+    if not (yield _LOCKED, (session_hash,)):
         return False
     yield _END, (session_hash,)
     yield from sql_system.noted(sealing.signed_out(note, session_hash), now)

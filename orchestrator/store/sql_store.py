@@ -26,6 +26,7 @@ from orchestrator.ports import (
     KeptRow,
     KeptTable,
     Lease,
+    PolicyRow,
     Schedule,
     SignInRow,
     StreamHead,
@@ -40,6 +41,7 @@ from orchestrator.store import (
     sql_kept,
     sql_queue,
     sql_retention,
+    sql_shared,
     sql_sign_ins,
     sql_system,
 )
@@ -52,6 +54,9 @@ class SqlStore(ABC):
     """The `Store` port by the scripts of ``sql*``; an adapter says how they are run."""
 
     # -- what an adapter has -------------------------------------------------------------
+
+    shared: bool
+    """The port's ``shared``."""
 
     @abstractmethod
     def _read(self, script: Callable[[int], Script[T]]) -> Awaitable[T]:
@@ -193,6 +198,26 @@ class SqlStore(ABC):
 
     async def list_sign_ins(self) -> list[SignInRow]:
         return await self._read(lambda _: sql_sign_ins.list_all())
+
+    # -- what nodes have in common -------------------------------------------------------
+
+    async def policy_in_force(self) -> PolicyRow | None:
+        return await self._read(lambda _: sql_shared.policy_in_force())
+
+    async def set_policy(self, expected_version: int, content: bytes, *, note: Draft) -> PolicyRow:
+        return await self._write(lambda now: sql_shared.set_policy(expected_version, content, note, now=now), once=True)
+
+    async def judged_policy(self, version: int) -> None:
+        await self._write(lambda _: sql_shared.judged_policy(version))
+
+    async def take_duty(self, name: str, holder: str, for_s: float) -> bool:
+        return await self._write(lambda now: sql_shared.take_duty(name, holder, for_s, now=now))
+
+    async def leave_duty(self, name: str, holder: str) -> None:
+        await self._write(lambda _: sql_shared.leave_duty(name, holder))
+
+    async def agree(self, name: str, value: str) -> str:
+        return await self._write(lambda _: sql_shared.agree(name, value))
 
     # -- what is kept, for an audit ------------------------------------------------------
 

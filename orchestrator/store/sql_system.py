@@ -25,7 +25,8 @@ _TOKEN_COLUMNS: Final = "token_hash, kind, name, roles, created_at, revoked"
 _ADD_TOKEN: Final = f"INSERT INTO tokens ({_TOKEN_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
 _FIND_TOKEN: Final = f"SELECT {_TOKEN_COLUMNS} FROM tokens WHERE token_hash = ?"
 _LIST_TOKENS: Final = f"SELECT {_TOKEN_COLUMNS} FROM tokens ORDER BY created_at, token_hash"
-_COUNT_TOKENS: Final = "SELECT COUNT(*) FROM tokens WHERE kind = ? AND name = ? AND revoked = 0"
+# Locked, so that of two who use up one code at once the second finds nothing left.
+_STANDING_TOKENS: Final = "SELECT token_hash FROM tokens WHERE kind = ? AND name = ? AND revoked = 0 /* FOR UPDATE */"
 _COUNT_REVOKED: Final = "SELECT COUNT(*) FROM tokens WHERE revoked = 1"
 _REVOKE_TOKENS: Final = "UPDATE tokens SET revoked = 1 WHERE kind = ? AND name = ?"
 
@@ -75,8 +76,7 @@ def find_token(token_hash: str) -> Script[TokenRow | None]:
 
 def revoke_tokens(kind: str, name: str, note: Draft | None, *, now: int) -> Script[int]:
     """The port's ``revoke_tokens``; those revoked before are not counted."""
-    rows = yield _COUNT_TOKENS, (kind, name)
-    count = int(rows[0][0])
+    count = len((yield _STANDING_TOKENS, (kind, name)))
     if count:
         yield _REVOKE_TOKENS, (kind, name)
         yield from noted(sealing.counted(note, count), now)

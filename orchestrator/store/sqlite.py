@@ -54,6 +54,9 @@ class SqlitePersistenceManager(SqlStore):
     OrchestratorError (a file that cannot be used).
     """
 
+    shared = False
+    """One process has the file."""
+
     def __init__(self, path: Path, *, clock: Clock, trace: Trace | None = None) -> None:
         # Two names of one file must meet at one lock.
         path = path.resolve()

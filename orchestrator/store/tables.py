@@ -15,11 +15,11 @@ from orchestrator.store.schema import MIGRATIONS
 
 TRAVELS: Final = (
     *("streams", "tasks", "items", "requests", "computers", "blobs", "blob_marks", "pruned", "backups"),
-    *("grants", "tokens", "sign_ins"),
+    *("grants", "tokens", "sign_ins", "policies", "agreed"),
 )
 """The tables that move with a store, in the order in which a dump has them."""
-STAYS: Final = ("meta",)
-"""The tables that do not: what they hold is of one place."""
+STAYS: Final = ("meta", "duties")
+"""The tables that do not: they are of one place, and of nodes that work there."""
 LEFT_BEHIND: Final[Mapping[str, Mapping[str, str]]] = {
     "tasks": {
         "due": "CASE WHEN holder IS NULL THEN due ELSE COALESCE(due, updated_at) END",

@@ -120,6 +120,8 @@ class TaskService(StoredTasks):
         Raises NotFound, Forbidden, NotPending, RequestExpired, InvalidDecision or InvalidRequest; all of it
         holds or nothing.
         """
+        # Raises PolicyUnusable: a node that cannot judge takes no decision, also where that would need no verdict.
+        _ = self.law.version
         task = await self.for_request(request_id)
         must_decide_all(self.authorizer, by, task, resume)
         if by.auth != "library":  # whose caller has the whole of it

@@ -17,6 +17,7 @@ from orchestrator.core.prompt import Prompt
 from orchestrator.core.system_facts import SystemFact
 from orchestrator.core.task import AgentTask
 from orchestrator.core.task_states import Phase, TaskStatus
+from orchestrator.duties import Duties
 from orchestrator.law import PolicyInForce
 from orchestrator.ports import Bus, Clock, RequestAuthorizer, Store, TaskRow
 from orchestrator.prompts import shipped
@@ -40,8 +41,11 @@ class StoredTasks:
         observer: Callable[[Sequence[AgentTaskItem]], None] | None = None,
         law: Law | None = None,
         prompt: Prompt | None = None,
+        node: str = "alone",
     ) -> None:
         self.store = store
+        self.duties = Duties(store, node)
+        """What this node does that only one node may; ``node``: its name, which no other has."""
         self.prompt = prompt or shipped()
         """What models are told before each task; None is the shipped text."""
         self.law: Law = law or PolicyInForce()

@@ -18,6 +18,7 @@ from orchestrator.testing import (
     store_records,
     store_reopening,
     store_retention,
+    store_shared,
     store_sign_ins,
     store_system,
 )
@@ -46,6 +47,7 @@ STORE_CONTRACTS: Final[dict[str, StoreContract]] = _numbered(
         store_computers,
         store_retention,
         store_sign_ins,
+        store_shared,
     )
 )
 """Contracts of every store by their name, such as ``s04_wrong_version_writes_nothing``."""

@@ -17,7 +17,7 @@ from orchestrator.backups import Backups
 from orchestrator.core.errors import OrchestratorError, Unauthenticated
 from orchestrator.core.policy import PolicyContext
 from orchestrator.core.wire import COMPUTER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL_1_1, ComputerId
-from orchestrator.policy_file import PolicyFile
+from orchestrator.policy_keeping import PolicyKeeper
 from orchestrator.ports import Identity
 from orchestrator.pruning import Pruner
 from orchestrator.rehearsing import Rehearsals
@@ -99,7 +99,7 @@ class Doors(
         pruner: Pruner,
         rehearsals: Rehearsals,
         metrics: Callable[[], Awaitable[bytes]],
-        policy: PolicyFile,
+        policy: PolicyKeeper,
         checkpoints: Checkpoints | None = None,
         about: About = NOWHERE,
         remote_keys: str = "owner",
@@ -198,6 +198,7 @@ class Doors(
             Route("/v1/approve/{request_id}", self.approve, methods=post),
             Route("/v1/reject/{request_id}", self.reject, methods=post),
             Route("/v1/policy", self.show_policy, methods=get),
+            Route("/v1/policy", self.apply_policy, methods=post),
             Route("/v1/policy/reload", self.reload_policy, methods=post),
             Route("/v1/policy/dry-run", self.dry_run, methods=post),
             Route("/v1/grants", self.grants, methods=get),
@@ -246,8 +247,9 @@ class Doors(
         ]
 
     async def healthz(self, request: Request) -> Response:
-        """Whether the orchestrator is up and its store answers."""
+        """Whether the orchestrator is up, its store answers, and it can judge by the policy in force."""
         del request
+        self.policy.usable()
         await self.service.list_tasks(limit=1)
         return JSONResponse({"status": "ok"})
 

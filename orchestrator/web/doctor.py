@@ -11,6 +11,7 @@ from starlette.websockets import WebSocket
 from orchestrator.core.errors import NotFound
 from orchestrator.core.meeting import ComputerRecord
 from orchestrator.core.wire import ComputerId
+from orchestrator.policy_keeping import PolicyKeeper
 from orchestrator.web.auth import must_have
 from orchestrator.web.base import Room
 from orchestrator.web.computers import RefusingComputers, remember
@@ -36,6 +37,8 @@ class About:
     model: str = ""
     ollama_url: str = ""
     num_ctx: int = 0
+    alerts: tuple[str, ...] = ()
+    """What is wrong on this node, as sentences."""
 
 
 NOWHERE: Final = About()
@@ -48,6 +51,7 @@ class DoctorDoors(Room):
     public_url: str
     visits: Visits
     about: About
+    policy: PolicyKeeper
 
     async def doctor(self, request: Request) -> Response:
         """``GET /v1/doctor``: what was seen; nothing is judged here."""
@@ -80,6 +84,7 @@ class DoctorDoors(Room):
                 "num_ctx": about.num_ctx,
                 "client_version": offer.version,
                 "client_sha256": offer.sha256,
+                "alerts": [*about.alerts, *([self.policy.alert] if self.policy.alert else [])],
                 "refused": refused,
                 "installers": installers,
                 "lines": await self._lines(),

@@ -260,6 +260,12 @@ _POLICY: Final = (
         _ok("The policy.", policy.PolicyInForceAnswer), who="program",
     ),
     Door(
+        "POST", "/v1/policy", "apply_policy", "policy", "Put a policy into force on all nodes.",
+        _ok("What is in force.", policy.Reloaded),
+        {409: "`conflict`: another came into force meanwhile", 422: "`policy_invalid`: it cannot be loaded"},
+        body=forms.PolicyBody, who="admin",
+    ),
+    Door(
         "POST", "/v1/policy/reload", "reload_policy", "policy", "Look at the policy's file now.",
         _ok("What is in force.", policy.Reloaded), body=forms.EmptyBody, who="admin",
     ),
@@ -494,7 +500,7 @@ _BACKUPS: Final = (
 
 _HOUSE: Final = (
     Door(
-        "GET", "/healthz", "healthz", "house", "Whether the orchestrator is up and its store answers.",
+        "GET", "/healthz", "healthz", "house", "Whether it is up, its store answers and its policy can be used.",
         _ok("It is.", base.Health), who="anybody",
     ),
     Door(

@@ -118,6 +118,13 @@ class DryRunBody(_Body):
     """A policy to try instead of the one in force, as TOML."""
 
 
+class PolicyBody(_Body):
+    """A policy that is to come into force on all nodes."""
+
+    policy: str = Field(max_length=200_000)
+    """As TOML."""
+
+
 class TokenBody(_Body):
     """A token for a person, a computer or an agent."""
 

@@ -25,6 +25,9 @@ from orchestrator.web.tries import Tries
 CODE_LIFE: Final = timedelta(minutes=15)
 MAX_LABEL_CHARS: Final = 32
 """What the game takes."""
+NAMING: Final = "naming"
+"""The duty to give a name: of two who want one at two nodes, one is named after the other."""
+NAMING_S: Final = 10.0
 _ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 """32 signs without I, L, O and U, so that no two look alike."""
 _LOOKS_LIKE: Final = str.maketrans("OIL", "011")
@@ -76,7 +79,7 @@ class Pairings:
         self._store = service.store
         self._tries = Tries("codes", "type the code again or make a new one")
         self._naming = asyncio.Lock()
-        """Two computers that pair at once are named one after the other."""
+        """Two computers that pair here at once are named one after the other."""
 
     async def make(self, computer: str, label: str, at: datetime, *, owner: str = "") -> Pairing:
         """A new code; ``computer`` empty: it will be named by its id. Raises InvalidRequest.
@@ -112,7 +115,7 @@ class Pairings:
         self._tries.give_back(peer, now)
         await self._use_up(row, at)
         chosen, label, *_ = row.roles
-        async with self._naming:
+        async with self._naming, self._service.duties.held(NAMING, NAMING_S):
             name = chosen or await self._name_of(was)
             paired = Actor(kind="computer", id=name or str(computer_id), auth="pairing")
             revoked = self._service.draft(TokenRevoked(holder_kind="computer", name=name, count=0), paired)

@@ -13,13 +13,13 @@ from orchestrator.core.grants import GrantState
 from orchestrator.core.policy import FunctionCall, Policy, PolicyContext, explain
 from orchestrator.core.system_facts import GrantId, GrantRevoked
 from orchestrator.core.wire import ComputerId
-from orchestrator.policy_file import PolicyFile
+from orchestrator.policy_keeping import PolicyKeeper
 from orchestrator.policy_plugins import load_with_plugins
 from orchestrator.ports import Identity
 from orchestrator.tasks import person
 from orchestrator.web.auth import must_have
 from orchestrator.web.base import Room
-from orchestrator.web.forms import DryRunBody, EmptyBody
+from orchestrator.web.forms import DryRunBody, EmptyBody, PolicyBody
 from orchestrator.web.reading import read_body
 from orchestrator.web.secrecy import without_secrets
 
@@ -27,18 +27,18 @@ from orchestrator.web.secrecy import without_secrets
 class PolicyDoors(Room):
     """``/v1/policy`` and ``/v1/grants``."""
 
-    policy: PolicyFile
+    policy: PolicyKeeper
     context_of: Callable[[ComputerId], PolicyContext]
     """What is known of a computer now."""
 
     async def show_policy(self, request: Request) -> Response:
-        """``GET /v1/policy``: what is in force; ``alert``: why the file as it is now could not be loaded."""
+        """``GET /v1/policy``: what is in force; ``alert``: why this node's file is not, or why it judges nothing."""
         await self.who(request, agents=True)
         present = self.policy.policy
         return JSONResponse(
             {
                 "policy_version": present.version,
-                "source": str(self.policy.path),
+                "source": self.policy.source,
                 "alert": self.policy.alert,
                 "mode": present.mode,
                 "policy": present.model_dump(mode="json", by_alias=True),
@@ -49,8 +49,16 @@ class PolicyDoors(Room):
         """``POST /v1/policy/reload``: look at the file now; it is looked at each second anyway."""
         must_have(await self.who(request), "admin")
         await read_body(request, EmptyBody)
-        alert = await self.policy.reload(self.service.record, self.service.rejudge)
+        alert = await self.policy.reload()
         return JSONResponse({"policy_version": self.policy.policy.version, "alert": alert})
+
+    async def apply_policy(self, request: Request) -> Response:
+        """``POST /v1/policy``: put a policy into force on all nodes; one that cannot be loaded changes nothing."""
+        identity = await self.who(request)
+        must_have(identity, "admin")
+        body = await read_body(request, PolicyBody)
+        await self.policy.apply(body.policy, person(identity))
+        return JSONResponse({"policy_version": self.policy.policy.version, "alert": self.policy.alert})
 
     async def dry_run(self, request: Request) -> Response:
         """``POST /v1/policy/dry-run``: the verdict on a call, and why; nothing runs (hitl.md P19).

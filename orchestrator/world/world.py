@@ -220,7 +220,11 @@ class World(Reach):
             reason = "The orchestrator stopped while this ran."
             return settled(record, "unknown", reason=reason)
         deps = self._deps(record.call.computer, None)
-        if await tool.settle(deps, run_id):
+        try:
+            undone = await tool.settle(deps, run_id)
+        except ToolFailed as error:
+            return settled(record, "unknown", reason=f"The orchestrator stopped while this ran. {error.message}")
+        if undone:
             return settled(record, "void", reason="The orchestrator stopped before it was done.")
         text = "Done, just before the orchestrator stopped."
         return settled(record, "finished", ok=True, text=text, after=await self._left_here(record, deps))

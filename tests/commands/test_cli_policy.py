@@ -322,3 +322,23 @@ def test_only_an_admin_reloads(served: Served) -> None:
     refused(cli(served.home, "policy", "reload", **as_carl), "carl may not do this", code=3)
     assert cli(served.home, "policy", "show", **as_carl).returncode == 0
     assert cli(served.home, "policy", "explain", "cc_list", "path=a", **as_carl).returncode == 0
+
+
+def test_apply_puts_a_file_into_force(served: Served, tmp_path: Path) -> None:
+    """`apply` checks as a start does and takes the role admin; a server alone on its store writes it into its file."""
+    file = served.data / "policy.toml"
+    before = in_force(served)["policy_version"]
+    broken = written(tmp_path / "broken.toml", "rules = 3")
+    refused(served.cli("policy", "apply", broken), "rules", code=3)
+    refused(served.cli("policy", "apply", str(tmp_path / "none.toml")), "none.toml' cannot be read")
+    assert in_force(served)["policy_version"] == before
+    other = RULES.replace("Hands off.", "Not ours.")
+    good = written(tmp_path / "good.toml", other)
+    token = served.cli("people", "add", "dora").stdout.strip()
+    as_dora = {"CC_ORCHESTRATOR_TOKEN": token, "CC_ORCHESTRATOR_URL": served.url}
+    refused(cli(served.home, "policy", "apply", good, **as_dora), "dora may not do this", code=3)
+    version = json.loads(cli(served.home, "policy", "check", good, "--json").stdout)["policy_version"]
+    assert served.cli("policy", "apply", good).stdout == f"Policy {version} is in force.\n"
+    assert file.read_text("utf-8") == other
+    told = json.loads(served.cli("policy", "apply", good, "--json").stdout)
+    assert told == {"policy_version": version, "alert": ""}

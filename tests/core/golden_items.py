@@ -616,6 +616,9 @@ GROWN: tuple[tuple[str, Actor, Fact], ...] = (
         SYSTEM,
         facts.CallsProposed(explanation="It is put back.", calls=(_CALL,), evaluations=(_VERDICT,), present="3" * 64),
     ),
+    ("2", SYSTEM, system_facts.NodeStarted(version="0.6.0", policy_version="0123456789abcdef", node="alpha-3f9c2a1b")),
+    ("2", SYSTEM, system_facts.NodeStopped(node="alpha-3f9c2a1b")),
+    ("2", SYSTEM, system_facts.CheckpointMade(streams=2, sha256="b" * 64, key="0123456789abcdef")),
 )
 """Kinds with the fields that they got after their first file was written; the number tells the files apart."""
 

@@ -39,6 +39,7 @@ STATUS = {
     "LeaseLost": ("lease_lost", 409),
     "ComputerClaimed": ("computer_claimed", 409),
     "GrantVoid": ("grant_void", 409),
+    "PolicyUnusable": ("policy_unusable", 503),
     "StoreBusy": ("store_busy", 503),
     "NewerSchema": ("newer_schema", 500),
     "StoreAway": ("store_away", 503),

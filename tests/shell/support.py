@@ -20,7 +20,7 @@ from orchestrator.app.serving import listen, server_of
 from orchestrator.core import wire
 from orchestrator.core.errors import CallLost, ComputerAway, ComputerFailed
 from orchestrator.core.wire import ComputerId, RunId, SettledCall, sha256_hex
-from orchestrator.ports import CallResult, ChatMessage, ChatModel, ComputerInfo, ModelReply, Settlement
+from orchestrator.ports import Bus, CallResult, ChatMessage, ChatModel, ComputerInfo, ModelReply, Settlement, Store
 from orchestrator.settings import Settings
 from tests.waiting import within
 
@@ -457,18 +457,34 @@ class Server:
 
 
 @asynccontextmanager
-async def running(directory: Path, *, model: ChatModel | None = None, **settings: Any) -> AsyncIterator[Server]:
-    """An orchestrator that listens on a free port, or the one among the settings, in this very loop."""
+async def running(
+    directory: Path,
+    *,
+    model: ChatModel | None = None,
+    beside: tuple[Store | None, Bus] | None = None,
+    admin: str = "",
+    **settings: Any,
+) -> AsyncIterator[Server]:
+    """An orchestrator that listens on a free port, or the one among the settings, in this very loop.
+
+    ``beside``: the store (None: that of the settings) and the bus that it shares with others; ``admin``: the admin's
+    token, where it has no file.
+    """
     chosen = Settings(data_dir=directory, **{"port": 0, "store": "memory:", **settings})
     listener = listen(chosen)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     with closing(listener):
         async with (
-            app.open_orchestrator(chosen, model=model) as orchestrator,
+            app.open_orchestrator(
+                chosen,
+                model=model,
+                wrap_store=lambda own: own if beside is None or beside[0] is None else beside[0],
+                bus=None if beside is None else beside[1],
+            ) as orchestrator,
             _listening(orchestrator, listener),
             httpx2.AsyncClient(base_url=url, trust_env=False, timeout=DEADLINE_S) as http,
         ):
-            admin = chosen.token_path.read_text("utf-8").strip()
+            admin = admin or chosen.token_path.read_text("utf-8").strip()
             yield Server(url, orchestrator, http, admin)
 
 

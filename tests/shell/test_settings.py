@@ -43,7 +43,7 @@ def test_the_fixed_names_stand_in_the_data_dir(tmp_path: Path) -> None:
     """orchestrator.db, policy.toml, workspace/ and admin.token are in the data directory unless named."""
     chosen = load(tmp_path)
     assert chosen.store_url == f"sqlite:///{tmp_path / 'orchestrator.db'}"
-    assert (chosen.policy_path, chosen.workspace, chosen.token_path) == (
+    assert (chosen.policy_path, chosen.workspace_path, chosen.token_path) == (
         tmp_path / "policy.toml",
         tmp_path / "workspace",
         tmp_path / "admin.token",

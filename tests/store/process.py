@@ -1,18 +1,25 @@
-"""A process of its own that opens a SQLite store: ``python -m tests.store.process hold|write|fill PATH [ROUND]``."""
+"""A process of its own that opens a store: ``python -m tests.store.process COMMAND PATH|URL [ROUND]``.
+
+The commands are ``hold``, ``write``, ``fill``, ``leave`` and ``stop``.
+"""
 
 import asyncio
 import os
+import signal
 import sys
 from itertools import count
 from pathlib import Path
 
+from orchestrator.clock import SystemClock
 from orchestrator.core.errors import GrantVoid, OrchestratorError
 from orchestrator.core.facts import TaskId
 from orchestrator.core.items import AgentTaskItem, ItemId, verify_chain
 from orchestrator.core.system_facts import GrantId, GrantRevoked
 from orchestrator.core.task_states import TaskStatus
 from orchestrator.ports import Store
-from orchestrator.store import open_store
+from orchestrator.store import open_store, sql, sql_queue
+from orchestrator.store.script import Script
+from orchestrator.store.sql_store import SqlStore
 from orchestrator.testing import ManualClock
 from orchestrator.testing.drafts import Author, append
 
@@ -70,6 +77,43 @@ async def write(store: Store, round_name: str) -> None:
     await asyncio.gather(*writers, *(approve(TaskId(f"{round_name}-{number}")) for number in range(10, 13)))
 
 
+async def leave(store: Store, task_id: str) -> None:
+    """Lease the only task for a second, and never come back to it."""
+    lease = await store.lease("leaves", 1.0)
+    assert lease is not None
+    assert lease.task_id == task_id
+    say("leased")
+    await asyncio.Event().wait()
+
+
+async def stop(store: Store, task_id: str) -> None:
+    """Lease the only task for a second, and stop in the middle of an append; woken, tell what became of it."""
+    assert isinstance(store, SqlStore)
+    lease = await store.lease("stops", 1.0)
+    assert lease is not None
+    wanted = sql.Append(TaskId(task_id), 1, [Author(CLOCK).note()], TaskStatus.RUNNING, token=lease.token)
+
+    def stopping(now: int) -> Script[list[AgentTaskItem]]:
+        script = sql_queue.append(wanted, now)
+        rows = yield next(script)  # the task's row is locked from here on
+        if not stopped:
+            stopped.append(True)
+            os.kill(os.getpid(), signal.SIGSTOP)
+        while True:
+            try:
+                rows = yield script.send(rows)
+            except StopIteration as done:
+                return list(done.value)
+
+    stopped: list[bool] = []
+    say("leased")
+    try:
+        await store._write(stopping, key=task_id)
+        say("appended")
+    except OrchestratorError as error:
+        say(error.code)
+
+
 async def fill(store: Store, path: str) -> None:
     """Meet the end of the disk in a COMMIT and in a statement, then go on with room again."""
     import resource
@@ -111,8 +155,9 @@ def _size(path: str) -> int:
 
 async def main(command: str, path: str, round_name: str = "") -> None:
     """Open the store and do as told."""
-    store = open_store(f"sqlite:///{path}", clock=CLOCK)
-    await {"hold": hold, "write": write, "fill": fill}[command](store, round_name or path)
+    store = open_store(path, clock=SystemClock()) if "://" in path else open_store(f"sqlite:///{path}", clock=CLOCK)
+    commands = {"hold": hold, "write": write, "fill": fill, "leave": leave, "stop": stop}
+    await commands[command](store, round_name or path)
     await store.close()
 
 

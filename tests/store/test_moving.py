@@ -109,7 +109,7 @@ async def test_a_broken_dump_leaves_nothing(source: str, target: str) -> None:
 async def test_a_copy_that_is_killed_in_the_middle_is_begun_again(source: str, target: str) -> None:
     _end(_process("begun", "tests.store.moving", source, target))
     moved = await copy_store(source, target, quiet)
-    assert moved.rows == 17
+    assert moved.rows == sum(map(len, (await rows_of(source)).values()))
     assert await rows_of(target) == await rows_of(source)
 
 
@@ -170,7 +170,7 @@ async def test_what_is_read_is_of_one_moment_while_others_write(postgres_url: st
 
 
 async def test_tables_are_brought_forward(source: str, postgres_url: str) -> None:
-    assert await bring_forward(source) == (5, len(MIGRATIONS))
+    assert await bring_forward(source) == (int(GOLDEN[-1].stem[-1]), len(MIGRATIONS))
     assert await bring_forward(source) == (len(MIGRATIONS), len(MIGRATIONS))
     await copy_store(source, postgres_url, quiet)
     assert await bring_forward(postgres_url) == (len(MIGRATIONS), len(MIGRATIONS))

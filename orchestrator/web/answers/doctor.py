@@ -64,6 +64,8 @@ class Checkup(AnswerModel):
     model: str
     ollama_url: str
     num_ctx: int
+    alerts: list[str]
+    """What is wrong on this node, as sentences; empty: nothing that it knows of."""
     client_version: str
     client_sha256: str
     refused: list[RefusedRow]

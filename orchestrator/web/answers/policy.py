@@ -13,15 +13,15 @@ class PolicyInForceAnswer(AnswerModel):
 
     policy_version: str
     source: str
-    """The file that it came from."""
+    """The file that it came from, or who put it into force."""
     alert: str
-    """Why the file as it is now could not be loaded; empty: it is what is in force."""
+    """Why the file as it is now is not what is in force, or why this node judges nothing; empty: all is well."""
     mode: Literal["normal", "plan"]
     policy: Policy
 
 
 class Reloaded(AnswerModel):
-    """The policy in force after the file was looked at."""
+    """The policy that is in force now."""
 
     policy_version: str
     alert: str
