@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from orchestrator.clock import SystemClock
 from orchestrator.moving import check_store_at
 from orchestrator.store import open_store
 from orchestrator.testing.stub_computer import StubComputer
+from tests.shell.browsing import signed_in
 from tests.shell.doors import Writing
 from tests.shell.support import DEADLINE_S, Server, running
 from tests.shell.test_frozen import known, refused
@@ -97,9 +99,10 @@ async def test_a_house_moves_and_goes_on(tmp_path: Path, postgres_url: str) -> N
     here, back = f"sqlite:///{tmp_path / 'o.db'}", f"sqlite:///{tmp_path / 'back.db'}"
     async with running(tmp_path, model=Writing(), store=here) as server:
         waiting, computer = await worked(server)
+        tab = await signed_in(server)
         admin, port = server.admin, int(server.url.rpartition(":")[2])
     before = await rows_of(here)
-    assert {table for table in before if not before[table]} <= {"sign_ins", "agreed"}
+    assert {table for table in before if not before[table]} <= {"agreed"}
     told = await commanded("store", "migrate", "--store", here, "--to", postgres_url)
     assert f"{sum(map(len, before.values()))} rows" in told
     assert "Next: cc-orchestrator serve --store URL" in told
@@ -107,6 +110,7 @@ async def test_a_house_moves_and_goes_on(tmp_path: Path, postgres_url: str) -> N
     await verified(postgres_url, tmp_path)
     async with running(tmp_path, model=Writing(), store=postgres_url, port=port) as server:
         assert server.admin == admin
+        assert (await replace(tab, server=server).ask("GET", "/v1/session")).status_code == 200
         frozen = (await server.ask("GET", "/v1/computers/mine")).json()
         assert frozen["state"] == "frozen"
         assert len((await server.ask("GET", "/v1/backups")).json()["backups"]) == 1

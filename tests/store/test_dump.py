@@ -55,7 +55,7 @@ async def test_the_end_of_a_dump_says_what_is_in_it(dump: bytes) -> None:
     assert json.loads(header)["schema"] == told["schema"] == len(MIGRATIONS)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.data())
 async def test_a_changed_byte_is_found_wherever_it_is(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as directory:
@@ -65,7 +65,7 @@ async def test_a_changed_byte_is_found_wherever_it_is(data: st.DataObject) -> No
         await _refused(Path(directory) / "target.db", dump[:at] + bytes([byte]) + dump[at + 1 :])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.data())
 async def test_a_cut_dump_is_found_wherever_it_ends(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as directory:

@@ -125,10 +125,14 @@ def held(tmp_path: Path) -> Iterator[tuple[str, int]]:
 
 def _process(said: str, *command: str) -> subprocess.Popen[bytes]:
     """A process that has said what it says first."""
-    process = subprocess.Popen([sys.executable, "-m", *command], stdout=subprocess.PIPE)
+    process = _process_of(*command)
     assert process.stdout is not None
     assert process.stdout.readline().decode() == f"{said}\n"
     return process
+
+
+def _process_of(*command: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-m", *command], stdout=subprocess.PIPE)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -144,6 +148,21 @@ async def test_what_a_server_has_open_can_be_read(held: tuple[str, int], tmp_pat
     await imported(f"sqlite:///{tmp_path / 'one.db'}", await exported(url))
     moved = await copy_store(url, f"sqlite:///{tmp_path / 'two.db'}", quiet)
     assert moved.served_by == f"process {pid}"
+
+
+async def test_what_a_killed_server_left_is_read_whole(tmp_path: Path) -> None:
+    """What was acknowledged may be in the WAL only, and nobody has made the index of that anew."""
+    path = tmp_path / "killed.db"
+    writing = _process_of("tests.store.process", "write", str(path), "r")
+    assert writing.stdout is not None
+    acknowledged = [writing.stdout.readline().split() for _ in range(200)]
+    _end(writing)
+    (tmp_path / "killed.db-shm").unlink(missing_ok=True)
+    dump = await exported(f"sqlite:///{path}")
+    target = f"sqlite:///{tmp_path / 'target.db'}"
+    await imported(target, dump)
+    kept = {(row[0], row[1]) for row in (await rows_of(target))["items"]}
+    assert kept >= {(task.decode(), int(version)) for task, version, _ in acknowledged}
 
 
 async def test_what_a_server_has_open_is_not_filled(held: tuple[str, int]) -> None:
