@@ -5,12 +5,12 @@ writes is in a temporary directory, its port is its own, and it ends with the ru
 is killed, because a shell waits for the end of a pipe that the run holds open.
 """
 
-import asyncio
 import os
 import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -138,9 +138,13 @@ class PostgresServer:
         """By TCP, as its owner, who needs PASSWORD there."""
         return f"postgresql://postgres:{password}@127.0.0.1:{self.port}/{database}"
 
+    def new_name(self) -> str:
+        """A name for a database or a schema that nothing here has yet."""
+        return f"test_{next(self._numbers)}"
+
     async def new_database(self, template: str = "template1") -> str:
         """The name of a new database, made like another."""
-        name = f"test_{next(self._numbers)}"
+        name = self.new_name()
         await self.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
         return name
 
@@ -274,18 +278,21 @@ async def postgres_url(postgres_server: PostgresServer) -> AsyncIterator[str]:
     await postgres_server.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
-async def measured() -> None:
-    """How long the server takes to start, and a database to be made: ``python -m tests.servers``."""
-    began = time.monotonic()
-    with PostgresServer() as server:
-        print(f"started in {time.monotonic() - began:.2f} s: {server.url()}")  # noqa: T201
-        for _ in range(3):
-            began = time.monotonic()
-            await server.new_database()
-            print(f"a database in {time.monotonic() - began:.3f} s")  # noqa: T201
-        began = time.monotonic()
-    print(f"ended in {time.monotonic() - began:.2f} s")  # noqa: T201
+@pytest.fixture
+async def postgres_schema_url(postgres_server: PostgresServer) -> AsyncIterator[str]:
+    """Fixture: the URL of a new, empty schema, which costs much less than a database."""
+    name = postgres_server.new_name()
+    await postgres_server.execute(f"CREATE SCHEMA {name}")
+    yield f"{postgres_server.url()}&search_path={name}"
+    await postgres_server.execute(f"DROP SCHEMA {name} CASCADE")
+
+
+def main(directory: str | None = None) -> None:
+    """A server as in earnest, told by its URL, until stdin ends: ``python -m tests.servers [DIRECTORY]``."""
+    with PostgresServer(fast=False, directory=None if directory is None else Path(directory)) as server:
+        print(server.url(), flush=True)  # noqa: T201
+        sys.stdin.read()
 
 
 if __name__ == "__main__":
-    asyncio.run(measured())
+    main(*sys.argv[1:])

@@ -53,6 +53,11 @@ def verdict(error: Exception) -> Verdict:
     return Verdict.REFUSED
 
 
+def is_taken(error: Exception) -> bool:
+    """Whether something that was to be made is there."""
+    return isinstance(error, asyncpg.UniqueViolationError)
+
+
 def is_lasting(error: Exception) -> bool:
     """Whether a connection that was refused with this will be refused again however long one waits."""
     lasting = (

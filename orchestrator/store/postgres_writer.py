@@ -12,18 +12,20 @@ its items first; others are run again where doing them twice is doing them once,
 """
 
 import asyncio
+import random
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from typing import Any, Final, TypeVar
 
 from orchestrator.core.errors import StoreAway
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.store import sql, sql_queue
 from orchestrator.store.postgres_dialect import Unnested, drive
-from orchestrator.store.postgres_errors import Verdict, explained, unknown, verdict
+from orchestrator.store.postgres_errors import Verdict, explained, is_taken, unknown, verdict
 from orchestrator.store.postgres_links import PATIENCE_S, Links
 from orchestrator.store.postgres_time import StoreTime
 from orchestrator.store.script import Script
@@ -38,8 +40,10 @@ TOGETHER: Final = 2
 """Transactions of many appends at a time: one is made ready while the other waits for the disk."""
 ALONE: Final = 4
 """Transactions of one operation at a time."""
-_TRIES: Final = 8
-"""For one that meets others again and again: each time somebody else got on."""
+_TRIES: Final = 5
+"""For one that finds something made meanwhile that it was to make: the second time it is seen before."""
+_PAUSE_S: Final = 0.004
+_MOST_PAUSES: Final = 50
 _MANY: Final = Unnested()
 
 
@@ -219,18 +223,18 @@ class PostgresWriter:
     async def _run_alone(self, operation: _Operation) -> Any:
         """Run one operation until it is done, refused or hopeless."""
         began = time.monotonic()
-        tries = 0
-        while True:
+        for tries in count(1):
             try:
                 return await self._transaction(operation)
             except Exception as error:
-                tries += 1
                 found = verdict(error)
-                over = time.monotonic() - began > self._patience_s
                 if operation.in_doubt and operation.once:
                     raise unknown(self._links.place) from None
-                if found is Verdict.REFUSED or over or (found is Verdict.AGAIN and tries >= _TRIES):
+                over = time.monotonic() - began > self._patience_s
+                if found is Verdict.REFUSED or over or (is_taken(error) and tries >= _TRIES):
                     raise
+            # Two that met are not to meet again.
+            await asyncio.sleep(random.uniform(0, _PAUSE_S * min(tries, _MOST_PAUSES)))
 
     async def _transaction(self, operation: _Operation) -> Any:
         await self._opened()

@@ -24,11 +24,15 @@ _DUE: Final = f"""SELECT task_id, {ENTRY_COLUMNS} FROM tasks
     ORDER BY priority DESC, due, task_id LIMIT 1 /* FOR UPDATE SKIP LOCKED */"""
 _NEXT_DUE: Final = "SELECT MIN(due) FROM tasks WHERE due IS NOT NULL AND (holder IS NULL OR lease_until <= ?)"
 _VOID_LEASES: Final = "UPDATE tasks SET holder = NULL, lease_until = 0 WHERE holder IS NOT NULL"
-_WAITING: Final = f"SELECT task_id, {ENTRY_COLUMNS} FROM tasks WHERE waiting_for = ? ORDER BY task_id /* FOR UPDATE */"
+# Those that began to wait after _LOCK_GIVING; for one that somebody else has locked it is begun again.
+_WAITING: Final = f"""SELECT task_id, {ENTRY_COLUMNS} FROM tasks WHERE waiting_for = ?
+    ORDER BY task_id /* FOR UPDATE NOWAIT */"""
 # Both before anything else is locked, in the order in which everybody locks tasks.
-_LOCK_WAKING: Final = """SELECT task_id FROM tasks WHERE waiting_for = ? OR holder IS NOT NULL
+_WAKING: Final = f"""SELECT task_id, {ENTRY_COLUMNS} FROM tasks
+    WHERE waiting_for = ? OR (holder IS NOT NULL AND woken = 0)
     ORDER BY task_id /* FOR UPDATE */"""
-_LOCK_WAITING: Final = """SELECT task_id FROM tasks WHERE waiting_for IN (SELECT computer FROM computers WHERE task = ?)
+_LOCK_GIVING: Final = """SELECT task_id FROM tasks
+    WHERE task_id = ? OR waiting_for IN (SELECT computer FROM computers WHERE task = ?)
     ORDER BY task_id /* FOR UPDATE */"""
 # Who is leased only now, and by somebody who has not committed it, looks for the computer after that.
 _NOTE_WAKE: Final = """UPDATE tasks SET woken = 1 WHERE task_id IN (SELECT task_id FROM tasks
@@ -78,8 +82,9 @@ def wake_waiting(computer: ComputerId, *, now: int) -> Script[int]:
     A holder may just be about to park for this computer, so every held task is noted as woken
     too: it costs each at most one look in vain, and computers come back seldom.
     """
-    yield _LOCK_WAKING, (computer,)
-    parked = yield from _wake_waiting(computer, now)
+    rows = yield _WAKING, (computer,)
+    waiting = [(TaskId(row[0]), Entry._make(row[1:])) for row in rows]
+    parked = yield from _woken(computer, waiting, now)
     yield _NOTE_WAKE, ()
     return parked
 
@@ -105,10 +110,17 @@ def claim(lease: Lease, computers: Sequence[ComputerId]) -> Script[ComputerId | 
 
 def append(wanted: Append, now: int) -> Script[list[AgentTaskItem]]:
     """The port's ``append``."""
+    if wanted.release:
+        yield from lock_giving(wanted.task_id)
     items = yield from sql.append(wanted, now=now)
     if wanted.release and wanted.token is not None:
         yield from _give_back(wanted.task_id, (), now)
     return items
+
+
+def lock_giving(task_id: TaskId) -> Script[None]:
+    """Lock a task that is about to give back its claims, and whom that wakes."""
+    yield _LOCK_GIVING, (task_id, task_id)
 
 
 def give_back_all(task_id: TaskId, *, now: int) -> Script[None]:
@@ -124,6 +136,7 @@ def claimant(computer: ComputerId) -> Script[TaskId | None]:
 
 def release_claims(lease: Lease, keep: Sequence[ComputerId], *, now: int) -> Script[None]:
     """The port's ``release_claims``."""
+    yield from lock_giving(lease.task_id)
     yield from _held(lease)
     yield from _give_back(lease.task_id, keep, now)
 
@@ -156,20 +169,19 @@ def _held(lease: Lease) -> Script[Head]:
 
 def _give_back(task_id: TaskId, keep: Sequence[ComputerId], now: int) -> Script[None]:
     """Free what the task has claimed, but for ``keep``, and wake who waits for it."""
-    yield _LOCK_WAITING, (task_id,)
     rows = yield _CLAIMED_BY, (task_id,)
     for (computer,) in rows:
         if computer not in keep:
             yield _SET_CLAIM, (None, computer)
-            yield from _wake_waiting(computer, now)
+            waiting = yield _WAITING, (computer,)
+            yield from _woken(computer, [(TaskId(row[0]), Entry._make(row[1:])) for row in waiting], now)
 
 
-def _wake_waiting(computer: ComputerId, now: int) -> Script[int]:
-    """Wake who waits for the computer; how many of them had parked."""
-    rows = yield _WAITING, (computer,)
+def _woken(computer: ComputerId, entries: Sequence[tuple[TaskId, Entry]], now: int) -> Script[int]:
+    """Wake those of the locked entries that wait for the computer; how many of them had parked."""
     parked = 0
-    for task_id, *columns in rows:
-        entry = Entry._make(columns)
-        parked += entry.holder is None
-        yield from set_entry(TaskId(task_id), awakened(entry, now))
+    for task_id, entry in entries:
+        if entry.waiting_for == computer:
+            parked += entry.holder is None
+            yield from set_entry(task_id, awakened(entry, now))
     return parked

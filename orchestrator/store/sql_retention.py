@@ -68,6 +68,7 @@ def prune_task(note: Draft, *, now: int) -> Script[bool]:
     """The port's ``prune_task``."""
     fact = sealing.pruning(note)
     task_id = TaskId(fact.task_id)
+    yield from sql_queue.lock_giving(task_id)
     head = yield from sql.head_of(task_id)
     if head is None or (head.version, head.head_hash) != (fact.version, fact.head_hash):
         return False

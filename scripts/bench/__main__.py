@@ -12,4 +12,4 @@ import bootstrap  # noqa: E402 - it stands beside this package
 if __name__ == "__main__":
     # The package is found by its name in the processes that it starts, too.
     os.environ["PYTHONPATH"] = str(SCRIPTS)
-    bootstrap.run([], ["-P", "-m", "bench.command", *sys.argv[1:]])
+    bootstrap.run(["dev"] if "--store" in sys.argv else [], ["-P", "-m", "bench.command", *sys.argv[1:]])

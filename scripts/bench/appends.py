@@ -3,6 +3,7 @@
 What is judged is held against ``by hand`` of ``append_worker``: the bytes of each item made and
 chained, one row, one update of a head, commits shared as ours are. Beside it, unjudged, stands
 SQLite alone: rows whose bytes are there already, with shared commits, and with a commit each.
+With a PostgreSQL database both sides are that of ``postgres_worker``.
 """
 
 from collections.abc import Iterator
@@ -18,15 +19,20 @@ OFTEN: Final = 3
 """More and shorter turns than elsewhere: a disk is busy for seconds at a time, and for one side only."""
 ALONE_PART: Final = 4
 """A commit each takes so long that a part of the appends has to tell."""
+SERVER_FLOORS: Final = {"by_hand": "the same by hand", "rows": "bare rows"}
 FLOORS: Final = {"by_hand": "the same by hand", "rows": "bare rows", "alone": "bare rows, own commits"}
 
 
 def lines(asked: Asked) -> Iterator[Line]:
     """For each number of tasks: appends a second against the floor, and the CPU of each beside all floors."""
+    module, where = "append_worker", "appends"
+    floors: dict[str, str] = FLOORS
+    if asked.store:
+        module, where, floors = "postgres_worker", "appends on PostgreSQL", SERVER_FLOORS
     with ExitStack() as stack:
         workers = {
-            kind: stack.enter_context(Worker("append_worker", kind=kind, directory=asked.directory / "appends"))
-            for kind in ("house", *FLOORS)
+            kind: stack.enter_context(Worker(module, kind=kind, directory=asked.directory / "appends", url=asked.store))
+            for kind in ("house", *floors)
         }
         for tasks in TASKS:
             # One task shares its commits with nobody: there both are the same.
@@ -39,7 +45,7 @@ def lines(asked: Asked) -> Iterator[Line]:
             who = f"{tasks} task{'s' if tasks > 1 else ''}"
             yield Line(
                 "appends",
-                f"appends, {who}",
+                f"{where}, {who}",
                 "/s",
                 1e6 / middle(mine, "wall"),
                 beside=1e6 / middle(told["by_hand"], "wall"),

@@ -2,10 +2,12 @@
 
 import argparse
 import json
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +21,7 @@ BENCHES: Final[Mapping[str, Callable[[Asked], Iterator[Line]]]] = {
     "steps": steps.lines,
     "appends": appends.lines,
 }
+ROOT: Final = Path(__file__).resolve().parents[2]
 HEAD: Final = f"{'':<46}{'here':>10}{'wall':>10}{'beside':>10}  {'':<22}{'ratio':>7}  bar"
 
 
@@ -26,8 +29,27 @@ def main(arguments: Sequence[str]) -> int:
     """Run the benches; 0 only when every bar holds."""
     options = _parse(arguments)
     with tempfile.TemporaryDirectory(prefix="cc-orchestrator-bench-", dir=options.dir) as directory:
-        asked = Asked(SCALES[options.scale], Path(directory))
-        return _run(options.only or list(BENCHES), asked, as_json=options.json)
+        names = options.only or (["appends"] if options.store else list(BENCHES))
+        with _database(options.store, options.dir) as url:
+            if options.store and not url:
+                print("The PostgreSQL server did not start; what it says is above.", file=sys.stderr)
+                return 2
+            return _run(names, Asked(SCALES[options.scale], Path(directory), url), as_json=options.json)
+
+
+@contextmanager
+def _database(store: str, directory: Path | None) -> Iterator[str]:
+    """The URL of the database that is asked for; of a server of its own where none is named."""
+    if store != "postgresql":
+        yield store
+        return
+    # Not in the directory of this run: that is its owner's alone, and the server is not run as root.
+    command = [sys.executable, "-m", "tests.servers", *([] if directory is None else [str(directory)])]
+    with subprocess.Popen(command, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        assert server.stdin
+        assert server.stdout
+        yield server.stdout.readline().strip()
+        server.stdin.close()
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -39,6 +61,9 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--only", action="append", choices=list(BENCHES), help="this bench (may be given again)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--dir", type=Path, help="make the databases here (default: the system's temporary directory)")
+    parser.add_argument(
+        "--store", default="", metavar="postgresql|URL", help="appends on PostgreSQL: a server of its own, or that one"
+    )
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--quick", dest="scale", action="store_const", const="quick", help="under a minute, less exact")
     size.add_argument("--tiny", dest="scale", action="store_const", const="tiny", help=argparse.SUPPRESS)

@@ -105,6 +105,8 @@ class Asked:
     scale: Scale
     directory: Path
     """Where databases are made."""
+    store: str = ""
+    """The URL of a PostgreSQL database for the benches of a store; empty: SQLite."""
 
 
 class Spent:

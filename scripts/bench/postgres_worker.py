@@ -11,15 +11,16 @@
 """
 
 import gc
-import itertools
+import secrets
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final
 
 import asyncpg
-from bench.append_worker import assert_alike, house, made_by_hand
+
+from bench.append_worker import assert_alike, made_by_hand, through_port
 from bench.measure import Spent
 from bench.worker import answer_all, options, run
-
 from orchestrator.core.items import GENESIS_HASH
 
 _ADD: Final = "INSERT INTO bare_items SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[])"
@@ -29,7 +30,6 @@ _TABLES: Final = (
     "CREATE TABLE IF NOT EXISTS bare_items (task TEXT, version BIGINT, data TEXT, PRIMARY KEY (task, version))",
     "CREATE TABLE IF NOT EXISTS bare_tasks (task TEXT PRIMARY KEY, version BIGINT, head TEXT)",
 )
-_ids = itertools.count()
 
 
 async def bare(url: str, tasks: int, each: int, *, sealing: bool) -> dict[str, float]:
@@ -37,7 +37,7 @@ async def bare(url: str, tasks: int, each: int, *, sealing: bool) -> dict[str, f
     connection = await asyncpg.connect(url)
     for statement in _TABLES:
         await connection.execute(statement)
-    names = [f"b-{next(_ids):012x}-{id(connection):x}" for _ in range(tasks)]
+    names = [f"b-{secrets.token_hex(6)}" for _ in range(tasks)]
     await connection.executemany("INSERT INTO bare_tasks VALUES ($1, 0, $2)", [(one, GENESIS_HASH) for one in names])
     heads = dict.fromkeys(names, GENESIS_HASH)
     made = [made_by_hand(task, 1, GENESIS_HASH) for task in names]
@@ -60,11 +60,12 @@ async def main() -> None:
     """Measure as the pipe says."""
     told = options()
     url = told["url"]
-    measure = {
-        "house": partial(house, url),
+    measures: dict[str, Callable[[int, int], Awaitable[dict[str, float]]]] = {
+        "house": partial(through_port, url),
         "by_hand": partial(bare, url, sealing=True),
         "rows": partial(bare, url, sealing=False),
-    }[told["kind"]]
+    }
+    measure = measures[told["kind"]]
     assert_alike()
 
     async def handle(request: dict[str, Any]) -> dict[str, Any]:

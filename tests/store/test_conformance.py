@@ -35,9 +35,9 @@ ADAPTERS = {"memory": _memory, "sqlite": _sqlite}
 
 
 @pytest.mark.parametrize("contract", STORE_CONTRACTS)
-async def test_contract_on_postgresql(contract: str, postgres_url: str) -> None:
+async def test_contract_on_postgresql(contract: str, postgres_schema_url: str) -> None:
     clock = ManualClock()
-    store = open_store(postgres_url, clock=clock)
+    store = open_store(postgres_schema_url, clock=clock)
     try:
         await STORE_CONTRACTS[contract](store, clock)
     finally:
@@ -45,8 +45,8 @@ async def test_contract_on_postgresql(contract: str, postgres_url: str) -> None:
 
 
 @pytest.mark.parametrize("contract", STORE_REOPENING_CONTRACTS)
-async def test_reopening_contract_on_postgresql(contract: str, postgres_url: str) -> None:
-    await STORE_REOPENING_CONTRACTS[contract](lambda clock: open_store(postgres_url, clock=clock), ManualClock())
+async def test_reopening_contract_on_postgresql(contract: str, postgres_schema_url: str) -> None:
+    await STORE_REOPENING_CONTRACTS[contract](lambda clock: open_store(postgres_schema_url, clock=clock), ManualClock())
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
