@@ -15,8 +15,9 @@ from orchestrator.settings import Settings
 from orchestrator.tools.shared_workspace import RefusedWorkspace
 from orchestrator.web.doctor import About
 
-_SECRET: Final = re.compile(r"(://(?:[^/@:]*:)?)[^/@]*@")
-"""Who comes in, and the password, of a URL such as a store's."""
+_WHO: Final = re.compile(r"(://[^:/@\s]*:)\S*@")
+"""The password of a URL such as a store's; it may hold a sign that does not belong there, so up to the last ``@``."""
+_PASSWORD: Final = re.compile(r"((?:password|passfile|token)=)[^&\s]*")
 
 
 def _version() -> str:
@@ -50,8 +51,12 @@ def node_name() -> str:
 def started(settings: Settings, policy: Policy, node: str) -> NodeStarted:
     """The start of this node as it is recorded: what differs from the defaults."""
     differs = {
-        name: _SECRET.sub(r"\1***@", str(value))
+        name: _without_password(str(value))
         for name, field in Settings.model_fields.items()
         if (value := getattr(settings, name)) != field.default and name != "data_dir"
     }
     return NodeStarted(version=_version(), policy_version=policy.version, settings=differs, node=node)
+
+
+def _without_password(value: str) -> str:
+    return _PASSWORD.sub(r"\1***", _WHO.sub(r"\1***@", value))

@@ -22,11 +22,12 @@ from orchestrator.core.task_states import Phase, TaskStatus
 from orchestrator.core.wire import ComputerId, sha256_hex
 from orchestrator.greeting import JournalGreeter
 from orchestrator.law import PolicyInForce
-from orchestrator.ports import ChatMessage, ChatModel, Identity, ModelReply
+from orchestrator.ports import ChatMessage, ChatModel, Identity, ModelReply, Workspace
 from orchestrator.runner import LEASE_S, process_task
 from orchestrator.store.memory import InMemoryPersistenceManager
 from orchestrator.tasks import TaskService
 from orchestrator.testing import ManualClock
+from orchestrator.tools.shared_workspace import RefusedWorkspace
 from orchestrator.tools.workspace import STAGING, DirectoryWorkspace
 from orchestrator.world import World
 from tests.shell.support import DEADLINE_S, NEW, WRITE, Disk, FakeComputers, Listening, call, final, says
@@ -90,7 +91,7 @@ class Bench:
     model: ChatModel
     policy: Policy = field(default_factory=default_policy)
     computers: FakeComputers = field(default_factory=lambda: FakeComputers({FARM: Disk({"a.lua": b"old\n"})}))
-    workspace: DirectoryWorkspace | None = None
+    workspace: Workspace | None = None
     clock: ManualClock = field(default_factory=ManualClock)
 
     def __post_init__(self) -> None:
@@ -1093,6 +1094,31 @@ async def test_a_path_that_the_workspace_refuses_closes_its_bracket(tmp_path: Pa
     assert [one.code for one in await bench.happened(task_id, "tool_finished")] == ["unsafe_path"]
     assert [one.end for one in await bench.happened(task_id, "request_ended")] == ["superseded"]
     assert "goes" in model.told or "relative path" in model.told
+
+
+async def test_a_node_with_another_workspace_refuses_local_tools(tmp_path: Path) -> None:
+    """Where the other nodes have another workspace, the model is told so, and no file is touched."""
+    model = Listening(says(call("local_read", path="plan.txt")), says(LOCAL), CANNOT)
+    bench = Bench(model, policy=rules(), workspace=RefusedWorkspace(tmp_path, "w-1"))
+    await bench.submit()
+    assert gave_up(await bench.act())
+    assert "is not the workspace that the other nodes" in model.told
+    assert not (tmp_path / "plan.txt").exists()
+
+
+async def test_a_node_with_another_workspace_settles_nothing_there(tmp_path: Path) -> None:
+    """A change that was begun on a node with the workspace is unknown to one that has another: it says so, and asks."""
+    workspace = DirectoryWorkspace(tmp_path / "common")
+    bench = Bench(Replaying(says(LOCAL), final()), policy=rules(), workspace=workspace)
+    task_id = await bench.submit()
+    bench.store.after["tool_started"] = killing()
+    await bench.dies()
+    bench.world.workspace = RefusedWorkspace(tmp_path, "w-1")
+    assert (await bench.act()).status is TaskStatus.PAUSED
+    (settled,) = await bench.happened(task_id, "tool_settled")
+    assert settled.state == "unknown"
+    assert "is not the workspace that the other nodes" in settled.reason
+    assert workspace.read_bytes("plan.txt") is None
 
 
 async def test_one_decision_each_of_several_calls() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.app.about import node_name, started
 from orchestrator.audit import Checkpoints, verify_store
 from orchestrator.bus.local import LocalBus
 from orchestrator.checkpoints import CheckpointKeeper
@@ -20,11 +21,13 @@ from orchestrator.core.default_policy import DEFAULT_POLICY_TOML
 from orchestrator.core.errors import Conflict, PolicyUnusable, ToolFailed
 from orchestrator.core.facts import TaskId
 from orchestrator.core.items import SYSTEM
+from orchestrator.core.policy import default_policy
 from orchestrator.core.rehearsing import Rehearsal, copy_name
 from orchestrator.core.restoring.listings import Listing
 from orchestrator.core.system_facts import PolicyLoaded
 from orchestrator.core.wire import ComputerId, sha256_hex
 from orchestrator.ports import SYSTEM_STREAM, Identity, Store
+from orchestrator.settings import Settings
 from orchestrator.store import InMemoryPersistenceManager, open_store
 from orchestrator.tools.shared_workspace import MARKER, RefusedWorkspace, workspace_of
 from orchestrator.tools.workspace import STAGING, DirectoryWorkspace
@@ -447,3 +450,22 @@ async def test_a_workspace_alone_has_no_marker(tmp_path: Path) -> None:
     (tmp_path / "file" / STAGING).write_text("in the way")
     with pytest.raises(ToolFailed, match="cannot be marked"):
         await workspace_of(shared, tmp_path / "file")
+
+
+# -- what the audit says of a node --------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://bob:s3cret@db.example/cc", "postgresql://bob:***@db.example/cc"),
+        ("postgresql://bob:s3cr/e@t@db.example/cc", "postgresql://bob:***@db.example/cc"),
+        ("postgresql://db.example/cc?user=bob&password=s3cret", "postgresql://db.example/cc?user=bob&password=***"),
+        ("postgresql://db.example/cc", "postgresql://db.example/cc"),
+    ],
+)
+def test_the_start_of_a_node_names_it_and_no_password(tmp_path: Path, url: str, shown: str) -> None:
+    """What differs from the defaults is recorded for ever, so the password of a store's URL is not in it."""
+    fact = started(Settings(data_dir=tmp_path, store=url), default_policy(), "alpha-1")
+    assert (fact.node, fact.settings) == ("alpha-1", {"store": shown})
+    assert len({node_name() for _ in range(10)}) == 10
