@@ -51,6 +51,7 @@ ROOMS: dict[str, frozenset[str]] = {
     "greeting": ADAPTERS | {"hub", "tasks"},
     "audit": ADAPTERS,
     "checkpoints": ADAPTERS | {"audit", "tasks"},
+    "moving": ADAPTERS | {"audit", "clock", "store"},
     "web": ADAPTERS
     | {
         "backups",
@@ -123,6 +124,11 @@ ROOMS: dict[str, frozenset[str]] = {
 INSIDE_FUNCTIONS: dict[tuple[str, str], frozenset[str]] = {
     ("cli", "serve"): frozenset({"app"}),
     ("cli", "offline_verify"): frozenset({"audit", "clock", "store"}),
+    ("cli", "store_check"): frozenset({"moving"}),
+    ("cli", "store_export"): frozenset({"moving"}),
+    ("cli", "store_import"): frozenset({"moving"}),
+    ("cli", "store_migrate"): frozenset({"moving"}),
+    ("cli", "_shown"): frozenset({"moving"}),
 }
 """What only one function of a room may import besides."""
 

@@ -30,6 +30,7 @@ from orchestrator.cli.running import run
 from orchestrator.cli.screens import screen, type_keys
 from orchestrator.cli.server import demo, serve
 from orchestrator.cli.simulating import simulate
+from orchestrator.cli.store import store_app
 from orchestrator.cli.tasks import answer, cancel, stop, tasks_app
 from orchestrator.cli.terminal_ui import tui
 from orchestrator.cli.undoing import undo
@@ -159,6 +160,7 @@ _GROUPS: Mapping[str, typer.Typer] = {
     "people": people_app,
     "token": token_app,
     "audit": audit_app,
+    "store": store_app,
 }
 for name, group in _GROUPS.items():
     app.add_typer(group, name=name)

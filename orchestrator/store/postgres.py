@@ -28,7 +28,7 @@ _SAME_MOMENT: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _ABOUT_SERVER: Final = """SELECT current_setting('server_version_num')::int / 10000, current_setting('server_encoding'),
     current_setting('synchronous_commit'), clock_timestamp()"""
 _TABLES: Final = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
-_MIGRATING: Final = 0x63632D6F726368
+MIGRATING: Final = 0x63632D6F726368
 """The number of the lock of who brings the tables forward: the letters ``cc-orch``."""
 # The others wait for as long as it takes: to make an index of a large table may be minutes.
 _PATIENTLY: Final = "SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0"
@@ -131,7 +131,7 @@ class PostgresPersistenceManager(SqlStore):
 
 
 async def _migrate(connection: Any) -> None:
-    await connection.execute(f"{_PATIENTLY}; SELECT pg_advisory_xact_lock({_MIGRATING})")
+    await connection.execute(f"{_PATIENTLY}; SELECT pg_advisory_xact_lock({MIGRATING})")
     tables = {name for (name,) in await connection.fetch(_TABLES)}
     if tables and "meta" not in tables:
         raise sealing.not_a_store()

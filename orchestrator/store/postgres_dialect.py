@@ -26,8 +26,8 @@ _WRITE: Final = """WITH added AS (INSERT INTO items (task_id, version, item_id, 
     WHERE tasks.task_id = news.id"""
 _COLUMNS_AS_BYTES: Final = re.compile(r"\bTEXT\b")
 _TABLES: Final = ("CREATE TABLE", "ALTER TABLE")
-_MARK: Final = "\uf8ff"
-"""A character nobody writes, which stands for NUL with a 0 behind it and for itself with a 1."""
+_MARK: Final = "\x01"
+"""Stands for NUL with a 0 behind it and for itself with a 1: the lowest character there is, so that order is kept."""
 
 
 @lru_cache(maxsize=1024)
@@ -70,13 +70,13 @@ async def run(connection: Any, statement: Statement) -> Rows:
     """Run one statement; its rows."""
     text, parameters = statement
     if parameters:
-        records = await connection.fetch(numbered(text), *map(_kept, parameters))
+        records = await connection.fetch(numbered(text), *map(kept, parameters))
     else:
         records = await connection.fetch(numbered(text))
     return [_told(tuple(record)) for record in records]
 
 
-def _kept(value: Any) -> Any:
+def kept(value: Any) -> Any:
     if isinstance(value, str) and ("\0" in value or _MARK in value):
         return value.replace(_MARK, f"{_MARK}1").replace("\0", f"{_MARK}0")
     return value

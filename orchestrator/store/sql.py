@@ -93,8 +93,8 @@ class Append(NamedTuple):
     release: bool = False
 
 
-def migrate(*, fresh: bool) -> Script[None]:
-    """Bring the tables, ``fresh``: there is none yet, to this version's.
+def migrate(*, fresh: bool, upto: int = len(MIGRATIONS)) -> Script[None]:
+    """Bring the tables, ``fresh``: there is none yet, to this version's, or to the older schema ``upto``.
 
     Tables of a newer version that this one may work on stay as they are.
     Raises NewerSchema when it may not, InvalidRequest when another program made them.
@@ -110,7 +110,7 @@ def migrate(*, fresh: bool) -> Script[None]:
                 f"The store has schema {done}; this version knows up to {len(MIGRATIONS)}.",
                 remedy="Start a newer version of cc-orchestrator on this store.",
             )
-    for number, step in enumerate(MIGRATIONS[done:], start=done + 1):
+    for number, step in enumerate(MIGRATIONS[done:upto], start=done + 1):
         for statement in step:
             yield statement, ()
         yield SET_META, (SCHEMA_KEY, str(number))
