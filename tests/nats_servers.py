@@ -62,6 +62,21 @@ class NatsServer:
             assert time.monotonic() < until, "The NATS server does not end."
             time.sleep(LOOK_S)
 
+    def stop(self) -> None:
+        """Stop it as SIGSTOP does, until `go_on`; each of its threads stands when this returns."""
+        os.kill(self.pid, signal.SIGSTOP)
+        until = time.monotonic() + PATIENCE_S
+        while any(status.read_text().rpartition(")")[2].split()[0] != "T" for status in self._threads()):
+            assert time.monotonic() < until, "The NATS server does not stop."
+            time.sleep(LOOK_S)
+
+    def go_on(self) -> None:
+        """Wake it."""
+        os.kill(self.pid, signal.SIGCONT)
+
+    def _threads(self) -> list[Path]:
+        return list(Path(f"/proc/{self.pid}/task").glob("*/stat"))
+
     def __enter__(self) -> Self:
         self.start()
         return self

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-import os
 import signal
 import subprocess
 import sys
@@ -283,12 +282,12 @@ async def test_a_request_that_lay_in_a_stopped_server_is_not_begun_late() -> Non
             serving = Server("two")
             two.serve("a", serving)
             await two.flush()
-            os.kill(server.pid, signal.SIGSTOP)
+            server.stop()
             try:
                 await refused(RequestLost, one.request("a", {"n": 1}, within_s=0.3))
                 one.publish("a", {})
             finally:
-                os.kill(server.pid, signal.SIGCONT)
+                server.go_on()
             await one.request("a", {"n": 2}, within_s=20)
             assert serving.begun == [{"n": 2}]
 
