@@ -49,6 +49,11 @@ READING: Final = {
     # A list of everything there is may take its time.
     "statement_timeout": "60000",
 }
+PREPARING: Final = {
+    **_COMMON,
+    # To make an index of a large table may take minutes, and nodes that start beside it wait for that.
+    "statement_timeout": "3600000",
+}
 _BEYOND_S: Final = 5.0
 """The client's own end to waiting, beyond the server's: a server that is gone without a word ends nothing."""
 _STATEMENTS: Final = 256
