@@ -17,7 +17,7 @@ from orchestrator.store.postgres_dialect import MoreThanOne, drive, drive_one
 from orchestrator.store.postgres_errors import Verdict, explained, verdict
 from orchestrator.store.postgres_links import PATIENCE_S, PREPARING, READING, WRITING, Links
 from orchestrator.store.postgres_time import GivenTime, ServerTime
-from orchestrator.store.postgres_writer import ALONE, TOGETHER, PostgresWriter
+from orchestrator.store.postgres_writer import ALONE, TOGETHER, URGENTLY, PostgresWriter
 from orchestrator.store.script import Script
 from orchestrator.store.sql_store import SqlStore
 
@@ -44,7 +44,7 @@ class PostgresPersistenceManager(SqlStore):
 
     def __init__(self, url: str, *, clock: Clock | None = None, patience_s: float = PATIENCE_S) -> None:
         self._url = url
-        self._writing = Links(url, WRITING, most=ALONE + TOGETHER, patience_s=patience_s)
+        self._writing = Links(url, WRITING, most=ALONE + TOGETHER + URGENTLY, patience_s=patience_s)
         self._reading = Links(url, READING, most=_READERS, patience_s=patience_s)
         self._time = ServerTime() if clock is None else GivenTime(clock)
         self._writer = PostgresWriter(self._writing, self._time, self.open, patience_s=patience_s)
@@ -61,6 +61,8 @@ class PostgresPersistenceManager(SqlStore):
         while not self._is_open:
             if self._opening is None:
                 self._opening = asyncio.get_running_loop().create_task(self._prepare())
+                # Also where everybody who asked has gone by then, what came of it is heard.
+                self._opening.add_done_callback(lambda task: task.cancelled() or task.exception())
             opening = self._opening
             try:
                 # One caller that is cancelled must not end it for the others.

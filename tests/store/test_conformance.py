@@ -91,9 +91,10 @@ async def test_the_whole_suite_runs_twenty_times_in_a_row(tmp_path: Path, postgr
         return in_schema(schemas.pop())
 
     contracts = len(STORE_CONTRACTS) + len(STORE_REOPENING_CONTRACTS)
+    new_memory, new_file = _memory(tmp_path), _sqlite(tmp_path)
     for _ in range(20):
-        await run_store_conformance(_memory(tmp_path), durable=False)
-        await run_store_conformance(_sqlite(tmp_path))
+        await run_store_conformance(new_memory, durable=False)
+        await run_store_conformance(new_file)
         made = [postgres_server.new_name() for _ in range(contracts)]
         await postgres_server.execute(*(f"CREATE SCHEMA {name}" for name in made))
         schemas += made
