@@ -1,5 +1,6 @@
 """The bench still runs against the house as it is: every figure and ratio comes, whatever it is."""
 
+import asyncio
 import json
 import os
 import subprocess
@@ -70,6 +71,16 @@ def test_appends_yield_a_ratio_for_one_task_and_for_many(tmp_path: Path) -> None
     """Appends a second against bare sqlite3, held against a least."""
     judged = [line for line in lines_of("appends", tmp_path) if line["at_least"]]
     assert [line["what"] for line in judged] == ["appends, 1 task", "appends, 100 tasks"]
+    assert all(line["holds"] == (line["ratio"] >= line["bar"]) for line in judged)
+
+
+async def test_appends_on_postgresql_are_held_against_bare_asyncpg(tmp_path: Path, postgres_url: str) -> None:
+    """The same figures, with the database that is named on both sides."""
+    arguments = ("--json", "--store", postgres_url, "--dir", str(tmp_path))
+    _, output, complaints = await asyncio.to_thread(bench, *arguments)
+    assert complaints == ""
+    judged = [line for line in json.loads(output)["lines"] if line["at_least"]]
+    assert [line["what"] for line in judged] == ["appends on PostgreSQL, 1 task", "appends on PostgreSQL, 100 tasks"]
     assert all(line["holds"] == (line["ratio"] >= line["bar"]) for line in judged)
 
 

@@ -5,6 +5,7 @@ its row, so that nothing rests on the clocks of the nodes; leases go by the serv
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
@@ -14,9 +15,9 @@ from orchestrator.ports import Clock
 from orchestrator.store import sealing, sql
 from orchestrator.store.postgres_dialect import MoreThanOne, drive, drive_one
 from orchestrator.store.postgres_errors import Verdict, explained, verdict
-from orchestrator.store.postgres_links import PATIENCE_S, READING, WRITING, Links
+from orchestrator.store.postgres_links import PATIENCE_S, PREPARING, READING, WRITING, Links
 from orchestrator.store.postgres_time import GivenTime, ServerTime
-from orchestrator.store.postgres_writer import ALONE, TOGETHER, PostgresWriter
+from orchestrator.store.postgres_writer import ALONE, TOGETHER, URGENTLY, PostgresWriter
 from orchestrator.store.script import Script
 from orchestrator.store.sql_store import SqlStore
 
@@ -26,12 +27,10 @@ _OLDEST_SERVER: Final = 15
 _READERS: Final = 4
 _SAME_MOMENT: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _ABOUT_SERVER: Final = """SELECT current_setting('server_version_num')::int / 10000, current_setting('server_encoding'),
-    current_setting('synchronous_commit'), clock_timestamp()"""
+    current_setting('synchronous_commit')"""
 _TABLES: Final = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
 MIGRATING: Final = 0x63632D6F726368
 """The number of the lock of who brings the tables forward: the letters ``cc-orch``."""
-# The others wait for as long as it takes: to make an index of a large table may be minutes.
-_PATIENTLY: Final = "SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0"
 # A task's row is written anew with each append: with room beside the old one no index has to hear of it.
 _ROOM: Final = "ALTER TABLE tasks SET (fillfactor = 30, autovacuum_vacuum_scale_factor = 0.02)"
 
@@ -46,7 +45,8 @@ class PostgresPersistenceManager(SqlStore):
     shared = True
 
     def __init__(self, url: str, *, clock: Clock | None = None, patience_s: float = PATIENCE_S) -> None:
-        self._writing = Links(url, WRITING, most=ALONE + TOGETHER, patience_s=patience_s)
+        self._url = url
+        self._writing = Links(url, WRITING, most=ALONE + TOGETHER + URGENTLY, patience_s=patience_s)
         self._reading = Links(url, READING, most=_READERS, patience_s=patience_s)
         self._time = ServerTime() if clock is None else GivenTime(clock)
         self._writer = PostgresWriter(self._writing, self._time, self.open, patience_s=patience_s)
@@ -63,6 +63,8 @@ class PostgresPersistenceManager(SqlStore):
         while not self._is_open:
             if self._opening is None:
                 self._opening = asyncio.get_running_loop().create_task(self._prepare())
+                # Also where everybody who asked has gone by then, what came of it is heard.
+                self._opening.add_done_callback(lambda task: task.cancelled() or task.exception())
             opening = self._opening
             try:
                 # One caller that is cancelled must not end it for the others.
@@ -75,14 +77,7 @@ class PostgresPersistenceManager(SqlStore):
         if self._is_closed:
             raise sealing.store_closed()
         await self.open()
-        loop = asyncio.get_running_loop()
-        until = loop.time() + self._patience_s
-        while True:
-            try:
-                return await self._read_once(script)
-            except Exception as error:  # noqa: BLE001 - told as one that teaches
-                if verdict(error) is not Verdict.AWAY or loop.time() > until:
-                    raise explained(error, self._reading.place) from None
+        return await self._again(lambda: self._read_once(script), self._reading.place)
 
     async def _read_once(self, script: Callable[[int], Script[T]]) -> T:
         """A script of one statement sees one moment by itself; one of several is begun again in a transaction."""
@@ -113,25 +108,41 @@ class PostgresPersistenceManager(SqlStore):
         await asyncio.gather(self._writing.close(), self._reading.close())
 
     async def _prepare(self) -> None:
-        where = self._writing.place
+        links = Links(self._url, PREPARING, most=1, patience_s=self._patience_s)
         try:
-            async with self._writing.one() as connection:
-                version, encoding, commits, _ = await connection.fetchrow(_ABOUT_SERVER)
-                _check_server(version, encoding, where)
-                if commits == "off":
-                    # Somebody's default for a whole server; here what was acknowledged is kept.
-                    self._writing.set("synchronous_commit", "on")
-                    await connection.execute("SET synchronous_commit = on")
-                await self._time.ask_now_and_then(connection)
-                async with connection.transaction():
-                    await _migrate(connection)
-        except Exception as error:  # noqa: BLE001 - told as one that teaches
-            raise explained(error, where) from None
+            await self._again(lambda: self._prepare_once(links), links.place)
+        finally:
+            await links.close()
         self._is_open = True
+
+    async def _prepare_once(self, links: Links) -> None:
+        async with links.one() as connection:
+            version, encoding, commits = await connection.fetchrow(_ABOUT_SERVER)
+            _check_server(version, encoding, links.place)
+            if commits == "off":
+                # Somebody's default for a whole server; here what was acknowledged is kept.
+                self._writing.set("synchronous_commit", "on")
+            await self._time.ask_now_and_then(connection)
+            async with connection.transaction():
+                await _migrate(connection)
+
+    async def _again(self, attempt: Callable[[], Awaitable[T]], where: str) -> T:
+        """What may be done again whatever became of it before, until the server has been away for too long."""
+        until = time.monotonic() + self._patience_s
+        while True:
+            try:
+                return await attempt()
+            except Exception as error:  # noqa: BLE001 - told as one that teaches
+                if verdict(error) is not Verdict.AWAY or time.monotonic() > until:
+                    raise explained(error, where) from None
 
 
 async def _migrate(connection: Any) -> None:
+<<<<<<< HEAD
     await connection.execute(f"{_PATIENTLY}; SELECT pg_advisory_xact_lock({MIGRATING})")
+=======
+    await connection.execute(f"SELECT pg_advisory_xact_lock({_MIGRATING})")
+>>>>>>> pgstore
     tables = {name for (name,) in await connection.fetch(_TABLES)}
     if tables and "meta" not in tables:
         raise sealing.not_a_store()

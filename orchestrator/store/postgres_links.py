@@ -49,6 +49,11 @@ READING: Final = {
     # A list of everything there is may take its time.
     "statement_timeout": "60000",
 }
+PREPARING: Final = {
+    **_COMMON,
+    # To make an index of a large table may take minutes, and nodes that start beside it wait for that.
+    "statement_timeout": "3600000",
+}
 _BEYOND_S: Final = 5.0
 """The client's own end to waiting, beyond the server's: a server that is gone without a word ends nothing."""
 _STATEMENTS: Final = 256
@@ -66,6 +71,7 @@ class Links:
         self._free = asyncio.Semaphore(most)
         self._idle: list[Any] = []
         self._closed = False
+        self._away_since: float | None = None
 
     @asynccontextmanager
     async def one(self) -> AsyncIterator[Any]:
@@ -104,18 +110,27 @@ class Links:
             connection = self._idle.pop()
             if not connection.is_closed():
                 return connection
-        until = time.monotonic() + self._patience_s
         pause = _FIRST_PAUSE_S
-        while True:
-            if self._closed:
-                raise sealing.store_closed()
+        while not self._closed:
             try:
-                return await connect(self._url, self._settings)
+                connection = await connect(self._url, self._settings)
             except Exception as error:  # noqa: BLE001 - told as one that teaches
-                if is_lasting(error) or time.monotonic() + pause > until:
-                    raise not_connected(error, self.place) from None
+                told = not_connected(error, self.place)
+                if is_lasting(error) or self._is_hopeless(pause):
+                    raise told from None
+            else:
+                self._away_since = None
+                return connection
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_S)
+        raise sealing.store_closed()
+
+    def _is_hopeless(self, pause: float) -> bool:
+        """Whether the server has been away for too long: then one attempt each is enough for all who wait."""
+        now = time.monotonic()
+        if self._away_since is None:
+            self._away_since = now
+        return now + pause > self._away_since + self._patience_s
 
 
 async def connect(url: str, settings: Mapping[str, str]) -> Any:

@@ -40,6 +40,8 @@ TOGETHER: Final = 2
 """Transactions of many appends at a time: one is made ready while the other waits for the disk."""
 ALONE: Final = 4
 """Transactions of one operation at a time."""
+URGENTLY: Final = 1
+"""And of an urgent one, so that a lease is renewed also while all others wait for what somebody has locked."""
 _TRIES: Final = 5
 """For one that finds something made meanwhile that it was to make: the second time it is seen before."""
 _PAUSE_S: Final = 0.004
@@ -84,6 +86,7 @@ class PostgresWriter:
         """What waits behind the operation of a key that is at hand."""
         self._together: set[asyncio.Task[None]] = set()
         self._alone: set[asyncio.Task[None]] = set()
+        self._urgently: set[asyncio.Task[None]] = set()
         self._about_to_start = False
         self._stopping = False
 
@@ -113,7 +116,7 @@ class PostgresWriter:
         """Accept no more, and finish what was accepted."""
         self._stopping = True
         self._start()
-        while running := self._together | self._alone:
+        while running := self._together | self._alone | self._urgently:
             await asyncio.wait(running)
 
     def _accept(self, operation: _Operation) -> None:
@@ -144,8 +147,10 @@ class PostgresWriter:
         self._about_to_start = False
         if self._plain and len(self._together) < TOGETHER:
             self._begin(self._together, self._work_together())
-        for _ in range(min(len(self._urgent) + len(self._others), ALONE - len(self._alone))):
-            self._begin(self._alone, self._work_alone())
+        if self._urgent and len(self._urgently) < URGENTLY:
+            self._begin(self._urgently, self._work_alone(self._urgent))
+        for _ in range(min(len(self._others), ALONE - len(self._alone))):
+            self._begin(self._alone, self._work_alone(self._others))
 
     def _begin(self, running: set[asyncio.Task[None]], work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -162,9 +167,9 @@ class PostgresWriter:
                 operation.plain = None
                 self._is_ready(operation)
 
-    async def _work_alone(self) -> None:
-        while self._urgent or self._others:
-            operation = (self._urgent or self._others).popleft()
+    async def _work_alone(self, waiting: deque[_Operation]) -> None:
+        while waiting:
+            operation = waiting.popleft()
             try:
                 self._answer(operation, await self._run_alone(operation))
             except Exception as error:  # noqa: BLE001 - the caller gets it

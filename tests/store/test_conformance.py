@@ -10,6 +10,7 @@ from orchestrator.ports import Clock, Store
 from orchestrator.store import InMemoryPersistenceManager, open_store
 from orchestrator.testing import STORE_CONTRACTS, STORE_REOPENING_CONTRACTS, ManualClock, run_store_conformance
 from orchestrator.testing.checks import OpenStore
+from tests.servers import PostgresServer
 
 NewStorage = Callable[[], OpenStore]
 
@@ -74,6 +75,32 @@ def test_contracts_are_numbered_without_gaps_and_say_what_they_pin() -> None:
 async def test_the_whole_suite_runs_in_one_call(tmp_path: Path) -> None:
     await run_store_conformance(_sqlite(tmp_path))
     await run_store_conformance(_memory(tmp_path), durable=False)
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(1800)
+async def test_the_whole_suite_runs_twenty_times_in_a_row(tmp_path: Path, postgres_server: PostgresServer) -> None:
+    """On every adapter; what depends on who is first comes out the same each time."""
+
+    def in_schema(name: str) -> OpenStore:
+        return lambda clock: open_store(f"{postgres_server.url()}&search_path={name}", clock=clock)
+
+    schemas: list[str] = []
+
+    def new_schema() -> OpenStore:
+        return in_schema(schemas.pop())
+
+    contracts = len(STORE_CONTRACTS) + len(STORE_REOPENING_CONTRACTS)
+    new_memory, new_file = _memory(tmp_path), _sqlite(tmp_path)
+    for _ in range(20):
+        await run_store_conformance(new_memory, durable=False)
+        await run_store_conformance(new_file)
+        made = [postgres_server.new_name() for _ in range(contracts)]
+        await postgres_server.execute(*(f"CREATE SCHEMA {name}" for name in made))
+        schemas += made
+        await run_store_conformance(new_schema)
+        for name in made:
+            await postgres_server.execute(f"DROP SCHEMA {name} CASCADE")
 
 
 async def test_a_broken_adapter_is_told_which_contract_it_breaks(tmp_path: Path) -> None:
