@@ -138,11 +138,7 @@ class PostgresPersistenceManager(SqlStore):
 
 
 async def _migrate(connection: Any) -> None:
-<<<<<<< HEAD
-    await connection.execute(f"{_PATIENTLY}; SELECT pg_advisory_xact_lock({MIGRATING})")
-=======
-    await connection.execute(f"SELECT pg_advisory_xact_lock({_MIGRATING})")
->>>>>>> pgstore
+    await connection.execute(f"SELECT pg_advisory_xact_lock({MIGRATING})")
     tables = {name for (name,) in await connection.fetch(_TABLES)}
     if tables and "meta" not in tables:
         raise sealing.not_a_store()
