@@ -53,6 +53,9 @@ class Settings(BaseModel):
     insecure_bind: bool = _setting(False, "Listen on an address other than loopback without TLS in front.")
     store: str = _setting("", "A store URL; empty: SQLite in the data directory.")
     bus: str = _setting("local:", "A bus URL.")
+    node: str = _setting(
+        "", "What this node is called among several, for people; empty: the name of its host.", max_length=64
+    )
     policy: Path | None = _setting(None, "The policy file; not set: `policy.toml` in the data directory.")
     approvers: str = _setting(
         "requester", "Who decides: `requester` (of a program's task, who reviews), `not_requester` or `role:NAME`."

@@ -46,6 +46,7 @@ ROOMS: dict[str, frozenset[str]] = {
     "actor": ADAPTERS | {"logs", "tasks", "tools", "undoing", "world"},
     "runner": ADAPTERS | {"clock", "logs", "law", "tasks", "tools", "world", "actor"} | {"model", "store", "bus"},
     "desk": ADAPTERS | {"logs", "tasks", "undoing"},
+    "nodes": ADAPTERS | {"hub", "logs"},
     "greeting": ADAPTERS | {"hub", "tasks"},
     "audit": ADAPTERS,
     "checkpoints": ADAPTERS | {"audit", "tasks"},

@@ -10,7 +10,7 @@ from orchestrator.settings import Settings
 from orchestrator.web.doctor import About
 
 
-def _version() -> str:
+def version() -> str:
     """The version that is installed; empty: it runs from a checkout that nobody installed."""
     try:
         return metadata.version("cc-orchestrator")
@@ -21,7 +21,7 @@ def _version() -> str:
 def about(settings: Settings) -> About:
     """What the doctor is told of this node."""
     return About(
-        version=_version(),
+        version=version(),
         data_dir=str(settings.data_dir.absolute()),
         host=settings.host,
         public_url=settings.public_url,
@@ -38,4 +38,4 @@ def started(settings: Settings, policy: Policy) -> NodeStarted:
         for name, field in Settings.model_fields.items()
         if (value := getattr(settings, name)) != field.default and name != "data_dir"
     }
-    return NodeStarted(version=_version(), policy_version=policy.version, settings=differs)
+    return NodeStarted(version=version(), policy_version=policy.version, settings=differs)

@@ -4,10 +4,11 @@ import asyncio
 import contextlib
 import logging
 import os
+import platform
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 
-from orchestrator.app.about import about, started
+from orchestrator.app.about import about, started, version
 from orchestrator.app.first_start import admin_token, prepare
 from orchestrator.app.models import Models, ollama_options
 from orchestrator.audit import Checkpoints
@@ -18,8 +19,9 @@ from orchestrator.desk import Desk, NewTask
 from orchestrator.greeting import JournalGreeter
 from orchestrator.hub import Hub
 from orchestrator.law import PolicyInForce
+from orchestrator.nodes import MeetingElsewhere, Node, Presence, join, new_node_id
 from orchestrator.policy_file import PolicyFile
-from orchestrator.ports import ChatModel, Clock, Store
+from orchestrator.ports import Bus, ChatModel, Clock, Store
 from orchestrator.prompts import in_force
 from orchestrator.pruning import Pruner, Rule
 from orchestrator.rehearsing import Copying, Rehearsals
@@ -48,6 +50,8 @@ class Orchestrator:
     store: Store
     service: TaskService
     hub: Hub
+    node: Node
+    """This node as the others see it, and the computers of all."""
     workers: Workers
     doors: Doors
     rehearsals: Rehearsals
@@ -61,11 +65,12 @@ async def open_orchestrator(
     *,
     clock: Clock | None = None,
     wrap_store: Callable[[Store], Store] = lambda store: store,
+    wrap_bus: Callable[[Bus], Bus] = lambda bus: bus,
     model: ChatModel | None = None,
 ) -> AsyncIterator[Orchestrator]:
     """All parts of an orchestrator, its workers at work; nothing listens yet.
 
-    ``wrap_store`` and ``model`` let tests stand between; None: what the settings say.
+    ``wrap_store``, ``wrap_bus`` and ``model`` let tests stand between; None: what the settings say.
     """
     check_approvers(settings.approvers)
     models = Models(model, lambda: ollama_options(settings))
@@ -74,12 +79,16 @@ async def open_orchestrator(
     watching = Watching()
     clock = clock or SystemClock()
     store = watching.over(wrap_store(open_store(settings.store_url, clock=clock)), os.environ)
+    name = settings.node or platform.node()
+    node_id = new_node_id(name)
+    bus = wrap_bus(open_bus(settings.bus, node=node_id))
     try:
+        await bus.open()
         authorizer = TokenAuthorizer(store, approvers=settings.approvers)
         law = PolicyInForce(lambda: policy.policy, custom=lambda: policy.custom)
         service = TaskService(
             store=store,
-            bus=open_bus(settings.bus),
+            bus=bus,
             clock=clock,
             authorizer=authorizer,
             observer=watching.observe,
@@ -89,8 +98,12 @@ async def open_orchestrator(
         await service.record(started(settings, policy.policy))
         await service.record(policy.loaded, content=policy.content)
         token = await admin_token(service, settings)
-        hub = Hub(JournalGreeter(service), client=client_offered())
-        world = World(store=store, computers=hub, workspace=DirectoryWorkspace(settings.workspace))
+        presence = Presence(bus, node_id, name=name, version=version(), url=settings.public_url)
+        elsewhere = MeetingElsewhere(presence)
+        hub = Hub(JournalGreeter(service), client=client_offered(), elsewhere=elsewhere)
+        world = World(store=store, workspace=DirectoryWorkspace(settings.workspace))
+        node = join(hub, elsewhere, presence, store, world.awaited)
+        world.computers = node.fleet
         law.context = world.context
         undoing = Undoing(service, world)
         # What changed while nothing ran is judged before anybody can decide.
@@ -100,7 +113,8 @@ async def open_orchestrator(
         doors = Doors(
             service=service,
             authorizer=authorizer,
-            computers=hub,
+            computers=node.fleet,
+            nodes=node.nodes,
             defaults=Defaults(settings.model, settings.max_steps, settings.max_wall_s, settings.max_tokens),
             check_model=models.open,
             undoing=undoing,
@@ -113,12 +127,13 @@ async def open_orchestrator(
             remote_keys=settings.remote_keys,
         )
         workers = _workers(settings, undoing, models)
-        orchestrator = Orchestrator(settings, store, service, hub, workers, doors, doors.rehearsals, token)
+        orchestrator = Orchestrator(settings, store, service, hub, node, workers, doors, doors.rehearsals, token)
         async with _at_work(orchestrator, keeper, watching, looking):
             if first:
                 logger.info("a new data directory: %s", settings.data_dir)
             yield orchestrator
     finally:
+        await bus.close()
         await store.close()
 
 
@@ -151,6 +166,7 @@ async def _at_work(
         approvers=settings.approvers,
         refused=doors.attempts.refused_at,
     )
+    parts.node.open()
     background = [
         asyncio.create_task(parts.workers.work()),
         asyncio.create_task(doors.policy.watch(service.record, service.rejudge)),
@@ -170,5 +186,6 @@ async def _at_work(
         for part in background:
             part.cancel()
         await asyncio.gather(*background, return_exceptions=True)
+        await parts.node.close()
         await keeper.stopped()
         await watching.close()

@@ -19,6 +19,7 @@ from orchestrator import app
 from orchestrator.app.serving import listen, server_of
 from orchestrator.core import wire
 from orchestrator.core.errors import CallLost, ComputerAway, ComputerFailed
+from orchestrator.core.meeting import NOTHING_HEARD, Heard
 from orchestrator.core.wire import ComputerId, RunId, SettledCall, sha256_hex
 from orchestrator.ports import CallResult, ChatMessage, ChatModel, ComputerInfo, ModelReply, Settlement
 from orchestrator.settings import Settings
@@ -204,7 +205,6 @@ class FakeComputers:
     families: dict[ComputerId, str] = field(default_factory=dict)
     faults: dict[str, deque[Exception | str]] = field(default_factory=dict)
     settle_faults: deque[Exception] = field(default_factory=deque)
-    doubtful: int = 0
     frames: list[Frame] = field(default_factory=list)
     settles: list[tuple[tuple[RunId, ...], int]] = field(default_factory=list)
     forgotten: dict[RunId, int] = field(default_factory=dict)
@@ -217,11 +217,8 @@ class FakeComputers:
     def sent(self, *methods: str) -> list[Frame]:
         return [frame for frame in self.frames if frame.method in methods]
 
-    def doubtful_below(self, computer: ComputerId) -> int:
-        return self.doubtful
-
-    def heard(self, computer: ComputerId) -> int:
-        return 0
+    def heard(self, computer: ComputerId) -> Heard:
+        return NOTHING_HEARD
 
     def info(self, computer: ComputerId) -> ComputerInfo | None:
         if computer not in self.disks:
