@@ -454,14 +454,19 @@ class Server:
 
 
 @asynccontextmanager
-async def running(directory: Path, *, model: ChatModel | None = None, **settings: Any) -> AsyncIterator[Server]:
-    """An orchestrator that listens on a free port, or the one among the settings, in this very loop."""
+async def running(
+    directory: Path, *, model: ChatModel | None = None, parts: Mapping[str, Any] | None = None, **settings: Any
+) -> AsyncIterator[Server]:
+    """An orchestrator that listens on a free port, or the one among the settings, in this very loop.
+
+    ``parts``: what else `open_orchestrator` is given.
+    """
     chosen = Settings(data_dir=directory, **{"port": 0, "store": "memory:", **settings})
     listener = listen(chosen)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     with closing(listener):
         async with (
-            app.open_orchestrator(chosen, model=model) as orchestrator,
+            app.open_orchestrator(chosen, model=model, **(parts or {})) as orchestrator,
             _listening(orchestrator, listener),
             httpx2.AsyncClient(base_url=url, trust_env=False, timeout=DEADLINE_S) as http,
         ):

@@ -24,7 +24,7 @@ class FrozenAnswer(AnswerModel):
 
 
 class ComputerAnswer(AnswerModel):
-    """A computer that has a token; only one that said hello since this start has more than the first seven."""
+    """A computer that has a token; only one that said hello since this start says more of itself."""
 
     computer: str
     online: bool
@@ -35,7 +35,7 @@ class ComputerAnswer(AnswerModel):
     """Who paired it; null: nobody that is known."""
     seen_at: AwareDatetime | None
     """When it was connected last; null: it is now, or never was."""
-    node: str | None
+    node: str | None = None
     """The name of the node that it is connected to; null: to the one that answers, or to none."""
     label: str | None = None
     host: str = ""
