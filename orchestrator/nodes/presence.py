@@ -144,8 +144,12 @@ class Presence:
             if isinstance(event, Missed):
                 self._ask(event.node)
                 continue
-            if isinstance(event, NodeCame | NodeWent):
-                logger.info("node %s %s", event.node, "is there" if isinstance(event, NodeCame) else "is gone")
+            if isinstance(event, NodeCame):
+                logger.info("node %s is there", event.node)
+                # Who is new need not wait for the next beat.
+                self.say()
+            elif isinstance(event, NodeWent):
+                logger.info("node %s is gone", event.node)
             for handler in self._handlers:
                 try:
                     handler(event)

@@ -100,9 +100,7 @@ async def test_what_a_computer_answers_with_an_error_is_the_same_error_at_the_ot
         assert (error.reason, error.message, error.data) == ("stale", "It is something else.", {"actual": "absent"})
         call = calling(two["alpha"], RunId("c2.1"))
         await client.hear("call")
-        await client.send(
-            wire.CallRefused(journal_seq=4, call_id="c2.1", code="busy", message="Too much to do.")
-        )
+        await client.send(wire.CallRefused(journal_seq=4, call_id="c2.1", code="busy", message="Too much to do."))
         void = await failed(call, CallVoid)
         assert (void.reason, void.message) == ("busy", "Too much to do.")
 
@@ -226,7 +224,7 @@ async def test_where_two_nodes_welcome_at_once_the_later_welcome_counts(two: Sev
 async def test_a_call_is_settled_at_the_node_to_which_its_computer_moved(tmp_path: Path) -> None:
     """The connection ends in the middle; at the other node the computer says that it was done: it is done once."""
     model = Listening(says(WRITE), final())
-    disk = Disk()
+    disk = Disk({"a.lua": b"old\n"})
     async with several(tmp_path, "alpha", "beta", model=model) as nodes:
         token = await nodes["alpha"].computer("3")
         async with dialed(nodes["alpha"].url, token) as old:
@@ -239,7 +237,7 @@ async def test_a_call_is_settled_at_the_node_to_which_its_computer_moved(tmp_pat
             result = disk.perform(asked.method, asked.params, body)
             await old.socket.close()
         async with dialed(nodes["beta"].url, token) as new:
-            await new.greet(calls=[asked.call_id], highest=asked.number, found_seq=2, journal_seq=2)
+            await new.greet(calls=(asked.call_id,), highest=asked.number, journal_seq=2)
             settle, _ = await new.hear("settle")
             assert list(settle.call_ids) == [asked.call_id]
             await new.result(asked.call_id, result)
@@ -298,7 +296,7 @@ async def test_every_node_lists_all_computers_and_all_nodes(tmp_path: Path) -> N
         shown = await asyncio.to_thread(cli, tmp_path, "nodes", *options)
         assert shown.returncode == 0, shown.stderr
         assert [line.split()[0] for line in shown.stdout.splitlines()] == ["NODE", "beta", "alpha"]
-        assert (await nodes["alpha"].ask("GET", "/v1/nodes", token="")).status_code == 401
+        assert (await nodes["alpha"].ask("GET", "/v1/nodes", token="wrong")).status_code == 401
 
 
 async def test_a_node_that_stops_says_goodbye(tmp_path: Path) -> None:
