@@ -15,6 +15,10 @@ settings.load_profile("repeatable")
 
 # Before any test imports the shipped suite, so that its assertions speak as those of a test do.
 pytest.register_assert_rewrite(
+    "orchestrator.testing.bus_hints",
+    "orchestrator.testing.bus_outages",
+    "orchestrator.testing.bus_requests",
+    "orchestrator.testing.bus_requests_lost",
     "orchestrator.testing.checks",
     "orchestrator.testing.store_grants",
     "orchestrator.testing.store_journal",

@@ -81,12 +81,16 @@ def nobody(subject: str) -> NobodyServes:
 
 
 def _added(registry: "defaultdict[str, list[Any]]", subject: str, handler: Any) -> End:
+    def once(*given: Any) -> Any:
+        # Each time it is added is another: the same handler may be added twice, and each is ended for itself.
+        return handler(*given)
+
     handlers = registry[subject]
-    handlers.append(handler)
+    handlers.append(once)
 
     def end() -> None:
-        if handler in handlers:
-            handlers.remove(handler)
+        if once in handlers:
+            handlers.remove(once)
         if not handlers and registry.get(subject) is handlers:
             del registry[subject]
 

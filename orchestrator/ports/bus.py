@@ -65,5 +65,7 @@ class Bus(Protocol):
     def serve(self, subject: str, handler: Serve) -> End:
         """Answer requests; of several who serve a subject each request goes to one. They are answered side by side.
 
+        A node that serves a subject itself may be preferred for its own requests; the others have no such wish.
+
         Requests whose time is over are not begun. The answer ends it for new requests; those begun are finished.
         """

@@ -1,0 +1,124 @@
+"""The server's half of a request between nodes: not begun too late, and with signs of life while it is worked on."""
+
+import asyncio
+import logging
+from typing import Final
+
+from orchestrator.bus.clocks import Clocks
+from orchestrator.bus.frames import Letter, packed, unpacked
+from orchestrator.bus.local import LocalBus
+from orchestrator.bus.mail import Mail
+from orchestrator.bus.parts import MOST_BYTES, SAYS_BYTES, Parts
+from orchestrator.core.errors import BusAway, NobodyServes, RequestLost
+
+logger = logging.getLogger(__name__)
+
+SIGN_S: Final = 1.0
+"""The first sign of life comes after this time, then each time: a request that is answered quickly has none."""
+CLOSE_S: Final = 1.0
+"""What is said to those who asked a bus that is closed, is said in this time."""
+
+BACK: Final = Letter({"op": "back"})
+
+
+class Answering:
+    """Answers what other nodes ask by the handlers of this one."""
+
+    def __init__(self, mail: Mail, parts: Parts, clocks: Clocks, local: LocalBus) -> None:
+        self._mail = mail
+        self._parts = parts
+        self._clocks = clocks
+        self._local = local
+        self._working: set[asyncio.Task[None]] = set()
+        self._closing = False
+
+    def open(self) -> None:
+        """From now on requests are taken."""
+        self._closing = False
+
+    def asked(self, subject: str, tag: str, request: Letter) -> None:
+        """A request came."""
+        work = asyncio.ensure_future(self._answer(subject, tag, request))
+        self._working.add(work)
+        work.add_done_callback(self._working.discard)
+
+    async def close(self) -> None:
+        """Give up what is worked on, tell those who asked, and take nothing new."""
+        self._closing = True
+        await self._local.close()
+        if self._working:
+            _, late = await asyncio.wait(tuple(self._working), timeout=CLOSE_S)
+            for work in late:
+                work.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+
+    async def _answer(self, subject: str, tag: str, request: Letter) -> None:
+        signs = _Signs(self._mail, str(request.says.get("from")), tag)
+        try:
+            await self._send(str(request.says["from"]), tag, await self._outcome(subject, request))
+        except BusAway:
+            logger.debug("an answer of %s was not sent: the bus is away", subject)
+        except (KeyError, TypeError, ValueError):
+            logger.warning("a request of %s could not be read", subject, exc_info=True)
+        finally:
+            signs.end()
+
+    async def _outcome(self, subject: str, request: Letter) -> Letter:
+        """What is to be said to the asker."""
+        asker, until, content = request.says["from"], request.says["until"], request.body
+        if self._closing or not await self._clocks.is_before(asker, until):
+            return BACK
+        if "size" in request.says:
+            try:
+                content, until = await self._parts.fetch(asker, request.says["key"], request.says["size"])
+            except RequestLost:
+                return BACK
+            if not await self._clocks.is_before(asker, until):
+                return BACK
+        payload, body = unpacked(content)
+        try:
+            answer = await self._local.request(subject, payload, body, within_s=request.says["left_s"])
+        except NobodyServes:
+            return BACK
+        except RequestLost as lost:
+            return _failed(lost.message)
+        try:
+            return Letter({"op": "answer"}, packed(Letter(answer.payload, answer.body)))
+        except (TypeError, ValueError):
+            logger.exception("an answer of %s is no JSON", subject)
+            return _failed("the answer is no JSON")
+
+    async def _send(self, asker: str, tag: str, outcome: Letter) -> None:
+        size = len(outcome.body)
+        if size <= self._mail.post.limit - SAYS_BYTES:
+            await self._mail.post.send(asker, tag, outcome)
+        elif size > MOST_BYTES:
+            await self._mail.post.send(asker, tag, _failed(f"{size} bytes are more than an answer takes"))
+        else:
+            await self._let_fetch(asker, tag, outcome.body)
+
+    async def _let_fetch(self, asker: str, tag: str, content: bytes) -> None:
+        key = self._mail.tag()
+        with self._parts.keeping(key, content) as kept:
+            says = {"op": "answer", "from": self._mail.post.id, "key": key, "size": len(content)}
+            await self._mail.post.send(asker, tag, Letter(says))
+            await kept.fetched()
+
+
+class _Signs:
+    """Says each second that a request is worked on."""
+
+    def __init__(self, mail: Mail, asker: str, tag: str) -> None:
+        self._mail, self._asker, self._tag = mail, asker, tag
+        self._timer = asyncio.get_running_loop().call_later(SIGN_S, self._say)
+
+    def _say(self) -> None:
+        self._mail.errand(self._mail.post.send(self._asker, self._tag, Letter({"op": "alive"})))
+        self._timer = asyncio.get_running_loop().call_later(SIGN_S, self._say)
+
+    def end(self) -> None:
+        self._timer.cancel()
+
+
+def _failed(why: str) -> Letter:
+    return Letter({"op": "failed", "why": why.rstrip(".")})

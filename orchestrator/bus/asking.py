@@ -1,0 +1,124 @@
+"""The asker's half of a request between nodes: it waits while there are signs of life from who got it."""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import Any, Final
+
+from orchestrator.bus.clocks import now
+from orchestrator.bus.frames import Letter, packed, unpacked
+from orchestrator.bus.local import nobody
+from orchestrator.bus.mail import Mail
+from orchestrator.bus.parts import MOST_BYTES, SAYS_BYTES, Parts
+from orchestrator.core.errors import BusAway, InvalidRequest, RequestLost
+from orchestrator.ports.bus import Answer
+
+SILENCE_S: Final = 5.0
+"""Who got a request is taken for gone after this time without a sign of life; it gives one each second."""
+TRIES: Final = 3
+"""A node that no longer serves gives a request back; it is offered again so often in all."""
+
+
+class _Waiting:
+    """One who waits for the answer to one request, with its one timer."""
+
+    def __init__(self, subject: str, within_s: float) -> None:
+        loop = asyncio.get_running_loop()
+        self.outcome: asyncio.Future[Letter] = loop.create_future()
+        self._subject, self._within_s = subject, within_s
+        self._heard = time.monotonic()
+        self._until = self._heard + within_s
+        self._timer = loop.call_later(min(within_s, SILENCE_S), self._look)
+
+    def take(self, letter: Letter) -> None:
+        """A letter came for it: an answer, or a sign of life."""
+        if letter.says.get("op") == "alive":
+            self._heard = time.monotonic()
+        elif not self.outcome.done():
+            self.outcome.set_result(letter)
+
+    def _look(self) -> None:
+        moment, silent = time.monotonic(), self._heard + SILENCE_S
+        if self.outcome.done():
+            return
+        if moment >= self._until:
+            lost = RequestLost(f"{self._subject} did not answer within {self._within_s:g} s.")
+            self.outcome.set_exception(lost)
+        elif moment >= silent:
+            lost = RequestLost(f"The node that serves {self._subject} went away.")
+            self.outcome.set_exception(lost)
+        else:
+            self._timer = asyncio.get_running_loop().call_later(min(self._until, silent) - moment, self._look)
+
+    def end(self) -> None:
+        """Nobody waits any longer."""
+        self._timer.cancel()
+        if not self.outcome.cancel() and not self.outcome.cancelled():
+            self.outcome.exception()  # it may have been lost in the moment in which its asker went
+
+
+class Asking:
+    """Asks whoever serves a subject, over the network."""
+
+    def __init__(self, mail: Mail, parts: Parts) -> None:
+        self._mail = mail
+        self._parts = parts
+
+    async def ask(self, subject: str, payload: Mapping[str, Any], body: bytes, within_s: float) -> Answer:
+        """The answer of one of them; raises as `Bus.request` does."""
+        until = now() + within_s
+        content = packed(Letter(payload, body))
+        if len(content) > MOST_BYTES:
+            raise InvalidRequest(f"{len(content)} bytes are more than a request takes over the network ({MOST_BYTES}).")
+        for _ in range(TRIES):
+            left_s = until - now()
+            if left_s <= 0:
+                break
+            answer = await self._once(subject, content, left_s)
+            if answer is not None:
+                return answer
+        raise nobody(subject)
+
+    async def _once(self, subject: str, content: bytes, within_s: float) -> Answer | None:
+        """Its answer, or None where who got it gave it back: it was not begun."""
+        tag, moment = self._mail.tag(), now()
+        # Who gets it may begin it only while it is waited for: without a sign of life that is not for long.
+        until = moment + min(within_s, SILENCE_S)
+        says = {"from": self._mail.post.id, "until": until, "left_s": within_s}
+        waiting = _Waiting(subject, within_s)
+        with ExitStack() as until_answered:
+            until_answered.callback(waiting.end)
+            until_answered.enter_context(self._mail.waiting(tag, waiting.take))
+            if len(content) > self._mail.post.limit - SAYS_BYTES:
+                until_answered.enter_context(self._parts.keeping(tag, content, moment + within_s))
+                letter = Letter({**says, "key": tag, "size": len(content)})
+            else:
+                letter = Letter(says, content)
+            try:
+                await self._mail.post.offer(subject, tag, letter)
+            except BusAway:
+                raise nobody(subject) from None
+            return await self._opened(subject, await waiting.outcome, moment + within_s)
+
+    async def _opened(self, subject: str, letter: Letter, until: float) -> Answer | None:
+        says = letter.says
+        match says.get("op"):
+            case "answer" if "size" in says:
+                letter = unpacked(await self._fetched(subject, says, until))
+            case "answer":
+                letter = unpacked(letter.body)
+            case "back":
+                return None
+            case "returned":
+                raise nobody(subject)
+            case _:
+                raise RequestLost(f"{subject}: {says.get('why', 'the answer could not be read')}.")
+        return Answer(letter.says, letter.body)
+
+    async def _fetched(self, subject: str, says: Mapping[str, Any], until: float) -> bytes:
+        try:
+            async with asyncio.timeout(until - now()):
+                return (await self._parts.fetch(says["from"], says["key"], says["size"]))[0]
+        except (TimeoutError, BusAway, RequestLost) as why:
+            raise RequestLost(f"The answer of {subject} did not come whole.") from why

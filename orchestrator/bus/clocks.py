@@ -1,0 +1,85 @@
+"""Whether another node's moment is over, by a clock that cannot be seen.
+
+The clocks of nodes differ, and a letter may lie for long on its way: in a socket of a node that was stopped, or of a
+network that was cut. So a moment is named by the monotonic clock of the node that means it, and the others ask that
+node once how late it is there. The time of that round trip is counted as passed, so that an estimate is never early.
+"""
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+from orchestrator.bus.frames import Letter
+from orchestrator.bus.mail import Mail
+from orchestrator.core.errors import BusAway
+
+ANSWER_S: Final = 2.0
+"""A node that does not say how late it is in this time is taken for one that is gone."""
+MOST_NODES: Final = 1_000
+
+
+def now() -> float:
+    """This node's moment, in seconds."""
+    return time.monotonic()
+
+
+class Clocks:
+    """How far the clocks of the other nodes are ahead of this one's, at the most."""
+
+    def __init__(self, mail: Mail) -> None:
+        self._mail = mail
+        self._ahead: OrderedDict[str, float] = OrderedDict()
+        self._learning: dict[str, asyncio.Task[None]] = {}
+        mail.answering("time", self._tell)
+
+    async def is_before(self, node: str, moment: float) -> bool:
+        """Whether ``moment`` of that node's clock is surely still to come."""
+        if self._before(node, moment):
+            return True
+        # Not known yet, or it is over; or one of the two machines has slept, and what was learned is no longer true.
+        learning = self._learning.get(node)
+        if learning is None:
+            learning = self._learning[node] = asyncio.ensure_future(self._learn(node))
+            learning.add_done_callback(lambda _: self._learning.pop(node, None))
+        await asyncio.wait((learning,))
+        return self._before(node, moment)
+
+    def forget(self) -> None:
+        """Nothing that was learned holds any longer."""
+        self._ahead.clear()
+
+    def close(self) -> None:
+        """Ask no longer."""
+        for learning in self._learning.values():
+            learning.cancel()
+
+    def _before(self, node: str, moment: float) -> bool:
+        ahead = self._ahead.get(node)
+        return ahead is not None and now() + ahead < moment
+
+    async def _learn(self, node: str) -> None:
+        tag, answer = self._mail.tag(), asyncio.get_running_loop().create_future()
+
+        def take(letter: Letter) -> None:
+            if not answer.done():
+                answer.set_result(letter)
+
+        with self._mail.waiting(tag, take):
+            asked = now()
+            question = Letter({"op": "time", "from": self._mail.post.id})
+            with suppress(BusAway):
+                await self._mail.post.send(node, tag, question, answer_to=tag)
+                await asyncio.wait((answer,), timeout=ANSWER_S)
+        if not answer.done() or not isinstance(answer.result().says.get("now"), float):
+            self._ahead.pop(node, None)
+            return
+        self._ahead[node] = answer.result().says["now"] - asked
+        self._ahead.move_to_end(node)
+        while len(self._ahead) > MOST_NODES:
+            self._ahead.popitem(last=False)
+
+    async def _tell(self, tag: str, says: Mapping[str, Any]) -> None:
+        await self._mail.post.send(str(says["from"]), tag, Letter({"op": "now", "now": now()}))

@@ -1,0 +1,157 @@
+"""The contracts of hints: B01 to B10."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from orchestrator.testing.bus_network import BusNetwork, Heard
+
+LAST = {"last": True}
+ANY_TEXT: Final[Mapping[str, Any]] = {
+    "plain": "ä, 漢字, 🐢, \u0000, \x7f, \\, \", ', $1, \r\n",
+    "half": "\ud83d",
+    "ключ": [None, True, -1, 2**53, 0.1, "", [], {}, {"deep": [{"er": "x"}]}],
+}
+"""All that a JSON object may hold, with half a pair of surrogates, which Python's strings can."""
+
+
+async def b01_own_handlers_at_once(network: BusNetwork) -> None:
+    """The handlers of a bus hear a hint before publish returns, in the order in which they were subscribed."""
+    bus = await network.node()
+    heard: list[str] = []
+    bus.subscribe("a.b", lambda payload: heard.append(f"first {payload['n']}"))
+    bus.subscribe("a.b", lambda payload: heard.append(f"second {payload['n']}"))
+    bus.publish("a.b", {"n": 1})
+    assert heard == ["first 1", "second 1"]
+
+
+async def b02_others_hear(network: BusNetwork) -> None:
+    """Every other node hears each hint of a node once, in the order in which they were published."""
+    one, two, three = await network.nodes(3)
+    ears = [Heard(), Heard()]
+    for bus, ear in zip((two, three), ears, strict=True):
+        bus.subscribe("a", ear)
+        await bus.flush()
+    sent = [{"n": number} for number in range(300)]
+    for payload in sent:
+        one.publish("a", payload)
+    one.publish("a", LAST)
+    for ear in ears:
+        assert await ear.until(LAST) == [*sent, LAST]
+
+
+async def b03_nobody_hears_itself_twice(network: BusNetwork) -> None:
+    """A node hears its own hint once, though it comes back from the network."""
+    one, two = await network.nodes(2)
+    mine, theirs = Heard(), Heard()
+    one.subscribe("a", mine)
+    two.subscribe("b", theirs)
+    await one.flush()
+    await two.flush()
+    one.publish("a", {"n": 1})
+    one.publish("b", {"n": 2})
+    await theirs.until({"n": 2})
+    two.publish("a", LAST)
+    assert await mine.until(LAST) == [{"n": 1}, LAST]
+
+
+async def b04_not_after_the_end(network: BusNetwork) -> None:
+    """Nothing is heard after a subscription has ended, be it the node's own hint or another's; ended twice is well."""
+    one, two = await network.nodes(2)
+    ended, still = Heard(), Heard()
+    end = two.subscribe("a", ended)
+    two.subscribe("a", still)
+    await two.flush()
+    one.publish("a", {"n": 1})
+    await still.until({"n": 1})
+    end()
+    end()
+    one.publish("a", {"n": 2})
+    two.publish("a", {"n": 3})
+    await still.until({"n": 2})
+    await still.until({"n": 3})
+    assert ended.all == [{"n": 1}]
+
+
+async def b05_one_handler_twice(network: BusNetwork) -> None:
+    """A handler subscribed twice hears twice, and ending one of the two, even twice, leaves the other."""
+    bus = await network.node()
+    ear = Heard()
+    end = bus.subscribe("a", ear)
+    bus.subscribe("a", ear)
+    bus.publish("a", {"n": 1})
+    end()
+    end()
+    bus.publish("a", {"n": 2})
+    assert ear.all == [{"n": 1}, {"n": 1}, {"n": 2}]
+
+
+async def b06_a_handler_that_raises(network: BusNetwork) -> None:
+    """A handler that raises is felt neither by who publishes nor by the next handler nor by the next hint."""
+
+    def fail(payload: Mapping[str, Any]) -> None:
+        raise ValueError(payload)
+
+    one, two = await network.nodes(2)
+    mine, theirs = Heard(), Heard()
+    for bus, ear in ((one, mine), (two, theirs)):
+        bus.subscribe("a", fail)
+        bus.subscribe("a", ear)
+        await bus.flush()
+    one.publish("a", {"n": 1})
+    one.publish("a", {"n": 2})
+    assert mine.all == [{"n": 1}, {"n": 2}]
+    assert await theirs.until({"n": 2}) == [{"n": 1}, {"n": 2}]
+
+
+async def b07_subjects_are_whole(network: BusNetwork) -> None:
+    """Neither the beginning of a subject nor a longer one is heard, and capitals make another."""
+    one, two = await network.nodes(2)
+    ears = {subject: Heard() for subject in ("a", "a.b", "a.b.c", "A.B", "a_b", "a-b")}
+    for subject, ear in ears.items():
+        two.subscribe(subject, ear)
+    await two.flush()
+    for subject in ears:
+        one.publish(subject, {"to": subject})
+    for subject, ear in ears.items():
+        assert await ear.until({"to": subject}) == [{"to": subject}]
+
+
+async def b08_any_text(network: BusNetwork) -> None:
+    """A hint says whatever JSON can, and 100 kB of it."""
+    one, two = await network.nodes(2)
+    ear = Heard()
+    two.subscribe("a", ear)
+    await two.flush()
+    long = {"long": "ü" * 100_000}
+    one.publish("a", ANY_TEXT)
+    one.publish("a", long)
+    one.publish("a", LAST)
+    assert await ear.until(LAST) == [ANY_TEXT, long, LAST]
+
+
+async def b09_before_it_is_open(network: BusNetwork) -> None:
+    """What was subscribed before a bus was opened holds after, and it publishes to its own handlers before."""
+    one, bus = await network.node(), network.new_bus()
+    ear = Heard()
+    try:
+        bus.subscribe("a", ear)
+        bus.publish("a", {"n": 1})
+        await bus.open()
+        assert bus.connected
+        one.publish("a", {"n": 2})
+        assert await ear.until({"n": 2}) == [{"n": 1}, {"n": 2}]
+    finally:
+        await bus.close()
+
+
+async def b10_closed(network: BusNetwork) -> None:
+    """What was published is sent before a bus is closed; it is closed twice, and publishes after without a word."""
+    one, two = await network.nodes(2)
+    ear = Heard()
+    two.subscribe("a", ear)
+    await two.flush()
+    one.publish("a", {"n": 1})
+    await one.close()
+    await one.close()
+    await ear.until({"n": 1})
+    one.publish("a", {"n": 2})

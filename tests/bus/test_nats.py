@@ -1,0 +1,379 @@
+"""What only the NATS bus does: its servers and their secrets, nodes and servers that stop, and strange messages."""
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nats.aio.client import Client
+
+from orchestrator.bus import open_bus
+from orchestrator.bus.nats_url import nats_address
+from orchestrator.core.errors import BusAway, InvalidRequest, NobodyServes, RequestLost
+from orchestrator.ports import Bus
+from orchestrator.ports.bus import Answer
+from orchestrator.testing.bus_network import Heard, Server
+from orchestrator.testing.checks import refused
+from tests.nats_servers import NatsServer
+from tests.waiting import within
+
+SECRET = "xyzzy-plugh"
+LOST_S = 7.0
+"""Five seconds of silence, and time for a slow machine."""
+
+
+@asynccontextmanager
+async def opened(*urls: str) -> AsyncIterator[list[Bus]]:
+    """A node by each URL, open."""
+    buses = [open_bus(url, node=f"node-{number}") for number, url in enumerate(urls)]
+    try:
+        for bus in buses:
+            await bus.open()
+        yield buses
+    finally:
+        for bus in buses:
+            await bus.close()
+
+
+@asynccontextmanager
+async def node_process(url: str, name: str) -> AsyncIterator[tuple[asyncio.subprocess.Process, Callable[[str], Any]]]:
+    """A node in a process of its own, and what waits for a line of its."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.bus.nats_node", url, name, stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    lines = process.stdout
+
+    async def said(line: str) -> None:
+        assert await within(20, lines.readline()) == f"{line}\n".encode()
+
+    try:
+        await said("ready")
+        yield process, said
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+# -- servers and secrets ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "who"),
+    [
+        (("--user", "ann", "--pass", f"{SECRET}@,/"), f"ann:{SECRET}%40%2C%2F@"),
+        (("--auth", SECRET), f"{SECRET}@"),
+    ],
+    ids=["password", "token"],
+)
+async def test_what_opens_the_server_stands_in_the_url_and_nowhere_else(
+    options: tuple[str, ...], who: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    with NatsServer(*options) as server:
+        address = server.url.removeprefix("nats://")
+        async with opened(f"nats://{who}{address}") as (bus,):
+            assert bus.connected
+        wrong = who.replace(SECRET, f"wrong-{SECRET}")
+        refusal = await refused(BusAway, open_bus(f"nats://{wrong}{address}").open())
+        assert "Authorization Violation" in refusal.message
+        nobody = await refused(BusAway, open_bus(f"nats://{address}").open())
+    for said in (str(refusal), repr(refusal), str(nobody), caplog.text, repr(refusal.__context__)):
+        assert SECRET not in said
+
+
+async def test_the_next_server_is_taken_where_one_is_away(nats_server: NatsServer) -> None:
+    """Also where the second is written without its scheme."""
+    with NatsServer() as dead:
+        pass
+    away = await refused(BusAway, open_bus(dead.url).open())
+    assert f"127.0.0.1:{dead.port}" in away.message
+    for _ in range(5):  # the order is drawn by lot
+        async with opened(f"{dead.url},127.0.0.1:{nats_server.port}") as (bus,):
+            assert bus.connected
+
+
+async def test_two_installations_share_a_server(nats_server: NatsServer) -> None:
+    async with opened(*(f"{nats_server.url}{path}" for path in ("/one", "/one", "/two", ""))) as buses:
+        ears = [Heard() for _ in buses]
+        for bus, ear in zip(buses, ears, strict=True):
+            bus.subscribe("a", ear)
+            await bus.flush()
+        buses[2].serve("asked", Server("two"))
+        await buses[2].flush()
+        for number, bus in enumerate(buses):
+            bus.publish("a", {"by": number})
+        await ears[0].until({"by": 1})
+        await ears[1].until({"by": 0})
+        with pytest.raises(NobodyServes):
+            await buses[0].request("asked", {}, within_s=5)
+        for bus in buses:
+            await bus.flush()
+        assert [sorted(hint["by"] for hint in ear.all) for ear in ears] == [[0, 1], [0, 1], [2], [3]]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "nats://",
+        "nats:",
+        f"nats://ann:{SECRET}@",
+        f"nats://ann:{SECRET}@h:port",
+        f"nats://ann:{SECRET}@h/a/b",
+        f"nats://ann:{SECRET}@h/a?{SECRET}",
+        f"nats://ann:{SECRET}@h?{SECRET}",
+        f"nats://ann:{SECRET}@h,/a",
+        f"tls://ann:{SECRET}@[::1/a",
+        f"redis://ann:{SECRET}@h",
+    ],
+)
+def test_a_url_that_means_nothing_is_refused_and_not_shown(url: str) -> None:
+    with pytest.raises(InvalidRequest) as refusal:
+        open_bus(url)
+    assert SECRET not in str(refusal.value)
+    assert SECRET not in str(refusal.value.remedy)
+    assert "nats://" in str(refusal.value.remedy)
+
+
+def test_what_a_url_means() -> None:
+    one, two = nats_address("nats://ann:%40@h:1,nats://[::1]/house").servers
+    assert (one.url, one.user, one.password) == ("nats://h:1", "ann", "@")
+    assert (two.url, two.user, two.password) == ("nats://[::1]:4222", "ann", "@")
+    assert nats_address("nats://h/house").prefix == "cco.house"
+    assert nats_address("tls://h/").prefix == "cco"
+    assert nats_address("tls://h").servers[0].tls
+
+
+def test_without_nats_py_it_is_said_what_to_install() -> None:
+    script = (
+        "import sys; sys.modules['nats'] = None\n"
+        "from orchestrator.bus import open_bus\n"
+        "from orchestrator.core.errors import InvalidRequest\n"
+        "try: open_bus('nats://h')\n"
+        "except InvalidRequest as refusal: print(refusal.remedy)\n"
+    )
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert said.stdout == "pip install 'cc-orchestrator[nats]'\n"
+
+
+@asynccontextmanager
+async def foreign_server(**info: Any) -> AsyncIterator[tuple[str, list[bytes]]]:
+    """A server that says of itself what it is told to, and what it was sent."""
+    sent: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        said = {"server_id": "x", "version": "2.12.0", "max_payload": 1_000_000, "headers": True, **info}
+        writer.write(f"INFO {json.dumps(said)}\r\n".encode())
+        while line := await reader.readline():
+            sent.append(line)
+            if line == b"PING\r\n":
+                writer.write(b"PONG\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield f"ann:{SECRET}@127.0.0.1:{server.sockets[0].getsockname()[1]}", sent
+    finally:
+        server.close()
+
+
+@pytest.mark.parametrize("version", ["2.9.10", "1.4.1", "none of yours"])
+async def test_an_old_server_is_refused(version: str) -> None:
+    async with foreign_server(version=version) as (address, _):
+        refusal = await refused(BusAway, open_bus(f"nats://{address}").open())
+    assert version in refusal.message
+    assert "2.10" in str(refusal.remedy)
+    assert SECRET not in refusal.message
+
+
+async def test_a_password_meant_for_tls_is_not_told_in_the_clear() -> None:
+    async with foreign_server() as (address, sent):
+        refusal = await refused(BusAway, open_bus(f"tls://{address}").open())
+        without = await refused(BusAway, open_bus(f"tls://{address.partition('@')[2]}").open())
+    assert "TLS" in refusal.message
+    assert "TLS" in without.message
+    assert SECRET.encode() not in b"".join(sent)
+
+
+async def test_over_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A certificate that the machine trusts is taken, another is not."""
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2", "-nodes"]
+    made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", *subject]
+    made += ["-keyout", str(key), "-out", str(certificate)]
+    process = await asyncio.create_subprocess_exec(*made, stderr=subprocess.DEVNULL)
+    assert await process.wait() == 0
+    with NatsServer("--tls", "--tlscert", str(certificate), "--tlskey", str(key), "--auth", SECRET) as server:
+        url = f"tls://{SECRET}@127.0.0.1:{server.port}"
+        refusal = await refused(BusAway, open_bus(url).open())
+        assert SECRET not in refusal.message
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        async with opened(url, url) as (one, two):
+            two.serve("a", Server("two"))
+            await two.flush()
+            assert (await one.request("a", {}, b"x" * 2_000_000, within_s=20)).payload["by"] == "two"
+
+
+# -- who stops ---------------------------------------------------------------------------------
+
+
+async def test_a_node_that_dies_or_stops_is_noticed_and_does_nothing_late(nats_server: NatsServer) -> None:
+    """Its requests are lost after five seconds of silence; when it wakes it begins none that nobody waits for.
+
+    A node that lives and works for longer than that is waited for.
+    """
+    url = f"{nats_server.url}/stopping"
+    async with (
+        opened(url, url) as (bus, other),
+        node_process(url, "dies") as (dies, dies_said),
+        node_process(url, "stops") as (stops, stops_said),
+    ):
+        working = Server("works", free=False)
+        other.serve("works", working)
+        await other.flush()
+        answered = asyncio.ensure_future(bus.request("works", {}, within_s=60))
+        await working.until_begun()
+        await bus.request("stops.mark", {}, within_s=5)
+        asked = [asyncio.ensure_future(bus.request(f"{name}.stuck", {}, within_s=60)) for name in ("dies", "stops")]
+        await dies_said("begun")
+        await stops_said("begun")
+        dies.kill()
+        stops.send_signal(signal.SIGSTOP)
+        asked += [asyncio.ensure_future(bus.request("stops.mark", {}, body, within_s=60)) for body in (b"", b"x" * 10)]
+        for request in asked:
+            lost = await within(LOST_S, refused(RequestLost, request))
+            assert "went away" in lost.message
+        working.gate.set()
+        assert (await answered).payload["by"] == "works"
+        stops.send_signal(signal.SIGCONT)
+        assert (await bus.request("stops.count", {}, within_s=20)).payload == {"marked": 1}
+        with pytest.raises(NobodyServes):
+            await bus.request("dies.mark", {}, within_s=5)
+
+
+@pytest.mark.deep
+async def test_a_request_that_takes_long_is_waited_for(nats_server: NatsServer) -> None:
+    """For more than twice the silence that would be taken for its end."""
+    async with opened(f"{nats_server.url}/long", f"{nats_server.url}/long") as (one, two):
+        serving = Server("two", free=False)
+        two.serve("a", serving)
+        await two.flush()
+        asked = asyncio.ensure_future(one.request("a", {}, within_s=60))
+        done, _ = await asyncio.wait((asked,), timeout=12)
+        assert not done
+        serving.gate.set()
+        assert (await asked).payload["by"] == "two"
+
+
+async def test_a_request_that_lay_in_a_stopped_server_is_not_begun_late() -> None:
+    """Its asker gave up; what is asked after is answered."""
+    with NatsServer() as server:
+        async with opened(server.url, server.url) as (one, two):
+            serving = Server("two")
+            two.serve("a", serving)
+            await two.flush()
+            os.kill(server.pid, signal.SIGSTOP)
+            try:
+                await refused(RequestLost, one.request("a", {"n": 1}, within_s=0.3))
+                one.publish("a", {})
+            finally:
+                os.kill(server.pid, signal.SIGCONT)
+            await one.request("a", {"n": 2}, within_s=20)
+            assert serving.begun == [{"n": 2}]
+
+
+async def test_a_server_away_for_longer_is_found_again(caplog: pytest.LogCaptureFixture) -> None:
+    """Through tries that fail; a request in between is refused at once, and the bus says that it is not connected."""
+    with NatsServer() as server:
+        async with opened(server.url, server.url) as (one, two):
+            two.serve("a", Server("two"))
+            await two.flush()
+            server.kill()
+            await _until(lambda: not one.connected and not two.connected)
+            await within(0.5, refused(NobodyServes, one.request("a", {}, within_s=60)))
+            await within(0.5, refused(RequestLost, one.flush()))
+            caplog.set_level(logging.INFO)
+            await _until(lambda: "could not be reached" in caplog.text)
+            server.start()
+            await _until(lambda: one.connected and two.connected)
+            assert (await one.request("a", {}, within_s=5)).payload["by"] == "two"
+
+
+async def _until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not holds():  # noqa: ASYNC110 - what it looks at tells nobody
+            await asyncio.sleep(0.01)
+
+
+# -- strange messages, and long ones ----------------------------------------------------------
+
+
+async def test_messages_of_others_harm_nobody(nats_server: NatsServer) -> None:
+    """Whatever comes on the subjects of a bus, its hints and requests go on; room that was promised is free again."""
+    async with opened(f"{nats_server.url}/odd", f"{nats_server.url}/odd") as (one, two):
+        ear = Heard()
+        two.subscribe("a", ear)
+        two.serve("a", Server("two"))
+        await two.flush()
+        other = Client()
+        await other.connect(nats_server.url)
+        node = getattr(two, "id")  # noqa: B009 - of this adapter only
+        long = {"from": "nobody", "until": 1e12, "left_s": 5, "key": "1", "size": 60 * 1024 * 1024}
+        says: list[Mapping[str, Any]] = [{}, {"op": "get"}, {"op": "time"}, {"op": "answer"}, {"from": 1}, long, long]
+        letters = [len(said := json.dumps(each).encode()).to_bytes(4, "big") + said for each in says]
+        for data in (b"", b"xyz", b"\0\0\0\xffab", b"\0\0\0\2[]", b"\0\0\0\2{}", *letters):
+            for subject in ("h.a", "r.a", f"i.{node}.1", f"i.{node}.none"):
+                await other.publish(f"cco.odd.{subject}", data, f"cco.odd.i.{node}.2")
+        await other.close()
+        one.publish("a", {"n": 1})
+        assert await ear.until({"n": 1}) == [{"n": 1}]
+        body = b"x" * 10_000_000
+        assert (await one.request("a", {}, body, within_s=20)).body == body
+
+
+async def test_what_is_too_long_is_refused(nats_server: NatsServer) -> None:
+    async def long(_payload: Mapping[str, Any], _body: bytes) -> Answer:
+        return Answer({}, bytes(65 * 1024 * 1024))
+
+    async with opened(f"{nats_server.url}/long", f"{nats_server.url}/long") as (one, two):
+        two.serve("a", long)
+        await two.flush()
+        refusal = await refused(InvalidRequest, one.request("a", {}, bytes(65 * 1024 * 1024), within_s=20))
+        assert str(64 * 1024 * 1024) in refusal.message
+        lost = await within(5, refused(RequestLost, one.request("a", {}, within_s=20)))
+        assert "more than an answer takes" in lost.message
+
+
+async def test_a_hint_that_is_too_long_is_dropped_and_the_next_is_heard(
+    nats_server: NatsServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with opened(f"{nats_server.url}/hint", f"{nats_server.url}/hint") as (one, two):
+        ear = Heard()
+        two.subscribe("a", ear)
+        await two.flush()
+        one.publish("a", {"long": "x" * 2_000_000})
+        one.publish("a", {"long": "x" * 2_000_000})
+        one.publish("a", {"n": 1})
+        assert await ear.until({"n": 1}) == [{"n": 1}]
+    assert caplog.text.count("hints are dropped") == 1
+
+
+async def test_hints_of_several_subjects_are_heard_in_one_order(nats_server: NatsServer) -> None:
+    async with opened(f"{nats_server.url}/order", f"{nats_server.url}/order") as (one, two):
+        ear = Heard()
+        for subject in ("a", "b", "c"):
+            two.subscribe(subject, ear)
+        await two.flush()
+        sent = [{"n": number} for number in range(999)]
+        for number, payload in enumerate(sent):
+            one.publish("abc"[number % 3], payload)
+        assert await ear.until(sent[-1]) == sent
