@@ -1,9 +1,10 @@
 """Several nodes in one process: complete sets of parts that share one bus and one store in memory."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -87,23 +88,36 @@ class Several:
 
 
 @asynccontextmanager
-async def several(directory: Path, *names: str, model: ChatModel | None = None, **more: Any) -> AsyncIterator[Several]:
-    """So many nodes, each of which has heard of the others."""
+async def several(
+    directory: Path, *names: str, model: ChatModel | None = None, url: str = "", **more: Any
+) -> AsyncIterator[Several]:
+    """So many nodes, each of which has heard of the others; ``url``: of the bus that they are on instead of a line."""
     bus, store = LocalBus(), Shared()
     lines = {name: Line(bus) for name in names}
     async with AsyncExitStack() as stack:
         nodes = {}
         for name, line in lines.items():
-            parts = {"wrap_bus": lambda _, line=line: line, "wrap_store": lambda _: store}
-            nodes[name] = await stack.enter_async_context(
-                running(directory, model=model, parts=parts, node=name, **more)
-            )
+            parts: dict[str, Any] = {"wrap_store": _always(store)}
+            settings: dict[str, Any] = {"node": name, **more}
+            if url:
+                settings["bus"] = url
+            else:
+                parts["wrap_bus"] = _always(line)
+            nodes[name] = await stack.enter_async_context(running(directory, model=model, parts=parts, **settings))
         for one in nodes.values():
-            await until(lambda one=one: len(one.orchestrator.node.nodes()) == len(names))
+            await until(partial(_hears, one, len(names)))
         yield Several(nodes, lines, store)
 
 
-async def until(condition: Any) -> None:
+def _always(part: Any) -> Callable[[Any], Any]:
+    return lambda _: part
+
+
+def _hears(one: Server, count: int) -> bool:
+    return len(one.orchestrator.node.nodes()) == count
+
+
+async def until(condition: Callable[[], Any]) -> None:
     """Wait until something holds that comes by itself."""
 
     async def holds() -> None:

@@ -1,7 +1,7 @@
 """Several nodes as one: calls find the computer, it may move between them, and nobody does anything twice."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from orchestrator.core import wire
 from orchestrator.core.errors import CallLost, CallVoid, ComputerAway, ComputerFailed
 from orchestrator.core.wire import ComputerId, RunId
 from orchestrator.ports import CallResult, Settlement
+from tests.nats_servers import NatsServer
 from tests.shell.commands import cli
 from tests.shell.several import Several, several, until
 from tests.shell.support import (
@@ -31,6 +32,13 @@ from tests.waiting import within
 
 FARM = ComputerId("3")
 RUN = RunId("c1.1")
+
+
+@pytest.fixture(scope="module")
+def nats_server() -> Iterator[NatsServer]:
+    """A real bus, for the tests that want one."""
+    with NatsServer() as server:
+        yield server
 
 
 @pytest.fixture
@@ -272,6 +280,32 @@ async def test_a_decision_at_one_node_is_carried_out_whichever_has_task_and_comp
         await nodes["beta"].ask("POST", f"/v1/approve/{request['request_id']}")
         task = await nodes["beta"].until(task_id, "task_ended")
     assert task["status"] == "Completed"
+    assert disk.done == ["fs_write a.lua"]
+
+
+async def test_it_is_the_same_over_a_real_bus(tmp_path: Path, nats_server: NatsServer) -> None:
+    """A call with a long body, output, a move between the nodes, and a task from one end to the other, over NATS."""
+    disk, long, parts = Disk({"a.lua": b"old\n"}), bytes(range(256)) * 800, []
+    model = Listening(says(WRITE), final())
+    async with several(tmp_path, "alpha", "beta", model=model, url=nats_server.url) as nodes:
+        token = await nodes["alpha"].computer("3")
+        async with at(nodes, "alpha", token) as old:
+            call = calling(nodes["beta"], method="run_program", on_output=lambda *part: parts.append(part))
+            await old.hear("call")
+            wrote = wire.Body(offset=0, total=3, sha256=wire.sha256_hex(b"abc"))
+            await old.send(wire.Output(journal_seq=3, call_id=RUN, body=wrote), b"abc")
+            await old.result(RUN, CallResult({}, long[:40_000]))
+            assert (await within(DEADLINE_S, call)).body == long[:40_000]
+            assert parts == [(0, b"abc")]
+            call = calling(nodes["beta"], RunId("c2.1"), method="fs_write", body=long)
+            await old.hear("call")
+            async with connected(nodes["beta"], "3", disk, token):
+                assert await old.closed() == (1008, "replaced by a newer connection")
+                await failed(call, CallLost)
+                task_id = await nodes["alpha"].submit()
+                request = await nodes["beta"].paused(task_id)
+                await nodes["alpha"].ask("POST", f"/v1/approve/{request['request_id']}")
+                assert (await nodes["alpha"].until(task_id, "task_ended"))["status"] == "Completed"
     assert disk.done == ["fs_write a.lua"]
 
 

@@ -376,7 +376,7 @@ async def test_a_new_task_is_201_and_can_be_looked_at(server: Server, disk: Disk
 
 async def test_a_task_that_names_no_limits_has_those_of_the_settings(tmp_path: Path) -> None:
     """What a task leaves out is as the settings say; what it names counts, 0 (no limit) too."""
-    limits = {"max_steps": 9, "max_wall_s": 30.0, "max_tokens": 500}
+    limits: dict[str, Any] = {"max_steps": 9, "max_wall_s": 30.0, "max_tokens": 500}
     async with running(tmp_path, model=Writing(), **limits) as server:
         every: tuple[dict[str, Any], ...] = ({}, {"max_wall_s": 0, "max_tokens": 0, "max_steps": 3})
         for named in every:
