@@ -21,8 +21,19 @@ from orchestrator.core.errors import CallLost, CallVoid, ComputerAway, InvalidRe
 from orchestrator.core.meeting import NOTHING_HEARD, Heard
 from orchestrator.core.wire import ComputerId, RunId
 from orchestrator.hub import Hub, Socket
+from orchestrator.hub.hub import UNHURRIED_S
 from orchestrator.nodes.answers import Answered, answered, settled_of
-from orchestrator.nodes.messages import Acked, CallAsked, OutputTold, Said, SettleAsked, acks_to, output_of, requests_to
+from orchestrator.nodes.messages import (
+    Acked,
+    Acks,
+    CallAsked,
+    OutputTold,
+    Said,
+    SettleAsked,
+    acks_to,
+    output_of,
+    requests_to,
+)
 from orchestrator.nodes.presence import Presence
 from orchestrator.nodes.table import Event, NodeWent, Place
 from orchestrator.ports import Answer, CallResult, ComputerInfo, Settlement
@@ -51,6 +62,10 @@ class Fleet:
         self._asked: defaultdict[str, set[asyncio.Task[Answer]]] = defaultdict(set)
         """The requests that each node has not answered."""
         self._given_up: set[asyncio.Task[Answer]] = set()
+        self._acks: defaultdict[str, list[Acked]] = defaultdict(list)
+        """What goes with the next request to each node, or when the timer comes: a message of its own costs as much
+        as a call."""
+        self._timer: asyncio.TimerHandle | None = None
         presence.on_event(self._happened)
 
     async def serve(self, computer: ComputerId, socket: Socket, *, fingerprint: str = "", peer: str = "") -> None:
@@ -158,8 +173,9 @@ class Fleet:
         if place is None:
             self.hub.acknowledge(computer, run_id, number)
         else:
-            told = Acked(computer=computer, run_id=run_id, number=number)
-            self._bus.publish(acks_to(place.node), told.told())
+            self._acks[place.node].append(Acked(computer=computer, run_id=run_id, number=number))
+            if self._timer is None:
+                self._timer = asyncio.get_running_loop().call_later(UNHURRIED_S, self._send_acks)
 
     # -- inside --------------------------------------------------------------------------
 
@@ -201,6 +217,9 @@ class Fleet:
 
     async def request(self, node: str, payload: Mapping[str, Any], body: bytes = b"", *, within_s: float) -> Answer:
         """Ask a node, for as long as it is there. Raises NobodyServes, RequestLost."""
+        acks = self._acks.pop(node, None)
+        if acks:
+            payload = {**payload, **Acks(acks=tuple(acks)).told()}
         asked = asyncio.ensure_future(self._bus.request(requests_to(node), payload, body, within_s=within_s))
         self._asked[node].add(asked)
         try:
@@ -215,6 +234,12 @@ class Fleet:
             self._asked[node].discard(asked)
             if not self._asked[node]:
                 del self._asked[node]
+
+    def _send_acks(self) -> None:
+        waiting, self._timer = dict(self._acks), None
+        self._acks.clear()
+        for node, acks in waiting.items():
+            self._bus.publish(acks_to(node), Acks(acks=tuple(acks)).told())
 
     def _happened(self, event: Event) -> None:
         if isinstance(event, NodeWent):

@@ -162,6 +162,12 @@ class Acked(Said):
     number: int
 
 
+class Acks(Said):
+    """Acknowledgements that go with a request to the same node, or by themselves."""
+
+    acks: tuple[Acked, ...] = ()
+
+
 class OutputTold(Said):
     """Where in its output a run wrote something, and what, in base 64."""
 

@@ -12,7 +12,7 @@ from orchestrator.core.wire import RunId
 from orchestrator.hub import Hub, Rival
 from orchestrator.nodes.answers import call_told, failed, settled_told
 from orchestrator.nodes.messages import (
-    Acked,
+    Acks,
     CallAsked,
     FrozenTold,
     OutputTold,
@@ -79,6 +79,8 @@ class Serving:
             if serve is None:
                 # Nothing was done: a call that cannot be understood was not made.
                 raise UnknownOp(f"This node does not know {op[:40]!r}.", remedy="Nodes of one version know the same.")
+            if "acks" in payload:
+                self._acknowledge(payload)
             return await serve(payload, body)
         except InvalidRequest as error:
             logger.warning("another node's request %r is refused: %s", op[:40], error)
@@ -112,8 +114,8 @@ class Serving:
         return settled_told(settled, self._hub.heard(asked.computer))
 
     def _acknowledge(self, payload: Mapping[str, Any]) -> None:
-        asked = Acked.read(payload)
-        self._hub.acknowledge(asked.computer, asked.run_id, asked.number)
+        for one in Acks.read(payload).acks:
+            self._hub.acknowledge(one.computer, one.run_id, one.number)
 
     async def _table(self, payload: Mapping[str, Any], body: bytes) -> Answer:
         del payload, body

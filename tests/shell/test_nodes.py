@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from orchestrator.core import wire
-from orchestrator.core.errors import CallLost, CallVoid, ComputerAway, ComputerFailed
+from orchestrator.core.errors import CallLost, CallVoid, ComputerAway, ComputerFailed, InvalidRequest
 from orchestrator.core.wire import ComputerId, RunId
 from orchestrator.ports import CallResult, Settlement
 from tests.nats_servers import NatsServer
@@ -284,7 +284,7 @@ async def test_a_decision_at_one_node_is_carried_out_whichever_has_task_and_comp
 
 
 async def test_it_is_the_same_over_a_real_bus(tmp_path: Path, nats_server: NatsServer) -> None:
-    """A call with a long body, output, a move between the nodes, and a task from one end to the other, over NATS."""
+    """A call with a body, output, what is refused, a move between nodes, and a whole task, over NATS."""
     disk, long, parts = Disk({"a.lua": b"old\n"}), bytes(range(256)) * 800, []
     model = Listening(says(WRITE), final())
     async with several(tmp_path, "alpha", "beta", model=model, url=nats_server.url) as nodes:
@@ -297,8 +297,10 @@ async def test_it_is_the_same_over_a_real_bus(tmp_path: Path, nats_server: NatsS
             await old.result(RUN, CallResult({}, long[:40_000]))
             assert (await within(DEADLINE_S, call)).body == long[:40_000]
             assert parts == [(0, b"abc")]
-            call = calling(nodes["beta"], RunId("c2.1"), method="fs_write", body=long)
-            await old.hear("call")
+            # More than a client takes that knows no parts: what refuses it refuses it here, too.
+            await failed(calling(nodes["beta"], RunId("c2.1"), method="fs_write", body=long), InvalidRequest)
+            call = calling(nodes["beta"], RunId("c3.1"), method="fs_write", body=long[:40_000])
+            assert (await old.hear("call"))[1] == long[:40_000]
             async with connected(nodes["beta"], "3", disk, token):
                 assert await old.closed() == (1008, "replaced by a newer connection")
                 await failed(call, CallLost)
