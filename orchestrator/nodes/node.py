@@ -40,6 +40,10 @@ class Node:
         self.serving.close()
         await self.waking.close()
 
+    def others(self) -> bool:
+        """Whether other nodes are there."""
+        return bool(self.presence.table.beats())
+
     def nodes(self) -> list[dict[str, Any]]:
         """The nodes that are there, this one first, as people see them."""
         table = self.presence.table

@@ -12,7 +12,6 @@ from typing import Final
 
 from bench.calls import WARM
 from bench.measure import Asked, Line, Worker, in_turns, middle
-from tests.nats_servers import NatsServer
 
 BAR: Final = 3.0
 """What the way over the bus may cost: two more hops through two more processes for the two that a local call has."""
@@ -21,7 +20,7 @@ BAR: Final = 3.0
 def lines(asked: Asked) -> Iterator[Line]:
     """One line."""
     with ExitStack() as stack:
-        bus = stack.enter_context(NatsServer()).url
+        bus = stack.enter_context(Worker("nats_worker")).ask(do="url")["url"]
         here, there = (
             stack.enter_context(Worker("call_server", kind="house", directory=asked.directory / name, bus=bus))
             for name in ("here", "there")
