@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from orchestrator.core import wire
 from orchestrator.core.items import Actor
-from orchestrator.core.meeting import ComputerRecord, frozen, frozen_sentence, judge
+from orchestrator.core.meeting import NOTHING_HEARD, ComputerRecord, Heard, frozen, frozen_sentence, judge
 from orchestrator.core.system_facts import ComputerFrozen, ComputerSide
 from orchestrator.core.wire import ComputerId, RunId
 from orchestrator.hub import Met, Visitor
@@ -23,7 +23,7 @@ class JournalGreeter:
         self._service = service
         self._store = service.store
 
-    async def meet(self, visitor: Visitor, *, heard: int) -> Met:
+    async def meet(self, visitor: Visitor, *, heard: Heard) -> Met:
         """Welcome a visitor, or freeze the computer."""
         record = await self._record(visitor, heard)
         if record.frozen is not None:
@@ -41,20 +41,19 @@ class JournalGreeter:
             doubt=verdict.doubt,
         )
         number = await self._store.welcome_computer(visitor.computer, coming)
-        after = await self._store.computer(visitor.computer)
         if number is None:
             # Somebody froze it between the look and the welcome, which only another node can.
-            return Met(frozen=after.frozen)
-        return Met(number=number, doubtful_below=after.doubtful_below, fresh=verdict.fresh)
+            return Met(frozen=(await self._store.computer(visitor.computer)).frozen)
+        return Met(number=number, fresh=verdict.fresh)
 
     async def copied(self, visitor: Visitor) -> ComputerFrozen:
         """Freeze the computer: who was welcome last still lives while this visitor comes."""
-        record = await self._record(visitor, 0)
+        record = await self._record(visitor, NOTHING_HEARD)
         return record.frozen or await self._freeze(frozen("two_computers", record, visitor.hello, self._side(visitor)))
 
-    async def heard(self, computer: ComputerId, journal_seq: int) -> None:
+    async def heard(self, computer: ComputerId, heard: Heard) -> None:
         """Keep what was heard from a computer that has gone."""
-        await self._store.hear_computer(computer, journal_seq)
+        await self._store.hear_computer(computer, heard)
 
     async def number(self, computer: ComputerId) -> int:
         """A newly allotted number of the computer."""
@@ -90,9 +89,9 @@ class JournalGreeter:
         former = await self._store.find_token(record.token)
         return former is None or former.revoked
 
-    async def _record(self, visitor: Visitor, heard: int) -> ComputerRecord:
+    async def _record(self, visitor: Visitor, heard: Heard) -> ComputerRecord:
         record = await self._store.computer(visitor.computer)
-        return record if record.released else replace(record, heard=max(record.heard, heard))
+        return record if record.released else replace(record, heard=record.heard_with(heard))
 
     async def _freeze(self, fact: ComputerFrozen) -> ComputerFrozen:
         logger.warning("%s", frozen_sentence(fact), extra={"computer": fact.computer})

@@ -53,6 +53,9 @@ class Settings(BaseModel):
     insecure_bind: bool = _setting(False, "Listen on an address other than loopback without TLS in front.")
     store: str = _setting("", "A store URL; empty: SQLite in the data directory.")
     bus: str = _setting("local:", "A bus URL.")
+    node: str = _setting(
+        "", "What this node is called among several, for people; empty: the name of its host.", max_length=64
+    )
     workspace: Path | None = _setting(
         None,
         "The directory that `local_*` may work in; where several nodes share a store, all must share this directory. "

@@ -49,6 +49,8 @@ class Workers:
     """Whose turn it is to look at the queue: one query of a node for each hint, however many are idle."""
     _leaving: Leaving = field(default_factory=Leaving)
     _working: set[asyncio.Task[None]] = field(default_factory=set)
+    at_work: int = 0
+    """Tasks that are acted for now."""
 
     async def work(self) -> None:
         """Work until canceled, or until all is handed over."""
@@ -83,8 +85,12 @@ class Workers:
 
     async def _worker(self) -> None:
         while (lease := await self._next()) is not None:
-            with about(task_id=lease.task_id):
-                await self._process(lease)
+            self.at_work += 1
+            try:
+                with about(task_id=lease.task_id):
+                    await self._process(lease)
+            finally:
+                self.at_work -= 1
             # It may have parked until soon, of which whoever waits now does not know.
             self._due.set()
 

@@ -47,6 +47,13 @@ def test_calls_yield_a_ratio_for_each_number_of_clients(tmp_path: Path) -> None:
     assert {line["what_beside"] for line in lines} == {"websockets.serve", "the same, four frames"}
 
 
+def test_a_call_to_another_node_is_held_against_one_to_this(tmp_path: Path) -> None:
+    """One line, over a real bus."""
+    (line,) = lines_of("routed", tmp_path)
+    assert (line["judged"], line["bar"]) == ("ratio", 3.0)
+    assert line["ratio"] > 0
+
+
 def test_memory_is_told_for_each_computer(tmp_path: Path) -> None:
     """One line, held against its bar; of twenty computers the figure itself means nothing."""
     (line,) = lines_of("memory", tmp_path)

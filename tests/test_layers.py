@@ -48,6 +48,7 @@ ROOMS: dict[str, frozenset[str]] = {
     "runner": ADAPTERS | {"clock", "logs", "law", "tasks", "tools", "world", "actor"} | {"model", "store", "bus"},
     "workers": ADAPTERS | {"logs", "tasks", "world", "actor", "runner"},
     "desk": ADAPTERS | {"logs", "tasks", "undoing"},
+    "nodes": ADAPTERS | {"hub", "logs"},
     "greeting": ADAPTERS | {"hub", "tasks"},
     "audit": ADAPTERS,
     "checkpoints": ADAPTERS | {"audit", "tasks"},

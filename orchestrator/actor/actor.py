@@ -250,6 +250,9 @@ class TaskActor:
         task = self._journal.task
         seconds = min(math.inf if wait.seconds is None else wait.seconds, self._left_s(), self._until_deadline_s())
         due = self._clock.now() + timedelta(seconds=max(0.0, seconds)) if seconds < math.inf else None
+        if wait.computer is not None:
+            # Before it sleeps: from here on whoever hears that the computer came, to whichever node, wakes it.
+            self._world.awaited.add(wait.computer)
         await self._store.park(self._journal.lease, task.version, due=due, waiting_for=wait.computer)
         if wait.computer is not None and await self._came_back(wait.computer):
             await self._store.wake(task.task_id)

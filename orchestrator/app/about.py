@@ -1,8 +1,6 @@
 """What this node says of itself: its version, and what it was started with."""
 
 import re
-import secrets
-import socket
 from importlib import metadata
 from typing import Final
 
@@ -20,7 +18,7 @@ _WHO: Final = re.compile(r"(://[^:/@\s]*:)\S*@")
 _PASSWORD: Final = re.compile(r"((?:password|passfile|token)=)[^&\s]*")
 
 
-def _version() -> str:
+def version() -> str:
     """The version that is installed; empty: it runs from a checkout that nobody installed."""
     try:
         return metadata.version("cc-orchestrator")
@@ -31,7 +29,7 @@ def _version() -> str:
 def about(settings: Settings, workspace: Workspace | None = None) -> About:
     """What the doctor is told of this node."""
     return About(
-        version=_version(),
+        version=version(),
         data_dir=str(settings.data_dir.absolute()),
         host=settings.host,
         public_url=settings.public_url,
@@ -42,12 +40,6 @@ def about(settings: Settings, workspace: Workspace | None = None) -> About:
     )
 
 
-def node_name() -> str:
-    """A name for this start of a node, which no other has."""
-    host = re.sub(r"[^a-z0-9]+", "-", socket.gethostname().partition(".")[0].lower()).strip("-")
-    return f"{host[:20] or 'node'}-{secrets.token_hex(4)}"
-
-
 def started(settings: Settings, policy: Policy, node: str) -> NodeStarted:
     """The start of this node as it is recorded: what differs from the defaults."""
     differs = {
@@ -55,7 +47,7 @@ def started(settings: Settings, policy: Policy, node: str) -> NodeStarted:
         for name, field in Settings.model_fields.items()
         if (value := getattr(settings, name)) != field.default and name != "data_dir"
     }
-    return NodeStarted(version=_version(), policy_version=policy.version, settings=differs, node=node)
+    return NodeStarted(version=version(), policy_version=policy.version, settings=differs, node=node)
 
 
 def _without_password(value: str) -> str:

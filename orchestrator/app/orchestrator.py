@@ -4,10 +4,11 @@ import asyncio
 import contextlib
 import logging
 import os
+import platform
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 
-from orchestrator.app.about import about, node_name, started
+from orchestrator.app.about import about, started, version
 from orchestrator.app.first_start import admin_token, prepare
 from orchestrator.app.models import Models, ollama_options
 from orchestrator.audit import Checkpoints
@@ -18,6 +19,7 @@ from orchestrator.desk import Desk, NewTask
 from orchestrator.greeting import JournalGreeter
 from orchestrator.hub import Hub
 from orchestrator.law import PolicyInForce
+from orchestrator.nodes import MeetingElsewhere, Node, Presence, join, new_node_id
 from orchestrator.policy_keeping import PolicyKeeper, first_file
 from orchestrator.ports import Bus, ChatModel, Clock, Store
 from orchestrator.prompts import in_force
@@ -51,13 +53,13 @@ class Orchestrator:
     store: Store
     service: TaskService
     hub: Hub
+    node: Node
+    """This node as the others see it, and the computers of all."""
     workers: Workers
     doors: Doors
     rehearsals: Rehearsals
     admin_token: str | None
     """Only when this start made it."""
-    others: Callable[[], bool] = lambda: False
-    """Whether other nodes are there, which take over what this one hands over."""
 
     async def drain(self) -> None:
         """Have load balancers and computers look elsewhere, and the tasks handed over; canceled, let them go at once.
@@ -65,8 +67,9 @@ class Orchestrator:
         Alone, nobody goes on before the next start: who stops the server does not wait for a model then, whose reply
         is asked for again, and only shortly for calls, whose outcome is known more surely now than later.
         """
-        self.doors.draining = True
-        alone = not self.others()
+        self.doors.draining = self.node.presence.draining = True
+        self.node.presence.say()
+        alone = not self.node.others()
         within_s = min(self.settings.drain_s, ALONE_S) if alone else self.settings.drain_s
         await self.workers.drain(within_s, cut_models=alone)
 
@@ -77,27 +80,29 @@ async def open_orchestrator(
     *,
     clock: Clock | None = None,
     wrap_store: Callable[[Store], Store] = lambda store: store,
+    wrap_bus: Callable[[Bus], Bus] = lambda bus: bus,
     model: ChatModel | None = None,
-    bus: Bus | None = None,
 ) -> AsyncIterator[Orchestrator]:
     """All parts of an orchestrator, its workers at work; nothing listens yet.
 
-    ``wrap_store``, ``model`` and ``bus`` let tests stand between; None: what the settings say.
+    ``wrap_store``, ``wrap_bus`` and ``model`` let tests stand between; None: what the settings say.
     """
     check_approvers(settings.approvers)
-    node = node_name()
+    node = new_node_id(_name(settings))
     models = Models(model, lambda: ollama_options(settings))
     first = prepare(settings)
     file = first_file(settings.policy_path, shared=not settings.embedded)
     watching = Watching()
     clock = clock or SystemClock()
     store = watching.over(wrap_store(open_store(settings.store_url, clock=clock)), os.environ)
+    bus = wrap_bus(open_bus(settings.bus, node=node))
     try:
+        await bus.open()
         authorizer = TokenAuthorizer(store, approvers=settings.approvers)
         law = PolicyInForce()
         service = TaskService(
             store=store,
-            bus=bus or open_bus(settings.bus),
+            bus=bus,
             clock=clock,
             authorizer=authorizer,
             observer=watching.observe,
@@ -110,11 +115,11 @@ async def open_orchestrator(
         await policy.begin()
         await service.record(started(settings, policy.policy, node))
         token = await admin_token(service, settings)
-        hub = Hub(JournalGreeter(service), client=client_offered())
         workspace = await workspace_of(store, settings.workspace_path)
         if isinstance(workspace, RefusedWorkspace):
             logger.warning("%s", workspace.why)
-        world = World(store=store, computers=hub, workspace=workspace)
+        world = World(store=store, workspace=workspace)
+        hub, here = _joined(settings, service, world, node)
         law.context = world.context
         undoing = Undoing(service, world)
         # What changed while nothing ran is judged before anybody can decide.
@@ -124,7 +129,8 @@ async def open_orchestrator(
         doors = Doors(
             service=service,
             authorizer=authorizer,
-            computers=hub,
+            computers=here.fleet,
+            nodes=here.nodes,
             defaults=Defaults(settings.model, settings.max_steps, settings.max_wall_s, settings.max_tokens),
             check_model=models.open,
             undoing=undoing,
@@ -136,23 +142,39 @@ async def open_orchestrator(
             about=about(settings, workspace),
             remote_keys=settings.remote_keys,
         )
-        workers = _workers(settings, undoing, models)
+        workers = _workers(settings, undoing, models, node)
+        here.presence.tasks = lambda: workers.at_work
         workers.may_act = lambda: policy.unusable is None
-        orchestrator = Orchestrator(settings, store, service, hub, workers, doors, doors.rehearsals, token)
+        orchestrator = Orchestrator(settings, store, service, hub, here, workers, doors, doors.rehearsals, token)
         async with _at_work(orchestrator, keeper, watching, looking):
             if first:
                 logger.info("a new data directory: %s", settings.data_dir)
             yield orchestrator
     finally:
+        await bus.close()
         await store.close()
 
 
-def _workers(settings: Settings, undoing: Undoing, models: Models) -> Workers:
+def _name(settings: Settings) -> str:
+    return settings.node or platform.node()
+
+
+def _joined(settings: Settings, service: TaskService, world: World, node: str) -> tuple[Hub, Node]:
+    """The computers of this node, and this node among the others; the world works with the computers of all."""
+    presence = Presence(service.bus, node, name=_name(settings), version=version(), url=settings.public_url)
+    elsewhere = MeetingElsewhere(presence)
+    hub = Hub(JournalGreeter(service), client=client_offered(), elsewhere=elsewhere)
+    here = join(hub, elsewhere, presence, service.store, world.awaited)
+    world.computers = here.fleet
+    return hub, here
+
+
+def _workers(settings: Settings, undoing: Undoing, models: Models, node: str) -> Workers:
     return Workers(
         service=undoing.service,
         world=undoing.world,
         model_for=models.of_task,
-        holder=f"pid-{os.getpid()}",
+        holder=node,
         count=settings.workers,
         lease_s=settings.lease_s,
     )
@@ -177,6 +199,7 @@ async def _at_work(
         approvers=settings.approvers,
         refused=doors.attempts.refused_at,
     )
+    parts.node.open()
     background = [
         asyncio.create_task(parts.workers.work()),
         asyncio.create_task(doors.policy.watch()),
@@ -196,5 +219,6 @@ async def _at_work(
         for part in background:
             part.cancel()
         await asyncio.gather(*background, return_exceptions=True)
+        await parts.node.close()
         await keeper.stopped()
         await watching.close()

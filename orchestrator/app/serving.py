@@ -50,7 +50,9 @@ async def serve(
             stop, at_once = _signals()
             serving = asyncio.create_task(server.serve(sockets=[listener]))
             await orchestrator.rehearsals.open(f"ws://{_from_here(host)}:{port}{DOOR}")
-            ready(f"http://{_in_url(host)}:{port}", orchestrator)
+            url = f"http://{_in_url(host)}:{port}"
+            orchestrator.node.presence.url = settings.public_url or url
+            ready(url, orchestrator)
             stopping = asyncio.create_task(stop.wait())
             await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
             stopping.cancel()

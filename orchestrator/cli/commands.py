@@ -19,6 +19,7 @@ from orchestrator.cli.doctor import doctor
 from orchestrator.cli.evaluating import evaluate
 from orchestrator.cli.grants import grants_app
 from orchestrator.cli.models import models_app
+from orchestrator.cli.nodes import nodes
 from orchestrator.cli.people import people_app, token_app
 from orchestrator.cli.places import pair
 from orchestrator.cli.policy import policy_app
@@ -125,6 +126,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     screen,
     type_keys,
     pair,
+    nodes,
     doctor,
     simulate,
     evaluate,
@@ -142,6 +144,7 @@ _EXAMPLES: Mapping[str, str] = {
     "screen": "screen farm --follow",
     "type": 'type farm "ls" --enter',
     "pair": "pair farm",
+    "nodes": "nodes --json",
     "eval": "eval --model ollama:qwen2.5-coder --task hello",
     "simulate": "simulate --count 3 --family advanced --family turtle",
 }

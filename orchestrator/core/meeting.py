@@ -11,11 +11,21 @@ or a world: the same, and both are shown. A new token in place of one that was r
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from orchestrator.core import wire
 from orchestrator.core.system_facts import ComputerFrozen, ComputerSide, FreezeReason
 from orchestrator.core.wire import ComputerId
+
+
+class Heard(NamedTuple):
+    """The highest ``journal_seq`` that one boot of a computer has named; 0: none."""
+
+    journal_seq: int = 0
+    boot: str = ""
+
+
+NOTHING_HEARD: Final = Heard()
 
 
 @dataclass(frozen=True)
@@ -37,6 +47,15 @@ class ComputerRecord:
     frozen_at: datetime | None = None
     released: bool = False
     """A person let it come back, and it has not come yet: whoever comes next is welcome."""
+
+    def heard_with(self, heard: Heard) -> int:
+        """The highest ``journal_seq`` with what else was heard.
+
+        That counts only of the boot that was welcome last: word of an earlier one may come late, from another node,
+        when what was heard before counts no more.
+        """
+        counts = self.known is None or self.known.boot == heard.boot
+        return max(self.heard, heard.journal_seq) if counts else self.heard
 
 
 @dataclass(frozen=True)

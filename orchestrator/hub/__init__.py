@@ -1,5 +1,6 @@
 """The computers' sockets: the port ``Computers`` over one link per connection."""
 
+from orchestrator.hub.elsewhere import Elsewhere, Rival, Yielded
 from orchestrator.hub.greeter import Greeter, Met, Visitor
 from orchestrator.hub.hub import Hub
 from orchestrator.hub.mirror import CannotType, Mirror, TooManyWatch, Typed
@@ -8,6 +9,6 @@ from orchestrator.hub.socket import Socket
 from orchestrator.hub.view import Gone, Hidden, Seen, Sight, View, Watcher
 
 __all__ = [
-    "CannotType", "Gone", "Greeter", "Hidden", "Hub", "Met", "Mirror", "Refusals", "Refused", "Seen", "Sight", "Socket",
-    "TooManyWatch", "Typed", "View", "Visitor", "Watcher",
+    "CannotType", "Elsewhere", "Gone", "Greeter", "Hidden", "Hub", "Met", "Mirror", "Refusals", "Refused", "Rival",
+    "Seen", "Sight", "Socket", "TooManyWatch", "Typed", "View", "Visitor", "Watcher", "Yielded",
 ]  # fmt: skip

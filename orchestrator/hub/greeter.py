@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from orchestrator.core import wire
+from orchestrator.core.meeting import Heard
 from orchestrator.core.system_facts import ComputerFrozen
 from orchestrator.core.wire import ComputerId, RunId
 
@@ -28,8 +29,6 @@ class Met:
 
     number: int = 0
     """Newly allotted, for the welcome."""
-    doubtful_below: int = 0
-    """What open calls with a lower number came to is unknown."""
     fresh: bool = False
     """Whether what was heard from the computer before counts no more."""
     frozen: ComputerFrozen | None = None
@@ -39,13 +38,13 @@ class Met:
 class Greeter(Protocol):
     """What the journal has to say when a computer comes or goes."""
 
-    async def meet(self, visitor: Visitor, *, heard: int) -> Met:
-        """Welcome a visitor, or freeze the computer; ``heard``: the highest ``journal_seq`` named on this node."""
+    async def meet(self, visitor: Visitor, *, heard: Heard) -> Met:
+        """Welcome a visitor, or freeze the computer; ``heard``: what was heard from it since the journal was told."""
 
     async def copied(self, visitor: Visitor) -> ComputerFrozen:
         """Freeze the computer: who was welcome last still lives while this visitor comes."""
 
-    async def heard(self, computer: ComputerId, journal_seq: int) -> None:
+    async def heard(self, computer: ComputerId, heard: Heard) -> None:
         """Keep what was heard from a computer that has gone."""
 
     async def number(self, computer: ComputerId) -> int:

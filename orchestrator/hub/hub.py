@@ -4,7 +4,9 @@ Theory. A computer has at most one session; a newer connection replaces the olde
 from another boot while the older still answers: then two computers live with one identity, and both
 are turned away until a person decides (:mod:`orchestrator.core.meeting`). A call's frames are
 written once, on the session that is there when the call is made; when the session ends, its waits
-end with ``CallLost`` and only a settle, on a later session, can tell what became of them. The hub
+end with ``CallLost`` and only a settle, on a later session, can tell what became of them. The same holds
+among several nodes: who comes here while another node still has a session is asked about there
+(``Elsewhere``), and where two nodes welcomed at once, the welcome with the higher number counts. The hub
 knows nothing of tasks: what hello means for the journal is asked of ``Greeter``. An idle computer
 costs no task of its own but the one that reads its socket: every deadline is the sweeper's.
 """
@@ -23,7 +25,10 @@ from orchestrator.core import link_events as events
 from orchestrator.core import wire
 from orchestrator.core.errors import CallLost, ComputerAway
 from orchestrator.core.link import LinkState
+from orchestrator.core.meeting import Heard
+from orchestrator.core.system_facts import ComputerFrozen
 from orchestrator.core.wire import ComputerId, RunId
+from orchestrator.hub.elsewhere import Elsewhere, Rival, Yielded
 from orchestrator.hub.greeter import Greeter, Met, Visitor
 from orchestrator.hub.known import Known
 from orchestrator.hub.manners import Refusal, frozen_refusal, printable, refusal
@@ -53,9 +58,16 @@ class Hub:
     """All connected computers of this node."""
 
     def __init__(
-        self, greeter: Greeter, *, alive_within_s: float = ALIVE_WITHIN_S, client: wire.Client | None = None
+        self,
+        greeter: Greeter,
+        *,
+        alive_within_s: float = ALIVE_WITHIN_S,
+        client: wire.Client | None = None,
+        elsewhere: Elsewhere | None = None,
     ) -> None:
         self._greeter = greeter
+        self._elsewhere = elsewhere
+        """The other nodes; None: there are none."""
         self._client = client
         """The Lua client that this server hands out; None: computers are not told of one."""
         self._sessions: dict[ComputerId, Session] = {}
@@ -81,21 +93,24 @@ class Hub:
 
     def info(self, computer: ComputerId) -> ComputerInfo | None:
         """What is known of a computer."""
-        session = self._sessions.get(computer)
-        return self.known.info(computer, online=session is not None and session.link.state is LinkState.READY)
+        return self.known.info(computer, online=self.here(computer))
 
     def list_computers(self) -> list[ComputerInfo]:
         """All that said hello since this node started."""
         return [info for computer in self.known.computers() if (info := self.info(computer)) is not None]
 
-    def doubtful_below(self, computer: ComputerId) -> int:
-        """What calls with a lower number came to is unknown, whatever the computer says."""
-        return self.known.doubtful_below(computer)
+    def heard(self, computer: ComputerId) -> Heard:
+        """What the computer has named."""
+        session, heard = self._sessions.get(computer), self.known.heard(computer)
+        if session is None:
+            return heard
+        boot = wire.from_wire(self.known.hello(computer).boot)
+        return Heard(max(heard.journal_seq, session.link.journal_seq), boot)
 
-    def heard(self, computer: ComputerId) -> int:
-        """The highest ``journal_seq`` that the computer has named."""
+    def here(self, computer: ComputerId) -> bool:
+        """Whether a call can be made on a session of this node."""
         session = self._sessions.get(computer)
-        return max(self.known.heard(computer), 0 if session is None else session.link.journal_seq)
+        return session is not None and session.link.state is LinkState.READY
 
     async def call(
         self,
@@ -223,7 +238,7 @@ class Hub:
             self._gone(session, _STOPS)
         # All at once: one that takes nothing any more has some seconds.
         await asyncio.gather(*(session.socket.close(1001, _STOPS) for session in sessions))
-        await asyncio.gather(*self.known.keeping)
+        await self.known.kept()
 
     def _hear(self, session: Session, frame: bytes | str) -> None:
         """A frame of a computer that is welcome, handed over by its socket."""
@@ -260,15 +275,15 @@ class Hub:
             if met.frozen is not None:
                 self._refuse(session, frozen_refusal(met.frozen), visitor.peer)
                 return
-            self.known.met(computer, met)
             session.link.welcome(number=met.number, computer=computer, client=self._client)
             session.watch()
             self._sessions[computer] = session
-            self.known.welcomed(visitor)
+            self.known.welcomed(visitor, met)
             session.fingerprint = visitor.token
             if session.link.state is LinkState.READY:
                 # At once: who sees it online can watch it.
                 self.mirror.opened(session)
+            self._changed(computer)
         for run_id in await self._greeter.closed_runs(computer, [RunId(one) for one in hello.calls]):
             session.link.acknowledge(run_id=run_id, number=await self._greeter.number(computer))
         await session.flush()
@@ -286,16 +301,31 @@ class Hub:
             return Met(frozen=frozen)
         if not await self._replace(session):
             return None
-        return await self._greeter.meet(visitor, heard=self.known.heard(visitor.computer))
+        heard = self.known.heard(visitor.computer)
+        if self._elsewhere is not None:
+            there = await self._elsewhere.yields(visitor, session.now() - session.opened)
+            if there.lives:
+                frozen = await self._greeter.copied(visitor)
+                await self._elsewhere.turn_away(frozen)
+                return Met(frozen=frozen)
+            if there.newer:
+                await self._end_older(session)
+                return None
+            heard = there.heard if there.heard.boot else heard
+        return await self._greeter.meet(visitor, heard=heard)
 
     def _may_be_two(self, other: Session, session: Session, visitor: Visitor) -> bool:
         """Whether another boot of the same id comes while ``other`` is connected.
 
         A reboot looks the same until ``other`` is asked. Another id is judged by what the journal knows.
         """
-        known = self.known.hello(visitor.computer)
-        same_id = known.computer_id == visitor.hello.computer_id
-        return same_id and known.boot != visitor.hello.boot and other.place < session.place
+        hello = visitor.hello
+        return self._other_boot(visitor.computer, hello.computer_id, hello.boot) and other.place < session.place
+
+    def _other_boot(self, computer: ComputerId, computer_id: int, boot: str) -> bool:
+        """Whether these are of another boot of the same id than the one that was welcome here last."""
+        known = self.known.hello(computer)
+        return known.computer_id == computer_id and known.boot != boot
 
     def _refuse(self, session: Session, why: Refusal, peer: str) -> None:
         now = datetime.now(UTC)
@@ -314,9 +344,51 @@ class Hub:
         if other is None:
             return True
         older = session if other.place > session.place else other
-        self._gone(older, "a newer connection of the same computer replaced it")
-        await older.socket.close(1008, "replaced by a newer connection")
+        await self._end_older(older)
         return older is other
+
+    async def _end_older(self, session: Session) -> None:
+        self._gone(session, "a newer connection of the same computer replaced it")
+        await session.socket.close(1008, "replaced by a newer connection")
+
+    def _changed(self, computer: ComputerId) -> None:
+        if self._elsewhere is not None:
+            self._elsewhere.changed(computer)
+
+    # -- what other nodes ask ------------------------------------------------------------
+
+    async def yield_to(self, rival: Rival) -> Yielded:
+        """What becomes of this node's session of a computer that came to another; what was heard is kept first.
+
+        Nothing is locked meanwhile, or two nodes that greet one computer could wait for each other: where both
+        welcome it, the number of the welcome decides (:meth:`drop`).
+        """
+        session = self._sessions.get(rival.computer)
+        if session is not None:
+            if session.now() - session.opened < rival.age_s:
+                return Yielded(newer=True)
+            other = self._other_boot(rival.computer, rival.computer_id, rival.boot)
+            if other and await session.lives(self._alive_within_s):
+                return Yielded(lives=True)
+            self._end_soon(session)
+        await self.known.kept()
+        return Yielded(heard=self.known.heard(rival.computer))
+
+    def turn_away(self, fact: ComputerFrozen) -> None:
+        """A computer was frozen at another node: who is connected here under its name is told so, and goes."""
+        session = self._sessions.get(fact.computer)
+        if session is not None:
+            self._turn_away(session, frozen_refusal(fact))
+
+    def drop(self, computer: ComputerId, number: int) -> None:
+        """A computer was welcomed elsewhere with this number: a session here from before that is over."""
+        session = self._sessions.get(computer)
+        if session is not None and self.known.number(computer) < number:
+            self._end_soon(session)
+
+    def _end_soon(self, session: Session) -> None:
+        self._gone(session, "a newer connection of the same computer at another node replaced it")
+        session.spawn(session.socket.close(1008, "replaced by a newer connection"))
 
     def _session(self, computer: ComputerId) -> Session:
         session = self._sessions.get(computer)
@@ -329,6 +401,8 @@ class Hub:
             del self._sessions[session.computer]
             logger.info("computer %s is gone: %s", session.computer, printable(reason), extra=session.log_extra)
             self.known.left(session.computer, session.link.journal_seq)
+            # First: who is told by the journal that it left asks any node whether it is there.
+            self._changed(session.computer)
             self._greeter.left(session.computer)
         session.end(reason)
         self.mirror.closed(session)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from orchestrator.core import wire
 from orchestrator.core.errors import OrchestratorError
+from orchestrator.core.meeting import NOTHING_HEARD, Heard
 from orchestrator.core.wire import ComputerId
 from orchestrator.hub.greeter import Greeter, Met, Visitor
 from orchestrator.hub.manners import printable
@@ -24,13 +25,14 @@ class Known:
         """A hash of the token with which each computer came last."""
         self._left: dict[ComputerId, datetime] = {}
         """When the last connection of each ended."""
-        self._heard: dict[ComputerId, int] = {}
-        """The highest ``journal_seq`` that each computer named until its last session ended."""
-        self._kept: dict[ComputerId, int] = {}
+        self._numbers: dict[ComputerId, int] = {}
+        """The number of each computer's last welcome."""
+        self._heard: dict[ComputerId, Heard] = {}
+        """What the last boot of each computer named until its last session ended."""
+        self._kept: dict[ComputerId, Heard] = {}
         """What of it the journal was told."""
         self.keeping: set[asyncio.Task[None]] = set()
         """The journal is being told."""
-        self._doubtful: dict[ComputerId, int] = {}
 
     def computers(self) -> list[ComputerId]:
         """All that said hello."""
@@ -57,37 +59,41 @@ class Known:
             left_at=None if online else self._left.get(computer),
         )
 
-    def doubtful_below(self, computer: ComputerId) -> int:
-        """What calls with a lower number came to is unknown, whatever the computer says."""
-        return self._doubtful.get(computer, 0)
+    def number(self, computer: ComputerId) -> int:
+        """The number of the computer's last welcome; 0: it never was welcome."""
+        return self._numbers.get(computer, 0)
 
-    def heard(self, computer: ComputerId) -> int:
-        """The highest ``journal_seq`` that the computer named until its last session ended."""
-        return self._heard.get(computer, 0)
+    def heard(self, computer: ComputerId) -> Heard:
+        """What the computer named until its last session ended."""
+        return self._heard.get(computer, NOTHING_HEARD)
 
-    def met(self, computer: ComputerId, met: Met) -> None:
-        """The journal said how a computer stands that is about to be welcomed."""
-        if met.fresh:
+    def welcomed(self, visitor: Visitor, met: Met) -> None:
+        """A computer is welcome."""
+        computer, boot = visitor.computer, wire.from_wire(visitor.hello.boot)
+        if met.fresh or self.heard(computer).boot != boot:
+            # A boot that was let in begins with all that the ones before it had named.
             self._heard.pop(computer, None)
             self._kept.pop(computer, None)
-        self._doubtful[computer] = met.doubtful_below
-
-    def welcomed(self, visitor: Visitor) -> None:
-        """A computer is welcome."""
-        self._hellos[visitor.computer] = visitor.hello
-        self._fingerprints[visitor.computer] = visitor.token
+        self._hellos[computer] = visitor.hello
+        self._fingerprints[computer] = visitor.token
+        self._numbers[computer] = met.number
 
     def left(self, computer: ComputerId, journal_seq: int) -> None:
         """A computer is gone; the journal is told what was heard, so that the next start knows it too."""
         self._left[computer] = datetime.now(UTC)
-        heard = self._heard[computer] = max(self.heard(computer), journal_seq)
-        if heard > self._kept.get(computer, 0):
+        boot = wire.from_wire(self._hellos[computer].boot)
+        heard = self._heard[computer] = Heard(max(self.heard(computer).journal_seq, journal_seq), boot)
+        if heard.journal_seq > self._kept.get(computer, NOTHING_HEARD).journal_seq:
             self._kept[computer] = heard
             keeping = asyncio.get_running_loop().create_task(self._keep(computer, heard))
             self.keeping.add(keeping)
             keeping.add_done_callback(self.keeping.discard)
 
-    async def _keep(self, computer: ComputerId, heard: int) -> None:
+    async def kept(self) -> None:
+        """Wait until the journal was told all that was heard."""
+        await asyncio.gather(*self.keeping)
+
+    async def _keep(self, computer: ComputerId, heard: Heard) -> None:
         try:
             await self._greeter.heard(computer, heard)
         except OrchestratorError as error:

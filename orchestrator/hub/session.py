@@ -34,7 +34,7 @@ class Session:
 
     __slots__ = (
         "_background", "_lock", "_loop", "_soon", "_sweeper", "_tick", "computer", "direct", "due", "fingerprint",
-        "life", "link", "now", "place", "room", "runs", "sending", "settles", "socket", "traffic",
+        "life", "link", "now", "opened", "place", "room", "runs", "sending", "settles", "socket", "traffic",
     )  # fmt: skip
 
     def __init__(
@@ -57,6 +57,7 @@ class Session:
         self._loop = asyncio.get_running_loop()
         self.now = self._loop.time
         """The loop's clock."""
+        self.opened = self.now()
         self.link = ComputerLink(self.now())
         self.room = asyncio.Semaphore(wire.MAX_OPEN_CALLS)
         self.runs: dict[RunId, list[Wait]] = {}

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
+from orchestrator.core.meeting import Heard
 from orchestrator.core.wire import ComputerId, Desk, RunId, SettledCall, Told
 
 
@@ -78,14 +79,8 @@ class Computers(Protocol):
     def list_computers(self) -> list[ComputerInfo]:
         """All that said hello since this node started."""
 
-    def doubtful_below(self, computer: ComputerId) -> int:
-        """What calls with a lower number came to is unknown, whatever the computer says; 0: none.
-
-        Its journal was lost or put back, or it was copied: ``ComputerRecord.doubtful_below``.
-        """
-
-    def heard(self, computer: ComputerId) -> int:
-        """The highest ``journal_seq`` that the computer has named; 0: none."""
+    def heard(self, computer: ComputerId) -> Heard:
+        """The highest ``journal_seq`` that the computer has named, and its boot."""
 
     async def call(
         self,

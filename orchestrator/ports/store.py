@@ -9,7 +9,7 @@ from orchestrator.core import audit
 from orchestrator.core.facts import BlobRef, RequestId, TaskId
 from orchestrator.core.grants import GrantState
 from orchestrator.core.items import AgentTaskItem, Draft
-from orchestrator.core.meeting import ComputerRecord
+from orchestrator.core.meeting import NOTHING_HEARD, ComputerRecord, Heard
 from orchestrator.core.system_facts import OWNER, ComputerSide, GrantId
 from orchestrator.core.task import AgentTask
 from orchestrator.core.task_states import TaskStatus
@@ -136,12 +136,13 @@ class TaskPersistenceManager(Protocol):
         """The content. Raises NotFound, Unreadable where it is not what was kept any more."""
 
     async def allot_number(
-        self, computer: ComputerId, *, at_least: int = 0, lease: Lease | None = None, heard: int = 0
+        self, computer: ComputerId, *, at_least: int = 0, lease: Lease | None = None, heard: Heard = NOTHING_HEARD
     ) -> int:
         """The computer's next number: above every one before it, and not below ``at_least``.
 
         With ``lease`` the transaction first checks that it still holds (raises LeaseLost). ``heard``: the
-        highest ``journal_seq`` that the computer has named, kept in the same transaction.
+        highest ``journal_seq`` that a boot of the computer has named, kept in the same transaction unless another
+        boot was welcome since.
         """
 
     async def computer(self, computer: ComputerId) -> ComputerRecord:
@@ -156,8 +157,12 @@ class TaskPersistenceManager(Protocol):
         A release that waited for it is over with it.
         """
 
-    async def hear_computer(self, computer: ComputerId, heard: int) -> None:
-        """Keep the highest ``journal_seq`` that a computer has named; of one frozen or just released, nothing."""
+    async def hear_computer(self, computer: ComputerId, heard: Heard) -> None:
+        """Keep the highest ``journal_seq`` that a boot of a computer has named.
+
+        Nothing of a computer that is frozen or just released, or where another boot was welcome since: word of an
+        earlier one may come late, from another node.
+        """
 
     async def freeze_computer(self, note: Draft) -> bool:
         """Freeze the computer that a ``computer_frozen`` names, with the note in the system stream.
@@ -280,8 +285,8 @@ class Coming:
     """The hash of its token; empty: not known."""
     at_least: int = 0
     """What its number may not be below."""
-    heard: int = 0
-    """The highest ``journal_seq`` that it has named before."""
+    heard: Heard = NOTHING_HEARD
+    """What it has named before; it counts only of the boot that was welcome last."""
     fresh: bool = False
     """What was heard before counts no more."""
     doubt: bool = False

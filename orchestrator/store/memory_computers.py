@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from orchestrator.core.items import Draft
-from orchestrator.core.meeting import ComputerRecord
+from orchestrator.core.meeting import NOTHING_HEARD, ComputerRecord, Heard
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Coming, Lease
 from orchestrator.store import sealing
@@ -14,14 +14,14 @@ class MemoryComputers(MemoryQueue):
     """What the port says of computers, over the dictionaries."""
 
     async def allot_number(
-        self, computer: ComputerId, *, at_least: int = 0, lease: Lease | None = None, heard: int = 0
+        self, computer: ComputerId, *, at_least: int = 0, lease: Lease | None = None, heard: Heard = NOTHING_HEARD
     ) -> int:
         await self._turn()
         if lease is not None:
             self._held(lease)
         row = self._computer(computer)
         row.number = max(row.number + 1, at_least)
-        row.record = replace(row.record, heard=max(row.record.heard, heard))
+        row.record = replace(row.record, heard=row.record.heard_with(heard))
         return row.number
 
     async def computer(self, computer: ComputerId) -> ComputerRecord:
@@ -42,11 +42,11 @@ class MemoryComputers(MemoryQueue):
         row.number = row.record.number
         return row.number
 
-    async def hear_computer(self, computer: ComputerId, heard: int) -> None:
+    async def hear_computer(self, computer: ComputerId, heard: Heard) -> None:
         await self._turn()
         row = self._computers.get(computer)
         if row is not None and row.record.frozen is None and not row.record.released:
-            row.record = replace(row.record, heard=max(row.record.heard, heard))
+            row.record = replace(row.record, heard=row.record.heard_with(heard))
 
     async def freeze_computer(self, note: Draft) -> bool:
         now = await self._turn()

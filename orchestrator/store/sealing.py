@@ -220,7 +220,7 @@ def welcomed(record: ComputerRecord, coming: Coming) -> ComputerRecord:
     return replace(
         record,
         number=number,
-        heard=0 if coming.fresh else max(record.heard, coming.heard),
+        heard=0 if coming.fresh else record.heard_with(coming.heard),
         doubtful_below=number if coming.doubt else record.doubtful_below,
         known=coming.side,
         token=coming.token,

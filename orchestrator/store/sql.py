@@ -15,6 +15,7 @@ order of their names; where that cannot be, a deadlock's victim is simply run ag
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from itertools import chain
 from typing import Final, NamedTuple
@@ -24,6 +25,7 @@ from orchestrator.core.errors import ComputerClaimed, NewerSchema
 from orchestrator.core.facts import BlobRef, RequestId, TaskId
 from orchestrator.core.fold import fold
 from orchestrator.core.items import GENESIS_HASH, AgentTaskItem, Draft, decode_item
+from orchestrator.core.meeting import NOTHING_HEARD, Heard
 from orchestrator.core.moments import from_us, to_us
 from orchestrator.core.pruning import LISTS
 from orchestrator.core.task import AgentTask
@@ -63,7 +65,8 @@ _ROW: Final = """SELECT task_id, status, version, user_id, session_id, prompt, c
 _NEWEST_FIRST: Final = "ORDER BY created_at DESC, task_id DESC LIMIT ?"
 _KNOW_COMPUTER: Final = "INSERT INTO computers (computer, number) VALUES (?, 0) ON CONFLICT DO NOTHING"
 _NEXT_NUMBER: Final = """UPDATE computers SET number = CASE WHEN number + 1 < ? THEN ? ELSE number + 1 END,
-    heard = CASE WHEN heard < ? THEN ? ELSE heard END WHERE computer = ?"""
+    heard = CASE WHEN heard < ? AND (known IS NULL OR known LIKE ? ESCAPE '!') THEN ? ELSE heard END
+    WHERE computer = ?"""
 _NUMBER: Final = "SELECT number FROM computers WHERE computer = ?"
 _COMPUTER: Final = "SELECT number, task FROM computers WHERE computer = ? /* FOR UPDATE */"
 _SET_COMPUTER: Final = "UPDATE computers SET number = ?, task = ? WHERE computer = ?"
@@ -209,10 +212,21 @@ def know_computer(computer: ComputerId) -> Script[None]:
     yield _KNOW_COMPUTER, (computer,)
 
 
-def next_number(computer: ComputerId, at_least: int = 0, heard: int = 0) -> Script[int]:
+def of_boot(heard: Heard) -> str:
+    """What ``known`` is like where the boot of which something was heard was welcome last.
+
+    A pattern, because databases read JSON each in their own way. Quotes inside a text of JSON are written with a
+    backslash, so that no label can look like the field.
+    """
+    field = f'"boot":{json.dumps(heard.boot, ensure_ascii=False)}'
+    escaped = re.sub("([!%_])", r"!\1", field)
+    return f"%{escaped}%"
+
+
+def next_number(computer: ComputerId, at_least: int = 0, heard: Heard = NOTHING_HEARD) -> Script[int]:
     """Allot the computer's next number, and keep what was heard from it."""
     yield from know_computer(computer)
-    yield _NEXT_NUMBER, (at_least, at_least, heard, heard, computer)
+    yield _NEXT_NUMBER, (at_least, at_least, heard.journal_seq, of_boot(heard), heard.journal_seq, computer)
     rows = yield _NUMBER, (computer,)
     return int(rows[0][0])
 

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from orchestrator.core.items import Draft
-from orchestrator.core.meeting import ComputerRecord
+from orchestrator.core.meeting import ComputerRecord, Heard
 from orchestrator.core.moments import from_us, to_us
 from orchestrator.core.system_facts import ComputerFrozen, ComputerSide
 from orchestrator.core.wire import ComputerId
@@ -17,7 +17,8 @@ _LOCKED: Final = f"{_ONE} /* FOR UPDATE */"
 _ALL: Final = f"SELECT {_COLUMNS} FROM computers"
 _WELCOME: Final = """UPDATE computers SET number = ?, heard = ?, doubtful_below = ?, known = ?, token = ?, released = 0
     WHERE computer = ?"""
-_HEAR: Final = "UPDATE computers SET heard = ? WHERE computer = ? AND heard < ? AND frozen IS NULL AND released = 0"
+_HEAR: Final = """UPDATE computers SET heard = ? WHERE computer = ? AND heard < ? AND frozen IS NULL AND released = 0
+    AND (known IS NULL OR known LIKE ? ESCAPE '!')"""
 _FREEZE: Final = "UPDATE computers SET frozen = ?, frozen_at = ? WHERE computer = ?"
 _RELEASE: Final = """UPDATE computers SET number = ?, doubtful_below = ?, frozen = NULL, frozen_at = NULL, released = 1
     WHERE computer = ?"""
@@ -46,9 +47,9 @@ def welcome(name: ComputerId, coming: Coming) -> Script[int | None]:
     return after.number
 
 
-def hear(name: ComputerId, heard: int) -> Script[None]:
+def hear(name: ComputerId, heard: Heard) -> Script[None]:
     """The port's ``hear_computer``."""
-    yield _HEAR, (heard, name, heard)
+    yield _HEAR, (heard.journal_seq, name, heard.journal_seq, sql.of_boot(heard))
 
 
 def freeze(note: Draft, *, now: int) -> Script[bool]:

@@ -11,6 +11,7 @@ from typing import Final
 
 from orchestrator.core.facts import TaskId
 from orchestrator.core.items import AgentTaskItem
+from orchestrator.core.meeting import Heard
 from orchestrator.core.moments import from_us, to_us
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Lease, Token
@@ -147,7 +148,7 @@ def next_due(*, now: int) -> Script[datetime | None]:
     return None if rows[0][0] is None else from_us(rows[0][0])
 
 
-def allot_number(computer: ComputerId, *, at_least: int, lease: Lease | None, heard: int = 0) -> Script[int]:
+def allot_number(computer: ComputerId, *, at_least: int, lease: Lease | None, heard: Heard) -> Script[int]:
     """The port's ``allot_number``."""
     if lease is not None:
         yield from _held(lease)

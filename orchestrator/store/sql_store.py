@@ -11,7 +11,7 @@ from typing import TypeVar
 from orchestrator.core.facts import BlobRef, RequestId, TaskId
 from orchestrator.core.grants import GrantState
 from orchestrator.core.items import AgentTaskItem, Draft
-from orchestrator.core.meeting import ComputerRecord
+from orchestrator.core.meeting import NOTHING_HEARD, ComputerRecord, Heard
 from orchestrator.core.system_facts import GrantId
 from orchestrator.core.task import AgentTask
 from orchestrator.core.task_states import TaskStatus
@@ -133,7 +133,7 @@ class SqlStore(ABC):
         return await self._read(lambda _: sql.get_blob(sha256))
 
     async def allot_number(
-        self, computer: ComputerId, *, at_least: int = 0, lease: Lease | None = None, heard: int = 0
+        self, computer: ComputerId, *, at_least: int = 0, lease: Lease | None = None, heard: Heard = NOTHING_HEARD
     ) -> int:
         return await self._write(
             lambda _: sql_queue.allot_number(computer, at_least=at_least, lease=lease, heard=heard),
@@ -149,7 +149,7 @@ class SqlStore(ABC):
     async def welcome_computer(self, computer: ComputerId, coming: Coming) -> int | None:
         return await self._write(lambda _: sql_computers.welcome(computer, coming))
 
-    async def hear_computer(self, computer: ComputerId, heard: int) -> None:
+    async def hear_computer(self, computer: ComputerId, heard: Heard) -> None:
         await self._write(lambda _: sql_computers.hear(computer, heard))
 
     async def freeze_computer(self, note: Draft) -> bool:

@@ -1,11 +1,11 @@
-"""The contracts of computers: S63 to S69, what is heard from them, who came last, freezing, release, revocation."""
+"""The contracts of computers: S63 to S69 and S85, what is heard, who came last, freezing, release, revocation."""
 
 from dataclasses import replace
 
 from orchestrator.core.errors import InvalidRequest, LeaseLost
 from orchestrator.core.facts import TaskId
 from orchestrator.core.items import Draft, verify_chain
-from orchestrator.core.meeting import ComputerRecord
+from orchestrator.core.meeting import ComputerRecord, Heard
 from orchestrator.core.system_facts import ComputerFrozen, ComputerReleased, ComputerSide, NodeStopped
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import SYSTEM_STREAM, Coming, Lease, Store, Token, TokenRow
@@ -37,11 +37,11 @@ async def s63_what_is_heard_only_rises(store: Store, clock: ManualClock) -> None
     del clock
     assert await store.computer(COMPUTER) == ComputerRecord(COMPUTER)
     assert await store.list_computers() == []
-    assert await store.allot_number(COMPUTER, heard=7) == 1
-    assert await store.allot_number(COMPUTER, heard=3) == 2
+    assert await store.allot_number(COMPUTER, heard=Heard(7)) == 1
+    assert await store.allot_number(COMPUTER, heard=Heard(3)) == 2
     assert (await store.computer(COMPUTER)).heard == 7
-    await store.hear_computer(COMPUTER, 9)
-    await store.hear_computer(COMPUTER, 8)
+    await store.hear_computer(COMPUTER, Heard(9))
+    await store.hear_computer(COMPUTER, Heard(8))
     assert await store.computer(COMPUTER) == ComputerRecord(COMPUTER, number=2, heard=9)
     await store.allot_number(ComputerId("12"))
     assert [one.computer for one in await store.list_computers()] == ["12", COMPUTER]
@@ -53,11 +53,11 @@ async def s64_a_welcome_keeps_who_came(store: Store, clock: ManualClock) -> None
     assert await store.welcome_computer(COMPUTER, first) == 41
     record = ComputerRecord(COMPUTER, number=41, known=first.side, token="h1")
     assert await store.computer(COMPUTER) == record
-    assert await store.welcome_computer(COMPUTER, replace(first, at_least=3, heard=6)) == 42
+    assert await store.welcome_computer(COMPUTER, replace(first, at_least=3, heard=Heard(6, "boot-3"))) == 42
     assert await store.computer(COMPUTER) == replace(record, number=42, heard=6)
-    assert await store.welcome_computer(COMPUTER, replace(first, heard=2, doubt=True)) == 43
+    assert await store.welcome_computer(COMPUTER, replace(first, heard=Heard(2, "boot-3"), doubt=True)) == 43
     assert await store.computer(COMPUTER) == replace(record, number=43, heard=6, doubtful_below=43)
-    other = Coming(side(clock, 4), token="h2", heard=5, fresh=True)
+    other = Coming(side(clock, 4), token="h2", heard=Heard(5, "boot-3"), fresh=True)
     assert await store.welcome_computer(COMPUTER, other) == 44
     after = ComputerRecord(COMPUTER, number=44, doubtful_below=43, known=other.side, token="h2")
     assert await store.computer(COMPUTER) == after
@@ -66,7 +66,7 @@ async def s64_a_welcome_keeps_who_came(store: Store, clock: ManualClock) -> None
 async def s65_a_frozen_computer_is_not_welcome(store: Store, clock: ManualClock) -> None:
     """It is frozen once, with a note; no welcome and nothing heard changes it, and numbers go on."""
     author = Author(clock)
-    coming = Coming(side(clock), token="h1", heard=5)
+    coming = Coming(side(clock), token="h1", heard=Heard(5))
     await store.welcome_computer(COMPUTER, coming)
     note = frozen(author, clock)
     assert await store.freeze_computer(note)
@@ -75,7 +75,7 @@ async def s65_a_frozen_computer_is_not_welcome(store: Store, clock: ManualClock)
     assert (before.frozen, before.frozen_at) == (note.fact, clock.now())
     clock.advance(60)
     assert await store.welcome_computer(COMPUTER, coming) is None
-    await store.hear_computer(COMPUTER, 99)
+    await store.hear_computer(COMPUTER, Heard(99, "boot-3"))
     assert await store.computer(COMPUTER) == before
     assert await store.allot_number(COMPUTER) == 2
     (item,) = await store.read(TaskId(SYSTEM_STREAM))
@@ -87,7 +87,7 @@ async def s66_a_release_raises_the_number(store: Store, clock: ManualClock) -> N
     author = Author(clock)
     assert not await store.release_computer(released(author))
     assert await store.read(TaskId(SYSTEM_STREAM)) == []
-    coming = Coming(side(clock), heard=5)
+    coming = Coming(side(clock), heard=Heard(5))
     await store.welcome_computer(COMPUTER, coming)
     await store.freeze_computer(frozen(author, clock, highest=70))
     note = released(author)
@@ -96,8 +96,8 @@ async def s66_a_release_raises_the_number(store: Store, clock: ManualClock) -> N
     record = await store.computer(COMPUTER)
     assert (record.number, record.doubtful_below, record.frozen, record.frozen_at) == (71, 71, None, None)
     assert (record.released, record.known) == (True, coming.side)
-    await store.hear_computer(COMPUTER, 99)
-    assert await store.welcome_computer(COMPUTER, Coming(side(clock, 9), heard=2, fresh=True)) == 72
+    await store.hear_computer(COMPUTER, Heard(99, "boot-3"))
+    assert await store.welcome_computer(COMPUTER, Coming(side(clock, 9), heard=Heard(2), fresh=True)) == 72
     record = await store.computer(COMPUTER)
     assert (record.released, record.heard, record.doubtful_below) == (False, 0, 71)
     items = await store.read(TaskId(SYSTEM_STREAM))
@@ -132,7 +132,7 @@ async def s68_a_frozen_computer_keeps_its_claim(store: Store, clock: ManualClock
     assert await store.lease("node-2", 10) is None
     assert await store.wake_waiting(COMPUTER) == 1
     stale = Lease(T1, Token(lease.token))
-    await refused(LeaseLost, store.allot_number(COMPUTER, lease=stale, heard=50))
+    await refused(LeaseLost, store.allot_number(COMPUTER, lease=stale, heard=Heard(50)))
     assert (await store.computer(COMPUTER)).heard == 0
 
 
@@ -145,3 +145,20 @@ async def s69_revoked_tokens_are_counted(store: Store, clock: ManualClock) -> No
     assert await store.revoke_tokens("computer", "pc0") == 2
     assert await store.revoke_tokens("computer", "pc0") == 0
     assert await store.count_revoked() == 2
+
+
+async def s85_word_of_an_earlier_boot_counts_no_more(store: Store, clock: ManualClock) -> None:
+    """What was heard is kept of the boot that was welcome last; of another it may come late, and changes nothing."""
+    odd = ComputerSide(computer_id=3, boot='b_%!"\\é', label='"boot":"boot-3"', at=clock.now(), peer="127.0.0.1")
+    assert await store.welcome_computer(COMPUTER, Coming(side(clock))) == 1
+    await store.hear_computer(COMPUTER, Heard(50, "boot-3"))
+    assert await store.welcome_computer(COMPUTER, Coming(odd, heard=Heard(60, "boot-4"), fresh=True)) == 2
+    await store.hear_computer(COMPUTER, Heard(51, "boot-3"))
+    await store.hear_computer(COMPUTER, Heard(51, 'bx%!"\\é'))
+    assert await store.allot_number(COMPUTER, heard=Heard(52, "boot-3")) == 3
+    assert (await store.computer(COMPUTER)).heard == 0
+    await store.hear_computer(COMPUTER, Heard(4, odd.boot))
+    assert await store.allot_number(COMPUTER, heard=Heard(5, odd.boot)) == 4
+    assert (await store.computer(COMPUTER)).heard == 5
+    assert await store.welcome_computer(COMPUTER, Coming(side(clock), heard=Heard(9, "boot-3"))) == 5
+    assert (await store.computer(COMPUTER)).heard == 5

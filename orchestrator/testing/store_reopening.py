@@ -3,6 +3,7 @@
 from orchestrator.core.errors import GrantVoid, InvalidRequest
 from orchestrator.core.facts import RequestId, TaskId
 from orchestrator.core.items import verify_chain
+from orchestrator.core.meeting import Heard
 from orchestrator.core.system_facts import (
     ComputerFrozen,
     ComputerReleased,
@@ -100,7 +101,7 @@ async def s70_computers_are_kept(open_store: OpenStore, clock: ManualClock) -> N
     """Who came last, what was heard, what is frozen and what was released is there after a restart."""
     author = Author(clock)
     store = open_store(clock)
-    coming = Coming(store_computers.side(clock), token="h1", heard=5, doubt=True)
+    coming = Coming(store_computers.side(clock), token="h1", heard=Heard(5), doubt=True)
     for name in ("3", "4", "5"):
         await store.welcome_computer(ComputerId(name), coming)
     await store.freeze_computer(store_computers.frozen(author, clock))

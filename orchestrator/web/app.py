@@ -94,6 +94,7 @@ class Doors(
         service: TaskService,
         authorizer: TokenAuthorizer,
         computers: ComputerDoor,
+        nodes: Callable[[], list[dict[str, Any]]],
         defaults: Defaults,
         check_model: Callable[[str], object],
         undoing: Undoing,
@@ -108,6 +109,7 @@ class Doors(
         self.service = service
         self.authorizer = authorizer
         self.computers: ComputerDoor = computers
+        self.nodes = nodes
         self.defaults = defaults
         self.check_model = check_model
         self.undoing = undoing
@@ -209,6 +211,7 @@ class Doors(
             Route("/v1/audit", self.audit, methods=get),
             Route("/v1/audit/verify", self.audit_verify, methods=get),
             Route("/v1/audit/check", self.audit_check, methods=get),
+            Route("/v1/nodes", self.list_nodes, methods=get),
             Route("/v1/computers", self.list_computers, methods=get),
             Route("/v1/computers/{name}", self.computer, methods=get),
             Route("/v1/computers/{name}/release", self.release_computer, methods=post),

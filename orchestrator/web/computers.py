@@ -1,8 +1,9 @@
 """The doors to computers: who is there, which are frozen and why, and letting one come back."""
 
+from collections.abc import Callable
 from datetime import datetime
 from ipaddress import ip_address
-from typing import Protocol
+from typing import Any, Protocol
 
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
@@ -18,7 +19,7 @@ from orchestrator.tasks import person
 from orchestrator.web.auth import must_have, token_hash
 from orchestrator.web.base import Room
 from orchestrator.web.errors import error_form
-from orchestrator.web.forms import computer_form, computer_long_form
+from orchestrator.web.forms import computer_form
 
 
 class NotASocket(OrchestratorError):
@@ -46,18 +47,23 @@ class RefusingComputers(Computers, Protocol):
 
     refusals: Refusals
 
+    def node_of(self, computer: ComputerId) -> str:
+        """The name of the other node that has a computer now; empty: none has, or this one."""
+
 
 class ComputerDoors(Room):
     """``/v1/computers``, and who is turned away at ``/computer``."""
 
     computers: RefusingComputers
+    nodes: Callable[[], list[dict[str, Any]]]
+    """The nodes that are heard now, this one first."""
 
     async def list_computers(self, request: Request) -> Response:
         """``GET /v1/computers``: all that have a token, connected or not."""
         await self.who(request, agents=True)
         records = {one.computer: one for one in await self.service.store.list_computers()}
         shown = [
-            computer_form(self.computers, records.get(name) or ComputerRecord(name), owner)
+            self._form(records.get(name) or ComputerRecord(name), owner)
             for name, owner in sorted((await self.computer_owners()).items())
         ]
         return JSONResponse({"computers": shown})
@@ -67,7 +73,8 @@ class ComputerDoors(Room):
         await self.who(request, agents=True)
         record = await self._known(request)
         owner = (await self.computer_owners()).get(record.computer, "")
-        return JSONResponse(computer_long_form(self.computers, record, owner))
+        last = record.known.model_dump(mode="json") if record.known is not None else None
+        return JSONResponse({**self._form(record, owner), "last": last, "released": record.released})
 
     async def release_computer(self, request: Request) -> Response:
         """``POST /v1/computers/{name}/release``: whoever dials next is the computer."""
@@ -78,6 +85,15 @@ class ComputerDoors(Room):
         done = await self.service.store.release_computer(self.service.draft(released, person(identity)))
         self.service.bus.publish("computers", {"computer": name})
         return JSONResponse({"computer": name, "released": done})
+
+    async def list_nodes(self, request: Request) -> Response:
+        """``GET /v1/nodes``: the nodes that are heard now, this one first."""
+        await self.who(request, agents=True)
+        return JSONResponse({"nodes": self.nodes(), "connected": self.service.bus.connected})
+
+    def _form(self, record: ComputerRecord, owner: str) -> dict[str, Any]:
+        node = self.computers.node_of(record.computer)
+        return {**computer_form(self.computers, record, owner), "node": node or None}
 
     async def _known(self, request: HTTPConnection) -> ComputerRecord:
         """What is kept of the computer that the path names. Raises NotFound."""

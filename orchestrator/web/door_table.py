@@ -328,6 +328,10 @@ _AUDIT: Final = (
 
 _PEOPLE: Final = (
     Door(
+        "GET", "/v1/nodes", "list_nodes", "people", "List the servers that share this one's store and are heard now.",
+        _ok("The nodes, the one that answers first.", computers.NodeList), who="program", stored=False,
+    ),
+    Door(
         "GET", "/v1/computers", "list_computers", "people", "List the computers that have a token, connected or not.",
         _ok("The computers, by name.", computers.ComputerList), who="program",
     ),

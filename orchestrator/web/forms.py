@@ -280,11 +280,6 @@ def computer_form(computers: Computers, record: ComputerRecord, owner: str = "")
     }
 
 
-def computer_long_form(computers: Computers, record: ComputerRecord, owner: str) -> dict[str, Any]:
-    last = record.known.model_dump(mode="json") if record.known is not None else None
-    return {**computer_form(computers, record, owner), "last": last, "released": record.released}
-
-
 def _frozen_form(record: ComputerRecord) -> dict[str, Any] | None:
     fact = record.frozen
     if fact is None:

@@ -1,6 +1,6 @@
 """Which computers there are, whether they can be reached, and the numbers that their acknowledgements carry."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from orchestrator.core.policy import PolicyContext
 from orchestrator.core.wire import ComputerId, RunId
@@ -14,6 +14,9 @@ class Reach:
     store: Store
     computers: Computers | None = None
     """None: there are none, as in a library call, whose tools bring what they work with."""
+    awaited: set[ComputerId] = field(default_factory=set)
+    """Computers for which this node let a task sleep: when one comes to another node, which may have woken whoever
+    waited for it just before the task slept, they are woken once more."""
 
     def online(self, computer: ComputerId) -> bool:
         """Whether a call to the computer can be made now."""

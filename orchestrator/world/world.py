@@ -173,7 +173,8 @@ class World(Reach):
         number = await self.store.allot_number(computer, lease=lease)
         runs = [record.run_id for record in records if record.run_id is not None]
         answers = await self.computers.settle(computer, run_ids=runs, number=number)
-        doubtful = self.computers.doubtful_below(computer)
+        # After the answers: what froze the computer before it gave them is in the record then, whoever welcomed it.
+        doubtful = (await self.store.computer(computer)).doubtful_below
         return [
             in_doubt(record)
             if record.mutates and record.number < doubtful

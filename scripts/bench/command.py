@@ -11,12 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from bench import appends, calls, memory, steps
+from bench import appends, calls, memory, routed, steps
 from bench.machine import machine, sentence
 from bench.measure import SCALES, Asked, Line, WorkerFailed
 
 BENCHES: Final[Mapping[str, Callable[[Asked], Iterator[Line]]]] = {
     "calls": calls.lines,
+    "routed": routed.lines,
     "memory": memory.lines,
     "steps": steps.lines,
     "appends": appends.lines,

@@ -15,6 +15,7 @@ from orchestrator.bus.local import LocalBus
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.facts import DecisionAction, TaskId
 from orchestrator.core.items import AgentTaskItem, Draft
+from orchestrator.core.meeting import NOTHING_HEARD, Heard
 from orchestrator.core.policy import default_policy
 from orchestrator.core.task import AgentTask
 from orchestrator.core.wire import ComputerId
@@ -74,7 +75,7 @@ class _Opened(InMemoryPersistenceManager):
         return items
 
     async def allot_number(
-        self, computer: ComputerId, *, at_least: int = 0, lease: Lease | None = None, heard: int = 0
+        self, computer: ComputerId, *, at_least: int = 0, lease: Lease | None = None, heard: Heard = NOTHING_HEARD
     ) -> int:
         number = await super().allot_number(computer, at_least=at_least, lease=lease, heard=heard)
         await asyncio.sleep(0)

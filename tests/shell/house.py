@@ -15,6 +15,7 @@ from starlette.websockets import WebSocket
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
+from orchestrator.core.meeting import NOTHING_HEARD, Heard
 from orchestrator.core.system_facts import ComputerFrozen
 from orchestrator.core.wire import ComputerId, RunId
 from orchestrator.hub import Hub, Met, Visitor
@@ -42,26 +43,25 @@ class Journal:
     """What was heard from computers that have gone."""
     frozen: ComputerFrozen | None = None
     """Why a visitor is turned away; None: it is welcome."""
-    doubtful: int = 0
     fresh: bool = False
-    last_heard: int = 0
+    last_heard: Heard = NOTHING_HEARD
     arrivals: "asyncio.Queue[ComputerId]" = field(default_factory=asyncio.Queue)
 
-    async def meet(self, visitor: Visitor, *, heard: int) -> Met:
+    async def meet(self, visitor: Visitor, *, heard: Heard) -> Met:
         self.visitors.append(visitor)
         self.last_heard = heard
         if self.frozen is not None:
             return Met(frozen=self.frozen)
         self.last = max(self.last + 1, visitor.hello.highest + 1)
-        return Met(number=self.last, doubtful_below=self.doubtful, fresh=self.fresh)
+        return Met(number=self.last, fresh=self.fresh)
 
     async def copied(self, visitor: Visitor) -> ComputerFrozen:
         self.visitors.append(visitor)
         self.frozen = ComputerFrozen(computer=visitor.computer, reason="two_computers")
         return self.frozen
 
-    async def heard(self, computer: ComputerId, journal_seq: int) -> None:
-        self.told[computer] = journal_seq
+    async def heard(self, computer: ComputerId, heard: Heard) -> None:
+        self.told[computer] = heard.journal_seq
 
     async def number(self, computer: ComputerId) -> int:
         del computer

@@ -19,8 +19,9 @@ from orchestrator import app
 from orchestrator.app.serving import listen, server_of
 from orchestrator.core import wire
 from orchestrator.core.errors import CallLost, ComputerAway, ComputerFailed
+from orchestrator.core.meeting import NOTHING_HEARD, Heard
 from orchestrator.core.wire import ComputerId, RunId, SettledCall, sha256_hex
-from orchestrator.ports import Bus, CallResult, ChatMessage, ChatModel, ComputerInfo, ModelReply, Settlement, Store
+from orchestrator.ports import CallResult, ChatMessage, ChatModel, ComputerInfo, ModelReply, Settlement
 from orchestrator.settings import Settings
 from tests.waiting import within
 
@@ -204,7 +205,6 @@ class FakeComputers:
     families: dict[ComputerId, str] = field(default_factory=dict)
     faults: dict[str, deque[Exception | str]] = field(default_factory=dict)
     settle_faults: deque[Exception] = field(default_factory=deque)
-    doubtful: int = 0
     frames: list[Frame] = field(default_factory=list)
     settles: list[tuple[tuple[RunId, ...], int]] = field(default_factory=list)
     forgotten: dict[RunId, int] = field(default_factory=dict)
@@ -217,11 +217,8 @@ class FakeComputers:
     def sent(self, *methods: str) -> list[Frame]:
         return [frame for frame in self.frames if frame.method in methods]
 
-    def doubtful_below(self, computer: ComputerId) -> int:
-        return self.doubtful
-
-    def heard(self, computer: ComputerId) -> int:
-        return 0
+    def heard(self, computer: ComputerId) -> Heard:
+        return NOTHING_HEARD
 
     def info(self, computer: ComputerId) -> ComputerInfo | None:
         if computer not in self.disks:
@@ -461,26 +458,20 @@ async def running(
     directory: Path,
     *,
     model: ChatModel | None = None,
-    beside: tuple[Store | None, Bus] | None = None,
+    parts: Mapping[str, Any] | None = None,
     admin: str = "",
     **settings: Any,
 ) -> AsyncIterator[Server]:
     """An orchestrator that listens on a free port, or the one among the settings, in this very loop.
 
-    ``beside``: the store (None: that of the settings) and the bus that it shares with others; ``admin``: the admin's
-    token, where it has no file.
+    ``parts``: what else `open_orchestrator` is given; ``admin``: the admin's token, where it has no file.
     """
     chosen = Settings(data_dir=directory, **{"port": 0, "store": "memory:", **settings})
     listener = listen(chosen)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     with closing(listener):
         async with (
-            app.open_orchestrator(
-                chosen,
-                model=model,
-                wrap_store=lambda own: own if beside is None or beside[0] is None else beside[0],
-                bus=None if beside is None else beside[1],
-            ) as orchestrator,
+            app.open_orchestrator(chosen, model=model, **(parts or {})) as orchestrator,
             _listening(orchestrator, listener),
             httpx2.AsyncClient(base_url=url, trust_env=False, timeout=DEADLINE_S) as http,
         ):

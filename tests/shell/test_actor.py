@@ -17,12 +17,13 @@ from orchestrator.core.errors import CallLost, CallVoid, FrameRefused, LeaseLost
 from orchestrator.core.facts import DecisionAction, OnReject, TaskId
 from orchestrator.core.items import SYSTEM, AgentTaskItem, Draft, verify_chain
 from orchestrator.core.policy import Policy, default_policy, load_policy
+from orchestrator.core.system_facts import ComputerSide
 from orchestrator.core.task import AgentTask, CallRecord
 from orchestrator.core.task_states import Phase, TaskStatus
 from orchestrator.core.wire import ComputerId, sha256_hex
 from orchestrator.greeting import JournalGreeter
 from orchestrator.law import PolicyInForce
-from orchestrator.ports import ChatMessage, ChatModel, Identity, ModelReply, Workspace
+from orchestrator.ports import ChatMessage, ChatModel, Coming, Identity, ModelReply, Workspace
 from orchestrator.runner import LEASE_S, process_task
 from orchestrator.store.memory import InMemoryPersistenceManager
 from orchestrator.tasks import TaskService
@@ -1147,11 +1148,15 @@ async def test_a_run_on_a_computer_that_was_put_back_is_unknown_whatever_it_says
     """A computer whose disk or whose store was put back says this or that: it proves nothing, and a person is asked."""
     model = Listening(says(RUN), final())
     bench = Bench(model)
-    await bench.submit()
+    task_id = await bench.submit()
     await bench.decide(await bench.act())
-    bench.computers.faults["run_program"] = deque(["lost"])
+    bench.computers.faults["run_program"] = deque(["vanish"])
     bench.computers.settled_as["run_program"] = says_of_it
-    bench.computers.doubtful = 10**6
+    await bench.act()
+    side = ComputerSide(computer_id=3, boot="b", at=bench.clock.now())
+    await bench.store.welcome_computer(FARM, Coming(side, doubt=True))
+    bench.computers.away.clear()
+    await bench.store.wake(task_id)
     while (task := await bench.act()).request is None:
         pass
     assert (task.request.reason, task.status) == ("outcome_unknown", TaskStatus.PAUSED)

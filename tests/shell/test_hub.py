@@ -11,6 +11,7 @@ import pytest
 from orchestrator.core import wire
 from orchestrator.core.errors import CallLost, CallVoid, ComputerAway, ComputerFailed, FrameRefused
 from orchestrator.core.link import MAX_COMPLAINTS
+from orchestrator.core.meeting import Heard
 from orchestrator.core.system_facts import ComputerFrozen
 from orchestrator.core.wire import RunId, SettledCall
 from orchestrator.hub import session as hub_session
@@ -724,7 +725,7 @@ async def test_what_a_computer_named_last_is_kept_when_it_has_gone(house: House)
             await client.send(wire.Pong(journal_seq=named, n=1))
             await client.socket.send(b"no frame")
             await client.hear("error")
-            assert house.hub.heard(FARM) == told
+            assert house.hub.heard(FARM).journal_seq == told
         await _gone(house)
         assert house.journal.told == ({} if named == 4 else {FARM: told})
     await house.hub.close()
@@ -737,19 +738,12 @@ async def test_what_was_heard_goes_with_a_hello_and_is_forgotten_by_one_that_beg
     await _gone(house)
     house.journal.fresh = True
     async with house.computer():
-        assert house.journal.last_heard == 7
-        assert house.hub.heard(FARM) == 0
+        assert house.journal.last_heard == Heard(7, "boot-1")
+        assert house.hub.heard(FARM).journal_seq == 0
     house.journal.fresh = False
     await _gone(house)
     async with house.computer():
-        assert house.journal.last_heard == 0
-
-
-async def test_what_is_in_doubt_is_known_from_the_welcome_on(house: House) -> None:
-    """The number below which open calls are unknown is the journal's."""
-    house.journal.doubtful = 5
-    async with house.computer():
-        assert house.hub.doubtful_below(FARM) == 5
+        assert house.journal.last_heard.journal_seq == 0
 
 
 async def test_a_frozen_computer_is_refused_with_a_remedy_and_remembered(house: House) -> None:

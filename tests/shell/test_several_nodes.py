@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.app.about import node_name, started
+from orchestrator.app.about import started
 from orchestrator.audit import Checkpoints, verify_store
 from orchestrator.bus.local import LocalBus
 from orchestrator.checkpoints import CheckpointKeeper
@@ -74,11 +74,12 @@ class Nodes:
 
     def opened(self, name: str, admin: str, **settings: Any) -> AbstractAsyncContextManager[Server]:
         """A node that is about to start, on what is in its directory."""
+        parts: dict[str, Any] = {"wrap_bus": lambda _: self.bus}
         if self._url:
-            return running(
-                self.home(name), model=Writing(), beside=(None, self.bus), admin=admin, store=self._url, **settings
-            )
-        return running(self.home(name), model=Writing(), beside=(self.store, self.bus), admin=admin, **settings)
+            settings["store"] = self._url
+        else:
+            parts["wrap_store"] = lambda _: self.store
+        return running(self.home(name), model=Writing(), parts=parts, admin=admin, **settings)
 
     def write(self, name: str, policy: str) -> None:
         """Change a node's policy file."""
@@ -468,4 +469,4 @@ def test_the_start_of_a_node_names_it_and_no_password(tmp_path: Path, url: str, 
     """What differs from the defaults is recorded for ever, so the password of a store's URL is not in it."""
     fact = started(Settings(data_dir=tmp_path, store=url), default_policy(), "alpha-1")
     assert (fact.node, fact.settings) == ("alpha-1", {"store": shown})
-    assert len({node_name() for _ in range(10)}) == 10
+    assert len({new_node_id("alpha") for _ in range(10)}) == 10

@@ -796,8 +796,9 @@ async def test_computers_are_listed_connected_or_not(server: Server, disk: Disk)
         "client": "0.1.0",
         "owner": "admin",
         "seen_at": None,
+        "node": None,
     }
-    away = {"online": False, "state": "away", "frozen": None, "owner": "admin", "seen_at": None}
+    away = {"online": False, "state": "away", "frozen": None, "owner": "admin", "seen_at": None, "node": None}
     assert second == {"computer": "4", **away}
 
 

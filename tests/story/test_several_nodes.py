@@ -144,7 +144,7 @@ async def _survive(tmp: Path, size: Size, seed: int) -> None:
     ],
 )
 async def test_nothing_lost_and_nothing_twice(tmp_path: Path, size: Size, seed: int) -> None:
-    """Nodes killed and stopped, PostgreSQL and NATS killed: every task ends, and each word is where it belongs, once."""
+    """Nodes killed and stopped, PostgreSQL and NATS killed: every task ends, each word is where it belongs, once."""
     try:
         await _survive(tmp_path, size, seed)
     except BaseException as error:

@@ -24,7 +24,7 @@ class FrozenAnswer(AnswerModel):
 
 
 class ComputerAnswer(AnswerModel):
-    """A computer that has a token; only one that said hello since this start has more than the first six."""
+    """A computer that has a token; only one that said hello since this start says more of itself."""
 
     computer: str
     online: bool
@@ -35,6 +35,8 @@ class ComputerAnswer(AnswerModel):
     """Who paired it; null: nobody that is known."""
     seen_at: AwareDatetime | None
     """When it was connected last; null: it is now, or never was."""
+    node: str | None = None
+    """The name of the node that it is connected to; null: to the one that answers, or to none."""
     label: str | None = None
     host: str = ""
     family: str = ""
@@ -63,3 +65,32 @@ class ComputerList(AnswerModel):
     """All computers that have a token."""
 
     computers: list[ComputerAnswer]
+
+
+class NodeAnswer(AnswerModel):
+    """A server of several that share one store and one bus."""
+
+    node: str
+    """Its id, another one at each start."""
+    name: str
+    version: str
+    """Empty: it does not know."""
+    started_at: AwareDatetime
+    url: str
+    """Where it listens; empty: it does not say."""
+    draining: bool
+    """Whether it takes no new work and sends its computers elsewhere."""
+    tasks: int
+    """How many tasks it acts for now."""
+    computers: int
+    """How many computers are connected to it."""
+    here: bool
+    """Whether it is the one that answers."""
+
+
+class NodeList(AnswerModel):
+    """The nodes that are heard now, the one that answers first."""
+
+    nodes: list[NodeAnswer]
+    connected: bool
+    """Whether the one that answers can reach others now, as far as it knows."""

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from orchestrator.core.errors import CallLost, CallVoid, ComputerAway, ComputerFailed
+from orchestrator.core.meeting import NOTHING_HEARD, Heard
 from orchestrator.core.wire import ComputerId, RunId, SettledCall, sha256_hex
 from orchestrator.ports import CallResult, Clock, ComputerInfo, Settlement
 from orchestrator.testing.stub_disk import StubDisk, StubFailure
@@ -73,15 +74,10 @@ class Witnesses:
         """As the port has it."""
         return [info for one in self.all if (info := self.info(one)) is not None]
 
-    def doubtful_below(self, computer: ComputerId) -> int:
-        """No journal is ever lost here."""
-        del computer
-        return 0
-
-    def heard(self, computer: ComputerId) -> int:
+    def heard(self, computer: ComputerId) -> Heard:
         """There is no journal here."""
         del computer
-        return 0
+        return NOTHING_HEARD
 
     async def call(
         self,

@@ -1,0 +1,259 @@
+"""The port ``Computers`` over all nodes: this node's own sockets first, else the node that has the computer.
+
+Theory. A call's frame is written to a socket at most once, also among several nodes. A request on the bus is sent
+once, to the node that presence names. That node writes the frame, or says that the computer is not there, and only
+then, or where nobody got the request at all (``NobodyServes``), another node is asked or the call counts as away: no
+frame was written. Whatever else goes wrong (``RequestLost``, a node that is gone, an answer that cannot be read) is
+``CallLost``, and only a settle can tell what became of the run. A request that comes late, after its asker gave up, is
+a frame that comes late: the settle that followed raised the computer's fence above its number, so the client refuses
+it; and where nobody has settled yet, the settle that will finds the run in the computer's journal, as it would have
+had the answer been lost on the way. A look outside any bracket changes nothing whenever it comes.
+"""
+
+import asyncio
+import base64
+import binascii
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from orchestrator.core.errors import CallLost, CallVoid, ComputerAway, InvalidRequest, NobodyServes, RequestLost
+from orchestrator.core.meeting import NOTHING_HEARD, Heard
+from orchestrator.core.wire import ComputerId, RunId
+from orchestrator.hub import Hub, Socket
+from orchestrator.hub.hub import UNHURRIED_S
+from orchestrator.nodes.answers import Answered, answered, settled_of
+from orchestrator.nodes.messages import (
+    Acked,
+    Acks,
+    CallAsked,
+    OutputTold,
+    Said,
+    SettleAsked,
+    acks_to,
+    output_of,
+    requests_to,
+)
+from orchestrator.nodes.presence import Presence
+from orchestrator.nodes.table import Event, NodeWent, Place
+from orchestrator.ports import Answer, CallResult, ComputerInfo, Settlement
+from orchestrator.ports.bus import End
+
+SLACK_S: Final = 120.0
+"""Beyond what the computer gets: bodies go and come in parts, each of which may take a minute. A node that is gone is
+noticed within seconds all the same."""
+SETTLE_WITHIN_S: Final = 60.0
+"""As a hub waits for a settle; runs that still go on extend it there, and what takes longer is asked again."""
+
+
+class Fleet:
+    """The computers of all nodes."""
+
+    def __init__(self, hub: Hub, presence: Presence) -> None:
+        self.hub = hub
+        self.mirror = hub.mirror
+        """The screens of this node's computers."""
+        self.refusals = hub.refusals
+        """The connections that this node turned away."""
+        self._presence = presence
+        self._bus = presence.bus
+        self._heard: dict[ComputerId, Heard] = {}
+        """What came with the answers of other nodes."""
+        self._asked: defaultdict[str, set[asyncio.Task[Answer]]] = defaultdict(set)
+        """The requests that each node has not answered."""
+        self._given_up: set[asyncio.Task[Answer]] = set()
+        self._acks: defaultdict[str, list[Acked]] = defaultdict(list)
+        """What goes with the next request to each node, or when the timer comes: a message of its own costs as much
+        as a call."""
+        self._timer: asyncio.TimerHandle | None = None
+        presence.on_event(self._happened)
+
+    async def serve(self, computer: ComputerId, socket: Socket, *, fingerprint: str = "", peer: str = "") -> None:
+        """Serve one connection of a computer at this node, as its hub does."""
+        await self.hub.serve(computer, socket, fingerprint=fingerprint, peer=peer)
+
+    # -- what is known -------------------------------------------------------------------
+
+    def info(self, computer: ComputerId) -> ComputerInfo | None:
+        """What is known of a computer, wherever it is or was last."""
+        mine = self.hub.info(computer)
+        if mine is not None and mine.online:
+            return mine
+        place = self._presence.table.place(computer)
+        if place is None:
+            return mine
+        latest = mine is None or place.seat.online or place.seat.number > self.hub.known.number(computer)
+        return place.seat.info if latest else mine
+
+    def list_computers(self) -> list[ComputerInfo]:
+        """All that said hello to a node that was heard since this one started."""
+        names = {*self.hub.known.computers(), *(one.seat.computer for one in self._presence.table.places())}
+        return [info for name in sorted(names) if (info := self.info(name)) is not None]
+
+    def node_of(self, computer: ComputerId) -> str:
+        """The name of the other node that has a computer now; empty: none has, or this one."""
+        place = None if self.hub.here(computer) else self._presence.table.connected(computer)
+        return self._presence.table.name_of(place.node) if place is not None else ""
+
+    def heard(self, computer: ComputerId) -> Heard:
+        """The highest ``journal_seq`` that the computer has named, as far as this node has heard."""
+        return self.hub.heard(computer) if self.hub.here(computer) else self._heard.get(computer, NOTHING_HEARD)
+
+    # -- what is asked -------------------------------------------------------------------
+
+    async def call(
+        self,
+        computer: ComputerId,
+        *,
+        run_id: RunId,
+        task_id: str,
+        number: int,
+        method: str,
+        params: Mapping[str, Any],
+        body: bytes | None = None,
+        wait_s: float = 60.0,
+        on_output: Callable[[int, bytes], None] | None = None,
+    ) -> CallResult:
+        """Have the call's frame written, once, wherever the computer is, and wait for its outcome."""
+
+        async def here() -> CallResult:
+            return await self.hub.call(
+                computer,
+                run_id=run_id,
+                task_id=task_id,
+                number=number,
+                method=method,
+                params=params,
+                body=body,
+                wait_s=wait_s,
+                on_output=on_output,
+            )
+
+        if self.hub.here(computer):
+            return await here()
+        asked = CallAsked(
+            computer=computer,
+            run_id=run_id,
+            task_id=task_id,
+            number=number,
+            method=method,
+            params=dict(params),
+            has_body=body is not None,
+            wait_s=wait_s,
+            output=on_output is not None,
+        )
+        ended = self._hear_output(run_id, on_output) if on_output is not None else None
+        try:
+            there = await self._ask_holder(computer, "call", asked, body or b"", wait_s + SLACK_S)
+        finally:
+            if ended is not None:
+                ended()
+        return await here() if there is None else CallResult(there[0].data, there[1])
+
+    async def settle(self, computer: ComputerId, *, run_ids: Sequence[RunId], number: int) -> dict[RunId, Settlement]:
+        """Have the computer's fence raised, wherever it is, and hear what became of runs."""
+        there = None
+        if not self.hub.here(computer):
+            asked = SettleAsked(computer=computer, run_ids=tuple(run_ids), number=number)
+            try:
+                there = await self._ask_holder(computer, "settle", asked, b"", SETTLE_WITHIN_S + SLACK_S)
+            except (CallVoid, InvalidRequest) as refused:
+                raise CallLost(f"The node that has computer {computer} could not settle: {refused.message}") from None
+        if there is None:
+            return await self.hub.settle(computer, run_ids=run_ids, number=number)
+        settled = settled_of(*there)
+        missing = [run_id for run_id in run_ids if run_id not in settled]
+        if missing:
+            raise CallLost(f"Another node did not say what became of {', '.join(missing)}.")
+        return settled
+
+    def acknowledge(self, computer: ComputerId, run_id: RunId, number: int) -> None:
+        """Let the computer forget an outcome; a hint, and when it is lost its next hello asks again."""
+        place = None if self.hub.here(computer) else self._presence.table.connected(computer)
+        if place is None:
+            self.hub.acknowledge(computer, run_id, number)
+        else:
+            self._acks[place.node].append(Acked(computer=computer, run_id=run_id, number=number))
+            if self._timer is None:
+                self._timer = asyncio.get_running_loop().call_later(UNHURRIED_S, self._send_acks)
+
+    # -- inside --------------------------------------------------------------------------
+
+    async def _ask_holder(
+        self, computer: ComputerId, op: str, asked: Said, body: bytes, within_s: float
+    ) -> tuple[Answered, bytes] | None:
+        """The answer of the node that has the computer; None: this node has it now, and no other was given a frame.
+
+        Raises ComputerAway, CallVoid, ComputerFailed, CallLost.
+        """
+        tried: set[tuple[str, int]] = set()
+        while (place := self._presence.table.connected(computer)) is not None:
+            if self.hub.here(computer):
+                return None
+            at = (place.node, place.seat.number)
+            if at in tried:
+                break
+            tried.add(at)
+            try:
+                return await self._ask(place, op, asked, body, within_s)
+            except (ComputerAway, NobodyServes):
+                # Not there: no frame was written. Meanwhile it may be known to be somewhere else.
+                self._presence.absent(place.node, computer, place.seat.number)
+        if self.hub.here(computer):
+            return None
+        raise ComputerAway(
+            f"Computer {computer} is not connected.",
+            remedy="Its chunk may be unloaded or it may be off; what needs it waits.",
+        )
+
+    async def _ask(self, place: Place, op: str, asked: Said, body: bytes, within_s: float) -> tuple[Answered, bytes]:
+        try:
+            answer = await self.request(place.node, {"op": op, **asked.told()}, body, within_s=within_s)
+        except RequestLost as lost:
+            raise CallLost(f"The node that has computer {place.seat.computer} did not answer: {lost.message}") from lost
+        told = answered(answer)
+        self._heard[place.seat.computer] = told.named
+        return told, answer.body
+
+    async def request(self, node: str, payload: Mapping[str, Any], body: bytes = b"", *, within_s: float) -> Answer:
+        """Ask a node, for as long as it is there. Raises NobodyServes, RequestLost."""
+        acks = self._acks.pop(node, None)
+        if acks:
+            payload = {**payload, **Acks(acks=tuple(acks)).told()}
+        asked = asyncio.ensure_future(self._bus.request(requests_to(node), payload, body, within_s=within_s))
+        self._asked[node].add(asked)
+        try:
+            return await asked
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if asked not in self._given_up or (task is not None and task.cancelling()):
+                raise
+            raise RequestLost(f"Node {node} is gone.") from None
+        finally:
+            self._given_up.discard(asked)
+            self._asked[node].discard(asked)
+            if not self._asked[node]:
+                del self._asked[node]
+
+    def _send_acks(self) -> None:
+        waiting, self._timer = dict(self._acks), None
+        self._acks.clear()
+        for node, acks in waiting.items():
+            self._bus.publish(acks_to(node), Acks(acks=tuple(acks)).told())
+
+    def _happened(self, event: Event) -> None:
+        if isinstance(event, NodeWent):
+            for asked in tuple(self._asked.get(event.node, ())):
+                self._given_up.add(asked)
+                asked.cancel()
+
+    def _hear_output(self, run_id: RunId, on_output: Callable[[int, bytes], None]) -> End:
+        def heard(payload: Mapping[str, Any]) -> None:
+            try:
+                told = OutputTold.read(payload)
+                data = base64.b64decode(told.data, validate=True)
+            except (InvalidRequest, binascii.Error):
+                return
+            on_output(told.offset, data)
+
+        return self._bus.subscribe(output_of(run_id), heard)

@@ -1,0 +1,76 @@
+"""This node as one of several: all parts of this room, opened and closed in order."""
+
+from dataclasses import dataclass
+from secrets import token_hex
+from typing import Any
+
+from orchestrator.core.wire import ComputerId
+from orchestrator.hub import Hub
+from orchestrator.nodes.fleet import Fleet
+from orchestrator.nodes.meeting import MeetingElsewhere
+from orchestrator.nodes.presence import Presence
+from orchestrator.nodes.serving import Serving
+from orchestrator.nodes.waking import Waking
+from orchestrator.ports import TaskQueue
+
+
+def new_node_id(name: str) -> str:
+    """An id of a node for one start: its name, as a word that a bus takes, and a bit of chance."""
+    word = "".join(char if char.isascii() and (char.isalnum() or char == "_") else "-" for char in name)[:40]
+    return f"{word.strip('-') or 'node'}-{token_hex(3)}"
+
+
+@dataclass
+class Node:
+    """One node."""
+
+    presence: Presence
+    fleet: Fleet
+    serving: Serving
+    waking: Waking
+
+    def open(self) -> None:
+        """Be there for the others; the bus is open."""
+        self.serving.open()
+        self.presence.open()
+
+    async def close(self) -> None:
+        """Say goodbye; what others asked before is still answered. The hub is closed, the bus not yet."""
+        await self.presence.close()
+        self.serving.close()
+        await self.waking.close()
+
+    def others(self) -> bool:
+        """Whether other nodes are there."""
+        return bool(self.presence.table.beats())
+
+    def nodes(self) -> list[dict[str, Any]]:
+        """The nodes that are there, this one first, as people see them."""
+        table = self.presence.table
+        beats = [self.presence.beat(), *table.beats()]
+        held = {beat.node: 0 for beat in beats}
+        held[self.presence.node] = sum(one.online for one in self.fleet.hub.list_computers())
+        for place in table.places():
+            if place.seat.online and place.node in held:
+                held[place.node] += 1
+        return [
+            {
+                "node": beat.node,
+                "name": beat.name,
+                "version": beat.version,
+                "started_at": beat.started_at.isoformat(),
+                "url": beat.url,
+                "draining": beat.draining,
+                "tasks": beat.tasks,
+                "computers": held[beat.node],
+                "here": beat.node == self.presence.node,
+            }
+            for beat in beats
+        ]
+
+
+def join(hub: Hub, elsewhere: MeetingElsewhere, presence: Presence, queue: TaskQueue, awaited: set[ComputerId]) -> Node:
+    """A node of a hub that was made with this ``elsewhere``; ``awaited``: ``World.awaited``."""
+    fleet = Fleet(hub, presence)
+    elsewhere.join(fleet)
+    return Node(presence, fleet, Serving(hub, presence), Waking(queue, hub, presence, awaited))
