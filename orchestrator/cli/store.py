@@ -36,9 +36,9 @@ store_app = typer.Typer(
 
 @store_app.command("check", epilog="Example: cc-orchestrator store check --json")
 def store_check(store: StoreUrl = None, as_json: AsJson = False, data_dir: DataDir = None) -> None:
-    """Tell what is in a store, who works on it, and whether all of it is whole.
+    """Tell what is in a store, and whether all of it is whole.
 
-    A server may have it open meanwhile. Exits with 1 when something is not as it was written.
+    And who works on it. A server may have it open meanwhile. Exits with 1 when something is not as it was written.
     """
     from orchestrator.moving import check_store_at
 
@@ -98,7 +98,11 @@ def store_migrate(
     as_json: AsJson = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Copy a store to another one, such as from SQLite to PostgreSQL; without --to bring its tables up to date."""
+    """Copy a store to another one, or bring its tables up to date.
+
+    With --to everything is copied to an empty store, such as from SQLite to PostgreSQL; without it the tables become
+    those of this version.
+    """
     from orchestrator.moving import bring_forward, copy_store
 
     url = _url(store, data_dir)

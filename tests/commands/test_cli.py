@@ -135,10 +135,11 @@ def test_an_option_before_a_command_is_told_where_it_belongs(tmp_path: Path) -> 
 COMMANDS = (
     "serve", "demo", "run", "tasks", "computers", "people", "review", "tui", "answer", "pair", "stop", "cancel",
     "token", "audit", "requests", "grants", "policy", "simulate", "doctor", "models", "prompt", "screen", "type",
+    "store",
 )  # fmt: skip
 BELOW = (
     ("tasks", "watch"), ("token", "revoke"), ("people", "add"), ("requests", "extend"), ("grants", "list"),
-    ("policy", "check"), ("policy", "explain"), ("models", "pull"),
+    ("policy", "check"), ("policy", "explain"), ("models", "pull"), ("store", "migrate"),
 )  # fmt: skip
 HEAVY = (
     "pydantic_ai", "uvicorn", "starlette", "websockets", "httpx2", "sqlite3", "prompt_toolkit", "ollama", "textual",
