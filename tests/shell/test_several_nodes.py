@@ -26,6 +26,7 @@ from orchestrator.core.rehearsing import Rehearsal, copy_name
 from orchestrator.core.restoring.listings import Listing
 from orchestrator.core.system_facts import PolicyLoaded
 from orchestrator.core.wire import ComputerId, sha256_hex
+from orchestrator.nodes import new_node_id
 from orchestrator.ports import SYSTEM_STREAM, Identity, Store
 from orchestrator.settings import Settings
 from orchestrator.store import InMemoryPersistenceManager, open_store
