@@ -7,6 +7,7 @@ import os
 import platform
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from orchestrator.app.about import about, started, version
 from orchestrator.app.first_start import admin_token, prepare
@@ -15,6 +16,7 @@ from orchestrator.audit import Checkpoints
 from orchestrator.bus import open_bus
 from orchestrator.checkpoints import CheckpointKeeper
 from orchestrator.clock import SystemClock
+from orchestrator.core.errors import BusAway
 from orchestrator.desk import Desk, NewTask
 from orchestrator.greeting import JournalGreeter
 from orchestrator.hub import Hub
@@ -40,6 +42,10 @@ from orchestrator.workers import Workers
 from orchestrator.world import World
 
 logger = logging.getLogger(__name__)
+
+_BUS_WITHIN_S: Final = 10.0
+"""How long a start waits for the bus's server: as long as for that of the store."""
+_BUS_AGAIN_S: Final = 1.0
 
 ALONE_S = 2.0
 """How long calls on computers are waited for where no other node is there: longer feels as if Ctrl-C did nothing."""
@@ -97,7 +103,7 @@ async def open_orchestrator(
     store = watching.over(wrap_store(open_store(settings.store_url, clock=clock)), os.environ)
     bus = wrap_bus(open_bus(settings.bus, node=node))
     try:
-        await bus.open()
+        await _reached(bus)
         authorizer = TokenAuthorizer(store, approvers=settings.approvers)
         law = PolicyInForce()
         service = TaskService(
@@ -153,6 +159,22 @@ async def open_orchestrator(
     finally:
         await bus.close()
         await store.close()
+
+
+async def _reached(bus: Bus) -> None:
+    """The bus, open; one whose server just starts again is waited for. Raises BusAway."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + _BUS_WITHIN_S
+    while True:
+        try:
+            await bus.open()
+        except BusAway as away:
+            if loop.time() > until:
+                raise
+            logger.warning("%s It is tried again.", away)
+            await asyncio.sleep(_BUS_AGAIN_S)
+        else:
+            return
 
 
 def _name(settings: Settings) -> str:

@@ -42,6 +42,8 @@ id = "writing"
 effect = "ask"
 tools = ["cc_write"]
 """
+PAUSE_S: Final = 1.5
+"""Between two tasks of whoever gives them, at most: they are to be under way whenever something is killed."""
 AGAIN_S: Final = 0.3
 """Between two tries of somebody whose node went away."""
 
@@ -110,14 +112,20 @@ class Patient(Api):
 
     async def ok(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
         """One request that succeeds in the end; what it does must be harmless to do twice."""
+        answer = await self.tried(method, path, body, **query)
+        assert answer is not None, f"{method} {path} was refused"
+        return answer
+
+    async def tried(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
+        """The same; None: it was refused, because another was first."""
         while True:
             with contextlib.suppress(httpx2.HTTPError):
                 response = await self.call(method, path, body, **query)
                 if response.is_success:
                     return response.json()
-                assert response.status_code in (409, 502, 503, 504), f"{method} {path}: {response.text}"
-                if response.status_code == httpx2.codes.CONFLICT:
+                if response.status_code in (httpx2.codes.CONFLICT, httpx2.codes.NOT_FOUND):
                     return None
+                assert response.status_code in (502, 503, 504), f"{method} {path}: {response.text}"
             await asyncio.sleep(AGAIN_S)
 
     async def seen(self, task_id: str) -> list[AgentTaskItem]:
@@ -261,14 +269,22 @@ class School:
             case _:
                 return plain(name, self.words)
 
-    async def give(self, tasks: int) -> None:
-        """Submit so many tasks, and see each of them to its end."""
+    async def give(self, tasks: int, at_once: int, chaos: "asyncio.Task[None]") -> None:
+        """Submit at least so many tasks, and until the chaos is over, and see each of them to its end."""
         api = self.person()
+        numbers = count()
         reviewing = [asyncio.create_task(self._review()) for _ in range(2)]
+
+        async def give_some() -> None:
+            while not chaos.done() or len(self.works) < tasks:
+                await self._see(api, self.some_work(), f"task-{next(numbers)}")
+                await asyncio.sleep(self.rng.uniform(0, PAUSE_S))
+
         try:
-            works = [self.some_work() for _ in range(tasks)]
-            await asyncio.gather(*(self._see(api, work, f"task-{place}") for place, work in enumerate(works)))
-            assert not any(one.done() for one in reviewing), "a reviewer gave up"
+            await asyncio.gather(*(give_some() for _ in range(at_once)))
+            for one in (chaos, *reviewing):
+                if one.done():
+                    one.result()
         finally:
             for one in reviewing:
                 one.cancel()
@@ -286,7 +302,7 @@ class School:
         api = self.person()
         try:
             while True:
-                for request in (await api.ok("GET", "/v1/requests") or {"requests": ()})["requests"]:
+                for request in (await api.ok("GET", "/v1/requests"))["requests"]:
                     await self._decide(api, request)
                 paused = await api.ok("GET", "/v1/tasks", status="Paused", limit=1000)
                 for row in paused["tasks"]:
@@ -305,13 +321,13 @@ class School:
         self.decided[action] += 1
         # Under this very digest: where another has decided, or something changed, it is refused.
         body = {"action": action, "expected_digest": request["action_digest"]}
-        await api.ok("POST", f"/v1/resume/{request['request_id']}", body)
+        await api.tried("POST", f"/v1/resume/{request['request_id']}", body)
 
     async def _answer(self, api: Patient, task_id: str) -> None:
         shown = await api.ok("GET", f"/v1/tasks/{task_id}")
         if shown["question"] is not None:
             body = {"question_id": shown["question"]["question_id"], "answer": "this one"}
-            await api.ok("POST", f"/v1/tasks/{task_id}/answer", body)
+            await api.tried("POST", f"/v1/tasks/{task_id}/answer", body)
 
     # -- what must hold in the end -------------------------------------------------------
 

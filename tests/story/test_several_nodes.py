@@ -16,7 +16,7 @@ from tests.story.balancer import balanced
 from tests.story.harness import Computer, last_words
 from tests.story.school import POLICY, PROGRAM, Node, Real, School, Stub, running, stub_at
 
-LEASE_S: Final = 5.0
+LEASE_S: Final = 3.0
 """Short, so that much is taken over in the time of a test."""
 
 
@@ -24,24 +24,28 @@ LEASE_S: Final = 5.0
 class Size:
     """How much of everything."""
 
-    nodes: int
     stubs: int
     real: int
     tasks: int
-    kill_every_s: float
+    at_once: int
+    """Tasks that are under way at any time."""
+    kills: int
+    """Of nodes, one every ``KILL_EVERY_S`` seconds."""
     within_s: float
     """All tasks are to have ended after this."""
 
 
-SMALL: Final = Size(nodes=3, stubs=10, real=2, tasks=14, kill_every_s=4.0, within_s=80)
-LARGE: Final = Size(nodes=3, stubs=280, real=20, tasks=200, kill_every_s=4.0, within_s=600)
+NODES: Final = 3
+KILL_EVERY_S: Final = 3.0
+SMALL: Final = Size(stubs=10, real=2, tasks=20, at_once=8, kills=3, within_s=90)
+LARGE: Final = Size(stubs=280, real=20, tasks=200, at_once=60, kills=40, within_s=600)
 
 
 @contextlib.asynccontextmanager
 async def school(tmp: Path, size: Size, seed: int, store: str, bus: str) -> AsyncIterator[School]:
     """Nodes that listen, and computers that are connected."""
     options: Mapping[str, Any] = {"store": store, "bus": bus, "lease_s": LEASE_S, "workers": 8, "drain_s": 5.0}
-    nodes = [Node(tmp / f"node-{place}", {**options, "node": f"node-{place}"}) for place in range(size.nodes)]
+    nodes = [Node(tmp / f"node-{place}", {**options, "node": f"node-{place}"}) for place in range(NODES)]
     try:
         nodes[0].home.mkdir()
         (nodes[0].home / "policy.toml").write_text(POLICY, "utf-8")
@@ -83,10 +87,10 @@ async def _computers(tmp: Path, size: Size, one: School) -> tuple[list[Stub], li
     return stubs, reals
 
 
-async def _kill_nodes(one: School, size: Size) -> None:
+async def _kill_nodes(one: School, kills: int) -> None:
     """Kill one node after the other, each started again soon."""
-    while True:
-        await asyncio.sleep(size.kill_every_s)
+    for _ in range(kills):
+        await asyncio.sleep(KILL_EVERY_S)
         node = one.rng.choice(one.nodes)
         await asyncio.to_thread(node.kill)
         await asyncio.sleep(one.rng.uniform(0.2, 1.5))
@@ -101,22 +105,22 @@ async def _stop_and_wake(one: School) -> None:
         await asyncio.sleep(2.5 * LEASE_S)
 
 
-async def _restart(server: PostgresServer | NatsServer) -> None:
+async def _restart(server: PostgresServer | NatsServer, after_s: float) -> None:
+    await asyncio.sleep(after_s)
     await asyncio.to_thread(server.kill)
     await asyncio.sleep(1.0)
     await asyncio.to_thread(server.start)
 
 
 async def _chaos(one: School, size: Size, postgres: PostgresServer, nats: NatsServer) -> None:
-    """First a node that is stopped and woken, then kills without end, with the servers' own in between."""
+    """First a node that is stopped and woken, then kills, with the servers' own in between."""
     await asyncio.sleep(1.0)
     await _stop_and_wake(one)
+    lasts_s = size.kills * KILL_EVERY_S
     async with asyncio.TaskGroup() as group:
-        group.create_task(_kill_nodes(one, size))
-        await asyncio.sleep(1.5 * size.kill_every_s)
-        await _restart(postgres)
-        await asyncio.sleep(1.5 * size.kill_every_s)
-        await _restart(nats)
+        group.create_task(_kill_nodes(one, size.kills))
+        group.create_task(_restart(postgres, 0.4 * lasts_s))
+        group.create_task(_restart(nats, 0.8 * lasts_s))
 
 
 async def _survive(tmp: Path, size: Size, seed: int) -> None:
@@ -126,7 +130,7 @@ async def _survive(tmp: Path, size: Size, seed: int) -> None:
             chaos = asyncio.create_task(_chaos(one, size, postgres, nats))
             try:
                 async with asyncio.timeout(size.within_s):
-                    await one.give(size.tasks)
+                    await one.give(size.tasks, size.at_once, chaos)
             finally:
                 chaos.cancel()
                 await asyncio.gather(chaos, return_exceptions=True)
@@ -148,5 +152,5 @@ async def test_nothing_lost_and_nothing_twice(tmp_path: Path, size: Size, seed: 
     try:
         await _survive(tmp_path, size, seed)
     except BaseException as error:
-        error.add_note(last_words(*(tmp_path / f"node-{place}" / "server.log" for place in range(size.nodes))))
+        error.add_note(last_words(*(tmp_path / f"node-{place}" / "server.log" for place in range(NODES))))
         raise
