@@ -15,7 +15,7 @@ from orchestrator.core.errors import OrchestratorError, StoreBusy
 from orchestrator.doctor.finding import Finding, Patient, State, failed
 from orchestrator.policy_file import load_file
 from orchestrator.store.file_lock import FileLock
-from orchestrator.store.schema import MIGRATIONS, READ_META, SCHEMA_KEY
+from orchestrator.store.schema import MIGRATIONS, NEEDS_KEY, READ_META, SCHEMA_KEY
 
 OLDEST_PYTHON: Final = (3, 11)
 LITTLE_BYTES: Final = 1_000_000_000
@@ -80,12 +80,12 @@ def _schema(path: Path) -> Finding:
     try:
         # Read only: looking must change nothing, and bring no old store up to date.
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=1)) as connection:
-            row = connection.execute(READ_META, (SCHEMA_KEY,)).fetchone()
+            row, least = (connection.execute(READ_META, (key,)).fetchone() for key in (SCHEMA_KEY, NEEDS_KEY))
     except sqlite3.Error as error:
         remedy = "Put a backup of it back, or move it away to begin anew."
         return Finding("store", "fail", f"{path} cannot be read: {error}.", (remedy,))
     known, found = len(MIGRATIONS), int(row[0]) if row else 0
-    if found > known:
+    if found > known and (least is None or int(least[0]) > known):
         sentence = f"{path} was written by a newer cc-orchestrator (schema {found}, this one knows {known})."
         return Finding("store", "fail", sentence, ("Update cc-orchestrator.",))
     later = "; `serve` brings it up to date" if found < known else ""

@@ -36,6 +36,8 @@ T = TypeVar("T")
 
 MAX_BATCH: Final = 256
 """Appends of one transaction: about 20 ms of work, so that nobody waits long behind the others."""
+WORTH_IT: Final = 32
+"""Appends that are not parted: beyond them a commit of its own costs little beside the rows."""
 TOGETHER: Final = 2
 """Transactions of many appends at a time: one is made ready while the other waits for the disk."""
 ALONE: Final = 4
@@ -161,7 +163,10 @@ class PostgresWriter:
 
     async def _work_together(self) -> None:
         while self._plain:
-            batch = [self._plain.popleft() for _ in range(min(MAX_BATCH, len(self._plain)))]
+            # Of many only half: the other connection makes its half ready while this one waits for the disk.
+            most = min(MAX_BATCH, max(WORTH_IT, (len(self._plain) + 1) // TOGETHER))
+            batch = [self._plain.popleft() for _ in range(min(most, len(self._plain)))]
+            self._start()
             for operation in await self._run_together(batch):
                 # Each by itself: whom it concerns gets the refusal then.
                 operation.plain = None

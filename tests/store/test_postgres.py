@@ -400,6 +400,39 @@ async def test_what_cannot_be_connected_is_told_without_the_password(postgres_se
             assert PASSWORD not in str(refusal)
 
 
+async def test_what_was_acknowledged_was_flushed_whatever_the_database_defaults_to(
+    postgres_url: str, postgres_server: PostgresServer
+) -> None:
+    await postgres_server.execute(f"ALTER DATABASE {name_in(postgres_url)} SET synchronous_commit = off")
+    async with opened(postgres_url) as store:
+        await store.open()
+        async with store._writing.one() as connection:
+            assert await connection.fetchval("SHOW synchronous_commit") == "on"
+
+
+async def test_a_database_that_cannot_hold_every_character_is_refused(postgres_server: PostgresServer) -> None:
+    name = postgres_server.new_name()
+    await postgres_server.execute(f"CREATE DATABASE {name} ENCODING LATIN1 LOCALE 'C' TEMPLATE template0")
+    async with opened(postgres_server.url(name)) as store:
+        assert "encoding is LATIN1" in (await refused(InvalidRequest, store.list_tasks())).message
+    await postgres_server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+async def test_without_asyncpg_it_is_told_what_to_install() -> None:
+    program = (
+        "import sys; sys.modules['asyncpg'] = None\n"
+        "from orchestrator.clock import SystemClock\nfrom orchestrator.core.errors import InvalidRequest\n"
+        "from orchestrator.store import open_store\n"
+        "try: open_store('postgresql://bob:secret@host/db', clock=SystemClock())\n"
+        "except InvalidRequest as refusal: print(refusal)"
+    )
+    pipe = asyncio.subprocess.PIPE
+    child = await asyncio.create_subprocess_exec(sys.executable, "-c", program, cwd=ROOT, stdout=pipe)
+    said, _ = await child.communicate()
+    assert "pip install 'cc-orchestrator[postgresql]'" in said.decode()
+    assert "secret" not in said.decode()
+
+
 async def test_any_text_comes_back_as_it_was(postgres_url: str) -> None:
     """PostgreSQL takes no NUL; neither that nor what stands for it is lost."""
     prompt = "nul \0 mark \uf8ff both \uf8ff0\0"
