@@ -320,12 +320,13 @@ class Hub:
         A reboot looks the same until ``other`` is asked. Another id is judged by what the journal knows.
         """
         hello = visitor.hello
-        return self._other_boot(visitor.computer, hello.computer_id, hello.boot) and other.place < session.place
+        boot = wire.from_wire(hello.boot)
+        return self._other_boot(visitor.computer, hello.computer_id, boot) and other.place < session.place
 
     def _other_boot(self, computer: ComputerId, computer_id: int, boot: str) -> bool:
         """Whether these are of another boot of the same id than the one that was welcome here last."""
         known = self.known.hello(computer)
-        return known.computer_id == computer_id and known.boot != boot
+        return known.computer_id == computer_id and wire.from_wire(known.boot) != boot
 
     def _refuse(self, session: Session, why: Refusal, peer: str) -> None:
         now = datetime.now(UTC)

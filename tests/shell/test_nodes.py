@@ -215,6 +215,18 @@ async def test_a_boot_that_does_not_answer_at_the_other_node_is_replaced(two: Se
     assert (await two.store.computer(FARM)).frozen is None
 
 
+async def test_a_node_that_is_stopped_holds_nobody_up_and_lets_go_when_it_wakes(two: Several) -> None:
+    """The other node asks it for two seconds, then goes on; awake again, it hears of the later welcome."""
+    token = await two["alpha"].computer("3")
+    async with at(two, "alpha", token) as old, dialed(two["beta"].url, token) as new:
+        two.lines["alpha"].cut = True
+        await new.greet()
+        assert two["alpha"].orchestrator.hub.here(FARM)
+        two.lines["alpha"].cut = False
+        assert await old.closed() == (1008, "replaced by a newer connection")
+        assert two["beta"].orchestrator.hub.here(FARM)
+
+
 async def test_where_two_nodes_welcome_at_once_the_later_welcome_counts(two: Several) -> None:
     """Neither knew of the other: who hears of a higher number drops its own session."""
     token = await two["alpha"].computer("3")
