@@ -9,7 +9,7 @@ from typing import Final
 
 from orchestrator.audit import Checkpoints, heads_of, make_checkpoint
 from orchestrator.core.audit import Anchor
-from orchestrator.core.errors import OrchestratorError
+from orchestrator.core.errors import NewerSchema, OrchestratorError
 from orchestrator.core.system_facts import NodeStopped
 from orchestrator.tasks import TaskService
 
@@ -67,6 +67,10 @@ class CheckpointKeeper:
             after = await heads_of(self.service.store)
             # The note of the checkpoint is an item too, and alone is nothing new.
             self._left = after if _items(after) == _items(before) + 1 else {}
+        except NewerSchema as error:
+            logger.info("a node of a newer version is to make the checkpoints: %s", error)
+            with contextlib.suppress(OrchestratorError):
+                await self.service.duties.leave(DUTY)
         except OrchestratorError as error:
             logger.error("no checkpoint of the audit: %s", error)  # noqa: TRY400 - it explains itself
 

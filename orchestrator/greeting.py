@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from orchestrator.core import wire
+from orchestrator.core.errors import NewerSchema
 from orchestrator.core.items import Actor
 from orchestrator.core.meeting import NOTHING_HEARD, ComputerRecord, Heard, frozen, frozen_sentence, judge
 from orchestrator.core.system_facts import ComputerFrozen, ComputerSide
@@ -65,7 +66,11 @@ class JournalGreeter:
         Only that task can have open brackets there: a claim is not released while one is open.
         """
         claimant = await self._store.claimant(computer)
-        task = await self._store.load(claimant) if claimant is not None else None
+        try:
+            task = await self._store.load(claimant) if claimant is not None else None
+        except NewerSchema:
+            # Which of them are open only a newer version can tell, and none may be forgotten before that.
+            return []
         still_open = {record.run_id for record in task.open_runs} if task is not None else set()
         return [run_id for run_id in run_ids if run_id not in still_open]
 

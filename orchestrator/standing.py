@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from orchestrator.core.errors import NewerSchema
 from orchestrator.core.facts import TaskEnded, TaskId
 from orchestrator.core.restoring.outcomes import Outcome, outcome_of, that_counts
 from orchestrator.core.task import AgentTask
@@ -49,7 +50,10 @@ class Proofs:
     async def missing(self, row: TaskRow) -> bool:
         """Whether a task that is over claims a success that nothing in its journal bears out."""
         if row.task_id not in self._known:
-            self._known[row.task_id] = await self._read(row)
+            try:
+                self._known[row.task_id] = await self._read(row)
+            except NewerSchema:
+                return False
             if len(self._known) > _PROOFS:
                 del self._known[next(iter(self._known))]
         return self._known[row.task_id]

@@ -59,8 +59,8 @@ class Watching:
         """The figures as they stand now: from the store, the hub and the log."""
         store, now = service.store, service.clock.now()
         rows = {one: await store.list_tasks(status=one, limit=_COUNTED) for one in _WAITING}
-        paused = [await store.load(row.task_id) for row in rows[TaskStatus.PAUSED]]
-        since = [task.request.created_at for task in paused if task is not None and task.request is not None]
+        paused = await service.known(rows[TaskStatus.PAUSED])
+        since = [task.request.created_at for task in paused if task.request is not None]
         due = await store.next_due()
         tokens = await store.list_tokens()
         traffic = hub.traffic
@@ -70,7 +70,7 @@ class Watching:
             tasks={one.value: len(found) for one, found in rows.items()},
             requests_open=len(since),
             oldest_request_s=(now - min(since)).total_seconds() if since else 0.0,
-            questions_open=sum(task is not None and task.phase is Phase.ANSWERING for task in paused),
+            questions_open=sum(task.phase is Phase.ANSWERING for task in paused),
             queue_age_s=max(0.0, (now - due).total_seconds()) if due is not None else 0.0,
             wire_bytes={"in": traffic.bytes_in, "out": traffic.bytes_out},
             wire_frames={"in": traffic.frames_in, "out": traffic.frames_out},

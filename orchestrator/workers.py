@@ -2,12 +2,14 @@
 
 import asyncio
 import logging
+import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from orchestrator.actor import Leaving
-from orchestrator.core.errors import LeaseLost, OrchestratorError
+from orchestrator.core.errors import LeaseLost, NewerSchema, OrchestratorError
+from orchestrator.core.facts import TaskId
 from orchestrator.core.task import AgentTask
 from orchestrator.logs import about
 from orchestrator.ports import ChatModel, Lease
@@ -23,6 +25,15 @@ _OF_A_LEASE = 1 / 4
 """With short leases it looks sooner: what a killed node held is taken over within one and a half lease times."""
 _TAKEN_S = 0.02
 """About how long, where something is due and another node is just taking it: more than a transaction takes."""
+_NOT_HAD_S = 0.5
+"""At most, where it goes on being due and is not to be had: each look waits twice as long as the one before."""
+_NEWER_S = 60.0
+"""So long a task is left to newer versions before it is looked at again: this node may be the newer one by then."""
+_MOST_NEWER = 128
+"""Tasks that are left to newer versions; where there are more, each is looked at at this pace:"""
+_NEXT_NEWER_S = 1.0
+_MOST_DOUBLED = 6
+"""Doubled so often, any first wait is longer than the longest."""
 _HELD_S = 1.0
 """How soon a worker that may not act looks whether it may."""
 _AGAIN_S = 0.5
@@ -49,6 +60,10 @@ class Workers:
     """Whose turn it is to look at the queue: one query of a node for each hint, however many are idle."""
     _leaving: Leaving = field(default_factory=Leaving)
     _working: set[asyncio.Task[None]] = field(default_factory=set)
+    _newer: dict[TaskId, float] = field(default_factory=dict)
+    """The tasks that are left to newer versions, and until when by the loop's clock, the first to be looked at first."""
+    _not_had: int = 0
+    """How often in a row something was due and not to be had."""
     at_work: int = 0
     """Tasks that are acted for now."""
 
@@ -104,8 +119,9 @@ class Workers:
                     await self._leaving.pause(_HELD_S)
                     continue
                 try:
-                    lease = await self.service.store.lease(self.holder, self.lease_s)
+                    lease = await self.service.store.lease(self.holder, self.lease_s, but=self._left_to_newer())
                     if lease is not None:
+                        self._not_had = 0
                         return lease
                     await self._idle()
                     pause_s = _AGAIN_S
@@ -118,19 +134,29 @@ class Workers:
         return None
 
     async def _idle(self) -> None:
-        due = await self.service.store.next_due()
+        due = await self.service.store.next_due(but=self._left_to_newer())
         seconds = min(_IDLE_S, self.lease_s * _OF_A_LEASE)
-        if due is not None:
-            left_s = (due - self.service.clock.now()).total_seconds()
-            # Due, and not to be had: another node's transaction has it, or the clocks differ.
-            seconds = min(seconds, left_s if left_s > 0 else random.uniform(_TAKEN_S / 2, _TAKEN_S))
+        left_s = math.inf if due is None else (due - self.service.clock.now()).total_seconds()
+        if left_s > 0:
+            self._not_had = 0
+        else:
+            # Another node's transaction has it, or the clocks differ.
+            left_s = min(_NOT_HAD_S, _TAKEN_S * 2**self._not_had) * random.uniform(0.5, 1)
+            self._not_had = min(self._not_had + 1, _MOST_DOUBLED)
         if self._leaving.begun:
             return
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(min(seconds, left_s)):
                 await self._due.wait()
         except TimeoutError:
             pass
+
+    def _left_to_newer(self) -> list[TaskId]:
+        """The tasks of which this version knows that it cannot read them."""
+        now = asyncio.get_running_loop().time()
+        for task_id in [one for one, until in self._newer.items() if until <= now]:
+            del self._newer[task_id]
+        return list(self._newer)
 
     async def _process(self, lease: Lease) -> None:
         try:
@@ -144,12 +170,30 @@ class Workers:
             )
         except LeaseLost:
             logger.warning("task %s is acted for elsewhere now", lease.task_id)
+        except NewerSchema as error:
+            await self._pass_by(lease, error)
         except OrchestratorError as error:
             logger.error("task %s stops for now: %s", lease.task_id, error)  # noqa: TRY400 - it explains itself
             await self._postpone(lease)
         except Exception:
             logger.exception("task %s met a defect and stops for now", lease.task_id)
             await self._postpone(lease)
+
+    async def _pass_by(self, lease: Lease, newer: NewerSchema) -> None:
+        """Leave a task to the nodes of a newer version, at once; where there is none, it waits for one."""
+        logger.info("task %s is left to others: %s", lease.task_id, newer.message)
+        full = len(self._newer) >= _MOST_NEWER
+        if full:
+            del self._newer[next(iter(self._newer))]
+        self._newer[lease.task_id] = asyncio.get_running_loop().time() + _NEWER_S
+        try:
+            async with asyncio.timeout(GIVE_BACK_S):
+                await self.service.store.pass_by(lease)
+            self.service.falls_due(lease.task_id)
+        except (OrchestratorError, TimeoutError) as error:
+            logger.info("task %s is left only when its lease ends: %s", lease.task_id, error)
+        if full:
+            await self._leaving.pause(_NEXT_NEWER_S)
 
     async def _postpone(self, lease: Lease) -> None:
         """Have the task looked at again soon; while the store is away that is said again, as long as a lease is."""

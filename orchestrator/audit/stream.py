@@ -132,7 +132,10 @@ class Stream:
             item = written.item
             if item is None:
                 self.folds, self.task = False, None
-                check.skip(kept.version, written.why)
+                if written.newer is None:
+                    check.skip(kept.version, written.why)
+                else:
+                    check.pass_by(kept.version, *written.newer)
                 continue
             check.take(item, sound=written.sound)
             if written.sound and not written.canonical:

@@ -24,7 +24,7 @@ Anchor = tuple[int, str]
 FaultKind = Literal[
     "edited", "missing", "duplicate", "reordered", "foreign", "unchained", "cut", "rewritten", "unnoted", "gone",
     "unreadable", "forged", "recoded", "misfiled", "impossible", "row", "blob", "request", "grant", "token", "computer",
-    "backup",
+    "backup", "newer",
 ]  # fmt: skip
 
 
@@ -96,6 +96,11 @@ class StreamCheck:
         """The next item, of which only its row's version can be read."""
         self.fault(version, "unreadable", f"it cannot be read: {why.rstrip('.')}")
         self._place(version, "", "", joins=False)
+
+    def pass_by(self, version: int, digest: str, prev_hash: str) -> None:
+        """The next item, which is whole, and says what only a newer version knows."""
+        self.fault(version, "newer", "a newer version wrote it, and only that one can tell what it says")
+        self._place(version, digest, prev_hash, joins=True)
 
     def end(self, head: Anchor | None) -> list[Fault]:
         """All that is wrong with it; ``head`` as in :func:`verify_stream`."""

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from orchestrator.core import facts
 from orchestrator.core.errors import InvalidRequest, NewerSchema
-from orchestrator.core.items import AgentTaskItem, canonical_json, decode_item
+from orchestrator.core.items import AgentTaskItem, canonical_json, decode_item, sealed_hashes
 from orchestrator.core.policy import BUILT_IN_CATALOG
 from orchestrator.core.system_facts import PolicyLoaded
 from orchestrator.core.task import AgentTask
@@ -31,6 +31,8 @@ class Written(NamedTuple):
     """Whether its hash is over its content."""
     canonical: bool = False
     """Whether its bytes are the ones that were sealed."""
+    newer: tuple[str, str] | None = None
+    """Of one that is whole, and that only a newer version can read: its hash and the one before; None: it is not."""
 
 
 class Named(NamedTuple):
@@ -53,7 +55,7 @@ def read_written(data: bytes) -> Written:
         item = decode_item(data)
         value: dict[str, Any] = json.loads(data)
     except (InvalidRequest, NewerSchema) as error:
-        return Written(None, error.message)
+        return Written(None, error.message, newer=sealed_hashes(data))
     content = {name: one for name, one in value.items() if name not in ("hash", "prev_hash")}
     text = canonical_json(content)
     head = b'{"hash":"%b","prev_hash":"%b",' % (item.hash.encode(), item.prev_hash.encode())

@@ -207,7 +207,7 @@ class NewerSchema(OrchestratorError):
     """A record was written by a newer version of the program."""
 
     code = "newer_schema"
-    http_status = 500
+    http_status = 503
 
 
 class StoreAway(OrchestratorError):

@@ -230,23 +230,44 @@ def encode_item(item: AgentTaskItem) -> bytes:
 def decode_item(data: bytes | str) -> AgentTaskItem:
     """An item as the store kept it.
 
-    Raises NewerSchema for a record of a newer version, InvalidRequest for one that is no item.
+    Raises NewerSchema for a record of a newer version: it says so itself, or it is whole and says what nobody here
+    knows. Raises InvalidRequest for one that is no item.
     """
     try:
         item = _ITEM.validate_json(data)
     except ValidationError as error:
-        _refuse_newer(_schema_of(data))
+        value = _object(data)
+        schema = value.get("schema")
+        _refuse_newer(schema if isinstance(schema, int) else SCHEMA_VERSION)
+        if _hashes(value) is not None:
+            raise NewerSchema(
+                f"Item {value.get('version')} of {value.get('task_id')} was written by a newer version of "
+                "cc-orchestrator, which goes on with it.",
+                remedy="Ask a node of that version, or update this one: `cc-orchestrator nodes` tells them apart.",
+            ) from None
         raise InvalidRequest(f"An item of the journal cannot be read: {error.errors()[0]['msg']}.") from None
     _refuse_newer(item.schema_version)
     return item
 
 
-def _schema_of(data: bytes | str) -> int:
+def _object(data: bytes | str) -> dict[str, Any]:
+    """What a record says, whether or not it is an item; nothing: it is no JSON object."""
     try:
-        schema = json.loads(data).get("schema")
-    except (ValueError, AttributeError):
-        return SCHEMA_VERSION
-    return schema if isinstance(schema, int) else SCHEMA_VERSION
+        value = json.loads(data)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def sealed_hashes(data: bytes | str) -> tuple[str, str] | None:
+    """The hash and the previous hash of a record that is whole, whatever it says; None: it is not as it was sealed."""
+    return _hashes(_object(data))
+
+
+def _hashes(value: dict[str, Any]) -> tuple[str, str] | None:
+    content = {name: one for name, one in value.items() if name not in ("hash", "prev_hash")}
+    digest, prev_hash = value.get("hash"), str(value.get("prev_hash"))
+    return (str(digest), prev_hash) if digest == _hash(prev_hash, content) else None
 
 
 def _refuse_newer(schema: int) -> None:

@@ -261,8 +261,7 @@ class Desk:
         return sorted(rows, key=lambda one: one.created_at, reverse=True)
 
     async def _tasks_of(self, person: Identity, line: ComputerLine) -> list[AgentTask]:
-        rows = (await self._open_rows(person, line))[:SHOWN]
-        return [await self._service.load(one.task_id) for one in rows]
+        return await self._service.known((await self._open_rows(person, line))[:SHOWN])
 
     async def _own(self, asked: _Asked, task_id: str) -> AgentTask:
         """A task of this person on this computer, over or not. Raises NotFound, also for somebody else's."""

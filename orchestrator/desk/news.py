@@ -93,7 +93,7 @@ class News:
         if again:
             due |= {line for line, told in self._told.items() if told}
         for task_id in changed:
-            task = await patiently(partial(self._service.store.load, task_id), for_s=math.inf)
+            task = await patiently(partial(self._service.if_known, task_id), for_s=math.inf)
             due |= {line for line, told in self._told.items() if task is not None and self._concerns(task, line, told)}
         for line in due:
             await self._news(line)

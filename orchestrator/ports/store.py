@@ -1,6 +1,6 @@
 """The ports of the journal, the queue and what is kept beside them: tasks, computers, tokens."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal, NewType, Protocol
@@ -196,7 +196,10 @@ class TaskPersistenceManager(Protocol):
         """How many tokens were revoked: it rises with each, whoever did it."""
 
     async def list_grants(self, *, session_id: str | None = None) -> list[GrantState]:
-        """The grants of a session (None: of all), oldest first, with those that no longer stand."""
+        """The grants of a session (None: of all), oldest first, with those that no longer stand.
+
+        Those of a newer version, which this one cannot read, are left out.
+        """
 
     async def revoke_grant(self, grant_id: GrantId, *, note: Draft | None = None) -> bool:
         """Revoke a grant from now on, with ``note`` in the system stream; False: it was revoked before.
@@ -211,8 +214,11 @@ class TaskPersistenceManager(Protocol):
 class TaskQueue(Protocol):
     """The queue entries in the same rows: leases are on tasks, never on messages."""
 
-    async def lease(self, holder: str, lease_s: float) -> Lease | None:
-        """The due task of highest priority, longest due first, that nobody holds; None: there is none."""
+    async def lease(self, holder: str, lease_s: float, *, but: Collection[TaskId] = ()) -> Lease | None:
+        """The due task of highest priority, longest due first, that nobody holds; None: there is none.
+
+        ``but``: those that this holder leaves to others.
+        """
 
     async def renew(self, lease: Lease, lease_s: float) -> None:
         """Hold on. Raises LeaseLost."""
@@ -224,6 +230,9 @@ class TaskQueue(Protocol):
 
         Raises Conflict when the task has moved past ``version`` (nothing is lost: fold again), LeaseLost.
         """
+
+    async def pass_by(self, lease: Lease) -> None:
+        """Give the lease back to be taken by somebody else: the task is due as it was. Raises LeaseLost."""
 
     async def wake(self, task_id: TaskId) -> None:
         """Make a task due at once; a task somebody holds stays theirs and becomes due when they let go."""
@@ -246,8 +255,8 @@ class TaskQueue(Protocol):
         Raises LeaseLost: a former holder does not know of its successor's open brackets.
         """
 
-    async def next_due(self) -> datetime | None:
-        """When the next entry falls due that nobody holds; None: nothing is scheduled."""
+    async def next_due(self, *, but: Collection[TaskId] = ()) -> datetime | None:
+        """When the next entry falls due that nobody holds, ``but`` these; None: nothing is scheduled."""
 
 
 TokenKind = Literal["person", "computer", "agent", "pairing"]

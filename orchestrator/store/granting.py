@@ -1,9 +1,12 @@
 """What every store does with standing approvals: what drafts give and use, and when that is refused."""
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from orchestrator.core.errors import GrantVoid, InvalidRequest, NotFound
+from pydantic import ValidationError
+
+from orchestrator.core.errors import GrantVoid, InvalidRequest, NewerSchema, NotFound
 from orchestrator.core.grants import Grant, GrantState
 from orchestrator.core.items import Draft
 from orchestrator.core.moments import from_us
@@ -58,8 +61,24 @@ def encode_grant(grant: Grant) -> str:
 
 
 def decode_grant(data: str, uses: int, revoked: int) -> GrantState:
-    """A kept grant and what became of it."""
-    return GrantState(grant=Grant.model_validate_json(data), uses=uses, revoked=bool(revoked))
+    """A kept grant and what became of it. Raises NewerSchema for one that this version cannot read."""
+    try:
+        grant = Grant.model_validate_json(data)
+    except ValidationError:
+        raise NewerSchema(
+            "A standing approval says what this version does not know.",
+            remedy="Start a newer version of cc-orchestrator on this store.",
+        ) from None
+    return GrantState(grant=grant, uses=uses, revoked=bool(revoked))
+
+
+def decode_known(rows: Iterable[tuple[str, int, int]]) -> list[GrantState]:
+    """Kept grants, but for those that this version cannot read: what it does not know allows nothing here."""
+    known = []
+    for row in rows:
+        with contextlib.suppress(NewerSchema):
+            known.append(decode_grant(*row))
+    return known
 
 
 def oldest_first(grants: list[GrantState]) -> list[GrantState]:

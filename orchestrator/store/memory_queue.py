@@ -1,6 +1,6 @@
 """The queue in memory: leases, waiting and claims."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from orchestrator.core.facts import TaskId
@@ -16,12 +16,12 @@ from orchestrator.store.memory_shared import MemoryShared
 class MemoryQueue(MemoryShared):
     """The port's ``TaskQueue`` over the dictionaries."""
 
-    async def lease(self, holder: str, lease_s: float) -> Lease | None:
+    async def lease(self, holder: str, lease_s: float, *, but: Collection[TaskId] = ()) -> Lease | None:
         now = await self._turn()
         candidates = [
             (-task.priority, task.entry.due or 0, task_id)
             for task_id, task in self._tasks.items()
-            if leasable(task.entry, now)
+            if leasable(task.entry, now) and task_id not in but
         ]
         if not candidates:
             return None
@@ -43,6 +43,11 @@ class MemoryQueue(MemoryShared):
         if task.row.version != version:
             raise sealing.moved_on(lease.task_id, task.row.version, version)
         task.entry = given_back(task.entry, now, None if due is None else to_us(due), waiting_for)
+
+    async def pass_by(self, lease: Lease) -> None:
+        now = await self._turn()
+        task = self._held(lease)
+        task.entry = given_back(task.entry, now, task.entry.due)
 
     async def wake(self, task_id: TaskId) -> None:
         now = await self._turn()
@@ -78,9 +83,9 @@ class MemoryQueue(MemoryShared):
         self._held(lease)
         self._release(lease.task_id, keep, now)
 
-    async def next_due(self) -> datetime | None:
+    async def next_due(self, *, but: Collection[TaskId] = ()) -> datetime | None:
         now = await self._turn()
-        dues = [task.entry.due for task in self._tasks.values() if free(task.entry, now)]
+        dues = [one.entry.due for task_id, one in self._tasks.items() if free(one.entry, now) and task_id not in but]
         scheduled_dues = [due for due in dues if due is not None]
         return from_us(min(scheduled_dues)) if scheduled_dues else None
 

@@ -100,9 +100,9 @@ def _record(
         number=number,
         heard=heard,
         doubtful_below=doubtful_below,
-        known=None if known is None else ComputerSide.model_validate_json(known),
+        known=None if known is None else ComputerSide.model_validate_json(known, extra="ignore"),
         token=token,
-        frozen=None if frozen is None else ComputerFrozen.model_validate_json(frozen),
+        frozen=None if frozen is None else ComputerFrozen.model_validate_json(frozen, extra="ignore"),
         frozen_at=None if frozen_at is None else from_us(frozen_at),
         released=bool(released),
     )

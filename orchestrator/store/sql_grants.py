@@ -42,7 +42,7 @@ def give_and_use(drafts: Sequence[Draft], *, now: int) -> Script[None]:
 def list_grants(session_id: str | None) -> Script[list[GrantState]]:
     """The port's ``list_grants``."""
     rows = yield (_LIST, ()) if session_id is None else (f"{_LIST} WHERE session_id = ?", (session_id,))
-    return granting.oldest_first([granting.decode_grant(*row) for row in rows])
+    return granting.oldest_first(granting.decode_known(rows))
 
 
 def revoke(grant_id: GrantId) -> Script[bool]:

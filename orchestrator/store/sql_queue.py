@@ -5,7 +5,7 @@ A holder whose claim was blocked and who parks only then is woken all the same: 
 in between has left ``woken`` on its entry.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -20,10 +20,10 @@ from orchestrator.store.entry import Entry, awakened, given_back, holds, leased,
 from orchestrator.store.script import Script
 from orchestrator.store.sql import ENTRY_COLUMNS, Append, Head, head_of, know_computer, next_number, set_entry
 
-_DUE: Final = f"""SELECT task_id, {ENTRY_COLUMNS} FROM tasks
-    WHERE due <= ? AND (holder IS NULL OR lease_until <= ?)
+_DUE: Final = """SELECT task_id, {columns} FROM tasks
+    WHERE due <= ? AND (holder IS NULL OR lease_until <= ?){but}
     ORDER BY priority DESC, due, task_id LIMIT 1 /* FOR UPDATE SKIP LOCKED */"""
-_NEXT_DUE: Final = "SELECT MIN(due) FROM tasks WHERE due IS NOT NULL AND (holder IS NULL OR lease_until <= ?)"
+_NEXT_DUE: Final = "SELECT MIN(due) FROM tasks WHERE due IS NOT NULL AND (holder IS NULL OR lease_until <= ?){but}"
 _VOID_LEASES: Final = "UPDATE tasks SET holder = NULL, lease_until = 0 WHERE holder IS NOT NULL"
 # Those that began to wait after _LOCK_GIVING; for one that somebody else has locked it is begun again.
 _WAITING: Final = f"""SELECT task_id, {ENTRY_COLUMNS} FROM tasks WHERE waiting_for = ?
@@ -44,9 +44,10 @@ _CLAIMED_BY: Final = "SELECT computer FROM computers WHERE task = ? ORDER BY com
 _SET_CLAIM: Final = "UPDATE computers SET task = ? WHERE computer = ?"
 
 
-def lease(holder: str, lease_s: float, *, now: int) -> Script[Lease | None]:
+def lease(holder: str, lease_s: float, but: Collection[TaskId] = (), *, now: int) -> Script[Lease | None]:
     """The port's ``lease``."""
-    rows = yield _DUE, (now, now)
+    term, names = _but(but)
+    rows = yield _DUE.format(columns=ENTRY_COLUMNS, but=term), (now, now, *names)
     if not rows:
         return None
     task_id, *columns = rows[0]
@@ -68,6 +69,12 @@ def park(lease: Lease, version: int, *, due: datetime | None, waiting_for: Compu
         raise sealing.moved_on(lease.task_id, head.version, version)
     due_us = None if due is None else to_us(due)
     yield from set_entry(lease.task_id, given_back(head.entry, now, due_us, waiting_for))
+
+
+def pass_by(lease: Lease, *, now: int) -> Script[None]:
+    """The port's ``pass_by``."""
+    head = yield from _held(lease)
+    yield from set_entry(lease.task_id, given_back(head.entry, now, head.entry.due))
 
 
 def wake(task_id: TaskId, *, now: int) -> Script[None]:
@@ -142,9 +149,10 @@ def release_claims(lease: Lease, keep: Sequence[ComputerId], *, now: int) -> Scr
     yield from _give_back(lease.task_id, keep, now)
 
 
-def next_due(*, now: int) -> Script[datetime | None]:
+def next_due(but: Collection[TaskId] = (), *, now: int) -> Script[datetime | None]:
     """The port's ``next_due``."""
-    rows = yield _NEXT_DUE, (now,)
+    term, names = _but(but)
+    rows = yield _NEXT_DUE.format(but=term), (now, *names)
     return None if rows[0][0] is None else from_us(rows[0][0])
 
 
@@ -158,6 +166,14 @@ def allot_number(computer: ComputerId, *, at_least: int, lease: Lease | None, he
 def void_leases() -> Script[None]:
     """Free every held task: for a store whose holders all died with its former process."""
     yield _VOID_LEASES, ()
+
+
+def _but(tasks: Collection[TaskId]) -> tuple[str, tuple[TaskId, ...]]:
+    """What leaves out some tasks, and its parameters; in few lengths, so that few statements are made ready."""
+    if not tasks:
+        return "", ()
+    names = (*tasks, *[next(iter(tasks))] * ((1 << (len(tasks) - 1).bit_length()) - len(tasks)))
+    return f" AND task_id NOT IN ({', '.join('?' * len(names))})", names
 
 
 def _held(lease: Lease) -> Script[Head]:

@@ -129,4 +129,6 @@ def list_backups(computer: ComputerId | None) -> Script[list[BackupRow]]:
     """The port's ``list_backups``."""
     where = "" if computer is None else "WHERE computer = ?"
     rows = yield _BACKUPS.format(where), () if computer is None else (computer,)
-    return [BackupRow(ComputerBackedUp.model_validate_json(data), by, from_us(at)) for data, by, at in rows]
+    return [
+        BackupRow(ComputerBackedUp.model_validate_json(data, extra="ignore"), by, from_us(at)) for data, by, at in rows
+    ]

@@ -4,7 +4,7 @@ How scripts are run, by a thread or by a server's connections, is the adapter's.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from datetime import datetime
 from typing import TypeVar
 
@@ -267,8 +267,8 @@ class SqlStore(ABC):
 
     # -- queue ---------------------------------------------------------------------------
 
-    async def lease(self, holder: str, lease_s: float) -> Lease | None:
-        return await self._write(lambda now: sql_queue.lease(holder, lease_s, now=now))
+    async def lease(self, holder: str, lease_s: float, *, but: Collection[TaskId] = ()) -> Lease | None:
+        return await self._write(lambda now: sql_queue.lease(holder, lease_s, but, now=now))
 
     async def renew(self, lease: Lease, lease_s: float) -> None:
         # Urgent: the very load that makes a queue long must not cost its holders their leases.
@@ -280,6 +280,9 @@ class SqlStore(ABC):
         await self._write(
             lambda now: sql_queue.park(lease, version, due=due, waiting_for=waiting_for, now=now), key=lease.task_id
         )
+
+    async def pass_by(self, lease: Lease) -> None:
+        await self._write(lambda now: sql_queue.pass_by(lease, now=now), key=lease.task_id)
 
     async def wake(self, task_id: TaskId) -> None:
         await self._write(lambda now: sql_queue.wake(task_id, now=now), key=task_id)
@@ -296,5 +299,5 @@ class SqlStore(ABC):
     async def release_claims(self, lease: Lease, keep: Sequence[ComputerId] = ()) -> None:
         await self._write(lambda now: sql_queue.release_claims(lease, keep, now=now), key=lease.task_id)
 
-    async def next_due(self) -> datetime | None:
-        return await self._read(lambda now: sql_queue.next_due(now=now))
+    async def next_due(self, *, but: Collection[TaskId] = ()) -> datetime | None:
+        return await self._read(lambda now: sql_queue.next_due(but, now=now))

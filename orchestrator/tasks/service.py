@@ -15,7 +15,7 @@ from orchestrator.core import facts
 from orchestrator.core.approval import ResumeRequest
 from orchestrator.core.commands import Answer, Cancel, Command, Extend, Fail, Pin, Rejudge, Renew, Withdraw, decide
 from orchestrator.core.deciding import Decide
-from orchestrator.core.errors import Conflict, Forbidden, TaskEnded
+from orchestrator.core.errors import Conflict, Forbidden, NewerSchema, TaskEnded
 from orchestrator.core.facts import OnReject, QuestionId, RequestId, TaskId
 from orchestrator.core.fold import fold
 from orchestrator.core.items import SYSTEM, Actor
@@ -168,8 +168,7 @@ class TaskService(StoredTasks):
     async def rejudge(self) -> int:
         """Judge everything that waits for a decision by the policy as it is now; how many tasks that changed."""
         changed = 0
-        for row in await self.store.list_tasks(status=TaskStatus.PAUSED, limit=_ALL):
-            task = await self.load(row.task_id)
+        for task in await self.known(await self.store.list_tasks(status=TaskStatus.PAUSED, limit=_ALL)):
             _, did = await self._command(task, lambda: Rejudge(law=self.law, now=self.clock.now()), SYSTEM)
             changed += did
         return changed
@@ -231,7 +230,8 @@ class TaskService(StoredTasks):
     async def _stop(self, task_id: TaskId, by: Identity, reason: str) -> TaskId | None:
         try:
             await self.cancel(task_id, by, reason or f"stopped by {by.name}")
-        except TaskEnded:
+        except (TaskEnded, NewerSchema):
+            # What is a newer version's is stopped at its doors.
             return None
         return task_id
 
@@ -241,7 +241,7 @@ class TaskService(StoredTasks):
         if any(row.user_id != user.name for row in rows):
             raise Forbidden("This session is somebody else's.", remedy="Leave session_id out to begin one of your own.")
         over = [row for row in rows if row.status in (TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.CANCELED)]
-        loaded = [await self.store.load(row.task_id) for row in over[:_EARLIER_TASKS]]
+        loaded = await self.known(over[:_EARLIER_TASKS])
         told = [
             facts.EarlierTask(
                 task_id=task.task_id,
@@ -251,7 +251,7 @@ class TaskService(StoredTasks):
                 since=(await since(task, self.store))[:_EARLIER_CHARS],
             )
             for task in reversed(loaded)
-            if task is not None and task.ended is not None and (final := final_result(task)) is not None
+            if task.ended is not None and (final := final_result(task)) is not None
         ]
         return tuple(told)
 

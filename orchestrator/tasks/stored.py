@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from orchestrator.core import facts
 from orchestrator.core.approval import HitlResponse
 from orchestrator.core.deciding import Law
-from orchestrator.core.errors import NotFound
+from orchestrator.core.errors import NewerSchema, NotFound
 from orchestrator.core.facts import Fact, RequestId, TaskId
 from orchestrator.core.fold import fold, preview
 from orchestrator.core.items import SYSTEM, Actor, AgentTaskItem, Draft
@@ -138,8 +138,19 @@ class StoredTasks:
     async def reviewing(self) -> list[AgentTask]:
         """The tasks that wait for a person's decision."""
         rows = await self.store.list_tasks(status=TaskStatus.PAUSED, limit=10_000)
-        tasks = [await self.store.load(row.task_id) for row in rows]
-        return [task for task in tasks if task is not None and task.request is not None]
+        return [task for task in await self.known(rows) if task.request is not None]
+
+    async def known(self, rows: Sequence[TaskRow]) -> list[AgentTask]:
+        """The tasks of rows, but for those that were pruned meanwhile, and those that only a newer version reads."""
+        tasks = [await self.if_known(row.task_id) for row in rows]
+        return [task for task in tasks if task is not None]
+
+    async def if_known(self, task_id: TaskId) -> AgentTask | None:
+        """The task; None: there is none, or it is a newer version's, whose doors tell of it."""
+        try:
+            return await self.store.load(task_id)
+        except NewerSchema:
+            return None
 
     async def watch(self, task_id: TaskId, after_version: int = 0) -> AsyncIterator[AgentTaskItem]:
         """The task's items after ``after_version``, then each as it comes, until the task has ended.

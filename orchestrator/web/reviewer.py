@@ -11,7 +11,7 @@ from typing import Any, Protocol, assert_never
 
 from orchestrator.core import review
 from orchestrator.core.approval import CallState, HitlResponse
-from orchestrator.core.errors import FrameRefused, NotFound, OrchestratorError
+from orchestrator.core.errors import FrameRefused, NewerSchema, NotFound, OrchestratorError
 from orchestrator.core.facts import QuestionId, RequestId, TaskId
 from orchestrator.core.redact import redact_text
 from orchestrator.core.showing import LIST_CHARS
@@ -116,8 +116,7 @@ class _ReviewSession:
         questions: list[review.OpenQuestion] = []
         shown: list[AgentTask] = []
         others = 0
-        for row in rows:
-            task = await self._service.load(row.task_id)
+        for task in await self._service.known(rows):
             if not self._concerns(task):
                 others += task.request is not None
                 continue
@@ -135,8 +134,8 @@ class _ReviewSession:
         while True:
             task_id = await self._dirty.get()
             self._queued.discard(task_id)
-            # It may have been pruned since it changed.
-            with contextlib.suppress(NotFound):
+            # It may have been pruned since it changed; or a newer version works on it, whose doors tell of it.
+            with contextlib.suppress(NotFound, NewerSchema):
                 await patiently(partial(self._look, task_id), for_s=math.inf)
 
     async def _look(self, task_id: TaskId) -> None:

@@ -45,7 +45,7 @@ async def left_lately(undoing: Undoing, concerns: Callable[[AgentTask], bool]) -
     since = service.clock.now() - TOLD_FOR
     rows = [row for status in _LEFT for row in await service.list_tasks(status=status, limit=_LOOKED_AT)]
     for row in sorted(rows, key=lambda one: one.updated_at, reverse=True):
-        task = await service.store.load(row.task_id) if row.updated_at > since else None
+        task = await service.if_known(row.task_id) if row.updated_at > since else None
         # It may have been pruned since it was listed.
         if task is None or task.undone_by or not concerns(task):
             continue

@@ -8,7 +8,7 @@ from typing import Final
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
 
-from orchestrator.core.errors import InvalidDecision, InvalidRequest
+from orchestrator.core.errors import InvalidDecision, InvalidRequest, NewerSchema
 from orchestrator.core.rehearsing import Rehearsal
 from orchestrator.core.task import AgentTask
 from orchestrator.core.task_states import TaskStatus
@@ -25,6 +25,7 @@ from orchestrator.web.reading import key_of, read_body, read_number, task_id_of
 from orchestrator.web.secrecy import without_secrets
 
 _VERSION: Final = re.compile("[0-9]{1,12}")
+_NEWER: Final = "a newer version works on it"
 """What a client may have seen last; anything else counts as nothing seen."""
 
 
@@ -117,7 +118,10 @@ class TaskDoors(Room):
         away = row.status is TaskStatus.QUEUED and not all(self._online(one) for one in row.computers)
         if row.status not in (TaskStatus.PAUSED, TaskStatus.RUNNING) and not away:
             return ""
-        return await self._reason(await self.service.load(row.task_id))
+        try:
+            return await self._reason(await self.service.load(row.task_id))
+        except NewerSchema:
+            return _NEWER
 
     async def _reason(self, task: AgentTask) -> str:
         return await waits_for(task, self.service.store, self.undoing.world)

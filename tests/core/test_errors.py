@@ -41,7 +41,7 @@ STATUS = {
     "GrantVoid": ("grant_void", 409),
     "PolicyUnusable": ("policy_unusable", 503),
     "StoreBusy": ("store_busy", 503),
-    "NewerSchema": ("newer_schema", 500),
+    "NewerSchema": ("newer_schema", 503),
     "StoreAway": ("store_away", 503),
     "BusAway": ("bus_away", 503),
     "NobodyServes": ("nobody_serves", 503),

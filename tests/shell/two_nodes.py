@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -56,8 +56,8 @@ class SharedStore(InMemoryPersistenceManager):
             self.leased.clear()
             await within(DEADLINE_S, self.leased.wait())
 
-    async def lease(self, holder: str, lease_s: float) -> Lease | None:
-        lease = await super().lease(holder, lease_s)
+    async def lease(self, holder: str, lease_s: float, *, but: Collection[TaskId] = ()) -> Lease | None:
+        lease = await super().lease(holder, lease_s, but=but)
         if lease is not None:
             self.leases[lease.task_id].append((holder, lease.token))
             self.leased.set()
