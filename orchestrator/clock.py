@@ -9,3 +9,8 @@ class SystemClock:
     def now(self) -> datetime:
         """The present time in UTC."""
         return datetime.now(UTC)
+
+
+def ahead_s(of: datetime) -> float:
+    """By how many seconds this machine's clock is ahead of one that shows this just now."""
+    return (datetime.now(UTC) - of).total_seconds()

@@ -90,6 +90,16 @@ class Settings(BaseModel):
         le=3600,
         allow_inf_nan=False,
     )
+    grace_s: float = _setting(
+        10.0,
+        "When this node stops and others are there: how long its doors go on answering after `/healthz` says "
+        "503, at least, so that a load balancer that looks every few seconds has found out. Its tasks are handed over "
+        "meanwhile.",
+        "s",
+        ge=0,
+        le=3600,
+        allow_inf_nan=False,
+    )
     max_steps: int = _setting(20, "Replies of the model at most, for tasks that name none.", ge=1, le=1000)
     max_wall_s: float = _setting(
         0.0,

@@ -61,7 +61,7 @@ class Workers:
     _leaving: Leaving = field(default_factory=Leaving)
     _working: set[asyncio.Task[None]] = field(default_factory=set)
     _newer: dict[TaskId, float] = field(default_factory=dict)
-    """The tasks that are left to newer versions, and until when by the loop's clock, the first to be looked at first."""
+    """The tasks that are left to newer versions, and until when by the loop's clock."""
     _not_had: int = 0
     """How often in a row something was due and not to be had."""
     at_work: int = 0

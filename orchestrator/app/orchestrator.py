@@ -15,7 +15,7 @@ from orchestrator.app.models import Models, ollama_options
 from orchestrator.audit import Checkpoints
 from orchestrator.bus import open_bus
 from orchestrator.checkpoints import CheckpointKeeper
-from orchestrator.clock import SystemClock
+from orchestrator.clock import SystemClock, ahead_s
 from orchestrator.core.errors import BusAway
 from orchestrator.desk import Desk, NewTask
 from orchestrator.greeting import JournalGreeter
@@ -71,13 +71,15 @@ class Orchestrator:
         """Have load balancers and computers look elsewhere, and the tasks handed over; canceled, let them go at once.
 
         Alone, nobody goes on before the next start: who stops the server does not wait for a model then, whose reply
-        is asked for again, and only shortly for calls, whose outcome is known more surely now than later.
+        is asked for again, and only shortly for calls, whose outcome is known more surely now than later. With others
+        the doors go on answering until the load balancers have seen that they are to send nobody any more.
         """
         self.doors.draining = self.node.presence.draining = True
         self.node.presence.say()
         alone = not self.node.others()
         within_s = min(self.settings.drain_s, ALONE_S) if alone else self.settings.drain_s
-        await self.workers.drain(within_s, cut_models=alone)
+        handing_over = self.workers.drain(within_s, cut_models=alone)
+        await asyncio.gather(handing_over, asyncio.sleep(0 if alone else self.settings.grace_s))
 
 
 @contextlib.asynccontextmanager
@@ -99,8 +101,8 @@ async def open_orchestrator(
     first = prepare(settings)
     file = first_file(settings.policy_path, shared=not settings.embedded)
     watching = Watching()
-    clock = clock or SystemClock()
-    store = watching.over(wrap_store(open_store(settings.store_url, clock=clock)), os.environ)
+    store = watching.over(wrap_store(open_store(settings.store_url, clock=clock or SystemClock())), os.environ)
+    clock = store.clock
     bus = wrap_bus(open_bus(settings.bus, node=node))
     try:
         await _reached(bus)
@@ -150,6 +152,7 @@ async def open_orchestrator(
         )
         workers = _workers(settings, undoing, models, node)
         here.presence.tasks = lambda: workers.at_work
+        here.presence.clock_ahead_s = lambda: ahead_s(clock.now()) if store.shared else 0.0
         workers.may_act = lambda: policy.unusable is None
         orchestrator = Orchestrator(settings, store, service, hub, here, workers, doors, doors.rehearsals, token)
         async with _at_work(orchestrator, keeper, watching, looking):

@@ -38,8 +38,9 @@ async def serve(
 ) -> None:
     """Serve until SIGINT or SIGTERM; ``ready`` is told the URL once the port listens.
 
-    It stops in this order: the doors say that it drains, the tasks are handed over (a second signal lets go of them at
-    once), rehearsals end, computers, reviewers and streams are told to come again, and last goes what listens.
+    It stops in this order: the doors say that it drains, the tasks are handed over while load balancers look elsewhere
+    (a second signal ends both at once), rehearsals end, computers, reviewers and streams are told to come again, and
+    last goes what listens.
     """
     _must_be_safe(settings)
     listener = listen(settings)

@@ -5,6 +5,7 @@ from typing import Any
 import typer
 
 from orchestrator.cli.common import AsJson, DataDir, Url, client_of, moment, print_json
+from orchestrator.core.moments import told_apart
 from orchestrator.core.visible import one_line
 
 
@@ -23,6 +24,10 @@ def nodes(as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) ->
     head = ("NODE", "ID", "STATE", "VERSION", "SINCE", "COMPUTERS", "TASKS", "AT")
     for line in table(head, [_row(one) for one in found["nodes"]], columns=Screen.of().columns):
         typer.echo(line)
+    for one in found["nodes"]:
+        # Of an older server nothing is known.
+        if said := told_apart(one_line(one["name"]), one.get("clock_ahead_s", 0.0)):
+            typer.echo(said, err=True)
     if not found["connected"]:
         typer.echo("This node has lost the bus, and connects again by itself: others may be there.", err=True)
 

@@ -15,3 +15,15 @@ def to_us(moment: datetime) -> int:
 def from_us(microseconds: int) -> datetime:
     """The moment, aware, in UTC."""
     return _EPOCH + timedelta(microseconds=microseconds)
+
+
+FAR_S: Final = 2.0
+"""A clock that is off by so much should be set: what goes by the network's time is off by far less."""
+
+
+def told_apart(whose: str, by_s: float) -> str:
+    """That somebody's clock is so many seconds ahead of the store's, as a sentence; empty: it is near enough."""
+    if abs(by_s) < FAR_S:
+        return ""
+    where = "ahead of" if by_s > 0 else "behind"
+    return f"The clock of {whose} is {abs(by_s):.0f} s {where} the store's, by which all nodes go: set it."

@@ -74,6 +74,8 @@ class Beat(Said):
     """How many tasks it acts for now."""
     rev: int = 0
     """How often its table of computers has changed."""
+    clock_ahead_s: float = 0.0
+    """By how much its machine's clock is ahead of the store's."""
     facts: dict[str, Any] = Field(default_factory=dict)
     """What else it has to say: plain JSON."""
 

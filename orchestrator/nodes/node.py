@@ -62,6 +62,7 @@ class Node:
                 "url": beat.url,
                 "draining": beat.draining,
                 "tasks": beat.tasks,
+                "clock_ahead_s": beat.clock_ahead_s,
                 "computers": held[beat.node],
                 "here": beat.node == self.presence.node,
             }

@@ -47,6 +47,8 @@ class Presence:
     draining: bool = False
     tasks: Callable[[], int] = lambda: 0
     """How many tasks this node acts for now."""
+    clock_ahead_s: Callable[[], float] = lambda: 0.0
+    """By how much this machine's clock is ahead of the store's."""
     facts: dict[str, Any] = field(default_factory=dict)
     """What else its beat says: plain JSON."""
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -100,6 +102,7 @@ class Presence:
             draining=self.draining,
             tasks=self.tasks(),
             rev=self.rev,
+            clock_ahead_s=round(self.clock_ahead_s(), 1),
             facts=self.facts,
         )
 

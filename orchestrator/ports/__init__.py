@@ -4,13 +4,13 @@ The conformance suites are in ``orchestrator.testing``; a port's numbered contra
 """
 
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Literal, Protocol
 
 from orchestrator.core.facts import DecisionAction
 from orchestrator.core.task import AgentTask
 from orchestrator.ports.bus import Answer, Bus
+from orchestrator.ports.clock import Clock
 from orchestrator.ports.computers import CallResult, ComputerInfo, ComputerLine, Computers, PlayersDesk, Settlement
 from orchestrator.ports.kept import KeptBlob, KeptItem, KeptRecords, KeptRow, KeptTable
 from orchestrator.ports.model import ChatMessage, ChatModel, ModelReply, Window
@@ -73,13 +73,6 @@ __all__ = [
     "Window",
     "Workspace",
 ]  # fmt: skip
-
-
-class Clock(Protocol):
-    """Where time comes from: the system, or a test."""
-
-    def now(self) -> datetime:
-        """The present time, aware, in UTC."""
 
 
 class Store(TaskPersistenceManager, TaskQueue, KeptRecords, Retention, SignIns, Common, Protocol):

@@ -14,6 +14,7 @@ from orchestrator.core.system_facts import OWNER, ComputerSide, GrantId
 from orchestrator.core.task import AgentTask
 from orchestrator.core.task_states import TaskStatus
 from orchestrator.core.wire import ComputerId
+from orchestrator.ports.clock import Clock
 
 SYSTEM_STREAM: Final = audit.SYSTEM_STREAM
 """The stream of what belongs to no task; no task may have its name for an id."""
@@ -67,6 +68,10 @@ class TaskPersistenceManager(Protocol):
 
     Every method may raise ``OrchestratorError``; none blocks the event loop.
     """
+
+    @property
+    def clock(self) -> Clock:
+        """What leases, due times and all else go by on which nodes have to agree; one clock for all of one store."""
 
     async def create(self, task_id: TaskId, drafts: Sequence[Draft]) -> list[AgentTaskItem]:
         """A new task from its first drafts (``task_submitted`` first), due at once.

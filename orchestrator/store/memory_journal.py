@@ -101,9 +101,8 @@ class Grants:
     def states(self, session_id: str | None) -> list[GrantState]:
         """The port's ``list_grants``."""
         found = [kept for kept in self._kept.values() if session_id in (None, kept.session_id)]
-        return granting.oldest_first(
-            [granting.decode_grant(kept.data, kept.standing.uses, kept.standing.revoked) for kept in found]
-        )
+        rows = [(kept.data, kept.standing.uses, kept.standing.revoked) for kept in found]
+        return granting.oldest_first(granting.decode_known(rows))
 
     def given_in(self, task_id: TaskId) -> list[GrantState]:
         """The grants that were given in a task."""

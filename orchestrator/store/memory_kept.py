@@ -74,7 +74,7 @@ class MemoryTables:
     """The dictionaries, and the port's ``KeptRecords`` over them."""
 
     def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+        self.clock = clock
         self._closed = False
         self._tasks: dict[TaskId, Task] = {}
         self._streams: dict[TaskId, Journal] = {}
@@ -100,7 +100,7 @@ class MemoryTables:
         if self._closed:
             raise sealing.store_closed()
         await asyncio.sleep(0)
-        return to_us(self._clock.now())
+        return to_us(self.clock.now())
 
     async def kept_items(self, stream: str, after_version: int = 0, limit: int = 500) -> list[KeptItem]:
         await self._turn()

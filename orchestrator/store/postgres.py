@@ -16,7 +16,7 @@ from orchestrator.store import sealing, sql
 from orchestrator.store.postgres_dialect import MoreThanOne, drive, drive_one
 from orchestrator.store.postgres_errors import Verdict, explained, verdict
 from orchestrator.store.postgres_links import PATIENCE_S, PREPARING, READING, WRITING, Links
-from orchestrator.store.postgres_time import GivenTime, ServerTime
+from orchestrator.store.postgres_time import GivenTime, ServerTime, StoreClock
 from orchestrator.store.postgres_writer import ALONE, TOGETHER, URGENTLY, PostgresWriter
 from orchestrator.store.script import Script
 from orchestrator.store.sql_store import SqlStore
@@ -49,6 +49,7 @@ class PostgresPersistenceManager(SqlStore):
         self._writing = Links(url, WRITING, most=ALONE + TOGETHER + URGENTLY, patience_s=patience_s)
         self._reading = Links(url, READING, most=_READERS, patience_s=patience_s)
         self._time = ServerTime() if clock is None else GivenTime(clock)
+        self.clock = StoreClock(self._time)
         self._writer = PostgresWriter(self._writing, self._time, self.open, patience_s=patience_s)
         self._patience_s = patience_s
         self._opening: asyncio.Task[None] | None = None

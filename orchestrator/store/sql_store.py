@@ -20,6 +20,7 @@ from orchestrator.ports import (
     SYSTEM_STREAM,
     BackupRow,
     BlobMark,
+    Clock,
     Coming,
     KeptBlob,
     KeptItem,
@@ -57,6 +58,8 @@ class SqlStore(ABC):
 
     shared: bool
     """The port's ``shared``."""
+    clock: Clock
+    """The port's ``clock``."""
 
     @abstractmethod
     def _read(self, script: Callable[[int], Script[T]]) -> Awaitable[T]:

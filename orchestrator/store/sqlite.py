@@ -75,6 +75,7 @@ class SqlitePersistenceManager(SqlStore):
             reader = _connect(path, undo, trace)
             reader.execute("PRAGMA query_only = ON")
             undo.pop_all()
+        self.clock = clock
         self._lock = lock
         self._connections = (reader, writer)  # the writer closes last and so empties the WAL
         self._writer = SqliteThread(writer, path=path, clock=clock)

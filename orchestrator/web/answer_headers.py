@@ -5,7 +5,7 @@ picture or a frame, finds that it may be none of these, and keeps nothing of it.
 itself is right: the page is a page.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from starlette.datastructures import MutableHeaders
@@ -24,10 +24,15 @@ _STARTS: Final = frozenset({"http.response.start", "websocket.http.response.star
 
 
 class Forbidding:
-    """An application whose answers have these headers."""
+    """An application whose answers have these headers.
 
-    def __init__(self, app: ASGIApp) -> None:
+    ``leaving``: whether each answer is to be the last of its connection, so that a load balancer takes the next
+    request elsewhere.
+    """
+
+    def __init__(self, app: ASGIApp, leaving: Callable[[], bool]) -> None:
         self._app = app
+        self._leaving = leaving
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection."""
@@ -37,6 +42,8 @@ class Forbidding:
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     headers.setdefault(name, value)
+                if message["type"] == "http.response.start" and self._leaving():
+                    headers["Connection"] = "close"
             await send(message)
 
         await self._app(scope, receive, sending)

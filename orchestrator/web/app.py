@@ -154,7 +154,7 @@ class Doors(
 
         app.router.default = default
         # Around all of it: what answers for a defect is the outermost part of Starlette.
-        return Forbidding(app)
+        return Forbidding(app, lambda: self.draining)
 
     async def close(self) -> None:
         """End every socket with 1001 and every stream, for a clean stop."""

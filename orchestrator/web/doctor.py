@@ -1,5 +1,6 @@
 """What the orchestrator sees of those who try to reach it, for whoever has to find out why one does not."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,6 +11,8 @@ from starlette.websockets import WebSocket
 
 from orchestrator.core.errors import NotFound
 from orchestrator.core.meeting import ComputerRecord
+from orchestrator.core.moments import told_apart
+from orchestrator.core.visible import one_line
 from orchestrator.core.wire import ComputerId
 from orchestrator.policy_keeping import PolicyKeeper
 from orchestrator.web.auth import must_have
@@ -48,6 +51,7 @@ class DoctorDoors(Room):
     """``/v1/doctor``, and what is no door at all."""
 
     computers: RefusingComputers
+    nodes: Callable[[], list[dict[str, Any]]]
     public_url: str
     visits: Visits
     about: About
@@ -84,13 +88,17 @@ class DoctorDoors(Room):
                 "num_ctx": about.num_ctx,
                 "client_version": offer.version,
                 "client_sha256": offer.sha256,
-                "alerts": [*about.alerts, *([self.policy.alert] if self.policy.alert else [])],
+                "alerts": [one for one in (*about.alerts, self.policy.alert, *self._clocks()) if one],
                 "refused": refused,
                 "installers": installers,
                 "lines": await self._lines(),
                 "computers": await self._computers(),
             }
         )
+
+    def _clocks(self) -> list[str]:
+        """Of each node what is wrong with its clock; empty texts: nothing."""
+        return [told_apart(one_line(one["name"]), one["clock_ahead_s"]) for one in self.nodes()]
 
     async def nowhere(self, scope: Scope, receive: Receive, send: Send) -> None:
         """A WebSocket to a path that is no channel: told so, and remembered."""

@@ -31,7 +31,7 @@ def test_the_layout_of_the_earliest_releases_is_one_that_was_sealed() -> None:
     """There the hashes stood in the order of their names."""
     old = json.dumps(json.loads(ITEM), sort_keys=True, separators=(",", ":")).encode()
     assert old != ITEM
-    assert read_written(old) == (decode_item(ITEM), "", True, True)
+    assert read_written(old) == (decode_item(ITEM), "", True, True, None)
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,12 @@ class Node:
 
 
 class Patient(Api):
-    """Somebody who asks again wherever the answer does not come."""
+    """Somebody who asks again wherever the answer does not come, and who keeps in mind how often that was."""
+
+    def __init__(self, url: str, token: str, missed: list[str] | None = None) -> None:
+        super().__init__(url, token)
+        self.missed = [] if missed is None else missed
+        """Each request that no node answered, with why."""
 
     async def ok(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
         """One request that succeeds in the end; what it does must be harmless to do twice."""
@@ -119,13 +124,17 @@ class Patient(Api):
     async def tried(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
         """The same; None: it was refused, because another was first."""
         while True:
-            with contextlib.suppress(httpx2.HTTPError):
+            try:
                 response = await self.call(method, path, body, **query)
+            except httpx2.HTTPError as error:
+                self.missed.append(f"{method} {path}: {error!r}")
+            else:
                 if response.is_success:
                     return response.json()
                 if response.status_code in (httpx2.codes.CONFLICT, httpx2.codes.NOT_FOUND):
                     return None
                 assert response.status_code in (502, 503, 504), f"{method} {path}: {response.text}"
+                self.missed.append(f"{method} {path}: {response.text}")
             await asyncio.sleep(AGAIN_S)
 
     async def seen(self, task_id: str) -> list[AgentTaskItem]:
@@ -249,10 +258,12 @@ class School:
     works: dict[str, Work] = field(default_factory=dict)
     seen: dict[str, list[AgentTaskItem]] = field(default_factory=dict)
     decided: Counter[str] = field(default_factory=Counter)
+    missed: list[str] = field(default_factory=list)
+    """Requests of people that no node answered, with why."""
 
     def person(self) -> Patient:
         """An admin who goes through the balancer."""
-        return Patient(self.balancer.url, self.token)
+        return Patient(self.balancer.url, self.token, self.missed)
 
     def some_work(self) -> Work:
         """The next task's."""

@@ -42,9 +42,11 @@ LARGE: Final = Size(stubs=280, real=20, tasks=200, at_once=60, kills=40, within_
 
 
 @contextlib.asynccontextmanager
-async def school(tmp: Path, size: Size, seed: int, store: str, bus: str) -> AsyncIterator[School]:
+async def school(tmp: Path, size: Size, seed: int, store: str, bus: str, **more: Any) -> AsyncIterator[School]:
     """Nodes that listen, and computers that are connected."""
-    options: Mapping[str, Any] = {"store": store, "bus": bus, "lease_s": LEASE_S, "workers": 8, "drain_s": 5.0}
+    options: Mapping[str, Any] = {
+        "store": store, "bus": bus, "lease_s": LEASE_S, "workers": 8, "drain_s": 5.0, "grace_s": 1.0, **more,
+    }  # fmt: skip
     nodes = [Node(tmp / f"node-{place}", {**options, "node": f"node-{place}"}) for place in range(NODES)]
     try:
         nodes[0].home.mkdir()

@@ -82,6 +82,8 @@ class NodeAnswer(AnswerModel):
     """Whether it takes no new work and sends its computers elsewhere."""
     tasks: int
     """How many tasks it acts for now."""
+    clock_ahead_s: float
+    """By how much its machine's clock is ahead of the store's, by which all of them go."""
     computers: int
     """How many computers are connected to it."""
     here: bool
