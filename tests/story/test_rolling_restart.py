@@ -70,6 +70,8 @@ async def _roll(tmp: Path, size: Size, rounds: int, postgres: PostgresServer, bu
     url = postgres.url(await postgres.new_database())
     more: dict[str, Any] = {"grace_s": GRACE_S, "drain_s": DRAIN_S, "lease_s": 30.0}
     async with school(tmp, size, 1, url, bus(url), **more) as one:
+        # Before the balancer has looked for the first time it has no node.
+        one.missed.clear()
         rolling = asyncio.create_task(_restart_each(one, rounds))
         try:
             async with asyncio.timeout(size.within_s):
