@@ -131,13 +131,14 @@ class Patient(Api):
     async def seen(self, task_id: str) -> list[AgentTaskItem]:
         """The items of a task as they come, over streams that break, until it has ended."""
         found: list[AgentTaskItem] = []
-        while not any(one.fact.kind == "task_ended" for one in found):
+        while True:
             with contextlib.suppress(httpx2.HTTPError):
                 async with contextlib.aclosing(self.items(task_id, len(found))) as items:
                     async for item in items:
                         found.append(item)
+            if any(one.fact.kind == "task_ended" for one in found):
+                return found
             await asyncio.sleep(AGAIN_S)
-        return found
 
 
 # -- computers ---------------------------------------------------------------------------
