@@ -188,7 +188,7 @@ def apply(
     url: Url = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Put a policy into force, on all nodes of the server's store; for admins.
+    """Put a policy into force, on all nodes.
 
     It is checked as at a start, and one that cannot be loaded changes nothing. A server alone on its store writes it
     into its own policy file; where several share one, their files stay as they are, and `policy show` of a node says

@@ -8,7 +8,7 @@ from orchestrator.core.errors import NotFound
 from orchestrator.moving.rows import Row, asked
 from orchestrator.moving.sides import not_empty, schema_of
 from orchestrator.store import sealing, sql
-from orchestrator.store.postgres import MIGRATING, PostgresPersistenceManager
+from orchestrator.store.postgres import MIGRATING, TABLES, PostgresPersistenceManager
 from orchestrator.store.postgres_dialect import drive, kept
 from orchestrator.store.postgres_errors import explained, not_connected
 from orchestrator.store.postgres_links import connect, place
@@ -26,7 +26,6 @@ _SETTINGS: Final = {
 }
 _PATIENCE_S: Final = 1.0
 """Somebody waits at the terminal: a server that is away is told at once."""
-_TABLES: Final = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
 _OTHERS: Final = """SELECT COUNT(*) FROM pg_stat_activity
     WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"""
 _SIZE: Final = "SELECT pg_database_size(current_database())"
@@ -79,7 +78,7 @@ async def reading_postgres(url: str) -> AsyncIterator[PostgresSide]:
         with told(place(url)):
             await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         side = PostgresSide(connection, place(url))
-        tables = {name for (name,) in await side.run(asked(_TABLES))}
+        tables = {name for (name,) in await side.run(asked(TABLES))}
         if not tables:
             raise NotFound(f"There is no store in {side.where}.", remedy="Name the one to read with --store.")
         if "meta" not in tables:

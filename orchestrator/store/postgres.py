@@ -28,7 +28,9 @@ _READERS: Final = 4
 _SAME_MOMENT: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _ABOUT_SERVER: Final = """SELECT current_setting('server_version_num')::int / 10000, current_setting('server_encoding'),
     current_setting('synchronous_commit')"""
-_TABLES: Final = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
+# The bus may be in the same database, and opens before the store.
+TABLES: Final = r"""SELECT tablename FROM pg_tables
+    WHERE schemaname = current_schema() AND tablename NOT LIKE 'bus\_%'"""
 MIGRATING: Final = 0x63632D6F726368
 """The number of the lock of who brings the tables forward: the letters ``cc-orch``."""
 # A task's row is written anew with each append: with room beside the old one no index has to hear of it.
@@ -140,7 +142,7 @@ class PostgresPersistenceManager(SqlStore):
 
 async def _migrate(connection: Any) -> None:
     await connection.execute(f"SELECT pg_advisory_xact_lock({MIGRATING})")
-    tables = {name for (name,) in await connection.fetch(_TABLES)}
+    tables = {name for (name,) in await connection.fetch(TABLES)}
     if tables and "meta" not in tables:
         raise sealing.not_a_store()
     await drive(connection, sql.migrate(fresh=not tables))

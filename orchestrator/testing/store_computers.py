@@ -1,4 +1,4 @@
-"""The contracts of computers: S63 to S69 and S85, what is heard, who came last, freezing, release, revocation."""
+"""The contracts of computers: S63 to S69 and S90, what is heard, who came last, freezing, release, revocation."""
 
 from dataclasses import replace
 
@@ -147,7 +147,7 @@ async def s69_revoked_tokens_are_counted(store: Store, clock: ManualClock) -> No
     assert await store.count_revoked() == 2
 
 
-async def s85_word_of_an_earlier_boot_counts_no_more(store: Store, clock: ManualClock) -> None:
+async def s90_word_of_an_earlier_boot_counts_no_more(store: Store, clock: ManualClock) -> None:
     """What was heard is kept of the boot that was welcome last; of another it may come late, and changes nothing."""
     odd = ComputerSide(computer_id=3, boot='b_%!"\\é', label='"boot":"boot-3"', at=clock.now(), peer="127.0.0.1")
     assert await store.welcome_computer(COMPUTER, Coming(side(clock))) == 1

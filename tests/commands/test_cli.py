@@ -273,7 +273,7 @@ def test_a_port_that_is_taken_is_a_sentence(tmp_path: Path) -> None:
     [
         (("--port", "99999"), ("port must be at most 65535", "--port")),
         (("--port", "0", "--host", "0.0.0.0"), ("0.0.0.0 is not loopback", "tokens would travel in clear", "TLS")),
-        (("--port", "0", "--store", "postgresql://u:secret@h/x"), ("No store can be opened", "sqlite:///")),
+        (("--port", "0", "--store", "mysql://u:secret@h/x"), ("No store can be opened", "sqlite:///")),
     ],
 )
 def test_a_setting_that_cannot_be_is_a_sentence(tmp_path: Path, options: Sequence[str], words: Sequence[str]) -> None:
