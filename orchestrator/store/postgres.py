@@ -9,15 +9,16 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
-from orchestrator.core.errors import InvalidRequest
+from orchestrator.core.errors import InvalidRequest, StoreBusy
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.ports import Clock
 from orchestrator.store import sealing, sql
-from orchestrator.store.postgres_dialect import MoreThanOne, drive, drive_one
+from orchestrator.store.postgres_dialect import MoreThanOne, drive, drive_one, run
 from orchestrator.store.postgres_errors import Verdict, explained, verdict
-from orchestrator.store.postgres_links import PATIENCE_S, PREPARING, READING, WRITING, Links
+from orchestrator.store.postgres_links import AT_WORK, PATIENCE_S, PREPARING, READING, WRITING, Links
 from orchestrator.store.postgres_time import GivenTime, ServerTime, StoreClock
 from orchestrator.store.postgres_writer import ALONE, TOGETHER, URGENTLY, PostgresWriter
+from orchestrator.store.schema import MIGRATIONS, READ_META, SCHEMA_KEY, needed
 from orchestrator.store.script import Script
 from orchestrator.store.sql_store import SqlStore
 
@@ -31,6 +32,8 @@ _ABOUT_SERVER: Final = """SELECT current_setting('server_version_num')::int / 10
 # The bus may be in the same database, and opens before the store.
 TABLES: Final = r"""SELECT tablename FROM pg_tables
     WHERE schemaname = current_schema() AND tablename NOT LIKE 'bus\_%'"""
+_AT_WORK: Final = f"""SELECT COUNT(*) FROM pg_stat_activity
+    WHERE datname = current_database() AND application_name = '{AT_WORK}'"""
 MIGRATING: Final = 0x63632D6F726368
 """The number of the lock of who brings the tables forward: the letters ``cc-orch``."""
 # A task's row is written anew with each append: with room beside the old one no index has to hear of it.
@@ -145,9 +148,22 @@ async def _migrate(connection: Any) -> None:
     tables = {name for (name,) in await connection.fetch(TABLES)}
     if tables and "meta" not in tables:
         raise sealing.not_a_store()
+    if tables:
+        await _must_be_left_by_all(connection)
     await drive(connection, sql.migrate(fresh=not tables))
     if not tables:
         await connection.execute(_ROOM)
+
+
+async def _must_be_left_by_all(connection: Any) -> None:
+    """Raises StoreBusy where older nodes are at work on tables that would then be none of theirs."""
+    rows = await run(connection, (READ_META, (SCHEMA_KEY,)))
+    others = await connection.fetchval(_AT_WORK)
+    if others and rows and int(rows[0][0]) < needed(len(MIGRATIONS)):
+        raise StoreBusy(
+            f"Older nodes are at work ({others} connections) on tables that this version has to change for good.",
+            remedy="Stop all nodes, then start this version. Make a backup before: `cc-orchestrator store export`.",
+        )
 
 
 def _check_server(version: int, encoding: str, where: str) -> None:

@@ -24,7 +24,10 @@ _CONNECT_S: Final = 5.0
 """One attempt: a server that is there answers sooner, one behind a cut cable never."""
 _CLOSE_S: Final = 2.0
 
+AT_WORK: Final = "cc-orchestrator node"
+"""By what the connections of nodes are known in the server's list."""
 _COMMON: Final = {
+    "application_name": AT_WORK,
     # Statements are small; to compile them takes longer than they do.
     "jit": "off",
     # Sums to what TCP alone would take a quarter of an hour to notice: a peer that vanished without a word.
@@ -51,6 +54,7 @@ READING: Final = {
 }
 PREPARING: Final = {
     **_COMMON,
+    "application_name": "cc-orchestrator begins",
     # To make an index of a large table may take minutes, and nodes that start beside it wait for that.
     "statement_timeout": "3600000",
 }

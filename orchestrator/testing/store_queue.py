@@ -1,4 +1,4 @@
-"""The contracts of ``TaskQueue``: S24 to S40, and S43: claims that come and go with an append."""
+"""The contracts of ``TaskQueue``: S24 to S40, S43 (claims that come and go with an append) and S91 (left to others)."""
 
 import asyncio
 
@@ -309,3 +309,29 @@ async def s43_claims_with_an_append(store: Store, clock: ManualClock) -> None:
     stale = Lease(T1, Token(one.token - 1))
     await refused(LeaseLost, append(store, T1, 4, author.note(), token=stale.token, claim=[C3]))
     assert await store.claimant(C3) is None
+
+
+async def s91_left_to_others(store: Store, clock: ManualClock) -> None:
+    """What a holder passes by is due as it was, and taken by another; who leaves it out neither gets nor awaits it."""
+    author = Author(clock)
+    ids = [TaskId(f"t{number}") for number in range(4)]
+    for task_id in ids:
+        await store.create(task_id, [author.submitted()])
+        clock.advance(1)
+    created = await store.next_due()
+    passed = await taken(store)
+    assert passed.task_id == ids[0]
+    await store.pass_by(passed)
+    await refused(LeaseLost, store.pass_by(passed))
+    await refused(LeaseLost, append(store, ids[0], 1, author.note(), token=passed.token))
+    assert await store.next_due() == created, "it keeps its place"
+    second = await store.lease("node-1", 10, but=[ids[0]])
+    assert second is not None
+    assert second.task_id == ids[1]
+    assert await store.lease("node-1", 10, but=[ids[0], ids[2], ids[3]]) is None
+    assert await store.next_due(but=[ids[0], ids[2], ids[3]]) is None
+    assert await store.next_due(but=[ids[3]]) == created
+    other = await store.lease("node-2", 10)
+    assert other is not None
+    assert other.task_id == ids[0]
+    assert other.token > passed.token

@@ -307,3 +307,17 @@ def test_what_concerns_a_whole_stream_is_a_sentence() -> None:
     assert gone("t1", (7, "a" * 64)).detail.startswith("The whole of t1 is gone; the checkpoint has 7 versions of it.")
     said = beside("t1", "row", "The row is another.")
     assert (said.stream, said.version, said.what, said.detail) == ("t1", 0, "row", "The row is another.")
+
+
+def test_an_item_of_a_newer_version_is_told_as_one_and_keeps_its_place() -> None:
+    """The chain goes on over it; what does not follow from it is still found."""
+    for follows in (True, False):
+        check = StreamCheck("t1")
+        items = read(STORED)
+        check.take(items[0], sound=True)
+        check.pass_by(2, items[1].hash, items[1].prev_hash if follows else "f" * 64)
+        for item in items[2:]:
+            check.take(item, sound=True)
+        faults = check.end(HEAD)
+        assert whats(faults) == [(2, "newer"), *([] if follows else [(2, "unchained")])]
+        assert "newer version" in faults[0].detail

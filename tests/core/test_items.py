@@ -27,6 +27,7 @@ from orchestrator.core.items import (
     item_hash,
     seal,
     seal_encoded,
+    sealed_hashes,
     verify_chain,
 )
 from orchestrator.core.wire import RunId
@@ -284,6 +285,38 @@ def test_S13_an_item_of_a_newer_version_is_refused_as_such(data: bytes) -> None:
     with pytest.raises(NewerSchema, match="reads up to 1") as refused:
         decode_item(data)
     assert "newer version" in refused.value.remedy
+
+
+def resealed(**changes: Any) -> bytes:
+    """A stored item with other content, and the hash of that: as a version that knows more would have sealed it."""
+    value = {**json.loads(encode_item(journal().items[0])), **changes}
+    content = {name: one for name, one in value.items() if name not in ("hash", "prev_hash")}
+    value["hash"] = hashlib.sha256(value["prev_hash"].encode() + canonical_json(content)).hexdigest()
+    return canonical_json(value)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        resealed(fact={"kind": "dream"}),
+        resealed(colour="red"),
+        resealed(fact={"kind": "cancel_requested", "reason": "", "colour": "red"}),
+        resealed(role="boss"),
+    ],
+)
+def test_what_is_whole_and_says_what_nobody_here_knows_is_a_newer_version_s(data: bytes) -> None:
+    """A new kind, field or word is told from damage by its hash, and who can read it is named."""
+    with pytest.raises(NewerSchema, match="was written by a newer version") as refused:
+        decode_item(data)
+    assert "cc-orchestrator nodes" in refused.value.remedy
+    value = json.loads(data)
+    assert sealed_hashes(data) == (value["hash"], value["prev_hash"])
+
+
+def test_a_record_that_is_not_as_it_was_sealed_has_no_hashes() -> None:
+    """So that nothing is taken for a newer version's that was damaged."""
+    assert sealed_hashes(altered(colour="red")) is None
+    assert sealed_hashes(b"[]") is None
 
 
 @pytest.mark.parametrize(

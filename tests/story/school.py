@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from multiprocessing.connection import Connection
@@ -73,6 +73,8 @@ class Node:
     options: Mapping[str, Any]
     port: int = 0
     process: Process | None = None
+    target: Callable[[Path, Mapping[str, Any], Connection], None] = _serve
+    """What its process does: this version's server."""
 
     @property
     def url(self) -> str:
@@ -83,7 +85,7 @@ class Node:
         """Start it, and wait until it listens."""
         self.home.mkdir(parents=True, exist_ok=True)
         hear, tell = CONTEXT.Pipe(duplex=False)
-        self.process = Process(_serve, self.home, {**self.options, "port": self.port}, tell)
+        self.process = Process(self.target, self.home, {**self.options, "port": self.port}, tell)
         tell.close()
         try:
             assert await asyncio.to_thread(hear.poll, START_WITHIN_S), "the node did not start in time"

@@ -1,0 +1,76 @@
+"""A process that is a newer version of the program: it writes one kind of fact more, which is made up.
+
+Everything else is this version's. Each task that comes in at its doors gets such a fact as its second item.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import Field, TypeAdapter
+
+from orchestrator.core import facts, fold, items
+from orchestrator.core.items import SYSTEM, AgentTaskItem, Draft
+from orchestrator.core.system_facts import SystemFact
+from orchestrator.core.task import changed
+from orchestrator.core.values import Value
+from orchestrator.ports import Store
+from tests.story.processes import PromptedModel, log_to
+
+
+class Dreamt(Value):
+    """The kind that only newer versions know."""
+
+    kind: Literal["dreamt"] = "dreamt"
+    of: str
+
+
+def become_newer() -> None:
+    """From now on this process knows of dreams."""
+    known = fold._evolved
+    AgentTaskItem.model_fields["fact"].annotation = cast(
+        "Any", Annotated[facts.TaskFact | SystemFact | Dreamt, Field(discriminator="kind")]
+    )
+    AgentTaskItem.model_rebuild(force=True)
+    items._ITEM = TypeAdapter(AgentTaskItem)
+
+    def evolved(task: Any, fact: Any, *more: Any) -> Any:
+        return changed(task, version=task.version + 1) if isinstance(fact, Dreamt) else known(task, fact, *more)
+
+    fold._evolved = evolved  # type: ignore[assignment]
+
+
+class Dreaming:
+    """A store whose new tasks begin with a dream."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def create(self, task_id: facts.TaskId, drafts: Sequence[Draft]) -> list[AgentTaskItem]:
+        """The port's ``create``, and a dream; and one that belongs to no task."""
+        dream = Draft(items.ItemId(f"dream-{task_id}"), drafts[0].at, SYSTEM, cast("Any", Dreamt(of="sheep")))
+        await self._store.record([dream])
+        return await self._store.create(task_id, [*drafts, dream])
+
+
+def serve_newer(home: Path, options: Mapping[str, Any], told: Connection) -> None:
+    """Serve as a node of the newer version."""
+    from orchestrator.app import Orchestrator, serve
+    from orchestrator.settings import Settings
+
+    become_newer()
+    log_to(home / "server.log")
+
+    def ready(url: str, orchestrator: Orchestrator) -> None:
+        del orchestrator
+        told.send(url)
+        told.close()
+
+    settings = Settings(data_dir=home, **options)
+    wrap = cast("Any", Dreaming)
+    asyncio.run(serve(settings, ready=ready, wrap_store=wrap, model=PromptedModel()))
