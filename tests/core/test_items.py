@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from orchestrator.core import facts
 from orchestrator.core.errors import InvalidRequest, NewerSchema
@@ -311,6 +311,25 @@ def test_what_is_whole_and_says_what_nobody_here_knows_is_a_newer_version_s(data
     assert "cc-orchestrator nodes" in refused.value.remedy
     value = json.loads(data)
     assert sealed_hashes(data) == (value["hash"], value["prev_hash"])
+
+
+class _Grown(facts.LimitReached):
+    """A fact as a newer version may have it."""
+
+    colour: str = Field(default="", exclude_if=lambda value: not value)
+
+
+def test_a_new_field_that_is_not_used_is_not_written() -> None:
+    """So that the version before reads the item as its own, hash and all; where it is used it is a newer one's."""
+    author = Author(ManualClock())
+    for colour in ("", "red"):
+        draft = author.note()._replace(fact=_Grown(limit="model_failed", colour=colour))
+        data = seal_encoded(draft, task_id=TASK, version=1, prev_hash=GENESIS_HASH)[1]
+        if colour:
+            with pytest.raises(NewerSchema):
+                decode_item(data)
+        else:
+            assert hash_holds(decode_item(data))
 
 
 def test_a_record_that_is_not_as_it_was_sealed_has_no_hashes() -> None:
