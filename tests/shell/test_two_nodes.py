@@ -5,6 +5,7 @@ import json
 import logging
 import random
 from collections import Counter, defaultdict
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -231,3 +232,19 @@ def test_nothing_that_an_outsider_does_touches_a_lease(entry: Entry, now: int) -
         scheduled(entry, "sleep", None, now),
     ):
         assert after[1:5] == entry[1:5]
+
+
+async def test_what_is_due_and_not_to_be_had_is_looked_at_ever_less_often() -> None:
+    """Such as where a clock is wrong: after the first looks, which are for what another is just taking, twice a second."""
+    async with houses() as house:
+        looks = 0
+
+        async def never(*_: Any, **__: Any) -> None:
+            nonlocal looks
+            looks += 1
+
+        house.store.lease = never  # type: ignore[method-assign]
+        alpha = house.open("alpha", Slow())
+        await alpha.service.submit("try", user=ALICE, model="m")
+        await asyncio.sleep(1.5)
+        assert 5 <= looks <= 15

@@ -1,6 +1,7 @@
 """A process that is a newer version of the program: it writes one kind of fact more, which is made up.
 
-Everything else is this version's. Each task that comes in at its doors gets such a fact as its second item.
+Everything else is this version's. Each task that comes in at its doors gets such a fact as its second item, and each
+that is pinned there gets one beside that.
 """
 
 import asyncio
@@ -53,9 +54,20 @@ class Dreaming:
 
     async def create(self, task_id: facts.TaskId, drafts: Sequence[Draft]) -> list[AgentTaskItem]:
         """The port's ``create``, and a dream; and one that belongs to no task."""
-        dream = Draft(items.ItemId(f"dream-{task_id}"), drafts[0].at, SYSTEM, cast("Any", Dreamt(of="sheep")))
+        dream = _dream(drafts[0])
         await self._store.record([dream])
         return await self._store.create(task_id, [*drafts, dream])
+
+    async def append(
+        self, task_id: facts.TaskId, version: int, drafts: Sequence[Draft], **more: Any
+    ) -> list[AgentTaskItem]:
+        """The port's ``append``, and a dream where somebody pins the task."""
+        beside = [_dream(drafts[0])] if drafts[0].fact.kind == "task_pinned" else []
+        return await self._store.append(task_id, version, [*drafts, *beside], **more)
+
+
+def _dream(beside: Draft) -> Draft:
+    return Draft(items.ItemId(f"dream-{beside.item_id}"), beside.at, SYSTEM, cast("Any", Dreamt(of="sheep")))
 
 
 def serve_newer(home: Path, options: Mapping[str, Any], told: Connection) -> None:

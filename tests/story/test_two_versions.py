@@ -19,7 +19,7 @@ LEASE_S: Final = 2.0
 
 @asynccontextmanager
 async def _nodes(tmp: Path, url: str) -> AsyncIterator[tuple[Node, Node]]:
-    """An older node that runs, and a newer one that was started beside it."""
+    """An older node that runs, and a newer one that is not started yet."""
     options = {"store": url, "bus": url, "lease_s": LEASE_S, "grace_s": 0.5, "drain_s": 3.0}
     older = Node(tmp / "older", {**options, "node": "older"})
     newer = Node(tmp / "newer", {**options, "node": "newer"}, target=serve_newer)
@@ -27,7 +27,6 @@ async def _nodes(tmp: Path, url: str) -> AsyncIterator[tuple[Node, Node]]:
         older.home.mkdir()
         (older.home / "policy.toml").write_text(POLICY, "utf-8")
         await older.start()
-        await newer.start()
         yield older, newer
     except BaseException as error:
         error.add_note(last_words(*(one.home / "server.log" for one in (older, newer))))
@@ -82,20 +81,33 @@ async def test_an_older_node_leaves_alone_what_a_newer_one_writes(tmp_path: Path
         url = postgres.url(await postgres.new_database())
         async with _nodes(tmp_path, url) as (older, newer):
             token = (older.home / "admin.token").read_text("utf-8").strip()
-            old, new = Api(older.url, token), Api(newer.url, token)
+            old = Api(older.url, token)
             made = await old.ok("POST", "/v1/tokens", {"kind": "computer", "name": "c1"})
             stub = stub_at(older.url, "c1", made["token"], 1)
             async with running([stub]):
+                until = tmp_path / "think"
+                begun = await _waiting(old, "mid", until)
+                await newer.start()
+                new = Api(newer.url, token)
+                await _taken_over(old, new, begun, until)
+                assert _left(older)[begun] == 1
                 await _side_by_side(old, new, older, newer, stub)
             await old.http.aclose()
             await new.http.aclose()
+
+
+async def _taken_over(old: Api, new: Api, begun: str, until: Path) -> None:
+    """An older node acts for a task when a newer one adds what it does not know: it stops there, the newer goes on."""
+    assert (await new.call("POST", f"/v1/tasks/{begun}/pin", {})).is_success
+    await asyncio.to_thread(until.touch)
+    await _completed(old, begun)
 
 
 async def _side_by_side(old: Api, new: Api, older: Node, newer: Node, stub: Stub) -> None:
     at_new = [await _submitted(new, f"new-{number}", f"again-{number}") for number in range(3)]
     at_old = [await _submitted(old, f"old-{number}") for number in range(3)]
     await _completed(old, *at_new, *at_old)
-    wanted = Counter([*(f"{word}-{number}" for word in ("new", "again", "old") for number in range(3))])
+    wanted = Counter([*(f"{word}-{number}" for word in ("new", "again", "old") for number in range(3)), "mid"])
     assert Counter(stub.lines()) == wanted
     await _check_doors(old, at_new[0])
     shown: dict[str, Any] = await new.ok("GET", f"/v1/tasks/{at_new[0]}")
@@ -104,10 +116,10 @@ async def _side_by_side(old: Api, new: Api, older: Node, newer: Node, stub: Stub
 
     # One that waits for its computer while every newer node is gone: it is nobody's, and nobody spins.
     until = older.home / "go"
-    waiting = await _waiting(new, until)
+    waiting = await _waiting(new, "last", until)
     assert await newer.stop() == 0
     before = sum(_left(older).values())
-    until.touch()
+    await asyncio.to_thread(until.touch)
     await asyncio.sleep(2 * LEASE_S)
     assert sum(_left(older).values()) - before <= 1
     assert waiting in _left(older)
@@ -116,9 +128,9 @@ async def _side_by_side(old: Api, new: Api, older: Node, newer: Node, stub: Stub
     assert Counter(stub.lines()) == wanted + Counter(["last"])
 
 
-async def _waiting(api: Api, until: Path) -> str:
+async def _waiting(api: Api, word: str, until: Path) -> str:
     """A task whose model says its second word only once a file is there."""
-    first = tool("cc_run_program", path="append.lua", args=["last"])
+    first = tool("cc_run_program", path="append.lua", args=[word])
     body = {"prompt": prompt(first, {**final(), "until": str(until)}), "computers": ("c1",)}
     task_id = str((await api.ok("POST", "/v1/tasks", body))["task_id"])
     async with asyncio.timeout(WITHIN_S):
