@@ -235,7 +235,7 @@ def test_nothing_that_an_outsider_does_touches_a_lease(entry: Entry, now: int) -
 
 
 async def test_what_is_due_and_not_to_be_had_is_looked_at_ever_less_often() -> None:
-    """Such as where a clock is wrong: after the first looks, which are for what another is just taking, twice a second."""
+    """Such as where a clock is wrong: after the first looks, which are for what is just taken, twice a second."""
     async with houses() as house:
         looks = 0
 
