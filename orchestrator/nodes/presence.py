@@ -102,7 +102,7 @@ class Presence:
             draining=self.draining,
             tasks=self.tasks(),
             rev=self.rev,
-            clock_ahead_s=round(self.clock_ahead_s(), 1),
+            clock_ahead_s=round(self.clock_ahead_s(), 1) or 0.0,
             facts=self.facts,
         )
 
