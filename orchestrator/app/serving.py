@@ -25,6 +25,8 @@ logger = logging.getLogger(__name__)
 
 _BY_ANY_PEER = ("Invalid HTTP request received.", "Unsupported upgrade request.")
 _AGAIN_S = 60.0
+_LAST_S = 1.0
+"""Who followed a stream asks for the next thing on its connection: that is answered still, as the last on it."""
 _SOCKET_SLACK_BYTES = 78_000
 """Above our own frame limit, so that a frame a little too large gets a sentence, not a closed socket."""
 
@@ -61,6 +63,8 @@ async def serve(
             await orchestrator.rehearsals.close()
             await orchestrator.hub.close()
             await orchestrator.doors.close()
+            if orchestrator.node.others():
+                await _unless(at_once, asyncio.sleep(min(_LAST_S, settings.grace_s)))
             server.should_exit = True
             await serving
 
