@@ -23,6 +23,11 @@ def nodes(as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) ->
     head = ("NODE", "ID", "STATE", "VERSION", "SINCE", "COMPUTERS", "TASKS", "AT")
     for line in table(head, [_row(one) for one in found["nodes"]], columns=Screen.of().columns):
         typer.echo(line)
+    for alert in found.get("alerts", ()):
+        typer.echo(one_line(alert), err=True)
+    if found.get("apart"):
+        apart = ", ".join(map(one_line, found["apart"]))
+        typer.echo(f"On the same bus with another store, and so none of these: {apart}.", err=True)
     if not found["connected"]:
         typer.echo("This node has lost the bus, and connects again by itself: others may be there.", err=True)
 

@@ -1,5 +1,6 @@
 """What the orchestrator sees of those who try to reach it, for whoever has to find out why one does not."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -52,6 +53,7 @@ class DoctorDoors(Room):
     visits: Visits
     about: About
     policy: PolicyKeeper
+    nodes: Callable[[], dict[str, Any]]
 
     async def doctor(self, request: Request) -> Response:
         """``GET /v1/doctor``: what was seen; nothing is judged here."""
@@ -84,7 +86,7 @@ class DoctorDoors(Room):
                 "num_ctx": about.num_ctx,
                 "client_version": offer.version,
                 "client_sha256": offer.sha256,
-                "alerts": [*about.alerts, *([self.policy.alert] if self.policy.alert else [])],
+                "alerts": [*about.alerts, *self.nodes()["alerts"], *([self.policy.alert] if self.policy.alert else [])],
                 "refused": refused,
                 "installers": installers,
                 "lines": await self._lines(),
