@@ -24,7 +24,7 @@ def nodes(as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) ->
     for line in table(head, [_row(one) for one in found["nodes"]], columns=Screen.of().columns):
         typer.echo(line)
     for alert in found.get("alerts", ()):
-        typer.echo(one_line(alert), err=True)
+        typer.echo(alert, err=True)
     if found.get("apart"):
         apart = ", ".join(map(one_line, found["apart"]))
         typer.echo(f"On the same bus with another store, and so none of these: {apart}.", err=True)
