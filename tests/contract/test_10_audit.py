@@ -266,9 +266,11 @@ class Failing(Gated):
     def __init__(self, store: Any, kind: str) -> None:
         super().__init__(store)
         self.kind = kind
+        self.refused = asyncio.Event()
 
     async def append(self, task_id: Any, version: int, drafts: Any, **more: Any) -> Any:
         if any(draft.fact.kind == self.kind for draft in drafts):
+            self.refused.set()
             raise StoreBusy("The disk is full.")
         return await super().append(task_id, version, drafts, **more)
 
@@ -293,7 +295,10 @@ async def test_a4_what_cannot_be_recorded_does_not_happen(house: House, kind: st
             assert (await server.request(task_id))["request_id"] == request["request_id"]
         else:
             assert answer.status_code == 202
-            await within(DEADLINE_S, failing[0].parked.wait())
+            for _ in range(2):
+                # It is tried again, and nothing is sent meanwhile.
+                await within(DEADLINE_S, failing[0].refused.wait())
+                failing[0].refused.clear()
         assert changes_in(calls) == []
         failing[0].kind = ""
         if kind == "decision_recorded":

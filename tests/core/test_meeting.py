@@ -6,7 +6,16 @@ from typing import Any, get_args
 import pytest
 
 from orchestrator.core import wire
-from orchestrator.core.meeting import COPIES, ComputerRecord, Verdict, frozen_remedy, frozen_sentence, judge, why_frozen
+from orchestrator.core.meeting import (
+    COPIES,
+    ComputerRecord,
+    Heard,
+    Verdict,
+    frozen_remedy,
+    frozen_sentence,
+    judge,
+    why_frozen,
+)
 from orchestrator.core.system_facts import ComputerFrozen, ComputerSide, FreezeReason
 from orchestrator.core.wire import ComputerId
 
@@ -106,3 +115,17 @@ def test_each_reason_is_a_sentence_with_a_remedy(reason: FreezeReason) -> None:
     assert "`cc-orchestrator computers release farm`" in frozen_remedy(fact)
     assert ("pair it anew" in frozen_remedy(fact)) == (reason in COPIES)
     assert len(frozen_sentence(fact)) < 512 > len(frozen_remedy(fact))
+
+
+@pytest.mark.parametrize(
+    ("record", "heard", "highest"),
+    [
+        (KNOWN, Heard(60, "b1"), 60),
+        (KNOWN, Heard(49, "b1"), 50),
+        (KNOWN, Heard(60, "b0"), 50),
+        (ComputerRecord(FARM), Heard(60, "b0"), 60),
+    ],
+)
+def test_word_of_an_earlier_boot_counts_for_nothing(record: ComputerRecord, heard: Heard, highest: int) -> None:
+    """It may come late, from another node, when a newer boot is welcome."""
+    assert record.heard_with(heard) == highest

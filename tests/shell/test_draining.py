@@ -52,7 +52,7 @@ async def test_a_reply_that_comes_in_time_is_kept_and_another_node_goes_on_at_on
         first.go.set()
         await within(DEADLINE_S, draining)
         given_back = now()
-        await house.store.held_by("beta", task.task_id)
+        await house.ledger.held_by("beta", task.task_id)
         assert now() - given_back < 0.5
         ended = await house.until(task.task_id, lambda task: task.phase is Phase.ENDED)
         assert (ended.status, ended.steps) == (TaskStatus.FAILED, 2)
@@ -76,7 +76,7 @@ async def test_a_reply_that_takes_too_long_is_asked_for_again_elsewhere(cut_mode
         assert first.cut.is_set()
         house.open("beta", second)
         await house.until(task.task_id, lambda task: task.phase is Phase.ENDED)
-        assert house.store.leases[task.task_id] == [("alpha", 1), ("beta", 2)]
+        assert house.ledger.leases[task.task_id] == [("alpha", 1), ("beta", 2)]
 
 
 async def test_a_call_that_takes_too_long_is_settled_by_the_next_node() -> None:
@@ -129,7 +129,7 @@ async def test_idle_workers_end_at_once_and_take_nothing_more() -> None:
         assert now() - began < 0.5
         await within(DEADLINE_S, alpha.working)
         task = await alpha.service.submit("try", user=ALICE, model="m")
-        assert house.store.leases[task.task_id] == []
+        assert house.ledger.leases[task.task_id] == []
 
 
 async def test_a_second_thought_lets_go_at_once() -> None:
@@ -144,7 +144,7 @@ async def test_a_second_thought_lets_go_at_once() -> None:
         draining.cancel()
         await within(DEADLINE_S, alpha.working)
         house.open("beta", Slow())
-        await house.store.held_by("beta", task.task_id)
+        await house.ledger.held_by("beta", task.task_id)
 
 
 # -- a store that is away ----------------------------------------------------------------
@@ -204,7 +204,7 @@ async def test_a_reply_outlasts_a_store_that_is_away(after: bool) -> None:
         await house.until(task.task_id, lambda task: task.phase is Phase.ENDED)
         kinds = [item.fact.kind for item in await store.read(task.task_id)]
         assert kinds == ["task_submitted", "model_asked", "model_replied", "task_ended"]
-        assert (len(model.asked), store.leases[task.task_id]) == (1, [("alpha", 1)])
+        assert (len(model.asked), store.ledger.leases[task.task_id]) == (1, [("alpha", 1)])
 
 
 async def test_renewals_that_fail_stop_nobody_and_a_cancel_is_heard_afterwards() -> None:
@@ -217,12 +217,12 @@ async def test_renewals_that_fail_stop_nobody_and_a_cancel_is_heard_afterwards()
         task = await alpha.service.submit("try", user=ALICE, model="m")
         await within(DEADLINE_S, model.begun.wait())
         store.away["renew"] = 2
-        await within(DEADLINE_S, store.renewals.acquire())
+        await within(DEADLINE_S, store.ledger.renewals.acquire())
         assert not model.cut.is_set()
         store.away["read"] = 2
         await alpha.service.cancel(task.task_id, ALICE)
         await within(DEADLINE_S, model.cut.wait())
-        assert store.leases[task.task_id] == [("alpha", 1)]
+        assert store.ledger.leases[task.task_id] == [("alpha", 1)]
 
 
 async def test_a_node_stops_in_time_although_its_store_is_away() -> None:

@@ -75,13 +75,19 @@ class Outsider:
             self.did["late cancel"] += 1
 
 
+@pytest.fixture(params=["memory", "postgresql"])
+def url(request: pytest.FixtureRequest) -> str:
+    """Of the database that nodes share; empty: they share a store in memory."""
+    return "" if request.param == "memory" else str(request.getfixturevalue("postgres_url"))
+
+
 async def test_hundreds_of_notes_decisions_and_cancels_never_make_two_nodes_run_one_step(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, url: str
 ) -> None:
     """By the items, by what each node sent and asked, and by the frames that the computers got."""
     asked: Counter[tuple[TaskId, int, str]] = Counter()
     dice = random.Random(9)
-    async with houses(*COMPUTERS) as house:
+    async with houses(*COMPUTERS, url=url) as house:
         nodes = [
             house.open(name, lambda name, task: Steps(name, task.task_id, SCRIPT, asked), policy=rules(write="ask"))
             for name in ("alpha", "beta")
@@ -108,15 +114,15 @@ async def test_hundreds_of_notes_decisions_and_cancels_never_make_two_nodes_run_
     assert did["note"] + did["decision"] + did["wake"] > 300, did
     assert did["decision"] >= TASKS, did
     assert did["cancel"] > 0, did
-    assert house.store.conflicts > 10, "the outsiders came in between too seldom to show anything"
-    both = [task_id for task_id in tasks if len({holder for holder, _ in house.store.leases[task_id]}) == 2]
+    assert house.ledger.conflicts > 10, "the outsiders came in between too seldom to show anything"
+    both = [task_id for task_id in tasks if len({holder for holder, _ in house.ledger.leases[task_id]}) == 2]
     assert both, "no task went from one node to the other"
 
 
 def _nobody_lost_a_lease(house: Houses, caplog: pytest.LogCaptureFixture) -> None:
     """Nothing that an outsider did took a lease from its holder, or freed it."""
     assert [record.getMessage() for record in caplog.records] == []
-    for given_out in house.store.leases.values():
+    for given_out in house.ledger.leases.values():
         tokens = [token for _, token in given_out]
         assert tokens == list(range(1, len(tokens) + 1))
 
@@ -168,13 +174,13 @@ async def test_a_cancel_at_the_other_node_ends_a_reply_that_is_being_waited_for(
         assert asyncio.get_running_loop().time() - began < 1
         ended = await house.until(task.task_id, lambda task: task.phase is Phase.ENDED)
         assert ended.status is TaskStatus.CANCELED
-        assert house.store.leases[task.task_id][0][0] == "alpha"
+        assert house.ledger.leases[task.task_id][0][0] == "alpha"
 
 
-async def test_what_a_killed_node_held_is_taken_over_within_one_and_a_half_lease_times() -> None:
+async def test_what_a_killed_node_held_is_taken_over_within_one_and_a_half_lease_times(url: str) -> None:
     """Also while nothing is published: an idle node looks often enough by itself."""
     lease_s = 2.0
-    async with houses() as house:
+    async with houses(url=url) as house:
         model = Slow()
         alpha = house.open("alpha", model, lease_s=lease_s, count=1)
         task = await alpha.service.submit("try", user=ALICE, model="m")
@@ -182,7 +188,7 @@ async def test_what_a_killed_node_held_is_taken_over_within_one_and_a_half_lease
         house.open("beta", Slow(), lease_s=lease_s, count=2)
         began = asyncio.get_running_loop().time()
         await alpha.killed()
-        await house.store.held_by("beta", task.task_id)
+        await house.ledger.held_by("beta", task.task_id)
         assert asyncio.get_running_loop().time() - began < 1.5 * lease_s
 
 
@@ -195,10 +201,10 @@ async def test_a_renewed_lease_is_not_taken_over() -> None:
         await within(DEADLINE_S, model.begun.wait())
         house.open("beta", Slow(), lease_s=0.6, count=1)
         for _ in range(7):
-            await within(DEADLINE_S, house.store.renewals.acquire())
+            await within(DEADLINE_S, house.ledger.renewals.acquire())
         model.go.set()
         await house.until(task.task_id, lambda task: task.phase is Phase.ENDED)
-        assert house.store.leases[task.task_id][0] == ("alpha", 1)
+        assert house.ledger.leases[task.task_id][0] == ("alpha", 1)
         assert len(model.asked) == 1
 
 

@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.websockets import WebSocket
 
@@ -23,6 +23,8 @@ from orchestrator.hub import Hub
 from orchestrator.law import PolicyInForce
 from orchestrator.ports import CallResult, ChatMessage, ChatModel, Lease, ModelReply
 from orchestrator.store.memory import InMemoryPersistenceManager
+from orchestrator.store.postgres import PostgresPersistenceManager
+from orchestrator.store.sql_store import SqlStore
 from orchestrator.tasks import TaskService
 from orchestrator.testing.stub_computer import StubComputer
 from orchestrator.web.sockets import accepted
@@ -34,21 +36,17 @@ from tests.shell.test_actor import Anyone, rules
 from tests.waiting import within
 
 
-class SharedStore(InMemoryPersistenceManager):
-    """The store of all nodes, with the leases that it gave and the conflicts that actors met."""
+@dataclass
+class Ledger:
+    """What the stores of all nodes gave and refused."""
 
-    def __init__(self) -> None:
-        super().__init__(clock=SystemClock())
-        self.leases: defaultdict[TaskId, list[tuple[str, int]]] = defaultdict(list)
-        """Holders and tokens of each task, in order."""
-        self.leased = asyncio.Event()
-        self.renewals = asyncio.Semaphore(0)
-        """One for each renewal that nobody has waited for yet."""
-        self.conflicts = 0
-
-    async def renew(self, lease: Lease, lease_s: float) -> None:
-        await super().renew(lease, lease_s)
-        self.renewals.release()
+    leases: defaultdict[TaskId, list[tuple[str, int]]] = field(default_factory=lambda: defaultdict(list))
+    """Holders and tokens of each task, in order."""
+    leased: asyncio.Event = field(default_factory=asyncio.Event)
+    renewals: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(0))
+    """One for each renewal that nobody has waited for yet."""
+    conflicts: int = 0
+    """That actors met."""
 
     async def held_by(self, holder: str, task_id: TaskId) -> None:
         """Until the newest lease of a task is this holder's."""
@@ -56,19 +54,46 @@ class SharedStore(InMemoryPersistenceManager):
             self.leased.clear()
             await within(DEADLINE_S, self.leased.wait())
 
+
+class Recorded(SqlStore if TYPE_CHECKING else object):  # type: ignore[misc]
+    """A store that writes its leases down: mixed into one."""
+
+    ledger: Ledger
+
+    async def renew(self, lease: Lease, lease_s: float) -> None:
+        await super().renew(lease, lease_s)
+        self.ledger.renewals.release()
+
     async def lease(self, holder: str, lease_s: float) -> Lease | None:
-        lease = await super().lease(holder, lease_s)
+        lease: Lease | None = await super().lease(holder, lease_s)
         if lease is not None:
-            self.leases[lease.task_id].append((holder, lease.token))
-            self.leased.set()
+            self.ledger.leases[lease.task_id].append((holder, lease.token))
+            self.ledger.leased.set()
         return lease
 
     async def append(self, task_id: TaskId, version: int, drafts: Sequence[Draft], **more: Any) -> list[AgentTaskItem]:
         try:
-            return await super().append(task_id, version, drafts, **more)
+            items: list[AgentTaskItem] = await super().append(task_id, version, drafts, **more)
         except Conflict:
-            self.conflicts += more.get("token") is not None
+            self.ledger.conflicts += more.get("token") is not None
             raise
+        return items
+
+
+class SharedStore(Recorded, InMemoryPersistenceManager):
+    """The one store of all nodes, in memory."""
+
+    def __init__(self) -> None:
+        super().__init__(clock=SystemClock())
+        self.ledger = Ledger()
+
+
+class SharedPostgres(Recorded, PostgresPersistenceManager):
+    """One node's store, in a database that it shares with others."""
+
+    def __init__(self, url: str, ledger: Ledger) -> None:
+        super().__init__(url)
+        self.ledger = ledger
 
 
 class Recording(StubComputer):
@@ -133,9 +158,10 @@ class Node:
     ) -> None:
         self.name = name
         self.sending = Sending(house.hub)
-        self.world = World(store=house.store, computers=self.sending)
+        store = house.new_store()
+        self.world = World(store=store, computers=self.sending)
         law = PolicyInForce(lambda: policy, self.world.context)
-        self.service = TaskService(store=house.store, bus=house.bus, clock=SystemClock(), authorizer=Anyone(), law=law)
+        self.service = TaskService(store=store, bus=house.bus, clock=SystemClock(), authorizer=Anyone(), law=law)
         self.workers = Workers(
             self.service, self.world, lambda task: model_for(name, task), holder=name, count=count, lease_s=lease_s
         )
@@ -151,11 +177,26 @@ class Node:
 class Houses:
     """What the nodes share."""
 
-    store: SharedStore
+    store: SharedStore | SharedPostgres
     bus: LocalBus
     hub: Hub
     stubs: list[Recording]
+    url: str = ""
+    """Of the database; empty: the store in memory is every node's."""
     nodes: list[Node] = field(default_factory=list)
+    stores: list[SharedPostgres] = field(default_factory=list)
+
+    @property
+    def ledger(self) -> Ledger:
+        """What the stores of all nodes gave and refused."""
+        return self.store.ledger
+
+    def new_store(self) -> SharedStore | SharedPostgres:
+        """The store of one more node."""
+        if not self.url:
+            return self.store
+        self.stores.append(SharedPostgres(self.url, self.ledger))
+        return self.stores[-1]
 
     def open(self, name: str, model: ChatModel | Callable[[str, AgentTask], ChatModel], **more: Any) -> Node:
         """One more node."""
@@ -182,10 +223,14 @@ class Houses:
 
 
 @asynccontextmanager
-async def houses(*computers: str, store: SharedStore | None = None) -> AsyncIterator[Houses]:
-    """A store, a bus, a hub that listens, and stub computers that are connected; no node yet."""
-    store, bus = store or SharedStore(), LocalBus()
-    hub = Hub(JournalGreeter(TaskService(store=store, bus=bus, clock=SystemClock(), authorizer=Anyone())))
+async def houses(*computers: str, store: SharedStore | None = None, url: str = "") -> AsyncIterator[Houses]:
+    """A store, a bus, a hub that listens, and stub computers that are connected; no node yet.
+
+    ``url``: of a database, in which each node then has a store of its own.
+    """
+    kept: SharedStore | SharedPostgres = SharedPostgres(url, Ledger()) if url else store or SharedStore()
+    bus = LocalBus()
+    hub = Hub(JournalGreeter(TaskService(store=kept, bus=bus, clock=SystemClock(), authorizer=Anyone())))
 
     async def handle(websocket: WebSocket) -> None:
         await websocket.accept(wire.COMPUTER_SUBPROTOCOL)
@@ -195,7 +240,7 @@ async def houses(*computers: str, store: SharedStore | None = None) -> AsyncIter
     async with serving(handle) as port:
         stubs = [Recording(f"http://127.0.0.1:{port}", name) for name in computers]
         dialing = [asyncio.create_task(stub.run()) for stub in stubs]
-        shared = Houses(store, bus, hub, stubs)
+        shared = Houses(kept, bus, hub, stubs, url)
         try:
             for stub in stubs:
                 await within(DEADLINE_S, stub.welcomed.wait())
@@ -207,6 +252,8 @@ async def houses(*computers: str, store: SharedStore | None = None) -> AsyncIter
                 one.cancel()
             await asyncio.gather(*dialing, return_exceptions=True)
             await hub.close()
+            for one in [*shared.stores, kept]:
+                await one.close()
 
 
 class Slow(Listening):
