@@ -15,6 +15,8 @@ from orchestrator.web.doctor import About
 
 _WHO: Final = re.compile(r"(://[^:/@\s]*:)\S*@")
 """The password of a URL such as a store's; it may hold a sign that does not belong there, so up to the last ``@``."""
+_WHO_ON_BUS: Final = re.compile(r"((?:nats|tls)://|,)[^/,]*@")
+"""Who comes to each server of a NATS bus: one without a password has a token, and that alone opens the bus."""
 _PASSWORD: Final = re.compile(r"((?:password|passfile|token)=)[^&\s]*")
 
 
@@ -51,4 +53,6 @@ def started(settings: Settings, policy: Policy, node: str) -> NodeStarted:
 
 
 def _without_password(value: str) -> str:
+    if value.startswith(("nats://", "tls://")):
+        return _WHO_ON_BUS.sub(r"\1***@", value)
     return _PASSWORD.sub(r"\1***", _WHO.sub(r"\1***@", value))

@@ -13,7 +13,7 @@ from orchestrator.app.about import about, started, version
 from orchestrator.app.first_start import admin_token, prepare
 from orchestrator.app.models import Models, ollama_options
 from orchestrator.audit import Checkpoints
-from orchestrator.bus import open_bus
+from orchestrator.bus import InstallationBus, installation_of, open_bus
 from orchestrator.checkpoints import CheckpointKeeper
 from orchestrator.clock import SystemClock, ahead_s
 from orchestrator.core.errors import BusAway
@@ -103,9 +103,9 @@ async def open_orchestrator(
     watching = Watching()
     store = watching.over(wrap_store(open_store(settings.store_url, clock=clock or SystemClock())), os.environ)
     clock = store.clock
-    bus = wrap_bus(open_bus(settings.bus, node=node))
+    line = wrap_bus(open_bus(settings.bus, node=node))
     try:
-        await _reached(bus)
+        bus = await _reached(line, settings, store)
         authorizer = TokenAuthorizer(store, approvers=settings.approvers)
         law = PolicyInForce()
         service = TaskService(
@@ -138,7 +138,7 @@ async def open_orchestrator(
             service=service,
             authorizer=authorizer,
             computers=here.fleet,
-            nodes=here.nodes,
+            nodes=here.seen,
             defaults=Defaults(settings.model, settings.max_steps, settings.max_wall_s, settings.max_tokens),
             check_model=models.open,
             undoing=undoing,
@@ -160,12 +160,14 @@ async def open_orchestrator(
                 logger.info("a new data directory: %s", settings.data_dir)
             yield orchestrator
     finally:
-        await bus.close()
+        await line.close()
         await store.close()
 
 
-async def _reached(bus: Bus) -> None:
-    """The bus, open; one whose server just starts again is waited for. Raises BusAway."""
+async def _reached(line: Bus, settings: Settings, store: Store) -> Bus:
+    """This store's part of the bus, open; one whose server just starts again is waited for. Raises BusAway."""
+    alone = settings.bus == "local:"
+    bus = line if alone else InstallationBus(line, await installation_of(store), node=_name(settings))
     loop = asyncio.get_running_loop()
     until = loop.time() + _BUS_WITHIN_S
     while True:
@@ -177,7 +179,7 @@ async def _reached(bus: Bus) -> None:
             logger.warning("%s It is tried again.", away)
             await asyncio.sleep(_BUS_AGAIN_S)
         else:
-            return
+            return bus
 
 
 def _name(settings: Settings) -> str:
@@ -190,6 +192,8 @@ def _joined(settings: Settings, service: TaskService, world: World, node: str) -
     elsewhere = MeetingElsewhere(presence)
     hub = Hub(JournalGreeter(service), client=client_offered(), elsewhere=elsewhere)
     here = join(hub, elsewhere, presence, service.store, world.awaited)
+    if isinstance(service.bus, InstallationBus):
+        here.apart = service.bus.list_others
     world.computers = here.fleet
     return hub, here
 
@@ -230,6 +234,7 @@ async def _at_work(
         asyncio.create_task(doors.policy.watch()),
         asyncio.create_task(keeper.keep()),
         asyncio.create_task(doors.pruner.keep()),
+        asyncio.create_task(parts.node.unheard.keep()),
         asyncio.create_task(doors.sockets.watch(parts.store, doors.browsers.standing)),
         *watching.keep(),
         *looking,

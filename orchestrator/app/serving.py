@@ -45,6 +45,7 @@ async def serve(
     last goes what listens.
     """
     _must_be_safe(settings)
+    _must_go_together(settings)
     listener = listen(settings)
     host, port = listener.getsockname()[:2]
     with contextlib.closing(listener):
@@ -162,6 +163,15 @@ def _must_be_safe(settings: Settings) -> None:
         raise InvalidRequest(
             f"{settings.host} is not loopback, and without TLS tokens would travel in clear.",
             remedy="Put a TLS proxy in front and bind to 127.0.0.1, or say --insecure-bind on a network you trust.",
+        )
+
+
+def _must_go_together(settings: Settings) -> None:
+    if settings.embedded and settings.bus != "local:":
+        raise InvalidRequest(
+            f"A bus is for several nodes, and the store {settings.store_url.partition(':')[0]}: is one node's own.",
+            remedy="Say --store postgresql://USER:PASSWORD@HOST/DATABASE too, the same on all nodes, after "
+            "`cc-orchestrator store migrate --to` that; or leave --bus away.",
         )
 
 

@@ -2,11 +2,12 @@
 
 from typing import Final
 
+from orchestrator.bus.installation import InstallationBus, installation_of
 from orchestrator.bus.local import LocalBus
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.ports import Bus
 
-__all__ = ["LocalBus", "open_bus"]
+__all__ = ["InstallationBus", "LocalBus", "installation_of", "open_bus"]
 
 _POSTGRESQL: Final = ("postgresql://", "postgres://")
 

@@ -28,6 +28,11 @@ def nodes(as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) ->
         # Of an older server nothing is known.
         if said := told_apart(one_line(one["name"]), one.get("clock_ahead_s", 0.0)):
             typer.echo(said, err=True)
+    for alert in found.get("alerts", ()):
+        typer.echo(alert, err=True)
+    if found.get("apart"):
+        apart = ", ".join(map(one_line, found["apart"]))
+        typer.echo(f"On the same bus with another store, and so none of these: {apart}.", err=True)
     if not found["connected"]:
         typer.echo("This node has lost the bus, and connects again by itself: others may be there.", err=True)
 

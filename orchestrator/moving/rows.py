@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from orchestrator.core.errors import Unreadable
 from orchestrator.store.script import Rows, Script
-from orchestrator.store.tables import LEFT_BEHIND, Column, Table
+from orchestrator.store.tables import LEFT_BEHIND, STAYING_ROWS, Column, Table
 
 Row = tuple[Any, ...]
 
@@ -28,9 +28,19 @@ def page(table: Table, after: Row | None) -> Script[Rows]:
     left = LEFT_BEHIND.get(table.name, {})
     columns = ", ".join(f"{left[name]} AS {name}" if name in left else name for name in table.names)
     keys = ", ".join(f"{table.name}.{name}" for name in table.key)
-    where = "" if after is None else f"WHERE ({keys}) > ({', '.join('?' * len(table.key))})"
+    beyond = "" if after is None else f" AND ({keys}) > ({', '.join('?' * len(table.key))})"
     limit = PAGE_BLOBS if table.has_bytes else PAGE_ROWS
-    return (yield f"SELECT {columns} FROM {table.name} {where} ORDER BY {keys} LIMIT ?", (*(after or ()), limit))
+    return (
+        yield (
+            f"SELECT {columns} FROM {table.name} WHERE {_moves(table)}{beyond} ORDER BY {keys} LIMIT ?",
+            (*(after or ()), limit),
+        )
+    )
+
+
+def _moves(table: Table) -> str:
+    """Which rows of a table move, in SQL."""
+    return f"NOT ({STAYING_ROWS.get(table.name, '1 = 0')})"
 
 
 def asked(statement: str, *given: str | int) -> Script[Rows]:
@@ -40,7 +50,7 @@ def asked(statement: str, *given: str | int) -> Script[Rows]:
 
 def count(table: Table) -> Script[int]:
     """How many rows a table has."""
-    rows = yield f"SELECT COUNT(*) FROM {table.name}", ()
+    rows = yield f"SELECT COUNT(*) FROM {table.name} WHERE {_moves(table)}", ()
     return int(rows[0][0])
 
 

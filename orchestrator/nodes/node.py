@@ -1,5 +1,6 @@
 """This node as one of several: all parts of this room, opened and closed in order."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from secrets import token_hex
 from typing import Any
@@ -10,8 +11,9 @@ from orchestrator.nodes.fleet import Fleet
 from orchestrator.nodes.meeting import MeetingElsewhere
 from orchestrator.nodes.presence import Presence
 from orchestrator.nodes.serving import Serving
+from orchestrator.nodes.unheard import Unheard
 from orchestrator.nodes.waking import Waking
-from orchestrator.ports import TaskQueue
+from orchestrator.ports import Store
 
 
 def new_node_id(name: str) -> str:
@@ -28,6 +30,9 @@ class Node:
     fleet: Fleet
     serving: Serving
     waking: Waking
+    unheard: Unheard
+    apart: Callable[[], list[str]] = list
+    """The names of nodes on the same bus that work with another store."""
 
     def open(self) -> None:
         """Be there for the others; the bus is open."""
@@ -43,6 +48,11 @@ class Node:
     def others(self) -> bool:
         """Whether other nodes are there."""
         return bool(self.presence.table.beats())
+
+    def seen(self) -> dict[str, Any]:
+        """Who is there, as people see it, and what is wrong with that."""
+        alerts = [self.unheard.alert] if self.unheard.alert else []
+        return {"nodes": self.nodes(), "alerts": alerts, "apart": self.apart()}
 
     def nodes(self) -> list[dict[str, Any]]:
         """The nodes that are there, this one first, as people see them."""
@@ -70,8 +80,10 @@ class Node:
         ]
 
 
-def join(hub: Hub, elsewhere: MeetingElsewhere, presence: Presence, queue: TaskQueue, awaited: set[ComputerId]) -> Node:
+def join(hub: Hub, elsewhere: MeetingElsewhere, presence: Presence, store: Store, awaited: set[ComputerId]) -> Node:
     """A node of a hub that was made with this ``elsewhere``; ``awaited``: ``World.awaited``."""
     fleet = Fleet(hub, presence)
     elsewhere.join(fleet)
-    return Node(presence, fleet, Serving(hub, presence), Waking(queue, hub, presence, awaited))
+    return Node(
+        presence, fleet, Serving(hub, presence), Waking(store, hub, presence, awaited), Unheard(store, presence)
+    )

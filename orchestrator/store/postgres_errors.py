@@ -102,6 +102,18 @@ def explained(error: Exception, where: str) -> Exception:
 
 
 def _of_the_moment(error: Exception, where: str) -> Exception:
+    match error:
+        case asyncpg.ReadOnlySQLTransactionError():
+            return StoreAway(
+                f"PostgreSQL at {where} takes no writes now ({_said(error)}).",
+                remedy="Where it is a standby, name the server that writes; else see why default_transaction_read_only "
+                "is on there. What waits goes on by itself afterwards.",
+            )
+        case asyncpg.TooManyConnectionsError():
+            return StoreAway(
+                f"PostgreSQL at {where} takes no more connections ({_said(error)}).",
+                remedy="Raise max_connections there, or see who holds them in pg_stat_activity.",
+            )
     match verdict(error):
         case Verdict.AGAIN if not isinstance(error, asyncpg.UniqueViolationError):
             return StoreBusy(

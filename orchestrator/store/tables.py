@@ -31,6 +31,8 @@ LEFT_BEHIND: Final[Mapping[str, Mapping[str, str]]] = {
     }
 }
 """Columns of a lease and what moves in their place: nobody holds a task there, and one that was held is due at once."""
+STAYING_ROWS: Final[Mapping[str, str]] = {"agreed": "name = 'installation'"}
+"""Rows that do not move, of tables that do: a copy is another installation, which shares a bus with nobody here."""
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,7 @@ class Doors(
         service: TaskService,
         authorizer: TokenAuthorizer,
         computers: ComputerDoor,
-        nodes: Callable[[], list[dict[str, Any]]],
+        nodes: Callable[[], dict[str, Any]],
         defaults: Defaults,
         check_model: Callable[[str], object],
         undoing: Undoing,

@@ -55,8 +55,8 @@ class ComputerDoors(Room):
     """``/v1/computers``, and who is turned away at ``/computer``."""
 
     computers: RefusingComputers
-    nodes: Callable[[], list[dict[str, Any]]]
-    """The nodes that are heard now, this one first."""
+    nodes: Callable[[], dict[str, Any]]
+    """The nodes that are heard now, this one first, and what is wrong with that."""
 
     async def list_computers(self, request: Request) -> Response:
         """``GET /v1/computers``: all that have a token, connected or not."""
@@ -89,7 +89,7 @@ class ComputerDoors(Room):
     async def list_nodes(self, request: Request) -> Response:
         """``GET /v1/nodes``: the nodes that are heard now, this one first."""
         await self.who(request, agents=True)
-        return JSONResponse({"nodes": self.nodes(), "connected": self.service.bus.connected})
+        return JSONResponse({**self.nodes(), "connected": self.service.bus.connected})
 
     def _form(self, record: ComputerRecord, owner: str) -> dict[str, Any]:
         node = self.computers.node_of(record.computer)

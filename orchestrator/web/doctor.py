@@ -51,11 +51,11 @@ class DoctorDoors(Room):
     """``/v1/doctor``, and what is no door at all."""
 
     computers: RefusingComputers
-    nodes: Callable[[], list[dict[str, Any]]]
     public_url: str
     visits: Visits
     about: About
     policy: PolicyKeeper
+    nodes: Callable[[], dict[str, Any]]
 
     async def doctor(self, request: Request) -> Response:
         """``GET /v1/doctor``: what was seen; nothing is judged here."""
@@ -88,7 +88,9 @@ class DoctorDoors(Room):
                 "num_ctx": about.num_ctx,
                 "client_version": offer.version,
                 "client_sha256": offer.sha256,
-                "alerts": [one for one in (*about.alerts, self.policy.alert, *self._clocks()) if one],
+                "alerts": [
+                    one for one in (*about.alerts, *self.nodes()["alerts"], self.policy.alert, *self._clocks()) if one
+                ],
                 "refused": refused,
                 "installers": installers,
                 "lines": await self._lines(),
@@ -98,7 +100,7 @@ class DoctorDoors(Room):
 
     def _clocks(self) -> list[str]:
         """Of each node what is wrong with its clock; empty texts: nothing."""
-        return [told_apart(one_line(one["name"]), one["clock_ahead_s"]) for one in self.nodes()]
+        return [told_apart(one_line(one["name"]), one["clock_ahead_s"]) for one in self.nodes()["nodes"]]
 
     async def nowhere(self, scope: Scope, receive: Receive, send: Send) -> None:
         """A WebSocket to a path that is no channel: told so, and remembered."""

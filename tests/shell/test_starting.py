@@ -16,9 +16,11 @@ import pytest
 from websockets.exceptions import InvalidStatus
 
 from orchestrator import app
+from orchestrator.app.about import started
 from orchestrator.app.models import ollama_options
 from orchestrator.app.serving import listen
 from orchestrator.core.errors import InvalidRequest, PolicyInvalid
+from orchestrator.core.policy import default_policy
 from orchestrator.program import program
 from orchestrator.settings import Settings
 from tests.shell.doors import Writing, stream
@@ -70,6 +72,30 @@ async def test_a_policy_that_cannot_be_used_starts_nothing(tmp_path: Path, conte
         async with running(tmp_path, store=""):
             pass
     assert content is None or policy.read_bytes() == content
+
+
+async def test_a_bus_for_several_nodes_wants_a_store_for_several(tmp_path: Path) -> None:
+    """Nodes that each have a SQLite store of their own would share nothing: said before anything is made."""
+    settings = Settings(data_dir=tmp_path / "new", port=0, bus="nats://127.0.0.1:1")
+    with pytest.raises(InvalidRequest, match="the store sqlite: is one node's own") as refused:
+        await app.serve(settings, ready=lambda *_: None)
+    assert "--store postgresql://" in refused.value.remedy
+    assert not settings.data_dir.exists()
+
+
+@pytest.mark.parametrize(
+    ("bus", "told"),
+    [
+        ("nats://secret@a", "nats://***@a"),
+        ("tls://u:secret@a,secret@b:1/name", "tls://***@a,***@b:1/name"),
+        ("nats://a,nats://u:secret@b", "nats://a,nats://***@b"),
+        ("postgresql://u:secret@a/b", "postgresql://u:***@a/b"),
+    ],
+)
+def test_a_start_is_recorded_without_what_opens_the_bus(tmp_path: Path, bus: str, told: str) -> None:
+    """Neither a password nor a token of its URL is in the audit."""
+    said = started(Settings(data_dir=tmp_path, bus=bus), default_policy(), "alpha-1")
+    assert said.settings["bus"] == told
 
 
 @pytest.mark.parametrize("inside", [False, True])

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
+from orchestrator.bus import installation_of
 from orchestrator.clock import SystemClock
 from orchestrator.core.errors import InvalidRequest, NotFound, StoreBusy
 from orchestrator.core.facts import TaskId
@@ -95,6 +96,21 @@ async def test_a_store_that_a_server_made_and_nobody_used_is_empty(source: str, 
     await store.close()
     await copy_store(source, target, quiet)
     assert await rows_of(target) == await rows_of(source)
+
+
+async def test_a_copy_is_another_installation(source: str, target: str) -> None:
+    """On one bus the nodes of both keep apart; what else the nodes agreed on moves."""
+    store = open_store(source, clock=SystemClock())
+    was = await installation_of(store)
+    await store.agree("workspace", "w-1")
+    await store.close()
+    await copy_store(source, target, quiet)
+    copy = open_store(target, clock=SystemClock())
+    try:
+        assert await installation_of(copy) != was
+        assert await copy.agree("workspace", "w-2") == "w-1"
+    finally:
+        await copy.close()
 
 
 async def test_a_broken_dump_leaves_nothing(source: str, target: str) -> None:

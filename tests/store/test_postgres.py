@@ -11,6 +11,7 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
+import asyncpg
 import pytest
 
 from orchestrator.clock import SystemClock
@@ -24,6 +25,7 @@ from orchestrator.ports import SYSTEM_STREAM, Lease, Schedule, Store
 from orchestrator.store import open_store
 from orchestrator.store.postgres import PostgresPersistenceManager
 from orchestrator.store.postgres_dialect import numbered
+from orchestrator.store.postgres_errors import explained
 from orchestrator.store.schema import MIGRATIONS, NEEDS_KEY, SCHEMA_KEY
 from orchestrator.testing import ManualClock
 from orchestrator.testing.checks import refused
@@ -398,6 +400,27 @@ async def test_what_cannot_be_connected_is_told_without_the_password(postgres_se
             assert refusal.remedy
             assert not {PASSWORD, "secret-1"} & set(str(refusal).replace("/", " ").split())
             assert PASSWORD not in str(refusal)
+
+
+async def test_a_server_that_takes_no_writes_or_nobody_more_says_so(
+    postgres_url: str, postgres_server: PostgresServer
+) -> None:
+    """Who reads that it cannot be reached looks for a firewall."""
+    name = name_in(postgres_url)
+    async with opened(postgres_url, patience_s=0.2) as store:
+        await store.agree("a", "x")
+        cut = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+        await postgres_server.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on", cut)
+        with pytest.raises(StoreAway, match="takes no writes now") as refused_write:
+            await store.agree("b", "x")
+        assert "standby" in refused_write.value.remedy
+        assert await store.heads() == []
+        await postgres_server.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only", cut)
+        assert await store.agree("b", "x") == "x"
+    told = explained(asyncpg.TooManyConnectionsError("sorry, too many clients already"), "db/cc")
+    assert isinstance(told, StoreAway)
+    assert "takes no more connections" in told.message
+    assert "max_connections" in told.remedy
 
 
 async def test_what_was_acknowledged_was_flushed_whatever_the_database_defaults_to(

@@ -96,3 +96,7 @@ class NodeList(AnswerModel):
     nodes: list[NodeAnswer]
     connected: bool
     """Whether the one that answers can reach others now, as far as it knows."""
+    alerts: list[str]
+    """What is wrong with how the one that answers hears others, as sentences."""
+    apart: list[str]
+    """Nodes on the same bus that work with another store, and so not with these."""
