@@ -10,6 +10,7 @@ from orchestrator.nodes.fleet import Fleet
 from orchestrator.nodes.meeting import MeetingElsewhere
 from orchestrator.nodes.presence import Presence
 from orchestrator.nodes.serving import Serving
+from orchestrator.nodes.showing import Showing
 from orchestrator.nodes.waking import Waking
 from orchestrator.ports import TaskQueue
 
@@ -28,16 +29,21 @@ class Node:
     fleet: Fleet
     serving: Serving
     waking: Waking
+    showing: Showing
 
     def open(self) -> None:
         """Be there for the others; the bus is open."""
         self.serving.open()
+        self.showing.open()
+        self.fleet.screens.open()
         self.presence.open()
 
     async def close(self) -> None:
         """Say goodbye; what others asked before is still answered. The hub is closed, the bus not yet."""
         await self.presence.close()
         self.serving.close()
+        await self.showing.close()
+        await self.fleet.screens.close()
         await self.waking.close()
 
     def others(self) -> bool:
@@ -73,4 +79,6 @@ def join(hub: Hub, elsewhere: MeetingElsewhere, presence: Presence, queue: TaskQ
     """A node of a hub that was made with this ``elsewhere``; ``awaited``: ``World.awaited``."""
     fleet = Fleet(hub, presence)
     elsewhere.join(fleet)
-    return Node(presence, fleet, Serving(hub, presence), Waking(queue, hub, presence, awaited))
+    serving, showing = Serving(hub, presence), Showing(hub, presence)
+    serving.ops |= showing.ops
+    return Node(presence, fleet, serving, Waking(queue, hub, presence, awaited), showing)
