@@ -6,6 +6,7 @@ letters' in the upper half, the one behind them in the lower). Cells without a c
 the row exactly.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -101,6 +102,30 @@ def _row(reader: _Reader, width: int) -> Row:
     return Row(text.ljust(width), "".join(fg), "".join(bg))
 
 
+def row_bytes(number: int, row: Row) -> bytes:
+    """A row as a body has it."""
+    runs: list[list[int]] = []
+    for fg, bg in zip(row.fg, row.bg, strict=True):
+        colours = int(fg, 16) << 4 | int(bg, 16)
+        if runs and runs[-1][1] == colours:
+            runs[-1][0] += 1
+        else:
+            runs.append([1, colours])
+    text = row.text.rstrip(b" ")
+    return bytes([number, len(text), *text, len(runs), *(part for run in runs for part in run)])
+
+
+def bodies_of(rows: Mapping[int, Row]) -> list[bytes]:
+    """The bodies, one at least, in which rows go: each as large as a frame may be."""
+    bodies = [b""]
+    for number, row in rows.items():
+        encoded = row_bytes(number, row)
+        if len(bodies[-1]) + len(encoded) > wire.MAX_PICTURE_BYTES:
+            bodies.append(b"")
+        bodies[-1] += encoded
+    return bodies
+
+
 def drawn(before: Shown | None, message: wire.Picture, body: bytes) -> tuple[Shown, frozenset[int]]:
     """What a screen shows after a frame, and the numbers of the rows in it.
 
@@ -121,3 +146,8 @@ def drawn(before: Shown | None, message: wire.Picture, body: bytes) -> tuple[Sho
 def read_palette(digits: str) -> tuple[str, ...]:
     """The 16 colours of 96 hexadecimal digits."""
     return tuple(f"#{digits[at : at + 6]}" for at in range(0, len(digits), 6))
+
+
+def palette_digits(palette: Sequence[str]) -> str:
+    """16 colours as 96 hexadecimal digits."""
+    return "".join(colour.removeprefix("#") for colour in palette)

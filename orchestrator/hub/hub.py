@@ -23,7 +23,7 @@ from typing import Any
 
 from orchestrator.core import link_events as events
 from orchestrator.core import wire
-from orchestrator.core.errors import CallLost, ComputerAway
+from orchestrator.core.errors import CallLost, ComputerAway, OrchestratorError
 from orchestrator.core.link import LinkState
 from orchestrator.core.meeting import Heard
 from orchestrator.core.system_facts import ComputerFrozen
@@ -88,6 +88,8 @@ class Hub:
         self._sweeper = Sweeper()
         self._greeting: defaultdict[ComputerId, asyncio.Lock] = defaultdict(asyncio.Lock)
         """Two connections of one computer are greeted one after the other, or the dead one could win."""
+        self._greets_nobody = False
+        """Whether the journal could not be asked the last time; that is logged once, however many dial."""
 
     # -- the port ------------------------------------------------------------------------
 
@@ -211,7 +213,7 @@ class Hub:
                     break
                 event = self._take(session, frame)
                 if isinstance(event, events.Greeted):
-                    await self._greet(session, Visitor(computer, event.hello, fingerprint, peer))
+                    await self._greet_or_refuse(session, Visitor(computer, event.hello, fingerprint, peer))
                     reason = _REFUSED if link.state is LinkState.CLOSED else reason
                 elif isinstance(event, events.Ended):
                     reason = event.reason
@@ -261,6 +263,18 @@ class Hub:
                 session.spawn(session.socket.close(1008, event.reason[:100]))
 
     # -- hello ---------------------------------------------------------------------------
+
+    async def _greet_or_refuse(self, session: Session, visitor: Visitor) -> None:
+        """Greet a visitor; where the journal cannot be asked, it is turned away and dials again soon."""
+        try:
+            await self._greet(session, visitor)
+        except OrchestratorError as error:
+            self._refuse(session, Refusal(error.code, error.message, error.remedy), visitor.peer)
+            if not self._greets_nobody:
+                logger.warning("no computer can be greeted now: %s", error)
+            self._greets_nobody = True
+        else:
+            self._greets_nobody = False
 
     async def _greet(self, session: Session, visitor: Visitor) -> None:
         computer, hello = visitor.computer, visitor.hello
@@ -402,11 +416,12 @@ class Hub:
             del self._sessions[session.computer]
             logger.info("computer %s is gone: %s", session.computer, printable(reason), extra=session.log_extra)
             self.known.left(session.computer, session.link.journal_seq)
+            # Before others are told, or what they have to show would be taken for this one's.
+            self.mirror.closed(session)
             # First: who is told by the journal that it left asks any node whether it is there.
             self._changed(session.computer)
             self._greeter.left(session.computer)
         session.end(reason)
-        self.mirror.closed(session)
         if self.desk is not None:
             self.desk.closed(session)
 

@@ -34,11 +34,12 @@ ANSWER_WITHIN_S: Final = 5.0
 MAX_VIEWS: Final = 8
 """Screens of one computer that are watched at once: as many as its client takes."""
 MAX_WATCHERS: Final = 32
-"""Those who look at one computer at once: a class, each with an open stream."""
+"""Those who look at one computer at this node at once: a class, each with an open stream. Another node that shows it
+to whoever looks there counts as one for each screen."""
 RATE_BYTES: Final = 8000.0
 BURST_BYTES: Final = 64_000.0
 """Twice of what a computer may send, and what a line may hold back: more is a computer that does not keep to it."""
-_AROUND_BYTES: Final = 300
+AROUND_BYTES: Final = 300
 """The header of a picture, about."""
 _TOO_OLD: Final = (
     "The client on this computer is too old to show its screens: it updates itself, or is installed again."
@@ -61,7 +62,7 @@ class TooManyWatch(OrchestratorError):
 
 
 class Line(Protocol):
-    """One connected computer."""
+    """One connected computer: a session of this node, or the way to the node that has one."""
 
     @property
     def computer(self) -> ComputerId:
@@ -100,7 +101,7 @@ class _Open:
 
 
 class Mirror:
-    """All screens that are watched on this node."""
+    """All screens that are watched on this node, of whichever node's computers."""
 
     def __init__(self) -> None:
         self._open: dict[ComputerId, _Open] = {}
@@ -241,6 +242,9 @@ class Mirror:
 
     def opened(self, line: Line) -> None:
         """A computer is connected and welcome."""
+        before = self._open.get(line.computer)
+        if before is not None:
+            self.closed(before.line)
         budget = Budget(RATE_BYTES, BURST_BYTES, time.monotonic())
         self._open[line.computer] = _Open(line, budget)
         for view in self._views.get(line.computer, {}).values():
@@ -271,7 +275,7 @@ class Mirror:
                 self._picture(known, message, body)
             case wire.Unseen():
                 view = self._view(line.computer, message.watch)
-                if view is not None and known.budget.takes(len(message.message) + _AROUND_BYTES, time.monotonic()):
+                if view is not None and known.budget.takes(len(message.message) + AROUND_BYTES, time.monotonic()):
                     view.stop(Hidden(one_line(wire.from_wire(message.message), limit=300)))
             case wire.Screens() if message.look in known.looks:
                 _resolve(known.looks.pop(message.look), _screens(body))
@@ -300,7 +304,7 @@ class Mirror:
         view = self._view(known.line.computer, message.watch)
         if view is None:
             return
-        if not known.budget.takes(len(body) + _AROUND_BYTES, time.monotonic()):
+        if not known.budget.takes(len(body) + AROUND_BYTES, time.monotonic()):
             # The one that follows is seen to have lost its place.
             return
         try:

@@ -68,6 +68,11 @@ class Watcher:
         self._is_new = True
         self._changed.set()
 
+    def again(self) -> None:
+        """Nothing that was told counts any more."""
+        self._told = None
+        self.touch(None)
+
     def end(self) -> None:
         """Nothing more comes."""
         self.is_over = True

@@ -35,6 +35,7 @@ from orchestrator.nodes.messages import (
     requests_to,
 )
 from orchestrator.nodes.presence import Presence
+from orchestrator.nodes.screens import Screens
 from orchestrator.nodes.table import Event, NodeWent, Place
 from orchestrator.ports import Answer, CallResult, ComputerInfo, Settlement
 from orchestrator.ports.bus import End
@@ -52,7 +53,7 @@ class Fleet:
     def __init__(self, hub: Hub, presence: Presence) -> None:
         self.hub = hub
         self.mirror = hub.mirror
-        """The screens of this node's computers."""
+        """The screens that people watch here, wherever the computers are."""
         self.refusals = hub.refusals
         """The connections that this node turned away."""
         self._presence = presence
@@ -67,6 +68,8 @@ class Fleet:
         as a call."""
         self._timer: asyncio.TimerHandle | None = None
         presence.on_event(self._happened)
+        self.screens = Screens(hub, presence, self.request)
+        """How :attr:`mirror` sees the computers of other nodes."""
 
     async def serve(self, computer: ComputerId, socket: Socket, *, fingerprint: str = "", peer: str = "") -> None:
         """Serve one connection of a computer at this node, as its hub does."""

@@ -70,10 +70,12 @@ class MeetingElsewhere:
         info, hello = hub.info(computer), hub.known.hello(computer)
         assert info is not None, "only a computer that said hello comes or goes"
         number = hub.known.number(computer)
-        self._presence.changed(Seat.of(info, number=number, boot=wire.from_wire(hello.boot)))
+        shows = [one for one in (wire.MIRROR, wire.KEYS) if one in hello.capabilities]
+        self._presence.changed(Seat.of(info, number=number, boot=wire.from_wire(hello.boot), shows=shows))
         place = self._presence.table.connected(computer)
         if info.online and place is not None:
             hub.drop(computer, place.seat.number)
+        self._fleet.screens.settle(computer)
 
     def _happened(self, event: Event) -> None:
         if isinstance(event, ComputerCame) and self._fleet is not None:

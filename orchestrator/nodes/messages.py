@@ -1,7 +1,7 @@
 """What nodes say to each other. Two versions run side by side during an upgrade: unknown fields are passed over."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, Self
 
@@ -95,6 +95,8 @@ class Seat(Said):
     identity: str = ""
     client: str = ""
     left_at: AwareDatetime | None = None
+    shows: tuple[str, ...] = ()
+    """What its client can do of what other nodes ask of its screens."""
 
     @property
     def rank(self) -> tuple[bool, int, datetime]:
@@ -104,12 +106,12 @@ class Seat(Said):
     @property
     def info(self) -> ComputerInfo:
         """What people are told of it."""
-        return ComputerInfo(**self.model_dump(exclude={"number", "boot"}))
+        return ComputerInfo(**self.model_dump(exclude={"number", "boot", "shows"}))
 
     @classmethod
-    def of(cls, info: ComputerInfo, *, number: int, boot: str) -> Self:
+    def of(cls, info: ComputerInfo, *, number: int, boot: str, shows: Sequence[str] = ()) -> Self:
         """What a node tells of a computer of its own."""
-        return cls(number=number, boot=boot, **vars(info))
+        return cls(number=number, boot=boot, shows=tuple(shows), **vars(info))
 
 
 class Delta(Said):

@@ -11,6 +11,7 @@ from orchestrator.nodes.fleet import Fleet
 from orchestrator.nodes.meeting import MeetingElsewhere
 from orchestrator.nodes.presence import Presence
 from orchestrator.nodes.serving import Serving
+from orchestrator.nodes.showing import Showing
 from orchestrator.nodes.unheard import Unheard
 from orchestrator.nodes.waking import Waking
 from orchestrator.ports import Store
@@ -30,6 +31,7 @@ class Node:
     fleet: Fleet
     serving: Serving
     waking: Waking
+    showing: Showing
     unheard: Unheard
     apart: Callable[[], list[str]] = list
     """The names of nodes on the same bus that work with another store."""
@@ -37,12 +39,16 @@ class Node:
     def open(self) -> None:
         """Be there for the others; the bus is open."""
         self.serving.open()
+        self.showing.open()
+        self.fleet.screens.open()
         self.presence.open()
 
     async def close(self) -> None:
         """Say goodbye; what others asked before is still answered. The hub is closed, the bus not yet."""
         await self.presence.close()
         self.serving.close()
+        await self.showing.close()
+        await self.fleet.screens.close()
         await self.waking.close()
 
     def others(self) -> bool:
@@ -84,6 +90,7 @@ def join(hub: Hub, elsewhere: MeetingElsewhere, presence: Presence, store: Store
     """A node of a hub that was made with this ``elsewhere``; ``awaited``: ``World.awaited``."""
     fleet = Fleet(hub, presence)
     elsewhere.join(fleet)
-    return Node(
-        presence, fleet, Serving(hub, presence), Waking(store, hub, presence, awaited), Unheard(store, presence)
-    )
+    serving, showing = Serving(hub, presence), Showing(hub, presence)
+    serving.ops |= showing.ops
+    waking = Waking(store, hub, presence, awaited)
+    return Node(presence, fleet, serving, waking, showing, Unheard(store, presence))

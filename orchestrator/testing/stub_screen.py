@@ -4,7 +4,7 @@ import json
 from typing import Any, Final, Protocol
 
 from orchestrator.core import wire
-from orchestrator.core.picture import Row
+from orchestrator.core.picture import Row, bodies_of
 
 WHITE_ON_BLACK: Final = ("0", "f")
 _NO_MONITOR: Final = "A stub computer has no monitor that can be watched."
@@ -79,13 +79,7 @@ class StubScreen:
 
     def _show(self, watch: int, rows: dict[int, Row], *, whole: bool) -> None:
         """Send rows, in as many frames as they take."""
-        bodies = [b""]
-        for number, row in rows.items():
-            encoded = as_bytes(number, row)
-            if len(bodies[-1]) + len(encoded) > wire.MAX_PICTURE_BYTES:
-                bodies.append(b"")
-            bodies[-1] += encoded
-        for place, body in enumerate(bodies):
+        for place, body in enumerate(bodies_of(rows)):
             self._watches[watch] += 1
             picture = wire.Picture(
                 journal_seq=self._seq,
@@ -104,16 +98,3 @@ class StubScreen:
     def _send(self, message: Any, body: bytes = b"") -> None:
         if self._line is not None:
             self._line.send(message, body)
-
-
-def as_bytes(number: int, row: Row) -> bytes:
-    """A row as the body of a picture has it: see :mod:`orchestrator.core.picture`."""
-    runs: list[list[int]] = []
-    for fg, bg in zip(row.fg, row.bg, strict=True):
-        colours = int(fg, 16) << 4 | int(bg, 16)
-        if runs and runs[-1][1] == colours:
-            runs[-1][0] += 1
-        else:
-            runs.append([1, colours])
-    text = row.text.rstrip(b" ")
-    return bytes([number, len(text), *text, len(runs), *(part for run in runs for part in run)])

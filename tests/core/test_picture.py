@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from orchestrator.core import wire
 from orchestrator.core.budget import Budget
 from orchestrator.core.errors import FrameRefused
-from orchestrator.core.picture import DEFAULT_PALETTE, Row, Shown, drawn, read_palette, read_rows
-from orchestrator.testing.stub_screen import as_bytes
+from orchestrator.core.picture import DEFAULT_PALETTE, Row, Shown, drawn, read_palette, read_rows, row_bytes
 
 WHOLE = wire.Picture(journal_seq=1, watch=1, n=1, whole=True, width=3, height=2, x=1, y=2, blink=True)
 PART = WHOLE.model_copy(update={"n": 2, "whole": False, "x": 0, "y": 3, "blink": False})
@@ -30,7 +29,7 @@ def rows_of(width: int) -> st.SearchStrategy[Row]:
 def test_rows_come_back_as_they_were(data: st.DataObject, width: int, number: int) -> None:
     """Every byte, and a colour for each cell."""
     row = data.draw(rows_of(width))
-    assert read_rows(as_bytes(number, row), width, number) == {number: row}
+    assert read_rows(row_bytes(number, row), width, number) == {number: row}
 
 
 @given(st.binary(max_size=300), st.integers(1, wire.MAX_COLUMNS), st.integers(1, wire.MAX_ROWS))
@@ -66,21 +65,21 @@ def test_rows_that_do_not_fit_are_refused(body: bytes, words: str) -> None:
 
 def test_a_picture_is_put_together_from_its_frames() -> None:
     """A whole one begins with the game's colours and without rows; parts change what they name."""
-    first, rows = drawn(None, WHOLE, as_bytes(2, RED))
+    first, rows = drawn(None, WHOLE, row_bytes(2, RED))
     assert first == Shown(3, 2, 1, 2, blink=True, palette=DEFAULT_PALETTE, rows=(None, RED))
     assert (set(rows), first.is_complete) == ({2}, False)
-    second, rows = drawn(first, PART, as_bytes(1, BLUE))
+    second, rows = drawn(first, PART, row_bytes(1, BLUE))
     assert second == replace(first, x=0, y=3, blink=False, rows=(BLUE, RED))
     assert (set(rows), second.is_complete) == ({1}, True)
     third, rows = drawn(second, PART.model_copy(update={"palette": "ab" * 48}), b"")
     assert third == replace(second, palette=("#ababab",) * 16)
     assert rows == frozenset()
-    again, _ = drawn(third, WHOLE, as_bytes(1, RED))
+    again, _ = drawn(third, WHOLE, row_bytes(1, RED))
     assert (again.palette, again.rows) == (DEFAULT_PALETTE, (RED, None))
 
 
 def test_a_part_without_its_whole_is_refused() -> None:
-    whole, _ = drawn(None, WHOLE, as_bytes(1, RED))
+    whole, _ = drawn(None, WHOLE, row_bytes(1, RED))
     for before, message in ((None, PART), (whole, PART.model_copy(update={"width": 4}))):
         with pytest.raises(FrameRefused, match="without the whole"):
             drawn(before, message, b"")

@@ -43,6 +43,10 @@ class Journal:
     """What was heard from computers that have gone."""
     frozen: ComputerFrozen | None = None
     """Why a visitor is turned away; None: it is welcome."""
+    failure: Exception | None = None
+    """Why nothing can be asked; None: it can."""
+    fails_late: Exception | None = None
+    """The same, but only after the welcome."""
     fresh: bool = False
     last_heard: Heard = NOTHING_HEARD
     arrivals: "asyncio.Queue[ComputerId]" = field(default_factory=asyncio.Queue)
@@ -50,6 +54,8 @@ class Journal:
     async def meet(self, visitor: Visitor, *, heard: Heard) -> Met:
         self.visitors.append(visitor)
         self.last_heard = heard
+        if self.failure is not None:
+            raise self.failure
         if self.frozen is not None:
             return Met(frozen=self.frozen)
         self.last = max(self.last + 1, visitor.hello.highest + 1)
@@ -73,6 +79,8 @@ class Journal:
         return [run_id for run_id in run_ids if run_id not in self.open_runs]
 
     async def arrived(self, computer: ComputerId) -> None:
+        if self.fails_late is not None:
+            raise self.fails_late
         self.arrivals.put_nowait(computer)
 
     def left(self, computer: ComputerId) -> None:

@@ -16,8 +16,8 @@ from orchestrator.web.attempts import MOST_A_MINUTE
 from orchestrator.web.reading import MAX_OPEN_BYTES
 from tests.shell.browsing import signed_in
 from tests.shell.doors import blocks_of
+from tests.shell.screening import stub
 from tests.shell.support import DEADLINE_S, Server, running
-from tests.shell.test_screen_doors import stub
 from tests.waiting import within
 
 HEAD = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from orchestrator.core import wire
-from orchestrator.core.errors import CallLost, CallVoid, ComputerAway, ComputerFailed, FrameRefused
+from orchestrator.core.errors import CallLost, CallVoid, ComputerAway, ComputerFailed, FrameRefused, StoreAway
 from orchestrator.core.link import MAX_COMPLAINTS
 from orchestrator.core.meeting import Heard
 from orchestrator.core.system_facts import ComputerFrozen
@@ -819,3 +819,29 @@ async def _gone(house: House) -> None:
     async with asyncio.timeout(DEADLINE_S):
         while house.online() or house.hub.known.keeping:  # noqa: ASYNC110 - nobody tells that somebody has gone
             await asyncio.sleep(0.005)
+
+
+async def test_where_the_journal_is_away_a_computer_is_turned_away_and_let_in_when_it_is_back(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Before its welcome or after it; in one line of the log however often it dials, and without a traceback."""
+    away = StoreAway("The database cannot be reached.", remedy="Wait a moment.")
+    house.journal.failure = away
+    for _ in range(2):
+        async with dialed(house.url) as client:
+            await client.send(hello())
+            refused, _ = await client.hear("refused")
+            assert (refused.code, refused.message) == ("store_away", "The database cannot be reached.")
+            assert (await client.closed())[0] == 1008
+    house.journal.failure, house.journal.fails_late = None, away
+    async with dialed(house.url) as client:
+        await client.greet()
+        await client.hear("refused")
+        await client.closed()
+        assert not house.hub.here(FARM)
+    house.journal.fails_late = None
+    async with house.computer():
+        assert house.hub.here(FARM)
+    told = [record for record in caplog.records if record.levelname in {"WARNING", "ERROR"}]
+    assert [record.getMessage() for record in told] == [f"no computer can be greeted now: {away}"]
+    assert told[0].exc_info is None

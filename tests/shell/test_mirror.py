@@ -9,13 +9,12 @@ import pytest
 
 from orchestrator.core import wire
 from orchestrator.core.errors import ComputerAway
-from orchestrator.core.picture import Row
+from orchestrator.core.picture import Row, row_bytes
 from orchestrator.core.strokes import of_text
 from orchestrator.hub import CannotType, Gone, Hidden, Seen, Sight, TooManyWatch, Typed, Watcher
 from orchestrator.hub import mirror as hub_mirror
 from orchestrator.hub.view import MAX_BROKEN
 from orchestrator.ports import CallResult
-from orchestrator.testing.stub_screen import as_bytes
 from tests.shell.house import FARM, RUN, House, open_house
 from tests.shell.support import DEADLINE_S, StubClient, dialed
 from tests.waiting import within
@@ -36,7 +35,7 @@ def row(text: str, width: int = 5) -> Row:
 
 async def show(client: StubClient, watch: int, n: int, rows: dict[int, str], **more: Any) -> None:
     """Send a picture of a screen of 5 by 2."""
-    body = b"".join(as_bytes(number, row(text)) for number, text in rows.items())
+    body = b"".join(row_bytes(number, row(text)) for number, text in rows.items())
     values = {"whole": n == 1, "width": 5, "height": 2, "x": 1, "y": 1, "blink": False, **more}
     described = wire.whole(body) if body else None
     await client.send(wire.Picture(journal_seq=2, watch=watch, n=n, body=described, **values), body)
