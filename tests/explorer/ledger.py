@@ -309,7 +309,14 @@ class Ledger:
         if run.aside is None and run.before[path] != "absent":
             self.wrong(f"{run.run_id} replaced {path} as if nothing had been there")
         self.holds[computer.name, path] = data
+        self._directories_above(computer, path)
         self._effect(run)
+
+    def _directories_above(self, computer: Computer, path: str) -> None:
+        """Something is in a place: what was absent or a file on the way to it is a directory, watched no longer."""
+        for name, known in list(self.holds):
+            if name == computer.name and path.startswith(f"{known}/"):
+                del self.holds[name, known]
 
     def _directory(self, computer: Computer, run: Run, path: str, *, done: bool) -> None:
         """A directory was made or taken away whole: what is in it is watched no longer."""
@@ -320,9 +327,14 @@ class Ledger:
             self._effect(run)
 
     def person(self, computer: Computer, path: str, data: bytes | None) -> None:
-        """A person changed a file, which anybody may."""
+        """A person changed a file, which anybody may; in the place of a directory, what was in it is gone."""
         self.changed_by[computer.name, path].add("person")
+        for name, known in self.holds:
+            if name == computer.name and known.startswith(f"{path}/"):
+                self.holds[name, known] = None
         self.holds[computer.name, path] = data
+        if data is not None:
+            self._directories_above(computer, path)
 
     def back_up(self, computer: Computer) -> Backup:
         """Somebody makes a backup of a computer's disk, or of the world with it."""

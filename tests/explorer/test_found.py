@@ -67,3 +67,22 @@ def test_a_call_and_the_settle_of_its_next_holder_may_both_wait_for_one_run() ->
     assert settled[run_id].call.state == "finished"
     assert settled[run_id].result == result
     _bury(setting)
+
+
+def test_a_person_who_replaces_a_directory_took_away_what_was_in_it() -> None:
+    """Seed 383325449922: an undo was about to remove ``new`` when a person put a file there.
+
+    The judge was told of that one place and missed the file that had been in it; the disk was right.
+    """
+    setting = _running()
+    three = setting.computer(THREE)
+    setting.edit(THREE, "new/one", b"one\n")
+    setting.edit(THREE, "new", b"a file\n")
+    assert setting.ledger.holds[THREE, "new/one"] is None
+    setting.edit(THREE, "new/two", b"two\n")
+    setting.edit(THREE, "new", None)
+    setting.edit(THREE, "new/one", b"one again\n")
+    Ending(setting).check()
+    assert three.get("new/one") == b"one again\n"
+    assert (THREE, "new") not in setting.ledger.holds
+    _bury(setting)
