@@ -38,7 +38,7 @@ def about(settings: Settings, workspace: Workspace | None = None) -> About:
         model=settings.model,
         ollama_url=",".join(one.url for one in endpoints_of(ollama_url(settings), settings.ollama_concurrency)),
         num_ctx=settings.num_ctx,
-        alerts=(str(workspace.why),) if isinstance(workspace, RefusedWorkspace) else (),
+        alerts=(str(workspace.why),) if settings.workspace and isinstance(workspace, RefusedWorkspace) else (),
     )
 
 

@@ -4,14 +4,17 @@ import logging
 import os
 import shlex
 
+from orchestrator.bus import LocalBus
+from orchestrator.clock import SystemClock
 from orchestrator.core.default_policy import DEFAULT_POLICY_TOML
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.items import SYSTEM
 from orchestrator.core.system_facts import TokenIssued
 from orchestrator.program import program
 from orchestrator.settings import DEFAULT_URL, ENV_PREFIX, Settings
+from orchestrator.store import open_store
 from orchestrator.tasks import TaskService
-from orchestrator.web.auth import issue_token, token_hash
+from orchestrator.web.auth import TokenAuthorizer, issue_token, token_hash
 
 ADMIN = "admin"
 _MAKING_S = 30.0
@@ -67,28 +70,52 @@ async def admin_token(service: TaskService, settings: Settings) -> str | None:
 
 async def _admin_token(service: TaskService, settings: Settings) -> str | None:
     path = settings.token_path
-    if service.store.shared and not path.exists() and await _has_admin(service):
+    row = None
+    if path.exists():
+        row = await service.store.find_token(token_hash(path.read_text("utf-8", "replace").strip()))
+    others = await _has_admin(service)
+    # Who was revoked on purpose stays revoked, as long as somebody else can let people in.
+    if row is not None and (not row.revoked or others):
+        return None
+    if service.store.shared and others:
         logger.info(
-            "%s is not here, and the store has an admin: copy admin.token from the node that started first, or let an "
-            "admin give you a token of your own with `cc-orchestrator people add NAME --role admin`.",
+            "%s holds no token of this store, which has an admin: copy admin.token from the node that started first, let "
+            "an admin give you a token of your own with `cc-orchestrator people add NAME --role admin`, or where nobody "
+            "has one any more, run `cc-orchestrator store admin`.",
             path,
         )
         return None
+    token = await _new_admin(service)
     if path.exists():
-        row = await service.store.find_token(token_hash(path.read_text("utf-8", "replace").strip()))
-        others = await _has_admin(service)
-        # Who was revoked on purpose stays revoked, as long as somebody else can let people in.
-        if row is not None and (not row.revoked or others):
-            return None
-    roles = ("submitter", "reviewer", "admin")
-    note = service.draft(TokenIssued(holder_kind="person", name=ADMIN, roles=roles), SYSTEM)
-    token = await issue_token(service.store, kind="person", name=ADMIN, roles=roles, at=service.clock.now(), note=note)
+        # It may be the only copy of another installation's.
+        path.replace(path.with_name(f"{path.name}.old"))
     temporary = path.with_suffix(".new")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(token + "\n")
     temporary.replace(path)
     return token
+
+
+async def _new_admin(service: TaskService) -> str:
+    roles = ("submitter", "reviewer", "admin")
+    note = service.draft(TokenIssued(holder_kind="person", name=ADMIN, roles=roles), SYSTEM)
+    return await issue_token(service.store, kind="person", name=ADMIN, roles=roles, at=service.clock.now(), note=note)
+
+
+async def one_more_admin(settings: Settings) -> str:
+    """A new token of the admin in the store of the settings, for whoever can open that.
+
+    Raises StoreBusy where a server has the store for itself, and what opening a store raises.
+    """
+    store = open_store(settings.store_url, clock=SystemClock())
+    try:
+        service = TaskService(
+            store=store, bus=LocalBus(), clock=store.clock, authorizer=TokenAuthorizer(store, approvers="requester")
+        )
+        return await _new_admin(service)
+    finally:
+        await store.close()
 
 
 async def _has_admin(service: TaskService) -> bool:

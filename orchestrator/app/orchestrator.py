@@ -125,7 +125,8 @@ async def open_orchestrator(
         token = await admin_token(service, settings)
         workspace = await workspace_of(store, settings.workspace_path)
         if isinstance(workspace, RefusedWorkspace):
-            logger.warning("%s", workspace.why)
+            # Who named none wants none: local_* say so when somebody uses them.
+            logger.log(logging.INFO if settings.workspace is None else logging.WARNING, "%s", workspace.why)
         world = World(store=store, workspace=workspace)
         hub, here = _joined(settings, service, world, node)
         law.context = world.context

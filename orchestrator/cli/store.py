@@ -130,6 +130,23 @@ def store_migrate(
         )
 
 
+@store_app.command("admin", epilog="Example: cc-orchestrator store admin")
+def store_admin(store: StoreUrl = None, as_json: AsJson = False, data_dir: DataDir = None) -> None:
+    """Make one more admin's token, where the last one is lost.
+
+    Who can open the store may: a server on SQLite has to be stopped for it, nodes on PostgreSQL go on. The token is
+    shown once; the making of it is in the audit.
+    """
+    from orchestrator.app import one_more_admin
+
+    token = asyncio.run(one_more_admin(load_settings({"data_dir": data_dir, "store": store}, os.environ)))
+    if as_json:
+        print_json({"name": "admin", "token": token})
+    else:
+        typer.echo("One more token of admin; it is not shown again:", err=True)
+        typer.echo(token)
+
+
 def _url(store: str | None, data_dir: Path | None) -> str:
     """The store that is meant, as ``serve`` finds it."""
     return load_settings({"data_dir": data_dir, "store": store}, os.environ).store_url

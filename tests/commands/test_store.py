@@ -13,10 +13,12 @@ import pytest
 from orchestrator.clock import SystemClock
 from orchestrator.core.facts import TaskId
 from orchestrator.core.task_states import TaskStatus
+from orchestrator.ports import SYSTEM_STREAM
 from orchestrator.store import open_store
 from orchestrator.store.schema import MIGRATIONS
 from orchestrator.testing import ManualClock
 from orchestrator.testing.drafts import REPLY, Author
+from orchestrator.web.auth import token_hash
 from tests.servers import PASSWORD, PostgresServer
 
 
@@ -151,3 +153,22 @@ def test_migrate_alone_brings_the_tables_forward(data_dir: Path) -> None:
     nothing = typed("migrate", "--store", "memory:")
     assert nothing.returncode == 2
     assert b"cannot be moved" in nothing.stderr
+
+
+async def test_who_can_open_the_store_makes_an_admin(data_dir: Path) -> None:
+    """A token that the store knows as an admin's, noted in the audit; while somebody has the store it is refused."""
+    done = typed("admin", "--data-dir", str(data_dir), "--json")
+    assert done.returncode == 0, done.stderr
+    token = json.loads(done.stdout)["token"]
+    url = f"sqlite:///{data_dir / 'orchestrator.db'}"
+    store = open_store(url, clock=SystemClock())
+    try:
+        row = await store.find_token(token_hash(token))
+        assert row is not None
+        assert "admin" in row.roles
+        assert [item.fact.kind for item in await store.read(TaskId(SYSTEM_STREAM))] == ["token_issued"]
+        held = typed("admin", "--data-dir", str(data_dir))
+    finally:
+        await store.close()
+    assert held.returncode == 2
+    assert f"open in process {os.getpid()}".encode() in held.stderr

@@ -410,13 +410,13 @@ async def test_a_rehearsal_is_seen_through_by_one_node(nodes: Nodes) -> None:
 async def test_local_tools_need_one_workspace(nodes: Nodes, tmp_path: Path) -> None:
     """A node whose workspace is not the others' refuses every use of it, with the remedy; one that shares it works."""
     first = await nodes.node("a", workspace=tmp_path / "common")
-    second = await nodes.node("b")
+    second = await nodes.node("b", workspace=tmp_path / "other")
     third = await nodes.node("c", workspace=tmp_path / "common")
     spaces = [one.orchestrator.doors.undoing.world.workspace for one in (first, second, third)]
     assert [type(one) for one in spaces] == [DirectoryWorkspace, RefusedWorkspace, DirectoryWorkspace]
     refused = spaces[1]
     assert isinstance(refused, RefusedWorkspace)
-    assert refused.root == (nodes.home("b") / "workspace").resolve()
+    assert refused.root == (tmp_path / "other").resolve()
     uses = (
         lambda: refused.read_bytes("x"),
         lambda: refused.inside("x"),

@@ -55,6 +55,8 @@ async def test_a_lost_admin_token_is_made_anew(tmp_path: Path) -> None:
     (tmp_path / "admin.token").write_text("junk\n")
     async with running(tmp_path, store="") as server:
         assert server.admin not in {first, "junk"}
+        # Of whichever installation that was, it is still there.
+        assert (tmp_path / "admin.token.old").read_text() == "junk\n"
         assert (await server.ask("GET", "/v1/tokens")).status_code == 200
 
 
