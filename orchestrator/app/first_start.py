@@ -79,9 +79,9 @@ async def _admin_token(service: TaskService, settings: Settings) -> str | None:
         return None
     if service.store.shared and others:
         logger.info(
-            "%s holds no token of this store, which has an admin: copy admin.token from the node that started first, let "
-            "an admin give you a token of your own with `cc-orchestrator people add NAME --role admin`, or where nobody "
-            "has one any more, run `cc-orchestrator store admin`.",
+            "%s holds no token of this store, which has an admin: copy admin.token from the node that started first, "
+            "let an admin give you a token of your own with `cc-orchestrator people add NAME --role admin`, or, where "
+            "nobody has one any more, run `cc-orchestrator store admin`.",
             path,
         )
         return None
