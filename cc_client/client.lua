@@ -1,4 +1,4 @@
--- The cc-orchestrator client 0.5.0 in one file, packed. Made by scripts/bundle_client.py from cc_client/lua:
+-- The cc-orchestrator client 0.6.0 in one file, packed. Made by scripts/bundle_client.py from cc_client/lua:
 -- change those files, not this one. It expands to those files, line by line, without their comments.
 local packed=[=[
 
@@ -127,7 +127,7 @@ if
 '4d"""ta$PM'&[$Ps$&F={"&x$M4,$Sx$2&$R0"pd(_J&f~(yF%"l=')^')^!N$HY='+i"`a%M$PY"MI"3i(}S$N_%pZ!2$(E$JN%x$(Q"F%k="i"7&$*ofs"W{$);*o$2U%">#ir%"Oor+2$)@$)@"`L)O$g6(u~m("[)$)g5t#e]g(n8\/oop\/oop
 #HU#HU#HU
 !{SLICE&^Kor_slqU"weICE_%@w&;-9F(7pw(J"[b{job$M}(m5}(J/+O want"AJ5>a#8~.!S:N$WN-!9>#+<*!E%B~&HRt($-O9&UB#/W&4#4c&=%xo_for#03k,!8e/%e')H#3""I#Z}%+z)Bc&E5"")"7.&J&_y"(IQdea(D{f.%U[job'`:#;w#5(_$:#2"kG#\="'7$lr&'?`(;q*t#86 job={co=#Ae+3}#!&X!%@%i!J_%K{!R1R"A!>"?\job(<`"@"?_&F'3+
-!f[#!*+1]=job"b7 _,!}">h!L!|!}!}#S#&7+)$;-&g#Th(%\)!V(BO.i!b!A!b([!seconds"@time"&CU)+!QZk!y:&Lr&J>+7+js(x&N#nLA!C#ON](_L(ED!c!c%zJ!]LD,due.f,($($*l*lKS!T%ESWw>=+xL8ue[#due(c(cd$4j(B"Zp(H\IB4#4I)"GHF"kH)&qC!@6|)&N.&r`ldmgnosispr%8I)V:#_-$Zc!0)&6)&6r-)&6ink)&Q$H@)&Ql mi"AG!A!1&R:@0'nnt\!1&R:s'K=nJy$+j!>!1&vk&vk mai"Yu!*.VERSION="0.5.0i.OLDEST={1,95)YwUBPROTOCOL_SINCE!A7}&SjCT!n"tC%f1"(.qt_least(ho&4Zs"&S major,minor=!A"9b)GpCraft"x?%.!(")
+!f[#!*+1]=job"b7 _,!}">h!L!|!}!}#S#&7+)$;-&g#Th(%\)!V(BO.i!b!A!b([!seconds"@time"&CU)+!QZk!y:&Lr&J>+7+js(x&N#nLA!C#ON](_L(ED!c!c%zJ!]LD,due.f,($($*l*lKS!T%ESWw>=+xL8ue[#due(c(cd$4j(B"Zp(H\IB4#4I)"GHF"kH)&qC!@6|)&N.&r`ldmgnosispr%8I)V:#_-$Zc!0)&6)&6r-)&6ink)&Q$H@)&Ql mi"AG!A!1&R:@0'nnt\!1&R:s'K=nJy$+j!>!1&vk&vk mai"Yu!*.VERSION="0.6.0i.OLDEST={1,95)YwUBPROTOCOL_SINCE!A7}&SjCT!n"tC%f1"(.qt_least(ho&4Zs"&S major,minor=!A"9b)GpCraft"x?%.!(")
 !V"8-!6),!1!@#XJot"/$Y7jor>"M&lb!4==!5#~|!d>!6&d2#Ecapabilitie)Zp{"$3rs",%n'"#6c","key!7'Y,'&_of",&6Q,%}}$*a$UI)W`"7=%0V.K#V9))QX"QR*R"SO"^"(J2$@iibe%}))L\)L\'CVid)Oj
 
 )Lw),

@@ -25,7 +25,7 @@ local update = require("update")
 
 local main = {}
 
-main.VERSION = "0.5.0"
+main.VERSION = "0.6.0"
 local OLDEST = { 1, 95 }
 --- The first version that sends the header with the name of the protocol.
 local SUBPROTOCOL_SINCE = { 1, 97 }

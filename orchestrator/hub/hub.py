@@ -13,39 +13,33 @@ costs no task of its own but the one that reads its socket: every deadline is th
 
 import asyncio
 import logging
-import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from itertools import count
-from typing import Any
 
 from orchestrator.core import link_events as events
 from orchestrator.core import wire
-from orchestrator.core.errors import CallLost, ComputerAway, OrchestratorError
+from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.link import LinkState
 from orchestrator.core.meeting import Heard
 from orchestrator.core.system_facts import ComputerFrozen
 from orchestrator.core.wire import ComputerId, RunId
+from orchestrator.hub.calls import Calls
 from orchestrator.hub.elsewhere import Elsewhere, Rival, Yielded
 from orchestrator.hub.greeter import Greeter, Met, Visitor
 from orchestrator.hub.known import Known
 from orchestrator.hub.manners import Refusal, frozen_refusal, printable, refusal
 from orchestrator.hub.mirror import Mirror
-from orchestrator.hub.outcomes import SETTLE_WITHIN_S, deliver, settlement
+from orchestrator.hub.outcomes import deliver
 from orchestrator.hub.refusals import Refusals, Refused
 from orchestrator.hub.session import Session
 from orchestrator.hub.socket import Socket, Traffic
-from orchestrator.hub.sweeper import Sweeper
-from orchestrator.hub.waiting import Wait
 from orchestrator.logs import about
-from orchestrator.ports import CallResult, ComputerInfo, PlayersDesk, Settlement
+from orchestrator.ports import ComputerInfo, PlayersDesk
 
 logger = logging.getLogger(__name__)
 
-UNHURRIED_S = 0.005
-"""How long an acknowledgement waits for a frame to go with: nobody waits for it, and a write costs more than it."""
 ALIVE_WITHIN_S = 3.0
 """How long a computer may take to answer when another comes in its name: a few ticks of a lagging game."""
 DOOR = "/computer"
@@ -54,7 +48,7 @@ _STOPS = "the orchestrator stops"
 _REFUSED = "the computer was refused, and told why"
 
 
-class Hub:
+class Hub(Calls):
     """All connected computers of this node."""
 
     def __init__(
@@ -65,12 +59,12 @@ class Hub:
         client: wire.Client | None = None,
         elsewhere: Elsewhere | None = None,
     ) -> None:
+        super().__init__()
         self._greeter = greeter
         self._elsewhere = elsewhere
         """The other nodes; None: there are none."""
         self._client = client
         """The Lua client that this server hands out; None: computers are not told of one."""
-        self._sessions: dict[ComputerId, Session] = {}
         self.known = Known(greeter)
         """What each computer said, whether or not it is connected."""
         self._alive_within_s = alive_within_s
@@ -82,10 +76,6 @@ class Hub:
         self.mirror = Mirror()
         """The screens that people watch."""
         self._places = count(1)
-        self._unhurried: dict[Session, None] = {}
-        """The sessions with acknowledgements that wait for the next frame, or for the timer."""
-        self._timer: asyncio.TimerHandle | None = None
-        self._sweeper = Sweeper()
         self._greeting: defaultdict[ComputerId, asyncio.Lock] = defaultdict(asyncio.Lock)
         """Two connections of one computer are greeted one after the other, or the dead one could win."""
         self._greets_nobody = False
@@ -108,90 +98,6 @@ class Hub:
             return heard
         boot = wire.from_wire(self.known.hello(computer).boot)
         return Heard(max(heard.journal_seq, session.link.journal_seq), boot)
-
-    def here(self, computer: ComputerId) -> bool:
-        """Whether a call can be made on a session of this node."""
-        session = self._sessions.get(computer)
-        return session is not None and session.link.state is LinkState.READY
-
-    async def call(
-        self,
-        computer: ComputerId,
-        *,
-        run_id: RunId,
-        task_id: str,
-        number: int,
-        method: str,
-        params: Mapping[str, Any],
-        body: bytes | None = None,
-        wait_s: float = 60.0,
-        on_output: Callable[[int, bytes], None] | None = None,
-    ) -> CallResult:
-        """Write the call's frames, once, and wait for its outcome.
-
-        ``wait_s`` counts from when the last frame was handed to the socket; what goes in parts may take as
-        long as it gets on.
-        """
-        session = self._session(computer)
-        await session.room.acquire()
-        wait = None
-        try:
-            if session.link.state is not LinkState.READY:
-                raise _away(computer)
-            wait = session.expect(run_id, wait_s, on_output)
-            in_parts = session.link.call(
-                run_id=run_id, task_id=task_id, number=number, method=method, params=params, body=body
-            )
-            if in_parts:
-                session.send_in_parts(run_id, wait)
-                session.write_soon()
-            elif not session.write_now():
-                await session.flush()
-            result: CallResult = await wait.future
-            return result
-        finally:
-            session.room.release()
-            if wait is not None:
-                session.leave(run_id, wait)
-
-    async def settle(self, computer: ComputerId, *, run_ids: Sequence[RunId], number: int) -> dict[RunId, Settlement]:
-        """Raise the computer's fence and ask what became of runs; waits for those still running."""
-        session = self._session(computer)
-        answer = session.settles[number] = Wait(computer, SETTLE_WITHIN_S)
-        answer.what = "did not settle"
-        self._sweeper.add(answer)
-        waits = {run_id: session.expect(run_id, math.inf) for run_id in run_ids}
-        try:
-            session.link.settle(number=number, run_ids=run_ids)
-            if not session.write_now():
-                await session.flush()
-            settled = {RunId(one.call_id): one for one in await answer.future}
-            missing = [run_id for run_id in run_ids if run_id not in settled]
-            if missing:
-                raise CallLost(f"Computer {computer} did not say what became of {', '.join(missing)}.")
-            return {run_id: await settlement(session, settled[run_id], wait) for run_id, wait in waits.items()}
-        finally:
-            self._sweeper.discard(answer)
-            session.settles.pop(number, None)
-            for run_id, wait in waits.items():
-                session.leave(run_id, wait)
-
-    def acknowledge(self, computer: ComputerId, run_id: RunId, number: int) -> None:
-        """Let the computer forget an outcome; when it is away, its next hello asks again."""
-        session = self._sessions.get(computer)
-        if session is not None:
-            session.link.acknowledge(run_id=run_id, number=number)
-            if session.direct is None:
-                session.write_soon()
-                return
-            self._unhurried[session] = None
-            if self._timer is None:
-                self._timer = asyncio.get_running_loop().call_later(UNHURRIED_S, self._write_unhurried)
-
-    def _write_unhurried(self) -> None:
-        sessions, self._unhurried, self._timer = self._unhurried, {}, None
-        for session in sessions:
-            session.write_soon()
 
     # -- the socket ----------------------------------------------------------------------
 
@@ -231,8 +137,7 @@ class Hub:
 
     async def close(self) -> None:
         """End every session, for a clean stop."""
-        if self._timer is not None:
-            self._timer.cancel()
+        self.hurry_no_more()
         self.mirror.close()
         sessions = list(self._sessions.values())
         for session in sessions:
@@ -405,12 +310,6 @@ class Hub:
         self._gone(session, "a newer connection of the same computer at another node replaced it")
         session.spawn(session.socket.close(1008, "replaced by a newer connection"))
 
-    def _session(self, computer: ComputerId) -> Session:
-        session = self._sessions.get(computer)
-        if session is None or session.link.state is not LinkState.READY:
-            raise _away(computer)
-        return session
-
     def _gone(self, session: Session, reason: str) -> None:
         if self._sessions.get(session.computer) is session:
             del self._sessions[session.computer]
@@ -453,10 +352,3 @@ class Hub:
                 return
         sentence = "Nobody can ask in the game here now. The orchestrator's log may say why."
         session.tell(wire.Told(desk=event.request.desk, ok=False, done=True, code="no_desk", message=sentence))
-
-
-def _away(computer: ComputerId) -> ComputerAway:
-    return ComputerAway(
-        f"Computer {computer} is not connected.",
-        remedy="Its chunk may be unloaded or it may be off; what needs it waits.",
-    )

@@ -21,7 +21,7 @@ from orchestrator.core.errors import CallLost, CallVoid, ComputerAway, InvalidRe
 from orchestrator.core.meeting import NOTHING_HEARD, Heard
 from orchestrator.core.wire import ComputerId, RunId
 from orchestrator.hub import Hub, Socket
-from orchestrator.hub.hub import UNHURRIED_S
+from orchestrator.hub.calls import UNHURRIED_S
 from orchestrator.nodes.answers import Answered, answered, settled_of
 from orchestrator.nodes.messages import (
     Acked,

@@ -11,7 +11,17 @@ from hypothesis import strategies as st
 from orchestrator.core import wire
 from orchestrator.core.budget import Budget
 from orchestrator.core.errors import FrameRefused
-from orchestrator.core.picture import DEFAULT_PALETTE, Row, Shown, drawn, read_palette, read_rows, row_bytes
+from orchestrator.core.picture import (
+    DEFAULT_PALETTE,
+    Row,
+    Shown,
+    bodies_of,
+    drawn,
+    palette_digits,
+    read_palette,
+    read_rows,
+    row_bytes,
+)
 
 WHOLE = wire.Picture(journal_seq=1, watch=1, n=1, whole=True, width=3, height=2, x=1, y=2, blink=True)
 PART = WHOLE.model_copy(update={"n": 2, "whole": False, "x": 0, "y": 3, "blink": False})
@@ -107,3 +117,14 @@ def test_a_budget_fills_with_time_and_not_above_its_most() -> None:
     assert budget.takes(10, 6.0)
     assert not budget.takes(101, 1000.0)
     assert budget.takes(100, 1000.0)
+
+
+def test_rows_go_in_as_many_bodies_as_they_take_and_a_palette_as_digits() -> None:
+    """No body is longer than a frame may be, and together they are the rows; without rows there is one, empty."""
+    rows = {number: Row(b"x" * 100, "0" * 100, "f" * 100) for number in range(1, 82)}
+    bodies = bodies_of(rows)
+    assert len(bodies) > 1
+    assert all(0 < len(body) <= wire.MAX_PICTURE_BYTES for body in bodies)
+    assert {number: row for body in bodies for number, row in read_rows(body, 100, 81).items()} == rows
+    assert bodies_of({}) == [b""]
+    assert read_palette(palette_digits(DEFAULT_PALETTE)) == DEFAULT_PALETTE

@@ -283,3 +283,12 @@ async def test_the_game_s_own_screen_is_seen_through_a_real_bus(tmp_path: Path, 
 def _rows(sight: Any) -> bytes:
     assert isinstance(sight, Seen), sight
     return b"\n".join(row.text for row in sight.shown.rows if row is not None)
+
+
+async def test_a_token_that_is_revoked_at_one_node_ends_the_computer_s_connection_at_another(two: Several) -> None:
+    """Within a second or so, as at the node itself."""
+    async with dialed(two["beta"].url, await two["beta"].computer("farm")) as client:
+        await client.greet()
+        await two["alpha"].ask("DELETE", "/v1/tokens/computer/farm")
+        async with asyncio.timeout(2):
+            assert await client.closed() == (1008, "the token was revoked")
