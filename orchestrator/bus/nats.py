@@ -7,17 +7,16 @@ import asyncio
 import logging
 import random
 import time
-from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final
 
 from orchestrator.bus.answering import Answering
 from orchestrator.bus.asking import Asking
 from orchestrator.bus.clocks import Clocks
 from orchestrator.bus.frames import Letter, packed, unpacked
 from orchestrator.bus.mail import RETURNED, Mail
-from orchestrator.bus.nats_link import Link, Msg, Subscription
+from orchestrator.bus.nats_link import Link, Message
 from orchestrator.bus.nats_url import nats_address
 from orchestrator.bus.parts import Parts
 from orchestrator.bus.remote import RemoteBus
@@ -44,17 +43,6 @@ LOST: Final = Letter({"op": "lost", "why": "the connection was lost"})
 CLOSED: Final = Letter({"op": "lost", "why": "the bus was closed"})
 
 
-_What = Literal["listen", "unlisten", "offer", "withdraw", "tell", "mark"]
-
-
-class _Errand(NamedTuple):
-    """What is to be sent to the server, in its turn."""
-
-    what: _What
-    subject: str
-    data: bytes = b""
-
-
 class NatsBus(RemoteBus):
     """Hints and requests over a NATS server. ``node``: what this node is called there."""
 
@@ -63,11 +51,7 @@ class NatsBus(RemoteBus):
         self._servers, self._prefix = nats_address(url)
         self._link: Link | None = None
         self._up = False
-        self._out: deque[_Errand] = deque()
-        self._waiting_bytes = 0
-        self._news = asyncio.Event()
-        self._subscriptions: dict[str, Subscription] = {}
-        self._sender: asyncio.Task[None] | None = None
+        self._subscriptions: dict[str, int] = {}
         self._keeper: asyncio.Task[None] | None = None
         self._dropped_at = -QUIET_S
         self._mail = Mail(self)
@@ -124,93 +108,60 @@ class NatsBus(RemoteBus):
         await self._publish(f"{self._prefix}.r.{subject}", letter, self._inbox(self.id, tag))
 
     async def _publish(self, subject: str, letter: Letter, reply: str) -> None:
-        if self._link is None or not self.connected:
+        link = self._link
+        if link is None or not self._up:
             raise BusAway("The bus is not connected.")
-        await self._link.publish(subject, packed(letter), reply)
+        link.publish(subject, packed(letter), reply)
+        await link.room()
 
     def _inbox(self, node: str, tag: str) -> str:
         return f"{self._prefix}.i.{node}.{tag}"
 
     def _tell(self, subject: str, data: bytes) -> None:
-        if self._waiting_bytes + len(data) > WAITING_BYTES or len(data) > self.limit:
+        link = self._link
+        if link is None:
+            return
+        waiting = link.waiting_bytes
+        if waiting + len(data) > WAITING_BYTES or len(data) > self.limit:
             moment = time.monotonic()
             if moment - self._dropped_at >= QUIET_S:
                 self._dropped_at = moment
-                waiting = self._waiting_bytes
                 logger.warning("hints are dropped: one of %s has %d bytes, %d wait", subject, len(data), waiting)
             return
-        self._errand("tell", subject, data)
+        with suppress(BusAway):
+            link.publish(f"{self._prefix}.h.{subject}", data)
 
     async def _ask(self, subject: str, payload: Mapping[str, Any], body: bytes, within_s: float) -> Answer:
         return await self._asking.ask(subject, payload, body, within_s)
 
     def _listen(self, subject: str) -> None:
-        self._errand("listen", subject)
+        self._subscribe(f"{self._prefix}.h.{subject}")
 
     def _unlisten(self, subject: str) -> None:
-        self._errand("unlisten", subject)
+        self._unsubscribe(f"{self._prefix}.h.{subject}")
 
     def _offer(self, subject: str) -> None:
-        self._errand("offer", subject)
+        self._subscribe(f"{self._prefix}.r.{subject}", QUEUE)
 
     def _withdraw(self, subject: str) -> None:
-        self._errand("withdraw", subject)
+        # A request that is on its way still comes, and is given back to who asked.
+        self._unsubscribe(f"{self._prefix}.r.{subject}")
 
-    def _errand(self, what: _What, subject: str, data: bytes = b"") -> None:
-        """Put it in the queue; without a connection there is none, and the next begins with all that is wanted."""
-        if self._link is not None:
-            self._out.append(_Errand(what, subject, data))
-            self._waiting_bytes += len(data)
-            self._news.set()
+    def _subscribe(self, subject: str, queue: str = "") -> None:
+        """Without a connection nothing is said: the next begins with all that is wanted."""
+        if self._link is not None and subject not in self._subscriptions:
+            with suppress(BusAway):
+                self._subscriptions[subject] = self._link.subscribe(subject, queue)
 
-    async def _send_all(self, link: Link) -> None:
-        """Run the errands in their order, until the connection is lost."""
-        try:
-            while True:
-                while self._out:
-                    with suppress(BusAway):
-                        await self._run(link, self._out.popleft())
-                self._news.clear()
-                await self._news.wait()
-        finally:
-            link.lost.set()  # whatever ends this ends the connection
-
-    async def _run(self, link: Link, errand: _Errand) -> None:
-        subject = errand.subject
-        self._waiting_bytes -= len(errand.data)
-        match errand.what:
-            case "tell":
-                await link.publish(f"{self._prefix}.h.{subject}", errand.data)
-            case "mark":
-                await link.publish(self._inbox(self.id, subject), packed(Letter({"op": "mark"})))
-            case "listen":
-                await self._subscribe(link, f"{self._prefix}.h.{subject}")
-            case "offer":
-                await self._subscribe(link, f"{self._prefix}.r.{subject}", QUEUE)
-            case "unlisten":
-                await self._unsubscribe(link, f"{self._prefix}.h.{subject}")
-            case "withdraw":
-                await self._unsubscribe(link, f"{self._prefix}.r.{subject}")
-
-    async def _subscribe(self, link: Link, subject: str, queue: str = "") -> None:
-        if subject not in self._subscriptions:
-            self._subscriptions[subject] = await link.subscribe(subject, self._message, queue)
-
-    async def _unsubscribe(self, link: Link, subject: str) -> None:
-        subscription = self._subscriptions.pop(subject, None)
-        if subscription is not None:
-            await link.end(subscription)
-            self._mail.errand(self._forget(link, subscription))
-
-    async def _forget(self, link: Link, subscription: Subscription) -> None:
-        """Take what is on its way, so that a request is given back to who asked."""
-        with suppress(RequestLost):
-            await self._marked()
-        await link.forget(subscription)
+    def _unsubscribe(self, subject: str) -> None:
+        number = self._subscriptions.pop(subject, None)
+        if self._link is not None and number is not None:
+            with suppress(BusAway):
+                self._link.unsubscribe(number)
 
     # -- what comes in -----------------------------------------------------------------------
 
-    async def _message(self, message: Msg) -> None:
+    def _message(self, message: Message) -> None:
         kind, _, rest = message.subject[len(self._prefix) + 1 :].partition(".")
         try:
             if kind == "h":
@@ -230,7 +181,7 @@ class NatsBus(RemoteBus):
         """Connect to a server, in an order drawn by lot. Raises BusAway: what the last one said."""
         servers = random.sample(self._servers, len(self._servers))
         for server in servers:
-            link = Link(server)
+            link = Link(server, self._message)
             try:
                 await link.connect(self.id)
                 await self._begin(link)
@@ -243,15 +194,12 @@ class NatsBus(RemoteBus):
     async def _begin(self, link: Link) -> None:
         """Subscribe all that is wanted; it holds when the mark after it has come back."""
         self._link, self._subscriptions = link, {}
-        self._out.clear()
-        self._waiting_bytes = 0
         try:
-            await self._subscribe(link, f"{self._prefix}.i.{self.id}.*")
+            self._subscribe(f"{self._prefix}.i.{self.id}.*")
             for subject in self._heard_subjects:
-                self._errand("listen", subject)
+                self._listen(subject)
             for subject in self._served_subjects:
-                self._errand("offer", subject)
-            self._sender = asyncio.ensure_future(self._send_all(link))
+                self._offer(subject)
             await self._marked()
         except BaseException:
             await self._let_go(LOST)
@@ -260,7 +208,8 @@ class NatsBus(RemoteBus):
 
     async def _marked(self) -> None:
         """Wait for a mark, sent after everything else. Raises RequestLost where it does not come back."""
-        if self._link is None or self._link.lost.is_set():
+        link = self._link
+        if link is None:
             raise RequestLost("The bus is not connected.")
         tag, back = self._mail.tag(), asyncio.get_running_loop().create_future()
 
@@ -269,7 +218,10 @@ class NatsBus(RemoteBus):
                 back.set_result(letter)
 
         with self._mail.waiting(tag, take):
-            self._errand("mark", tag)
+            try:
+                link.publish(self._inbox(self.id, tag), packed(Letter({"op": "mark"})))
+            except BusAway:
+                raise RequestLost("The connection was lost.") from None
             await asyncio.wait((back,), timeout=FLUSH_S)
         if not back.done() or back.result().says.get("op") != "mark":
             raise RequestLost("The connection was lost.")
@@ -299,11 +251,6 @@ class NatsBus(RemoteBus):
 
     async def _let_go(self, why: Letter) -> None:
         link, self._link, self._up = self._link, None, False
-        if self._sender is not None:
-            self._sender.cancel()
-            self._sender = None
-        self._out.clear()
-        self._waiting_bytes = 0
         self._subscriptions = {}
         self._clocks.forget()
         self._mail.away(why)

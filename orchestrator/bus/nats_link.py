@@ -1,34 +1,31 @@
 """One connection to one NATS server: once it is lost it is lost for ever, and the next is another object.
 
-nats-py could connect again by itself. But then it keeps what was published while it was away, and sends it when
-those who asked have long given up; and a server's refusal closes it for good. So it is not allowed to.
+A client of our own: a request takes two messages each way, and nats-py alone spends more on them, by its queues and
+tasks, than a call to another node may cost as a whole. Here a message is written in the turn in which it is published,
+and handed on in the turn in which it comes.
 """
 
 import asyncio
 import logging
+import re
+import ssl
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, Final
+from itertools import count
+from typing import Any, Final, cast
 
+from orchestrator.bus import nats_protocol as protocol
+from orchestrator.bus.nats_protocol import Event, Info, Message, NotNats, Parser, Trouble
 from orchestrator.bus.nats_url import NatsServer
-from orchestrator.core.errors import BusAway, InvalidRequest
+from orchestrator.core.errors import BusAway
 
-try:
-    from nats.aio.client import Client
-    from nats.aio.msg import Msg
-    from nats.aio.subscription import Subscription
-    from nats.errors import Error, SlowConsumerError, UnexpectedEOF
-except ImportError as _missing:
-    raise InvalidRequest(
-        "The NATS bus needs nats-py, which is not installed.", remedy="pip install 'cc-orchestrator[nats]'"
-    ) from _missing
-
-__all__ = ["Link", "Msg", "Subscription"]
+__all__ = ["Link", "Message"]
 
 logger = logging.getLogger(__name__)
 
-Came = Callable[[Msg], Awaitable[None]]
+Came = Callable[[Message], None]
+"""Takes a message; it does not raise."""
 
 OLDEST: Final = (2, 10)
 """The oldest server that is spoken to; Debian 12 has 2.9.10, which ignores in silence what it does not know."""
@@ -36,187 +33,236 @@ CONNECT_S: Final = 3.0
 """What a server has to connect, and to answer what opens the connection."""
 CLOSE_S: Final = 2.0
 ABANDON_S: Final = 0.2
-PING_S: Final = 10
+PING_S: Final = 10.0
 PINGS: Final = 2
 """A server that leaves so many pings without an answer, one each PING_S, is gone, whatever its socket says."""
-LOOK_S: Final = 0.5
-"""How often it is looked whether nats-py gave up without saying so."""
 QUIET_S: Final = 60.0
 """The same trouble is logged once in this time."""
+PAYLOAD_BYTES: Final = 1024 * 1024
+"""The longest message that a server takes which does not say."""
 
-
-_TASKS: Final = ("_reading_task", "_flusher_task", "_ping_interval_task")
-"""nats-py's own, which fail with a traceback in the log where a connection breaks while they write to it."""
+_VERSION: Final = re.compile(r"(\d{1,9})\.(\d{1,9})")
 
 
 class _Failed(Exception):
     """The connection does not come about; it says why."""
 
 
-class Link:
+class Link(asyncio.Protocol):
     """A connection. ``lost`` is set when it is: nothing comes any more, and nothing can be sent."""
 
-    def __init__(self, server: NatsServer) -> None:
+    def __init__(self, server: NatsServer, came: Came) -> None:
         self._server = server
-        self._client = Client()
-        self._connecting = True
+        self._came = came
+        self._parser = Parser()
+        self._transport: asyncio.Transport | None = None
+        self._info: asyncio.Future[Mapping[str, Any]] = asyncio.get_running_loop().create_future()
+        self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._told = False
+        """Whether the server was told who comes."""
+        self._numbers = count(1)
+        self._pings = 0
+        self._pinging: asyncio.TimerHandle | None = None
+        self._room = asyncio.Event()
+        self._room.set()
+        self._ended = asyncio.Event()
         self._said: dict[str, float] = {}
-        self._watch: asyncio.Task[None] | None = None
         self.lost = asyncio.Event()
+        self.max_payload = PAYLOAD_BYTES
+        """Bytes of the longest message that the server takes."""
 
     async def connect(self, name: str) -> None:
         """Connect under a name that the server's operator sees. Raises BusAway, which shows no secret."""
         try:
             async with asyncio.timeout(CONNECT_S):
                 await self._connect(name)
-            self._check_version()
         except BaseException as why:
-            self._connecting = False
-            self.lost.set()
             await self.close()
             if isinstance(why, BusAway) or not isinstance(why, Exception):
                 raise
             raise BusAway(f"The NATS server {self._server.shown} {self._why(why)}.") from None
-        self._connecting = False
-        for theirs in _TASKS:
-            task = getattr(self._client, theirs, None)
-            if task is not None:
-                task.add_done_callback(_seen)
-        self._watch = asyncio.ensure_future(self._look())
+        self._pinging = asyncio.get_running_loop().call_later(PING_S, self._ping)
 
     @property
-    def max_payload(self) -> int:
-        """Bytes of the longest message that the server takes."""
-        return self._client.max_payload
+    def waiting_bytes(self) -> int:
+        """What was sent and waits for a network that is slow."""
+        return self._transport.get_write_buffer_size() if self._transport is not None else 0
 
-    async def publish(self, subject: str, data: bytes, reply: str = "") -> None:
-        """Send, which may wait while much is on its way. Raises BusAway where it is lost, and nothing was sent."""
-        if self.lost.is_set() or not self._client.is_connected:
-            raise BusAway("The connection to NATS is lost.")
-        task = asyncio.current_task()
-        cancelled = task.cancelling() if task is not None else 0
-        try:
-            await self._client.publish(subject, data, reply)
-        except Error as why:
-            raise BusAway("The connection to NATS is lost.") from why
-        except OSError:
-            self.lost.set()  # some of it may have been sent
-        # nats-py swallows a cancellation while it waits for the socket.
-        if task is not None and task.cancelling() > cancelled:
-            raise asyncio.CancelledError
+    def publish(self, subject: str, data: bytes, reply: str = "") -> None:
+        """Send. Raises BusAway where it is lost, and nothing was sent."""
+        self._write(protocol.publish(subject, reply, data))
 
-    async def subscribe(self, subject: str, came: Came, queue: str = "") -> Subscription:
-        """Call ``came`` with what comes. Raises BusAway."""
-        try:
-            return await self._client.subscribe(subject, queue, came)
-        except (Error, OSError) as why:
-            raise BusAway("The connection to NATS is lost.") from why
+    async def room(self) -> None:
+        """Wait while much is on its way."""
+        if not self._room.is_set():
+            await self._room.wait()
 
-    async def end(self, subscription: Subscription) -> None:
-        """Ask for nothing more; what is on its way still comes, until `forget`. Raises BusAway."""
-        # What nats-py has for it, drain, lets go too early: its ping overtakes its own UNSUB.
-        try:
-            await self._client._send_unsubscribe(subscription._id)
-        except (Error, OSError) as why:
-            raise BusAway("The connection to NATS is lost.") from why
+    def subscribe(self, subject: str, queue: str = "") -> int:
+        """Ask for what comes; the answer is its number. Raises BusAway."""
+        number = next(self._numbers)
+        self._write(protocol.subscribe(subject, queue, number))
+        return number
 
-    async def forget(self, subscription: Subscription) -> None:
-        """Nothing more comes for a subscription that was ended."""
-        with suppress(Error, OSError):
-            await subscription.unsubscribe()
+    def unsubscribe(self, number: int) -> None:
+        """Ask for nothing more; what is on its way still comes. Raises BusAway."""
+        self._write(protocol.unsubscribe(number))
 
     async def close(self) -> None:
         """Send what waits and let go, in CLOSE_S at most, or ABANDON_S where it is lost."""
         patience_s = ABANDON_S if self.lost.is_set() else CLOSE_S
-        self.lost.set()
-        if self._watch is not None:
-            self._watch.cancel()
-        try:
+        self._lose()
+        if self._transport is None:
+            return
+        self._transport.close()
+        with suppress(TimeoutError):
             async with asyncio.timeout(patience_s):
-                await self._client.close()
-        except (Error, OSError, TimeoutError) as why:
-            logger.debug("a connection to NATS was not closed in order: %s", type(why).__name__)
+                await self._ended.wait()
+        self._transport.abort()
+
+    # -- how it begins -----------------------------------------------------------------------
 
     async def _connect(self, name: str) -> None:
-        server = self._server
-        await self._client.connect(
-            server.url,
-            name=name,
-            error_cb=self._trouble,
-            closed_cb=self._closed,
-            allow_reconnect=False,
-            connect_timeout=int(CONNECT_S),
-            ping_interval=PING_S,
-            max_outstanding_pings=PINGS,
-            # Given when they are sent, which is after TLS began.
-            user=self._secret(server.user),
-            password=self._secret(server.password),
-            token=self._secret(server.token),
+        server, loop = self._server, asyncio.get_running_loop()
+        await loop.create_connection(lambda: self, server.host, server.port)
+        info = await self._info
+        self._check_version(str(info.get("version", "")))
+        await self._secure(required=bool(info.get("tls_required")))
+        secrets = {"user": server.user, "pass": server.password, "auth_token": server.token}
+        told = {what: secret for what, secret in secrets.items() if secret is not None}
+        self._told = True
+        self._write(protocol.connect({"name": name, **told}) + protocol.PING)
+        await self._ready
+
+    async def _secure(self, *, required: bool) -> None:
+        """Go on over TLS where the server or the URL wants it: before any secret is told."""
+        if not required:
+            if self._server.tls:
+                raise _Failed("does not speak TLS, which tls:// asks for")
+            return
+        assert self._transport is not None
+        # What came in the clear after the server's first word is nobody's.
+        self._parser = Parser()
+        secured = await asyncio.get_running_loop().start_tls(
+            self._transport, self, ssl.create_default_context(), server_hostname=self._server.host
         )
-        self._check_tls()
+        if secured is None:
+            raise _Failed("closed the connection")
+        self._transport = secured
 
-    def _secret(self, secret: str | None) -> Callable[[], str] | None:
-        if secret is None:
-            return None
-
-        def give() -> str:
-            self._check_tls()
-            return secret
-
-        return give
-
-    def _check_tls(self) -> None:
-        """nats-py takes TLS where the server wants it, and tells the password in the clear where it does not."""
-        info: dict[str, Any] = getattr(self._client, "_server_info", {})
-        if self._server.tls and not info.get("tls_required"):
-            raise _Failed("does not speak TLS, which tls:// asks for")
-
-    def _check_version(self) -> None:
-        version = self._client.connected_server_version
-        try:
-            enough = (version.major, version.minor) >= OLDEST
-        except ValueError:
-            enough = False
-        if not enough:
-            shown = repr(version).removeprefix("<nats server v").removesuffix(">")
+    def _check_version(self, version: str) -> None:
+        found = _VERSION.match(version)
+        if found is None or (int(found[1]), int(found[2])) < OLDEST:
             raise BusAway(
-                f"The NATS server {self._server.shown} is of version {shown[:40]!r}, which is too old.",
+                f"The NATS server {self._server.shown} is of version {version[:40]!r}, which is too old.",
                 remedy=f"Install a nats-server of {'.'.join(map(str, OLDEST))} or newer; Debian's package is older.",
             )
 
     def _why(self, why: Exception) -> str:
-        if isinstance(why, TimeoutError):
+        if isinstance(why, TimeoutError) and not why.args:
             return f"did not answer within {CONNECT_S:g} s"
-        said = str(why).removeprefix("nats: ").strip("'. ") or type(why).__name__
+        said = str(why).strip("'. ") or type(why).__name__
         for secret in (self._server.password, self._server.token, self._server.user):
             said = said.replace(secret, "…") if secret else said
         return said[:200] if isinstance(why, _Failed) else f"could not be reached: {said[:200]}"
 
-    async def _trouble(self, why: Exception) -> None:
-        """Called by nats-py where something went wrong beside what was asked of it."""
-        if self._connecting:
-            raise _Failed(self._why(why))  # it would try the same server again and again
-        if isinstance(why, UnexpectedEOF | OSError) or not self._client.is_connected:
-            self.lost.set()
+    # -- what the loop calls -----------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """There is a connection."""
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is one in all but name
+        if self.lost.is_set():
+            self._transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        """Hand on what came."""
+        try:
+            for event in self._parser.receive(data):
+                if isinstance(event, Message):
+                    self._message(event)
+                else:
+                    self._word(event)
+        except NotNats as why:
+            self._give_up(str(why))
+
+    def connection_lost(self, why: Exception | None) -> None:
+        """It is over."""
+        self._fail(why or _Failed("closed the connection"))
+        self._lose()
+        self._ended.set()
+
+    def pause_writing(self) -> None:
+        """Much is on its way."""
+        self._room.clear()
+
+    def resume_writing(self) -> None:
+        """There is room again."""
+        self._room.set()
+
+    # -- inside ------------------------------------------------------------------------------
+
+    def _write(self, data: bytes) -> None:
+        if self.lost.is_set() or self._transport is None or self._transport.is_closing():
+            raise BusAway("The connection to NATS is lost.")
+        self._transport.write(data)
+
+    def _message(self, message: Message) -> None:
+        # Before the server has answered, nothing was asked for: not even by whoever is between.
+        if self._ready.done() and not self.lost.is_set():
+            self._came(message)
+
+    def _word(self, event: Event) -> None:
+        match event:
+            case "PING":
+                with suppress(BusAway):
+                    self._write(protocol.PONG)
+            case "PONG":
+                self._pings = 0
+                if self._told and not self._ready.done():
+                    self._ready.set_result(None)
+            case Info(says):
+                size = says.get("max_payload")
+                self.max_payload = size if isinstance(size, int) else self.max_payload
+                if not self._info.done():
+                    self._info.set_result(says)
+            case Trouble(why):
+                self._trouble(why)
+
+    def _trouble(self, why: str) -> None:
+        """The server complains; where that is the end, it closes the connection."""
+        shown = self._why(_Failed(why))
+        if not self._ready.done():
+            self._fail(_Failed(f"could not be reached: {shown}"))
             return
-        kind = "a NATS subscription is too slow: messages were dropped" if isinstance(why, SlowConsumerError) else ""
-        self._warn(kind or f"NATS: {self._why(why)}")
-
-    async def _closed(self) -> None:
-        self.lost.set()
-
-    async def _look(self) -> None:
-        while self._client.is_connected:  # noqa: ASYNC110 - nothing tells: that is what it is looked at for
-            await asyncio.sleep(LOOK_S)
-        self.lost.set()
-
-    def _warn(self, what: str) -> None:
         moment = time.monotonic()
-        if moment - self._said.get(what, -QUIET_S) >= QUIET_S:
-            self._said[what] = moment
-            logger.warning("%s", what)
+        if moment - self._said.get(shown, -QUIET_S) >= QUIET_S:
+            self._said[shown] = moment
+            logger.warning("NATS: %s", shown)
 
+    def _fail(self, why: Exception) -> None:
+        """Whoever waits for the connection is told."""
+        for step in (self._info, self._ready):
+            if not step.done():
+                step.set_exception(why)
+                step.exception()  # at most one of them is waited for
 
-def _seen(task: asyncio.Task[None]) -> None:
-    if not task.cancelled():
-        task.exception()
+    def _ping(self) -> None:
+        if self._pings >= PINGS:
+            self._give_up("it does not answer")
+            return
+        self._pings += 1
+        with suppress(BusAway):
+            self._write(protocol.PING)
+        self._pinging = asyncio.get_running_loop().call_later(PING_S, self._ping)
+
+    def _give_up(self, why: str) -> None:
+        logger.warning("a connection to NATS is given up: %s", why)
+        self._fail(_Failed(f"could not be understood: {why}"))
+        self._lose()
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _lose(self) -> None:
+        self.lost.set()
+        self._room.set()
+        if self._pinging is not None:
+            self._pinging.cancel()
