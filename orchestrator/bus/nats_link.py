@@ -1,7 +1,7 @@
 """One connection to one NATS server: once it is lost it is lost for ever, and the next is another object.
 
 A client of our own: a request takes two messages each way, and nats-py alone spends more on them, by its queues and
-tasks, than a call to another node may cost as a whole. Here a message is written in the turn in which it is published,
+tasks, than is left of what a call to another node may cost, beside the call itself. Here a message is written in the turn in which it is published,
 and handed on in the turn in which it comes.
 """
 
