@@ -29,6 +29,7 @@ DEEP_SCHEDULES, DEEP_S, BATCH = 6_000, 50 * 60, 25
 KINDS = {"server", "event", "to-client", "to-server", "connect", "time", "zombie", "boot", "person", "decide", "stall"}
 KINDS |= {"crash", "start", "bury", "cut", "power-off", "event-cut", "boot-cut", "cancel", "late"}
 KINDS |= {"back-up", "put-back", "release", "undo"}
+KINDS |= {"hints", "request", "answer", "lose", "drain", "wake", "drop", "store", "commit"}
 
 
 def _explore_all(seeds: Iterable[int]) -> Report:
