@@ -68,6 +68,13 @@ class Wire:
         self.to_client.append(None)
         self.to_server.append(None)
 
+    def drop(self) -> None:
+        """The client loses the connection; what it said is still under way, and the server hears of the end later."""
+        self.lose_to_client()
+        self.to_client.append(None)
+        self.to_server.append(None)
+        self.broken = True
+
     def lose_to_client(self) -> None:
         """What is under way to the client does not come on this wire."""
         for frame in self.to_client:

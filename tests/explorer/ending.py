@@ -36,15 +36,18 @@ class Ending:
         """Everything arrives, everything is on, every request is approved.
 
         ``stalled``: a generation was stopped in this schedule. If it woke it may have put a task to sleep
-        until a computer comes that had long come to its successor. Only two nodes on one store can do so,
-        and there is no word between nodes yet: the computers connect anew first.
+        until a computer comes that had long come to its successor. Where there is no word between them,
+        the computers connect anew first.
         """
         setting = self._setting
         for node in list(setting.stalled):
             setting.kill(node)
-        if setting.front is None:
-            setting.start()
-        if stalled:
+        setting.start_all()
+        for node in setting.nodes:
+            node.store.troubles.clear()
+            while node.store.held:
+                node.store.let_answer()
+        if stalled and setting.net is None:
             setting.cut_all()
         self._settle_down()
 
@@ -62,7 +65,7 @@ class Ending:
             if not computer.on:
                 computer.boot()
             for url in list(computer.dials):
-                setting.connect(computer, url)
+                setting.connect(computer, url, setting.present())
             while computer.waiting:
                 computer.step()
                 busy = busy or bool(computer.dials)
@@ -79,8 +82,7 @@ class Ending:
             if decide and task.request is not None:
                 busy = True
                 setting.decide(task, self._verb(task.request.reason))
-        setting.step(setting.present(), MAX_STEPS)
-        if not setting.present().loop.idle():
+        if not setting.run_nodes(MAX_STEPS):
             raise Violation("the server does not come to rest")
         self.check()
         return busy
@@ -93,9 +95,19 @@ class Ending:
             idle = idle + 1 if self._setting.all_over() else 0
             if idle == QUIET_ROUNDS:
                 return
-            self._setting.pass_time(QUIET_S)
+            self._pass_time()
         tasks = self._setting.ledger.tasks.values()
         raise Violation("stuck: " + "; ".join(f"{task.model} is {task.phase.value}: {_states(task)}" for task in tasks))
+
+    def _pass_time(self) -> None:
+        """Time goes on; among several nodes second by second, or each took the others for dead."""
+        setting = self._setting
+        if setting.net is None:
+            setting.pass_time(QUIET_S)
+            return
+        for _ in range(QUIET_S):
+            setting.pass_time(1)
+            setting.run_nodes(MAX_STEPS)
 
     def _verb(self, reason: str) -> str:
         if reason == "outcome_unknown":

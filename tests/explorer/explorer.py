@@ -19,6 +19,8 @@ UNDOING = 0.4
 """Of the schedules: they come to rest after a short walk, and a second one begins with undos."""
 SHORT = (20, 60, 120)
 """Moves of each of these walks."""
+SEVERAL = 0.5
+"""Of the schedules: they have several nodes."""
 UNDOS = (1, 1, 2, 3)
 """How often somebody asks for an undo there."""
 
@@ -42,12 +44,14 @@ class Report:
 
 
 class Schedule:
-    """Two tasks, two computers, and a server that may be several generations at once."""
+    """Two tasks, two computers, and a server that may be several generations at once, or several nodes."""
 
     def __init__(self, seed: int, broken: list[str]) -> None:
         self._rng = random.Random(seed)
         self._ledger = Ledger(broken)
-        self.setting = Setting(self._rng, self._ledger)
+        # Of a dice of its own, so that what is added among nodes leaves the schedules of one alone.
+        several = random.Random(f"nodes of {seed}").random() < SEVERAL
+        self.setting = Setting(self._rng, self._ledger, several=several)
         self._moves = Moves(self.setting)
         self._ending = Ending(self.setting)
         self._report = Report()
@@ -55,7 +59,7 @@ class Schedule:
 
     def run(self) -> Report:
         """Make moves, then end quietly. Raises Violation."""
-        self.setting.start()
+        self.setting.start_all()
         for _ in range(self._rng.choice((0, 3))):
             # With the computers connected the walk goes farther; without, it tries how they connect.
             self._ending.round(decide=False)
@@ -116,9 +120,12 @@ def _repeatable(seed: int) -> Iterator[None]:
         return rng.randbytes(nbytes or 32).hex()
 
     secrets.token_hex = secrets.token_urlsafe = draw
+    state = random.getstate()
+    random.seed(seed)
     try:
         yield
     finally:
+        random.setstate(state)
         secrets.token_hex, secrets.token_urlsafe = stock
 
 

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from orchestrator.core.task_states import Phase
-from tests.explorer.setting import Setting
+from tests.explorer.net import Net
+from tests.explorer.setting import NODES, Setting
 
 FAULTS = ("power", "cut", "crash", "stall", "person", "time", "reject", "cancel", "backup")
 CUTS = (*range(1, 15), *(3, 4, 5, 8, 9) * 2)
@@ -12,6 +13,10 @@ CUTS = (*range(1, 15), *(3, 4, 5, 8, 9) * 2)
 between the two moves of a swap, which are changes 7 and 8 of a write, or 8 and 9 of the first one."""
 STRIDES = ((1, 2, 5, 200), (2, 10, 60), (20, 500))
 """Callbacks of a server that run in one move: from every single await to whole exchanges."""
+AMONG_NODES = ("lose", "drain", "drop", "store")
+"""The faults that there are among several nodes only."""
+TROUBLES = ("away", "lost", "lost", "late")
+"""What befalls an append: see ``node._Opened``."""
 
 Move = tuple[float, str, Callable[[], None]]
 
@@ -24,6 +29,8 @@ class Moves:
         self._setting = setting
         self._temper = {fault: self._rng.choice((0.0, 0.3, 1.0, 3.0)) for fault in FAULTS}
         self._strides = self._rng.choice(STRIDES)
+        if setting.net is not None:
+            self._temper |= {fault: self._rng.choice((0.0, 0.3, 1.0, 3.0)) for fault in AMONG_NODES}
 
     def choose(self) -> tuple[str, Callable[[], None]]:
         """One of the possible moves."""
@@ -32,7 +39,8 @@ class Moves:
         return name, act
 
     def _all(self) -> tuple[Iterator[Move], ...]:
-        return (self._network(), self._games(), self._servers(), self._people(), self._troubles())
+        alone = (self._network(), self._games(), self._servers(), self._people(), self._troubles())
+        return alone if self._setting.net is None else (*alone, self._among_nodes(self._setting.net))
 
     def _tension(self) -> float:
         """Troubles come more often while a run is under way: elsewhere little can go wrong."""
@@ -52,7 +60,9 @@ class Moves:
                     if computer.late and wire.boot == computer.boots:
                         yield 0.5, f"late {name}", partial(computer.bring_late, wire)
             for url in computer.dials:
-                yield 6, f"connect {computer.name}", partial(setting.connect, computer, url)
+                for node in setting.fronts or (None,):
+                    to = f" {node.name}" if node is not None and setting.net is not None else ""
+                    yield 6, f"connect {computer.name}{to}", partial(setting.connect, computer, url, node)
 
     def _games(self) -> Iterator[Move]:
         setting, power = self._setting, self._temper["power"]
@@ -79,17 +89,18 @@ class Moves:
 
     def _servers(self) -> Iterator[Move]:
         setting, count = self._setting, self._rng.choice(self._strides)
-        if setting.front is None:
+        if not setting.fronts:
             yield 4, "start", setting.start
-        elif not setting.front.loop.idle():
-            yield 12, f"server {setting.front.name} {count}", partial(setting.step, setting.front, count)
+        for node in (*setting.fronts, *setting.leaving):
+            if not node.loop.idle():
+                yield 12, f"server {node.name} {count}", partial(setting.step, node, count)
         for node in setting.stalled:
             if not node.loop.idle():
                 yield 3, f"zombie {node.name} {count}", partial(setting.step, node, count)
 
     def _people(self) -> Iterator[Move]:
         setting = self._setting
-        if setting.front is None:
+        if not setting.fronts:
             return
         for name in setting.frozen():
             yield 2, f"release {name}", partial(setting.release, name)
@@ -111,10 +122,10 @@ class Moves:
 
     def _troubles(self) -> Iterator[Move]:
         setting, telling = self._setting, self._setting.telling_places()
-        if setting.front is not None:
+        for node in setting.fronts:
             often = 0.03 * self._tension()
-            yield often * self._temper["crash"], f"crash {setting.front.name}", setting.crash
-            yield often * self._temper["stall"], f"stall {setting.front.name}", setting.stall
+            yield often * self._temper["crash"], f"crash {node.name}", partial(setting.crash, node)
+            yield often * self._temper["stall"], f"stall {node.name}", partial(setting.stall, node)
         for node in setting.stalled:
             yield 0.1, f"bury {node.name}", partial(setting.kill, node)
         seconds = self._rng.choice((1, 6, 15, 31, 50))
@@ -123,3 +134,35 @@ class Moves:
         data = f"-- a person wrote {self._rng.randrange(1000)}\n".encode() if self._rng.random() < 0.7 else None
         weight = (2 if telling else 0.15) * self._temper["person"]
         yield weight, f"person {name} {path} {data!r}", partial(setting.edit, name, path, data)
+
+    def _among_nodes(self, net: Net) -> Iterator[Move]:
+        setting, often = self._setting, 0.03 * self._tension()
+        if 0 < len(setting.fronts) < NODES:
+            yield 1, "start", setting.start
+        for node in setting.stalled:
+            yield 0.2, f"wake {node.name}", partial(setting.wake, node)
+        for node in setting.fronts:
+            within_s = self._rng.choice((0.0, 0.0, 20.0))
+            act = partial(setting.drain, node, within_s)
+            yield often * self._temper["drain"], f"drain {node.name} {within_s:g}", act
+            if len(node.store.troubles) < 2:
+                trouble = self._rng.choice(TROUBLES)
+                act = partial(node.store.troubles.append, trouble)
+                yield 2 * often * self._temper["store"], f"store {node.name} {trouble}", act
+        for node in (*setting.fronts, *setting.leaving, *setting.stalled):
+            if node.store.held:
+                yield 0.5, f"commit {node.name}", node.store.let_answer
+        yield from self._under_way(net, often * self._temper["lose"])
+        for computer in setting.computers:
+            for place, wire in enumerate(computer.wires):
+                if wire.client_open and wire.server_open and not wire.broken:
+                    yield often * self._temper["drop"], f"drop {computer.name}#{place}", wire.drop
+
+    def _under_way(self, net: Net, often: float) -> Iterator[Move]:
+        for way in net.ways():
+            name = f"{way[0].name}>{way[1].name}"
+            yield 4, f"hints {name}", partial(net.bring_hints, way)
+            yield often, f"lose hints {name}", partial(net.lose_hints, way)
+        for letter in net.letters:
+            yield 4, letter.name, partial(net.bring, letter)
+            yield 2 * often, f"lose {letter.name}", partial(net.lose, letter)

@@ -7,12 +7,13 @@ manager of its own on the same dictionaries, so that nothing else is carried ove
 
 import asyncio
 import json
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from orchestrator.bus.local import LocalBus
-from orchestrator.core.errors import OrchestratorError
+from orchestrator.core.errors import OrchestratorError, StoreAway
 from orchestrator.core.facts import DecisionAction, TaskId
 from orchestrator.core.items import AgentTaskItem, Draft
 from orchestrator.core.meeting import NOTHING_HEARD, Heard
@@ -22,6 +23,7 @@ from orchestrator.core.wire import ComputerId
 from orchestrator.greeting import JournalGreeter
 from orchestrator.hub import Hub
 from orchestrator.law import PolicyInForce
+from orchestrator.nodes import MeetingElsewhere, Presence, join
 from orchestrator.ports import ChatMessage, Identity, Lease, ModelReply
 from orchestrator.store.memory import InMemoryPersistenceManager
 from orchestrator.tasks import TaskService
@@ -30,6 +32,7 @@ from orchestrator.workers import Workers
 from orchestrator.world import World
 from tests.explorer.computer import Wire
 from tests.explorer.loop import Spawned, SteppedLoop
+from tests.explorer.net import Net, NetBus
 
 PEOPLE = tuple(Identity(kind="person", name=name, roles=("admin",)) for name in ("alice", "bob"))
 POLICY = default_policy().model_copy(update={"undo": "auto"})
@@ -56,6 +59,11 @@ class _Opened(InMemoryPersistenceManager):
     def __init__(self, storage: InMemoryPersistenceManager, appended: Appended) -> None:
         vars(self).update(vars(storage))
         self.dead = False
+        self.troubles: deque[str] = deque()
+        """What befalls the next appends of this node's actors: ``away``, nothing is done; ``lost``, it is done and
+        the answer does not come; ``late``, it comes when somebody lets it."""
+        self.held: deque[asyncio.Future[None]] = deque()
+        """Answers that somebody has to let come."""
         self._appended = appended
 
     async def _turn(self) -> int:
@@ -69,10 +77,25 @@ class _Opened(InMemoryPersistenceManager):
         return items
 
     async def append(self, task_id: TaskId, version: int, drafts: Sequence[Draft], **more: Any) -> list[AgentTaskItem]:
+        trouble = self.troubles.popleft() if self.troubles and more.get("token") is not None else ""
+        if trouble == "away":
+            await asyncio.sleep(0)
+            raise StoreAway("The store was away.")
         items = await super().append(task_id, version, drafts, **more)
         self._appended(task_id, items)
+        if trouble == "late":
+            self.held.append(asyncio.get_running_loop().create_future())
+            await self.held[-1]
         await asyncio.sleep(0)
+        if trouble == "lost":
+            raise StoreAway("The store's answer was lost.")
         return items
+
+    def let_answer(self) -> None:
+        """The answer that is held longest comes."""
+        answer = self.held.popleft()
+        if not answer.done():
+            answer.set_result(None)
 
     async def allot_number(
         self, computer: ComputerId, *, at_least: int = 0, lease: Lease | None = None, heard: Heard = NOTHING_HEARD
@@ -159,21 +182,32 @@ class Node:
         scripts: Mapping[str, Sequence[Mapping[str, Any]]],
         appended: Appended,
         complain: Callable[[str], None],
+        net: Net | None = None,
     ) -> None:
         self.name = name
+        self.left = False
+        """Whether it has handed everything over and stopped."""
         self.wires: list[Wire] = []
         self._works: list[Spawned] = []
         self._complain = complain
         self.loop = SteppedLoop(lambda: clock.seconds, complain)
         self.store = _Opened(storage, appended)
         law = PolicyInForce(lambda: POLICY)
-        self.service = TaskService(store=self.store, bus=LocalBus(), clock=clock, authorizer=_Anyone(), law=law)
-        self.hub = Hub(JournalGreeter(self.service))
+        self._bus = None if net is None else NetBus(net, name, self.loop)
+        bus = self._bus or LocalBus()
+        self.service = TaskService(store=self.store, bus=bus, clock=clock, authorizer=_Anyone(), law=law)
+        presence = Presence(bus, name)
+        elsewhere = MeetingElsewhere(presence)
+        self.hub = Hub(JournalGreeter(self.service), elsewhere=elsewhere if net is not None else None)
         models = {model: _Script(replies) for model, replies in scripts.items()}
         world = World(store=self.store, computers=self.hub)
+        if net is not None:
+            self._here = join(self.hub, elsewhere, presence, self.store, world.awaited)
+            world.computers = self._here.fleet
+            self.spawn(self._open())
         law.context = world.context
         self.undoing = Undoing(self.service, world)
-        workers = Workers(
+        self._workers = Workers(
             service=self.service,
             world=world,
             # What takes something back has no model.
@@ -181,7 +215,7 @@ class Node:
             holder=name,
             count=2,
         )
-        self.spawn(workers.work())
+        self.spawn(self._workers.work())
 
     def spawn(self, work: Spawned, *expected: type[Exception]) -> None:
         """Run something on this generation; ``expected``: refusals that are no defect."""
@@ -202,9 +236,23 @@ class Node:
         self.wires.append(wire)
         self.spawn(self.hub.serve(ComputerId(wire.computer.name), _End(wire)))
 
+    async def _open(self) -> None:
+        self._here.open()
+
+    async def leave(self, within_s: float) -> None:
+        """Hand everything over and stop, as at a signal: calls get ``within_s`` to end."""
+        self._here.presence.draining = True
+        self._here.presence.say()
+        await self._workers.drain(within_s)
+        await self.hub.close()
+        await self._here.close()
+        self.left = True
+
     def crash(self) -> None:
         """The process dies: nothing of it runs again; its host ends its connections."""
         self.store.dead = True
+        if self._bus is not None:
+            self._bus.die()
         for wire in self.wires:
             wire.to_server.clear()
             wire.server_closes()
@@ -212,6 +260,8 @@ class Node:
     def bury(self) -> None:
         """End what is left of it, where nobody watches any more."""
         self.store.dead = True
+        if self._bus is not None:
+            self._bus.die()
         self.loop.bury()
         for work in self._works:
             work.close()

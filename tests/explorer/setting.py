@@ -17,6 +17,7 @@ from orchestrator.store.memory import InMemoryPersistenceManager
 from orchestrator.tasks import person
 from tests.explorer.computer import Computer, Wire
 from tests.explorer.ledger import Backup, Ledger
+from tests.explorer.net import Net
 from tests.explorer.node import PEOPLE, Clock, Node
 from tests.explorer.plan import COMPUTERS, make_plan
 
@@ -24,12 +25,16 @@ CHOICES: tuple[OnConflict, ...] = ("keep", "keep", "restore", "beside")
 """What an undo makes of places that somebody changed since."""
 AFRESH = 0.5
 """Of those who ask for an undo where somebody has: they have a key of their own."""
+NODES = 2
+"""How many nodes there are where there are several; one that was stopped and wakes is one more."""
 
 
 class Setting:
     """The parts, and what can be done to them; each of these is one move."""
 
-    def __init__(self, rng: random.Random, ledger: Ledger) -> None:
+    def __init__(self, rng: random.Random, ledger: Ledger, *, several: bool = False) -> None:
+        self.net = Net() if several else None
+        """What lies between several nodes; None: there is one server at a time."""
         self.rng = rng
         self.ledger = ledger
         self.plan = make_plan(rng)
@@ -42,8 +47,10 @@ class Setting:
         for name, path in self.plan.watched:
             ledger.holds[name, path] = self.computer(name).get(path)
         self.nodes: list[Node] = []
-        self.front: Node | None = None
-        """The generation that takes connections; None: the server is down."""
+        self.fronts: list[Node] = []
+        """The generations that take connections: none while the server is down, one, or several nodes."""
+        self.leaving: list[Node] = []
+        """Nodes that hand over what they have, and then stop."""
         self.stalled: list[Node] = []
         """Generations that were stopped and may go on beside their successor."""
         self.backups: dict[str, Backup] = {}
@@ -78,25 +85,43 @@ class Setting:
     # -- the server ----------------------------------------------------------------------
 
     def present(self) -> Node:
-        """The generation that takes connections."""
-        assert self.front is not None
-        return self.front
+        """A generation that takes connections; of several whichever the load balancer gives."""
+        return self.fronts[0] if len(self.fronts) == 1 else self.rng.choice(self.fronts)
 
     def start(self) -> None:
         """A new generation."""
-        name = f"node{len(self.nodes) + 1}"
-        self.front = Node(name, self.storage, self.clock, self.plan.scripts, self.ledger.journaled, self.ledger.wrong)
-        self.nodes.append(self.front)
+        name, scripts, ledger = f"node{len(self.nodes) + 1}", self.plan.scripts, self.ledger
+        node = Node(name, self.storage, self.clock, scripts, ledger.journaled, ledger.wrong, self.net)
+        self.fronts.append(node)
+        self.nodes.append(node)
 
-    def crash(self) -> None:
+    def start_all(self) -> None:
+        """As many nodes as there should be."""
+        while len(self.fronts) < (1 if self.net is None else NODES):
+            self.start()
+
+    def crash(self, node: Node) -> None:
         """The process dies."""
-        self.present().crash()
-        self.front = None
+        self.fronts.remove(node)
+        node.crash()
 
-    def stall(self) -> None:
-        """The process is stopped and another started; its connections stay, and some day it goes on."""
-        self.stalled.append(self.present())
-        self.start()
+    def stall(self, node: Node) -> None:
+        """The process is stopped; its connections stay, and some day it goes on. One server alone has a successor."""
+        self.fronts.remove(node)
+        self.stalled.append(node)
+        if self.net is None:
+            self.start()
+
+    def wake(self, node: Node) -> None:
+        """A stopped process goes on as if nothing had been."""
+        self.stalled.remove(node)
+        self.fronts.append(node)
+
+    def drain(self, node: Node, within_s: float) -> None:
+        """The process is told to stop: it takes no more connections, and hands over what it has."""
+        self.fronts.remove(node)
+        self.leaving.append(node)
+        node.spawn(node.leave(within_s))
 
     def kill(self, node: Node) -> None:
         """A stopped process dies."""
@@ -107,16 +132,30 @@ class Setting:
         """Let a generation run some callbacks."""
         for _ in range(count):
             if not node.loop.step():
-                return
+                break
+        if node.left and node in self.leaving:
+            self.leaving.remove(node)
+            node.crash()
+
+    def run_nodes(self, most: int) -> bool:
+        """Let all that live run, and all they say come, until nothing is left; False: after so many there is."""
+        for _ in range(most):
+            for node in (*self.fronts, *self.leaving):
+                self.step(node, most)
+                if not node.loop.idle():
+                    return False
+            if self.net is None or not self.net.bring_all():
+                return True
+        return False
 
     # -- the network and time ------------------------------------------------------------
 
-    def connect(self, computer: Computer, url: bytes) -> None:
+    def connect(self, computer: Computer, url: bytes, node: Node | None) -> None:
         """A dialed connection is made, or refused when the server is down."""
-        if self.front is None:
+        if node is None:
             computer.refused(url)
         else:
-            self.front.accept(computer.connected(url))
+            node.accept(computer.connected(url))
 
     def to_server(self, wire: Wire) -> None:
         """The next frame reaches the server."""

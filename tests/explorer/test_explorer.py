@@ -18,6 +18,7 @@ from orchestrator import greeting
 from orchestrator.core import meeting
 from orchestrator.core.restoring.planning import goals_of
 from orchestrator.undoing import plans, submitting
+from tests.explorer import explorer
 from tests.explorer.computer import ROOT
 from tests.explorer.ending import Violation
 from tests.explorer.explorer import Report, explore
@@ -29,6 +30,7 @@ DEEP_SCHEDULES, DEEP_S, BATCH = 6_000, 50 * 60, 25
 KINDS = {"server", "event", "to-client", "to-server", "connect", "time", "zombie", "boot", "person", "decide", "stall"}
 KINDS |= {"crash", "start", "bury", "cut", "power-off", "event-cut", "boot-cut", "cancel", "late"}
 KINDS |= {"back-up", "put-back", "release", "undo"}
+KINDS |= {"hints", "request", "answer", "lose", "drain", "wake", "drop", "store", "commit"}
 
 
 def _explore_all(seeds: Iterable[int]) -> Report:
@@ -56,6 +58,7 @@ def test_a_few_schedules_that_nobody_chose() -> None:
 
 def test_a_disk_that_is_put_back_and_not_frozen_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The schedules can tell: where nothing is ever frozen, a call that was done is said to have never run."""
+    monkeypatch.setattr(explorer, "SEVERAL", 0.0)
     monkeypatch.setattr(greeting, "judge", lambda *_, **__: meeting.Verdict())
     with pytest.raises(Violation, match="the disk was put back, and the journal says that it never ran"):
         _explore_all(range(300))
@@ -63,6 +66,7 @@ def test_a_disk_that_is_put_back_and_not_frozen_is_found(monkeypatch: pytest.Mon
 
 def test_an_undo_that_leaves_something_out_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The schedules can tell: where the last place is forgotten, an undo that is completed has not put it back."""
+    monkeypatch.setattr(explorer, "SEVERAL", 0.0)
     monkeypatch.setattr(plans, "goals_of", lambda *of: goals_of(*of)[:-1])
     with pytest.raises(Violation, match="took it back"):
         _explore_all(range(300))
@@ -70,6 +74,7 @@ def test_an_undo_that_leaves_something_out_is_found(monkeypatch: pytest.MonkeyPa
 
 def test_an_undo_that_is_begun_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The schedules can tell: where keys do not hold, who asks again begins another."""
+    monkeypatch.setattr(explorer, "SEVERAL", 0.0)
     monkeypatch.setattr(submitting, "_key_of", lambda _: "")
     with pytest.raises(Violation, match="and people asked 1 times"):
         _explore_all(range(300))
