@@ -163,6 +163,46 @@ def _held(nodes: Several, name: str) -> list[wire.ComputerId]:
     return [one.computer for one in nodes[name].orchestrator.hub.list_computers()]
 
 
+# -- people ------------------------------------------------------------------------------
+
+
+@WAYS
+async def test_who_answers_second_at_another_node_hears_who_was_first(tmp_path: Path, here: str, there: str) -> None:
+    """Also when the task has gone on, and when it was canceled unanswered."""
+    async with several(tmp_path, "alpha", "beta", model=Listening(ASKS, ASKS, ASKS), approvers="role:admin") as nodes:
+        ann = await nodes[here].person("ann", "admin")
+        task_id = await nodes[here].submit([])
+        door = f"/v1/tasks/{task_id}/answer"
+        first = (await nodes[here].until(task_id, "question_asked"))["question"]["question_id"]
+        answered = await nodes[here].ask("POST", door, {"question_id": first, "answer": "wheat"}, token=ann)
+        assert answered.status_code == 200
+        second = await asked_again(nodes[there], task_id, first)
+        error = await refused(nodes[there], door, first)
+        assert error["message"].startswith("The question was answered already, by ann at ")
+        assert (error["code"], error["details"]["decided_by"]) == ("not_pending", "ann")
+        await ok(nodes[here], "POST", f"/v1/tasks/{task_id}/cancel", {})
+        assert (await refused(nodes[there], door, first))["message"] == error["message"]
+        assert "nobody had answered" in (await refused(nodes[there], door, second))["message"]
+
+
+async def asked_again(server: Server, task_id: str, before: str) -> str:
+    """The id of the question after one that was answered."""
+    async with asyncio.timeout(DEADLINE_S):
+        while True:
+            question = (await ok(server, "GET", f"/v1/tasks/{task_id}"))["question"]
+            if question is not None and question["question_id"] != before:
+                return str(question["question_id"])
+            await asyncio.sleep(0.02)
+
+
+async def refused(server: Server, door: str, question_id: str) -> dict[str, Any]:
+    """Why an answer comes too late."""
+    answer = await server.ask("POST", door, {"question_id": question_id, "answer": "barley"})
+    assert answer.status_code == 409, answer.text
+    error: dict[str, Any] = answer.json()["error"]
+    return error
+
+
 # -- computers ---------------------------------------------------------------------------
 
 
