@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from websockets.exceptions import InvalidStatus
 
 from orchestrator.core import wire
 from orchestrator.core.rehearsing import is_copy
@@ -15,6 +16,7 @@ from tests.shell.screening import events, stub, told
 from tests.shell.several import Several, several, until
 from tests.shell.support import DEADLINE_S, Listening, Server, call, dialed, final, hello, says
 from tests.shell.test_desk import ASKS, WRITES, Player, allowing, left, player, tasks_of, texts
+from tests.shell.test_metrics import scraped
 from tests.shell.test_reviewer import reviewing
 
 REVOKED_WITHIN_S = 1.5
@@ -247,6 +249,33 @@ async def test_a_computer_is_listed_frozen_and_released_at_every_node(tmp_path: 
                 here: ("online", True, None),
                 there: ("online", True, here),
             }
+
+
+# -- what an operator sees ---------------------------------------------------------------
+
+
+async def test_the_figures_of_sockets_are_a_node_s_own_and_those_of_the_store_the_same_at_each(tmp_path: Path) -> None:
+    """Add up the computers that are online, and take the greatest of what waits."""
+    async with several(tmp_path, "alpha", "beta", model=Listening(ASKS)) as nodes, farm(nodes, "alpha"):
+        only(nodes, "beta")
+        await nodes["beta"].until(await nodes["alpha"].submit([]), "question_asked")
+        alpha, beta = [await scraped(nodes[name]) for name in ("alpha", "beta")]
+        assert (alpha["computers_online{}"], beta["computers_online{}"]) == (1, 0)
+        for name in ("computers_known{}", "tasks{Paused}", "questions_open{}"):
+            assert (alpha[name], beta[name]) == (1, 1), name
+        assert "items_appended_total{question_asked}" not in alpha
+        assert beta["items_appended_total{question_asked}"] == 1
+
+
+async def test_a_node_tells_whom_it_turned_away_itself(tmp_path: Path) -> None:
+    """The other knows nothing of it: each is asked by its own address."""
+    async with several(tmp_path, "alpha", "beta") as nodes:
+        with pytest.raises(InvalidStatus):
+            async with dialed(nodes["alpha"].url, "nobody's"):
+                pass
+        turned_away = {name: (await ok(nodes[name], "GET", "/v1/doctor"))["refused"] for name in nodes.nodes}
+        assert [one["path"] for one in turned_away["alpha"]] == ["/computer"]
+        assert turned_away["beta"] == []
 
 
 # -- revoked tokens ----------------------------------------------------------------------
