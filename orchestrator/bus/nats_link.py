@@ -1,8 +1,8 @@
 """One connection to one NATS server: once it is lost it is lost for ever, and the next is another object.
 
 A client of our own: a request takes two messages each way, and nats-py alone spends more on them, by its queues and
-tasks, than is left of what a call to another node may cost, beside the call itself. Here a message is written in the turn in which it is published,
-and handed on in the turn in which it comes.
+tasks, than is left of what a call to another node may cost, beside the call itself. Here a message is written in the
+turn in which it is published, and handed on in the turn in which it comes.
 """
 
 import asyncio
