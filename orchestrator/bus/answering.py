@@ -30,6 +30,8 @@ class Answering:
         self._clocks = clocks
         self._local = local
         self._working: set[asyncio.Task[None]] = set()
+        self._begun: set[asyncio.Task[None]] = set()
+        """Of these, whose handlers were begun and have not ended."""
         self._closing = False
 
     def open(self) -> None:
@@ -38,7 +40,7 @@ class Answering:
 
     def asked(self, subject: str, tag: str, request: Letter) -> None:
         """A request came."""
-        work = asyncio.ensure_future(self._answer(subject, tag, request))
+        work = asyncio.get_running_loop().create_task(self._answer(subject, tag, request))
         self._working.add(work)
         work.add_done_callback(self._working.discard)
 
@@ -46,6 +48,8 @@ class Answering:
         """Give up what is worked on, tell those who asked, and take nothing new."""
         self._closing = True
         await self._local.close()
+        for work in self._begun:
+            work.cancel()
         if self._working:
             _, late = await asyncio.wait(tuple(self._working), timeout=CLOSE_S)
             for work in late:
@@ -76,12 +80,22 @@ class Answering:
             if not await self._clocks.is_before(asker, until):
                 return BACK
         payload, body = unpacked(content)
-        try:
-            answer = await self._local.request(subject, payload, body, within_s=request.says["left_s"])
-        except NobodyServes:
+        server = self._local.server(subject)
+        if server is None:
             return BACK
-        except RequestLost as lost:
-            return _failed(lost.message)
+        work = asyncio.current_task()
+        assert work is not None
+        self._begun.add(work)
+        try:
+            # In this very task: the asker looks after its time, and nobody takes what comes after it.
+            answer = await server(payload, body)
+        except asyncio.CancelledError:
+            return _failed(f"{subject} was closed")
+        except Exception:
+            logger.exception("%s failed at a request", subject)
+            return _failed(f"{subject} failed at the request")
+        finally:
+            self._begun.discard(work)
         try:
             return Letter({"op": "answer"}, packed(Letter(answer.payload, answer.body)))
         except (TypeError, ValueError):

@@ -60,9 +60,8 @@ class Fleet:
         self._bus = presence.bus
         self._heard: dict[ComputerId, Heard] = {}
         """What came with the answers of other nodes."""
-        self._asked: defaultdict[str, set[asyncio.Task[Answer]]] = defaultdict(set)
-        """The requests that each node has not answered."""
-        self._given_up: set[asyncio.Task[Answer]] = set()
+        self._asked: defaultdict[str, set[asyncio.Timeout]] = defaultdict(set)
+        """The requests that each node has not answered, by what ends them when it goes."""
         self._acks: defaultdict[str, list[Acked]] = defaultdict(list)
         """What goes with the next request to each node, or when the timer comes: a message of its own costs as much
         as a call."""
@@ -223,20 +222,19 @@ class Fleet:
         acks = self._acks.pop(node, None)
         if acks:
             payload = {**payload, **Acks(acks=tuple(acks)).told()}
-        asked = asyncio.ensure_future(self._bus.request(requests_to(node), payload, body, within_s=within_s))
-        self._asked[node].add(asked)
+        until_gone = asyncio.timeout(None)
+        self._asked[node].add(until_gone)
         try:
-            return await asked
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if asked not in self._given_up or (task is not None and task.cancelling()):
-                raise
+            async with until_gone:
+                return await self._bus.request(requests_to(node), payload, body, within_s=within_s)
+        except TimeoutError:
             raise RequestLost(f"Node {node} is gone.") from None
         finally:
-            self._given_up.discard(asked)
-            self._asked[node].discard(asked)
-            if not self._asked[node]:
-                del self._asked[node]
+            asked = self._asked.get(node)
+            if asked is not None:
+                asked.discard(until_gone)
+                if not asked:
+                    del self._asked[node]
 
     def _send_acks(self) -> None:
         waiting, self._timer = dict(self._acks), None
@@ -246,9 +244,9 @@ class Fleet:
 
     def _happened(self, event: Event) -> None:
         if isinstance(event, NodeWent):
-            for asked in tuple(self._asked.get(event.node, ())):
-                self._given_up.add(asked)
-                asked.cancel()
+            now = asyncio.get_running_loop().time()
+            for until_gone in self._asked.pop(event.node, ()):
+                until_gone.reschedule(now)
 
     def _hear_output(self, run_id: RunId, on_output: Callable[[int, bytes], None]) -> End:
         def heard(payload: Mapping[str, Any]) -> None:
