@@ -8,8 +8,9 @@ from orchestrator.bus.clocks import Clocks
 from orchestrator.bus.frames import Letter, packed, unpacked
 from orchestrator.bus.local import LocalBus
 from orchestrator.bus.mail import Mail
-from orchestrator.bus.parts import MOST_BYTES, SAYS_BYTES, Parts
-from orchestrator.core.errors import BusAway, NobodyServes, RequestLost
+from orchestrator.bus.parts import MOST_BYTES, Parts
+from orchestrator.core.errors import BusAway, RequestLost
+from orchestrator.ports.bus import Answer
 
 logger = logging.getLogger(__name__)
 
@@ -19,6 +20,7 @@ CLOSE_S: Final = 1.0
 """What is said to those who asked a bus that is closed, is said in this time."""
 
 BACK: Final = Letter({"op": "back"})
+ALIVE: Final = packed(Letter({"op": "alive"}))
 
 
 class Answering:
@@ -67,19 +69,21 @@ class Answering:
         finally:
             signs.end()
 
-    async def _outcome(self, subject: str, request: Letter) -> Letter:
+    async def _outcome(self, subject: str, request: Letter) -> Letter | Answer:
         """What is to be said to the asker."""
-        asker, until, content = request.says["from"], request.says["until"], request.body
+        asker, until = request.says["from"], request.says["until"]
         if self._closing or not await self._clocks.is_before(asker, until):
             return BACK
         if "size" in request.says:
             try:
                 content, until = await self._parts.fetch(asker, request.says["key"], request.says["size"])
+                payload, body = unpacked(content)
             except RequestLost:
                 return BACK
             if not await self._clocks.is_before(asker, until):
                 return BACK
-        payload, body = unpacked(content)
+        else:
+            payload, body = request.says["payload"], request.body
         server = self._local.server(subject)
         if server is None:
             return BACK
@@ -96,26 +100,37 @@ class Answering:
             return _failed(f"{subject} failed at the request")
         finally:
             self._begun.discard(work)
-        try:
-            return Letter({"op": "answer"}, packed(Letter(answer.payload, answer.body)))
-        except (TypeError, ValueError):
-            logger.exception("an answer of %s is no JSON", subject)
-            return _failed("the answer is no JSON")
+        return answer
 
-    async def _send(self, asker: str, tag: str, outcome: Letter) -> None:
-        size = len(outcome.body)
-        if size <= self._mail.post.limit - SAYS_BYTES:
-            await self._mail.post.send(asker, tag, outcome)
-        elif size > MOST_BYTES:
-            await self._mail.post.send(asker, tag, _failed(f"{size} bytes are more than an answer takes"))
+    async def _send(self, asker: str, tag: str, outcome: Letter | Answer) -> None:
+        if isinstance(outcome, Letter):
+            await self._mail.post.send(asker, tag, packed(outcome))
+            return
+        payload, body = outcome
+        size = len(body)
+        try:
+            if size < self._mail.post.limit:
+                letter = packed(Letter({"op": "answer", "payload": payload}, body))
+                if len(letter) <= self._mail.post.limit:
+                    await self._mail.post.send(asker, tag, letter)
+                    return
+            content = packed(Letter(payload, body))
+        except (TypeError, ValueError):
+            logger.exception("an answer is no JSON")
+            await self._mail.post.send(asker, tag, packed(_failed("the answer is no JSON")))
+            return
+        size = len(content)
+        if size > MOST_BYTES:
+            why = f"{size} bytes are more than an answer takes"
+            await self._mail.post.send(asker, tag, packed(_failed(why)))
         else:
-            await self._let_fetch(asker, tag, outcome.body)
+            await self._let_fetch(asker, tag, content)
 
     async def _let_fetch(self, asker: str, tag: str, content: bytes) -> None:
         key = self._mail.tag()
         with self._parts.keeping(key, content) as kept:
             says = {"op": "answer", "from": self._mail.post.id, "key": key, "size": len(content)}
-            await self._mail.post.send(asker, tag, Letter(says))
+            await self._mail.post.send(asker, tag, packed(Letter(says)))
             await kept.fetched()
 
 
@@ -127,7 +142,7 @@ class _Signs:
         self._timer = asyncio.get_running_loop().call_later(SIGN_S, self._say)
 
     def _say(self) -> None:
-        self._mail.errand(self._mail.post.send(self._asker, self._tag, Letter({"op": "alive"})))
+        self._mail.errand(self._mail.post.send(self._asker, self._tag, ALIVE))
         self._timer = asyncio.get_running_loop().call_later(SIGN_S, self._say)
 
     def end(self) -> None:

@@ -3,14 +3,13 @@
 import asyncio
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack
 from typing import Any, Final
 
 from orchestrator.bus.clocks import now
 from orchestrator.bus.frames import Letter, packed, unpacked
 from orchestrator.bus.local import nobody
 from orchestrator.bus.mail import Mail
-from orchestrator.bus.parts import MOST_BYTES, SAYS_BYTES, Parts
+from orchestrator.bus.parts import MOST_BYTES, Parts
 from orchestrator.core.errors import BusAway, InvalidRequest, RequestLost
 from orchestrator.ports.bus import Answer
 
@@ -68,53 +67,55 @@ class Asking:
     async def ask(self, subject: str, payload: Mapping[str, Any], body: bytes, within_s: float) -> Answer:
         """The answer of one of them; raises as `Bus.request` does."""
         until = now() + within_s
-        content = packed(Letter(payload, body))
-        if len(content) > MOST_BYTES:
-            raise InvalidRequest(f"{len(content)} bytes are more than a request takes over the network ({MOST_BYTES}).")
         for _ in range(TRIES):
             left_s = until - now()
             if left_s <= 0:
                 break
-            answer = await self._once(subject, content, left_s)
+            answer = await self._once(subject, payload, body, left_s)
             if answer is not None:
                 return answer
         raise nobody(subject)
 
-    async def _once(self, subject: str, content: bytes, within_s: float) -> Answer | None:
+    async def _once(self, subject: str, payload: Mapping[str, Any], body: bytes, within_s: float) -> Answer | None:
         """Its answer, or None where who got it gave it back: it was not begun."""
-        tag, moment = self._mail.tag(), now()
+        mail, moment = self._mail, now()
+        tag = mail.tag()
         # Who gets it may begin it only while it is waited for: without a sign of life that is not for long.
-        until = moment + min(within_s, SILENCE_S)
-        says = {"from": self._mail.post.id, "until": until, "left_s": within_s}
+        says = {"from": mail.post.id, "until": moment + min(within_s, SILENCE_S)}
+        letter = packed(Letter({**says, "payload": payload}, body)) if len(body) < mail.post.limit else None
+        if letter is None or len(letter) > mail.post.limit:
+            content = _content(payload, body)
+            letter = packed(Letter({**says, "key": tag, "size": len(content)}))
+            with self._parts.keeping(tag, content, moment + within_s):
+                return await self._answered(subject, tag, letter, moment, within_s)
+        return await self._answered(subject, tag, letter, moment, within_s)
+
+    async def _answered(self, subject: str, tag: str, letter: bytes, moment: float, within_s: float) -> Answer | None:
         waiting = _Waiting(subject, within_s)
-        with ExitStack() as until_answered:
-            until_answered.callback(waiting.end)
-            until_answered.enter_context(self._mail.waiting(tag, waiting.take))
-            if len(content) > self._mail.post.limit - SAYS_BYTES:
-                until_answered.enter_context(self._parts.keeping(tag, content, moment + within_s))
-                letter = Letter({**says, "key": tag, "size": len(content)})
-            else:
-                letter = Letter(says, content)
+        self._mail.wait(tag, waiting.take)
+        try:
             try:
                 await self._mail.post.offer(subject, tag, letter)
             except BusAway:
                 raise nobody(subject) from None
             return await self._opened(subject, await waiting.outcome, moment + within_s)
+        finally:
+            self._mail.wait_no_more(tag)
+            waiting.end()
 
     async def _opened(self, subject: str, letter: Letter, until: float) -> Answer | None:
         says = letter.says
         match says.get("op"):
             case "answer" if "size" in says:
-                letter = unpacked(await self._fetched(subject, says, until))
-            case "answer":
-                letter = unpacked(letter.body)
+                return Answer(*unpacked(await self._fetched(subject, says, until)))
+            case "answer" if isinstance(says.get("payload"), dict):
+                return Answer(says["payload"], letter.body)
             case "back":
                 return None
             case "returned":
                 raise nobody(subject)
             case _:
                 raise RequestLost(f"{subject}: {says.get('why', 'the answer could not be read')}.")
-        return Answer(letter.says, letter.body)
 
     async def _fetched(self, subject: str, says: Mapping[str, Any], until: float) -> bytes:
         try:
@@ -122,3 +123,11 @@ class Asking:
                 return (await self._parts.fetch(says["from"], says["key"], says["size"]))[0]
         except (TimeoutError, BusAway, RequestLost) as why:
             raise RequestLost(f"The answer of {subject} did not come whole.") from why
+
+
+def _content(payload: Mapping[str, Any], body: bytes) -> bytes:
+    """What goes in parts. Raises InvalidRequest where that is too long."""
+    content = packed(Letter(payload, body))
+    if len(content) > MOST_BYTES:
+        raise InvalidRequest(f"{len(content)} bytes are more than a request takes over the network ({MOST_BYTES}).")
+    return content

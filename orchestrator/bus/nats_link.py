@@ -92,10 +92,14 @@ class Link(asyncio.Protocol):
         """Send. Raises BusAway where it is lost, and nothing was sent."""
         self._write(protocol.publish(subject, reply, data))
 
+    @property
+    def full(self) -> bool:
+        """Whether much is on its way."""
+        return not self._room.is_set()
+
     async def room(self) -> None:
         """Wait while much is on its way."""
-        if not self._room.is_set():
-            await self._room.wait()
+        await self._room.wait()
 
     def subscribe(self, subject: str, queue: str = "") -> int:
         """Ask for what comes; the answer is its number. Raises BusAway."""
