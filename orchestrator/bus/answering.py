@@ -2,9 +2,10 @@
 
 import asyncio
 import logging
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
-from orchestrator.bus.clocks import Clocks
+from orchestrator.bus.clocks import Clocks, now
 from orchestrator.bus.frames import Letter, packed, unpacked
 from orchestrator.bus.local import LocalBus
 from orchestrator.bus.mail import Mail
@@ -15,12 +16,20 @@ from orchestrator.ports.bus import Answer
 logger = logging.getLogger(__name__)
 
 SIGN_S: Final = 1.0
-"""The first sign of life comes after this time, then each time: a request that is answered quickly has none."""
+"""From one sign of life to the next; the first comes after one to two of it: what is answered quickly has none."""
 CLOSE_S: Final = 1.0
 """What is said to those who asked a bus that is closed, is said in this time."""
 
 BACK: Final = Letter({"op": "back"})
 ALIVE: Final = packed(Letter({"op": "alive"}))
+
+
+class _Work(NamedTuple):
+    """What is worked on: what the request says, the tag of its answer, since when."""
+
+    says: Mapping[str, Any]
+    tag: str
+    begun: float
 
 
 class Answering:
@@ -31,9 +40,11 @@ class Answering:
         self._parts = parts
         self._clocks = clocks
         self._local = local
-        self._working: set[asyncio.Task[None]] = set()
+        self._working: dict[asyncio.Task[None], _Work] = {}
         self._begun: set[asyncio.Task[None]] = set()
         """Of these, whose handlers were begun and have not ended."""
+        self._timer: asyncio.TimerHandle | None = None
+        """For all signs of life: most requests are answered before it comes, and cost no timer."""
         self._closing = False
 
     def open(self) -> None:
@@ -42,9 +53,12 @@ class Answering:
 
     def asked(self, subject: str, tag: str, request: Letter) -> None:
         """A request came."""
-        work = asyncio.get_running_loop().create_task(self._answer(subject, tag, request))
-        self._working.add(work)
-        work.add_done_callback(self._working.discard)
+        loop = asyncio.get_running_loop()
+        work = loop.create_task(self._answer(subject, tag, request))
+        self._working[work] = _Work(request.says, tag, now())
+        work.add_done_callback(self._working.pop)
+        if self._timer is None:
+            self._timer = loop.call_later(SIGN_S, self._say_alive)
 
     async def close(self) -> None:
         """Give up what is worked on, tell those who asked, and take nothing new."""
@@ -57,17 +71,17 @@ class Answering:
             for work in late:
                 work.cancel()
             await asyncio.gather(*late, return_exceptions=True)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     async def _answer(self, subject: str, tag: str, request: Letter) -> None:
-        signs = _Signs(self._mail, str(request.says.get("from")), tag)
         try:
             await self._send(str(request.says["from"]), tag, await self._outcome(subject, request))
         except BusAway:
             logger.debug("an answer of %s was not sent: the bus is away", subject)
         except (KeyError, TypeError, ValueError):
             logger.warning("a request of %s could not be read", subject, exc_info=True)
-        finally:
-            signs.end()
 
     async def _outcome(self, subject: str, request: Letter) -> Letter | Answer:
         """What is to be said to the asker."""
@@ -133,20 +147,16 @@ class Answering:
             await self._mail.post.send(asker, tag, packed(Letter(says)))
             await kept.fetched()
 
-
-class _Signs:
-    """Says each second that a request is worked on."""
-
-    def __init__(self, mail: Mail, asker: str, tag: str) -> None:
-        self._mail, self._asker, self._tag = mail, asker, tag
-        self._timer = asyncio.get_running_loop().call_later(SIGN_S, self._say)
-
-    def _say(self) -> None:
-        self._mail.errand(self._mail.post.send(self._asker, self._tag, ALIVE))
-        self._timer = asyncio.get_running_loop().call_later(SIGN_S, self._say)
-
-    def end(self) -> None:
-        self._timer.cancel()
+    def _say_alive(self) -> None:
+        """Say that what takes longer is worked on, to whoever waits for it still."""
+        self._timer = None
+        moment = now()
+        for says, tag, begun in self._working.values():
+            asker, wait_s = says.get("from"), says.get("left_s")
+            if isinstance(asker, str) and isinstance(wait_s, int | float) and SIGN_S <= moment - begun < wait_s:
+                self._mail.errand(self._mail.post.send(asker, tag, ALIVE))
+        if self._working:
+            self._timer = asyncio.get_running_loop().call_later(SIGN_S, self._say_alive)
 
 
 def _failed(why: str) -> Letter:

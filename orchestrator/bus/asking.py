@@ -81,7 +81,7 @@ class Asking:
         mail, moment = self._mail, now()
         tag = mail.tag()
         # Who gets it may begin it only while it is waited for: without a sign of life that is not for long.
-        says = {"from": mail.post.id, "until": moment + min(within_s, SILENCE_S)}
+        says = {"from": mail.post.id, "until": moment + min(within_s, SILENCE_S), "left_s": within_s}
         letter = packed(Letter({**says, "payload": payload}, body)) if len(body) < mail.post.limit else None
         if letter is None or len(letter) > mail.post.limit:
             content = _content(payload, body)

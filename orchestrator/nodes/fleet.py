@@ -24,11 +24,7 @@ from orchestrator.hub import Hub, Socket
 from orchestrator.hub.calls import UNHURRIED_S
 from orchestrator.nodes.answers import Answered, answered, settled_of
 from orchestrator.nodes.messages import (
-    Acked,
-    Acks,
-    CallAsked,
     OutputTold,
-    Said,
     SettleAsked,
     acks_to,
     output_of,
@@ -62,9 +58,9 @@ class Fleet:
         """What came with the answers of other nodes."""
         self._asked: defaultdict[str, set[asyncio.Timeout]] = defaultdict(set)
         """The requests that each node has not answered, by what ends them when it goes."""
-        self._acks: defaultdict[str, list[Acked]] = defaultdict(list)
+        self._acks: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
         """What goes with the next request to each node, or when the timer comes: a message of its own costs as much
-        as a call."""
+        as a call. Each as Acked reads it."""
         self._timer: asyncio.TimerHandle | None = None
         presence.on_event(self._happened)
         self.screens = Screens(hub, presence, self.request)
@@ -133,17 +129,18 @@ class Fleet:
 
         if self.hub.here(computer):
             return await here()
-        asked = CallAsked(
-            computer=computer,
-            run_id=run_id,
-            task_id=task_id,
-            number=number,
-            method=method,
-            params=dict(params),
-            has_body=body is not None,
-            wait_s=wait_s,
-            output=on_output is not None,
-        )
+        # As CallAsked reads it; a model of what is our own would only be taken apart again.
+        asked = {
+            "computer": computer,
+            "run_id": run_id,
+            "task_id": task_id,
+            "number": number,
+            "method": method,
+            "params": params,
+            "has_body": body is not None,
+            "wait_s": wait_s,
+            "output": on_output is not None,
+        }
         ended = self._hear_output(run_id, on_output) if on_output is not None else None
         try:
             there = await self._ask_holder(computer, "call", asked, body or b"", wait_s + SLACK_S)
@@ -156,7 +153,7 @@ class Fleet:
         """Have the computer's fence raised, wherever it is, and hear what became of runs."""
         there = None
         if not self.hub.here(computer):
-            asked = SettleAsked(computer=computer, run_ids=tuple(run_ids), number=number)
+            asked = SettleAsked(computer=computer, run_ids=tuple(run_ids), number=number).told()
             try:
                 there = await self._ask_holder(computer, "settle", asked, b"", SETTLE_WITHIN_S + SLACK_S)
             except (CallVoid, InvalidRequest) as refused:
@@ -175,14 +172,14 @@ class Fleet:
         if place is None:
             self.hub.acknowledge(computer, run_id, number)
         else:
-            self._acks[place.node].append(Acked(computer=computer, run_id=run_id, number=number))
+            self._acks[place.node].append({"computer": computer, "run_id": run_id, "number": number})
             if self._timer is None:
                 self._timer = asyncio.get_running_loop().call_later(UNHURRIED_S, self._send_acks)
 
     # -- inside --------------------------------------------------------------------------
 
     async def _ask_holder(
-        self, computer: ComputerId, op: str, asked: Said, body: bytes, within_s: float
+        self, computer: ComputerId, op: str, asked: Mapping[str, Any], body: bytes, within_s: float
     ) -> tuple[Answered, bytes] | None:
         """The answer of the node that has the computer; None: this node has it now, and no other was given a frame.
 
@@ -208,9 +205,11 @@ class Fleet:
             remedy="Its chunk may be unloaded or it may be off; what needs it waits.",
         )
 
-    async def _ask(self, place: Place, op: str, asked: Said, body: bytes, within_s: float) -> tuple[Answered, bytes]:
+    async def _ask(
+        self, place: Place, op: str, asked: Mapping[str, Any], body: bytes, within_s: float
+    ) -> tuple[Answered, bytes]:
         try:
-            answer = await self.request(place.node, {"op": op, **asked.told()}, body, within_s=within_s)
+            answer = await self.request(place.node, {"op": op, **asked}, body, within_s=within_s)
         except RequestLost as lost:
             raise CallLost(f"The node that has computer {place.seat.computer} did not answer: {lost.message}") from lost
         told = answered(answer)
@@ -221,7 +220,7 @@ class Fleet:
         """Ask a node, for as long as it is there. Raises NobodyServes, RequestLost."""
         acks = self._acks.pop(node, None)
         if acks:
-            payload = {**payload, **Acks(acks=tuple(acks)).told()}
+            payload = {**payload, "acks": acks}
         until_gone = asyncio.timeout(None)
         self._asked[node].add(until_gone)
         try:
@@ -240,7 +239,7 @@ class Fleet:
         waiting, self._timer = dict(self._acks), None
         self._acks.clear()
         for node, acks in waiting.items():
-            self._bus.publish(acks_to(node), Acks(acks=tuple(acks)).told())
+            self._bus.publish(acks_to(node), {"acks": acks})
 
     def _happened(self, event: Event) -> None:
         if isinstance(event, NodeWent):
