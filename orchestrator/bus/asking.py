@@ -1,7 +1,7 @@
 """The asker's half of a request between nodes: it waits while there are signs of life from who got it."""
 
 import asyncio
-import time
+import math
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -20,41 +20,75 @@ TRIES: Final = 3
 
 
 class _Waiting:
-    """One who waits for the answer to one request, with its one timer."""
+    """One who waits for the answer to one request."""
 
     def __init__(self, subject: str, within_s: float) -> None:
         loop = asyncio.get_running_loop()
         self.outcome: asyncio.Future[Letter] = loop.create_future()
         self._subject, self._within_s = subject, within_s
-        self._heard = time.monotonic()
+        self._heard = loop.time()
         self._until = self._heard + within_s
-        self._timer = loop.call_later(min(within_s, SILENCE_S), self._look)
+
+    @property
+    def due(self) -> float:
+        """When it is to be looked after, by the loop's clock."""
+        return min(self._until, self._heard + SILENCE_S)
 
     def take(self, letter: Letter) -> None:
         """A letter came for it: an answer, or a sign of life."""
         if letter.says.get("op") == "alive":
-            self._heard = time.monotonic()
+            self._heard = asyncio.get_running_loop().time()
         elif not self.outcome.done():
             self.outcome.set_result(letter)
 
-    def _look(self) -> None:
-        moment, silent = time.monotonic(), self._heard + SILENCE_S
+    def overdue(self) -> None:
+        """It was due, and nothing came."""
         if self.outcome.done():
             return
-        if moment >= self._until:
+        if self._until <= self._heard + SILENCE_S:
             lost = RequestLost(f"{self._subject} did not answer within {self._within_s:g} s.")
-            self.outcome.set_exception(lost)
-        elif moment >= silent:
-            lost = RequestLost(f"The node that serves {self._subject} went away.")
-            self.outcome.set_exception(lost)
         else:
-            self._timer = asyncio.get_running_loop().call_later(min(self._until, silent) - moment, self._look)
+            lost = RequestLost(f"The node that serves {self._subject} went away.")
+        self.outcome.set_exception(lost)
 
     def end(self) -> None:
         """Nobody waits any longer."""
-        self._timer.cancel()
         if not self.outcome.cancel() and not self.outcome.cancelled():
             self.outcome.exception()  # it may have been lost in the moment in which its asker went
+
+
+class _Watch:
+    """Looks after all who wait, with one timer: most are answered long before it comes."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[_Waiting, None] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._at = math.inf
+
+    def add(self, waiting: _Waiting) -> None:
+        """Look after one."""
+        self._waiting[waiting] = None
+        if waiting.due < self._at:
+            self._schedule(waiting.due)
+
+    def discard(self, waiting: _Waiting) -> None:
+        """Look after it no more."""
+        self._waiting.pop(waiting, None)
+
+    def _schedule(self, at: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._at = at
+        self._timer = asyncio.get_running_loop().call_at(at, self._look)
+
+    def _look(self) -> None:
+        moment = asyncio.get_running_loop().time()
+        self._timer, self._at = None, math.inf
+        for waiting in [one for one in self._waiting if one.due <= moment]:
+            self.discard(waiting)
+            waiting.overdue()
+        if self._waiting:
+            self._schedule(min(one.due for one in self._waiting))
 
 
 class Asking:
@@ -63,6 +97,7 @@ class Asking:
     def __init__(self, mail: Mail, parts: Parts) -> None:
         self._mail = mail
         self._parts = parts
+        self._watch = _Watch()
 
     async def ask(self, subject: str, payload: Mapping[str, Any], body: bytes, within_s: float) -> Answer:
         """The answer of one of them; raises as `Bus.request` does."""
@@ -93,6 +128,7 @@ class Asking:
     async def _answered(self, subject: str, tag: str, letter: bytes, moment: float, within_s: float) -> Answer | None:
         waiting = _Waiting(subject, within_s)
         self._mail.wait(tag, waiting.take)
+        self._watch.add(waiting)
         try:
             try:
                 await self._mail.post.offer(subject, tag, letter)
@@ -101,6 +137,7 @@ class Asking:
             return await self._opened(subject, await waiting.outcome, moment + within_s)
         finally:
             self._mail.wait_no_more(tag)
+            self._watch.discard(waiting)
             waiting.end()
 
     async def _opened(self, subject: str, letter: Letter, until: float) -> Answer | None:

@@ -56,8 +56,8 @@ class Fleet:
         self._bus = presence.bus
         self._heard: dict[ComputerId, Heard] = {}
         """What came with the answers of other nodes."""
-        self._asked: defaultdict[str, set[asyncio.Timeout]] = defaultdict(set)
-        """The requests that each node has not answered, by what ends them when it goes."""
+        self._asking: dict[asyncio.Task[Any], str] = {}
+        """Who waits for which node's answer; whoever waits for one that goes is taken out, and cancelled."""
         self._acks: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
         """What goes with the next request to each node, or when the timer comes: a message of its own costs as much
         as a call. Each as Acked reads it."""
@@ -221,19 +221,18 @@ class Fleet:
         acks = self._acks.pop(node, None)
         if acks:
             payload = {**payload, "acks": acks}
-        until_gone = asyncio.timeout(None)
-        self._asked[node].add(until_gone)
+        task = asyncio.current_task()
+        assert task is not None
+        others = task.cancelling()
+        self._asking[task] = node
         try:
-            async with until_gone:
-                return await self._bus.request(requests_to(node), payload, body, within_s=within_s)
-        except TimeoutError:
+            return await self._bus.request(requests_to(node), payload, body, within_s=within_s)
+        except asyncio.CancelledError:
+            if task in self._asking or task.uncancel() > others:
+                raise
             raise RequestLost(f"Node {node} is gone.") from None
         finally:
-            asked = self._asked.get(node)
-            if asked is not None:
-                asked.discard(until_gone)
-                if not asked:
-                    del self._asked[node]
+            self._asking.pop(task, None)
 
     def _send_acks(self) -> None:
         waiting, self._timer = dict(self._acks), None
@@ -243,9 +242,9 @@ class Fleet:
 
     def _happened(self, event: Event) -> None:
         if isinstance(event, NodeWent):
-            now = asyncio.get_running_loop().time()
-            for until_gone in self._asked.pop(event.node, ()):
-                until_gone.reschedule(now)
+            for task in [task for task, node in self._asking.items() if node == event.node]:
+                del self._asking[task]
+                task.cancel()
 
     def _hear_output(self, run_id: RunId, on_output: Callable[[int, bytes], None]) -> End:
         def heard(payload: Mapping[str, Any]) -> None:
