@@ -104,8 +104,8 @@ def answered(answer: Answer) -> Answered:
 
 def call_told(result: CallResult, heard: Heard) -> Answer:
     """The result of a call, as it is told."""
-    told = Answered(data=result.data, heard=heard.journal_seq, boot=heard.boot)
-    return Answer(told.told(), result.body)
+    # As Answered reads it.
+    return Answer({"data": result.data, "heard": heard.journal_seq, "boot": heard.boot}, result.body)
 
 
 def settled_told(settled: Mapping[RunId, Settlement], heard: Heard) -> Answer:
