@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from orchestrator.core.wire import ComputerId, RunId
+from tests.explorer import explorer
 from tests.explorer.ending import MAX_STEPS, Ending
 from tests.explorer.ledger import Ledger
 from tests.explorer.setting import Setting
@@ -86,3 +87,27 @@ def test_a_person_who_replaces_a_directory_took_away_what_was_in_it() -> None:
     assert three.get("new/one") == b"one again\n"
     assert (THREE, "new") not in setting.ledger.holds
     _bury(setting)
+
+
+@pytest.mark.parametrize(("patience_s", "defects"), [(58, 0), (70, 2)])
+def test_an_append_may_be_given_up_once_two_leases_are_over(
+    patience_s: float, defects: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seed 235187123793: moves kept the store away for 62 s from an append; the task stopped for now, as it should.
+
+    The judge took what the log says of it for a defect, which it is only where the store was away for less.
+    """
+    monkeypatch.setattr(explorer, "PATIENCE_S", patience_s)
+    with explorer.errors_logged() as broken:
+        setting = _running()
+        node = setting.present()
+        setting.submit()
+        node.store.troubles.extend(("away", "away", "lost", "lost", "away", "away"))
+        for seconds in (31, 31, 0):
+            setting.step(node, MAX_STEPS)
+            setting.pass_time(seconds)
+        assert not node.store.troubles
+        assert len(broken) == defects
+        Ending(setting).quiet(stalled=False)
+        assert setting.all_over()
+        _bury(setting)
