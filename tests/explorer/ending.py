@@ -92,7 +92,7 @@ class Ending:
         for _ in range(MAX_ROUNDS):
             if self.round():
                 continue
-            idle = idle + 1 if self._setting.all_over() else 0
+            idle = idle + 1 if self._setting.all_over() and not self._setting.waits() else 0
             if idle == QUIET_ROUNDS:
                 return
             self._pass_time()
