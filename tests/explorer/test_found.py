@@ -156,3 +156,21 @@ def test_a_schedule_ends_no_sooner_than_what_waits_for_an_answer_that_was_lost()
     ending.quiet(stalled=False)
     ending.verdict()
     _bury(setting)
+
+
+def test_an_answer_that_is_held_when_the_end_has_begun_comes_all_the_same() -> None:
+    """Seed 474932314787: an append had met its trouble, and was not done yet, as the judge let all held answers come.
+
+    That one was held for ever, and the judge took its task for stuck.
+    """
+    setting = _running()
+    store = setting.present().store
+    setting.submit()
+    store.troubles.append("late")
+    while store.troubles:
+        assert not store.held
+        setting.step(setting.present(), 1)
+    assert not store.held
+    Ending(setting).quiet(stalled=False)
+    assert setting.all_over()
+    _bury(setting)
