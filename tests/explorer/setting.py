@@ -75,6 +75,10 @@ class Setting:
         """Whether every task has ended and no run of it is open."""
         return all(task.phase is Phase.ENDED and not task.open_runs for task in self.ledger.tasks.values())
 
+    def waits(self) -> bool:
+        """Whether a node waits for an answer that may be lost, which takes it some minutes."""
+        return self.net is not None and any(node.waits for node in self.net.nodes)
+
     def telling_places(self) -> list[tuple[str, str]]:
         """Where an edit tells most: the file was moved aside as the power went, or a call is about to look at it."""
         runs = [run for run in self.ledger.runs.values() if run.outcome is None and run.path and not run.done]
