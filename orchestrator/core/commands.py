@@ -124,6 +124,8 @@ def _answer(task: AgentTask, command: Answer) -> tuple[Fact, ...]:
         raise NotFound("The task has no such open question.", remedy="Look at the task for its present question.")
     if asked.state is not CallState.ASKING:
         raise NotPending("The question was answered already.", remedy="The first answer counts.")
+    if task.phase is Phase.ENDED:
+        raise NotPending("The question is no longer open: the task is over.", remedy="Look at the task for why.")
     return (facts.QuestionAnswered(question_id=command.question_id, answer=command.answer),)
 
 

@@ -184,7 +184,7 @@ def refused(patient: Patient) -> list[Finding]:
             remedy = told(code, patient.address, said=rows[0]["message"], remedy=rows[0]["remedy"]).remedy
         waits = computer and computer not in online
         found.append(Finding("refused", "fail" if waits else "warn", sentence, remedy))
-    return found or [Finding("refused", "ok", "Nobody was turned away within the last hour.")]
+    return found or [Finding("refused", "ok", "This server turned nobody away within the last hour.")]
 
 
 def computers(patient: Patient) -> list[Finding]:

@@ -3,6 +3,9 @@
 Names, labels and what they mean are for ever, as dashboards and alarms are made of them; new ones may come. A
 label's values are a closed list of the code or what an operator writes into the policy, never the id of a task, a
 computer's name or anybody's text: how many series there are does not grow with use.
+
+Of several nodes each tells its own counters, which add up. What a gauge reads from the store is the same at each, so
+its text says whose it is.
 """
 
 from dataclasses import dataclass
@@ -29,15 +32,24 @@ class Figure:
 
 
 FIGURES: Final = (
-    Figure("computers_online", "gauge", "Computers that are connected now."),
-    Figure("computers_known", "gauge", "Computers that have a token."),
-    Figure("tasks", "gauge", "Tasks that have not ended, by status; Queued ones wait for a worker.", ("status",)),
-    Figure("queue_age_seconds", "gauge", "Seconds that the task longest due has waited for a worker; 0: none waits."),
-    Figure("requests_open", "gauge", "Requests that wait for a person's decision."),
+    Figure("computers_online", "gauge", "Computers that are connected to this node now."),
+    Figure("computers_known", "gauge", "Computers that have a token, of all nodes."),
+    Figure(
+        "tasks",
+        "gauge",
+        "Tasks of all nodes that have not ended, by status; Queued ones wait for a worker.",
+        ("status",),
+    ),
+    Figure(
+        "queue_age_seconds",
+        "gauge",
+        "Seconds that the task longest due has waited for a worker of any node; 0: none waits.",
+    ),
+    Figure("requests_open", "gauge", "Requests that wait for a person's decision, of all nodes."),
     Figure("oldest_request_seconds", "gauge", "Seconds that the oldest of them has waited; 0: none waits."),
-    Figure("questions_open", "gauge", "Questions of models that wait for a person's answer."),
+    Figure("questions_open", "gauge", "Questions of models that wait for a person's answer, of all nodes."),
     Figure("items_appended", "counter", "Items that this node appended to journals, by kind.", ("kind",)),
-    Figure("tasks_ended", "counter", "Tasks that ended, by status.", ("status",)),
+    Figure("tasks_ended", "counter", "Tasks whose end this node recorded, by status.", ("status",)),
     Figure("verdicts", "counter", "The policy's first verdicts on calls, by tool and effect.", ("tool", "effect")),
     Figure("requests_raised", "counter", "Requests that were put to people, by reason.", ("reason",)),
     Figure("requests_ended", "counter", "Requests that ended without a decision: expired, stale and so on.", ("end",)),

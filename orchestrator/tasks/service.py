@@ -14,8 +14,8 @@ from typing import Literal
 from orchestrator.core import facts
 from orchestrator.core.approval import ResumeRequest
 from orchestrator.core.commands import Answer, Cancel, Command, Extend, Fail, Pin, Rejudge, Renew, Withdraw, decide
-from orchestrator.core.deciding import Decide
-from orchestrator.core.errors import Conflict, Forbidden, NewerSchema, TaskEnded
+from orchestrator.core.deciding import Decide, closed_question
+from orchestrator.core.errors import Conflict, Forbidden, NewerSchema, NotFound, NotPending, TaskEnded
 from orchestrator.core.facts import OnReject, QuestionId, RequestId, TaskId
 from orchestrator.core.fold import fold
 from orchestrator.core.items import SYSTEM, Actor
@@ -192,11 +192,15 @@ class TaskService(StoredTasks):
                 return
 
     async def answer(self, task_id: TaskId, question_id: QuestionId, answer: str, by: Identity) -> AgentTask:
-        """A person's answer to a question; the first counts. Raises NotFound, Forbidden or NotPending."""
+        """A person's answer to a question; the first counts. Raises NotFound, Forbidden, NotPending."""
         task = await self.load(task_id)
         must_decide(self.authorizer, by, task)
         asked = Answer(question_id=question_id, answer=answer)
-        return (await self._command(task, lambda: asked, person(by)))[0]
+        try:
+            return (await self._command(task, lambda: asked, person(by)))[0]
+        except (NotFound, NotPending) as refused:
+            # The task may have gone on by now, and knows no more than its present questions.
+            raise closed_question(await self.store.read(task_id), question_id) or refused from None
 
     async def cancel(self, task_id: TaskId, by: Identity, reason: str = "") -> AgentTask:
         """Stop a task. Raises NotFound, Forbidden, or TaskEnded when it is over."""

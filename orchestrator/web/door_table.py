@@ -203,7 +203,8 @@ _TASKS: Final = (
     ),
     Door(
         "POST", "/v1/tasks/{task_id}/answer", "answer", "tasks", "Answer a question; the first answer counts.",
-        _ok("The answer is recorded.", tasks.TaskShort), {409: "`not_pending`: it was answered"},
+        _ok("The answer is recorded.", tasks.TaskShort),
+        {409: "`not_pending`: somebody answered it (the message says who and when), or the task is over"},
         body=forms.AnswerBody,
     ),
     Door(

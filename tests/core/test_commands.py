@@ -7,6 +7,7 @@ import pytest
 from orchestrator.core import facts
 from orchestrator.core.approval import CallDecision, CallState, request_digest
 from orchestrator.core.commands import Answer, Cancel, Pin, decide
+from orchestrator.core.deciding import closed_question
 from orchestrator.core.errors import InvalidDecision, NotFound, NotPending, RequestExpired, TaskEnded
 from orchestrator.core.facts import CallId, QuestionId
 from orchestrator.core.task_states import Phase, TaskStatus
@@ -304,6 +305,35 @@ def test_D20_an_answer_is_recorded_as_it_is() -> None:
     story.add(*made)
     with pytest.raises(NotPending, match="answered already"):
         decide(story.task, Answer(QuestionId("u1"), "no"))
+
+
+def test_who_answered_a_question_is_said_also_when_the_task_went_on() -> None:
+    """By whom and when; one that nobody answered is over with its task, and one that never was is none."""
+    story = Journal()
+    story.proposed([call(one, "ask_user", index=at, computer=None) for at, one in enumerate("ab")], "allow", "allow")
+    story.question("a", "u1")
+    story.question("b", "u2")
+    story.add(facts.QuestionAnswered(question_id=QuestionId("u1"), answer="wheat"), by=person("ann"))
+    at = story.items[-1].at
+    first = closed_question(story.items, QuestionId("u1"))
+    assert first is not None
+    assert first.message == f"The question was answered already, by ann at {at:%Y-%m-%d %H:%M:%S} UTC."
+    assert first.details == {"decided_by": "ann", "how": "answered", "at": at.isoformat()}
+    nobody = closed_question(story.items, QuestionId("u2"))
+    assert nobody is not None
+    assert (nobody.message, nobody.details) == (
+        "The question is no longer open: the task is over, and nobody had answered.",
+        {},
+    )
+    assert closed_question(story.items, QuestionId("u3")) is None
+
+
+def test_a_question_of_a_task_that_was_canceled_takes_no_answer() -> None:
+    """It is over with its task."""
+    story = asking()
+    story.add(*decide(story.task, Cancel("enough")))
+    with pytest.raises(NotPending, match="the task is over"):
+        decide(story.task, Answer(QuestionId("u1"), "wheat"))
 
 
 def test_an_answer_to_no_question_is_refused() -> None:

@@ -59,8 +59,10 @@ def watched(nodes: Several, name: str) -> int:
 
 
 async def seen(watcher: Watcher) -> Any:
-    """The next sight."""
-    return await within(DEADLINE_S, watcher.next(DEADLINE_S))
+    """The next sight, which has to come."""
+    sight = await within(DEADLINE_S, watcher.next(DEADLINE_S))
+    assert sight is not None
+    return sight
 
 
 def text(sight: Any, number: int) -> str:
@@ -166,9 +168,10 @@ async def test_a_watch_ends_with_the_node_that_watches_and_where_it_is_not_renew
             two.lines["alpha"].lost.append(watches_to(beta))
             await until(lambda: watched(two, "beta") == 0 and not computer.screen.is_watched)
             two.lines["alpha"].lost.clear()
-        monkeypatch.setattr(hub_mirror, "LEASE_S", 10 * DEADLINE_S)
+        monkeypatch.setattr(hub_mirror, "LEASE_S", 60)
         with mirror(two, "alpha").watching(FARM) as watcher:
             await seen(watcher)
+            assert watched(two, "beta") == 1
             two.lines["alpha"].cut = True
             await until(lambda: watched(two, "beta") == 0 and not computer.screen.is_watched)
 

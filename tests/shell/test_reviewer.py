@@ -330,7 +330,8 @@ async def test_an_answer_over_the_socket_goes_to_the_model(server: Server) -> No
         assert await ended(server, task_id) == "Completed"
         await reviewer.say(**answer, ref="a-2")
         failed = await reviewer.hear("failed")
-        assert (failed["ref"], failed["code"]) == ("a-2", "not_found")
+        assert (failed["ref"], failed["code"]) == ("a-2", "not_pending")
+        assert "answered already, by admin at" in failed["message"]
 
 
 async def test_a_decision_that_does_not_hold_is_failed_under_its_ref(server: Server, disk: Disk) -> None:
