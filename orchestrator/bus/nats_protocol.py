@@ -68,7 +68,7 @@ class Parser:
         while (end := data.find(_END, at)) >= 0:
             words = data[at:end].split()
             op = words[0].upper() if words else b""
-            if op != b"MSG" and op != b"HMSG":  # noqa: PLR1714 - this is what every message passes
+            if op not in (b"MSG", b"HMSG"):
                 yield _event(op, data[at:end].strip()[len(op) :].strip())
                 at = end + 2
                 continue

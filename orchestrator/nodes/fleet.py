@@ -15,14 +15,14 @@ import base64
 import binascii
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from orchestrator.core.errors import CallLost, CallVoid, ComputerAway, InvalidRequest, NobodyServes, RequestLost
 from orchestrator.core.meeting import NOTHING_HEARD, Heard
 from orchestrator.core.wire import ComputerId, RunId
 from orchestrator.hub import Hub, Socket
 from orchestrator.hub.calls import UNHURRIED_S
-from orchestrator.nodes.answers import Answered, answered, settled_of
+from orchestrator.nodes.answers import called, settled_of
 from orchestrator.nodes.messages import (
     OutputTold,
     SettleAsked,
@@ -41,6 +41,11 @@ SLACK_S: Final = 120.0
 noticed within seconds all the same."""
 SETTLE_WITHIN_S: Final = 60.0
 """As a hub waits for a settle; runs that still go on extend it there, and what takes longer is asked again."""
+
+
+T = TypeVar("T")
+Read = Callable[[Answer], tuple[T, Heard]]
+"""Reads another node's answer, and what that node has heard of the computer; raises what it came to."""
 
 
 class Fleet:
@@ -129,8 +134,9 @@ class Fleet:
 
         if self.hub.here(computer):
             return await here()
-        # As CallAsked reads it; a model of what is our own would only be taken apart again.
+        # As CallAsked reads it.
         asked = {
+            "op": "call",
             "computer": computer,
             "run_id": run_id,
             "task_id": task_id,
@@ -143,28 +149,28 @@ class Fleet:
         }
         ended = self._hear_output(run_id, on_output) if on_output is not None else None
         try:
-            there = await self._ask_holder(computer, "call", asked, body or b"", wait_s + SLACK_S)
+            there = await self._ask_holder(computer, called, asked, body or b"", wait_s + SLACK_S)
         finally:
             if ended is not None:
                 ended()
-        return await here() if there is None else CallResult(there[0].data, there[1])
+        return await here() if there is None else there
 
     async def settle(self, computer: ComputerId, *, run_ids: Sequence[RunId], number: int) -> dict[RunId, Settlement]:
         """Have the computer's fence raised, wherever it is, and hear what became of runs."""
         there = None
         if not self.hub.here(computer):
-            asked = SettleAsked(computer=computer, run_ids=tuple(run_ids), number=number).told()
+            settle = SettleAsked(computer=computer, run_ids=tuple(run_ids), number=number)
+            asked = {"op": "settle", **settle.told()}
             try:
-                there = await self._ask_holder(computer, "settle", asked, b"", SETTLE_WITHIN_S + SLACK_S)
+                there = await self._ask_holder(computer, settled_of, asked, b"", SETTLE_WITHIN_S + SLACK_S)
             except (CallVoid, InvalidRequest) as refused:
                 raise CallLost(f"The node that has computer {computer} could not settle: {refused.message}") from None
         if there is None:
             return await self.hub.settle(computer, run_ids=run_ids, number=number)
-        settled = settled_of(*there)
-        missing = [run_id for run_id in run_ids if run_id not in settled]
+        missing = [run_id for run_id in run_ids if run_id not in there]
         if missing:
             raise CallLost(f"Another node did not say what became of {', '.join(missing)}.")
-        return settled
+        return there
 
     def acknowledge(self, computer: ComputerId, run_id: RunId, number: int) -> None:
         """Let the computer forget an outcome; a hint, and when it is lost its next hello asks again."""
@@ -179,8 +185,8 @@ class Fleet:
     # -- inside --------------------------------------------------------------------------
 
     async def _ask_holder(
-        self, computer: ComputerId, op: str, asked: Mapping[str, Any], body: bytes, within_s: float
-    ) -> tuple[Answered, bytes] | None:
+        self, computer: ComputerId, read: Read[T], asked: Mapping[str, Any], body: bytes, within_s: float
+    ) -> T | None:
         """The answer of the node that has the computer; None: this node has it now, and no other was given a frame.
 
         Raises ComputerAway, CallVoid, ComputerFailed, CallLost.
@@ -194,7 +200,7 @@ class Fleet:
                 break
             tried.add(at)
             try:
-                return await self._ask(place, op, asked, body, within_s)
+                return await self._ask(place, read, asked, body, within_s)
             except (ComputerAway, NobodyServes):
                 # Not there: no frame was written. Meanwhile it may be known to be somewhere else.
                 self._presence.absent(place.node, computer, place.seat.number)
@@ -205,16 +211,13 @@ class Fleet:
             remedy="Its chunk may be unloaded or it may be off; what needs it waits.",
         )
 
-    async def _ask(
-        self, place: Place, op: str, asked: Mapping[str, Any], body: bytes, within_s: float
-    ) -> tuple[Answered, bytes]:
+    async def _ask(self, place: Place, read: Read[T], asked: Mapping[str, Any], body: bytes, within_s: float) -> T:
         try:
-            answer = await self.request(place.node, {"op": op, **asked}, body, within_s=within_s)
+            answer = await self.request(place.node, asked, body, within_s=within_s)
         except RequestLost as lost:
             raise CallLost(f"The node that has computer {place.seat.computer} did not answer: {lost.message}") from lost
-        told = answered(answer)
-        self._heard[place.seat.computer] = told.named
-        return told, answer.body
+        told, self._heard[place.seat.computer] = read(answer)
+        return told
 
     async def request(self, node: str, payload: Mapping[str, Any], body: bytes = b"", *, within_s: float) -> Answer:
         """Ask a node, for as long as it is there. Raises NobodyServes, RequestLost."""
