@@ -59,10 +59,7 @@ class Ending:
     def round(self, *, decide: bool = True) -> bool:
         """Let all that can happen happen once; False: nothing could."""
         setting, busy = self._setting, False
-        for node in setting.nodes:
-            # Also of an append that was begun before its trouble was known.
-            while node.store.held:
-                node.store.let_answer()
+        setting.let_answer()
         for computer in setting.computers:
             if not computer.on:
                 computer.boot()

@@ -179,6 +179,12 @@ class Setting:
         for computer in self.computers:
             computer.pass_time(seconds)
 
+    def let_answer(self) -> None:
+        """What stores hold back comes; an append that has begun may yet be held, so once does not do."""
+        for node in self.nodes:
+            while node.store.held:
+                node.store.let_answer()
+
     # -- backups -------------------------------------------------------------------------
 
     def back_up(self, computer: Computer) -> None:
