@@ -3,9 +3,9 @@
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Clock
@@ -50,6 +50,6 @@ class Transfers:
         finally:
             del self._now[transfer.transfer_id]
 
-    def now(self) -> list[Transfer]:
-        """All of them, the oldest first."""
-        return list(self._now.values())
+    def rows(self) -> list[dict[str, Any]]:
+        """All of them as people see them, the oldest first."""
+        return [{**asdict(one), "began_at": one.began_at.isoformat()} for one in self._now.values()]

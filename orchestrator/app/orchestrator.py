@@ -140,11 +140,12 @@ async def open_orchestrator(
             authorizer=authorizer,
             computers=here.fleet,
             nodes=here.seen,
+            transfers=here.readings.everywhere,
             defaults=Defaults(settings.model, settings.max_steps, settings.max_wall_s, settings.max_tokens),
             check_model=models.open,
             undoing=undoing,
             pruner=Pruner(service, Rule(settings.retain_days or None, settings.retain_bytes or None)),
-            rehearsals=_rehearsals(settings, undoing, law, authorizer),
+            rehearsals=_rehearsals(settings, undoing, law, authorizer, here),
             metrics=lambda: watching.scrape(service, hub),
             policy=policy,
             checkpoints=keeper.checkpoints,
@@ -210,8 +211,12 @@ def _workers(settings: Settings, undoing: Undoing, models: Models, node: str) ->
     )
 
 
-def _rehearsals(settings: Settings, undoing: Undoing, law: PolicyInForce, authorizer: TokenAuthorizer) -> Rehearsals:
-    copying = Copying(undoing.service.store, undoing.world, law.may_read, Transfers(undoing.service.clock))
+def _rehearsals(
+    settings: Settings, undoing: Undoing, law: PolicyInForce, authorizer: TokenAuthorizer, here: Node
+) -> Rehearsals:
+    transfers = Transfers(undoing.service.clock)
+    here.readings.here = transfers.rows
+    copying = Copying(undoing.service.store, undoing.world, law.may_read, transfers)
     rehearsals = Rehearsals(undoing, copying, settings.rehearsals_path.absolute(), settings.rehearsals)
     authorizer.guest = rehearsals.guest
     return rehearsals

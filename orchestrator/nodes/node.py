@@ -10,6 +10,7 @@ from orchestrator.hub import Hub
 from orchestrator.nodes.fleet import Fleet
 from orchestrator.nodes.meeting import MeetingElsewhere
 from orchestrator.nodes.presence import Presence
+from orchestrator.nodes.readings import Readings
 from orchestrator.nodes.serving import Serving
 from orchestrator.nodes.showing import Showing
 from orchestrator.nodes.unheard import Unheard
@@ -33,6 +34,7 @@ class Node:
     waking: Waking
     showing: Showing
     unheard: Unheard
+    readings: Readings
     apart: Callable[[], list[str]] = list
     """The names of nodes on the same bus that work with another store."""
 
@@ -91,6 +93,7 @@ def join(hub: Hub, elsewhere: MeetingElsewhere, presence: Presence, store: Store
     fleet = Fleet(hub, presence)
     elsewhere.join(fleet)
     serving, showing = Serving(hub, presence), Showing(hub, presence)
-    serving.ops |= showing.ops
+    readings = Readings(presence, fleet)
+    serving.ops |= showing.ops | readings.ops
     waking = Waking(store, hub, presence, awaited)
-    return Node(presence, fleet, serving, waking, showing, Unheard(store, presence))
+    return Node(presence, fleet, serving, waking, showing, Unheard(store, presence), readings)

@@ -22,6 +22,9 @@ _FIRST_PAUSE_S: Final = 0.05
 _LONGEST_PAUSE_S: Final = 1.0
 _CONNECT_S: Final = 5.0
 """One attempt: a server that is there answers sooner, one behind a cut cable never."""
+_KNOWN_S: Final = 1.0
+"""So long an attempt that failed answers for all, once the server has been away for too long: one behind a cut cable
+takes whole seconds for each, and who waits for a connection would wait for those of all before."""
 _CLOSE_S: Final = 2.0
 
 AT_WORK: Final = "cc-orchestrator node"
@@ -76,6 +79,8 @@ class Links:
         self._idle: list[Any] = []
         self._closed = False
         self._away_since: float | None = None
+        self._failed: tuple[float, Exception] | None = None
+        """When the last attempt failed, and how."""
 
     @asynccontextmanager
     async def one(self) -> AsyncIterator[Any]:
@@ -115,19 +120,29 @@ class Links:
             if not connection.is_closed():
                 return connection
         pause = _FIRST_PAUSE_S
+        self._must_not_be_known_away()
         while not self._closed:
             try:
                 connection = await connect(self._url, self._settings)
             except Exception as error:  # noqa: BLE001 - told as one that teaches
                 told = not_connected(error, self.place)
+                self._failed = time.monotonic(), error
                 if is_lasting(error) or self._is_hopeless(pause):
                     raise told from None
             else:
-                self._away_since = None
+                self._away_since = self._failed = None
                 return connection
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_S)
         raise sealing.store_closed()
+
+    def _must_not_be_known_away(self) -> None:
+        """Raises what the last attempt failed with, where the server is away for too long and that was just now."""
+        if self._failed is None or self._away_since is None or self._closed:
+            return
+        now = time.monotonic()
+        if now > self._away_since + self._patience_s and now < self._failed[0] + _KNOWN_S:
+            raise not_connected(self._failed[1], self.place) from None
 
     def _is_hopeless(self, pause: float) -> bool:
         """Whether the server has been away for too long: then one attempt each is enough for all who wait."""

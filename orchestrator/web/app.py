@@ -95,6 +95,7 @@ class Doors(
         authorizer: TokenAuthorizer,
         computers: ComputerDoor,
         nodes: Callable[[], dict[str, Any]],
+        transfers: Callable[[], Awaitable[list[dict[str, Any]]]],
         defaults: Defaults,
         check_model: Callable[[str], object],
         undoing: Undoing,
@@ -113,8 +114,8 @@ class Doors(
         self.defaults = defaults
         self.check_model = check_model
         self.undoing = undoing
-        self.transfers = rehearsals.copying.transfers
-        self.backups = Backups(service, undoing, self.transfers)
+        self.transfers = transfers
+        self.backups = Backups(service, undoing, rehearsals.copying.transfers)
         self.pruner = pruner
         self.rehearsals = rehearsals
         self.render_metrics = metrics

@@ -18,6 +18,8 @@ from tests.shell.support import DEADLINE_S, Listening, Server, call, dialed, fin
 from tests.shell.test_desk import ASKS, WRITES, Player, allowing, left, player, tasks_of, texts
 from tests.shell.test_metrics import scraped
 from tests.shell.test_reviewer import reviewing
+from tests.shell.test_transfers import FILES, gated, transfers
+from tests.waiting import within
 
 REVOKED_WITHIN_S = 1.5
 """A look each half second, and what the machine is busy with."""
@@ -163,6 +165,24 @@ async def rehearsed(server: Server, task_id: str) -> dict[str, Any]:
 def _held(nodes: Several, name: str) -> list[wire.ComputerId]:
     """The computers that came to a node itself."""
     return [one.computer for one in nodes[name].orchestrator.hub.list_computers()]
+
+
+@WAYS
+async def test_how_far_a_backup_has_come_is_seen_at_every_node(tmp_path: Path, here: str, there: str) -> None:
+    """As long as it goes on, and where a node does not answer those of the others."""
+    async with several(tmp_path, "alpha", "beta") as nodes, gated(nodes[here]) as computer:
+        await until(lambda: nodes.online(there))
+        making = asyncio.create_task(ok(nodes[there], "POST", "/v1/computers/3/backups", {}))
+        await within(DEADLINE_S, computer.asked.wait())
+        ((row,), (same,)) = [await transfers(server) for server in nodes.nodes.values()]
+        assert (row["what"], row["computer"], row) == ("backup", "3", same)
+        nodes[there].orchestrator.node.serving.ops.pop("transfers")
+        assert await transfers(nodes[here]) == []
+        assert await transfers(nodes[there]) == [row]
+        for _ in FILES:
+            computer.gate.release()
+        await within(DEADLINE_S, making)
+        assert await transfers(nodes[there]) == []
 
 
 # -- people ------------------------------------------------------------------------------

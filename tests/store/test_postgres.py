@@ -22,7 +22,7 @@ from orchestrator.core.system_facts import GrantId, GrantRevoked
 from orchestrator.core.task_states import TaskStatus
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import SYSTEM_STREAM, Lease, Schedule, Store
-from orchestrator.store import open_store
+from orchestrator.store import open_store, postgres_links
 from orchestrator.store.postgres import PostgresPersistenceManager
 from orchestrator.store.postgres_dialect import numbered
 from orchestrator.store.postgres_errors import explained
@@ -400,6 +400,30 @@ async def test_what_cannot_be_connected_is_told_without_the_password(postgres_se
             assert refusal.remedy
             assert not {PASSWORD, "secret-1"} & set(str(refusal).replace("/", " ").split())
             assert PASSWORD not in str(refusal)
+
+
+async def test_once_a_server_is_known_to_be_away_one_attempt_answers_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind a cut cable each takes seconds; who comes when the last is a while ago tries again."""
+    monkeypatch.setattr(postgres_links, "_CONNECT_S", 0.2)
+    came: list[asyncio.StreamWriter] = []
+    mute = await asyncio.start_server(lambda _, writer: came.append(writer), "127.0.0.1", 0)
+    host, port = mute.sockets[0].getsockname()
+    links = postgres_links.Links(f"postgresql://u:p@{host}:{port}/db", postgres_links.READING, most=1, patience_s=0.1)
+
+    async def use() -> None:
+        async with links.one():
+            pass
+
+    await asyncio.gather(*(refused(StoreAway, use()) for _ in range(20)))
+    tries = len(came)
+    assert tries <= 2
+    monkeypatch.setattr(postgres_links, "_KNOWN_S", 0)
+    await refused(StoreAway, use())
+    assert len(came) == tries + 1
+    await links.close()
+    for writer in came:
+        writer.close()
+    mute.close()
 
 
 async def test_a_server_that_takes_no_writes_or_nobody_more_says_so(
