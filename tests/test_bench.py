@@ -48,10 +48,11 @@ def test_calls_yield_a_ratio_for_each_number_of_clients(tmp_path: Path) -> None:
 
 
 def test_a_call_to_another_node_is_held_against_one_to_this(tmp_path: Path) -> None:
-    """One line, over a real bus."""
-    (line,) = lines_of("routed", tmp_path)
-    assert (line["judged"], line["bar"]) == ("ratio", 3.0)
+    """Over a real bus, to two computers, of which one is judged."""
+    line, stub = lines_of("routed", tmp_path)
+    assert (line["judged"], line["bar"], stub["judged"]) == ("ratio", 3.0, "nothing")
     assert line["ratio"] > 0
+    assert stub["ratio"] > 0
 
 
 def test_memory_is_told_for_each_computer(tmp_path: Path) -> None:

@@ -2,23 +2,34 @@
 
 import asyncio
 import logging
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
-from orchestrator.bus.clocks import Clocks
+from orchestrator.bus.clocks import Clocks, now
 from orchestrator.bus.frames import Letter, packed, unpacked
 from orchestrator.bus.local import LocalBus
 from orchestrator.bus.mail import Mail
-from orchestrator.bus.parts import MOST_BYTES, SAYS_BYTES, Parts
-from orchestrator.core.errors import BusAway, NobodyServes, RequestLost
+from orchestrator.bus.parts import MOST_BYTES, Parts
+from orchestrator.core.errors import BusAway, RequestLost
+from orchestrator.ports.bus import Answer
 
 logger = logging.getLogger(__name__)
 
 SIGN_S: Final = 1.0
-"""The first sign of life comes after this time, then each time: a request that is answered quickly has none."""
+"""From one sign of life to the next; the first comes after one to two of it: what is answered quickly has none."""
 CLOSE_S: Final = 1.0
 """What is said to those who asked a bus that is closed, is said in this time."""
 
 BACK: Final = Letter({"op": "back"})
+ALIVE: Final = packed(Letter({"op": "alive"}))
+
+
+class _Work(NamedTuple):
+    """What is worked on: what the request says, the tag of its answer, since when."""
+
+    says: Mapping[str, Any]
+    tag: str
+    begun: float
 
 
 class Answering:
@@ -29,7 +40,11 @@ class Answering:
         self._parts = parts
         self._clocks = clocks
         self._local = local
-        self._working: set[asyncio.Task[None]] = set()
+        self._working: dict[asyncio.Task[None], _Work] = {}
+        self._begun: set[asyncio.Task[None]] = set()
+        """Of these, whose handlers were begun and have not ended."""
+        self._timer: asyncio.TimerHandle | None = None
+        """For all signs of life: most requests are answered before it comes, and cost no timer."""
         self._closing = False
 
     def open(self) -> None:
@@ -38,86 +53,110 @@ class Answering:
 
     def asked(self, subject: str, tag: str, request: Letter) -> None:
         """A request came."""
-        work = asyncio.ensure_future(self._answer(subject, tag, request))
-        self._working.add(work)
-        work.add_done_callback(self._working.discard)
+        loop = asyncio.get_running_loop()
+        work = loop.create_task(self._answer(subject, tag, request))
+        self._working[work] = _Work(request.says, tag, now())
+        work.add_done_callback(self._working.pop)
+        if self._timer is None:
+            self._timer = loop.call_later(SIGN_S, self._say_alive)
 
     async def close(self) -> None:
         """Give up what is worked on, tell those who asked, and take nothing new."""
         self._closing = True
         await self._local.close()
+        for work in self._begun:
+            work.cancel()
         if self._working:
             _, late = await asyncio.wait(tuple(self._working), timeout=CLOSE_S)
             for work in late:
                 work.cancel()
             await asyncio.gather(*late, return_exceptions=True)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     async def _answer(self, subject: str, tag: str, request: Letter) -> None:
-        signs = _Signs(self._mail, str(request.says.get("from")), tag)
         try:
             await self._send(str(request.says["from"]), tag, await self._outcome(subject, request))
         except BusAway:
             logger.debug("an answer of %s was not sent: the bus is away", subject)
         except (KeyError, TypeError, ValueError):
             logger.warning("a request of %s could not be read", subject, exc_info=True)
-        finally:
-            signs.end()
 
-    async def _outcome(self, subject: str, request: Letter) -> Letter:
+    async def _outcome(self, subject: str, request: Letter) -> Letter | Answer:
         """What is to be said to the asker."""
-        asker, until, content = request.says["from"], request.says["until"], request.body
+        asker, until = request.says["from"], request.says["until"]
         if self._closing or not await self._clocks.is_before(asker, until):
             return BACK
         if "size" in request.says:
             try:
                 content, until = await self._parts.fetch(asker, request.says["key"], request.says["size"])
+                payload, body = unpacked(content)
             except RequestLost:
                 return BACK
             if not await self._clocks.is_before(asker, until):
                 return BACK
-        payload, body = unpacked(content)
-        try:
-            answer = await self._local.request(subject, payload, body, within_s=request.says["left_s"])
-        except NobodyServes:
-            return BACK
-        except RequestLost as lost:
-            return _failed(lost.message)
-        try:
-            return Letter({"op": "answer"}, packed(Letter(answer.payload, answer.body)))
-        except (TypeError, ValueError):
-            logger.exception("an answer of %s is no JSON", subject)
-            return _failed("the answer is no JSON")
-
-    async def _send(self, asker: str, tag: str, outcome: Letter) -> None:
-        size = len(outcome.body)
-        if size <= self._mail.post.limit - SAYS_BYTES:
-            await self._mail.post.send(asker, tag, outcome)
-        elif size > MOST_BYTES:
-            await self._mail.post.send(asker, tag, _failed(f"{size} bytes are more than an answer takes"))
         else:
-            await self._let_fetch(asker, tag, outcome.body)
+            payload, body = request.says["payload"], request.body
+        server = self._local.server(subject)
+        if server is None:
+            return BACK
+        work = asyncio.current_task()
+        assert work is not None
+        self._begun.add(work)
+        try:
+            # In this very task: the asker looks after its time, and nobody takes what comes after it.
+            answer = await server(payload, body)
+        except asyncio.CancelledError:
+            return _failed(f"{subject} was closed")
+        except Exception:
+            logger.exception("%s failed at a request", subject)
+            return _failed(f"{subject} failed at the request")
+        finally:
+            self._begun.discard(work)
+        return answer
+
+    async def _send(self, asker: str, tag: str, outcome: Letter | Answer) -> None:
+        if isinstance(outcome, Letter):
+            await self._mail.post.send(asker, tag, packed(outcome))
+            return
+        payload, body = outcome
+        size = len(body)
+        try:
+            if size < self._mail.post.limit:
+                letter = packed(Letter({"op": "answer", "payload": payload}, body))
+                if len(letter) <= self._mail.post.limit:
+                    await self._mail.post.send(asker, tag, letter)
+                    return
+            content = packed(Letter(payload, body))
+        except (TypeError, ValueError):
+            logger.exception("an answer is no JSON")
+            await self._mail.post.send(asker, tag, packed(_failed("the answer is no JSON")))
+            return
+        size = len(content)
+        if size > MOST_BYTES:
+            why = f"{size} bytes are more than an answer takes"
+            await self._mail.post.send(asker, tag, packed(_failed(why)))
+        else:
+            await self._let_fetch(asker, tag, content)
 
     async def _let_fetch(self, asker: str, tag: str, content: bytes) -> None:
         key = self._mail.tag()
         with self._parts.keeping(key, content) as kept:
             says = {"op": "answer", "from": self._mail.post.id, "key": key, "size": len(content)}
-            await self._mail.post.send(asker, tag, Letter(says))
+            await self._mail.post.send(asker, tag, packed(Letter(says)))
             await kept.fetched()
 
-
-class _Signs:
-    """Says each second that a request is worked on."""
-
-    def __init__(self, mail: Mail, asker: str, tag: str) -> None:
-        self._mail, self._asker, self._tag = mail, asker, tag
-        self._timer = asyncio.get_running_loop().call_later(SIGN_S, self._say)
-
-    def _say(self) -> None:
-        self._mail.errand(self._mail.post.send(self._asker, self._tag, Letter({"op": "alive"})))
-        self._timer = asyncio.get_running_loop().call_later(SIGN_S, self._say)
-
-    def end(self) -> None:
-        self._timer.cancel()
+    def _say_alive(self) -> None:
+        """Say that what takes longer is worked on, to whoever waits for it still."""
+        self._timer = None
+        moment = now()
+        for says, tag, begun in self._working.values():
+            asker, wait_s = says.get("from"), says.get("left_s")
+            if isinstance(asker, str) and isinstance(wait_s, int | float) and SIGN_S <= moment - begun < wait_s:
+                self._mail.errand(self._mail.post.send(asker, tag, ALIVE))
+        if self._working:
+            self._timer = asyncio.get_running_loop().call_later(SIGN_S, self._say_alive)
 
 
 def _failed(why: str) -> Letter:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from orchestrator.bus.frames import Letter
+from orchestrator.bus.frames import Letter, packed
 from orchestrator.bus.mail import Mail
 from orchestrator.core.errors import BusAway
 
@@ -75,7 +75,7 @@ class Clocks:
 
         with self._mail.waiting(tag, take):
             asked = now()
-            question = Letter({"op": "time", "from": self._mail.post.id})
+            question = packed(Letter({"op": "time", "from": self._mail.post.id}))
             with suppress(BusAway):
                 await self._mail.post.send(node, tag, question, answer_to=tag)
                 await asyncio.wait((answer,), timeout=ANSWER_S)
@@ -88,4 +88,4 @@ class Clocks:
             self._ahead.popitem(last=False)
 
     async def _tell(self, tag: str, says: Mapping[str, Any]) -> None:
-        await self._mail.post.send(str(says["from"]), tag, Letter({"op": "now", "now": now()}))
+        await self._mail.post.send(str(says["from"]), tag, packed(Letter({"op": "now", "now": now()})))

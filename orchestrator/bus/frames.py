@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
+from pydantic_core import from_json, to_json
+
 _LENGTH: Final = Struct(">I")
 
 
@@ -16,9 +18,12 @@ class Letter(NamedTuple):
 
 
 def packed(letter: Letter) -> bytes:
-    """The letter as bytes: the length of its JSON in four bytes, the JSON in ASCII, the body."""
-    # In ASCII, because half a pair of surrogates has no form in UTF-8.
-    says = json.dumps(letter.says, separators=(",", ":")).encode("ascii")
+    """The letter as bytes: the length of its JSON in four bytes, the JSON, the body. Raises ValueError, TypeError."""
+    try:
+        says = to_json(letter.says)
+    except ValueError:
+        # Half a pair of surrogates has no form in UTF-8; in ASCII it is escaped.
+        says = json.dumps(letter.says, separators=(",", ":")).encode("ascii")
     return b"".join((_LENGTH.pack(len(says)), says, letter.body))
 
 
@@ -29,7 +34,10 @@ def unpacked(data: bytes) -> Letter:
     end = _LENGTH.size + _LENGTH.unpack_from(data)[0]
     if end > len(data):
         raise ValueError("A letter is cut off.")
-    says = json.loads(data[_LENGTH.size : end])
+    try:
+        says = from_json(data[_LENGTH.size : end])
+    except ValueError:
+        says = json.loads(data[_LENGTH.size : end])
     if not isinstance(says, dict):
         raise ValueError("A letter says nothing.")  # noqa: TRY004 - what the peer wrote, no type of ours
     return Letter(says, data[end:])

@@ -53,10 +53,10 @@ class LocalBus:
 
     async def request(self, subject: str, payload: Mapping[str, Any], body: bytes = b"", *, within_s: float) -> Answer:
         """Ask one who serves the subject, each in turn."""
-        servers = self._servers.get(subject)
-        if not servers:
+        server = self.server(subject)
+        if server is None:
             raise nobody(subject)
-        asked = asyncio.ensure_future(servers[next(self._turns) % len(servers)](payload, body))
+        asked = asyncio.ensure_future(server(payload, body))
         self._asked.add(asked)
         asked.add_done_callback(self._asked.discard)
         done, _ = await asyncio.wait((asked,), timeout=within_s)
@@ -69,6 +69,11 @@ class LocalBus:
             logger.error("%s failed at a request", subject, exc_info=failed)
             raise RequestLost(f"{subject} failed at the request.") from failed
         return asked.result()
+
+    def server(self, subject: str) -> Serve | None:
+        """One who serves the subject, each in turn; None: nobody does."""
+        servers = self._servers.get(subject)
+        return servers[next(self._turns) % len(servers)] if servers else None
 
     def serve(self, subject: str, handler: Serve) -> End:
         """Answer requests until the answer is called."""

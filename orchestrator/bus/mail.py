@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from itertools import count
 from typing import Any, Final, Protocol
 
-from orchestrator.bus.frames import Letter
+from orchestrator.bus.frames import Letter, packed
 from orchestrator.core.errors import BusAway
 
 logger = logging.getLogger(__name__)
@@ -19,7 +19,7 @@ Take = Callable[[Letter], None]
 
 
 class Post(Protocol):
-    """How letters travel. Both raise BusAway, and have then sent nothing."""
+    """How letters travel, packed. Both raise BusAway, and have then sent nothing."""
 
     @property
     def id(self) -> str:
@@ -29,10 +29,10 @@ class Post(Protocol):
     def limit(self) -> int:
         """Bytes of the largest letter."""
 
-    async def send(self, node: str, tag: str, letter: Letter, *, answer_to: str = "") -> None:
+    async def send(self, node: str, tag: str, letter: bytes, *, answer_to: str = "") -> None:
         """To a node; where it is not there, the tag ``answer_to`` of this one gets RETURNED."""
 
-    async def offer(self, subject: str, tag: str, letter: Letter) -> None:
+    async def offer(self, subject: str, tag: str, letter: bytes) -> None:
         """To one of those who serve the subject; where there is none, ``tag`` gets RETURNED."""
 
 
@@ -57,11 +57,19 @@ class Mail:
     @contextmanager
     def waiting(self, tag: str, take: Take) -> Iterator[None]:
         """In the block ``take`` gets what comes for the tag."""
-        self._waiting[tag] = take
+        self.wait(tag, take)
         try:
             yield
         finally:
-            del self._waiting[tag]
+            self.wait_no_more(tag)
+
+    def wait(self, tag: str, take: Take) -> None:
+        """From now on ``take`` gets what comes for the tag."""
+        self._waiting[tag] = take
+
+    def wait_no_more(self, tag: str) -> None:
+        """Nobody gets it any longer."""
+        del self._waiting[tag]
 
     def came(self, tag: str, letter: Letter) -> None:
         """A letter came for this node."""
@@ -74,9 +82,8 @@ class Mail:
             take(letter)
         elif "key" in letter.says:
             # Whoever waited has given up; what is kept for it may go.
-            self.errand(
-                self.post.send(str(letter.says["from"]), tag, Letter({"op": "drop", "key": letter.says["key"]}))
-            )
+            drop = packed(Letter({"op": "drop", "key": letter.says["key"]}))
+            self.errand(self.post.send(str(letter.says["from"]), tag, drop))
 
     def away(self, letter: Letter) -> None:
         """Every one who waits gets this letter: the connection is lost, or about to be closed."""

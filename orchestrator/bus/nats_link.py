@@ -1,8 +1,8 @@
 """One connection to one NATS server: once it is lost it is lost for ever, and the next is another object.
 
 A client of our own: a request takes two messages each way, and nats-py alone spends more on them, by its queues and
-tasks, than is left of what a call to another node may cost, beside the call itself. Here a message is written in the turn in which it is published,
-and handed on in the turn in which it comes.
+tasks, than is left of what a call to another node may cost, beside the call itself. Here a message is written in the
+turn in which it is published, and handed on in the turn in which it comes.
 """
 
 import asyncio
@@ -92,10 +92,14 @@ class Link(asyncio.Protocol):
         """Send. Raises BusAway where it is lost, and nothing was sent."""
         self._write(protocol.publish(subject, reply, data))
 
+    @property
+    def full(self) -> bool:
+        """Whether much is on its way."""
+        return not self._room.is_set()
+
     async def room(self) -> None:
         """Wait while much is on its way."""
-        if not self._room.is_set():
-            await self._room.wait()
+        await self._room.wait()
 
     def subscribe(self, subject: str, queue: str = "") -> int:
         """Ask for what comes; the answer is its number. Raises BusAway."""
@@ -177,10 +181,11 @@ class Link(asyncio.Protocol):
         """Hand on what came."""
         try:
             for event in self._parser.receive(data):
-                if isinstance(event, Message):
-                    self._message(event)
-                else:
+                if not isinstance(event, Message):
                     self._word(event)
+                elif self._ready.done() and not self.lost.is_set():
+                    # Before the server has answered, nothing was asked for: not even by whoever is between.
+                    self._came(event)
         except NotNats as why:
             self._give_up(str(why))
 
@@ -204,11 +209,6 @@ class Link(asyncio.Protocol):
         if self.lost.is_set() or self._transport is None or self._transport.is_closing():
             raise BusAway("The connection to NATS is lost.")
         self._transport.write(data)
-
-    def _message(self, message: Message) -> None:
-        # Before the server has answered, nothing was asked for: not even by whoever is between.
-        if self._ready.done() and not self.lost.is_set():
-            self._came(message)
 
     def _word(self, event: Event) -> None:
         match event:

@@ -5,7 +5,7 @@ sending headers, is not here.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 LINE_BYTES: Final = 1024 * 1024
@@ -66,14 +66,13 @@ class Parser:
             self._kept.clear()
         at = 0
         while (end := data.find(_END, at)) >= 0:
-            words = data[at:end].split(None, 1)
-            op = bytes(words[0]).upper() if words else b""
-            said = words[1] if len(words) == 2 else b""
+            words = data[at:end].split()
+            op = words[0].upper() if words else b""
             if op not in (b"MSG", b"HMSG"):
+                yield _event(op, data[at:end].strip()[len(op) :].strip())
                 at = end + 2
-                yield _event(op, said)
                 continue
-            subject, reply, headers, size = _lengths(op, said)
+            subject, reply, headers, size = _lengths(op, words)
             body = end + 2
             after = body + size
             if len(data) < after + 2:
@@ -90,17 +89,17 @@ class Parser:
         self._kept += data[at:]
 
 
-def _lengths(op: bytes, said: bytes) -> tuple[str, str, int, int]:
+def _lengths(op: bytes, words: Sequence[bytes]) -> tuple[str, str, int, int]:
     """Subject, where the answer goes, and the bytes of headers, and of all."""
-    words = said.split()
     numbers = 1 if op == b"MSG" else 2
-    if len(words) not in (2 + numbers, 3 + numbers) or not all(word.isdigit() for word in words[-numbers:]):
+    answered = len(words) == 4 + numbers
+    if not (answered or len(words) == 3 + numbers) or not b"".join(words[-numbers:]).isdigit():
         raise NotNats("The line of a message cannot be read.")
-    reply = words[2].decode("utf-8", "replace") if len(words) == 3 + numbers else ""
+    reply = words[3].decode("utf-8", "replace") if answered else ""
     headers, size = int(words[-2][:20]) if numbers == 2 else 0, int(words[-1][:20])
     if not headers <= size <= MOST_BYTES:
         raise NotNats(f"A message of {size} bytes with {headers} of headers is none.")
-    return words[0].decode("utf-8", "replace"), reply, headers, size
+    return words[1].decode("utf-8", "replace"), reply, headers, size
 
 
 def _event(op: bytes, said: bytes) -> Event:

@@ -104,8 +104,22 @@ def answered(answer: Answer) -> Answered:
 
 def call_told(result: CallResult, heard: Heard) -> Answer:
     """The result of a call, as it is told."""
-    told = Answered(data=result.data, heard=heard.journal_seq, boot=heard.boot)
-    return Answer(told.told(), result.body)
+    # As Answered reads it.
+    return Answer({"data": result.data, "heard": heard.journal_seq, "boot": heard.boot}, result.body)
+
+
+def called(answer: Answer) -> tuple[CallResult, Heard]:
+    """What another node answered to a call, and what it heard. Raises as `answered` does.
+
+    Every call to another node ends here: what is well is not made a model of.
+    """
+    said = answer.payload
+    data, heard, boot = said.get("data"), said.get("heard"), said.get("boot")
+    well = said.get("failure") is None
+    if well and isinstance(data, dict) and isinstance(heard, int) and isinstance(boot, str):
+        return CallResult(data, answer.body), Heard(heard, boot)
+    told = answered(answer)
+    return CallResult(told.data, answer.body), told.named
 
 
 def settled_told(settled: Mapping[RunId, Settlement], heard: Heard) -> Answer:
@@ -119,15 +133,16 @@ def settled_told(settled: Mapping[RunId, Settlement], heard: Heard) -> Answer:
     return Answer(told.told(), b"".join(parts))
 
 
-def settled_of(told: Answered, body: bytes) -> dict[RunId, Settlement]:
-    """What became of runs, as it was told."""
+def settled_of(answer: Answer) -> tuple[dict[RunId, Settlement], Heard]:
+    """What another node says that became of runs, and what it heard. Raises as `answered` does."""
+    told, body = answered(answer), answer.body
     settled, at = {}, 0
     for row in told.settled:
         size = row.result.size if row.result is not None else 0
         result = None if row.result is None else _result_of(row.result, body[at : at + size])
         settled[RunId(row.call.call_id)] = Settlement(row.call, result)
         at += size
-    return settled
+    return settled, told.named
 
 
 def _result_told(result: CallResult | Exception | None) -> tuple[ResultTold | None, bytes]:
@@ -144,4 +159,4 @@ def _result_of(told: ResultTold, body: bytes) -> CallResult | Exception:
     return CallResult(told.data, body) if told.failure is None else error_of(told.failure, body)
 
 
-__all__ = ["Answered", "answered", "call_told", "failed", "settled_of", "settled_told"]
+__all__ = ["Answered", "answered", "call_told", "called", "failed", "settled_of", "settled_told"]

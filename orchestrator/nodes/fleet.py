@@ -15,20 +15,16 @@ import base64
 import binascii
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from orchestrator.core.errors import CallLost, CallVoid, ComputerAway, InvalidRequest, NobodyServes, RequestLost
 from orchestrator.core.meeting import NOTHING_HEARD, Heard
 from orchestrator.core.wire import ComputerId, RunId
 from orchestrator.hub import Hub, Socket
 from orchestrator.hub.calls import UNHURRIED_S
-from orchestrator.nodes.answers import Answered, answered, settled_of
+from orchestrator.nodes.answers import called, settled_of
 from orchestrator.nodes.messages import (
-    Acked,
-    Acks,
-    CallAsked,
     OutputTold,
-    Said,
     SettleAsked,
     acks_to,
     output_of,
@@ -47,6 +43,11 @@ SETTLE_WITHIN_S: Final = 60.0
 """As a hub waits for a settle; runs that still go on extend it there, and what takes longer is asked again."""
 
 
+T = TypeVar("T")
+Read = Callable[[Answer], tuple[T, Heard]]
+"""Reads another node's answer, and what that node has heard of the computer; raises what it came to."""
+
+
 class Fleet:
     """The computers of all nodes."""
 
@@ -60,12 +61,11 @@ class Fleet:
         self._bus = presence.bus
         self._heard: dict[ComputerId, Heard] = {}
         """What came with the answers of other nodes."""
-        self._asked: defaultdict[str, set[asyncio.Task[Answer]]] = defaultdict(set)
-        """The requests that each node has not answered."""
-        self._given_up: set[asyncio.Task[Answer]] = set()
-        self._acks: defaultdict[str, list[Acked]] = defaultdict(list)
+        self._asking: dict[asyncio.Task[Any], str] = {}
+        """Who waits for which node's answer; whoever waits for one that goes is taken out, and cancelled."""
+        self._acks: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
         """What goes with the next request to each node, or when the timer comes: a message of its own costs as much
-        as a call."""
+        as a call. Each as Acked reads it."""
         self._timer: asyncio.TimerHandle | None = None
         presence.on_event(self._happened)
         self.screens = Screens(hub, presence, self.request)
@@ -134,41 +134,43 @@ class Fleet:
 
         if self.hub.here(computer):
             return await here()
-        asked = CallAsked(
-            computer=computer,
-            run_id=run_id,
-            task_id=task_id,
-            number=number,
-            method=method,
-            params=dict(params),
-            has_body=body is not None,
-            wait_s=wait_s,
-            output=on_output is not None,
-        )
+        # As CallAsked reads it.
+        asked = {
+            "op": "call",
+            "computer": computer,
+            "run_id": run_id,
+            "task_id": task_id,
+            "number": number,
+            "method": method,
+            "params": params,
+            "has_body": body is not None,
+            "wait_s": wait_s,
+            "output": on_output is not None,
+        }
         ended = self._hear_output(run_id, on_output) if on_output is not None else None
         try:
-            there = await self._ask_holder(computer, "call", asked, body or b"", wait_s + SLACK_S)
+            there = await self._ask_holder(computer, called, asked, body or b"", wait_s + SLACK_S)
         finally:
             if ended is not None:
                 ended()
-        return await here() if there is None else CallResult(there[0].data, there[1])
+        return await here() if there is None else there
 
     async def settle(self, computer: ComputerId, *, run_ids: Sequence[RunId], number: int) -> dict[RunId, Settlement]:
         """Have the computer's fence raised, wherever it is, and hear what became of runs."""
         there = None
         if not self.hub.here(computer):
-            asked = SettleAsked(computer=computer, run_ids=tuple(run_ids), number=number)
+            settle = SettleAsked(computer=computer, run_ids=tuple(run_ids), number=number)
+            asked = {"op": "settle", **settle.told()}
             try:
-                there = await self._ask_holder(computer, "settle", asked, b"", SETTLE_WITHIN_S + SLACK_S)
+                there = await self._ask_holder(computer, settled_of, asked, b"", SETTLE_WITHIN_S + SLACK_S)
             except (CallVoid, InvalidRequest) as refused:
                 raise CallLost(f"The node that has computer {computer} could not settle: {refused.message}") from None
         if there is None:
             return await self.hub.settle(computer, run_ids=run_ids, number=number)
-        settled = settled_of(*there)
-        missing = [run_id for run_id in run_ids if run_id not in settled]
+        missing = [run_id for run_id in run_ids if run_id not in there]
         if missing:
             raise CallLost(f"Another node did not say what became of {', '.join(missing)}.")
-        return settled
+        return there
 
     def acknowledge(self, computer: ComputerId, run_id: RunId, number: int) -> None:
         """Let the computer forget an outcome; a hint, and when it is lost its next hello asks again."""
@@ -176,15 +178,15 @@ class Fleet:
         if place is None:
             self.hub.acknowledge(computer, run_id, number)
         else:
-            self._acks[place.node].append(Acked(computer=computer, run_id=run_id, number=number))
+            self._acks[place.node].append({"computer": computer, "run_id": run_id, "number": number})
             if self._timer is None:
                 self._timer = asyncio.get_running_loop().call_later(UNHURRIED_S, self._send_acks)
 
     # -- inside --------------------------------------------------------------------------
 
     async def _ask_holder(
-        self, computer: ComputerId, op: str, asked: Said, body: bytes, within_s: float
-    ) -> tuple[Answered, bytes] | None:
+        self, computer: ComputerId, read: Read[T], asked: Mapping[str, Any], body: bytes, within_s: float
+    ) -> T | None:
         """The answer of the node that has the computer; None: this node has it now, and no other was given a frame.
 
         Raises ComputerAway, CallVoid, ComputerFailed, CallLost.
@@ -198,7 +200,7 @@ class Fleet:
                 break
             tried.add(at)
             try:
-                return await self._ask(place, op, asked, body, within_s)
+                return await self._ask(place, read, asked, body, within_s)
             except (ComputerAway, NobodyServes):
                 # Not there: no frame was written. Meanwhile it may be known to be somewhere else.
                 self._presence.absent(place.node, computer, place.seat.number)
@@ -209,46 +211,43 @@ class Fleet:
             remedy="Its chunk may be unloaded or it may be off; what needs it waits.",
         )
 
-    async def _ask(self, place: Place, op: str, asked: Said, body: bytes, within_s: float) -> tuple[Answered, bytes]:
+    async def _ask(self, place: Place, read: Read[T], asked: Mapping[str, Any], body: bytes, within_s: float) -> T:
         try:
-            answer = await self.request(place.node, {"op": op, **asked.told()}, body, within_s=within_s)
+            answer = await self.request(place.node, asked, body, within_s=within_s)
         except RequestLost as lost:
             raise CallLost(f"The node that has computer {place.seat.computer} did not answer: {lost.message}") from lost
-        told = answered(answer)
-        self._heard[place.seat.computer] = told.named
-        return told, answer.body
+        told, self._heard[place.seat.computer] = read(answer)
+        return told
 
     async def request(self, node: str, payload: Mapping[str, Any], body: bytes = b"", *, within_s: float) -> Answer:
         """Ask a node, for as long as it is there. Raises NobodyServes, RequestLost."""
         acks = self._acks.pop(node, None)
         if acks:
-            payload = {**payload, **Acks(acks=tuple(acks)).told()}
-        asked = asyncio.ensure_future(self._bus.request(requests_to(node), payload, body, within_s=within_s))
-        self._asked[node].add(asked)
+            payload = {**payload, "acks": acks}
+        task = asyncio.current_task()
+        assert task is not None
+        others = task.cancelling()
+        self._asking[task] = node
         try:
-            return await asked
+            return await self._bus.request(requests_to(node), payload, body, within_s=within_s)
         except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if asked not in self._given_up or (task is not None and task.cancelling()):
+            if task in self._asking or task.uncancel() > others:
                 raise
             raise RequestLost(f"Node {node} is gone.") from None
         finally:
-            self._given_up.discard(asked)
-            self._asked[node].discard(asked)
-            if not self._asked[node]:
-                del self._asked[node]
+            self._asking.pop(task, None)
 
     def _send_acks(self) -> None:
         waiting, self._timer = dict(self._acks), None
         self._acks.clear()
         for node, acks in waiting.items():
-            self._bus.publish(acks_to(node), Acks(acks=tuple(acks)).told())
+            self._bus.publish(acks_to(node), {"acks": acks})
 
     def _happened(self, event: Event) -> None:
         if isinstance(event, NodeWent):
-            for asked in tuple(self._asked.get(event.node, ())):
-                self._given_up.add(asked)
-                asked.cancel()
+            for task in [task for task, node in self._asking.items() if node == event.node]:
+                del self._asking[task]
+                task.cancel()
 
     def _hear_output(self, run_id: RunId, on_output: Callable[[int, bytes], None]) -> End:
         def heard(payload: Mapping[str, Any]) -> None:

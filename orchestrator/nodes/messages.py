@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal, NamedTuple, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
@@ -135,19 +135,35 @@ class TableAnswer(Said):
     seats: tuple[Seat, ...] = ()
 
 
-class CallAsked(Said):
-    """A call to a computer of the node that is asked; its body goes beside it."""
+class CallAsked(NamedTuple):
+    """A call to a computer of the node that is asked; its body goes beside it.
+
+    Every call between nodes is read from it, so it is no model: that would cost more than all else of the reading.
+    """
 
     computer: ComputerId
     run_id: RunId
-    task_id: str = ""
+    task_id: str
     number: int
     method: str
-    params: dict[str, Any] = Field(default_factory=dict)
-    has_body: bool = False
-    wait_s: float = 60.0
-    output: bool = False
+    params: dict[str, Any]
+    has_body: bool
+    wait_s: float
+    output: bool
     """Whether somebody wants to hear what it writes."""
+
+    @classmethod
+    def read(cls, payload: Mapping[str, Any]) -> Self:
+        """What a payload says. Raises InvalidRequest."""
+        values = list(map(payload.get, cls._fields))
+        for name, value, kind in zip(cls._fields, values, _CALL_KINDS, strict=True):
+            if not isinstance(value, kind):
+                raise InvalidRequest(f"Another node's CallAsked cannot be read: {name} is missing or of another kind.")
+        return cls._make(values)
+
+
+_CALL_KINDS: Final[tuple[type | tuple[type, ...], ...]] = (str, str, str, int, str, dict, bool, (float, int), bool)
+"""Of the fields of CallAsked."""
 
 
 class SettleAsked(Said):

@@ -1,5 +1,6 @@
 """What this node answers to others: calls and settles of its own computers, its table, and who came elsewhere."""
 
+import asyncio
 import base64
 import logging
 from collections.abc import Awaitable, Callable, Mapping
@@ -80,7 +81,8 @@ class Serving:
                 # Nothing was done: a call that cannot be understood was not made.
                 raise UnknownOp(f"This node does not know {op[:40]!r}.", remedy="Nodes of one version know the same.")
             if "acks" in payload:
-                self._acknowledge(payload)
+                # When this request is on its way: nobody waits for an acknowledgement.
+                asyncio.get_running_loop().call_soon(self._acknowledge, payload)
             return await serve(payload, body)
         except InvalidRequest as error:
             logger.warning("another node's request %r is refused: %s", op[:40], error)
@@ -114,7 +116,12 @@ class Serving:
         return settled_told(settled, self._hub.heard(asked.computer))
 
     def _acknowledge(self, payload: Mapping[str, Any]) -> None:
-        for one in Acks.read(payload).acks:
+        try:
+            acks = Acks.read(payload).acks
+        except InvalidRequest as error:
+            logger.warning("another node's acknowledgements are passed over: %s", error)
+            return
+        for one in acks:
             self._hub.acknowledge(one.computer, one.run_id, one.number)
 
     async def _table(self, payload: Mapping[str, Any], body: bytes) -> Answer:

@@ -10,7 +10,7 @@ import gc
 import itertools
 import json
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 from statistics import median
@@ -35,18 +35,17 @@ Call = Callable[[int], Awaitable[object]]
 
 
 class House:
-    """The whole orchestrator in its own process, without tasks; ``bus``: the URL of the one that it is on."""
+    """The whole orchestrator in its own process, without tasks."""
 
-    def __init__(self, directory: Path, bus: str) -> None:
+    def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._bus = bus
         self._names: list[str] = []
         self._numbers = itertools.count(1_000_000)
 
     async def start(self) -> int:
         """Serve; the port."""
         up: asyncio.Future[tuple[str, Orchestrator]] = asyncio.get_running_loop().create_future()
-        settings = Settings(data_dir=self._directory, port=0, bus=self._bus)
+        settings = Settings(data_dir=self._directory, port=0)
         self._serving = asyncio.create_task(
             serve(settings, ready=lambda url, orchestrator: up.set_result((url, orchestrator)))
         )
@@ -72,25 +71,6 @@ class House:
         )
         hub.acknowledge(computer, run_id, number)
         return result
-
-    async def fleet_call(self, client: int) -> object:
-        """One call as a task makes it, wherever the computer is, from request to acknowledgement."""
-        fleet, computer, number = self._orchestrator.node.fleet, ComputerId(self._names[client]), next(self._numbers)
-        run_id = RunId(f"c{number:016x}.1")
-        result = await fleet.call(
-            computer, run_id=run_id, task_id=TASK, number=number, method="fs_read", params={"path": PATH}, wait_s=WAIT_S
-        )
-        fleet.acknowledge(computer, run_id, number)
-        return result
-
-    async def meet(self, names: Sequence[str]) -> list[str]:
-        """Hear of computers at another node; its own, if no names are given."""
-        self._names = list(names) or self._names
-        fleet = self._orchestrator.node.fleet
-        async with asyncio.timeout(WAIT_S):
-            while not all((info := fleet.info(ComputerId(one))) and info.online for one in self._names):  # noqa: ASYNC110 - nothing tells
-                await asyncio.sleep(0.05)
-        return self._names
 
     async def stop(self) -> None:
         """Stop as a signal would."""
@@ -161,13 +141,13 @@ async def calls(call: Call, clients: int, each: int) -> dict[str, float]:
     return spent.per(clients * each)
 
 
-async def median_of(call: Call, each: int) -> float:
+async def median_of(call: Call, client: int, each: int) -> float:
     """Calls to one client, one after the other; the median of their wall times, in microseconds."""
     took = []
     gc.collect()
     for _ in range(each):
         with Spent() as spent:
-            await call(0)
+            await call(client)
         took.append(spent.wall_s)
     return median(took) * 1e6
 
@@ -190,7 +170,7 @@ async def main() -> None:
     server: House | Raw
     match told["kind"]:
         case "house":
-            server = House(Path(told["directory"]), told.get("bus", "local:"))
+            server = House(Path(told["directory"]))
         case kind:
             server = Raw(acknowledging=kind == "raw with four frames")
     port = await server.start()
@@ -203,10 +183,6 @@ async def main() -> None:
                 return {"tokens": await server.tokens(request["count"])}
             case "calls":
                 return dict(await calls(server.call, request["clients"], request["each"]))
-            case "meet" if isinstance(server, House):
-                return {"names": await server.meet(request["names"])}
-            case "fleet" if isinstance(server, House):
-                return {"wall": await median_of(server.fleet_call, request["each"])}
             case _:
                 return {"kb": own_memory_kb()}
 

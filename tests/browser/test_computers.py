@@ -81,8 +81,9 @@ async def _open_only_while_seen(seat: Seat, watched: list[WebSocket]) -> None:
     async with watched[-1].expect_event("close"):
         await seat.page.evaluate(HIDE, True)
     assert len(watched) == count
-    async with seat.page.expect_websocket(lambda one: "/screen?" in one.url):
+    async with seat.page.expect_websocket(lambda one: "/screen?" in one.url) as again:
         await seat.page.evaluate(HIDE, False)
+    await (await again.value).wait_for_event("framereceived")
     await expect(seat.page.locator(".screen.live")).to_be_visible()
     async with watched[-1].expect_event("close"):
         await seat.go("computers")

@@ -45,8 +45,6 @@ class Ending:
         setting.start_all()
         for node in setting.nodes:
             node.store.troubles.clear()
-            while node.store.held:
-                node.store.let_answer()
         if stalled and setting.net is None:
             setting.cut_all()
         self._settle_down()
@@ -61,6 +59,7 @@ class Ending:
     def round(self, *, decide: bool = True) -> bool:
         """Let all that can happen happen once; False: nothing could."""
         setting, busy = self._setting, False
+        setting.let_answer()
         for computer in setting.computers:
             if not computer.on:
                 computer.boot()
@@ -92,7 +91,7 @@ class Ending:
         for _ in range(MAX_ROUNDS):
             if self.round():
                 continue
-            idle = idle + 1 if self._setting.all_over() else 0
+            idle = idle + 1 if self._setting.all_over() and not self._setting.waits() else 0
             if idle == QUIET_ROUNDS:
                 return
             self._pass_time()

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from tests.explorer.ending import Ending, Violation
 from tests.explorer.ledger import Ledger
 from tests.explorer.moves import Moves
+from tests.explorer.node import PATIENCE_S, Trouble
 from tests.explorer.setting import Setting
 
 LENGTHS = (100, 250, 500)
@@ -99,7 +100,7 @@ class Schedule:
 
 def explore(seed: int) -> Report:
     """Run the schedule of a seed. Raises Violation with the seed and all its moves."""
-    with _repeatable(seed), _errors() as errors:
+    with _repeatable(seed), errors_logged() as errors:
         schedule = Schedule(seed, errors)
         try:
             return schedule.run()
@@ -135,13 +136,23 @@ class _Errors(logging.Handler):
         self._into = into
 
     def emit(self, record: logging.LogRecord) -> None:
+        if _gave_up(record):
+            return
         why = f": {record.exc_info[1]!r}" if record.exc_info else ""
         self._into.append(f"the log says: {record.getMessage()}{why}")
 
 
+def _gave_up(record: logging.LogRecord) -> bool:
+    """Whether a worker says that a task stops for now, as it should where moves kept the store away for so long."""
+    match record.msg, record.args:
+        case "task %s stops for now: %s", (_, Trouble(for_s=for_s)):
+            return for_s >= PATIENCE_S
+    return False
+
+
 @contextmanager
-def _errors() -> Iterator[list[str]]:
-    """What the server logs as errors: in these schedules there is nothing that it may not expect."""
+def errors_logged() -> Iterator[list[str]]:
+    """What the server logs as errors: in these schedules there is nothing else that it may not expect."""
     logger, errors = logging.getLogger("orchestrator"), list[str]()
     handler, level, propagate = _Errors(errors), logger.level, logger.propagate
     logger.addHandler(handler)

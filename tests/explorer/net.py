@@ -105,6 +105,8 @@ class NetBus(LocalBus):
         self._net = net
         self._loop = loop
         self._dead = False
+        self.waits = 0
+        """How many requests of this node nobody has answered or given up."""
         net.nodes.append(self)
 
     def publish(self, subject: str, payload: Mapping[str, Any]) -> None:
@@ -120,11 +122,14 @@ class NetBus(LocalBus):
             raise nobody(subject)
         asked: asyncio.Future[Answer] = self._loop.create_future()
         self._post("request", other, asked, subject, payload, body)
+        self.waits += 1
         try:
             async with asyncio.timeout(within_s):
                 return await asked
         except TimeoutError:
             raise RequestLost(f"{subject} did not answer within {within_s:g} s.") from None
+        finally:
+            self.waits -= 1
 
     def serves(self, subject: str) -> bool:
         """Whether this node answers requests on a subject."""

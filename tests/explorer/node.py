@@ -50,6 +50,18 @@ class Clock:
         return EPOCH + timedelta(seconds=self.seconds)
 
 
+PATIENCE_S = 58.0
+"""From when on an actor may give up a store that is away: two leases, less the longest pause between two tries."""
+
+
+class Trouble(StoreAway):
+    """What a move did to an append; ``for_s``: how long this append has been tried by then."""
+
+    def __init__(self, message: str, for_s: float) -> None:
+        super().__init__(message)
+        self.for_s = for_s
+
+
 class _Opened(InMemoryPersistenceManager):
     """Storage as one generation has it open: refuses all once that is dead, and tells what was appended.
 
@@ -64,6 +76,8 @@ class _Opened(InMemoryPersistenceManager):
         the answer does not come; ``late``, it comes when somebody lets it."""
         self.held: deque[asyncio.Future[None]] = deque()
         """Answers that somebody has to let come."""
+        self._since: dict[str, float] = {}
+        """Item id of an append that met a trouble to when that was first."""
         self._appended = appended
 
     async def _turn(self) -> int:
@@ -80,7 +94,7 @@ class _Opened(InMemoryPersistenceManager):
         trouble = self.troubles.popleft() if self.troubles and more.get("token") is not None else ""
         if trouble == "away":
             await asyncio.sleep(0)
-            raise StoreAway("The store was away.")
+            raise self._trouble("The store was away.", drafts)
         items = await super().append(task_id, version, drafts, **more)
         self._appended(task_id, items)
         if trouble == "late":
@@ -88,8 +102,12 @@ class _Opened(InMemoryPersistenceManager):
             await self.held[-1]
         await asyncio.sleep(0)
         if trouble == "lost":
-            raise StoreAway("The store's answer was lost.")
+            raise self._trouble("The store's answer was lost.", drafts)
         return items
+
+    def _trouble(self, message: str, drafts: Sequence[Draft]) -> Trouble:
+        now = asyncio.get_running_loop().time()
+        return Trouble(message, now - self._since.setdefault(drafts[0].item_id, now))
 
     def let_answer(self) -> None:
         """The answer that is held longest comes."""

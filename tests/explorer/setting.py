@@ -75,6 +75,10 @@ class Setting:
         """Whether every task has ended and no run of it is open."""
         return all(task.phase is Phase.ENDED and not task.open_runs for task in self.ledger.tasks.values())
 
+    def waits(self) -> bool:
+        """Whether a node waits for an answer that may be lost, which takes it some minutes."""
+        return self.net is not None and any(node.waits for node in self.net.nodes)
+
     def telling_places(self) -> list[tuple[str, str]]:
         """Where an edit tells most: the file was moved aside as the power went, or a call is about to look at it."""
         runs = [run for run in self.ledger.runs.values() if run.outcome is None and run.path and not run.done]
@@ -174,6 +178,12 @@ class Setting:
         self.clock.seconds += seconds
         for computer in self.computers:
             computer.pass_time(seconds)
+
+    def let_answer(self) -> None:
+        """What stores hold back comes; an append that has begun may yet be held, so once does not do."""
+        for node in self.nodes:
+            while node.store.held:
+                node.store.let_answer()
 
     # -- backups -------------------------------------------------------------------------
 

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from orchestrator.core.wire import ComputerId, RunId
+from tests.explorer import explorer
 from tests.explorer.ending import MAX_STEPS, Ending
 from tests.explorer.ledger import Ledger
+from tests.explorer.net import Letter, Net
 from tests.explorer.setting import Setting
 
 THREE = ComputerId("3")
@@ -28,6 +30,30 @@ def _let_come(ending: Ending) -> None:
     """Dials, greetings, frames and answers: each takes a round or two."""
     for _ in range(8):
         ending.round(decide=False)
+
+
+def _is_look(setting: Setting, letter: Letter) -> bool:
+    return letter.payload.get("op") == "call" and letter.payload["run_id"] not in setting.ledger.runs
+
+
+def _next_look(setting: Setting, net: Net) -> Letter:
+    """A look at a computer of another node, as it is asked there; all before it arrives."""
+    for _ in range(1000):
+        for node in setting.fronts:
+            setting.step(node, 1)
+        for letter in list(net.letters):
+            if _is_look(setting, letter):
+                return letter
+            net.bring(letter)
+        for wire in list(setting.wires()):
+            while wire.to_client:
+                wire.computer.deliver(wire)
+            while wire.to_server:
+                setting.to_server(wire)
+        for computer in setting.computers:
+            while computer.waiting:
+                computer.step()
+    raise AssertionError("nobody looks at another node's computer")
 
 
 def _bury(setting: Setting) -> None:
@@ -85,4 +111,66 @@ def test_a_person_who_replaces_a_directory_took_away_what_was_in_it() -> None:
     Ending(setting).check()
     assert three.get("new/one") == b"one again\n"
     assert (THREE, "new") not in setting.ledger.holds
+    _bury(setting)
+
+
+@pytest.mark.parametrize(("patience_s", "defects"), [(58, 0), (70, 2)])
+def test_an_append_may_be_given_up_once_two_leases_are_over(
+    patience_s: float, defects: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seed 235187123793: moves kept the store away for 62 s from an append; the task stopped for now, as it should.
+
+    The judge took what the log says of it for a defect, which it is only where the store was away for less.
+    """
+    monkeypatch.setattr(explorer, "PATIENCE_S", patience_s)
+    with explorer.errors_logged() as broken:
+        setting = _running()
+        node = setting.present()
+        setting.submit()
+        node.store.troubles.extend(("away", "away", "lost", "lost", "away", "away"))
+        for seconds in (31, 31, 0):
+            setting.step(node, MAX_STEPS)
+            setting.pass_time(seconds)
+        assert not node.store.troubles
+        assert len(broken) == defects
+        Ending(setting).quiet(stalled=False)
+        assert setting.all_over()
+        _bury(setting)
+
+
+def test_a_schedule_ends_no_sooner_than_what_waits_for_an_answer_that_was_lost() -> None:
+    """Seeds 513314418439 and 646676581: a task was canceled while a look of its was lost on the way to another node.
+
+    Until its node gave the look up, after three minutes, the task had its claims, which the judge took for a leak.
+    """
+    setting = Setting(random.Random(0), Ledger(), several=True)
+    setting.start_all()
+    ending, net = Ending(setting), setting.net
+    assert net is not None
+    _let_come(ending)
+    setting.submit()
+    look = _next_look(setting, net)
+    net.lose(look)
+    for task_id in setting.ledger.tasks:
+        setting.cancel(task_id)
+    ending.quiet(stalled=False)
+    ending.verdict()
+    _bury(setting)
+
+
+def test_an_answer_that_is_held_when_the_end_has_begun_comes_all_the_same() -> None:
+    """Seed 474932314787: an append had met its trouble, and was not done yet, as the judge let all held answers come.
+
+    That one was held for ever, and the judge took its task for stuck.
+    """
+    setting = _running()
+    store = setting.present().store
+    setting.submit()
+    store.troubles.append("late")
+    while store.troubles:
+        assert not store.held
+        setting.step(setting.present(), 1)
+    assert not store.held
+    Ending(setting).quiet(stalled=False)
+    assert setting.all_over()
     _bury(setting)

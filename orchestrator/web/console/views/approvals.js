@@ -181,7 +181,9 @@ function useMoving(all, chosen, onHelp) {
       if (event.key === "?") return held.onHelp();
       const step = { j: 1, k: -1 }[event.key];
       if (!step || !held.all.length) return;
-      const at = held.all.findIndex((one) => idOf(one) === held.chosen);
+      // The address changes at once, what is shown a moment later: a second key must not begin where the first did.
+      const pointed = held.all.findIndex((one) => link("approvals", [idOf(one)]) === location.hash);
+      const at = pointed < 0 ? held.all.findIndex((one) => idOf(one) === held.chosen) : pointed;
       const next = at < 0 ? 0 : Math.min(Math.max(at + step, 0), held.all.length - 1);
       go(link("approvals", [idOf(held.all[next])]));
     };
