@@ -17,6 +17,8 @@ import pytest
 from orchestrator import greeting
 from orchestrator.core import meeting
 from orchestrator.core.restoring.planning import goals_of
+from orchestrator.hub import Yielded
+from orchestrator.nodes import MeetingElsewhere
 from orchestrator.undoing import plans, submitting
 from tests.explorer import explorer
 from tests.explorer.computer import ROOT
@@ -78,6 +80,18 @@ def test_an_undo_that_is_begun_twice_is_found(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(submitting, "_key_of", lambda _: "")
     with pytest.raises(Violation, match="and people asked 1 times"):
         _explore_all(range(300))
+
+
+def test_a_node_that_asks_no_other_to_let_a_computer_go_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The schedules can tell: where nobody is asked, a computer is welcome while another node is known to have it."""
+
+    async def yields(*_: object) -> Yielded:
+        return Yielded()
+
+    monkeypatch.setattr(explorer, "SEVERAL", 1.0)
+    monkeypatch.setattr(MeetingElsewhere, "yields", yields)
+    with pytest.raises(Violation, match="which is known to have it, was not asked"):
+        _explore_all(range(100))
 
 
 def test_a_seed_is_one_schedule_in_every_process() -> None:
