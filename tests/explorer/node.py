@@ -80,7 +80,7 @@ class _Opened(InMemoryPersistenceManager):
         self.welcoming: Callable[[ComputerId], None] = lambda _: None
         """Is told before a computer is welcome."""
         self._since: dict[str, float] = {}
-        """Item id of an append that met a trouble to when that was first."""
+        """Item id of an append to when it was tried first."""
         self._appended = appended
 
     async def _turn(self) -> int:
@@ -94,6 +94,7 @@ class _Opened(InMemoryPersistenceManager):
         return items
 
     async def append(self, task_id: TaskId, version: int, drafts: Sequence[Draft], **more: Any) -> list[AgentTaskItem]:
+        self._since.setdefault(drafts[0].item_id, asyncio.get_running_loop().time())
         trouble = self.troubles.popleft() if self.troubles and more.get("token") is not None else ""
         if trouble == "away":
             await asyncio.sleep(0)
@@ -110,7 +111,7 @@ class _Opened(InMemoryPersistenceManager):
 
     def _trouble(self, message: str, drafts: Sequence[Draft]) -> Trouble:
         now = asyncio.get_running_loop().time()
-        return Trouble(message, now - self._since.setdefault(drafts[0].item_id, now))
+        return Trouble(message, now - self._since[drafts[0].item_id])
 
     def let_answer(self) -> None:
         """The answer that is held longest comes."""
