@@ -1,14 +1,19 @@
 """How a schedule ends: quietly, with everything delivered and approved; and what must be true then."""
 
+from collections.abc import Callable
+
 from orchestrator.core.items import verify_chain
 from orchestrator.core.task import AgentTask
 from tests.explorer.computer import Computer
 from tests.explorer.ledger import SWAP
+from tests.explorer.net import Letter
 from tests.explorer.setting import Setting
 from tests.explorer.undos import UndoJudge
 
 MAX_ROUNDS = 400
 """Rounds in which all that is under way arrives, before a task counts as stuck; a dozen is usual."""
+MAX_ONWARD = 3_000
+"""Callbacks on the way to a letter."""
 MAX_STEPS = 20_000
 """Callbacks in one round, before the server counts as running in a circle; some hundreds are usual."""
 QUIET_S, QUIET_ROUNDS = 13, 3
@@ -56,8 +61,8 @@ class Ending:
         if ledger.broken:
             raise Violation("\n".join(ledger.broken))
 
-    def round(self, *, decide: bool = True) -> bool:
-        """Let all that can happen happen once; False: nothing could."""
+    def round(self, *, decide: bool = True, most: int = MAX_STEPS) -> bool:
+        """Let all that can happen happen once, the servers for ``most`` callbacks (0: none); False: nothing could."""
         setting, busy = self._setting, False
         setting.let_answer()
         for computer in setting.computers:
@@ -81,10 +86,25 @@ class Ending:
             if decide and task.request is not None:
                 busy = True
                 setting.decide(task, self._verb(task.request.reason))
-        if not setting.run_nodes(MAX_STEPS):
+        if most and not setting.run_nodes(most):
             raise Violation("the server does not come to rest")
         self.check()
         return busy
+
+    def onward(self, reached: Callable[[Letter], bool]) -> Letter | None:
+        """Everything goes on, callback by callback, up to a letter, which stays on its way; None: it never came."""
+        setting, net = self._setting, self._setting.net
+        assert net is not None, "letters are among several nodes only"
+        for _ in range(MAX_ONWARD):
+            for node in setting.fronts:
+                setting.step(node, 1)
+            for letter in list(net.letters):
+                if reached(letter):
+                    return letter
+                net.bring(letter)
+            if all(node.loop.idle() for node in setting.fronts) and not net.letters and not self.round(most=0):
+                return None
+        return None
 
     def _settle_down(self) -> None:
         idle = 0

@@ -22,6 +22,8 @@ SHORT = (20, 60, 120)
 """Moves of each of these walks."""
 SEVERAL = 0.5
 """Of the schedules: they have several nodes."""
+ROUTED = 0.6
+"""Of these: the walk begins as a call that changes something is on its way to another node, if one ever is."""
 UNDOS = (1, 1, 2, 3)
 """How often somebody asks for an undo there."""
 
@@ -64,7 +66,11 @@ class Schedule:
         for _ in range(self._rng.choice((0, 3))):
             # With the computers connected the walk goes farther; without, it tries how they connect.
             self._ending.round(decide=False)
-        self.setting.submit()
+        routed = self.setting.net is not None and self._rng.random() < ROUTED
+        self.setting.submit(self.setting.afar() if routed else None)
+        if routed:
+            self.trace.append("(onward)")
+            self._ending.onward(lambda letter: letter.tells)
         undoing = self._rng.random() < UNDOING
         self._walk(SHORT if undoing else LENGTHS)
         if undoing:

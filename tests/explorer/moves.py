@@ -129,7 +129,9 @@ class Moves:
         for node in setting.stalled:
             yield 0.1, f"bury {node.name}", partial(setting.kill, node)
         seconds = self._rng.choice((1, 6, 15, 31, 50))
-        yield 0.1 + 0.4 * self._temper["time"], f"time {seconds}", partial(setting.pass_time, seconds)
+        # While such a letter is on its way its asker may give it up, which takes some seconds without a word.
+        hurry = 5 if setting.net is not None and any(letter.tells for letter in setting.net.letters) else 1
+        yield hurry * (0.1 + 0.4 * self._temper["time"]), f"time {seconds}", partial(setting.pass_time, seconds)
         name, path = self._rng.choice(telling or setting.plan.watched)
         data = f"-- a person wrote {self._rng.randrange(1000)}\n".encode() if self._rng.random() < 0.7 else None
         weight = (2 if telling else 0.15) * self._temper["person"]
@@ -164,5 +166,7 @@ class Moves:
             yield 4, f"hints {name}", partial(net.bring_hints, way)
             yield often, f"lose hints {name}", partial(net.lose_hints, way)
         for letter in net.letters:
-            yield 4, letter.name, partial(net.bring, letter)
-            yield 2 * often, f"lose {letter.name}", partial(net.lose, letter)
+            # One of a call that changes something may be on its way for long: what is settled meanwhile holds.
+            slow, lost = (0.5, 0.5 * self._temper["lose"]) if letter.tells else (4, 2 * often)
+            yield slow, letter.name, partial(net.bring, letter)
+            yield lost, f"lose {letter.name}", partial(net.lose, letter)

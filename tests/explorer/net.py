@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, Literal
@@ -13,6 +13,8 @@ from orchestrator.core.errors import RequestLost
 from orchestrator.ports import Answer
 from tests.explorer.loop import SteppedLoop
 
+CHANGING = ("fs_write", "fs_delete", "run_program", "shell")
+"""The methods of calls that change something."""
 Hint = tuple[str, Mapping[str, Any]]
 """Subject and payload."""
 
@@ -30,6 +32,13 @@ class Letter:
     subject: str
     payload: Mapping[str, Any]
     body: bytes
+    ask: Mapping[str, Any]
+    """What was asked."""
+
+    @property
+    def tells(self) -> bool:
+        """Whether it has to do with a call that changes something: its loss and its delay tell most."""
+        return self.ask.get("op") == "call" and self.ask.get("method") in CHANGING
 
     @property
     def name(self) -> str:
@@ -107,6 +116,8 @@ class NetBus(LocalBus):
         self._dead = False
         self.waits = 0
         """How many requests of this node nobody has answered or given up."""
+        self.requested: Callable[[Mapping[str, Any]], None] = lambda _: None
+        """Is told of every request of this node."""
         net.nodes.append(self)
 
     def publish(self, subject: str, payload: Mapping[str, Any]) -> None:
@@ -117,11 +128,12 @@ class NetBus(LocalBus):
 
     async def request(self, subject: str, payload: Mapping[str, Any], body: bytes = b"", *, within_s: float) -> Answer:
         """Ask the node that serves a subject."""
+        self.requested(payload)
         other = self._net.server_of(subject)
         if other is None:
             raise nobody(subject)
         asked: asyncio.Future[Answer] = self._loop.create_future()
-        self._post("request", other, asked, subject, payload, body)
+        self._post("request", other, asked, subject, payload, body, payload)
         self.waits += 1
         try:
             async with asyncio.timeout(within_s):
@@ -160,7 +172,7 @@ class NetBus(LocalBus):
         handlers = self._servers.get(letter.subject)
         if handlers:
             answer = await handlers[0](letter.payload, letter.body)
-            self._post("answer", letter.sender, letter.asked, letter.subject, answer.payload, answer.body)
+            self._post("answer", letter.sender, letter.asked, letter.subject, answer.payload, answer.body, letter.ask)
 
     def _post(
         self,
@@ -170,10 +182,11 @@ class NetBus(LocalBus):
         subject: str,
         payload: Mapping[str, Any],
         body: bytes,
+        ask: Mapping[str, Any],
     ) -> None:
         if not self._dead and to in self._net.nodes:
             number = next(self._net.numbers)
-            self._net.letters.append(Letter(number, kind, to, asked, self, subject, _sent(payload), body))
+            self._net.letters.append(Letter(number, kind, to, asked, self, subject, _sent(payload), body, ask))
 
 
 def _sent(payload: Mapping[str, Any]) -> Mapping[str, Any]:

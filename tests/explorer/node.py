@@ -24,7 +24,7 @@ from orchestrator.greeting import JournalGreeter
 from orchestrator.hub import Hub
 from orchestrator.law import PolicyInForce
 from orchestrator.nodes import MeetingElsewhere, Presence, join
-from orchestrator.ports import ChatMessage, Identity, Lease, ModelReply
+from orchestrator.ports import ChatMessage, Coming, Identity, Lease, ModelReply
 from orchestrator.store.memory import InMemoryPersistenceManager
 from orchestrator.tasks import TaskService
 from orchestrator.undoing import Undoing
@@ -32,6 +32,7 @@ from orchestrator.workers import Workers
 from orchestrator.world import World
 from tests.explorer.computer import Wire
 from tests.explorer.loop import Spawned, SteppedLoop
+from tests.explorer.manners import Manners
 from tests.explorer.net import Net, NetBus
 
 PEOPLE = tuple(Identity(kind="person", name=name, roles=("admin",)) for name in ("alice", "bob"))
@@ -76,8 +77,10 @@ class _Opened(InMemoryPersistenceManager):
         the answer does not come; ``late``, it comes when somebody lets it."""
         self.held: deque[asyncio.Future[None]] = deque()
         """Answers that somebody has to let come."""
+        self.welcoming: Callable[[ComputerId], None] = lambda _: None
+        """Is told before a computer is welcome."""
         self._since: dict[str, float] = {}
-        """Item id of an append that met a trouble to when that was first."""
+        """Item id of an append to when it was tried first."""
         self._appended = appended
 
     async def _turn(self) -> int:
@@ -91,6 +94,7 @@ class _Opened(InMemoryPersistenceManager):
         return items
 
     async def append(self, task_id: TaskId, version: int, drafts: Sequence[Draft], **more: Any) -> list[AgentTaskItem]:
+        self._since.setdefault(drafts[0].item_id, asyncio.get_running_loop().time())
         trouble = self.troubles.popleft() if self.troubles and more.get("token") is not None else ""
         if trouble == "away":
             await asyncio.sleep(0)
@@ -107,7 +111,7 @@ class _Opened(InMemoryPersistenceManager):
 
     def _trouble(self, message: str, drafts: Sequence[Draft]) -> Trouble:
         now = asyncio.get_running_loop().time()
-        return Trouble(message, now - self._since.setdefault(drafts[0].item_id, now))
+        return Trouble(message, now - self._since[drafts[0].item_id])
 
     def let_answer(self) -> None:
         """The answer that is held longest comes."""
@@ -121,6 +125,10 @@ class _Opened(InMemoryPersistenceManager):
         number = await super().allot_number(computer, at_least=at_least, lease=lease, heard=heard)
         await asyncio.sleep(0)
         return number
+
+    async def welcome_computer(self, computer: ComputerId, coming: Coming) -> int | None:
+        self.welcoming(computer)
+        return await super().welcome_computer(computer, coming)
 
     async def claim(self, lease: Lease, computers: Sequence[ComputerId]) -> ComputerId | None:
         blocked = await super().claim(lease, computers)
@@ -219,9 +227,12 @@ class Node:
         self.hub = Hub(JournalGreeter(self.service), elsewhere=elsewhere if net is not None else None)
         models = {model: _Script(replies) for model, replies in scripts.items()}
         world = World(store=self.store, computers=self.hub)
-        if net is not None:
+        if self._bus is not None:
             self._here = join(self.hub, elsewhere, presence, self.store, world.awaited)
             world.computers = self._here.fleet
+            self._manners = Manners(presence, complain, self.loop.time)
+            self.store.welcoming = self._manners.welcomes
+            self._bus.requested = self._manners.requested
             self.spawn(self._open())
         law.context = world.context
         self.undoing = Undoing(self.service, world)
@@ -252,6 +263,8 @@ class Node:
     def accept(self, wire: Wire) -> None:
         """A computer connects."""
         self.wires.append(wire)
+        if self._bus is not None:
+            self._manners.comes(ComputerId(wire.computer.name))
         self.spawn(self.hub.serve(ComputerId(wire.computer.name), _End(wire)))
 
     async def _open(self) -> None:

@@ -211,9 +211,13 @@ class Setting:
 
     # -- people --------------------------------------------------------------------------
 
-    def submit(self) -> None:
-        """Both tasks come in."""
-        front = self.present()
+    def afar(self) -> Node:
+        """The node with the fewest computers: what begins there has to ask others for them."""
+        return min(self.fronts, key=lambda node: sum(node.hub.here(ComputerId(name)) for name in COMPUTERS))
+
+    def submit(self, front: Node | None = None) -> None:
+        """Both tasks come in, wherever the load balancer says if it is not said here."""
+        front = front or self.present()
         for task in self.plan.scripts:
             submitted = front.service.submit(
                 f"do {task}",

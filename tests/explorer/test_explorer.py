@@ -6,17 +6,25 @@ A failure names its seed; ``python -m tests.explorer --seed N`` runs that schedu
 import multiprocessing
 import os
 import random
+import re
 import subprocess
 import sys
 import time
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
+from typing import Any
 
 import pytest
 
 from orchestrator import greeting
 from orchestrator.core import meeting
+from orchestrator.core.errors import NobodyServes, RequestLost
 from orchestrator.core.restoring.planning import goals_of
+from orchestrator.core.wire import ComputerId, RunId
+from orchestrator.hub import Yielded
+from orchestrator.nodes import MeetingElsewhere
+from orchestrator.nodes.fleet import Fleet
+from orchestrator.ports import Answer, Settlement
 from orchestrator.undoing import plans, submitting
 from tests.explorer import explorer
 from tests.explorer.computer import ROOT
@@ -27,6 +35,9 @@ FIXED = range(30)
 RANDOM_S = 5.0
 """Time for seeds that nobody chose: with the fixed ones under 25 s on a busy machine."""
 DEEP_SCHEDULES, DEEP_S, BATCH = 6_000, 50 * 60, 25
+FOUND_S = 20 * 60
+"""Time in which schedules of several nodes find what one in some hundreds of them does."""
+RAN_AFTER_ALL = "was done after the journal said void|never ran, but it did"
 KINDS = {"server", "event", "to-client", "to-server", "connect", "time", "zombie", "boot", "person", "decide", "stall"}
 KINDS |= {"crash", "start", "bury", "cut", "power-off", "event-cut", "boot-cut", "cancel", "late"}
 KINDS |= {"back-up", "put-back", "release", "undo"}
@@ -78,6 +89,62 @@ def test_an_undo_that_is_begun_twice_is_found(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(submitting, "_key_of", lambda _: "")
     with pytest.raises(Violation, match="and people asked 1 times"):
         _explore_all(range(300))
+
+
+def test_a_node_that_asks_no_other_to_let_a_computer_go_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The schedules can tell: where nobody is asked, a computer is welcome while another node is known to have it."""
+
+    async def yields(*_: object) -> Yielded:
+        return Yielded()
+
+    monkeypatch.setattr(explorer, "SEVERAL", 1.0)
+    monkeypatch.setattr(MeetingElsewhere, "yields", yields)
+    with pytest.raises(Violation, match="which is known to have it, was not asked"):
+        _explore_all(range(100))
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(FOUND_S)
+def test_a_call_that_is_asked_for_again_although_its_frame_may_be_written_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The schedules can tell: where a request that was lost counts as one that nobody got, a run is done after all."""
+    request = Fleet.request
+
+    async def nobody_got_it(*of: Any, **more: Any) -> Answer:
+        try:
+            return await request(*of, **more)
+        except RequestLost as lost:
+            raise NobodyServes(lost.message) from None
+
+    monkeypatch.setattr(explorer, "SEVERAL", 1.0)
+    monkeypatch.setattr(Fleet, "request", nobody_got_it)
+    assert _finds(RAN_AFTER_ALL, range(3_000))
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(FOUND_S)
+def test_a_settle_that_raises_no_fence_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The schedules can tell: where a settle leaves the fence where it was, a request that comes late runs its call."""
+    settle = Fleet.settle
+
+    async def with_an_old_number(fleet: Fleet, computer: ComputerId, **more: Any) -> dict[RunId, Settlement]:
+        return await settle(fleet, computer, **{**more, "number": 1})
+
+    monkeypatch.setattr(explorer, "SEVERAL", 1.0)
+    monkeypatch.setattr(Fleet, "settle", with_an_old_number)
+    assert _finds(RAN_AFTER_ALL, range(5_000, 8_000))
+
+
+def _finds(sentence: str, seeds: Iterable[int]) -> bool:
+    """Whether one of the schedules finds it; what else they find of something that is broken is passed over."""
+    for seed in seeds:
+        try:
+            explore(seed)
+        except Violation as violation:
+            if re.search(sentence, str(violation)):
+                return True
+    return False
 
 
 def test_a_seed_is_one_schedule_in_every_process() -> None:

@@ -1,0 +1,46 @@
+"""Who knows that another node has a computer asks it to let the computer go, before it welcomes it."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from orchestrator.core.wire import ComputerId
+from orchestrator.nodes import Presence
+from orchestrator.nodes.table import GONE_AFTER_S
+
+Session = tuple[str, int]
+"""The node that has a computer, and the number of its welcome there."""
+
+
+class Manners:
+    """What one node knew when a computer came, and whom it asked."""
+
+    def __init__(self, presence: Presence, wrong: Callable[[str], None], time: Callable[[], float]) -> None:
+        self._presence = presence
+        self._wrong = wrong
+        self._time = time
+        self._came: dict[ComputerId, tuple[Session | None, float]] = {}
+        """What was known as a computer came here first since it was welcome last, and when that was."""
+        self._asked: set[tuple[ComputerId, Session | None]] = set()
+
+    def comes(self, computer: ComputerId) -> None:
+        """A computer connects here."""
+        self._came.setdefault(computer, (self._elsewhere(computer), self._time()))
+
+    def requested(self, payload: Mapping[str, Any]) -> None:
+        """This node asks another for something."""
+        if payload.get("op") == "yield":
+            computer = ComputerId(payload["computer"])
+            self._asked.add((computer, self._elsewhere(computer)))
+
+    def welcomes(self, computer: ComputerId) -> None:
+        """A computer is about to be welcome here: who was known to have it all the while was asked."""
+        known, since = self._came.pop(computer, (None, 0.0))
+        if known is None or known != self._elsewhere(computer) or self._time() - since > GONE_AFTER_S:
+            # It came there, or went, meanwhile; or the other node was taken for dead for a while.
+            return
+        if (computer, known) not in self._asked:
+            self._wrong(f"computer {computer} is welcome, and {known[0]}, which is known to have it, was not asked")
+
+    def _elsewhere(self, computer: ComputerId) -> Session | None:
+        place = self._presence.table.connected(computer)
+        return None if place is None else (place.node, place.seat.number)
