@@ -19,8 +19,8 @@ from orchestrator.nodes import table
 from orchestrator.nodes.screen_hints import watches_to
 from orchestrator.testing.stub_computer import StubComputer
 from tests.nats_servers import NatsServer
+from tests.nodes.several import Several, several, until
 from tests.shell.screening import KEYS, SCREEN, events, stub, told
-from tests.shell.several import Several, several, until
 from tests.shell.simulating import playing
 from tests.shell.support import DEADLINE_S, StubClient, dialed
 from tests.waiting import within

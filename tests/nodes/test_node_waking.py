@@ -16,8 +16,8 @@ from orchestrator.nodes.messages import Beat, Delta, Seat
 from orchestrator.store.memory import InMemoryPersistenceManager
 from orchestrator.testing.checks import taken
 from orchestrator.testing.drafts import Author
+from tests.nodes.several import until
 from tests.shell.house import FARM, Journal, open_house
-from tests.shell.several import until
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -18,9 +18,9 @@ from orchestrator.core.items import verify_chain
 from orchestrator.core.task_states import Phase, TaskStatus
 from orchestrator.core.wire import ComputerId
 from orchestrator.store.entry import Entry, awakened, made_due, scheduled
+from tests.nodes.two_nodes import Houses, Node, Slow, Steps, houses
 from tests.shell.support import DEADLINE_S, call, final, says
 from tests.shell.test_actor import ALICE, rules
-from tests.shell.two_nodes import Houses, Node, Slow, Steps, houses
 from tests.waiting import within
 
 COMPUTERS = ("farm", "mine", "shop")

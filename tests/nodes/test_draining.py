@@ -23,10 +23,10 @@ from orchestrator.core.wire import ComputerId
 from orchestrator.ports.store import SYSTEM_STREAM, TaskRow
 from orchestrator.settings import Settings
 from orchestrator.store import open_store
+from tests.nodes.two_nodes import SharedStore, Slow, houses
 from tests.shell.support import DEADLINE_S, Server, call, dialed, final, running, says
 from tests.shell.test_actor import ALICE
 from tests.shell.test_starting import admin_token, serving
-from tests.shell.two_nodes import SharedStore, Slow, houses
 from tests.waiting import within
 
 FARM = ComputerId("farm")

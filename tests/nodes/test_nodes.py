@@ -13,8 +13,8 @@ from orchestrator.core.errors import CallLost, CallVoid, ComputerAway, ComputerF
 from orchestrator.core.wire import ComputerId, RunId
 from orchestrator.ports import CallResult, Settlement
 from tests.nats_servers import NatsServer
+from tests.nodes.several import Several, several, until
 from tests.shell.commands import cli
-from tests.shell.several import Several, several, until
 from tests.shell.support import (
     DEADLINE_S,
     WRITE,

@@ -12,8 +12,8 @@ from websockets.exceptions import InvalidStatus
 from orchestrator.core import wire
 from orchestrator.core.rehearsing import is_copy
 from orchestrator.testing.stub_computer import StubComputer
+from tests.nodes.several import Several, several, until
 from tests.shell.screening import events, stub, told
-from tests.shell.several import Several, several, until
 from tests.shell.support import DEADLINE_S, Listening, Server, call, dialed, final, hello, says
 from tests.shell.test_desk import ASKS, WRITES, Player, allowing, left, player, tasks_of, texts
 from tests.shell.test_metrics import scraped

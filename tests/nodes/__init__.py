@@ -1,0 +1,1 @@
+"""Several nodes: one set of computers, one policy, one queue."""
