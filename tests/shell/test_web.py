@@ -448,7 +448,7 @@ async def test_a_question_is_answered_once(tmp_path: Path) -> None:
         ended = await server.until(task_id, "task_ended")
         assert (ended["status"], ended["question"]) == ("Completed", None)
         assert ended["result"]["message"] == "the left one"
-        refused(await server.ask("POST", path, body), 404, "not_found")
+        refused(await server.ask("POST", path, body), 409, "not_pending")
 
 
 # -- decisions ---------------------------------------------------------------------------
