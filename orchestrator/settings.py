@@ -51,8 +51,14 @@ class Settings(BaseModel):
         "`http://192.168.1.5:8765`; empty: the address that it listens on.",
     )
     insecure_bind: bool = _setting(False, "Listen on an address other than loopback without TLS in front.")
-    store: str = _setting("", "A store URL; empty: SQLite in the data directory.")
-    bus: str = _setting("local:", "A bus URL.")
+    store: str = _setting(
+        "",
+        "A store URL: `sqlite:///FILE`, or for several nodes `postgresql://HOST/NAME`; empty: SQLite in the data directory.",
+    )
+    bus: str = _setting(
+        "local:",
+        "How several nodes reach one another: `nats://HOST` or `postgresql://HOST/NAME`; `local:`: there is one.",
+    )
     node: str = _setting(
         "", "What this node is called among several, for people; empty: the name of its host.", max_length=64
     )
