@@ -53,7 +53,8 @@ class Settings(BaseModel):
     insecure_bind: bool = _setting(False, "Listen on an address other than loopback without TLS in front.")
     store: str = _setting(
         "",
-        "A store URL: `sqlite:///FILE`, for several nodes `postgresql://HOST/NAME`; empty: SQLite in the data directory.",
+        "A store URL: `sqlite:///FILE`, for several nodes `postgresql://HOST/NAME`; empty: SQLite in the data "
+        "directory.",
     )
     bus: str = _setting(
         "local:",
