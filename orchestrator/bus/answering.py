@@ -86,7 +86,9 @@ class Answering:
     async def _outcome(self, subject: str, request: Letter) -> Letter | Answer:
         """What is to be said to the asker."""
         asker, until = request.says["from"], request.says["until"]
-        if self._closing or not await self._clocks.is_before(asker, until):
+        if self._closing:
+            return BACK
+        if not (self._clocks.knows_before(asker, until) or await self._clocks.is_before(asker, until)):
             return BACK
         if "size" in request.says:
             try:

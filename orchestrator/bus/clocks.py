@@ -41,8 +41,8 @@ class Clocks:
         mail.answering("time", self._tell)
 
     async def is_before(self, node: str, moment: float) -> bool:
-        """Whether ``moment`` of that node's clock is surely still to come."""
-        if self._before(node, moment):
+        """Whether ``moment`` of that node's clock is surely still to come, after asking that node if need be."""
+        if self.knows_before(node, moment):
             return True
         # Not known yet, or it is over; or what was learned is no longer true.
         learning = self._learning.get(node)
@@ -50,7 +50,7 @@ class Clocks:
             learning = self._learning[node] = asyncio.ensure_future(self._learn(node))
             learning.add_done_callback(lambda _: self._learning.pop(node, None))
         await asyncio.wait((learning,))
-        return self._before(node, moment)
+        return self.knows_before(node, moment)
 
     def forget(self) -> None:
         """Nothing that was learned holds any longer."""
@@ -61,7 +61,8 @@ class Clocks:
         for learning in self._learning.values():
             learning.cancel()
 
-    def _before(self, node: str, moment: float) -> bool:
+    def knows_before(self, node: str, moment: float) -> bool:
+        """Whether ``moment`` is surely still to come by what is known, without asking anybody."""
         ahead, learned_at = self._ahead.get(node, (0.0, -KNOWN_S))
         here = now()
         return here - learned_at < KNOWN_S and here + ahead < moment

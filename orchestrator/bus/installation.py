@@ -7,7 +7,7 @@ which its store gave it; only that they are there they all say to each other, so
 
 import logging
 import secrets
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from typing import Any, Final
 
 from orchestrator.core.visible import one_line
@@ -69,9 +69,11 @@ class InstallationBus:
         """Hear the nodes of this store."""
         return self._bus.subscribe(self._own(subject), handler)
 
-    async def request(self, subject: str, payload: Mapping[str, Any], body: bytes = b"", *, within_s: float) -> Answer:
+    def request(
+        self, subject: str, payload: Mapping[str, Any], body: bytes = b"", *, within_s: float
+    ) -> Coroutine[Any, Any, Answer]:
         """Ask a node of this store. Raises NobodyServes, RequestLost."""
-        return await self._bus.request(self._own(subject), payload, body, within_s=within_s)
+        return self._bus.request(self._own(subject), payload, body, within_s=within_s)
 
     def serve(self, subject: str, handler: Serve) -> End:
         """Answer the nodes of this store."""

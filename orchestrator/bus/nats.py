@@ -7,7 +7,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
@@ -132,8 +132,10 @@ class NatsBus(RemoteBus):
         with suppress(BusAway):
             link.publish(f"{self._prefix}.h.{subject}", data)
 
-    async def _ask(self, subject: str, payload: Mapping[str, Any], body: bytes, within_s: float) -> Answer:
-        return await self._asking.ask(subject, payload, body, within_s)
+    def _ask(
+        self, subject: str, payload: Mapping[str, Any], body: bytes, within_s: float
+    ) -> Coroutine[Any, Any, Answer]:
+        return self._asking.ask(subject, payload, body, within_s)
 
     def _listen(self, subject: str) -> None:
         self._subscribe(f"{self._prefix}.h.{subject}")

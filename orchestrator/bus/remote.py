@@ -5,7 +5,7 @@ import logging
 import re
 from abc import ABC, abstractmethod
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from itertools import count
 from secrets import token_hex
 from typing import Any, Final, NamedTuple
@@ -66,11 +66,14 @@ class RemoteBus(ABC):
         """Answer requests of this bus and of the other nodes."""
         return self._counted(self._served_subjects, subject, self._local.serve(subject, handler))
 
-    async def request(self, subject: str, payload: Mapping[str, Any], body: bytes = b"", *, within_s: float) -> Answer:
+    def request(
+        self, subject: str, payload: Mapping[str, Any], body: bytes = b"", *, within_s: float
+    ) -> Coroutine[Any, Any, Answer]:
         """Ask this node, if it serves the subject, and else another."""
+        # Each coroutine on the way of a call to another node is felt: this one would only pass on.
         if self._served_subjects[subject]:
-            return await self._local.request(subject, payload, body, within_s=within_s)
-        return await self._ask(subject, payload, body, within_s)
+            return self._local.request(subject, payload, body, within_s=within_s)
+        return self._ask(subject, payload, body, within_s)
 
     @property
     @abstractmethod
@@ -82,7 +85,9 @@ class RemoteBus(ABC):
         """Send a hint to every node that listens, or drop it."""
 
     @abstractmethod
-    async def _ask(self, subject: str, payload: Mapping[str, Any], body: bytes, within_s: float) -> Answer:
+    def _ask(
+        self, subject: str, payload: Mapping[str, Any], body: bytes, within_s: float
+    ) -> Coroutine[Any, Any, Answer]:
         """Ask another node, as `Bus.request` says."""
 
     @abstractmethod

@@ -1,6 +1,5 @@
 """What this node answers to others: calls and settles of its own computers, its table, and who came elsewhere."""
 
-import asyncio
 import base64
 import logging
 from collections.abc import Awaitable, Callable, Mapping
@@ -81,8 +80,8 @@ class Serving:
                 # Nothing was done: a call that cannot be understood was not made.
                 raise UnknownOp(f"This node does not know {op[:40]!r}.", remedy="Nodes of one version know the same.")
             if "acks" in payload:
-                # When this request is on its way: nobody waits for an acknowledgement.
-                asyncio.get_running_loop().call_soon(self._acknowledge, payload)
+                # First, so that they go out with the frame of this request: a write costs more than they do.
+                self._acknowledge(payload)
             return await serve(payload, body)
         except InvalidRequest as error:
             logger.warning("another node's request %r is refused: %s", op[:40], error)
