@@ -82,7 +82,8 @@ class Link(asyncio.Protocol):
                 raise
             raise BusAway(
                 f"The NATS server {self._server.shown} {self._why(why)}.",
-                remedy="Start it, or correct the URL of the bus (--bus): tls:// or nats://, who comes, host and port.",
+                remedy="Start it, or correct the URL of the bus (--bus): tls:// or nats://, user and password or "
+                "token, host and port.",
             ) from None
         self._pinging = asyncio.get_running_loop().call_later(PING_S, self._ping)
 

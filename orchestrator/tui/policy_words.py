@@ -58,10 +58,9 @@ _UNDO: Final = {"offer": "offered", "auto": "by itself, after a task that failed
 
 
 def in_force_lines(found: Mapping[str, Any]) -> Iterator[Line]:
-    """What is in force, as `GET /v1/policy` tells it; a file that cannot be used comes first."""
+    """What is in force, as `GET /v1/policy` tells it; what is wrong with it on this node comes first."""
     if found["alert"]:
-        yield Line("ALERT: the policy's file cannot be used as it is.", "alarm", prose=True)
-        yield Line("What was loaded before goes on being in force.", "alarm", prose=True)
+        yield Line("ALERT: the policy needs attention on this node.", "alarm", prose=True)
         yield Line(f"  {one_line(found['alert'], limit=2000)}", "alarm", prose=True)
     policy = found["policy"]
     plan = "plan: whatever changes something is denied" if found["mode"] == "plan" else one_line(found["mode"])

@@ -5,7 +5,7 @@ memory and one bus.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -18,23 +18,27 @@ from orchestrator.bus.local import LocalBus
 from orchestrator.checkpoints import CheckpointKeeper
 from orchestrator.clock import SystemClock
 from orchestrator.core.default_policy import DEFAULT_POLICY_TOML
-from orchestrator.core.errors import Conflict, PolicyUnusable, ToolFailed
+from orchestrator.core.errors import Conflict, PolicyUnusable, StoreAway, ToolFailed
 from orchestrator.core.facts import TaskId
-from orchestrator.core.items import SYSTEM
+from orchestrator.core.items import SYSTEM, AgentTaskItem, Draft
 from orchestrator.core.policy import default_policy
 from orchestrator.core.rehearsing import Rehearsal, copy_name
 from orchestrator.core.restoring.listings import Listing
 from orchestrator.core.system_facts import PolicyLoaded
 from orchestrator.core.wire import ComputerId, sha256_hex
 from orchestrator.nodes import new_node_id
+from orchestrator.policy_file import load_file
+from orchestrator.policy_keeping import PolicyKeeper
 from orchestrator.ports import SYSTEM_STREAM, Identity, Store
 from orchestrator.settings import Settings
 from orchestrator.store import InMemoryPersistenceManager, open_store
+from orchestrator.tasks import TaskService
 from orchestrator.tools.shared_workspace import MARKER, RefusedWorkspace, workspace_of
 from orchestrator.tools.workspace import STAGING, DirectoryWorkspace
 from tests.servers import PostgresServer
 from tests.shell.doors import Writing
 from tests.shell.support import Disk, Server, connected, running
+from tests.shell.test_actor import Anyone
 
 STRICTER = 'schema_version = 1\n[[rules]]\nid = "no-writes"\neffect = "deny"\ntools = ["cc_write"]\n'
 OTHER = DEFAULT_POLICY_TOML + "\n# of another node\n"
@@ -471,3 +475,31 @@ def test_the_start_of_a_node_names_it_and_no_password(tmp_path: Path, url: str, 
     fact = started(Settings(data_dir=tmp_path, store=url), default_policy(), "alpha-1")
     assert (fact.node, fact.settings) == ("alpha-1", {"store": shown})
     assert len({new_node_id("alpha") for _ in range(10)}) == 10
+
+
+async def test_a_refused_file_is_recorded_although_the_store_was_away(tmp_path: Path) -> None:
+    """The look that met the store away is made again, and the refusal is in the audit then."""
+
+    class Leaving(InMemoryPersistenceManager):
+        away = 0
+
+        async def record(self, drafts: Sequence[Draft], *, stream: str = SYSTEM_STREAM) -> list[AgentTaskItem]:
+            if self.away:
+                self.away -= 1
+                raise StoreAway("The database restarts.")
+            return await super().record(drafts, stream=stream)
+
+    store, file = Leaving(clock=SystemClock()), tmp_path / "policy.toml"
+    file.write_text(DEFAULT_POLICY_TOML, "utf-8")
+    service = TaskService(store=store, bus=LocalBus(), clock=SystemClock(), authorizer=Anyone())
+    keeper = PolicyKeeper(service, file, load_file(file))
+    await keeper.begin()
+    file.write_text("rules = 3\n", "utf-8")
+    store.away = 1
+    with pytest.raises(StoreAway):
+        await keeper.look()
+    await keeper.look()
+    await keeper.look()
+    recorded = [item.fact.kind for item in await store.read(SYSTEM_STREAM)]
+    assert recorded == ["policy_loaded", "policy_refused"]
+    assert keeper.alert
