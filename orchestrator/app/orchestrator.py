@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from orchestrator.app.about import about, version
+from orchestrator.app.about import about, to_be_shared, version
 from orchestrator.app.first_start import admin_token, prepare
 from orchestrator.app.ground import Ground, name_of, open_ground
 from orchestrator.app.models import Models, ollama_options
@@ -19,6 +19,7 @@ from orchestrator.desk import Desk, NewTask
 from orchestrator.greeting import JournalGreeter
 from orchestrator.hub import Hub
 from orchestrator.nodes import MeetingElsewhere, Node, Presence, join
+from orchestrator.nodes.agreement import SETTINGS
 from orchestrator.ports import Bus, ChatModel, Clock, Store, Workspace
 from orchestrator.pruning import Pruner, Rule
 from orchestrator.rehearsing import Copying, Rehearsals
@@ -124,6 +125,7 @@ def _joined(ground: Ground, world: World) -> tuple[Hub, Node]:
     """The computers of this node, and this node among the others; the world works with the computers of all."""
     service, settings = ground.service, ground.settings
     presence = Presence(service.bus, ground.node, name=name_of(settings), version=version(), url=settings.public_url)
+    presence.facts[SETTINGS] = to_be_shared(settings, service.prompt)
     if ground.store.shared:
         presence.clock_ahead_s = lambda: ahead_s(service.clock.now())
     elsewhere = MeetingElsewhere(presence)

@@ -7,6 +7,7 @@ from typing import Any
 
 from orchestrator.core.wire import ComputerId
 from orchestrator.hub import Hub
+from orchestrator.nodes.agreement import differences
 from orchestrator.nodes.fleet import Fleet
 from orchestrator.nodes.meeting import MeetingElsewhere
 from orchestrator.nodes.presence import Presence
@@ -60,6 +61,7 @@ class Node:
     def seen(self) -> dict[str, Any]:
         """Who is there, as people see it, and what is wrong with that."""
         alerts = [self.unheard.alert] if self.unheard.alert else []
+        alerts += differences([self.presence.beat(), *self.presence.table.beats()])
         return {"nodes": self.nodes(), "alerts": alerts, "apart": self.apart()}
 
     def nodes(self) -> list[dict[str, Any]]:

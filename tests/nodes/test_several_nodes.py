@@ -442,6 +442,17 @@ async def test_local_tools_need_one_workspace(nodes: Nodes, tmp_path: Path) -> N
     assert not spaces[0].discard("run-1")
 
 
+async def test_settings_that_nodes_have_to_share_are_compared(nodes: Nodes) -> None:
+    """Each node and its doctor say who has what; what is each node's own is nobody's business."""
+    first = await nodes.node("a", node="alpha")
+    second = await nodes.node("b", node="beta", approvers="not_requester", workers=1)
+    told = "approvers differs between nodes: not_requester at beta; requester at alpha."
+    for server in (first, second):
+        (alert,) = (await server.ask("GET", "/v1/nodes")).json()["alerts"]
+        assert alert.startswith(told)
+        assert alert in (await server.ask("GET", "/v1/doctor")).json()["alerts"]
+
+
 async def test_a_workspace_alone_has_no_marker(tmp_path: Path) -> None:
     """On a store of its own a node's workspace is as it was; a marker is made once, also by two at once."""
     alone = InMemoryPersistenceManager()
