@@ -196,8 +196,7 @@ class Rehearsals:
                 for one in (trying, holding):
                     one.cancel()
                 await asyncio.gather(trying, holding, return_exceptions=True)
-                with contextlib.suppress(OrchestratorError):
-                    await duties.leave(name)
+                await duties.leave(name)
 
     async def _hold(self, name: str) -> None:
         """Renew a duty until another node has it, or nobody knows any more whether it is still ours."""

@@ -26,6 +26,7 @@ from orchestrator.core.rehearsing import Rehearsal, copy_name
 from orchestrator.core.restoring.listings import Listing
 from orchestrator.core.system_facts import PolicyLoaded
 from orchestrator.core.wire import ComputerId, sha256_hex
+from orchestrator.duties import Duties
 from orchestrator.nodes import new_node_id
 from orchestrator.policy_file import load_file
 from orchestrator.policy_keeping import PolicyKeeper
@@ -514,3 +515,17 @@ async def test_a_refused_file_is_recorded_although_the_store_was_away(tmp_path: 
     recorded = [item.fact.kind for item in await store.read(SYSTEM_STREAM)]
     assert recorded == ["policy_loaded", "policy_refused"]
     assert keeper.alert
+
+
+async def test_what_was_done_under_a_duty_stays_done_although_it_cannot_be_given_back() -> None:
+    """A name was given, a token made: whoever asked for it is not told that it failed."""
+
+    class Leaving(Shared):
+        async def leave_duty(self, name: str, holder: str) -> None:
+            raise StoreAway("The database restarts.")
+
+    store = Leaving(clock=SystemClock())
+    async with Duties(store, "alpha").held("naming", 0.05):
+        assert not await Duties(store, "beta").take("naming", 1)
+    async with Duties(store, "beta").held("naming", 1):
+        pass
