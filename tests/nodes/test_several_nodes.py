@@ -512,7 +512,7 @@ async def test_a_refused_file_is_recorded_although_the_store_was_away(tmp_path: 
         await keeper.look()
     await keeper.look()
     await keeper.look()
-    recorded = [item.fact.kind for item in await store.read(SYSTEM_STREAM)]
+    recorded = [item.fact.kind for item in await store.read(TaskId(SYSTEM_STREAM))]
     assert recorded == ["policy_loaded", "policy_refused"]
     assert keeper.alert
 
