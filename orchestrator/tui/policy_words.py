@@ -66,7 +66,7 @@ def in_force_lines(found: Mapping[str, Any]) -> Iterator[Line]:
     plan = "plan: whatever changes something is denied" if found["mode"] == "plan" else one_line(found["mode"])
     unknown = "asks" if policy.get("unknown_tool") == "ask" else "is denied, or asks if it changes something"
     yield Line("── In force", "title")
-    yield Line(f"  file     {one_line(found['source'], limit=_CHARS)}, version {one_line(found['policy_version'])}")
+    yield Line(f"  from     {one_line(found['source'], limit=_CHARS)}, version {one_line(found['policy_version'])}")
     yield Line(f"  mode     {plan}")
     yield Line(f"  a tool that no rule covers {unknown}", prose=True)
     yield Line(f"  undo     {_UNDO.get(policy.get('undo', 'offer'), one_line(str(policy.get('undo'))))}")

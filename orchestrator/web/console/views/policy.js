@@ -31,7 +31,7 @@ function InForce({ value, again }) {
       ${may("admin") && html`<button type="button" disabled=${busy} onClick=${reload}>Load the file now</button>`}</div>
     <${Facts} rows=${[
       ["Version", html`<code>${value.policy_version}</code>`],
-      ["File", html`<code><${Text} value=${value.source} /></code>`],
+      ["From", html`<code><${Text} value=${value.source} /></code>`],
       ["Mode", value.mode === "plan" ? html`<b>plan: whatever changes something is denied</b>` : "normal"],
       ["A tool that no rule covers", policy.unknown_tool === "ask" ? "asks"
         : "is denied, or asks if it changes something"],
