@@ -25,6 +25,7 @@ from orchestrator.pruning import Pruner, Rule
 from orchestrator.rehearsing import Copying, Rehearsals
 from orchestrator.settings import Settings
 from orchestrator.tasks import TaskService
+from orchestrator.tasks.missed import MissedHints
 from orchestrator.tools.shared_workspace import RefusedWorkspace, workspace_of
 from orchestrator.transfers import Transfers
 from orchestrator.undoing import Undoing
@@ -198,6 +199,7 @@ async def _at_work(
         kept_up("the keeper of checkpoints", keeper.keep()),
         kept_up("the pruner", doors.pruner.keep()),
         kept_up("the look for nodes on another bus", parts.node.unheard.keep()),
+        kept_up("the look for lost hints", MissedHints(parts.service).keep()),
         kept_up("the look for revoked tokens", doors.sockets.watch(parts.store, doors.browsers.standing)),
         *watching.keep(),
         *looking,
