@@ -10,6 +10,7 @@ from orchestrator.hub import Hub
 from orchestrator.nodes.agreement import differences
 from orchestrator.nodes.fleet import Fleet
 from orchestrator.nodes.meeting import MeetingElsewhere
+from orchestrator.nodes.parting import Parting
 from orchestrator.nodes.presence import Presence
 from orchestrator.nodes.readings import Readings
 from orchestrator.nodes.serving import Serving
@@ -98,4 +99,5 @@ def join(hub: Hub, elsewhere: MeetingElsewhere, presence: Presence, store: Store
     readings = Readings(presence, fleet)
     serving.ops |= showing.ops | readings.ops
     waking = Waking(store, hub, presence, awaited)
+    Parting(presence)
     return Node(presence, fleet, serving, waking, showing, Unheard(store, presence), readings)
