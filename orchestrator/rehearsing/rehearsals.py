@@ -75,6 +75,8 @@ class Rehearsals:
     _guests: dict[str, Identity] = field(default_factory=dict)
     """By the hash of its token, which is kept nowhere else: the copy that may come in with it."""
     _running: dict[TaskId, asyncio.Task[None]] = field(default_factory=dict)
+    _asking: set[TaskId] = field(default_factory=set)
+    """Those of which it is not known yet whether another node sees them through: they take no place here."""
     _looking: asyncio.Task[None] | None = None
     _seats: int = 0
     """Rehearsals whose computer is being copied."""
@@ -96,7 +98,7 @@ class Rehearsals:
         """
         must_be_installed()
         info = self._online(computer)
-        if len(self._running) + self._seats >= self.at_once:
+        if len(self._running.keys() - self._asking) + self._seats >= self.at_once:
             raise CannotRehearse(
                 f"{self.at_once} rehearsals are going on, and there may be no more."
                 if self.at_once
@@ -124,14 +126,20 @@ class Rehearsals:
         rehearsal = rehearsal_of(task)
         if task.ended is not None and task.rehearsed is None:
             # One whose directory a kill came before: nothing else tells a start of the server of it.
-            self.begin(task.task_id)
+            self.begin(task.task_id, asks=True)
         return await shown(task, rehearsal, self.undoing.service.store, await self.undoing.applied(task))
 
-    def begin(self, task_id: TaskId) -> None:
-        """See a rehearsal through from now on."""
+    def begin(self, task_id: TaskId, *, asks: bool = False) -> None:
+        """See a rehearsal through from now on; ``asks``: it may be another node's."""
         if self.url and task_id not in self._running:
             running = self._running[task_id] = asyncio.create_task(self._until_done(task_id))
-            running.add_done_callback(lambda _: self._running.pop(task_id, None))
+            running.add_done_callback(lambda _: self._ended(task_id))
+            if asks:
+                self._asking.add(task_id)
+
+    def _ended(self, task_id: TaskId) -> None:
+        del self._running[task_id]
+        self._asking.discard(task_id)
 
     # -- the life of the node ------------------------------------------------------------
 
@@ -161,7 +169,7 @@ class Rehearsals:
             rows = await service.store.list_tasks(status=status, limit=_ALL)
             left |= {row.task_id for row in rows if any(is_copy(one) for one in row.computers)}
         for task_id in sorted(left):
-            self.begin(task_id)
+            self.begin(task_id, asks=True)
 
     def going_on(self) -> list[asyncio.Task[None]]:
         """The rehearsals that this node sees through, or looks whether it has to."""
@@ -183,6 +191,7 @@ class Rehearsals:
             try:
                 if not await duties.take(name, DUTY_S):
                     return
+                self._asking.discard(task_id)
             except OrchestratorError as error:
                 logger.warning("the rehearsal %s is taken up later: %s", task_id, error)
                 return

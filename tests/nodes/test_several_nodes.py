@@ -31,6 +31,7 @@ from orchestrator.nodes import new_node_id
 from orchestrator.policy_file import load_file
 from orchestrator.policy_keeping import PolicyKeeper
 from orchestrator.ports import SYSTEM_STREAM, Identity, Store
+from orchestrator.rehearsing.copying import CannotRehearse
 from orchestrator.settings import Settings
 from orchestrator.store import InMemoryPersistenceManager, open_store
 from orchestrator.tasks import TaskService
@@ -407,6 +408,37 @@ async def test_a_rehearsal_is_seen_through_by_one_node(nodes: Nodes) -> None:
     assert kinds.count("rehearsal_ended") == 1
     assert not (nodes.home("b") / "rehearsals").exists()
     assert await nodes.store.take_duty(duty, "next", 1)
+
+
+async def test_a_rehearsal_that_another_node_sees_through_takes_no_place_here(tmp_path: Path) -> None:
+    """Also not while it is asked whose it is, which takes long where the store does."""
+
+    class Slow(Shared):
+        def __init__(self) -> None:
+            super().__init__(clock=SystemClock())
+            self.asked, self.may_answer = asyncio.Event(), asyncio.Event()
+
+        async def take_duty(self, name: str, holder: str, for_s: float) -> bool:
+            if name.startswith("rehearsal."):
+                self.asked.set()
+                await self.may_answer.wait()
+                return False
+            return await super().take_duty(name, holder, for_s)
+
+    store = Slow()
+    async with (
+        running(tmp_path, model=Writing(), parts={"wrap_store": lambda _: store}, rehearsals=1) as server,
+        connected(server, "3", Disk()),
+    ):
+        rehearsals = server.orchestrator.rehearsals
+        await rehearsals.open(f"{server.url.replace('http', 'ws')}/computer")
+        rehearsals.begin(TaskId("t-of-another"), asks=True)
+        await store.asked.wait()
+        # It has its place, and gets as far as a disk that cannot list all that is on it.
+        with pytest.raises(CannotRehearse, match="could not be copied"):
+            await AsyncExitStack().enter_async_context(rehearsals.copied(ComputerId("3"), ("submitter",)))
+        store.may_answer.set()
+        await asyncio.gather(*rehearsals.going_on())
 
 
 # -- the workspace -----------------------------------------------------------------------
