@@ -124,6 +124,9 @@ class PostgresNetwork:
                 return await self._connected()
             except (*LOSSES, ValueError) as error:
                 logger.debug("the database of the bus is still away: %s", type(error).__name__)
+            except Exception:
+                # A bus that gave up would stay away until the next start of the node.
+                logger.exception("the bus connects again after a mistake of its own")
             pause = min(2 * pause, _LONGEST_PAUSE_S)
 
     def _lost(self, session: Session) -> None:
