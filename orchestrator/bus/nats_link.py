@@ -80,7 +80,11 @@ class Link(asyncio.Protocol):
             await self.close()
             if isinstance(why, BusAway) or not isinstance(why, Exception):
                 raise
-            raise BusAway(f"The NATS server {self._server.shown} {self._why(why)}.") from None
+            raise BusAway(
+                f"The NATS server {self._server.shown} {self._why(why)}.",
+                remedy="Start it, or correct the URL of the bus (--bus): tls:// or nats://, user and password or "
+                "token, host and port.",
+            ) from None
         self._pinging = asyncio.get_running_loop().call_later(PING_S, self._ping)
 
     @property

@@ -16,8 +16,9 @@ from orchestrator.core.errors import InvalidRequest, NotFound, StoreBusy
 from orchestrator.core.facts import TaskId
 from orchestrator.core.items import ItemId, verify_chain
 from orchestrator.moving import bring_forward, check_store_at, copy_store, shown
+from orchestrator.moving import rows as moved_rows
 from orchestrator.moving.sides import pages_of, reading
-from orchestrator.store import open_store
+from orchestrator.store import open_store, postgres_links
 from orchestrator.store.schema import MIGRATIONS
 from orchestrator.store.tables import travelling
 from orchestrator.testing import ManualClock
@@ -202,6 +203,16 @@ async def test_what_is_read_is_of_one_moment_while_others_write(postgres_url: st
         await store.close()
     assert (len(tasks), len(items)) == (2, 10)
     assert len((await rows_of(postgres_url))["items"]) == 11
+
+
+async def test_a_statement_may_take_as_long_as_it_takes(
+    postgres_url: str, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To count the rows of a large store, or to make an index of them, is minutes: nobody here gives up before."""
+    await copy_store(source, postgres_url, quiet)
+    monkeypatch.setattr(postgres_links, "_BEYOND_S", 0.1)
+    async with reading(postgres_url) as side:
+        assert await side.run(moved_rows.asked("SELECT 1 FROM pg_sleep(0.4)")) == [(1,)]
 
 
 async def test_tables_are_brought_forward(source: str, postgres_url: str) -> None:
