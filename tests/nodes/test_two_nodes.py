@@ -173,7 +173,7 @@ async def test_a_cancel_at_the_other_node_ends_a_reply_that_is_being_waited_for(
         began = asyncio.get_running_loop().time()
         await beta.service.cancel(task.task_id, ALICE)
         await within(DEADLINE_S, model.cut.wait())
-        assert asyncio.get_running_loop().time() - began < 1
+        assert asyncio.get_running_loop().time() - began < 2.5
         ended = await house.until(task.task_id, lambda task: task.phase is Phase.ENDED)
         assert ended.status is TaskStatus.CANCELED
         assert house.ledger.leases[task.task_id][0][0] == "alpha"
