@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from orchestrator.bus import open_bus
+from orchestrator.bus.nats import FLUSH_S
 from orchestrator.bus.nats_url import nats_address
 from orchestrator.core.errors import BusAway, InvalidRequest, NobodyServes, RequestLost
 from orchestrator.ports import Bus
@@ -288,8 +289,9 @@ async def test_a_server_away_for_longer_is_found_again(caplog: pytest.LogCapture
             await two.flush()
             server.kill()
             await _until(lambda: not one.connected and not two.connected)
-            await within(0.5, refused(NobodyServes, one.request("a", {}, within_s=60)))
-            await within(0.5, refused(RequestLost, one.flush()))
+            # Far less than either would wait for an answer.
+            await within(FLUSH_S / 2, refused(NobodyServes, one.request("a", {}, within_s=60)))
+            await within(FLUSH_S / 2, refused(RequestLost, one.flush()))
             caplog.set_level(logging.INFO)
             await _until(lambda: "could not be reached" in caplog.text)
             server.start()

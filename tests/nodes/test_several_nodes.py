@@ -197,13 +197,19 @@ async def test_what_waits_is_judged_again_once(nodes: Nodes) -> None:
 
 
 async def test_a_node_that_died_while_it_judged_is_replaced(nodes: Nodes) -> None:
-    """Where nobody finished the judging of what waits, the next node that looks does it, or the next start."""
+    """Whose duty the judging is, does it alone; where that node never ends it, the next one that looks does."""
     first = await nodes.node("a")
+    assert await nodes.store.take_duty("policy.judging", "gone", 300)
     content = STRICTER.encode()
     note = first.orchestrator.service.draft(
         PolicyLoaded(source="x", policy_version="v", sha256=sha256_hex(content)), SYSTEM
     )
     await nodes.store.set_policy(1, content, note=note)
+    await look(first)
+    row = await nodes.store.policy_in_force()
+    assert row is not None
+    assert (row.version, row.judged) == (2, 1)
+    # Its duty is over.
     assert await nodes.store.take_duty("policy.judging", "gone", 0)
     await look(first)
     row = await nodes.store.policy_in_force()
