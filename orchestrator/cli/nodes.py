@@ -33,8 +33,6 @@ def nodes(as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) ->
     if found.get("apart"):
         apart = ", ".join(map(one_line, found["apart"]))
         typer.echo(f"On the same bus with another store, and so none of these: {apart}.", err=True)
-    if not found["connected"]:
-        typer.echo("This node has lost the bus, and connects again by itself: others may be there.", err=True)
 
 
 def _row(node: dict[str, Any]) -> tuple[str, ...]:

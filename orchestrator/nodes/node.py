@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from secrets import token_hex
-from typing import Any
+from typing import Any, Final
 
 from orchestrator.core.wire import ComputerId
 from orchestrator.hub import Hub
@@ -18,6 +18,11 @@ from orchestrator.nodes.showing import Showing
 from orchestrator.nodes.unheard import Unheard
 from orchestrator.nodes.waking import Waking
 from orchestrator.ports import Store
+
+LOST: Final = (
+    "This node has lost the bus, and connects again by itself: others may be there, and cannot be reached from here "
+    "until then. See that the bus runs, and that this machine reaches it."
+)
 
 
 def new_node_id(name: str) -> str:
@@ -61,7 +66,9 @@ class Node:
 
     def seen(self) -> dict[str, Any]:
         """Who is there, as people see it, and what is wrong with that."""
-        alerts = [self.unheard.alert] if self.unheard.alert else []
+        # Without the bus nobody is heard: the cause is told, and not what follows from it.
+        alert = self.unheard.alert if self.presence.bus.connected else LOST
+        alerts = [alert] if alert else []
         alerts += differences([self.presence.beat(), *self.presence.table.beats()])
         return {"nodes": self.nodes(), "alerts": alerts, "apart": self.apart()}
 

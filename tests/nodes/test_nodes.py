@@ -13,6 +13,7 @@ from orchestrator.core.errors import CallLost, CallVoid, ComputerAway, ComputerF
 from orchestrator.core.meeting import NOTHING_HEARD
 from orchestrator.core.wire import ComputerId, RunId
 from orchestrator.nodes.answers import settled_told
+from orchestrator.nodes.node import LOST
 from orchestrator.ports import Answer, CallResult, Settlement
 from tests.nats_servers import NatsServer
 from tests.nodes.several import Several, several, until
@@ -338,6 +339,19 @@ async def test_it_is_the_same_over_a_real_bus(tmp_path: Path, nats_server: NatsS
 
 
 # -- what people see ---------------------------------------------------------------------
+
+
+async def test_a_node_that_lost_the_bus_says_so(tmp_path: Path) -> None:
+    """`nodes` and `doctor` of that node tell the cause, at once; the other is not concerned."""
+    async with several(tmp_path, "alpha", "beta") as nodes:
+        assert (await nodes["alpha"].ask("GET", "/v1/nodes")).json()["alerts"] == []
+        nodes.lines["alpha"].cut = True
+        for path in ("/v1/nodes", "/v1/doctor"):
+            assert (await nodes["alpha"].ask("GET", path)).json()["alerts"] == [LOST]
+            assert (await nodes["beta"].ask("GET", path)).json()["alerts"] == []
+        options = ("--url", nodes["alpha"].url, "--data-dir", str(tmp_path))
+        shown = await asyncio.to_thread(cli, tmp_path, "nodes", *options)
+        assert (shown.returncode, shown.stderr) == (0, f"{LOST}\n")
 
 
 async def test_every_node_lists_all_computers_and_all_nodes(tmp_path: Path) -> None:
