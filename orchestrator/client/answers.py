@@ -3,12 +3,16 @@
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from orchestrator.core.errors import OrchestratorError
 
 if TYPE_CHECKING:
     from websockets.exceptions import InvalidStatus
+
+
+_NOBODY_BEHIND: Final = (502, 503, 504)
+"""What a proxy answers itself when no server behind it can be reached."""
 
 
 class ServerRefused(OrchestratorError):
@@ -64,17 +68,28 @@ def checked(status: int, content: bytes) -> Any:
     try:
         value = json.loads(content or b"{}", object_hook=_Answer)
     except (ValueError, RecursionError):
+        if status in _NOBODY_BEHIND:
+            raise _nobody_behind(status) from None
         raise _not_ours(f"The server answered {status} without JSON.", status) from None
     if not isinstance(value, dict):
         raise _not_ours(f"The server answered {status} with JSON that is no object.", status)
     if status >= 400 or set(value) == {"error"}:
         error = value.get("error")
         if not isinstance(error, dict):
+            if status in _NOBODY_BEHIND:
+                raise _nobody_behind(status)
             raise _not_ours(f"The server answered {status} and does not say why.", status)
         raise ServerRefused(status, error)
     if status >= 300:
         raise _not_ours(f"The server answered {status}, which leads elsewhere.", status)
     return value
+
+
+def _nobody_behind(status: int) -> ServerRefused:
+    """A proxy answers in its own words, most often because nothing behind it did."""
+    message = f"A proxy in front of the server answered {status}: nothing answered behind it."
+    remedy = "See that a node runs, and that the proxy reaches it: /healthz of a node that can act answers 200."
+    return ServerRefused(status, {"message": message, "remedy": remedy})
 
 
 def _not_ours(message: str, status: int = 200) -> ServerRefused:

@@ -352,7 +352,8 @@ def saying(answer: bytes) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (_http("502 Bad Gateway", b"<html>Bad Gateway</html>"), "answered 502 without JSON"),
+        (_http("502 Bad Gateway", b"<html>Bad Gateway</html>"), "answered 502: nothing answered behind it"),
+        (_http("503 Service Unavailable", b""), "answered 503: nothing answered behind it"),
         (_http("200 OK", b"<html>hello</html>"), "answered 200 without JSON"),
         (_http("200 OK", b"[" * 100_000), "answered 200 without JSON"),
         (_http("200 OK", b"[]"), "answered 200 with JSON that is no object"),
