@@ -47,7 +47,7 @@ class Client:
             raise _no_address(url, error) from None
         if base.scheme not in ("http", "https") or not base.host:
             raise _no_address(url, "it has no http:// and host")
-        self.verify = _trusted() if base.scheme == "https" else False
+        self.verify = trusted() if base.scheme == "https" else False
         """Who may say that the server is the server. Of a connection without TLS nobody: they take long to read."""
         self.clock = ServerClock()
         self._http = httpx2.Client(
@@ -321,7 +321,7 @@ def _token(data_dir: Path | None) -> str:
         ) from None
 
 
-def _trusted() -> ssl.SSLContext | bool:
+def trusted() -> ssl.SSLContext | bool:
     """Those whom this host trusts, or those that OpenSSL's own variables name, such as a school's authority."""
     named = any(os.environ.get(name) for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"))
     return ssl.create_default_context() if named else True

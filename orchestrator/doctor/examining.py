@@ -10,10 +10,11 @@ from importlib import metadata
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import httpx2
 
-from orchestrator.client import Client, ServerRefused
+from orchestrator.client import Client, ServerRefused, trusted
 from orchestrator.core.errors import InvalidRequest, OrchestratorError
 from orchestrator.doctor import here, models, reach
 from orchestrator.doctor.finding import Finding, Patient, failed, troubled
@@ -73,11 +74,13 @@ def _server(patient: Patient) -> tuple[Patient, Finding]:
 
     def ask() -> Finding:
         try:
-            if reach.is_ours(patient.url):
+            if reach.is_ours(patient.url, trusted()):
                 return Finding("server", "ok", f"An orchestrator answers at {patient.shown}.")
             return troubled("server", told("not_ours", patient.url))
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
             code = reach.why_not(patient.url, error)
+            if code == "tls":
+                return _not_trusted(patient)
             if code.startswith("no_answer"):
                 start = f"cc-orchestrator serve --port {port_of(patient.url)}"
                 return Finding("server", "fail", f"No orchestrator answers at {patient.shown}.", ("Start it:", start))
@@ -87,6 +90,13 @@ def _server(patient: Patient) -> tuple[Patient, Finding]:
 
     (finding,) = _side_by_side({"server": ask})["server"]
     return replace(patient, answers=finding.state == "ok"), finding
+
+
+def _not_trusted(patient: Patient) -> Finding:
+    """Commands trust whom this machine trusts; what the game trusts is the look at the public URL."""
+    sentence = f"This machine does not trust the certificate of {urlsplit(patient.shown).hostname}."
+    own = "If it is of your own authority, name that: export SSL_CERT_FILE=/path/to/ca.pem"
+    return Finding("server", "fail", sentence, (own,))
 
 
 def _token(patient: Patient) -> tuple[Patient, list[Finding]]:

@@ -20,9 +20,12 @@ LATELY: Final = timedelta(hours=1)
 _ELSEWHERE: Final = "cc-orchestrator serve --host 0.0.0.0 --insecure-bind --public-url http://{address}:{port}"
 
 
-def is_ours(url: str) -> bool:
-    """Whether an orchestrator answers at a URL. Raises httpx2.HTTPError, httpx2.InvalidURL."""
-    answer = httpx2.get(f"{url.rstrip('/')}/healthz", timeout=ASK_S, trust_env=False)
+def is_ours(url: str, verify: ssl.SSLContext | bool = True) -> bool:
+    """Whether an orchestrator answers at a URL. Raises httpx2.HTTPError, httpx2.InvalidURL.
+
+    ``verify``: whose certificates are trusted; True: only those of the world, as Minecraft's Java does.
+    """
+    answer = httpx2.get(f"{url.rstrip('/')}/healthz", timeout=ASK_S, trust_env=False, verify=verify)
     try:
         body = answer.json()
     except ValueError:

@@ -5,6 +5,7 @@ import json
 import os
 import socket
 import sqlite3
+import ssl
 import time
 from collections.abc import AsyncIterator
 from contextlib import closing
@@ -210,6 +211,33 @@ async def test_what_answers_and_is_not_ours(tmp_path: Path) -> None:
     async with web(page) as port:
         found = await one(tmp_path, "server", f"http://127.0.0.1:{port}")
     assert found.sentence == f"What answers at 127.0.0.1, port {port}, is not cc-orchestrator."
+
+
+async def test_a_certificate_of_ones_own_authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commands trust it where SSL_CERT_FILE names it, and so does the doctor; without that it says what to do."""
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2", "-nodes"]
+    made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", *subject]
+    made += ["-keyout", str(key), "-out", str(certificate)]
+    process = await asyncio.create_subprocess_exec(*made, stderr=asyncio.subprocess.DEVNULL)
+    assert await process.wait() == 0
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+
+    async def well(asked: Asked) -> bytes:
+        del asked
+        return answer(b'{"status": "ok"}')
+
+    async with web(well, tls=context) as port:
+        url = f"https://127.0.0.1:{port}"
+        for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
+            monkeypatch.delenv(name, raising=False)
+        found = await one(tmp_path, "server", url)
+        assert (found.state, found.sentence) == ("fail", "This machine does not trust the certificate of 127.0.0.1.")
+        assert "SSL_CERT_FILE" in found.remedy[0]
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        found = await one(tmp_path, "server", url)
+        assert (found.state, found.sentence) == ("ok", f"An orchestrator answers at {url}.")
 
 
 async def test_a_token_that_is_missing_weak_or_revoked(server: Server, tmp_path: Path) -> None:
