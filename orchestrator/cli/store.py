@@ -16,7 +16,7 @@ import typer
 from orchestrator.cli.common import AsJson, DataDir, print_json
 from orchestrator.core.errors import InvalidRequest, NotFound
 from orchestrator.core.visible import one_line
-from orchestrator.settings import load_settings
+from orchestrator.settings import CONFIG_NAME, ENV_PREFIX, load_settings
 
 StoreUrl = Annotated[
     str | None, typer.Option("--store", metavar="URL", help="The store. Default: the one that `serve` would take.")
@@ -126,7 +126,9 @@ def store_migrate(
     elif not as_json:
         typer.echo(
             f"{_shown(url)} stays as it is: keep it aside, and start no server on it again.\n"
-            f"Next: cc-orchestrator serve --store URL, with the URL of {_shown(to)}."
+            f"Next: cc-orchestrator serve --store URL, with the URL of {_shown(to)}.\n"
+            "Commands that open the store, such as a backup by `store export`, need it too: as `store` in "
+            f"{CONFIG_NAME} of the data directory, or as {ENV_PREFIX}STORE."
         )
 
 

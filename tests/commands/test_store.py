@@ -133,6 +133,7 @@ async def test_growing_is_one_command(data_dir: Path, postgres_server: PostgresS
     done = typed("migrate", "--data-dir", str(data_dir), "--to", url)
     assert done.returncode == 0, done.stderr
     assert b"Next: cc-orchestrator serve --store URL, with the URL of postgresql://127.0.0.1" in done.stdout
+    assert b"as `store` in cc-orchestrator.toml of the data directory, or as CC_ORCHESTRATOR_STORE." in done.stdout
     found = json.loads(typed("check", "--json", CC_ORCHESTRATOR_STORE=url).stdout)
     assert (found["ok"], found["held"], found["counts"]["items"]) == (True, [], 4)
     again = typed("migrate", "--data-dir", str(data_dir), "--to", url)
