@@ -133,7 +133,7 @@ class Fleet:
         )
         if self.hub.here(computer):
             return await here()
-        # As CallAsked reads it.
+        # As `call_asked` reads it.
         asked = {
             "op": "call",
             "computer": computer,
