@@ -71,9 +71,9 @@ class Clocks:
 
         with self._mail.waiting(tag, take):
             asked = now()
-            question = packed(Letter({"op": "time", "from": self._mail.post.id}))
+            question = packed({"op": "time", "from": self._mail.post.id})
             with suppress(BusAway):
-                await self._mail.post.send(node, tag, question, answer_to=tag)
+                self._mail.post.send(node, tag, question, answer_to=tag)
                 await asyncio.wait((answer,), timeout=ANSWER_S)
         if not answer.done() or not isinstance(answer.result().says.get("now"), float):
             self._ahead.pop(node, None)
@@ -84,4 +84,4 @@ class Clocks:
             self._ahead.popitem(last=False)
 
     async def _tell(self, tag: str, says: Mapping[str, Any]) -> None:
-        await self._mail.post.send(str(says["from"]), tag, packed(Letter({"op": "now", "now": now()})))
+        self._mail.post.send(str(says["from"]), tag, packed({"op": "now", "now": now()}))
