@@ -121,7 +121,7 @@ class Presence:
         return min((one.started_at, one.node) for one in (self.beat(), *self.table.beats()))[1]
 
     def absent(self, node: str, computer: ComputerId, number: int) -> None:
-        """A node said that it has not the computer that it welcomed with this number."""
+        """A computer was not found at the node that welcomed it with this number, or the node was not reached."""
         self._tell(self.table.absent(node, computer, number))
 
     # -- inside --------------------------------------------------------------------------

@@ -177,11 +177,16 @@ class NodeTable:
         return events
 
     def absent(self, node: str, computer: ComputerId, number: int) -> list[Event]:
-        """A node said that it has not the computer that it welcomed with this number."""
+        """A computer was not found at the node that welcomed it with this number, or the node was not reached.
+
+        It counts as away, so that nobody tries without end, until the node has told its whole table anew: where it was
+        only not reached, its table has not changed, and it would never say by itself that the computer is there.
+        """
         seat = self._seats.get(computer, {}).get(node)
         known = self._nodes.get(node)
         if known is None or seat is None or not seat.online or seat.number != number:
             return []
+        known.rev = -1
         return self._said(node, seat.model_copy(update={"online": False, "left_at": known.beat.at}))
 
     def sweep(self, now: float) -> list[Event]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.bus import LocalBus
-from orchestrator.core.errors import RequestLost
+from orchestrator.core.errors import NobodyServes, RequestLost
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Answer, ChatModel, Store
 from orchestrator.ports.bus import End, Hear, Serve
@@ -24,6 +24,8 @@ class Line:
 
     bus: LocalBus
     cut: bool = False
+    disconnected: bool = False
+    """Whether what this node asks reaches nobody, as where the bus is away and connects again."""
     lost: list[str] = field(default_factory=list)
     """Subjects of which nothing that this node publishes is heard."""
 
@@ -50,6 +52,8 @@ class Line:
     async def request(self, subject: str, payload: Mapping[str, Any], body: bytes = b"", *, within_s: float) -> Answer:
         if self.cut:
             raise RequestLost("The line is cut.")
+        if self.disconnected:
+            raise NobodyServes("The bus is not connected.")
         return await self.bus.request(subject, payload, body, within_s=within_s)
 
     def serve(self, subject: str, handler: Serve) -> End:

@@ -55,6 +55,19 @@ def test_changes_in_order_are_taken_and_a_gap_is_asked_about() -> None:
     assert table.beat(beat(rev=4), 2.0) == [Missed("b-1")]
 
 
+def test_what_was_not_found_where_it_is_said_to_be_is_asked_about() -> None:
+    """It counts as away until that node has told its table anew: it may have been there all the time."""
+    table = NodeTable("a-1")
+    table.whole(beat(rev=1), (seat(4),), 1.0)
+    assert table.absent("b-1", FARM, 3) == table.absent("c-1", FARM, 4) == []
+    assert table.beat(beat(rev=1), 2.0) == []
+    assert table.absent("b-1", FARM, 4) == [ComputerWent(FARM)]
+    assert table.connected(FARM) is None
+    assert table.beat(beat(rev=1), 3.0) == [Missed("b-1")]
+    assert table.whole(beat(rev=1), (seat(4),), 3.0) == [ComputerCame(FARM, "b-1", 4)]
+    assert table.beat(beat(rev=1), 4.0) == []
+
+
 def test_a_delta_of_a_node_that_nobody_has_heard_of_asks_for_the_whole() -> None:
     """Its beat may have been lost."""
     table = NodeTable("a-1")

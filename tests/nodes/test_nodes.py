@@ -142,6 +142,20 @@ async def test_where_the_named_node_has_not_the_computer_the_next_that_is_named_
         assert not two.online("alpha")
 
 
+async def test_a_computer_that_could_not_be_asked_for_a_moment_is_there_again_without_its_doing(two: Several) -> None:
+    """The bus was away, and the computer stayed where it was: nobody there has anything to tell, so it is asked."""
+    async with at(two, "beta", await two["beta"].computer("3")) as client:
+        two.lines["alpha"].disconnected = True
+        await failed(calling(two["alpha"]), ComputerAway)
+        assert not two.online("alpha")
+        two.lines["alpha"].disconnected = False
+        await until(lambda: two.online("alpha"))
+        call = calling(two["alpha"])
+        await client.hear("call")
+        await client.result(RUN, CallResult({"size": 1}))
+        assert (await within(DEADLINE_S, call)).data == {"size": 1}
+
+
 async def test_a_settle_finds_the_computer_at_another_node(two: Several) -> None:
     """What its journal says comes back, with the result where it is still in memory."""
     async with at(two, "beta", await two["beta"].computer("3")) as client:
