@@ -173,7 +173,9 @@ class Workers:
         except NewerSchema as error:
             await self._pass_by(lease, error)
         except OrchestratorError as error:
-            logger.error("task %s stops for now: %s", lease.task_id, error)  # noqa: TRY400 - it explains itself
+            # Of a node that is left, a lease that could not be given back is no trouble: it ends by itself.
+            level = logging.INFO if self._leaving.over else logging.ERROR
+            logger.log(level, "task %s stops for now: %s", lease.task_id, error)
             await self._postpone(lease)
         except Exception:
             logger.exception("task %s met a defect and stops for now", lease.task_id)

@@ -153,7 +153,7 @@ class Moves:
                 yield 2 * often * self._temper["store"], f"store {node.name} {trouble}", act
         for node in (*setting.fronts, *setting.leaving, *setting.stalled):
             if node.store.held:
-                yield 0.5, f"commit {node.name}", node.store.let_answer
+                yield 3, f"commit {node.name}", node.store.let_answer
         yield from self._under_way(net, often * self._temper["lose"])
         for computer in setting.computers:
             for place, wire in enumerate(computer.wires):
@@ -170,3 +170,5 @@ class Moves:
             slow, lost = (0.5, 0.5 * self._temper["lose"]) if letter.tells else (4, 2 * often)
             yield slow, letter.name, partial(net.bring, letter)
             yield lost, f"lose {letter.name}", partial(net.lose, letter)
+            if letter.kind == "request":
+                yield 2 * often, f"back {letter.name}", partial(net.give_back, letter)

@@ -89,6 +89,12 @@ class Net:
         """A request or an answer never comes; its asker hears nothing."""
         self.letters.remove(letter)
 
+    def give_back(self, letter: Letter) -> None:
+        """A request reaches nobody, and its asker is told so: its bus is away and connects again."""
+        self.letters.remove(letter)
+        if not letter.asked.done():
+            letter.asked.set_exception(nobody(letter.subject))
+
     def bring_all(self) -> bool:
         """All comes that is under way; False: nothing is."""
         ways, letters = self.ways(), list(self.letters)
