@@ -88,7 +88,8 @@ def explained(error: Exception, where: str) -> Exception:
                 remedy="Let the user own the database, or grant CREATE on its schema.",
             )
         case asyncpg.DiskFullError() | asyncpg.OutOfMemoryError() | asyncpg.PostgresIOError():
-            return OrchestratorError(
+            # Of the moment: what waits to be written is kept until there is room again.
+            return StoreAway(
                 f"The store at {where} could not be written ({_said(error)}); nothing of this was kept.",
                 remedy="Make room on the server's disk, or see what is wrong with it, and try again.",
             )

@@ -26,6 +26,8 @@ _KNOWN_S: Final = 1.0
 """So long an attempt that failed answers for all, once the server has been away for too long: one behind a cut cable
 takes whole seconds for each, and who waits for a connection would wait for those of all before."""
 _CLOSE_S: Final = 2.0
+_DOUBT_S: Final = 3.0
+"""What takes so long is let be where the server answers another connection, and given up where it answers none."""
 
 AT_WORK: Final = "cc-orchestrator node"
 """By what the connections of nodes are known in the server's list."""
@@ -81,6 +83,9 @@ class Links:
         self._away_since: float | None = None
         self._failed: tuple[float, Exception] | None = None
         """When the last attempt failed, and how."""
+        self._lent: dict[Any, float] = {}
+        """Since when."""
+        self._watching: asyncio.Task[None] | None = None
 
     @asynccontextmanager
     async def one(self) -> AsyncIterator[Any]:
@@ -90,8 +95,14 @@ class Links:
         """
         async with self._free:
             connection = await self._taken()
+            self._lent[connection] = time.monotonic()
+            self._watch()
             try:
                 yield connection
+            except TimeoutError:
+                # Nothing was heard of it, and nothing would be the next time.
+                connection.terminate()
+                raise
             except Exception:
                 raise
             except BaseException:
@@ -99,6 +110,7 @@ class Links:
                 connection.terminate()
                 raise
             finally:
+                del self._lent[connection]
                 if connection.is_closed() or connection.is_in_transaction() or self._closed:
                     connection.terminate()
                 else:
@@ -107,6 +119,8 @@ class Links:
     async def close(self) -> None:
         """Close those that are idle now; the others go when they come back."""
         self._closed = True
+        if self._watching is not None:
+            self._watching.cancel()
         idle, self._idle = self._idle, []
         await asyncio.gather(*(_closed(connection) for connection in idle))
 
@@ -136,6 +150,42 @@ class Links:
             pause = min(2 * pause, _LONGEST_PAUSE_S)
         raise sealing.store_closed()
 
+    def _watch(self) -> None:
+        """Have an eye on what is lent, until nothing is."""
+        if self._watching is None:
+            self._watching = asyncio.get_running_loop().create_task(self._look_after_lent())
+
+    async def _look_after_lent(self) -> None:
+        """Give up what has taken long whenever the server is silent: it may hang, or a line be dead and not say so."""
+        try:
+            while self._lent:
+                await asyncio.sleep(_DOUBT_S)
+                long_ago = time.monotonic() - _DOUBT_S
+                since = min(self._lent.values(), default=long_ago)
+                if since < long_ago and (silence := await self._silence()) is not None:
+                    self._give_up(since, silence)
+        finally:
+            self._watching = None
+
+    async def _silence(self) -> Exception | None:
+        """Why the server says nothing at all on a new connection; None: it says something."""
+        try:
+            (await connect(self._url, self._settings)).terminate()
+        except OSError as error:
+            return error
+        except Exception:  # noqa: BLE001 - a refusal is an answer
+            return None
+        return None
+
+    def _give_up(self, since: float, silence: Exception) -> None:
+        """End all connections: whoever waits on one hears that the server is away, and was since then."""
+        self._failed = time.monotonic(), silence
+        if self._away_since is None:
+            self._away_since = since
+        for connection in (*self._lent, *self._idle):
+            connection.terminate()
+        self._idle.clear()
+
     def _must_not_be_known_away(self) -> None:
         """Raises what the last attempt failed with, where the server is away for too long and that was just now."""
         if self._failed is None or self._away_since is None or self._closed:
@@ -164,7 +214,8 @@ async def connect(url: str, settings: Mapping[str, str]) -> Any:
     )
     try:
         # Not with the connection's first packet: a pooler in between refuses settings there.
-        await connection.execute(";".join(f"SET {name} = '{value}'" for name, value in settings.items()))
+        wanted = ";".join(f"SET {name} = '{value}'" for name, value in settings.items())
+        await connection.execute(wanted, timeout=_CONNECT_S)
     except BaseException:
         connection.terminate()
         raise

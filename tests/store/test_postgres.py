@@ -447,6 +447,62 @@ async def test_a_server_that_takes_no_writes_or_nobody_more_says_so(
     assert "max_connections" in told.remedy
 
 
+async def test_a_server_that_falls_silent_is_away_as_soon_as_one_that_refuses(
+    postgres_url: str, postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It hangs, or a line is dead and does not say so: nobody waits for as long as the longest statement may take."""
+    monkeypatch.setattr(postgres_links, "_DOUBT_S", 0.2)
+    monkeypatch.setattr(postgres_links, "_CONNECT_S", 0.3)
+    monkeypatch.setattr(postgres_links, "_KNOWN_S", 0)
+    author = Author(ManualClock())
+    async with Cable(postgres_server.port) as cable:
+        url = f"postgresql://postgres:{PASSWORD}@127.0.0.1:{cable.port}/{name_in(postgres_url)}?sslmode=disable"
+        async with opened(url, patience_s=0.5) as store:
+            await store.create(T1, [author.submitted()])
+            await store.read(T1)
+            cable.carries.clear()
+            began = time.monotonic()
+            asked = (store.read(T1), *(store.list_tasks() for _ in range(12)), append(store, T1, 1, author.note()))
+            for refusal in await asyncio.gather(*(refused(StoreAway, one) for one in asked)):
+                assert "cannot be reached" in refusal.message
+            assert time.monotonic() - began < 5
+            cable.carries.set()
+            assert [row.task_id for row in await store.list_tasks()] == [T1]
+            assert await store.agree("a", "x") == "x"
+
+
+async def test_what_takes_long_at_a_server_that_answers_is_let_be(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A list of everything there is may take its time."""
+    monkeypatch.setattr(postgres_links, "_DOUBT_S", 0.05)
+    links = postgres_links.Links(postgres_url, postgres_links.READING, most=1)
+    async with links.one() as connection:
+        assert await connection.fetchval("SELECT 7 FROM pg_sleep(0.5)") == 7
+    await links.close()
+
+
+async def test_while_a_server_takes_no_writes_all_wait_at_once(
+    postgres_url: str, postgres_server: PostgresServer
+) -> None:
+    """Not four at a time, each for as long as it is worth waiting for a server; a full disk is told like this too."""
+    name = name_in(postgres_url)
+    async with opened(postgres_url, patience_s=1.0) as store:
+        await store.agree("a", "x")
+        full = "RAISE EXCEPTION 'No space left on device' USING ERRCODE = 'disk_full'"
+        await postgres_server.execute(
+            f"CREATE FUNCTION full_up() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {full}; END $$",
+            "CREATE TRIGGER full_up BEFORE INSERT ON agreed FOR EACH ROW EXECUTE FUNCTION full_up()",
+            database=name,
+        )
+        assert "Make room" in (await refused(StoreAway, store.agree("b", "x"))).remedy
+        cut = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+        await postgres_server.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on", cut)
+        began = time.monotonic()
+        await asyncio.gather(*(refused(StoreAway, store.agree(f"c{number}", "x")) for number in range(20)))
+        assert time.monotonic() - began < 3
+
+
 async def test_what_was_acknowledged_was_flushed_whatever_the_database_defaults_to(
     postgres_url: str, postgres_server: PostgresServer
 ) -> None:
