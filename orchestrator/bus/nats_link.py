@@ -80,7 +80,11 @@ class Link(asyncio.Protocol):
             await self.close()
             if isinstance(why, BusAway) or not isinstance(why, Exception):
                 raise
-            raise BusAway(f"The NATS server {self._server.shown} {self._why(why)}.") from None
+            raise BusAway(
+                f"The NATS server {self._server.shown} {self._why(why)}.",
+                remedy="See that it runs and can be reached from here, and that --bus names its host and port, and the "
+                "user and password or the token that it wants.",
+            ) from None
         self._pinging = asyncio.get_running_loop().call_later(PING_S, self._ping)
 
     @property

@@ -96,7 +96,9 @@ async def test_the_next_server_is_taken_where_one_is_away(nats_server: NatsServe
     with NatsServer() as dead:
         pass
     away = await refused(BusAway, open_bus(dead.url).open())
+    assert "--bus" in away.remedy
     assert f"127.0.0.1:{dead.port}" in away.message
+    assert "--bus" in away.remedy
     for _ in range(5):  # the order is drawn by lot
         async with opened(f"{dead.url},127.0.0.1:{nats_server.port}") as (bus,):
             assert bus.connected

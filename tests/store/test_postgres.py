@@ -568,6 +568,21 @@ async def test_a_closed_store_refuses_everything(postgres_url: str) -> None:
         assert "closed" in (await refused(OrchestratorError, asked())).message
 
 
+async def test_a_store_that_is_left_while_it_connects_is_left_at_once() -> None:
+    """Who presses Ctrl-C at a start that waits for a server that says nothing does not wait, too."""
+    came: asyncio.Queue[asyncio.StreamWriter] = asyncio.Queue()
+    mute = await asyncio.start_server(lambda _, writer: came.put_nowait(writer), "127.0.0.1", 0)
+    host, port = mute.sockets[0].getsockname()
+    store = PostgresPersistenceManager(f"postgresql://u:p@{host}:{port}/db")
+    reading = asyncio.create_task(refused(OrchestratorError, store.list_tasks()))
+    writer = await came.get()
+    async with asyncio.timeout(2):
+        await store.close()
+        assert "closed" in (await reading).message
+    writer.close()
+    mute.close()
+
+
 @pytest.mark.deep
 async def test_killed_again_and_again() -> None:
     """Twenty ends of a server under load, by SIGKILL and in order."""
