@@ -24,7 +24,7 @@ from orchestrator.law import PolicyInForce
 from orchestrator.nodes import MeetingElsewhere, Node, Presence, join, new_node_id
 from orchestrator.policy_keeping import PolicyKeeper, first_file
 from orchestrator.ports import Bus, ChatModel, Clock, Store
-from orchestrator.prompts import in_force
+from orchestrator.prompts import in_force, shipped
 from orchestrator.pruning import Pruner, Rule
 from orchestrator.rehearsing import Copying, Rehearsals
 from orchestrator.settings import Settings
@@ -194,10 +194,25 @@ def _joined(settings: Settings, service: TaskService, world: World, node: str) -
     elsewhere = MeetingElsewhere(presence)
     hub = Hub(JournalGreeter(service), client=client_offered(), elsewhere=elsewhere)
     here = join(hub, elsewhere, presence, service.store, world.awaited)
+    here.alike.say(_to_be_alike(settings))
     if isinstance(service.bus, InstallationBus):
         here.apart = service.bus.list_others
     world.computers = here.fleet
     return hub, here
+
+
+def _to_be_alike(settings: Settings) -> dict[str, str]:
+    """What all nodes of one store have to have in common, by the names of the settings."""
+    prompt = in_force(settings.data_dir)
+    return {
+        "approvers": settings.approvers,
+        "remote_keys": settings.remote_keys,
+        "lease_s": f"{settings.lease_s:g}",
+        "retain_days": f"{settings.retain_days:g}",
+        "retain_bytes": f"{settings.retain_bytes}",
+        # That of another version of the program is another text, and no fault.
+        "prompt.md": "none" if prompt is shipped() else prompt.version,
+    }
 
 
 def _workers(settings: Settings, undoing: Undoing, models: Models, node: str) -> Workers:

@@ -7,6 +7,7 @@ from typing import Any
 
 from orchestrator.core.wire import ComputerId
 from orchestrator.hub import Hub
+from orchestrator.nodes.alike import Alike
 from orchestrator.nodes.fleet import Fleet
 from orchestrator.nodes.meeting import MeetingElsewhere
 from orchestrator.nodes.presence import Presence
@@ -34,6 +35,7 @@ class Node:
     waking: Waking
     showing: Showing
     unheard: Unheard
+    alike: Alike
     readings: Readings
     apart: Callable[[], list[str]] = list
     """The names of nodes on the same bus that work with another store."""
@@ -60,7 +62,7 @@ class Node:
     def seen(self) -> dict[str, Any]:
         """Who is there, as people see it, and what is wrong with that."""
         alerts = [self.unheard.alert] if self.unheard.alert else []
-        return {"nodes": self.nodes(), "alerts": alerts, "apart": self.apart()}
+        return {"nodes": self.nodes(), "alerts": alerts + self.alike.alerts(), "apart": self.apart()}
 
     def nodes(self) -> list[dict[str, Any]]:
         """The nodes that are there, this one first, as people see them."""
@@ -96,4 +98,4 @@ def join(hub: Hub, elsewhere: MeetingElsewhere, presence: Presence, store: Store
     readings = Readings(presence, fleet)
     serving.ops |= showing.ops | readings.ops
     waking = Waking(store, hub, presence, awaited)
-    return Node(presence, fleet, serving, waking, showing, Unheard(store, presence), readings)
+    return Node(presence, fleet, serving, waking, showing, Unheard(store, presence), Alike(presence), readings)
