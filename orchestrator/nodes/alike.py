@@ -1,4 +1,4 @@
-"""What all nodes of one store have to be set alike, and who is not: whom a balancer asks must not decide who may what."""
+"""What all nodes of one store have to be set alike, and who is not: whom a balancer asks decides nothing else."""
 
 import logging
 from collections.abc import Mapping, Sequence
