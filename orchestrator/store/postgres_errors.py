@@ -110,6 +110,11 @@ def _of_the_moment(error: Exception, where: str) -> Exception:
                 remedy="Where it is a standby, name the server that writes; else see why default_transaction_read_only "
                 "is on there. What waits goes on by itself afterwards.",
             )
+        case asyncpg.UndefinedTableError():
+            return StoreAway(
+                f"The store's tables are gone from {where} ({_said(error)}).",
+                remedy="Stop all nodes, put a backup back, and start them. `cc-orchestrator store check` tells what is there.",
+            )
         case asyncpg.TooManyConnectionsError():
             return StoreAway(
                 f"PostgreSQL at {where} takes no more connections ({_said(error)}).",

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import asyncpg
 
-from orchestrator.core.errors import OrchestratorError
+from orchestrator.core.errors import InvalidRequest, OrchestratorError, StoreAway
 from orchestrator.store import sealing
 from orchestrator.store.postgres_errors import is_lasting, not_connected
 
@@ -83,6 +83,8 @@ class Links:
         self._away_since: float | None = None
         self._failed: tuple[float, Exception] | None = None
         """When the last attempt failed, and how."""
+        self._reached = False
+        """Whether there was a connection ever."""
         self._lent: dict[Any, float] = {}
         """Since when."""
         self._watching: asyncio.Task[None] | None = None
@@ -139,12 +141,13 @@ class Links:
             try:
                 connection = await connect(self._url, self._settings)
             except Exception as error:  # noqa: BLE001 - told as one that teaches
-                told = not_connected(error, self.place)
+                told = self._told(error)
                 self._failed = time.monotonic(), error
                 if is_lasting(error) or self._is_hopeless(pause):
                     raise told from None
             else:
                 self._away_since = self._failed = None
+                self._reached = True
                 return connection
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_S)
@@ -192,7 +195,14 @@ class Links:
             return
         now = time.monotonic()
         if now > self._away_since + self._patience_s and now < self._failed[0] + _KNOWN_S:
-            raise not_connected(self._failed[1], self.place) from None
+            raise self._told(self._failed[1]) from None
+
+    def _told(self, error: Exception) -> Exception:
+        """Why there is no connection; to a store that there was, such as where its password was changed: it is away."""
+        told = not_connected(error, self.place)
+        if self._reached and isinstance(told, InvalidRequest):
+            return StoreAway(told.message, remedy=told.remedy)
+        return told
 
     def _is_hopeless(self, pause: float) -> bool:
         """Whether the server has been away for too long: then one attempt each is enough for all who wait."""

@@ -503,6 +503,23 @@ async def test_while_a_server_takes_no_writes_all_wait_at_once(
         assert time.monotonic() - began < 3
 
 
+async def test_a_database_that_is_taken_from_under_a_store_is_away(postgres_server: PostgresServer) -> None:
+    """That nobody gets in any more, or that nothing is there, is no fault of who asks for something then."""
+    name = await postgres_server.new_database()
+    async with opened(postgres_server.url(name), patience_s=0.2) as store:
+        await store.agree("a", "x")
+        await store.list_tasks()
+        await postgres_server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+        for asked in (lambda: store.agree("b", "x"), store.list_tasks):
+            assert "no such database" in (await refused(StoreAway, asked())).message
+        await postgres_server.execute(f"CREATE DATABASE {name}")
+        for asked in (lambda: store.agree("b", "x"), store.list_tasks):
+            refusal = await refused(StoreAway, asked())
+            assert "tables are gone" in refusal.message
+            assert "backup" in refusal.remedy
+    await postgres_server.execute(f"DROP DATABASE {name}")
+
+
 async def test_what_was_acknowledged_was_flushed_whatever_the_database_defaults_to(
     postgres_url: str, postgres_server: PostgresServer
 ) -> None:
