@@ -113,7 +113,7 @@ def _of_the_moment(error: Exception, where: str) -> Exception:
         case asyncpg.UndefinedTableError():
             return StoreAway(
                 f"The store's tables are gone from {where} ({_said(error)}).",
-                remedy="Stop all nodes, put a backup back, and start them. `cc-orchestrator store check` tells what is there.",
+                remedy="Stop all nodes, put a backup back, and start them; `store check` tells what is there.",
             )
         case asyncpg.TooManyConnectionsError():
             return StoreAway(
