@@ -6,7 +6,7 @@ Through pgbouncer it has to be in session mode: prepared statements and settings
 import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -79,6 +79,8 @@ class Links:
         self._patience_s = patience_s
         self._free = asyncio.Semaphore(most)
         self._idle: list[Any] = []
+        self._back = asyncio.Event()
+        """Set when one has become idle."""
         self._closed = False
         self._away_since: float | None = None
         self._failed: tuple[float, Exception] | None = None
@@ -117,6 +119,7 @@ class Links:
                     connection.terminate()
                 else:
                     self._idle.append(connection)
+                    self._back.set()
 
     async def close(self) -> None:
         """Close those that are idle now; the others go when they come back."""
@@ -131,27 +134,51 @@ class Links:
         self._settings[name] = value
 
     async def _taken(self) -> Any:
-        while self._idle:
-            connection = self._idle.pop()
-            if not connection.is_closed():
-                return connection
-        pause = _FIRST_PAUSE_S
+        began, pause = time.monotonic(), _FIRST_PAUSE_S
+        if (connection := self._at_hand()) is not None:
+            return connection
         self._must_not_be_known_away()
         while not self._closed:
             try:
                 connection = await connect(self._url, self._settings)
             except Exception as error:  # noqa: BLE001 - told as one that teaches
-                told = self._told(error)
-                self._failed = time.monotonic(), error
-                if is_lasting(error) or self._is_hopeless(pause):
-                    raise told from None
+                if self._gives_no_more(error):
+                    if time.monotonic() + pause > began + self._patience_s:
+                        raise self._told(error) from None
+                else:
+                    self._failed = time.monotonic(), error
+                    if is_lasting(error) or self._is_hopeless(pause):
+                        raise self._told(error) from None
             else:
                 self._away_since = self._failed = None
                 self._reached = True
                 return connection
-            await asyncio.sleep(pause)
+            if (connection := await self._come_back(pause)) is not None:
+                return connection
             pause = min(2 * pause, _LONGEST_PAUSE_S)
         raise sealing.store_closed()
+
+    def _at_hand(self) -> Any:
+        """One that is idle; None: none is."""
+        while self._idle:
+            connection = self._idle.pop()
+            if not connection.is_closed():
+                return connection
+        return None
+
+    def _gives_no_more(self, error: Exception) -> bool:
+        """Whether the server is there, and those that it gave have to do."""
+        return isinstance(error, asyncpg.TooManyConnectionsError) and bool(self._lent)
+
+    async def _come_back(self, within_s: float) -> Any:
+        """One that another has done with by then; None: none was."""
+        if (connection := self._at_hand()) is not None:
+            return connection
+        self._back.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                await self._back.wait()
+        return self._at_hand()
 
     def _watch(self) -> None:
         """Have an eye on what is lent, until nothing is."""

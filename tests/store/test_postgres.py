@@ -503,6 +503,32 @@ async def test_while_a_server_takes_no_writes_all_wait_at_once(
         assert time.monotonic() - began < 3
 
 
+async def test_where_a_server_gives_no_more_connections_those_that_it_gave_do(
+    postgres_url: str, postgres_server: PostgresServer
+) -> None:
+    """Each is used by one after the other, and nobody waits for more to be given."""
+    name = name_in(postgres_url)
+    async with opened(postgres_url) as store:
+        await store.agree("first", "x")
+    for statement in (
+        f"CREATE ROLE one_of_{name} LOGIN PASSWORD '{PASSWORD}' CONNECTION LIMIT 1",
+        f"ALTER DATABASE {name} OWNER TO one_of_{name}",
+    ):
+        await postgres_server.execute(statement)
+    url = f"postgresql://one_of_{name}:{PASSWORD}@127.0.0.1:{postgres_server.port}/{name}"
+    links = postgres_links.Links(url, postgres_links.READING, most=4, patience_s=5)
+
+    async def use() -> None:
+        async with links.one() as connection:
+            assert await connection.fetchval("SELECT 7 FROM pg_sleep(0.01)") == 7
+
+    began = time.monotonic()
+    await asyncio.gather(*(use() for _ in range(40)))
+    assert time.monotonic() - began < 3
+    await links.close()
+    await postgres_server.execute(f"ALTER DATABASE {name} OWNER TO postgres", f"DROP ROLE one_of_{name}")
+
+
 async def test_a_database_that_is_taken_from_under_a_store_is_away(postgres_server: PostgresServer) -> None:
     """That nobody gets in any more, or that nothing is there, is no fault of who asks for something then."""
     name = await postgres_server.new_database()
