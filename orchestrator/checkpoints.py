@@ -1,7 +1,6 @@
 """Signs the heads of all streams now and then, while the orchestrator runs and when it stops."""
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -46,8 +45,7 @@ class CheckpointKeeper:
         except OrchestratorError as error:
             logger.error("the stop is not recorded: %s", error)  # noqa: TRY400 - it explains itself
         await self.make()
-        with contextlib.suppress(OrchestratorError):
-            await self.service.duties.leave(DUTY)
+        await self.service.duties.leave(DUTY)
 
     async def make(self) -> None:
         """Make one if there is something new; one that may not be made is an error of the log, not the end.
@@ -69,8 +67,7 @@ class CheckpointKeeper:
             self._left = after if _items(after) == _items(before) + 1 else {}
         except NewerSchema as error:
             logger.info("a node of a newer version is to make the checkpoints: %s", error)
-            with contextlib.suppress(OrchestratorError):
-                await self.service.duties.leave(DUTY)
+            await self.service.duties.leave(DUTY)
         except OrchestratorError as error:
             logger.error("no checkpoint of the audit: %s", error)  # noqa: TRY400 - it explains itself
 

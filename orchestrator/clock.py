@@ -1,6 +1,11 @@
-"""The clock of this machine; everything else takes time from the port ``Clock``."""
+"""This machine's clocks: the time of day, which all else takes from the port ``Clock``, and a steady one."""
 
+import time
 from datetime import UTC, datetime
+from typing import Final
+
+_SLEEPLESS: Final[int | None] = getattr(time, "CLOCK_BOOTTIME", None)
+"""The steady clock that goes on while the machine sleeps, where there is one."""
 
 
 class SystemClock:
@@ -14,3 +19,13 @@ class SystemClock:
 def ahead_s(of: datetime) -> float:
     """By how many seconds this machine's clock is ahead of one that shows this just now."""
     return (datetime.now(UTC) - of).total_seconds()
+
+
+def steady_s() -> float:
+    """This machine's moment, in seconds since some moment: nobody sets it."""
+    return time.monotonic() if _SLEEPLESS is None else time.clock_gettime(_SLEEPLESS)
+
+
+def steady_ns() -> int:
+    """The same in whole nanoseconds."""
+    return time.monotonic_ns() if _SLEEPLESS is None else time.clock_gettime_ns(_SLEEPLESS)

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Final
 
+from orchestrator.core.errors import OrchestratorError
 from orchestrator.ports import Store
 
 _AGAIN_S: Final = 0.05
@@ -25,9 +26,10 @@ class Duties:
         return not self.store.shared or await self.store.take_duty(name, self.node, for_s)
 
     async def leave(self, name: str) -> None:
-        """Give one back at once."""
+        """Give one back at once; where the store is away it ends by itself when its time is over."""
         if self.store.shared:
-            await self.store.leave_duty(name, self.node)
+            with contextlib.suppress(OrchestratorError):
+                await self.store.leave_duty(name, self.node)
 
     @contextlib.asynccontextmanager
     async def held(self, name: str, for_s: float) -> AsyncIterator[None]:

@@ -87,8 +87,10 @@ class PolicyKeeper:
         """Why this node's file is not what is in force, or why nothing is judged here; empty: all is well."""
         if self.unusable is not None:
             return str(self.unusable)
-        if self._refused or self._file is None or self._row is None or self._file.sha256 == self._row.sha256:
-            return self._refused
+        if self._refused:
+            return f"{self._refused} What was in force stays in force."
+        if self._file is None or self._row is None or self._file.sha256 == self._row.sha256:
+            return ""
         return (
             f"{self.path} holds another policy than the one in force on all nodes, which came from {self._row.source} "
             f"(put there by {self._row.by}). `cc-orchestrator policy apply {self.path}` puts the file's into force; to "
@@ -164,10 +166,11 @@ class PolicyKeeper:
                 loaded = await asyncio.to_thread(load_content, data, str(self.path))
             except PolicyInvalid as error:
                 if self._refused != str(error):
+                    # First: where the store is away it is refused once more at the next look, and recorded then.
+                    await self.service.record(PolicyRefused(source=str(self.path), reason=str(error)))
                     self._refused = str(error)
                     logger.error("the policy stays as it was: %s", error)  # noqa: TRY400 - it explains itself
-                    await self.service.record(PolicyRefused(source=str(self.path), reason=str(error)))
-                return self._refused
+                return self.alert
             try:
                 await self._propose(loaded, SYSTEM)
             except Conflict:

@@ -211,5 +211,9 @@ class Workers:
             except OrchestratorError as error:
                 logger.info("task %s: %s", lease.task_id, error)
                 return
+            except Exception:
+                # What stopped the task may well stop this too, and must not end the worker and with it all others.
+                logger.exception("task %s is not given back; its lease ends by itself", lease.task_id)
+                return
             else:
                 return

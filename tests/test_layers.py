@@ -28,7 +28,7 @@ ROOMS: dict[str, frozenset[str]] = {
     "logs": frozenset({"core"}),
     # what the ports are made of; none of them knows another
     "store": ADAPTERS | {"clock"},
-    "bus": ADAPTERS,
+    "bus": ADAPTERS | {"clock"},
     "model": ADAPTERS,
     "lua": frozenset(),
     "reference": frozenset({"core"}),

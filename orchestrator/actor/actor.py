@@ -8,6 +8,7 @@ import asyncio
 import logging
 import math
 from datetime import timedelta
+from functools import partial
 
 from orchestrator.actor.calls import BUSY_S, Calls
 from orchestrator.actor.gate import Gate
@@ -28,7 +29,7 @@ from orchestrator.core.task_states import ACTIVE_PHASES
 from orchestrator.core.wire import ComputerId
 from orchestrator.logs import about
 from orchestrator.ports import ChatModel, Lease
-from orchestrator.tasks import TaskService
+from orchestrator.tasks import TaskService, patiently
 from orchestrator.undoing import Undoing
 from orchestrator.world import World
 
@@ -254,13 +255,13 @@ class TaskActor:
             # Before it sleeps: from here on whoever hears that the computer came, to whichever node, wakes it.
             self._world.awaited.add(wait.computer)
         await self._store.park(self._journal.lease, task.version, due=due, waiting_for=wait.computer)
-        if wait.computer is not None and await self._came_back(wait.computer):
-            await self._store.wake(task.task_id)
+        # From here on nobody holds the task: what is left undone now, because the store is away, nobody makes up for.
+        if await patiently(partial(self._woken, wait), for_s=self._journal.patience_s):
             seconds = 0.0
         if seconds < SOON_S:
             self._service.falls_due(task.task_id)
         if task.ended is not None and not task.open_runs:
-            await self._wake_undos()
+            await patiently(self._wake_undos, for_s=self._journal.patience_s)
 
     async def _wake_undos(self) -> None:
         """Wake the tasks that take this one back: they wait until it is known of each of its calls how it ended."""
@@ -280,7 +281,12 @@ class TaskActor:
         deadline = next_deadline(self._journal.task)
         return math.inf if deadline is None else (deadline - self._clock.now()).total_seconds()
 
-    async def _came_back(self, computer: ComputerId) -> bool:
-        """Whether what was waited for came between the last look and the sleep."""
-        holder = await self._store.claimant(computer)
-        return self._world.online(computer) and holder in (None, self._journal.task.task_id)
+    async def _woken(self, wait: Wait) -> bool:
+        """Wake the task again where what it waits for came between the last look and the sleep; whether it did."""
+        if wait.computer is None:
+            return False
+        task_id, holder = self._journal.task.task_id, await self._store.claimant(wait.computer)
+        if not self._world.online(wait.computer) or holder not in (None, task_id):
+            return False
+        await self._store.wake(task_id)
+        return True

@@ -6,9 +6,11 @@ from typing import Final
 
 from orchestrator.app.models import ollama_url
 from orchestrator.core.policy import Policy
+from orchestrator.core.prompt import Prompt
 from orchestrator.core.system_facts import NodeStarted
 from orchestrator.model.options import endpoints_of
 from orchestrator.ports import Workspace
+from orchestrator.prompts import FILE, SHIPPED_VERSION
 from orchestrator.settings import Settings
 from orchestrator.tools.shared_workspace import RefusedWorkspace
 from orchestrator.web.doctor import About
@@ -40,6 +42,17 @@ def about(settings: Settings, workspace: Workspace | None = None) -> About:
         num_ctx=settings.num_ctx,
         alerts=(str(workspace.why),) if settings.workspace and isinstance(workspace, RefusedWorkspace) else (),
     )
+
+
+def to_be_shared(settings: Settings, prompt: Prompt) -> dict[str, str]:
+    """What has to be the same on all nodes of one store and is each node's own to set, as people read it."""
+    return {
+        "approvers": settings.approvers,
+        "remote_keys": settings.remote_keys,
+        "lease_s": f"{settings.lease_s:g}",
+        # The shipped text is another with each version, and that is no setting.
+        FILE: "the shipped text" if prompt.version == SHIPPED_VERSION else prompt.version,
+    }
 
 
 def started(settings: Settings, policy: Policy, node: str) -> NodeStarted:

@@ -3,7 +3,8 @@
 import asyncio
 import logging
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from contextlib import suppress
+from typing import Any, Final
 
 from orchestrator.bus.clocks import Clocks, now
 from orchestrator.bus.frames import Letter, packed, unpacked
@@ -20,16 +21,8 @@ SIGN_S: Final = 1.0
 CLOSE_S: Final = 1.0
 """What is said to those who asked a bus that is closed, is said in this time."""
 
-BACK: Final = Letter({"op": "back"})
-ALIVE: Final = packed(Letter({"op": "alive"}))
-
-
-class _Work(NamedTuple):
-    """What is worked on: what the request says, the tag of its answer, since when."""
-
-    says: Mapping[str, Any]
-    tag: str
-    begun: float
+BACK: Final = packed({"op": "back"})
+ALIVE: Final = packed({"op": "alive"})
 
 
 class Answering:
@@ -40,7 +33,8 @@ class Answering:
         self._parts = parts
         self._clocks = clocks
         self._local = local
-        self._working: dict[asyncio.Task[None], _Work] = {}
+        self._working: dict[asyncio.Task[None], tuple[Mapping[str, Any], str, float]] = {}
+        """What is worked on: what the request says, the tag of its answer, since when."""
         self._begun: set[asyncio.Task[None]] = set()
         """Of these, whose handlers were begun and have not ended."""
         self._timer: asyncio.TimerHandle | None = None
@@ -55,7 +49,7 @@ class Answering:
         """A request came."""
         loop = asyncio.get_running_loop()
         work = loop.create_task(self._answer(subject, tag, request))
-        self._working[work] = _Work(request.says, tag, now())
+        self._working[work] = (request.says, tag, now())
         work.add_done_callback(self._working.pop)
         if self._timer is None:
             self._timer = loop.call_later(SIGN_S, self._say_alive)
@@ -77,14 +71,20 @@ class Answering:
 
     async def _answer(self, subject: str, tag: str, request: Letter) -> None:
         try:
-            await self._send(str(request.says["from"]), tag, await self._outcome(subject, request))
+            outcome, asker = await self._outcome(subject, request), str(request.says["from"])
+            if isinstance(outcome, bytes):
+                self._mail.post.send(asker, tag, outcome)
+                return
+            content = self._send(asker, tag, outcome)
+            if content is not None:
+                await self._let_fetch(asker, tag, content)
         except BusAway:
             logger.debug("an answer of %s was not sent: the bus is away", subject)
         except (KeyError, TypeError, ValueError):
             logger.warning("a request of %s could not be read", subject, exc_info=True)
 
-    async def _outcome(self, subject: str, request: Letter) -> Letter | Answer:
-        """What is to be said to the asker."""
+    async def _outcome(self, subject: str, request: Letter) -> bytes | Answer:
+        """The answer, or the letter that says why there is none."""
         asker, until = request.says["from"], request.says["until"]
         if self._closing:
             return BACK
@@ -118,35 +118,32 @@ class Answering:
             self._begun.discard(work)
         return answer
 
-    async def _send(self, asker: str, tag: str, outcome: Letter | Answer) -> None:
-        if isinstance(outcome, Letter):
-            await self._mail.post.send(asker, tag, packed(outcome))
-            return
-        payload, body = outcome
-        size = len(body)
+    def _send(self, asker: str, tag: str, answer: Answer) -> bytes | None:
+        """Send an answer; where it is too long for one letter, what is to be fetched instead."""
+        (payload, body), limit = answer, self._mail.post.limit
         try:
-            if size < self._mail.post.limit:
-                letter = packed(Letter({"op": "answer", "payload": payload}, body))
-                if len(letter) <= self._mail.post.limit:
-                    await self._mail.post.send(asker, tag, letter)
-                    return
-            content = packed(Letter(payload, body))
+            if len(body) < limit:
+                letter = packed({"op": "answer", "payload": payload}, body)
+                if len(letter) <= limit:
+                    self._mail.post.send(asker, tag, letter)
+                    return None
+            content = packed(payload, body)
         except (TypeError, ValueError):
             logger.exception("an answer is no JSON")
-            await self._mail.post.send(asker, tag, packed(_failed("the answer is no JSON")))
-            return
+            self._mail.post.send(asker, tag, _failed("the answer is no JSON"))
+            return None
         size = len(content)
         if size > MOST_BYTES:
             why = f"{size} bytes are more than an answer takes"
-            await self._mail.post.send(asker, tag, packed(_failed(why)))
-        else:
-            await self._let_fetch(asker, tag, content)
+            self._mail.post.send(asker, tag, _failed(why))
+            return None
+        return content
 
     async def _let_fetch(self, asker: str, tag: str, content: bytes) -> None:
         key = self._mail.tag()
         with self._parts.keeping(key, content) as kept:
             says = {"op": "answer", "from": self._mail.post.id, "key": key, "size": len(content)}
-            await self._mail.post.send(asker, tag, packed(Letter(says)))
+            self._mail.post.send(asker, tag, packed(says))
             await kept.fetched()
 
     def _say_alive(self) -> None:
@@ -156,10 +153,11 @@ class Answering:
         for says, tag, begun in self._working.values():
             asker, wait_s = says.get("from"), says.get("left_s")
             if isinstance(asker, str) and isinstance(wait_s, int | float) and SIGN_S <= moment - begun < wait_s:
-                self._mail.errand(self._mail.post.send(asker, tag, ALIVE))
+                with suppress(BusAway):
+                    self._mail.post.send(asker, tag, ALIVE)
         if self._working:
             self._timer = asyncio.get_running_loop().call_later(SIGN_S, self._say_alive)
 
 
-def _failed(why: str) -> Letter:
-    return Letter({"op": "failed", "why": why.rstrip(".")})
+def _failed(why: str) -> bytes:
+    return packed({"op": "failed", "why": why.rstrip(".")})

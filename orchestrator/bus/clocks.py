@@ -6,7 +6,6 @@ now and then how late it is there. The time of that round trip is counted as pas
 """
 
 import asyncio
-import time
 from collections import OrderedDict
 from collections.abc import Mapping
 from contextlib import suppress
@@ -14,6 +13,7 @@ from typing import Any, Final
 
 from orchestrator.bus.frames import Letter, packed
 from orchestrator.bus.mail import Mail
+from orchestrator.clock import steady_s
 from orchestrator.core.errors import BusAway
 
 ANSWER_S: Final = 2.0
@@ -22,13 +22,8 @@ KNOWN_S: Final = 600.0
 """So long holds what was learned: two clocks that are off by 500 millionths part by 0.3 s in it."""
 MOST_NODES: Final = 1_000
 
-_CLOCK: Final[int | None] = getattr(time, "CLOCK_BOOTTIME", None)
-"""The clock that goes on while the machine sleeps, where there is one."""
-
-
-def now() -> float:
-    """This node's moment, in seconds."""
-    return time.monotonic() if _CLOCK is None else time.clock_gettime(_CLOCK)
+now: Final = steady_s
+"""This node's moment."""
 
 
 class Clocks:
@@ -76,9 +71,9 @@ class Clocks:
 
         with self._mail.waiting(tag, take):
             asked = now()
-            question = packed(Letter({"op": "time", "from": self._mail.post.id}))
+            question = packed({"op": "time", "from": self._mail.post.id})
             with suppress(BusAway):
-                await self._mail.post.send(node, tag, question, answer_to=tag)
+                self._mail.post.send(node, tag, question, answer_to=tag)
                 await asyncio.wait((answer,), timeout=ANSWER_S)
         if not answer.done() or not isinstance(answer.result().says.get("now"), float):
             self._ahead.pop(node, None)
@@ -89,4 +84,4 @@ class Clocks:
             self._ahead.popitem(last=False)
 
     async def _tell(self, tag: str, says: Mapping[str, Any]) -> None:
-        await self._mail.post.send(str(says["from"]), tag, packed(Letter({"op": "now", "now": now()})))
+        self._mail.post.send(str(says["from"]), tag, packed({"op": "now", "now": now()}))

@@ -2,12 +2,11 @@
 
 import json
 from collections.abc import Mapping
-from struct import Struct
 from typing import Any, Final, NamedTuple
 
 from pydantic_core import from_json, to_json
 
-_LENGTH: Final = Struct(">I")
+_LENGTH_BYTES: Final = 4
 
 
 class Letter(NamedTuple):
@@ -17,27 +16,26 @@ class Letter(NamedTuple):
     body: bytes = b""
 
 
-def packed(letter: Letter) -> bytes:
-    """The letter as bytes: the length of its JSON in four bytes, the JSON, the body. Raises ValueError, TypeError."""
+def packed(says: Mapping[str, Any], body: bytes = b"") -> bytes:
+    """A letter as bytes: the length of its JSON in four bytes, the JSON, the body. Raises ValueError, TypeError."""
     try:
-        says = to_json(letter.says)
+        told = to_json(says)
     except ValueError:
         # Half a pair of surrogates has no form in UTF-8; in ASCII it is escaped.
-        says = json.dumps(letter.says, separators=(",", ":")).encode("ascii")
-    return b"".join((_LENGTH.pack(len(says)), says, letter.body))
+        told = json.dumps(says, separators=(",", ":")).encode("ascii")
+    return len(told).to_bytes(_LENGTH_BYTES, "big") + told + body
 
 
 def unpacked(data: bytes) -> Letter:
     """The letter; raises ValueError where it is none."""
-    if len(data) < _LENGTH.size:
-        raise ValueError("A letter is cut off.")
-    end = _LENGTH.size + _LENGTH.unpack_from(data)[0]
+    end = _LENGTH_BYTES + int.from_bytes(data[:_LENGTH_BYTES], "big")
     if end > len(data):
         raise ValueError("A letter is cut off.")
     try:
-        says = from_json(data[_LENGTH.size : end])
+        # Most strings come once: pydantic's cache of them would only be one more thing to be fetched from memory.
+        says = from_json(data[_LENGTH_BYTES:end], cache_strings="none")
     except ValueError:
-        says = json.loads(data[_LENGTH.size : end])
+        says = json.loads(data[_LENGTH_BYTES:end])
     if not isinstance(says, dict):
         raise ValueError("A letter says nothing.")  # noqa: TRY004 - what the peer wrote, no type of ours
     return Letter(says, data[end:])

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Mapping
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -86,10 +87,8 @@ def nobody(subject: str) -> NobodyServes:
 
 
 def _added(registry: "defaultdict[str, list[Any]]", subject: str, handler: Any) -> End:
-    def once(*given: Any) -> Any:
-        # Each time it is added is another: the same handler may be added twice, and each is ended for itself.
-        return handler(*given)
-
+    # Each time it is added is another: the same handler may be added twice, and each is ended for itself.
+    once = partial(handler)
     handlers = registry[subject]
     handlers.append(once)
 

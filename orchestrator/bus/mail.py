@@ -19,7 +19,7 @@ Take = Callable[[Letter], None]
 
 
 class Post(Protocol):
-    """How letters travel, packed. Both raise BusAway, and have then sent nothing."""
+    """How letters travel, packed, without waiting. Both raise BusAway, and have then sent nothing."""
 
     @property
     def id(self) -> str:
@@ -29,10 +29,10 @@ class Post(Protocol):
     def limit(self) -> int:
         """Bytes of the largest letter."""
 
-    async def send(self, node: str, tag: str, letter: bytes, *, answer_to: str = "") -> None:
+    def send(self, node: str, tag: str, letter: bytes, *, answer_to: str = "") -> None:
         """To a node; where it is not there, the tag ``answer_to`` of this one gets RETURNED."""
 
-    async def offer(self, subject: str, tag: str, letter: bytes) -> None:
+    def offer(self, subject: str, tag: str, letter: bytes) -> None:
         """To one of those who serve the subject; where there is none, ``tag`` gets RETURNED."""
 
 
@@ -82,8 +82,9 @@ class Mail:
             take(letter)
         elif "key" in letter.says:
             # Whoever waited has given up; what is kept for it may go.
-            drop = packed(Letter({"op": "drop", "key": letter.says["key"]}))
-            self.errand(self.post.send(str(letter.says["from"]), tag, drop))
+            with suppress(BusAway):
+                drop = packed({"op": "drop", "key": letter.says["key"]})
+                self.post.send(str(letter.says.get("from")), tag, drop)
 
     def away(self, letter: Letter) -> None:
         """Every one who waits gets this letter: the connection is lost, or about to be closed."""

@@ -99,21 +99,20 @@ class NatsBus(RemoteBus):
         """Bytes of the longest letter."""
         return min(self._link.max_payload, LETTER_BYTES) if self._link is not None else LETTER_BYTES
 
-    async def send(self, node: str, tag: str, letter: bytes, *, answer_to: str = "") -> None:
+    def send(self, node: str, tag: str, letter: bytes, *, answer_to: str = "") -> None:
         """To the inbox of a node."""
-        await self._publish(self._inbox(node, tag), letter, self._inbox(self.id, answer_to) if answer_to else "")
+        self._publish(self._inbox(node, tag), letter, self._inbox(self.id, answer_to) if answer_to else "")
 
-    async def offer(self, subject: str, tag: str, letter: bytes) -> None:
+    def offer(self, subject: str, tag: str, letter: bytes) -> None:
         """To one of the queue group."""
-        await self._publish(f"{self._prefix}.r.{subject}", letter, self._inbox(self.id, tag))
+        self._publish(f"{self._prefix}.r.{subject}", letter, self._inbox(self.id, tag))
 
-    async def _publish(self, subject: str, letter: bytes, reply: str) -> None:
+    def _publish(self, subject: str, letter: bytes, reply: str) -> None:
+        # However slow the network is, nobody waits here: what goes out is asked for, and answered, one by one.
         link = self._link
         if link is None or not self._up:
             raise BusAway("The bus is not connected.")
         link.publish(subject, letter, reply)
-        if link.full:
-            await link.room()
 
     def _inbox(self, node: str, tag: str) -> str:
         return f"{self._prefix}.i.{node}.{tag}"
@@ -229,7 +228,7 @@ class NatsBus(RemoteBus):
 
         with self._mail.waiting(tag, take):
             try:
-                link.publish(self._inbox(self.id, tag), packed(Letter({"op": "mark"})))
+                link.publish(self._inbox(self.id, tag), packed({"op": "mark"}))
             except BusAway:
                 raise RequestLost("The connection was lost.") from None
             await asyncio.wait((back,), timeout=FLUSH_S)

@@ -60,11 +60,12 @@ class Link(asyncio.Protocol):
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._told = False
         """Whether the server was told who comes."""
+        self._hears = False
+        """Whether what comes is handed on: before the server has answered, nothing was asked for, not even by whoever
+        is between."""
         self._numbers = count(1)
         self._pings = 0
         self._pinging: asyncio.TimerHandle | None = None
-        self._room = asyncio.Event()
-        self._room.set()
         self._ended = asyncio.Event()
         self._said: dict[str, float] = {}
         self.lost = asyncio.Event()
@@ -82,8 +83,8 @@ class Link(asyncio.Protocol):
                 raise
             raise BusAway(
                 f"The NATS server {self._server.shown} {self._why(why)}.",
-                remedy="See that it runs and can be reached from here, and that --bus names its host and port, and the "
-                "user and password or the token that it wants.",
+                remedy="Start it, or correct the URL of the bus (--bus): tls:// or nats://, user and password or "
+                "token, host and port.",
             ) from None
         self._pinging = asyncio.get_running_loop().call_later(PING_S, self._ping)
 
@@ -100,15 +101,6 @@ class Link(asyncio.Protocol):
     def publish(self, subject: str, data: bytes, reply: str = "") -> None:
         """Send. Raises BusAway where it is lost, and nothing was sent."""
         self._write(protocol.publish(subject, reply, data))
-
-    @property
-    def full(self) -> bool:
-        """Whether much is on its way."""
-        return not self._room.is_set()
-
-    async def room(self) -> None:
-        """Wait while much is on its way."""
-        await self._room.wait()
 
     def subscribe(self, subject: str, queue: str = "") -> int:
         """Ask for what comes; the answer is its number. Raises BusAway."""
@@ -189,11 +181,11 @@ class Link(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Hand on what came."""
         try:
-            for event in self._parser.receive(data):
+            message = self._parser.alone(data)
+            for event in self._parser.receive(data) if message is None else (message,):
                 if not isinstance(event, Message):
                     self._word(event)
-                elif self._ready.done() and not self.lost.is_set():
-                    # Before the server has answered, nothing was asked for: not even by whoever is between.
+                elif self._hears:
                     self._came(event)
         except NotNats as why:
             self._give_up(str(why))
@@ -204,20 +196,13 @@ class Link(asyncio.Protocol):
         self._lose()
         self._ended.set()
 
-    def pause_writing(self) -> None:
-        """Much is on its way."""
-        self._room.clear()
-
-    def resume_writing(self) -> None:
-        """There is room again."""
-        self._room.set()
-
     # -- inside ------------------------------------------------------------------------------
 
     def _write(self, data: bytes) -> None:
-        if self.lost.is_set() or self._transport is None or self._transport.is_closing():
+        transport = self._transport
+        if transport is None or transport.is_closing() or self.lost.is_set():
             raise BusAway("The connection to NATS is lost.")
-        self._transport.write(data)
+        transport.write(data)
 
     def _word(self, event: Event) -> None:
         match event:
@@ -228,6 +213,7 @@ class Link(asyncio.Protocol):
                 self._pings = 0
                 if self._told and not self._ready.done():
                     self._ready.set_result(None)
+                    self._hears = not self.lost.is_set()
             case Info(says):
                 size = says.get("max_payload")
                 self.max_payload = size if isinstance(size, int) else self.max_payload
@@ -271,7 +257,7 @@ class Link(asyncio.Protocol):
             self._transport.abort()
 
     def _lose(self) -> None:
+        self._hears = False
         self.lost.set()
-        self._room.set()
         if self._pinging is not None:
             self._pinging.cancel()

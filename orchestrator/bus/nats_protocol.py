@@ -56,6 +56,20 @@ class Parser:
         self._needed = 0
         """Before so many bytes are there, there is no use in looking."""
 
+    def alone(self, data: bytes) -> Message | None:
+        """The message, where ``data`` is one, whole, and nothing else; None: :meth:`receive` has to look at it.
+
+        That is what comes while little is going on, and whoever asked another node waits for it.
+        """
+        if self._kept or not data.startswith(b"MSG ") or not data.endswith(_END):
+            return None
+        end = data.find(_END)
+        words, size = data[:end].split(), len(data) - end - 4
+        if size < 0 or len(words) not in (4, 5) or words[-1] != b"%d" % size:
+            return None
+        reply = words[3].decode("utf-8", "replace") if len(words) == 5 else ""
+        return Message(words[1].decode("utf-8", "replace"), reply, data[end + 2 : -2])
+
     def receive(self, data: bytes) -> Iterator[Event]:
         """What has come whole by now. Raises NotNats, and is of no use after that."""
         if self._kept:

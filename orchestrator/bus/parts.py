@@ -87,7 +87,7 @@ class Parts:
         while len(data) < size:
             while asked < size and asked < len(data) + AHEAD_BYTES:
                 says = {"op": "get", "from": self._mail.post.id, "key": key, "at": asked, "length": length}
-                await self._mail.post.send(node, tag, packed(Letter(says)), answer_to=tag)
+                self._mail.post.send(node, tag, packed(says), answer_to=tag)
                 asked += length
             part = await _soon(came)
             if part.says.get("op") != "part" or part.says["at"] != len(data) or not part.body:
@@ -99,13 +99,13 @@ class Parts:
     async def _give(self, tag: str, says: Mapping[str, Any]) -> None:
         kept, at = self._kept.get(says["key"]), says["at"]
         if kept is None:
-            await self._mail.post.send(says["from"], tag, packed(Letter({"op": "gone"})))
+            self._mail.post.send(says["from"], tag, packed({"op": "gone"}))
             return
         kept.asked_at = now()
         until = None if kept.until is None else min(kept.until, now() + PART_S)
-        part = Letter({"op": "part", "at": at, "until": until}, kept.data[at : at + says["length"]])
-        await self._mail.post.send(says["from"], tag, packed(part))
-        if at + len(part.body) >= len(kept.data):
+        part = kept.data[at : at + says["length"]]
+        self._mail.post.send(says["from"], tag, packed({"op": "part", "at": at, "until": until}, part))
+        if at + len(part) >= len(kept.data):
             kept.done.set()
 
     async def _drop(self, _tag: str, says: Mapping[str, Any]) -> None:

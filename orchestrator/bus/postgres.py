@@ -50,7 +50,7 @@ class PostgresBus(RemoteBus):
     async def _ask(self, subject: str, payload: Mapping[str, Any], body: bytes, within_s: float) -> Answer:
         if len(body) > MAX_BODY_BYTES:
             raise InvalidRequest(
-                f"The bus carries {MAX_BODY_BYTES >> 20} MiB with a request; this are {len(body) >> 20} MiB.",
+                f"The bus carries {MAX_BODY_BYTES >> 20} MiB with a request; these are {len(body) >> 20} MiB.",
                 remedy="Send it in parts.",
             )
         return await self._network.ask(subject, payload, body, within_s)

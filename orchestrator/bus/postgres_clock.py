@@ -1,20 +1,13 @@
 """The database's clock, as a node knows it without asking each time."""
 
-import time
 from typing import Final
 
 _FRESH_S: Final = 3.0
 """What was heard longer ago says nothing any more: this process, or its machine, may have stood still."""
-_SLEEPLESS: Final[int | None] = getattr(time, "CLOCK_BOOTTIME", None)
-
-
-def moment() -> float:
-    """This machine's moment, in seconds: it goes on while the machine sleeps, where there is such a clock."""
-    return time.monotonic() if _SLEEPLESS is None else time.clock_gettime(_SLEEPLESS)
 
 
 class DatabaseClock:
-    """Bounds of the database's clock, in seconds since its epoch, by this machine's `moment`.
+    """Bounds of the database's clock, in seconds since its epoch, by this machine's steady one.
 
     The database read its clock between the moment it was asked and the moment the answer was here; each answer
     narrows the bounds. Where an answer lies outside of them (somebody set a clock), it makes new ones.

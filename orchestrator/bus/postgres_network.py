@@ -10,12 +10,12 @@ from itertools import count
 from typing import Any, Final
 from uuid import uuid4
 
-from orchestrator.bus.postgres_clock import moment
 from orchestrator.bus.postgres_errors import LOSSES, away
 from orchestrator.bus.postgres_frames import Frame, heard, said, spilled
 from orchestrator.bus.postgres_outbox import Outbox, Outgoing
 from orchestrator.bus.postgres_requests import NO_SIGN_S, GivenBack, Serves, Waiting, Working
 from orchestrator.bus.postgres_session import Identity, Session
+from orchestrator.clock import steady_s
 from orchestrator.core.errors import NobodyServes, RequestLost
 from orchestrator.ports.bus import Answer
 
@@ -124,6 +124,9 @@ class PostgresNetwork:
                 return await self._connected()
             except (*LOSSES, ValueError) as error:
                 logger.debug("the database of the bus is still away: %s", type(error).__name__)
+            except Exception:
+                # A bus that gave up would stay away until the next start of the node.
+                logger.exception("the bus connects again after a mistake of its own")
             pause = min(2 * pause, _LONGEST_PAUSE_S)
 
     def _lost(self, session: Session) -> None:
@@ -160,7 +163,7 @@ class PostgresNetwork:
 
     async def ask(self, subject: str, payload: Mapping[str, Any], body: bytes, within_s: float) -> Answer:
         """Ask one of the nodes that serve it. Raises NobodyServes and RequestLost as the port says."""
-        until = moment() + within_s
+        until = steady_s() + within_s
         try:
             async with asyncio.timeout(within_s):
                 for _ in range(_TRIES):
@@ -188,7 +191,7 @@ class PostgresNetwork:
         if session is None:
             raise NobodyServes("The database of the bus cannot be reached.")
         # Of what is not begun by then, no sign of life comes in time: it is given up here.
-        by = session.clock.earliest(min(until, moment() + NO_SIGN_S))
+        by = session.clock.earliest(min(until, steady_s() + NO_SIGN_S))
         head = {**head, "until": session.clock.earliest(until)}
         frame = Frame("ask", self._me.key, request, head, body, by)
         short = said(frame)
@@ -296,12 +299,12 @@ class PostgresNetwork:
         session = self._session
         if session is None:
             return True
-        if not session.clock.fresh(moment()):
+        if not session.clock.fresh(steady_s()):
             try:
                 await session.beat()
             except LOSSES:
                 return True
-        return session.clock.latest(moment()) >= until
+        return session.clock.latest(steady_s()) >= until
 
     def _go_aside(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(_unless_lost(work))

@@ -9,10 +9,11 @@ from typing import Any, Final
 import asyncpg
 
 from orchestrator.bus import postgres_sql as sql
-from orchestrator.bus.postgres_clock import DatabaseClock, moment
+from orchestrator.bus.postgres_clock import DatabaseClock
 from orchestrator.bus.postgres_errors import ANSWERS_WITHIN_S
 from orchestrator.bus.postgres_frames import Frame, fetched, large, spilled
 from orchestrator.bus.postgres_outbox import Outbox, Outgoing
+from orchestrator.clock import steady_s
 
 PART_BYTES: Final = 1 << 20
 """What is spilled goes in parts of this size, so that nothing else waits long for the connection."""
@@ -99,12 +100,12 @@ class Session:
     async def beat(self) -> None:
         """Say that this node lives, hear what time it is, and be sure that the listening connection is alive."""
         async with self._ear_turn:
-            asked = moment()
+            asked = steady_s()
             said = await self._ear.fetchval(sql.BEAT, self._me.key)
         if said is None:
             # Whoever was silent for long is taken off the list.
             raise ConnectionResetError("this node was taken off the list")
-        self.clock.heard(asked, said, moment())
+        self.clock.heard(asked, said, steady_s())
 
     async def spill(self, frame: Frame) -> int:
         """Lay what is too large to be said into the database; answers the number of parts."""

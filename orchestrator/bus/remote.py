@@ -10,7 +10,7 @@ from itertools import count
 from secrets import token_hex
 from typing import Any, Final, NamedTuple
 
-from orchestrator.bus.frames import Letter, packed, unpacked
+from orchestrator.bus.frames import packed, unpacked
 from orchestrator.bus.local import LocalBus
 from orchestrator.ports.bus import Answer, End, Hear, Serve
 
@@ -38,7 +38,8 @@ class RemoteBus(ABC):
 
     def __init__(self, *, node: str) -> None:
         # Unique for each start, so that what is left over from another of the same name is not taken for its own.
-        self._id = f"{re.sub(r'[^a-zA-Z0-9_-]', '-', node)[:40]}-{token_hex(6)}"
+        self.id: Final = f"{re.sub(r'[^a-zA-Z0-9_-]', '-', node)[:40]}-{token_hex(6)}"
+        """This bus among those of all nodes."""
         self._local = LocalBus()
         self._heard_subjects: Counter[str] = Counter()
         self._served_subjects: Counter[str] = Counter()
@@ -46,17 +47,12 @@ class RemoteBus(ABC):
         self._came: list[Hint] = []
         self._heard_up_to: OrderedDict[str, int] = OrderedDict()
 
-    @property
-    def id(self) -> str:
-        """This bus among those of all nodes."""
-        return self._id
-
     def publish(self, subject: str, payload: Mapping[str, Any]) -> None:
         """Tell the handlers of this bus, then the other nodes."""
         self._local.publish(subject, payload)
         if self.connected:
-            says = {"from": self._id, "number": next(self._numbers), "payload": payload}
-            self._tell(subject, packed(Letter(says)))
+            says = {"from": self.id, "number": next(self._numbers), "payload": payload}
+            self._tell(subject, packed(says))
 
     def subscribe(self, subject: str, handler: Hear) -> End:
         """Hear this bus and the other nodes."""
@@ -71,7 +67,7 @@ class RemoteBus(ABC):
     ) -> Coroutine[Any, Any, Answer]:
         """Ask this node, if it serves the subject, and else another."""
         # Each coroutine on the way of a call to another node is felt: this one would only pass on.
-        if self._served_subjects[subject]:
+        if subject in self._served_subjects:
             return self._local.request(subject, payload, body, within_s=within_s)
         return self._ask(subject, payload, body, within_s)
 
@@ -118,7 +114,7 @@ class RemoteBus(ABC):
         except (ValueError, KeyError, TypeError):
             logger.debug("a hint of %s could not be read", subject)
             return
-        if hint.node == self._id:
+        if hint.node == self.id:
             return
         if not self._came:
             asyncio.get_running_loop().call_soon(self._deliver)

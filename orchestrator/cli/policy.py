@@ -1,27 +1,22 @@
 """The policy on the command line: check a file, ask what it says of a call, look at what is in force."""
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from orchestrator.cli.common import AsJson, DataDir, Url, client_of, complain, print_json, quoted
+from orchestrator.cli.explaining import FAMILIES, arguments_of, family_of, print_explanation
 from orchestrator.core.errors import InvalidRequest, OrchestratorError, PolicyInvalid
-from orchestrator.core.strict_json import doubled_key
 from orchestrator.core.visible import one_line
 from orchestrator.settings import ENV_PREFIX, load_settings
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
-
     from orchestrator.policy_file import LoadedPolicy
 
 policy_app = typer.Typer(no_args_is_help=True, help="The policy: check a file, ask what it says of a call.")
-_FAMILIES = "computer, advanced, turtle, pocket or command"
 
 
 @policy_app.command("check", epilog="Example: cc-orchestrator policy check new-policy.toml")
@@ -78,7 +73,7 @@ def explain(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     ] = None,
     args: Annotated[str, typer.Option("--args", metavar="JSON", help="Its arguments as one JSON object.")] = "",
     computer: Annotated[str | None, typer.Option(help="The computer that it is for.")] = None,
-    family: Annotated[str | None, typer.Option(help=f"What kind the computer is: {_FAMILIES}.")] = None,
+    family: Annotated[str | None, typer.Option(help=f"What kind the computer is: {FAMILIES}.")] = None,
     label: Annotated[str | None, typer.Option(help="The computer's label.")] = None,
     program: Annotated[str | None, typer.Option(help="The path of the program that it resolves to.")] = None,
     role: Annotated[list[str] | None, typer.Option(help="A role of the requester; may be repeated.")] = None,
@@ -95,13 +90,13 @@ def explain(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     A rule is `matched`, `no`, or `possible` while something is not known yet; beside it stands the first
     predicate that missed. The server knows its computers; where none answers, the data directory's file is asked.
     """
-    given = _arguments(tool, values or (), args)
+    given = arguments_of(tool, values or (), args)
     if (named := given.pop("computer", None)) is not None and computer is None:
         # The gate takes it out of a call's arguments, too.
         computer = str(named)
     known = {
         "computer": computer,
-        "family": _family(family),
+        "family": family_of(family),
         "label": label,
         "program": program,
         "roles": role,
@@ -116,14 +111,14 @@ def explain(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     if as_json:
         print_json(found)
     else:
-        _print_explanation(found)
+        print_explanation(found)
 
 
 @policy_app.command("show", epilog="Example: cc-orchestrator policy show --json")
 def show(as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:
     """Show the policy in force.
 
-    Where its file was changed and could not be loaded, an alert says why.
+    Where a node's own file is not what is in force, or a node cannot use what is, an alert says why.
     """
     from orchestrator.core.policy import tools_without_a_rule
     from orchestrator.rendering import Screen, table
@@ -134,7 +129,7 @@ def show(as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> 
         print_json(found)
         return
     typer.echo(f"version  {one_line(found['policy_version'])}")
-    typer.echo(f"file     {one_line(found['source'], limit=1000)}")
+    typer.echo(f"from     {one_line(found['source'], limit=1000)}")
     typer.echo(f"mode     {one_line(found['mode'])}")
     typer.echo(f"undo     {one_line(found['policy'].get('undo', 'offer'))}")
     if found["alert"]:
@@ -264,99 +259,3 @@ def _of_server(
             raise
         typer.echo(one_line(f"{error.message} So {path} is asked.", limit=1000), err=True)
         return _of_file(path, tool, given, known)
-
-
-# -- the call ----------------------------------------------------------------------------
-
-
-def _arguments(tool: str, values: Sequence[str], text: str) -> dict[str, Any]:
-    """The call's arguments as they were typed. Raises InvalidRequest."""
-    from orchestrator.core.tool_args import ALL_TOOL_ARGS
-
-    model = ALL_TOOL_ARGS.get(tool)
-    given = _object(text) if text else {}
-    said = set[str]()
-    for one in values:
-        name, equals, value = one.partition("=")
-        if not (name and equals):
-            raise InvalidRequest(f"{quoted(one)} is no KEY=VALUE.", remedy="Say it like path=startup.lua.")
-        if name in said:
-            raise InvalidRequest(f"{quoted(name)} is said twice.", remedy="Say it once.")
-        said.add(name)
-        given[name] = _value(model, name, value)
-    if model is None:
-        return given
-    odd = next((name for name in given if name not in model.model_fields), None)
-    if odd is not None:
-        remedy = f"It has: {', '.join(model.model_fields)}."
-        raise InvalidRequest(f"{tool} has no argument {quoted(odd)}.", remedy=remedy)
-    missing = [name for name, field in model.model_fields.items() if field.is_required() and name not in given]
-    if missing:
-        typer.echo(f"A call of {tool} also has {' and '.join(missing)}: rules may say more then.", err=True)
-    return given
-
-
-def _object(text: str) -> dict[str, Any]:
-    try:
-        found = json.loads(text)
-    except RecursionError:
-        raise InvalidRequest("--args is JSON that nobody can read.", remedy=_AS_JSON) from None
-    except ValueError as error:
-        raise InvalidRequest(f"--args is not JSON: {error}.", remedy=_AS_JSON) from None
-    if (key := doubled_key(text)) is not None:
-        raise InvalidRequest(f"--args has the key {quoted(key)} twice.", remedy="Say it once.")
-    if not isinstance(found, dict):
-        raise InvalidRequest("--args is no JSON object.", remedy=_AS_JSON)
-    return found
-
-
-_AS_JSON = """Say it like --args '{"path": "startup.lua"}'."""
-
-
-def _value(model: "type[BaseModel] | None", name: str, text: str) -> Any:
-    """A value as the tool takes it: as typed where that is text, else as JSON."""
-    field = model.model_fields.get(name) if model is not None else None
-    kind: Any = field.annotation if field is not None else str
-    if kind is str or (isinstance(kind, UnionType) and str in get_args(kind)):
-        return text
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        raise InvalidRequest(
-            f"{name} is no text, and {quoted(text)} is not JSON.", remedy="""Say it like max_lines=5 or 'args=["a"]'."""
-        ) from None
-
-
-def _family(name: str | None) -> str | None:
-    from orchestrator.core.policy import Family
-
-    if name is not None and name not in get_args(Family):
-        raise InvalidRequest(f"There is no kind of computer {quoted(name)}.", remedy=f"Say {_FAMILIES}.")
-    return name
-
-
-# -- the answer --------------------------------------------------------------------------
-
-
-def _print_explanation(found: Mapping[str, Any]) -> None:
-    from orchestrator.rendering import Screen, table
-
-    typer.echo(f"verdict  {found['effect']}")
-    typer.echo(f"risk     {found['risk']}")
-    typer.echo(f"reason   {one_line(found['reason'], limit=2000)}")
-    typer.echo(f"policy   {one_line(found['policy_version'])}{', in plan mode' if found['plan'] else ''}")
-    rows = [
-        (str(rule["number"]), one_line(rule["id"]), rule["effect"], rule["outcome"], _missed(rule))
-        for rule in found["rules"]
-    ]
-    rows += [
-        ("-", one_line(one["id"]), one["verdict"]["effect"] or "-", "said", one_line(one["verdict"]["reason"]) or "-")
-        for one in found["custom"]
-    ]
-    for line in table(("#", "RULE", "EFFECT", "OUTCOME", "MISSED"), rows, columns=Screen.of().columns):
-        typer.echo(line)
-
-
-def _missed(rule: Mapping[str, Any]) -> str:
-    missed = str(rule["missed"] or "-")
-    return f"{missed}, not known yet" if rule["outcome"] == "possible" else missed

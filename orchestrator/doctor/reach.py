@@ -178,7 +178,10 @@ def refused(patient: Patient) -> list[Finding]:
     for (code, computer, peer, path), rows in groups.items():
         times = f", {len(rows)} times" if len(rows) > 1 else ""
         who = f"Computer {computer}" if computer else "Somebody"
-        sentence = f"{who} was turned away at {path} from {peer or 'an unknown address'}{times}: {rows[0]['message']}"
+        what = f"was turned away at {path} from {peer or 'an unknown address'}"
+        if code == "journal_failed":
+            what = "came and can write nothing down"
+        sentence = f"{who} {what}{times}: {rows[0]['message']}"
         remedy = tuple(line for line in (rows[0]["remedy"],) if line)
         if code in TROUBLES and TROUBLES[code].after:
             remedy = told(code, patient.address, said=rows[0]["message"], remedy=rows[0]["remedy"]).remedy

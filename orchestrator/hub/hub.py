@@ -32,7 +32,7 @@ from orchestrator.hub.known import Known
 from orchestrator.hub.manners import Refusal, frozen_refusal, printable, refusal
 from orchestrator.hub.mirror import Mirror
 from orchestrator.hub.outcomes import deliver
-from orchestrator.hub.refusals import Refusals, Refused
+from orchestrator.hub.refusals import JOURNAL_FAILED, MAKE_ROOM, Refusals, Refused
 from orchestrator.hub.session import Session
 from orchestrator.hub.socket import Socket, Traffic
 from orchestrator.logs import about
@@ -335,9 +335,17 @@ class Hub(Calls):
                 self._ask_desk(session, event)
             elif isinstance(event, events.Mirrored):
                 self.mirror.told(session, event.message, event.body)
+            elif isinstance(event, events.Complained) and event.code == JOURNAL_FAILED and event.run_id is None:
+                self._writes_nothing(session, event)
             else:
                 deliver(session, event)
         return answer
+
+    def _writes_nothing(self, session: Session, event: events.Complained) -> None:
+        """A computer that cannot write down its welcome hangs up and dials again, for ever: a person is told why."""
+        said = printable(event.message)
+        self.refusals.add(Refused(datetime.now(UTC), "", DOOR, event.code, said, session.computer, MAKE_ROOM))
+        deliver(session, event)
 
     def _ask_desk(self, session: Session, event: events.DeskAsked) -> None:
         """Hand over what a player wants; a desk that fails is not felt by the link."""

@@ -15,6 +15,7 @@ import base64
 import binascii
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from orchestrator.core.errors import CallLost, CallVoid, ComputerAway, InvalidRequest, NobodyServes, RequestLost
@@ -32,7 +33,7 @@ from orchestrator.nodes.messages import (
 )
 from orchestrator.nodes.presence import Presence
 from orchestrator.nodes.screens import Screens
-from orchestrator.nodes.table import Event, NodeWent, Place
+from orchestrator.nodes.table import Event, NodeWent
 from orchestrator.ports import Answer, CallResult, ComputerInfo, Settlement
 from orchestrator.ports.bus import End
 
@@ -65,7 +66,7 @@ class Fleet:
         """Who waits for which node's answer; whoever waits for one that goes is taken out, and cancelled."""
         self._acks: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
         """What goes with the next request to each node, or when the timer comes: a message of its own costs as much
-        as a call. Each as Acked reads it."""
+        as a call. Each as `acks_of` reads it."""
         self._timer: asyncio.TimerHandle | None = None
         presence.on_event(self._happened)
         self.screens = Screens(hub, presence, self.request)
@@ -118,23 +119,21 @@ class Fleet:
         on_output: Callable[[int, bytes], None] | None = None,
     ) -> CallResult:
         """Have the call's frame written, once, wherever the computer is, and wait for its outcome."""
-
-        async def here() -> CallResult:
-            return await self.hub.call(
-                computer,
-                run_id=run_id,
-                task_id=task_id,
-                number=number,
-                method=method,
-                params=params,
-                body=body,
-                wait_s=wait_s,
-                on_output=on_output,
-            )
-
+        here = partial(
+            self.hub.call,
+            computer,
+            run_id=run_id,
+            task_id=task_id,
+            number=number,
+            method=method,
+            params=params,
+            body=body,
+            wait_s=wait_s,
+            on_output=on_output,
+        )
         if self.hub.here(computer):
             return await here()
-        # As CallAsked reads it.
+        # As `call_asked` reads it.
         asked = {
             "op": "call",
             "computer": computer,
@@ -187,37 +186,31 @@ class Fleet:
     async def _ask_holder(
         self, computer: ComputerId, read: Read[T], asked: Mapping[str, Any], body: bytes, within_s: float
     ) -> T | None:
-        """The answer of the node that has the computer; None: this node has it now, and no other was given a frame.
+        """The answer of the node that has a computer that is not here; None: now it is, and no other was given a frame.
 
         Raises ComputerAway, CallVoid, ComputerFailed, CallLost.
         """
         tried: set[tuple[str, int]] = set()
         while (place := self._presence.table.connected(computer)) is not None:
-            if self.hub.here(computer):
-                return None
             at = (place.node, place.seat.number)
             if at in tried:
                 break
             tried.add(at)
             try:
-                return await self._ask(place, read, asked, body, within_s)
+                told, self._heard[computer] = read(await self.request(place.node, asked, body, within_s=within_s))
             except (ComputerAway, NobodyServes):
                 # Not there: no frame was written. Meanwhile it may be known to be somewhere else.
                 self._presence.absent(place.node, computer, place.seat.number)
-        if self.hub.here(computer):
-            return None
+            except RequestLost as lost:
+                raise CallLost(f"The node that has computer {computer} did not answer: {lost.message}") from lost
+            else:
+                return told
+            if self.hub.here(computer):
+                return None
         raise ComputerAway(
             f"Computer {computer} is not connected.",
             remedy="Its chunk may be unloaded or it may be off; what needs it waits.",
         )
-
-    async def _ask(self, place: Place, read: Read[T], asked: Mapping[str, Any], body: bytes, within_s: float) -> T:
-        try:
-            answer = await self.request(place.node, asked, body, within_s=within_s)
-        except RequestLost as lost:
-            raise CallLost(f"The node that has computer {place.seat.computer} did not answer: {lost.message}") from lost
-        told, self._heard[place.seat.computer] = read(answer)
-        return told
 
     async def request(self, node: str, payload: Mapping[str, Any], body: bytes = b"", *, within_s: float) -> Answer:
         """Ask a node, for as long as it is there. Raises NobodyServes, RequestLost."""

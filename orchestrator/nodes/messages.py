@@ -1,9 +1,10 @@
 """What nodes say to each other. Two versions run side by side during an upgrade: unknown fields are passed over."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final, Literal, NamedTuple, Self
+from operator import itemgetter
+from typing import Any, Final, Literal, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
@@ -135,35 +136,34 @@ class TableAnswer(Said):
     seats: tuple[Seat, ...] = ()
 
 
-class CallAsked(NamedTuple):
-    """A call to a computer of the node that is asked; its body goes beside it.
+CallAsked = tuple[ComputerId, RunId, str, int, str, dict[str, Any], bool, float, bool]
+"""A call to a computer of the node that is asked, its body beside it; what stands where, ``_CALL`` says."""
+_CALL: Final[Mapping[str, type | tuple[type, ...]]] = {
+    "computer": str,
+    "run_id": str,
+    "task_id": str,
+    "number": int,
+    "method": str,
+    "params": dict,
+    "has_body": bool,
+    "wait_s": (float, int),
+    "output": bool,  # whether somebody wants to hear what it writes
+}
+_values_of_call: Final[Callable[[Mapping[str, Any]], CallAsked]] = itemgetter(*_CALL)
 
-    Every call between nodes is read from it, so it is no model: that would cost more than all else of the reading.
+
+def call_asked(payload: Mapping[str, Any]) -> CallAsked:
+    """The call that a payload asks for. Raises InvalidRequest.
+
+    Every call between nodes is read here, so it is made no model: that would cost more than all else of the reading.
     """
-
-    computer: ComputerId
-    run_id: RunId
-    task_id: str
-    number: int
-    method: str
-    params: dict[str, Any]
-    has_body: bool
-    wait_s: float
-    output: bool
-    """Whether somebody wants to hear what it writes."""
-
-    @classmethod
-    def read(cls, payload: Mapping[str, Any]) -> Self:
-        """What a payload says. Raises InvalidRequest."""
-        values = list(map(payload.get, cls._fields))
-        for name, value, kind in zip(cls._fields, values, _CALL_KINDS, strict=True):
-            if not isinstance(value, kind):
-                raise InvalidRequest(f"Another node's CallAsked cannot be read: {name} is missing or of another kind.")
-        return cls._make(values)
-
-
-_CALL_KINDS: Final[tuple[type | tuple[type, ...], ...]] = (str, str, str, int, str, dict, bool, (float, int), bool)
-"""Of the fields of CallAsked."""
+    try:
+        values = _values_of_call(payload)
+    except KeyError as missing:
+        raise InvalidRequest(f"Another node's call cannot be read: {missing.args[0]} is missing.") from None
+    if not all(map(isinstance, values, _CALL.values())):
+        raise InvalidRequest("Another node's call cannot be read: something in it is of another kind.")
+    return values
 
 
 class SettleAsked(Said):
@@ -174,18 +174,21 @@ class SettleAsked(Said):
     number: int
 
 
-class Acked(Said):
-    """An outcome that a computer may forget."""
+def acks_of(payload: Mapping[str, Any]) -> list[tuple[ComputerId, RunId, int]]:
+    """The acknowledgements in a payload: of which computer, run and number each is. Raises InvalidRequest.
 
-    computer: ComputerId
-    run_id: RunId
-    number: int
-
-
-class Acks(Said):
-    """Acknowledgements that go with a request to the same node, or by themselves."""
-
-    acks: tuple[Acked, ...] = ()
+    They come with nearly every call, so they are read as calls are.
+    """
+    acks = []
+    try:
+        for one in payload["acks"]:
+            computer, run_id, number = one["computer"], one["run_id"], one["number"]
+            if not (isinstance(computer, str) and isinstance(run_id, str) and isinstance(number, int)):
+                raise TypeError
+            acks.append((ComputerId(computer), RunId(run_id), number))
+    except (KeyError, TypeError):
+        raise InvalidRequest("Another node's acknowledgements cannot be read.") from None
+    return acks
 
 
 class OutputTold(Said):

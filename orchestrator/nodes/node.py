@@ -7,9 +7,10 @@ from typing import Any
 
 from orchestrator.core.wire import ComputerId
 from orchestrator.hub import Hub
-from orchestrator.nodes.alike import Alike
+from orchestrator.nodes.agreement import differences
 from orchestrator.nodes.fleet import Fleet
 from orchestrator.nodes.meeting import MeetingElsewhere
+from orchestrator.nodes.parting import Parting
 from orchestrator.nodes.presence import Presence
 from orchestrator.nodes.readings import Readings
 from orchestrator.nodes.serving import Serving
@@ -35,7 +36,6 @@ class Node:
     waking: Waking
     showing: Showing
     unheard: Unheard
-    alike: Alike
     readings: Readings
     apart: Callable[[], list[str]] = list
     """The names of nodes on the same bus that work with another store."""
@@ -62,7 +62,8 @@ class Node:
     def seen(self) -> dict[str, Any]:
         """Who is there, as people see it, and what is wrong with that."""
         alerts = [self.unheard.alert] if self.unheard.alert else []
-        return {"nodes": self.nodes(), "alerts": alerts + self.alike.alerts(), "apart": self.apart()}
+        alerts += differences([self.presence.beat(), *self.presence.table.beats()])
+        return {"nodes": self.nodes(), "alerts": alerts, "apart": self.apart()}
 
     def nodes(self) -> list[dict[str, Any]]:
         """The nodes that are there, this one first, as people see them."""
@@ -98,4 +99,5 @@ def join(hub: Hub, elsewhere: MeetingElsewhere, presence: Presence, store: Store
     readings = Readings(presence, fleet)
     serving.ops |= showing.ops | readings.ops
     waking = Waking(store, hub, presence, awaited)
-    return Node(presence, fleet, serving, waking, showing, Unheard(store, presence), Alike(presence), readings)
+    Parting(presence)
+    return Node(presence, fleet, serving, waking, showing, Unheard(store, presence), readings)

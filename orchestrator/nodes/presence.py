@@ -116,6 +116,10 @@ class Presence:
         """This node's table."""
         return TableAnswer(beat=self.beat(), seats=tuple(self.seats.values()))
 
+    def first(self) -> str:
+        """The id of the node that started first of those that hear each other: all of them name the same."""
+        return min((one.started_at, one.node) for one in (self.beat(), *self.table.beats()))[1]
+
     def absent(self, node: str, computer: ComputerId, number: int) -> None:
         """A node said that it has not the computer that it welcomed with this number."""
         self._tell(self.table.absent(node, computer, number))

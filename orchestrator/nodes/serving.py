@@ -12,15 +12,15 @@ from orchestrator.core.wire import RunId
 from orchestrator.hub import Hub, Rival
 from orchestrator.nodes.answers import call_told, failed, settled_told
 from orchestrator.nodes.messages import (
-    Acks,
-    CallAsked,
     FrozenTold,
     OutputTold,
     SettleAsked,
     YieldAnswer,
     YieldAsked,
+    acks_of,
     acks_to,
     as_json,
+    call_asked,
     output_of,
     requests_to,
 )
@@ -90,23 +90,23 @@ class Serving:
             return failed(error)
 
     async def _call(self, payload: Mapping[str, Any], body: bytes) -> Answer:
-        asked = CallAsked.read(payload)
+        computer, run_id, task_id, number, method, params, has_body, wait_s, output = call_asked(payload)
         try:
             result = await self._hub.call(
-                asked.computer,
-                run_id=asked.run_id,
-                task_id=asked.task_id,
-                number=asked.number,
-                method=asked.method,
-                params=asked.params,
-                body=body if asked.has_body else None,
-                wait_s=asked.wait_s,
-                on_output=partial(self._tell_output, asked.run_id) if asked.output else None,
+                computer,
+                run_id=run_id,
+                task_id=task_id,
+                number=number,
+                method=method,
+                params=params,
+                body=body if has_body else None,
+                wait_s=wait_s,
+                on_output=partial(self._tell_output, run_id) if output else None,
             )
         except InvalidRequest as error:
             # Of the call itself, such as one that is too long: no frame was written, and none ever will be.
             return failed(error)
-        return call_told(result, self._hub.heard(asked.computer))
+        return call_told(result, self._hub.heard(computer))
 
     async def _settle(self, payload: Mapping[str, Any], body: bytes) -> Answer:
         del body
@@ -116,12 +116,12 @@ class Serving:
 
     def _acknowledge(self, payload: Mapping[str, Any]) -> None:
         try:
-            acks = Acks.read(payload).acks
+            acks = acks_of(payload)
         except InvalidRequest as error:
             logger.warning("another node's acknowledgements are passed over: %s", error)
             return
-        for one in acks:
-            self._hub.acknowledge(one.computer, one.run_id, one.number)
+        for computer, run_id, number in acks:
+            self._hub.acknowledge(computer, run_id, number)
 
     async def _table(self, payload: Mapping[str, Any], body: bytes) -> Answer:
         del payload, body

@@ -50,17 +50,13 @@ class Unheard:
 
     async def look(self, now: float) -> None:
         """Look once; ``now`` in seconds of a clock that only goes on. Raises StoreAway."""
-        if await self._store.take_duty(DUTY, self._first(), FOR_S):
+        if await self._store.take_duty(DUTY, self._presence.first(), FOR_S):
             self._since = None
             self._say("")
             return
         self._since = now if self._since is None else self._since
         if now - self._since >= SURE_AFTER_S:
             self._say(UNHEARD)
-
-    def _first(self) -> str:
-        beats = [self._presence.beat(), *self._presence.table.beats()]
-        return min((one.started_at, one.node) for one in beats)[1]
 
     def _say(self, alert: str) -> None:
         if alert and not self.alert:

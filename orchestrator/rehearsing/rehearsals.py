@@ -1,54 +1,39 @@
-"""Sees each rehearsal from its beginning to the task that asks for all of it, across restarts of the server.
+"""The rehearsals of a node: how many there may be, and who sees each through, across restarts and among several nodes.
 
-Theory. What a rehearsal is stands in its task; how far it is can be read off the task and off a directory of its
-own. The task is not over: the copy is written, unless it was written whole, and runs until the task is over. It is
-over: the process is ended, its disk is read, and what differs becomes one task, submitted with a key, so that it is
-submitted once however often this is begun again. Then ``rehearsal_ended`` is recorded, and last the directory goes.
-Whoever starts again after a kill finds either the open task or the directory, and goes on from there.
-Of several nodes one sees a rehearsal through: that is a duty in the store. Where that node is gone, another takes the
-duty over. It does not have the directory, so it begins anew where the task has touched nothing, and else the
-rehearsal has failed.
+Theory. How far one is stands in its task and in a directory of its own (:mod:`orchestrator.rehearsing.performing`),
+so whoever starts again after a kill finds either the open task or the directory, and goes on from there. Of several
+nodes one sees a rehearsal through: that is a duty in the store. Where that node is gone, another takes the duty over.
+It does not have the directory, so it begins anew where the task has touched nothing, and else the rehearsal has failed.
 """
 
 import asyncio
 import contextlib
 import logging
-import os
-import secrets
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Final
 
-from orchestrator.core import facts
-from orchestrator.core.errors import NotFound, OrchestratorError
+from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.facts import TaskId
 from orchestrator.core.rehearsing import Rehearsal, is_copy
-from orchestrator.core.restoring.listings import read_listing
 from orchestrator.core.task import AgentTask
 from orchestrator.core.task_states import TaskStatus
-from orchestrator.core.wire import ComputerId, sha256_hex
+from orchestrator.core.wire import ComputerId
 from orchestrator.logs import about
 from orchestrator.ports import ComputerInfo, Identity
-from orchestrator.rehearsing.concluding import AUTH, Concluding, must_be_untouched, rehearsal_of
+from orchestrator.rehearsing.concluding import Concluding, rehearsal_of
 from orchestrator.rehearsing.copying import CannotRehearse, Copying, new_copy_name
-from orchestrator.rehearsing.disk import RehearsalFailed, remove, write_disk
-from orchestrator.rehearsing.process import Home, copy_running, must_be_installed
+from orchestrator.rehearsing.performing import Performing
+from orchestrator.rehearsing.process import must_be_installed
 from orchestrator.rehearsing.showing import Shown, shown
 from orchestrator.undoing import Undoing
 
 logger = logging.getLogger(__name__)
 
-LIFE_S: Final = 86_400.0
-"""A rehearsal that waits for a person keeps a process; after a day it has failed."""
 WORK_S: Final = 3_600.0
 """What a rehearsal may work whose task has no limit of its own."""
-SETTLE_S: Final = 20.0
-"""Once the task is over: how long the copy may take to say what became of its last call."""
-CONNECT_WITHIN_S: Final = 60.0
-MAX_STARTS: Final = 5
-"""Of one copy by one server: programs may shut it down, as they may any computer."""
 DUTY_S: Final = 60.0
 """How long a rehearsal of a node that is gone waits for another; renewed four times in it."""
 LOOK_S: Final = 30.0
@@ -69,24 +54,24 @@ class Rehearsals:
     """Where their directories are."""
     at_once: int
     """How many there may be; 0: none."""
-    url: str = ""
-    """Where this server's door for computers is, once it listens."""
     ends: Concluding = field(init=False)
-    _guests: dict[str, Identity] = field(default_factory=dict)
-    """By the hash of its token, which is kept nowhere else: the copy that may come in with it."""
+    performing: Performing = field(init=False)
     _running: dict[TaskId, asyncio.Task[None]] = field(default_factory=dict)
+    _asking: set[TaskId] = field(default_factory=set)
+    """Those of which it is not known yet whether another node sees them through: they take no place here."""
     _looking: asyncio.Task[None] | None = None
     _seats: int = 0
     """Rehearsals whose computer is being copied."""
 
     def __post_init__(self) -> None:
         self.ends = Concluding(self.undoing)
+        self.performing = Performing(self.undoing, self.ends, self.homes)
 
     # -- what the doors ask --------------------------------------------------------------
 
     def guest(self, token_hash: str) -> Identity | None:
         """The copy that comes with a token; None: it is none's."""
-        return self._guests.get(token_hash)
+        return self.performing.guests.get(token_hash)
 
     @contextlib.asynccontextmanager
     async def copied(self, computer: ComputerId, roles: tuple[str, ...]) -> AsyncIterator[tuple[Rehearsal, ComputerId]]:
@@ -96,7 +81,7 @@ class Rehearsals:
         """
         must_be_installed()
         info = self._online(computer)
-        if len(self._running) + self._seats >= self.at_once:
+        if len(self._running.keys() - self._asking) + self._seats >= self.at_once:
             raise CannotRehearse(
                 f"{self.at_once} rehearsals are going on, and there may be no more."
                 if self.at_once
@@ -124,20 +109,26 @@ class Rehearsals:
         rehearsal = rehearsal_of(task)
         if task.ended is not None and task.rehearsed is None:
             # One whose directory a kill came before: nothing else tells a start of the server of it.
-            self.begin(task.task_id)
+            self.begin(task.task_id, asks=True)
         return await shown(task, rehearsal, self.undoing.service.store, await self.undoing.applied(task))
 
-    def begin(self, task_id: TaskId) -> None:
-        """See a rehearsal through from now on."""
-        if self.url and task_id not in self._running:
+    def begin(self, task_id: TaskId, *, asks: bool = False) -> None:
+        """See a rehearsal through from now on; ``asks``: it may be another node's."""
+        if self.performing.url and task_id not in self._running:
             running = self._running[task_id] = asyncio.create_task(self._until_done(task_id))
-            running.add_done_callback(lambda _: self._running.pop(task_id, None))
+            running.add_done_callback(lambda _: self._ended(task_id))
+            if asks:
+                self._asking.add(task_id)
+
+    def _ended(self, task_id: TaskId) -> None:
+        del self._running[task_id]
+        self._asking.discard(task_id)
 
     # -- the life of the node ------------------------------------------------------------
 
     async def open(self, url: str) -> None:
         """Go on with what was going on when the node stopped, now that copies can connect to it."""
-        self.url = url
+        self.performing.url = url
         await self.take_up()
         if self.undoing.service.store.shared:
             self._looking = asyncio.create_task(self._look_again())
@@ -161,7 +152,7 @@ class Rehearsals:
             rows = await service.store.list_tasks(status=status, limit=_ALL)
             left |= {row.task_id for row in rows if any(is_copy(one) for one in row.computers)}
         for task_id in sorted(left):
-            self.begin(task_id)
+            self.begin(task_id, asks=True)
 
     def going_on(self) -> list[asyncio.Task[None]]:
         """The rehearsals that this node sees through, or looks whether it has to."""
@@ -183,6 +174,7 @@ class Rehearsals:
             try:
                 if not await duties.take(name, DUTY_S):
                     return
+                self._asking.discard(task_id)
             except OrchestratorError as error:
                 logger.warning("the rehearsal %s is taken up later: %s", task_id, error)
                 return
@@ -196,8 +188,7 @@ class Rehearsals:
                 for one in (trying, holding):
                     one.cancel()
                 await asyncio.gather(trying, holding, return_exceptions=True)
-                with contextlib.suppress(OrchestratorError):
-                    await duties.leave(name)
+                await duties.leave(name)
 
     async def _hold(self, name: str) -> None:
         """Renew a duty until another node has it, or nobody knows any more whether it is still ours."""
@@ -216,7 +207,7 @@ class Rehearsals:
     async def _tried(self, task_id: TaskId) -> None:
         for tries in count():
             try:
-                await self._see_through(task_id)
+                await self.performing.see_through(task_id)
             except OrchestratorError as error:
                 logger.warning("the rehearsal %s is taken up again soon: %s", task_id, error)
             except Exception:
@@ -224,115 +215,3 @@ class Rehearsals:
             else:
                 return
             await asyncio.sleep(min(_AGAIN_S * 2**tries, _AGAIN_AT_MOST_S))
-
-    async def _see_through(self, task_id: TaskId) -> None:
-        home = Home(self.homes / task_id)
-        task = await self.undoing.service.store.load(task_id)
-        if task is None or task.rehearses is None or task.rehearsed is not None:
-            # What a kill left, or what is no rehearsal's.
-            await _remove(home)
-            return
-        self.homes.mkdir(parents=True, exist_ok=True, mode=0o700)
-        home.root.mkdir(exist_ok=True, mode=0o700)
-        lock = await home.lock()
-        try:
-            if task.ended is None:
-                await self._play(home, task, task.rehearses, lock)
-            await self.ends.conclude(home, task_id, task.rehearses)
-            await _remove(home)
-        finally:
-            os.close(lock)
-
-    async def _play(self, home: Home, task: AgentTask, rehearsal: Rehearsal, lock: int) -> None:
-        """Let the task work on its copy until it is over, by itself or because the copy cannot go on."""
-        service = self.undoing.service
-        try:
-            await self._filled(home, task, rehearsal)
-            await self._run(home, task, rehearsal, lock)
-        except (RehearsalFailed, NotFound) as failed:
-            logger.warning("the rehearsal %s failed: %s", task.task_id, failed)
-            await service.fail(task.task_id, RehearsalFailed.code, f"{failed} Nothing was applied.")
-
-    async def _filled(self, home: Home, task: AgentTask, rehearsal: Rehearsal) -> None:
-        """The disk of the copy, written whole; one that was, is as the task left it."""
-        if home.whole.exists():
-            return
-        store = self.undoing.service.store
-        await must_be_untouched(store, task.task_id)
-        if home.disk.exists():
-            await asyncio.to_thread(remove, home.disk)
-        listing = read_listing(await store.get_blob(rehearsal.base))
-        contents = {sha256: await store.get_blob(sha256) for sha256 in set(listing.files.values())}
-        await asyncio.to_thread(write_disk, home.disk, listing, contents)
-        home.whole.touch()
-
-    async def _run(self, home: Home, task: AgentTask, rehearsal: Rehearsal, lock: int) -> None:
-        over = asyncio.create_task(self._over(task))
-        try:
-            for _ in range(MAX_STARTS):
-                if await self._once(home, task.computers[0], rehearsal, lock, over):
-                    return
-        finally:
-            over.cancel()
-            await asyncio.gather(over, return_exceptions=True)
-        raise RehearsalFailed(f"The copy stopped {MAX_STARTS} times: {home.last_words()}")
-
-    async def _once(
-        self, home: Home, name: ComputerId, rehearsal: Rehearsal, lock: int, over: "asyncio.Task[None]"
-    ) -> bool:
-        """The copy from its start to its end, or to that of the task, which is the answer."""
-        token = secrets.token_urlsafe(32)
-        # The same for each start: it is the same computer, whose approvals hold.
-        identity = Identity(kind="computer", name=name, auth=AUTH, token_hash=sha256_hex(name.encode()))
-        self._guests[sha256_hex(token.encode())] = identity
-        try:
-            async with copy_running(home, rehearsal, url=self.url, token=token, lock=lock) as process:
-                gone = asyncio.create_task(process.wait())
-                there = asyncio.create_task(self._connected(name))
-                try:
-                    await asyncio.wait((gone, there, over), return_when=asyncio.FIRST_COMPLETED)
-                    if there.done():
-                        there.result()
-                    await asyncio.wait((gone, over), return_when=asyncio.FIRST_COMPLETED)
-                finally:
-                    gone.cancel()
-                    there.cancel()
-                    await asyncio.gather(gone, there, return_exceptions=True)
-        finally:
-            del self._guests[sha256_hex(token.encode())]
-        if over.done():
-            over.result()
-        return over.done()
-
-    async def _connected(self, name: ComputerId) -> None:
-        """Wait for the copy. Raises RehearsalFailed when it does not come."""
-        until = asyncio.get_running_loop().time() + CONNECT_WITHIN_S
-        while not self.undoing.world.online(name):
-            if asyncio.get_running_loop().time() > until:
-                raise RehearsalFailed("The copy did not connect.", remedy="The server's log may say why.")
-            await asyncio.sleep(0.1)
-
-    async def _over(self, task: AgentTask) -> None:
-        """Wait until the task is over and nothing of it is under way. Raises RehearsalFailed after a day."""
-        service, loop = self.undoing.service, asyncio.get_running_loop()
-        began = task.created_at or service.clock.now()
-        left_s = LIFE_S - (service.clock.now() - began).total_seconds()
-        ended = False
-        try:
-            async with asyncio.timeout(left_s) as limit:
-                async for item in service.watch(task.task_id):
-                    if isinstance(item.fact, facts.TaskEnded):
-                        ended = True
-                        limit.reschedule(loop.time() + SETTLE_S)
-        except TimeoutError:
-            if not ended:
-                raise RehearsalFailed(f"It was not over after {LIFE_S / 3600:.0f} hours.") from None
-
-
-async def _remove(home: Home) -> None:
-    if home.root.exists():
-        try:
-            await asyncio.to_thread(remove, home.root)
-        except OSError as error:
-            # The next start of the server tries again.
-            logger.warning("%s could not be removed: %s", home.root, error)

@@ -26,6 +26,9 @@ T = TypeVar("T")
 
 _OLDEST_SERVER: Final = 15
 _READERS: Final = 4
+_FIRST_PAUSE_S: Final = 0.02
+_LONGEST_PAUSE_S: Final = 1.0
+"""Between two attempts of one operation, doubling: connections that were cut are gone through soon."""
 _SAME_MOMENT: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _ABOUT_SERVER: Final = """SELECT current_setting('server_version_num')::int / 10000, current_setting('server_encoding'),
     current_setting('synchronous_commit')"""
@@ -140,13 +143,16 @@ class PostgresPersistenceManager(SqlStore):
 
     async def _again(self, attempt: Callable[[], Awaitable[T]], where: str) -> T:
         """What may be done again whatever became of it before, until the server has been away for too long."""
-        until = time.monotonic() + self._patience_s
+        until, pause = time.monotonic() + self._patience_s, _FIRST_PAUSE_S
         while True:
             try:
                 return await attempt()
             except Exception as error:  # noqa: BLE001 - told as one that teaches
                 if verdict(error) is not Verdict.AWAY or time.monotonic() > until:
                     raise explained(error, where) from None
+            # A connection that is gone is waited for where it is made anew; a standby answers, again and again.
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_S)
 
 
 async def _migrate(connection: Any) -> None:

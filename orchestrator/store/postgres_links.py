@@ -241,10 +241,12 @@ class Links:
 
 async def connect(url: str, settings: Mapping[str, str]) -> Any:
     """A new connection with these settings. Raises what asyncpg raises."""
+    most_ms = int(settings["statement_timeout"])
     connection = await asyncpg.connect(
         url,
         timeout=_CONNECT_S,
-        command_timeout=int(settings["statement_timeout"]) / 1000 + _BEYOND_S,
+        # As for the server, 0 is no end at all.
+        command_timeout=most_ms / 1000 + _BEYOND_S if most_ms else None,
         statement_cache_size=_STATEMENTS,
         # They stay for as long as the connection does.
         max_cached_statement_lifetime=0,

@@ -5,20 +5,14 @@ import time
 from datetime import datetime
 from typing import Any, Final, Protocol
 
-from orchestrator.clock import ahead_s
+from orchestrator.clock import ahead_s, steady_ns
 from orchestrator.core.moments import FAR_S, from_us, to_us, told_apart
 from orchestrator.ports import Clock
 
 _ASK: Final = "SELECT (EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::bigint"
 _ASK_EVERY_NS: Final = 10_000_000_000
-_CLOCK: Final[int | None] = getattr(time, "CLOCK_BOOTTIME", None)
-"""The steady clock that goes on while the machine sleeps, where there is one."""
 
 logger = logging.getLogger(__name__)
-
-
-def _steady_ns() -> int:
-    return time.monotonic_ns() if _CLOCK is None else time.clock_gettime_ns(_CLOCK)
 
 
 class ServerTime:
@@ -31,7 +25,7 @@ class ServerTime:
     """
 
     def __init__(self) -> None:
-        self._offset_us = (time.time_ns() - _steady_ns()) // 1000
+        self._offset_us = (time.time_ns() - steady_ns()) // 1000
         """Until it was asked, this machine's own time stands in for the server's."""
         self._asked_at: int | None = None
         self._said_s = 0.0
@@ -39,18 +33,18 @@ class ServerTime:
 
     async def ask_now_and_then(self, connection: Any) -> None:
         """Measure the offset, when that was long ago."""
-        before = _steady_ns()
+        before = steady_ns()
         if self._asked_at is not None and before - self._asked_at < _ASK_EVERY_NS:
             return
         self._asked_at = before
         told = await connection.fetchval(_ASK)
         # It was read somewhere in between; half of the way is at most some milliseconds wrong.
-        self._offset_us = told - (before + _steady_ns()) // 2000
+        self._offset_us = told - (before + steady_ns()) // 2000
         self._compare()
 
     def now(self) -> int:
         """Microseconds since 1970 in UTC."""
-        return _steady_ns() // 1000 + self._offset_us
+        return steady_ns() // 1000 + self._offset_us
 
     def _compare(self) -> None:
         """Say once in the log that this machine's clock is off, and again when it is off by something else."""

@@ -194,7 +194,7 @@ class StoredTasks:
                 left = deadline - asyncio.get_running_loop().time()
                 if task.phase in (Phase.ENDED, Phase.ANSWERING) or open_again or left <= 0:
                     return task
-                await _either(changed, left)
+                await _either(changed, min(left, _POLL_S))
         finally:
             unsubscribe()
 

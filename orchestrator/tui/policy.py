@@ -58,7 +58,7 @@ class Policy(Pane):
             return
         self._found = found
         rules = self._rules
-        whole = "ALERT: its file cannot be used" if found["alert"] else one_line(found["source"], limit=200)
+        whole = "ALERT: it needs attention" if found["alert"] else one_line(found["source"], limit=200)
         entries = [Entry(_WHOLE, ("the policy", one_line(found["mode"]), whole))]
         entries += [
             Entry(str(at), (one_line(one["id"]), one["effect"], one_line(", ".join(one["tools"]), limit=300)))
@@ -68,7 +68,7 @@ class Policy(Pane):
         self.fill(entries)
         if first and rules and not found["alert"]:
             self.rows.choose("0")
-        alert = "ALERT: its file cannot be used as it is; the first row says why. " if found["alert"] else ""
+        alert = "ALERT: it needs attention; the first row says why. " if found["alert"] else ""
         version = one_line(found["policy_version"])[:12]
         self.label(f"{alert}version {version}, mode {one_line(found['mode'])}: t tries a call, g standing approvals")
         self.chosen(self.rows.chosen)
@@ -108,7 +108,7 @@ class Policy(Pane):
             return
         version = one_line(answer["policy_version"])[:12]
         if answer["alert"]:
-            self.desk.tell(f"Policy {version} stays in force, for the file cannot be used: {answer['alert']}")
+            self.desk.tell(f"Policy {version} is in force, and needs attention: {answer['alert']}")
         else:
             self.desk.tell(f"Carried out: policy {version} is in force.")
         await self._read()

@@ -58,16 +58,15 @@ _UNDO: Final = {"offer": "offered", "auto": "by itself, after a task that failed
 
 
 def in_force_lines(found: Mapping[str, Any]) -> Iterator[Line]:
-    """What is in force, as `GET /v1/policy` tells it; a file that cannot be used comes first."""
+    """What is in force, as `GET /v1/policy` tells it; what is wrong with it on this node comes first."""
     if found["alert"]:
-        yield Line("ALERT: the policy's file cannot be used as it is.", "alarm", prose=True)
-        yield Line("What was loaded before goes on being in force.", "alarm", prose=True)
+        yield Line("ALERT: the policy needs attention on this node.", "alarm", prose=True)
         yield Line(f"  {one_line(found['alert'], limit=2000)}", "alarm", prose=True)
     policy = found["policy"]
     plan = "plan: whatever changes something is denied" if found["mode"] == "plan" else one_line(found["mode"])
     unknown = "asks" if policy.get("unknown_tool") == "ask" else "is denied, or asks if it changes something"
     yield Line("── In force", "title")
-    yield Line(f"  file     {one_line(found['source'], limit=_CHARS)}, version {one_line(found['policy_version'])}")
+    yield Line(f"  from     {one_line(found['source'], limit=_CHARS)}, version {one_line(found['policy_version'])}")
     yield Line(f"  mode     {plan}")
     yield Line(f"  a tool that no rule covers {unknown}", prose=True)
     yield Line(f"  undo     {_UNDO.get(policy.get('undo', 'offer'), one_line(str(policy.get('undo'))))}")

@@ -194,8 +194,14 @@ class OpenSockets:
         revoked = await tokens.count_revoked()
         if revoked == self._looked_at:
             return
+        # Before the list: who comes while it is read wants another look.
         self._looked_at = revoked
-        good = {row.token_hash for row in await tokens.list_tokens() if not row.revoked}
+        try:
+            rows = await tokens.list_tokens()
+        except OrchestratorError:
+            self._looked_at = -1
+            raise
+        good = {row.token_hash for row in rows if not row.revoked}
         await self._drop({one for one, token in self._tokens.items() if token not in good}, _REVOKED)
 
     async def close_all(self) -> None:

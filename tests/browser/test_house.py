@@ -44,7 +44,7 @@ async def test_the_policy_is_read_tried_and_loud_when_broken(server: Server, pc:
     file.write_text(f"{whole}\n[[rules]]\nid = '<i>odd'\n", "utf-8")
     await seat.go("policy")
     await seat.button("Load the file now").click()
-    await expect(seat.page.get_by_role("alert")).to_contain_text("The policy's file cannot be used as it is.")
+    await expect(seat.page.get_by_role("alert")).to_contain_text("What was in force stays in force.")
     file.write_text(whole, "utf-8")
     await seat.button("Load the file now").click()
     await expect(seat.page.get_by_role("alert")).to_have_count(0)

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from orchestrator.bus import open_bus
+from orchestrator.bus.nats import FLUSH_S
 from orchestrator.bus.nats_url import nats_address
 from orchestrator.core.errors import BusAway, InvalidRequest, NobodyServes, RequestLost
 from orchestrator.ports import Bus
@@ -96,9 +97,8 @@ async def test_the_next_server_is_taken_where_one_is_away(nats_server: NatsServe
     with NatsServer() as dead:
         pass
     away = await refused(BusAway, open_bus(dead.url).open())
-    assert "--bus" in away.remedy
     assert f"127.0.0.1:{dead.port}" in away.message
-    assert "--bus" in away.remedy
+    assert "--bus" in (away.remedy or "")
     for _ in range(5):  # the order is drawn by lot
         async with opened(f"{dead.url},127.0.0.1:{nats_server.port}") as (bus,):
             assert bus.connected
@@ -308,8 +308,9 @@ async def test_a_server_away_for_longer_is_found_again(caplog: pytest.LogCapture
             await two.flush()
             server.kill()
             await _until(lambda: not one.connected and not two.connected)
-            await within(0.5, refused(NobodyServes, one.request("a", {}, within_s=60)))
-            await within(0.5, refused(RequestLost, one.flush()))
+            # Far less than either would wait for an answer.
+            await within(FLUSH_S / 2, refused(NobodyServes, one.request("a", {}, within_s=60)))
+            await within(FLUSH_S / 2, refused(RequestLost, one.flush()))
             caplog.set_level(logging.INFO)
             await _until(lambda: "could not be reached" in caplog.text)
             server.start()

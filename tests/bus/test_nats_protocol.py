@@ -21,6 +21,7 @@ EVENTS: list[Event] = [
     "PONG",
     Trouble("No Way"),
 ]
+ALONE = [b"MSG a.b 1 5\r\nx\r\ny\n\r\n", b"MSG a 2 in.1 0\r\n\r\n", b"MSG a 2 in.1 3\r\nabc\r\n"]
 
 
 @given(st.lists(st.integers(0, len(STREAM)), max_size=20))
@@ -30,6 +31,29 @@ def test_a_stream_means_the_same_however_it_is_cut(cuts: list[int]) -> None:
         events += parser.receive(STREAM[at:cut])
         at = cut
     assert events == EVENTS
+
+
+PIECES = st.sampled_from(
+    [b"MSG", b"HMSG", b"a.b", b"1", b"in.1", b"0", b"3", b"03", b"-2", b" ", b"\r\n", b"\t", b"xyz", b""]
+)
+
+
+@given(st.lists(PIECES, max_size=14).map(b"".join) | st.sampled_from(ALONE))
+def test_a_message_that_comes_alone_is_what_it_is_among_others(data: bytes) -> None:
+    alone = Parser().alone(data)
+    if alone is not None:
+        parser = Parser()
+        assert list(parser.receive(data)) == [alone]
+        assert list(parser.receive(b"PING\r\n")) == ["PING"]
+
+
+@pytest.mark.parametrize("data", ALONE)
+def test_a_message_that_comes_alone_is_seen(data: bytes) -> None:
+    parser = Parser()
+    assert parser.alone(data) is not None
+    assert parser.alone(data + b"P") is None
+    list(parser.receive(b"PI"))
+    assert parser.alone(data) is None
 
 
 @given(st.lists(st.binary() | st.sampled_from([b"MSG ", b"HMSG a 1 ", b"INFO {", b"\r\n", b"9", b" ", STREAM])))

@@ -2,15 +2,17 @@
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from itertools import count
+from typing import Any
 
 import pytest
 
 from orchestrator.bus import open_bus
+from orchestrator.bus.postgres_network import PostgresNetwork
 from orchestrator.core.errors import NobodyServes, RequestLost
-from orchestrator.ports.bus import Bus
+from orchestrator.ports.bus import Answer, Bus
 from orchestrator.testing import BUS_CONTRACTS, BUS_OUTAGE_CONTRACTS, BusNetwork, run_bus_conformance
 from orchestrator.testing.bus_network import LONG_S, Heard, Server
 from orchestrator.testing.checks import refused
@@ -116,6 +118,38 @@ async def test_a_connection_that_is_ended_is_made_again(
             await asyncio.sleep(0.02)
     assert one.connected
     assert (await one.request("a", {"n": 2}, within_s=LONG_S)).payload["to"] == {"n": 2}
+
+
+async def test_a_defect_as_it_connects_again_is_not_the_end(url: str) -> None:
+    """A bus that gave up would be missed by nobody until the next start of its node."""
+    defects = 0
+
+    def served() -> list[str]:
+        nonlocal defects
+        if defects:
+            defects -= 1
+            raise KeyError("a subject")
+        return []
+
+    async def serve(subject: str, payload: Mapping[str, Any], body: bytes) -> Answer:
+        raise AssertionError(subject)
+
+    network = PostgresNetwork(url, node="n", hears=lambda subject, data: None, serves=serve, served=served)
+
+    async def nothing() -> None:
+        """Nothing is worked on."""
+
+    await network.open()
+    try:
+        # Once as it sends, once as it connects again.
+        defects = 2
+        network.declare()
+        async with asyncio.timeout(LONG_S):
+            while defects or not network.connected:  # noqa: ASYNC110 - what it looks at tells nobody
+                await asyncio.sleep(0.01)
+        await network.flush()
+    finally:
+        await network.close(nothing)
 
 
 async def test_a_killed_server_and_a_stopped_one(network: BusNetwork, url: str) -> None:

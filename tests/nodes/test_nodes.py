@@ -1,7 +1,7 @@
 """Several nodes as one: calls find the computer, it may move between them, and nobody does anything twice."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,10 @@ import pytest
 
 from orchestrator.core import wire
 from orchestrator.core.errors import CallLost, CallVoid, ComputerAway, ComputerFailed, InvalidRequest
+from orchestrator.core.meeting import NOTHING_HEARD
 from orchestrator.core.wire import ComputerId, RunId
-from orchestrator.ports import CallResult, Settlement
+from orchestrator.nodes.answers import settled_told
+from orchestrator.ports import Answer, CallResult, Settlement
 from tests.nats_servers import NatsServer
 from tests.nodes.several import Several, several, until
 from tests.shell.commands import cli
@@ -149,6 +151,18 @@ async def test_a_settle_finds_the_computer_at_another_node(two: Several) -> None
         await client.settled(2000, wire.SettledCall(call_id=RUN, state="finished", ok=True))
         settled = (await within(DEADLINE_S, settle))[RUN]
         assert (settled.call.state, settled.result) == ("finished", CallResult({"size": 3}, b"abc"))
+
+
+async def test_a_run_of_which_the_other_node_says_nothing_is_not_settled(two: Several) -> None:
+    """Such as where its version answers otherwise: what became of the run is not known."""
+
+    async def silent(_payload: Mapping[str, Any], _body: bytes) -> Answer:
+        return settled_told({}, NOTHING_HEARD)
+
+    async with at(two, "beta", await two["beta"].computer("3")):
+        two["beta"].orchestrator.node.serving.ops["settle"] = silent
+        lost = await failed(settling(two["alpha"]), CallLost)
+    assert RUN in lost.message
 
 
 async def test_an_op_that_a_node_does_not_know_is_refused_in_a_sentence(two: Several) -> None:

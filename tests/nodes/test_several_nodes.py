@@ -5,7 +5,7 @@ memory and one bus.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -18,23 +18,29 @@ from orchestrator.bus.local import LocalBus
 from orchestrator.checkpoints import CheckpointKeeper
 from orchestrator.clock import SystemClock
 from orchestrator.core.default_policy import DEFAULT_POLICY_TOML
-from orchestrator.core.errors import Conflict, PolicyUnusable, ToolFailed
+from orchestrator.core.errors import Conflict, PolicyUnusable, StoreAway, ToolFailed
 from orchestrator.core.facts import TaskId
-from orchestrator.core.items import SYSTEM
+from orchestrator.core.items import SYSTEM, AgentTaskItem, Draft
 from orchestrator.core.policy import default_policy
 from orchestrator.core.rehearsing import Rehearsal, copy_name
 from orchestrator.core.restoring.listings import Listing
 from orchestrator.core.system_facts import PolicyLoaded
 from orchestrator.core.wire import ComputerId, sha256_hex
+from orchestrator.duties import Duties
 from orchestrator.nodes import new_node_id
+from orchestrator.policy_file import load_file
+from orchestrator.policy_keeping import PolicyKeeper
 from orchestrator.ports import SYSTEM_STREAM, Identity, Store
+from orchestrator.rehearsing.copying import CannotRehearse
 from orchestrator.settings import Settings
 from orchestrator.store import InMemoryPersistenceManager, open_store
+from orchestrator.tasks import TaskService
 from orchestrator.tools.shared_workspace import MARKER, RefusedWorkspace, workspace_of
 from orchestrator.tools.workspace import STAGING, DirectoryWorkspace
 from tests.servers import PostgresServer
 from tests.shell.doors import Writing
 from tests.shell.support import Disk, Server, connected, running
+from tests.shell.test_actor import Anyone
 
 STRICTER = 'schema_version = 1\n[[rules]]\nid = "no-writes"\neffect = "deny"\ntools = ["cc_write"]\n'
 OTHER = DEFAULT_POLICY_TOML + "\n# of another node\n"
@@ -191,13 +197,19 @@ async def test_what_waits_is_judged_again_once(nodes: Nodes) -> None:
 
 
 async def test_a_node_that_died_while_it_judged_is_replaced(nodes: Nodes) -> None:
-    """Where nobody finished the judging of what waits, the next node that looks does it, or the next start."""
+    """Whose duty the judging is, does it alone; where that node never ends it, the next one that looks does."""
     first = await nodes.node("a")
+    assert await nodes.store.take_duty("policy.judging", "gone", 300)
     content = STRICTER.encode()
     note = first.orchestrator.service.draft(
         PolicyLoaded(source="x", policy_version="v", sha256=sha256_hex(content)), SYSTEM
     )
     await nodes.store.set_policy(1, content, note=note)
+    await look(first)
+    row = await nodes.store.policy_in_force()
+    assert row is not None
+    assert (row.version, row.judged) == (2, 1)
+    # Its duty is over.
     assert await nodes.store.take_duty("policy.judging", "gone", 0)
     await look(first)
     row = await nodes.store.policy_in_force()
@@ -404,6 +416,37 @@ async def test_a_rehearsal_is_seen_through_by_one_node(nodes: Nodes) -> None:
     assert await nodes.store.take_duty(duty, "next", 1)
 
 
+async def test_a_rehearsal_that_another_node_sees_through_takes_no_place_here(tmp_path: Path) -> None:
+    """Also not while it is asked whose it is, which takes long where the store does."""
+
+    class Slow(Shared):
+        def __init__(self) -> None:
+            super().__init__(clock=SystemClock())
+            self.asked, self.may_answer = asyncio.Event(), asyncio.Event()
+
+        async def take_duty(self, name: str, holder: str, for_s: float) -> bool:
+            if name.startswith("rehearsal."):
+                self.asked.set()
+                await self.may_answer.wait()
+                return False
+            return await super().take_duty(name, holder, for_s)
+
+    store = Slow()
+    async with (
+        running(tmp_path, model=Writing(), parts={"wrap_store": lambda _: store}, rehearsals=1) as server,
+        connected(server, "3", Disk()),
+    ):
+        rehearsals = server.orchestrator.rehearsals
+        await rehearsals.open(f"{server.url.replace('http', 'ws')}/computer")
+        rehearsals.begin(TaskId("t-of-another"), asks=True)
+        await store.asked.wait()
+        # It has its place, and gets as far as a disk that cannot list all that is on it.
+        with pytest.raises(CannotRehearse, match="could not be copied"):
+            await AsyncExitStack().enter_async_context(rehearsals.copied(ComputerId("3"), ("submitter",)))
+        store.may_answer.set()
+        await asyncio.gather(*rehearsals.going_on())
+
+
 # -- the workspace -----------------------------------------------------------------------
 
 
@@ -436,6 +479,17 @@ async def test_local_tools_need_one_workspace(nodes: Nodes, tmp_path: Path) -> N
     spaces[0].stage("run-1", b"new")
     assert spaces[2].discard("run-1")
     assert not spaces[0].discard("run-1")
+
+
+async def test_settings_that_nodes_have_to_share_are_compared(nodes: Nodes) -> None:
+    """Each node and its doctor say who has what; what is each node's own is nobody's business."""
+    first = await nodes.node("a", node="alpha")
+    second = await nodes.node("b", node="beta", approvers="not_requester", workers=1)
+    told = "approvers differs between nodes: not_requester at beta; requester at alpha."
+    for server in (first, second):
+        (alert,) = (await server.ask("GET", "/v1/nodes")).json()["alerts"]
+        assert alert.startswith(told)
+        assert alert in (await server.ask("GET", "/v1/doctor")).json()["alerts"]
 
 
 async def test_a_workspace_alone_has_no_marker(tmp_path: Path) -> None:
@@ -471,3 +525,45 @@ def test_the_start_of_a_node_names_it_and_no_password(tmp_path: Path, url: str, 
     fact = started(Settings(data_dir=tmp_path, store=url), default_policy(), "alpha-1")
     assert (fact.node, fact.settings) == ("alpha-1", {"store": shown})
     assert len({new_node_id("alpha") for _ in range(10)}) == 10
+
+
+async def test_a_refused_file_is_recorded_although_the_store_was_away(tmp_path: Path) -> None:
+    """The look that met the store away is made again, and the refusal is in the audit then."""
+
+    class Leaving(InMemoryPersistenceManager):
+        away = 0
+
+        async def record(self, drafts: Sequence[Draft], *, stream: str = SYSTEM_STREAM) -> list[AgentTaskItem]:
+            if self.away:
+                self.away -= 1
+                raise StoreAway("The database restarts.")
+            return await super().record(drafts, stream=stream)
+
+    store, file = Leaving(clock=SystemClock()), tmp_path / "policy.toml"
+    file.write_text(DEFAULT_POLICY_TOML, "utf-8")
+    service = TaskService(store=store, bus=LocalBus(), clock=SystemClock(), authorizer=Anyone())
+    keeper = PolicyKeeper(service, file, load_file(file))
+    await keeper.begin()
+    file.write_text("rules = 3\n", "utf-8")
+    store.away = 1
+    with pytest.raises(StoreAway):
+        await keeper.look()
+    await keeper.look()
+    await keeper.look()
+    recorded = [item.fact.kind for item in await store.read(TaskId(SYSTEM_STREAM))]
+    assert recorded == ["policy_loaded", "policy_refused"]
+    assert keeper.alert
+
+
+async def test_what_was_done_under_a_duty_stays_done_although_it_cannot_be_given_back() -> None:
+    """A name was given, a token made: whoever asked for it is not told that it failed."""
+
+    class Leaving(Shared):
+        async def leave_duty(self, name: str, holder: str) -> None:
+            raise StoreAway("The database restarts.")
+
+    store = Leaving(clock=SystemClock())
+    async with Duties(store, "alpha").held("naming", 0.05):
+        assert not await Duties(store, "beta").take("naming", 1)
+    async with Duties(store, "beta").held("naming", 1):
+        pass

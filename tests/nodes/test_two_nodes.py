@@ -5,6 +5,7 @@ import json
 import logging
 import random
 from collections import Counter, defaultdict
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -172,7 +173,7 @@ async def test_a_cancel_at_the_other_node_ends_a_reply_that_is_being_waited_for(
         began = asyncio.get_running_loop().time()
         await beta.service.cancel(task.task_id, ALICE)
         await within(DEADLINE_S, model.cut.wait())
-        assert asyncio.get_running_loop().time() - began < 1
+        assert asyncio.get_running_loop().time() - began < 2.5
         ended = await house.until(task.task_id, lambda task: task.phase is Phase.ENDED)
         assert ended.status is TaskStatus.CANCELED
         assert house.ledger.leases[task.task_id][0][0] == "alpha"
@@ -237,14 +238,19 @@ def test_nothing_that_an_outsider_does_touches_a_lease(entry: Entry, now: int) -
 async def test_what_is_due_and_not_to_be_had_is_looked_at_ever_less_often() -> None:
     """Such as where a clock is wrong: after the first looks, which are for what is just taken, twice a second."""
     async with houses() as house:
-        looks = 0
+        looks: list[float] = []
+        enough, now = asyncio.Event(), asyncio.get_running_loop().time
 
         async def never(*_: Any, **__: Any) -> None:
-            nonlocal looks
-            looks += 1
+            looks.append(now())
+            if len(looks) == 8:
+                enough.set()
 
         house.store.lease = never  # type: ignore[method-assign]
         alpha = house.open("alpha", Slow())
         await alpha.service.submit("try", user=ALICE, model="m")
-        await asyncio.sleep(1.5)
-        assert 5 <= looks <= 15
+        await within(DEADLINE_S, enough.wait())
+    # The first two may come for other reasons: the start of the node, and the task that was submitted.
+    waits = [later - sooner for sooner, later in pairwise(looks[2:])]
+    least = [0.01 * 2**place for place in range(len(waits))]
+    assert all(wait >= bound for wait, bound in zip(waits, least, strict=True)), waits

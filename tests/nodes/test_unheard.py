@@ -1,8 +1,7 @@
 """Two nodes on one store that do not hear each other are told so; those that do are not."""
 
-import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from itertools import count
 
 from orchestrator.bus import LocalBus
@@ -21,15 +20,15 @@ class House:
         self.now = 0.0
         self._numbers = count(1)
 
-    @contextmanager
-    def node(self, bus: LocalBus) -> Iterator[Unheard]:
+    @asynccontextmanager
+    async def node(self, bus: LocalBus) -> AsyncIterator[Unheard]:
         """A node that is there until the end of the block."""
         presence = Presence(bus, f"node-{next(self._numbers)}")
         presence.open()
         try:
             yield Unheard(self.store, presence)
         finally:
-            asyncio.get_running_loop().create_task(presence.close())
+            await presence.close()
 
     async def look(self, for_s: float, *nodes: Unheard) -> None:
         """Let them look for so long."""
@@ -44,8 +43,8 @@ class House:
 async def test_nodes_on_one_bus_hear_each_other() -> None:
     """Nothing is wrong, neither when a node comes nor when the one goes in whose name the duty was taken."""
     house, bus = House(), LocalBus()
-    with house.node(bus) as second:
-        with house.node(bus) as first:
+    async with house.node(bus) as second:
+        async with house.node(bus) as first:
             await house.look(3 * SURE_AFTER_S, first, second)
             assert (first.alert, second.alert) == ("", "")
         await house.look(3 * SURE_AFTER_S, second)
@@ -55,7 +54,7 @@ async def test_nodes_on_one_bus_hear_each_other() -> None:
 async def test_nodes_on_two_buses_are_told() -> None:
     """The second is told once it is sure, and that it is well again once the first is gone."""
     house = House()
-    with house.node(LocalBus()) as first, house.node(LocalBus()) as second:
+    async with house.node(LocalBus()) as first, house.node(LocalBus()) as second:
         await house.look(FOR_S, first, second)
         assert (first.alert, second.alert) == ("", "")
         await house.look(SURE_AFTER_S, first, second)

@@ -15,6 +15,7 @@ from orchestrator.core.meeting import Heard
 from orchestrator.core.system_facts import ComputerFrozen
 from orchestrator.core.wire import RunId, SettledCall
 from orchestrator.hub import session as hub_session
+from orchestrator.hub.elsewhere import Rival, Yielded
 from orchestrator.ports import CallResult
 from tests.shell.house import FARM, RUN, House, failed, open_house
 from tests.shell.support import DEADLINE_S, StubClient, dialed, hello
@@ -760,6 +761,26 @@ async def test_a_frozen_computer_is_refused_with_a_remedy_and_remembered(house: 
     await failed(house.calling(), ComputerAway)
     (kept,) = house.hub.refusals.last()
     assert (kept.code, kept.computer, kept.path, kept.message) == ("frozen", "farm", "/computer", refused.message)
+
+
+async def test_a_computer_that_came_to_another_node_is_let_go_before_that_is_answered(house: House) -> None:
+    """Its call is lost by then, and what was heard of it goes along; one that came here later stays."""
+    async with house.computer() as client:
+        known = house.hub.known.hello(FARM)
+        call = house.calling()
+        await client.hear("call")
+        await client.send(wire.Result(journal_seq=7, call_id=RUN, ok=True))
+        await within(DEADLINE_S, call)
+        call = house.calling(RunId("call-8"))
+        await client.hear("call")
+        older = Rival(FARM, known.computer_id, known.boot, age_s=3600.0)
+        assert await house.hub.yield_to(older) == Yielded(newer=True)
+        assert house.online()
+        yielded = await house.hub.yield_to(Rival(FARM, known.computer_id, known.boot, age_s=0.0))
+        assert not house.online()
+        assert (yielded.newer, yielded.lives, yielded.heard.journal_seq) == (False, False, 7)
+        await failed(call, CallLost)
+        await client.closed()
 
 
 async def test_two_computers_that_live_with_one_identity_are_both_turned_away(house: House) -> None:

@@ -6,7 +6,7 @@ import logging
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from orchestrator.core.errors import ModelFailed
@@ -420,6 +420,23 @@ async def test_a_count_that_stops_growing_is_an_alarm(version: str | None) -> No
     assert said.endswith("lasting: True")
 
 
+@pytest.mark.parametrize(
+    ("text", "fewest"),
+    [
+        ("dig the wheat", 3),
+        (" dig\tthe\n\nwheat\n", 3),
+        ("don't dig <|im_start|> a0a", 4),
+        ("turtle.forward() -- 3 x 4", 2),
+        ("7 + 8 = 15", 0),
+        ("gr\xfcn \u5b57 \u5b57a", 2),
+        ("", 0),
+    ],
+)
+def test_the_fewest_tokens_are_the_words_between_blanks(text: str, fewest: int) -> None:
+    """Some tokenizers make one token of a contraction, of a template's own sign, of letters and what stands beside."""
+    assert words([ChatMessage("user", text), ChatMessage("user", text)]) == 2 * fewest
+
+
 async def test_the_first_request_may_be_cut_already() -> None:
     """Fewer tokens than words were read: that needs no request before it."""
     long = [ChatMessage("system", "rules"), ChatMessage("user", SAID * 12)]
@@ -489,7 +506,15 @@ TEXTS = st.text("ab cd,.\n\t{}\"'0é字🐢_", max_size=60)
 MESSAGES = st.lists(st.builds(ChatMessage, st.sampled_from(["system", "user", "assistant"]), TEXTS), max_size=6)
 
 
+def joined(text: str) -> list[list[ChatMessage]]:
+    """A view of which all but the last message stands between no blanks."""
+    return [[ChatMessage("system", text), ChatMessage("user", "a"), ChatMessage("system", "")]]
+
+
 @given(st.lists(MESSAGES, min_size=1, max_size=6), st.integers(0, 9), st.sampled_from([True, None]))
+@example(joined("a0a"), 0, True)
+@example(joined("a'a,a"), 0, True)
+@example(joined("<|a_a|>"), 0, True)
 def test_an_honest_tokenizer_never_alarms(tails: list[list[ChatMessage]], template: int, believed: bool | None) -> None:
     """Whatever grows, is cut back by us or is asked again: who reads all of it, however few tokens that makes, is fine.
 

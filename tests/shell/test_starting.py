@@ -18,9 +18,11 @@ from websockets.exceptions import InvalidStatus
 from orchestrator import app
 from orchestrator.app.about import started
 from orchestrator.app.models import ollama_options
+from orchestrator.app.orchestrator import kept_up
 from orchestrator.app.serving import listen
-from orchestrator.core.errors import InvalidRequest, PolicyInvalid
+from orchestrator.core.errors import InvalidRequest, OrchestratorError, PolicyInvalid
 from orchestrator.core.policy import default_policy
+from orchestrator.ports import Store
 from orchestrator.program import program
 from orchestrator.settings import Settings
 from tests.shell.doors import Writing, stream
@@ -74,6 +76,32 @@ async def test_a_policy_that_cannot_be_used_starts_nothing(tmp_path: Path, conte
         async with running(tmp_path, store=""):
             pass
     assert content is None or policy.read_bytes() == content
+
+
+async def test_a_bus_that_cannot_be_opened_leaves_the_store_closed(tmp_path: Path) -> None:
+    """The start is refused, and the store's file is free for the next."""
+    stores: list[Store] = []
+
+    def kept(store: Store) -> Store:
+        stores.append(store)
+        return store
+
+    settings = Settings(data_dir=tmp_path, bus="pigeon:")
+    with pytest.raises(InvalidRequest, match="No bus can be opened"):
+        await contextlib.AsyncExitStack().enter_async_context(app.open_orchestrator(settings, wrap_store=kept))
+    with pytest.raises(OrchestratorError, match="closed"):
+        await stores[0].list_tasks()
+
+
+async def test_what_a_defect_ends_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """What goes on for as long as the node does is missed by nobody else until the next start."""
+
+    async def works() -> None:
+        raise KeyError("a figure")
+
+    with pytest.raises(KeyError):
+        await kept_up("the pruner", works())
+    assert "the pruner met a defect and does nothing until the next start" in caplog.text
 
 
 async def test_a_bus_for_several_nodes_wants_a_store_for_several(tmp_path: Path) -> None:

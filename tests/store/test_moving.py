@@ -7,17 +7,19 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import asyncpg
 import pytest
 from hypothesis import given, settings
 
 from orchestrator.bus import installation_of
 from orchestrator.clock import SystemClock
-from orchestrator.core.errors import InvalidRequest, NotFound, StoreBusy
+from orchestrator.core.errors import InvalidRequest, NotFound, OrchestratorError, StoreBusy
 from orchestrator.core.facts import TaskId
 from orchestrator.core.items import ItemId, verify_chain
 from orchestrator.moving import bring_forward, check_store_at, copy_store, shown
+from orchestrator.moving import rows as moved_rows
 from orchestrator.moving.sides import pages_of, reading
-from orchestrator.store import open_store
+from orchestrator.store import open_store, postgres_links
 from orchestrator.store.schema import MIGRATIONS
 from orchestrator.store.tables import travelling
 from orchestrator.testing import ManualClock
@@ -122,6 +124,36 @@ async def test_a_broken_dump_leaves_nothing(source: str, target: str) -> None:
     assert await rows_of(target) == await rows_of(source)
 
 
+SPOILED = """CREATE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {} END $$;
+    CREATE FUNCTION spoil_tasks() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN
+        IF to_regclass('tasks') IS NOT NULL AND NOT EXISTS (SELECT FROM pg_trigger WHERE tgname = 'spoil') THEN
+            CREATE TRIGGER spoil BEFORE INSERT ON tasks FOR EACH ROW EXECUTE FUNCTION spoil();
+        END IF; END $$;
+    CREATE EVENT TRIGGER spoil ON ddl_command_end WHEN TAG IN ('CREATE TABLE') EXECUTE FUNCTION spoil_tasks()"""
+"""A database in which what is written as a task is something else when it is read."""
+
+
+@pytest.mark.parametrize("does", ["NEW.prompt := NEW.prompt || ' '; RETURN NEW;", "RETURN NULL;"])
+async def test_what_is_not_given_back_as_it_was_is_not_kept(
+    source: str, postgres_server: PostgresServer, does: str
+) -> None:
+    """One byte more, or a row less: nothing stays, and the sentence says so."""
+    name = await postgres_server.new_database()
+    connection = await asyncpg.connect(postgres_server.url(name))
+    try:
+        await connection.execute(SPOILED.format(does))
+    finally:
+        await connection.close()
+    dump = await exported(source)
+    target = postgres_server.url(name)
+    refused = pytest.raises(OrchestratorError, match="does not give back what was put into it; nothing was kept there")
+    with refused:
+        await copy_store(source, target, quiet)
+    with refused:
+        await imported(target, dump)
+    assert not any((await rows_of(target)).values())
+
+
 async def test_a_copy_that_is_killed_in_the_middle_is_begun_again(source: str, target: str) -> None:
     _end(_process("begun", "tests.store.moving", source, target))
     moved = await copy_store(source, target, quiet)
@@ -202,6 +234,16 @@ async def test_what_is_read_is_of_one_moment_while_others_write(postgres_url: st
         await store.close()
     assert (len(tasks), len(items)) == (2, 10)
     assert len((await rows_of(postgres_url))["items"]) == 11
+
+
+async def test_a_statement_may_take_as_long_as_it_takes(
+    postgres_url: str, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To count the rows of a large store, or to make an index of them, is minutes: nobody here gives up before."""
+    await copy_store(source, postgres_url, quiet)
+    monkeypatch.setattr(postgres_links, "_BEYOND_S", 0.1)
+    async with reading(postgres_url) as side:
+        assert await side.run(moved_rows.asked("SELECT 1 FROM pg_sleep(0.4)")) == [(1,)]
 
 
 async def test_tables_are_brought_forward(source: str, postgres_url: str) -> None:

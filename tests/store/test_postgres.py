@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from itertools import count
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import asyncpg
 import pytest
@@ -22,7 +22,7 @@ from orchestrator.core.system_facts import GrantId, GrantRevoked
 from orchestrator.core.task_states import TaskStatus
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import SYSTEM_STREAM, Lease, Schedule, Store
-from orchestrator.store import open_store, postgres_links
+from orchestrator.store import open_store, postgres, postgres_links
 from orchestrator.store.postgres import PostgresPersistenceManager
 from orchestrator.store.postgres_dialect import numbered
 from orchestrator.store.postgres_errors import explained
@@ -544,6 +544,26 @@ async def test_a_database_that_is_taken_from_under_a_store_is_away(postgres_serv
             assert "tables are gone" in refusal.message
             assert "backup" in refusal.remedy
     await postgres_server.execute(f"DROP DATABASE {name}")
+
+
+async def test_a_standby_is_not_asked_without_a_pause(
+    postgres_url: str, postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says within a millisecond that it takes no writes; a node that starts on it has patience."""
+    tries = []
+
+    async def counted(connection: Any) -> None:
+        tries.append(connection)
+        await migrate(connection)
+
+    migrate = postgres._migrate
+    monkeypatch.setattr(postgres, "_migrate", counted)
+    await postgres_server.execute(f"ALTER DATABASE {name_in(postgres_url)} SET default_transaction_read_only = on")
+    store = PostgresPersistenceManager(postgres_url, patience_s=0.5)
+    with pytest.raises(StoreAway, match="takes no writes now"):
+        await store.open()
+    await store.close()
+    assert 1 < len(tries) < 10
 
 
 async def test_what_was_acknowledged_was_flushed_whatever_the_database_defaults_to(

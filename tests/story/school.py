@@ -139,9 +139,9 @@ class Patient(Api):
                 self.missed.append(f"{method} {path}: {response.text}")
             await asyncio.sleep(AGAIN_S)
 
-    async def seen(self, task_id: str) -> list[AgentTaskItem]:
-        """The items of a task as they come, over streams that break, until it has ended."""
-        found: list[AgentTaskItem] = []
+    async def seen(self, task_id: str, found: list[AgentTaskItem] | None = None) -> list[AgentTaskItem]:
+        """The items of a task as they come, over streams that break, until it ends; ``found`` gets each at once."""
+        found = [] if found is None else found
         while True:
             with contextlib.suppress(httpx2.HTTPError):
                 async with contextlib.aclosing(self.items(task_id, len(found))) as items:
@@ -309,7 +309,16 @@ class School:
         body = {"prompt": prompt(*work.script), "computers": work.computers, "idempotency_key": key}
         task_id = str((await api.ok("POST", "/v1/tasks", body))["task_id"])
         self.works[task_id] = work
-        self.seen[task_id] = await api.seen(task_id)
+        await api.seen(task_id, self.seen.setdefault(task_id, []))
+
+    def unfinished(self) -> str:
+        """The tasks that were not seen to end, with what was seen of each last, for a failure's note."""
+        left = {
+            task_id: items for task_id, items in self.seen.items() if not items or items[-1].fact.kind != "task_ended"
+        }
+        return "not seen to end:\n" + "\n".join(
+            f"{task_id}: {len(items)} items, {items[-1].fact if items else 'none'}" for task_id, items in left.items()
+        )
 
     async def _review(self) -> None:
         """Decides and answers whatever waits, beside another who does the same."""

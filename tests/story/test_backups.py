@@ -75,6 +75,21 @@ async def back_up(api: Api, name: str, note: str = "") -> dict[str, Any]:
     return made
 
 
+async def turned_away(api: Api) -> list[dict[str, Any]]:
+    """Whom the server turned away or lost at once, as soon as there is somebody."""
+    async with asyncio.timeout(WITHIN_S):
+        while not (refused := (await api.ok("GET", "/v1/doctor"))["refused"]):  # noqa: ASYNC110 - no event tells
+            await asyncio.sleep(0.02)
+    return list(refused)
+
+
+async def backed_up_again(api: Api, name: str) -> None:
+    """A backup of a computer that comes and goes for a while yet."""
+    async with asyncio.timeout(WITHIN_S):
+        while not (await api.call("POST", f"/v1/computers/{name}/backups", {})).is_success:
+            await online(api, name)
+
+
 async def put_back(api: Api, name: str, **body: Any) -> str:
     """A restoration that a person approved all of; its task."""
     answer = await api.ok("POST", f"/v1/computers/{name}/restore", body)
@@ -266,23 +281,32 @@ async def test_a_computer_that_is_away_cannot_be_read_and_is_waited_for(server: 
         assert tree(pc.disk) == before
 
 
-async def test_a_computer_whose_disk_is_full_is_not_said_to_have_gone(server: Server, tmp_path: Path) -> None:
-    """It is there and can write down no call: the refusal says why, and once there is room it is backed up."""
+async def test_a_computer_whose_disk_is_full_is_not_said_to_have_gone(fresh_server: Server, tmp_path: Path) -> None:
+    """It is there and can write down no call: the refusal says why, and once there is room it is backed up.
+
+    When it dials anew, it cannot write down its welcome either and hangs up: the doctor is told why.
+    """
+    server = fresh_server
+    server.start()
     api = server.api()
     async with computer(server, tmp_path) as pc:
         await booted(api, pc)
+        # It is online when its welcome goes out, and has read that when a call came back.
+        await back_up(api, pc.name)
         pc.write("full", bytes(2_000_000))
-        path = f"/v1/computers/{pc.name}/backups"
-        # A client that can write down nothing dials anew now and then.
-        while (answer := await api.call("POST", path, {})).status_code == 409:
-            await online(api, pc.name)
-        assert answer.status_code == 422
-        error = answer.json()["error"]
+        error = await api.refused(422, "POST", f"/v1/computers/{pc.name}/backups", {})
         assert "cannot be read now" in error["message"]
         assert "went away" not in error["message"]
         assert "Make room on its disk" in error["remedy"]
+        server.kill()
+        server.start()
+        api = server.api()
+        (why,) = {(one["computer"], one["code"], one["message"], one["remedy"]) for one in await turned_away(api)}
+        assert why[:2] == (pc.name, "journal_failed")
+        assert why[2].startswith("The journal cannot be written: ")
+        assert "Make room on its disk" in why[3]
         (pc.disk / "full").unlink()
-        await back_up(api, pc.name)
+        await backed_up_again(api, pc.name)
 
 
 async def test_a_computer_that_goes_away_in_the_middle_leaves_no_half_of_a_backup(

@@ -15,7 +15,7 @@ import pytest
 from orchestrator.core import facts
 from orchestrator.core.default_policy import DEFAULT_POLICY_TOML
 from orchestrator.core.items import AgentTaskItem
-from orchestrator.rehearsing.rehearsals import MAX_STARTS
+from orchestrator.rehearsing.performing import MAX_STARTS
 from tests.shell.commands import cli, on_a_terminal
 from tests.story.harness import (
     WITHIN_S,

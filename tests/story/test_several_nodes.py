@@ -133,6 +133,9 @@ async def _survive(tmp: Path, size: Size, seed: int) -> None:
             try:
                 async with asyncio.timeout(size.within_s):
                     await one.give(size.tasks, size.at_once, chaos)
+            except TimeoutError as error:
+                error.add_note(one.unfinished())
+                raise
             finally:
                 chaos.cancel()
                 await asyncio.gather(chaos, return_exceptions=True)

@@ -13,7 +13,7 @@ from tests.story.newer import serve_newer
 from tests.story.processes import prompt
 from tests.story.school import POLICY, Node, Stub, running, stub_at
 
-WITHIN_S: Final = 20.0
+WITHIN_S: Final = 60.0
 LEASE_S: Final = 2.0
 
 

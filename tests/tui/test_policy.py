@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from orchestrator.core.policy import default_policy
+from orchestrator.tui.policy_words import in_force_lines
 from tests.shell.support import WRITE, Disk, Listening, connected, final, running, says
 from tests.tui.driving import WIDE, asked, seated
 
@@ -50,8 +52,8 @@ async def test_a_file_that_cannot_be_used_is_told_and_the_one_before_stays(tmp_p
             await seat.press("5")
             await seat.sees("── Rule 1: looking")
             file.write_text(BROKEN, "utf-8")
-            await seat.asks("l", "stays in force, for the file cannot be used", "ALERT: its file cannot be used")
-            await seat.asks("up", "ALERT: the policy's file cannot be used as it is.")
+            await seat.asks("l", "and needs attention:", "ALERT: it needs attention")
+            await seat.asks("up", "ALERT: the policy needs attention on this node.", "stays in force.")
             file.write_text(f"{good}\n# more\n", "utf-8")
             await seat.asks("l", "Carried out: policy")
             await seat.until(lambda: "ALERT" not in seat.text, "all is well")
@@ -59,6 +61,15 @@ async def test_a_file_that_cannot_be_used_is_told_and_the_one_before_stays(tmp_p
             await seat.press("5")
             await seat.sees("── Rule 1: looking")
             await seat.asks("l", "Not carried out:", "admin")
+
+
+def test_a_file_that_is_only_another_is_not_called_unusable() -> None:
+    """Of several nodes one's file may hold another policy than all have: it is told as that, and nothing else."""
+    alert = "policy.toml holds another policy than the one in force on all nodes."
+    policy = default_policy().model_dump(mode="json")
+    found = {"alert": alert, "policy": policy, "mode": "normal", "source": "policy apply by ann", "policy_version": "v"}
+    told = "\n".join(line.text for line in in_force_lines(found))
+    assert f"ALERT: the policy needs attention on this node.\n  {alert}\n── In force" in told
 
 
 async def test_a_standing_approval_is_listed_and_taken_back(tmp_path: Path) -> None:

@@ -97,6 +97,6 @@ class NodeList(AnswerModel):
     connected: bool
     """Whether the one that answers can reach others now, as far as it knows."""
     alerts: list[str]
-    """What is wrong with how the one that answers hears others, as sentences."""
+    """What is wrong between the nodes, as far as the one that answers sees it, as sentences."""
     apart: list[str]
     """Nodes on the same bus that work with another store, and so not with these."""

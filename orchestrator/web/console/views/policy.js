@@ -13,8 +13,8 @@ import { Rule, Words } from "./rules.js";
 const PARTS = [["", "Rules"], ["try", "Try a call"], ["grants", "Standing approvals"]];
 
 function Alert({ alert }) {
-  return html`<div class="note bad loud" role="alert"><p><b>The policy's file cannot be used as it is.</b> What was
-    loaded before goes on being in force.</p><p class="prose"><${Text} value=${alert} /></p></div>`;
+  return html`<div class="note bad loud" role="alert"><p><b>The policy needs attention on this
+    node.</b></p><p class="prose"><${Text} value=${alert} /></p></div>`;
 }
 
 const UNDO = { offer: "offered", auto: "by itself, after a task that failed", never: "never" };
@@ -31,7 +31,7 @@ function InForce({ value, again }) {
       ${may("admin") && html`<button type="button" disabled=${busy} onClick=${reload}>Load the file now</button>`}</div>
     <${Facts} rows=${[
       ["Version", html`<code>${value.policy_version}</code>`],
-      ["File", html`<code><${Text} value=${value.source} /></code>`],
+      ["From", html`<code><${Text} value=${value.source} /></code>`],
       ["Mode", value.mode === "plan" ? html`<b>plan: whatever changes something is denied</b>` : "normal"],
       ["A tool that no rule covers", policy.unknown_tool === "ask" ? "asks"
         : "is denied, or asks if it changes something"],
