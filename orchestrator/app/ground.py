@@ -104,7 +104,7 @@ async def _reached(line: Bus, settings: Settings, store: Store) -> Bus:
         except BusAway as away:
             if loop.time() > until:
                 raise
-            logger.warning("%s It is tried again.", away)
+            logger.warning("%s It is tried again.", away.message)
             await asyncio.sleep(_BUS_AGAIN_S)
         else:
             return bus

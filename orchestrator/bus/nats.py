@@ -203,8 +203,15 @@ class NatsBus(RemoteBus):
             for subject in self._served_subjects:
                 self._offer(subject)
             await self._marked()
-        except BaseException:
+        except BaseException as why:
+            is_over = link.lost.is_set()
             await self._let_go(LOST)
+            if isinstance(why, RequestLost) and not is_over:
+                raise BusAway(
+                    f"The NATS server {link.shown} takes this node in, and passes nothing on to it.",
+                    remedy=f"Give the user of --bus the right to publish and to subscribe on {self._prefix}.>; the log "
+                    "has what the server refused.",
+                ) from None
             raise
         self._up = True
 

@@ -89,6 +89,11 @@ class Link(asyncio.Protocol):
         self._pinging = asyncio.get_running_loop().call_later(PING_S, self._ping)
 
     @property
+    def shown(self) -> str:
+        """The server's host and port."""
+        return self._server.shown
+
+    @property
     def waiting_bytes(self) -> int:
         """What was sent and waits for a network that is slow."""
         return self._transport.get_write_buffer_size() if self._transport is not None else 0

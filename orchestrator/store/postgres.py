@@ -78,6 +78,10 @@ class PostgresPersistenceManager(SqlStore):
             try:
                 # One caller that is cancelled must not end it for the others.
                 await asyncio.shield(opening)
+            except asyncio.CancelledError:
+                if opening.cancelled() and self._is_closed:
+                    raise sealing.store_closed() from None
+                raise
             finally:
                 if opening.done() and self._opening is opening:
                     self._opening = None
@@ -112,8 +116,10 @@ class PostgresPersistenceManager(SqlStore):
     async def close(self) -> None:
         self._is_closed = True
         await self._writer.close()
-        if self._opening is not None:
-            await asyncio.wait([self._opening])
+        if (opening := self._opening) is not None:
+            # Nobody waits for a server that says nothing; what was begun there is rolled back.
+            opening.cancel()
+            await asyncio.wait([opening])
         await asyncio.gather(self._writing.close(), self._reading.close())
 
     async def _prepare(self) -> None:

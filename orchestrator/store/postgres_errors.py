@@ -88,7 +88,8 @@ def explained(error: Exception, where: str) -> Exception:
                 remedy="Let the user own the database, or grant CREATE on its schema.",
             )
         case asyncpg.DiskFullError() | asyncpg.OutOfMemoryError() | asyncpg.PostgresIOError():
-            return OrchestratorError(
+            # Of the moment: what waits to be written is kept until there is room again.
+            return StoreAway(
                 f"The store at {where} could not be written ({_said(error)}); nothing of this was kept.",
                 remedy="Make room on the server's disk, or see what is wrong with it, and try again.",
             )
@@ -108,6 +109,11 @@ def _of_the_moment(error: Exception, where: str) -> Exception:
                 f"PostgreSQL at {where} takes no writes now ({_said(error)}).",
                 remedy="Where it is a standby, name the server that writes; else see why default_transaction_read_only "
                 "is on there. What waits goes on by itself afterwards.",
+            )
+        case asyncpg.UndefinedTableError():
+            return StoreAway(
+                f"The store's tables are gone from {where} ({_said(error)}).",
+                remedy="Stop all nodes, put a backup back, and start them; `store check` tells what is there.",
             )
         case asyncpg.TooManyConnectionsError():
             return StoreAway(

@@ -6,13 +6,13 @@ Through pgbouncer it has to be in session mode: prepared statements and settings
 import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import asyncpg
 
-from orchestrator.core.errors import OrchestratorError
+from orchestrator.core.errors import InvalidRequest, OrchestratorError, StoreAway
 from orchestrator.store import sealing
 from orchestrator.store.postgres_errors import is_lasting, not_connected
 
@@ -26,6 +26,8 @@ _KNOWN_S: Final = 1.0
 """So long an attempt that failed answers for all, once the server has been away for too long: one behind a cut cable
 takes whole seconds for each, and who waits for a connection would wait for those of all before."""
 _CLOSE_S: Final = 2.0
+_DOUBT_S: Final = 3.0
+"""What takes so long is let be where the server answers another connection, and given up where it answers none."""
 
 AT_WORK: Final = "cc-orchestrator node"
 """By what the connections of nodes are known in the server's list."""
@@ -77,10 +79,17 @@ class Links:
         self._patience_s = patience_s
         self._free = asyncio.Semaphore(most)
         self._idle: list[Any] = []
+        self._back = asyncio.Event()
+        """Set when one has become idle."""
         self._closed = False
         self._away_since: float | None = None
         self._failed: tuple[float, Exception] | None = None
         """When the last attempt failed, and how."""
+        self._reached = False
+        """Whether there was a connection ever."""
+        self._lent: dict[Any, float] = {}
+        """Since when."""
+        self._watching: asyncio.Task[None] | None = None
 
     @asynccontextmanager
     async def one(self) -> AsyncIterator[Any]:
@@ -90,8 +99,14 @@ class Links:
         """
         async with self._free:
             connection = await self._taken()
+            self._lent[connection] = time.monotonic()
+            self._watch()
             try:
                 yield connection
+            except TimeoutError:
+                # Nothing was heard of it, and nothing would be the next time.
+                connection.terminate()
+                raise
             except Exception:
                 raise
             except BaseException:
@@ -99,14 +114,18 @@ class Links:
                 connection.terminate()
                 raise
             finally:
+                del self._lent[connection]
                 if connection.is_closed() or connection.is_in_transaction() or self._closed:
                     connection.terminate()
                 else:
                     self._idle.append(connection)
+                    self._back.set()
 
     async def close(self) -> None:
         """Close those that are idle now; the others go when they come back."""
         self._closed = True
+        if self._watching is not None:
+            self._watching.cancel()
         idle, self._idle = self._idle, []
         await asyncio.gather(*(_closed(connection) for connection in idle))
 
@@ -115,26 +134,87 @@ class Links:
         self._settings[name] = value
 
     async def _taken(self) -> Any:
-        while self._idle:
-            connection = self._idle.pop()
-            if not connection.is_closed():
-                return connection
-        pause = _FIRST_PAUSE_S
+        began, pause = time.monotonic(), _FIRST_PAUSE_S
+        if (connection := self._at_hand()) is not None:
+            return connection
         self._must_not_be_known_away()
         while not self._closed:
             try:
                 connection = await connect(self._url, self._settings)
             except Exception as error:  # noqa: BLE001 - told as one that teaches
-                told = not_connected(error, self.place)
-                self._failed = time.monotonic(), error
-                if is_lasting(error) or self._is_hopeless(pause):
-                    raise told from None
+                if self._gives_no_more(error):
+                    if time.monotonic() + pause > began + self._patience_s:
+                        raise self._told(error) from None
+                else:
+                    self._failed = time.monotonic(), error
+                    if is_lasting(error) or self._is_hopeless(pause):
+                        raise self._told(error) from None
             else:
                 self._away_since = self._failed = None
+                self._reached = True
                 return connection
-            await asyncio.sleep(pause)
+            if (connection := await self._come_back(pause)) is not None:
+                return connection
             pause = min(2 * pause, _LONGEST_PAUSE_S)
         raise sealing.store_closed()
+
+    def _at_hand(self) -> Any:
+        """One that is idle; None: none is."""
+        while self._idle:
+            connection = self._idle.pop()
+            if not connection.is_closed():
+                return connection
+        return None
+
+    def _gives_no_more(self, error: Exception) -> bool:
+        """Whether the server is there, and those that it gave have to do."""
+        return isinstance(error, asyncpg.TooManyConnectionsError) and bool(self._lent)
+
+    async def _come_back(self, within_s: float) -> Any:
+        """One that another has done with by then; None: none was."""
+        if (connection := self._at_hand()) is not None:
+            return connection
+        self._back.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                await self._back.wait()
+        return self._at_hand()
+
+    def _watch(self) -> None:
+        """Have an eye on what is lent, until nothing is."""
+        if self._watching is None:
+            self._watching = asyncio.get_running_loop().create_task(self._look_after_lent())
+
+    async def _look_after_lent(self) -> None:
+        """Give up what has taken long whenever the server is silent: it may hang, or a line be dead and not say so."""
+        try:
+            while self._lent:
+                await asyncio.sleep(_DOUBT_S)
+                long_ago = time.monotonic() - _DOUBT_S
+                since = min(self._lent.values(), default=long_ago)
+                if since < long_ago and (silence := await self._silence()) is not None:
+                    self._give_up(since, silence)
+        finally:
+            self._watching = None
+
+    async def _silence(self) -> Exception | None:
+        """Why the server says nothing at all on a new connection; None: it says something."""
+        try:
+            (await connect(self._url, self._settings)).terminate()
+        except OSError as error:
+            return error
+        except Exception:  # noqa: BLE001 - a refusal is an answer
+            return None
+        return None
+
+    def _give_up(self, since: float, silence: Exception) -> None:
+        """End all connections: whoever waits on one hears that the server is away, and was since then."""
+        self._failed = time.monotonic(), silence
+        if self._away_since is None:
+            self._away_since = since
+        for connection in (*self._lent, *self._idle):
+            connection.terminate()
+        self._idle.clear()
 
     def _must_not_be_known_away(self) -> None:
         """Raises what the last attempt failed with, where the server is away for too long and that was just now."""
@@ -142,7 +222,14 @@ class Links:
             return
         now = time.monotonic()
         if now > self._away_since + self._patience_s and now < self._failed[0] + _KNOWN_S:
-            raise not_connected(self._failed[1], self.place) from None
+            raise self._told(self._failed[1]) from None
+
+    def _told(self, error: Exception) -> Exception:
+        """Why there is no connection; to a store that there was, such as where its password was changed: it is away."""
+        told = not_connected(error, self.place)
+        if self._reached and isinstance(told, InvalidRequest):
+            return StoreAway(told.message, remedy=told.remedy)
+        return told
 
     def _is_hopeless(self, pause: float) -> bool:
         """Whether the server has been away for too long: then one attempt each is enough for all who wait."""
@@ -166,7 +253,8 @@ async def connect(url: str, settings: Mapping[str, str]) -> Any:
     )
     try:
         # Not with the connection's first packet: a pooler in between refuses settings there.
-        await connection.execute(";".join(f"SET {name} = '{value}'" for name, value in settings.items()))
+        wanted = ";".join(f"SET {name} = '{value}'" for name, value in settings.items())
+        await connection.execute(wanted, timeout=_CONNECT_S)
     except BaseException:
         connection.terminate()
         raise

@@ -16,7 +16,7 @@ import random
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from typing import Any, Final, TypeVar
@@ -64,6 +64,7 @@ class _Operation:
     """Looks for what it has written before; None: it has no way to know."""
     in_doubt: bool = False
     """COMMIT was sent, and nobody heard what came of it."""
+    since: float = field(default_factory=time.monotonic)
 
 
 class PostgresWriter:
@@ -240,7 +241,9 @@ class PostgresWriter:
                 found = verdict(error)
                 if operation.in_doubt and operation.once:
                     raise unknown(self._links.place) from None
-                over = time.monotonic() - began > self._patience_s
+                # While the server is away all wait at once, however few are tried at a time.
+                since = operation.since if found is Verdict.AWAY else began
+                over = time.monotonic() - since > self._patience_s
                 if found is Verdict.REFUSED or over or (is_taken(error) and tries >= _TRIES):
                     raise
             # Two that met are not to meet again.

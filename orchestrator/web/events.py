@@ -17,6 +17,7 @@ from typing import Any, Final, cast
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.facts import TaskId
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.tasks import TaskService
@@ -125,7 +126,10 @@ async def follow(
         for part in parts:
             part.cancel()
         for result in await asyncio.gather(*parts, return_exceptions=True):
-            if isinstance(result, Exception):
+            if isinstance(result, OrchestratorError):
+                # Such as a store that is away: who follows asks again, and is told at the door.
+                logger.warning("the events of task %s ended too early: %s", task_id, result, extra={"task_id": task_id})
+            elif isinstance(result, Exception):
                 logger.error(
                     "the events of task %s ended too early", task_id, exc_info=result, extra={"task_id": task_id}
                 )

@@ -194,6 +194,25 @@ async def test_a_password_meant_for_tls_is_not_told_in_the_clear() -> None:
     assert SECRET.encode() not in b"".join(sent)
 
 
+async def test_a_user_who_may_not_do_what_the_bus_does_is_told_which_right_it_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within the part that the operator gave, all is well."""
+    monkeypatch.setattr("orchestrator.bus.nats.FLUSH_S", 1.0)
+    rules = tmp_path / "nats.conf"
+    rights = 'publish: ["cco.school.>"], subscribe: ["cco.school.>"]'
+    rules.write_text(f"authorization {{ users = [ {{ user: cc, password: word, permissions: {{ {rights} }} }} ] }}\n")
+    with NatsServer("-c", str(rules)) as server:
+        url = f"nats://cc:word@127.0.0.1:{server.port}"
+        refusal = await refused(BusAway, open_bus(url).open())
+        assert "passes nothing on" in refusal.message
+        assert "cco.>" in refusal.remedy
+        async with opened(f"{url}/school", f"{url}/school") as (one, two):
+            two.serve("a", Server("two"))
+            await two.flush()
+            assert (await one.request("a", {}, within_s=5)).payload
+
+
 async def test_over_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A certificate that the machine trusts is taken, another is not."""
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"

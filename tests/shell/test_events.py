@@ -3,14 +3,18 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
+from copy import copy
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from orchestrator.core.errors import StoreAway
 from orchestrator.core.facts import TaskId
 from orchestrator.core.items import AgentTaskItem
+from orchestrator.core.task import AgentTask
 from orchestrator.ports.bus import Hear
+from orchestrator.store import InMemoryPersistenceManager
 from orchestrator.web import events as web_events
 from orchestrator.web.events import MAX_HINT_BYTES, MAX_HINTS, Feed
 from tests.shell.doors import Writing, stream
@@ -59,6 +63,26 @@ async def test_events_tell_every_item_and_end_with_the_task(server: Server, disk
     assert [number for number, _, _ in told] == list(range(1, len(told) + 1))
     assert (told[0][1], told[-1][1]) == ("task_submitted", "task_ended")
     assert all(item["fact"]["kind"] == kind and item["version"] == number for number, kind, item in told)
+
+
+class AwayStore(InMemoryPersistenceManager):
+    """A store that is away."""
+
+    async def load(self, task_id: TaskId) -> AgentTask | None:
+        raise StoreAway(f"The store of {task_id} is away.", remedy="Wait.")
+
+
+async def test_a_stream_that_a_store_ends_is_told_in_a_sentence(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It may go away between the door and the first item: then the stream ends, and who follows comes again."""
+    service = copy(server.orchestrator.service)
+    service.store = AwayStore()
+    following = web_events.follow(service, TaskId("t-1"), 0, hints=True, closing=asyncio.Event())
+    assert [event async for event in following] == [b": watching\n\n"]
+    (said,) = [record for record in caplog.records if "ended too early" in record.message]
+    assert "is away. Wait." in said.message
+    assert said.exc_info is None
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,9 @@ class Cable:
         self._writers: set[asyncio.StreamWriter] = set()
         self.cuts = 0
         """How many of the next commits are carried there, and their answers not back."""
+        self.carries = asyncio.Event()
+        """Cleared: whoever is connected, or connects, hears nothing, and of no end either."""
+        self.carries.set()
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._carry, "127.0.0.1", 0)
@@ -28,6 +31,7 @@ class Cable:
         await self._server.wait_closed()
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await self.carries.wait()
         there, back = await asyncio.open_connection("127.0.0.1", self._to)
         ends = {writer, back}
         self._writers |= ends
@@ -40,6 +44,7 @@ class Cable:
 
     async def _forth(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, cut: asyncio.Event) -> None:
         while data := await reader.read(65536):
+            await self.carries.wait()
             if self.cuts and _COMMIT in data:
                 self.cuts -= 1
                 cut.set()

@@ -447,6 +447,105 @@ async def test_a_server_that_takes_no_writes_or_nobody_more_says_so(
     assert "max_connections" in told.remedy
 
 
+async def test_a_server_that_falls_silent_is_away_as_soon_as_one_that_refuses(
+    postgres_url: str, postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It hangs, or a line is dead and does not say so: nobody waits for as long as the longest statement may take."""
+    monkeypatch.setattr(postgres_links, "_DOUBT_S", 0.2)
+    monkeypatch.setattr(postgres_links, "_CONNECT_S", 0.3)
+    monkeypatch.setattr(postgres_links, "_KNOWN_S", 0)
+    author = Author(ManualClock())
+    async with Cable(postgres_server.port) as cable:
+        url = f"postgresql://postgres:{PASSWORD}@127.0.0.1:{cable.port}/{name_in(postgres_url)}?sslmode=disable"
+        async with opened(url, patience_s=0.5) as store:
+            await store.create(T1, [author.submitted()])
+            await store.read(T1)
+            cable.carries.clear()
+            began = time.monotonic()
+            asked = (store.read(T1), *(store.list_tasks() for _ in range(12)), append(store, T1, 1, author.note()))
+            for refusal in await asyncio.gather(*(refused(StoreAway, one) for one in asked)):
+                assert "cannot be reached" in refusal.message
+            assert time.monotonic() - began < 5
+            cable.carries.set()
+            assert [row.task_id for row in await store.list_tasks()] == [T1]
+            assert await store.agree("a", "x") == "x"
+
+
+async def test_what_takes_long_at_a_server_that_answers_is_let_be(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A list of everything there is may take its time."""
+    monkeypatch.setattr(postgres_links, "_DOUBT_S", 0.05)
+    links = postgres_links.Links(postgres_url, postgres_links.READING, most=1)
+    async with links.one() as connection:
+        assert await connection.fetchval("SELECT 7 FROM pg_sleep(0.5)") == 7
+    await links.close()
+
+
+async def test_while_a_server_takes_no_writes_all_wait_at_once(
+    postgres_url: str, postgres_server: PostgresServer
+) -> None:
+    """Not four at a time, each for as long as it is worth waiting for a server; a full disk is told like this too."""
+    name = name_in(postgres_url)
+    async with opened(postgres_url, patience_s=1.0) as store:
+        await store.agree("a", "x")
+        full = "RAISE EXCEPTION 'No space left on device' USING ERRCODE = 'disk_full'"
+        await postgres_server.execute(
+            f"CREATE FUNCTION full_up() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {full}; END $$",
+            "CREATE TRIGGER full_up BEFORE INSERT ON agreed FOR EACH ROW EXECUTE FUNCTION full_up()",
+            database=name,
+        )
+        assert "Make room" in (await refused(StoreAway, store.agree("b", "x"))).remedy
+        cut = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+        await postgres_server.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on", cut)
+        began = time.monotonic()
+        await asyncio.gather(*(refused(StoreAway, store.agree(f"c{number}", "x")) for number in range(20)))
+        assert time.monotonic() - began < 3
+
+
+async def test_where_a_server_gives_no_more_connections_those_that_it_gave_do(
+    postgres_url: str, postgres_server: PostgresServer
+) -> None:
+    """Each is used by one after the other, and nobody waits for more to be given."""
+    name = name_in(postgres_url)
+    async with opened(postgres_url) as store:
+        await store.agree("first", "x")
+    for statement in (
+        f"CREATE ROLE one_of_{name} LOGIN PASSWORD '{PASSWORD}' CONNECTION LIMIT 1",
+        f"ALTER DATABASE {name} OWNER TO one_of_{name}",
+    ):
+        await postgres_server.execute(statement)
+    url = f"postgresql://one_of_{name}:{PASSWORD}@127.0.0.1:{postgres_server.port}/{name}"
+    links = postgres_links.Links(url, postgres_links.READING, most=4, patience_s=5)
+
+    async def use() -> None:
+        async with links.one() as connection:
+            assert await connection.fetchval("SELECT 7 FROM pg_sleep(0.01)") == 7
+
+    began = time.monotonic()
+    await asyncio.gather(*(use() for _ in range(40)))
+    assert time.monotonic() - began < 3
+    await links.close()
+    await postgres_server.execute(f"ALTER DATABASE {name} OWNER TO postgres", f"DROP ROLE one_of_{name}")
+
+
+async def test_a_database_that_is_taken_from_under_a_store_is_away(postgres_server: PostgresServer) -> None:
+    """That nobody gets in any more, or that nothing is there, is no fault of who asks for something then."""
+    name = await postgres_server.new_database()
+    async with opened(postgres_server.url(name), patience_s=0.2) as store:
+        await store.agree("a", "x")
+        await store.list_tasks()
+        await postgres_server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+        for asked in (lambda: store.agree("b", "x"), store.list_tasks):
+            assert "no such database" in (await refused(StoreAway, asked())).message
+        await postgres_server.execute(f"CREATE DATABASE {name}")
+        for asked in (lambda: store.agree("b", "x"), store.list_tasks):
+            refusal = await refused(StoreAway, asked())
+            assert "tables are gone" in refusal.message
+            assert "backup" in refusal.remedy
+    await postgres_server.execute(f"DROP DATABASE {name}")
+
+
 async def test_a_standby_is_not_asked_without_a_pause(
     postgres_url: str, postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -530,6 +629,21 @@ async def test_a_closed_store_refuses_everything(postgres_url: str) -> None:
     await store.close()
     for asked in (store.list_tasks, lambda: store.wake(T1)):
         assert "closed" in (await refused(OrchestratorError, asked())).message
+
+
+async def test_a_store_that_is_left_while_it_connects_is_left_at_once() -> None:
+    """Who presses Ctrl-C at a start that waits for a server that says nothing does not wait, too."""
+    came: asyncio.Queue[asyncio.StreamWriter] = asyncio.Queue()
+    mute = await asyncio.start_server(lambda _, writer: came.put_nowait(writer), "127.0.0.1", 0)
+    host, port = mute.sockets[0].getsockname()
+    store = PostgresPersistenceManager(f"postgresql://u:p@{host}:{port}/db")
+    reading = asyncio.create_task(refused(OrchestratorError, store.list_tasks()))
+    writer = await came.get()
+    async with asyncio.timeout(2):
+        await store.close()
+        assert "closed" in (await reading).message
+    writer.close()
+    mute.close()
 
 
 @pytest.mark.deep
