@@ -187,9 +187,12 @@ class NatsBus(RemoteBus):
             try:
                 await link.connect(self.id)
                 await self._begin(link)
-            except (BusAway, RequestLost):
+            except BusAway:
                 if server is servers[-1]:
                     raise
+            except RequestLost as lost:
+                if server is servers[-1]:
+                    raise BusAway(f"The NATS server {server.shown} was there, and then: {lost.message}") from None
             else:
                 return
 
@@ -251,7 +254,7 @@ class NatsBus(RemoteBus):
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
             try:
                 await self._connect()
-            except (BusAway, RequestLost) as why:
+            except BusAway as why:
                 logger.info("%s", why)
             except Exception:
                 logger.exception("connecting to NATS failed")  # and is tried again, for ever

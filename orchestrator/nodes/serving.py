@@ -78,7 +78,7 @@ class Serving:
             serve = self.ops.get(op)
             if serve is None:
                 # Nothing was done: a call that cannot be understood was not made.
-                raise UnknownOp(f"This node does not know {op[:40]!r}.", remedy="Nodes of one version know the same.")
+                raise UnknownOp(f"This node does not know {op[:40]!r}.", remedy="Bring all nodes to one version.")
             if "acks" in payload:
                 # First, so that they go out with the frame of this request: a write costs more than they do.
                 self._acknowledge(payload)

@@ -156,8 +156,8 @@ def test_what_a_url_means() -> None:
 
 
 @asynccontextmanager
-async def foreign_server(**info: Any) -> AsyncIterator[tuple[str, list[bytes]]]:
-    """A server that says of itself what it is told to, and what it was sent."""
+async def foreign_server(*, hangs_up: bool = False, **info: Any) -> AsyncIterator[tuple[str, list[bytes]]]:
+    """A server that says of itself what it is told to, and what it was sent; ``hangs_up``: at the first message."""
     sent: list[bytes] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -167,6 +167,8 @@ async def foreign_server(**info: Any) -> AsyncIterator[tuple[str, list[bytes]]]:
             sent.append(line)
             if line == b"PING\r\n":
                 writer.write(b"PONG\r\n")
+            if hangs_up and line.startswith(b"PUB"):
+                break
         writer.close()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
@@ -182,6 +184,14 @@ async def test_an_old_server_is_refused(version: str) -> None:
         refusal = await refused(BusAway, open_bus(f"nats://{address}").open())
     assert version in refusal.message
     assert "2.10" in str(refusal.remedy)
+    assert SECRET not in refusal.message
+
+
+async def test_a_server_that_hangs_up_at_once_is_away() -> None:
+    """As any that cannot be reached: a start tries it again."""
+    async with foreign_server(hangs_up=True) as (address, _):
+        refusal = await refused(BusAway, open_bus(f"nats://{address}").open())
+    assert "was there" in refusal.message
     assert SECRET not in refusal.message
 
 
