@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import io
 import json
 import os
 import sys
@@ -26,6 +27,8 @@ Telling = Callable[[int, int], None]
 _EVERY_S: Final = 0.1
 _SELDOM_S: Final = 5.0
 _STANDARD: Final = "-"
+_GZIP: Final = b"\x1f\x8b"
+"""What every packed file begins with."""
 
 store_app = typer.Typer(
     no_args_is_help=True,
@@ -119,8 +122,8 @@ def store_migrate(
     _tell(moved, as_json, f"were copied to {_shown(to)} and read back")
     if moved.served_by:
         typer.echo(
-            f"{moved.served_by} still works on {_shown(url)}: what it writes from now on is not in the copy. "
-            "Stop it, and migrate once more to another, empty store.",
+            f"{_shown(url)} is still in use, by {moved.served_by}: what is written there from now on is not in the "
+            "copy. Stop what uses it, and migrate once more to another, empty store.",
             err=True,
         )
     elif not as_json:
@@ -257,14 +260,12 @@ def _new(name: str) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _there(name: str) -> Iterator[IO[bytes]]:
-    """A file to read, unpacked if its name ends in ``.gz``. Raises NotFound."""
-    if name == _STANDARD:
-        yield sys.stdin.buffer
-        return
+    """A file to read, unpacked if it is packed, whatever its name. Raises NotFound."""
     try:
         with ExitStack() as stack:
-            file: IO[bytes] = stack.enter_context(Path(name).open("rb"))
-            packed = Path(name).suffix == ".gz"
+            raw = sys.stdin.buffer if name == _STANDARD else stack.enter_context(Path(name).open("rb"))
+            file = cast("io.BufferedReader", raw)
+            packed = file.peek(len(_GZIP))[: len(_GZIP)] == _GZIP
             yield cast("IO[bytes]", stack.enter_context(gzip.GzipFile(fileobj=file))) if packed else file
     except OSError as error:
         raise NotFound(f"{name} cannot be read: {error.strerror or error}.", remedy="Name another file.") from None

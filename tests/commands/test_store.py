@@ -119,8 +119,11 @@ def test_a_file_is_new_and_of_its_owner_and_packs_to_the_same_bytes(data_dir: Pa
     done = typed("export", one, "--data-dir", str(data_dir))
     assert done.returncode == 2
     assert b"cannot be written" in done.stderr
+    unnamed = Path(packed).rename(tmp_path / "packed.dump")
     target = f"sqlite:///{tmp_path / 'new.db'}"
-    assert typed("import", packed, "--store", target).returncode == 0
+    assert typed("import", str(unnamed), "--store", target).returncode == 0
+    piped = typed("import", "-", "--store", f"sqlite:///{tmp_path / 'piped.db'}", said=unnamed.read_bytes())
+    assert piped.returncode == 0
     missing = typed("import", str(tmp_path / "none"), "--store", target)
     assert missing.returncode == 2
     assert b"cannot be read" in missing.stderr
