@@ -50,6 +50,9 @@ def to_be_shared(settings: Settings, prompt: Prompt) -> dict[str, str]:
         "approvers": settings.approvers,
         "remote_keys": settings.remote_keys,
         "lease_s": f"{settings.lease_s:g}",
+        # Whichever node has the duty prunes the store of all.
+        "retain_days": str(settings.retain_days),
+        "retain_bytes": str(settings.retain_bytes),
         # The shipped text is another with each version, and that is no setting.
         FILE: "the shipped text" if prompt.version == SHIPPED_VERSION else prompt.version,
     }

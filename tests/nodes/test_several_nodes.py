@@ -484,12 +484,17 @@ async def test_local_tools_need_one_workspace(nodes: Nodes, tmp_path: Path) -> N
 async def test_settings_that_nodes_have_to_share_are_compared(nodes: Nodes) -> None:
     """Each node and its doctor say who has what; what is each node's own is nobody's business."""
     first = await nodes.node("a", node="alpha")
-    second = await nodes.node("b", node="beta", approvers="not_requester", workers=1)
-    told = "approvers differs between nodes: not_requester at beta; requester at alpha."
+    second = await nodes.node("b", node="beta", approvers="not_requester", retain_days=7, workers=1)
+    told = (
+        "approvers differs between nodes: not_requester at beta; requester at alpha.",
+        "retain_days differs between nodes: 0 at alpha; 7 at beta.",
+    )
     for server in (first, second):
-        (alert,) = (await server.ask("GET", "/v1/nodes")).json()["alerts"]
-        assert alert.startswith(told)
-        assert alert in (await server.ask("GET", "/v1/doctor")).json()["alerts"]
+        alerts = (await server.ask("GET", "/v1/nodes")).json()["alerts"]
+        assert len(alerts) == len(told)
+        for alert, sentence in zip(alerts, told, strict=True):
+            assert alert.startswith(sentence)
+            assert alert in (await server.ask("GET", "/v1/doctor")).json()["alerts"]
 
 
 async def test_a_workspace_alone_has_no_marker(tmp_path: Path) -> None:
