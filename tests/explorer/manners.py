@@ -32,13 +32,17 @@ class Manners:
             computer = ComputerId(payload["computer"])
             self._asked.add((computer, self._elsewhere(computer)))
 
+    def _asked_about(self, computer: ComputerId, number: int) -> bool:
+        """Whether somebody was asked who has this welcome or a later one, which was the end of this one."""
+        return any(one == computer and who is not None and who[1] >= number for one, who in self._asked)
+
     def welcomes(self, computer: ComputerId) -> None:
         """A computer is about to be welcome here: who was known to have it all the while was asked."""
         known, since = self._came.pop(computer, (None, 0.0))
         if known is None or known != self._elsewhere(computer) or self._time() - since > GONE_AFTER_S:
             # It came there, or went, meanwhile; or the other node was taken for dead for a while.
             return
-        if (computer, known) not in self._asked:
+        if not self._asked_about(computer, known[1]):
             self._wrong(f"computer {computer} is welcome, and {known[0]}, which is known to have it, was not asked")
 
     def _elsewhere(self, computer: ComputerId) -> Session | None:
