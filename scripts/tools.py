@@ -1,14 +1,15 @@
-"""The tools that Python's packages do not have: luacheck, stylua and Chromium.
+"""The tools that Python's packages do not have: luacheck, stylua, Lua and Chromium.
 
-luacheck and Chromium come from the system's packages (Debian's ``lua-check`` and ``chromium``), stylua as a
-native binary from npm, into ``.venv/tools``. Where a person would have to be asked for the right to install,
-nothing is installed and the sentence says what to do.
+luacheck, Lua and Chromium come from the system's packages (Debian's ``lua-check``, ``lua5.2`` and ``chromium``),
+stylua as a native binary from npm, into ``.venv/tools``. Where a person would have to be asked for the right to
+install, nothing is installed and the sentence says what to do.
 """
 
 import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +19,10 @@ TOOLS: Final = Path(sys.prefix) / "tools"
 STYLUA: Final = "@johnnymorganz/stylua-bin"
 STYLUA_VERSION: Final = "2.5.2"
 """One version for everybody: another one may lay out differently."""
-INSTALL_LIMIT_S: Final = 300
-"""npm from Debian is some 300 packages; on a slow network that takes minutes."""
+_APT: Final = threading.Lock()
+"""Only one apt-get can install at a time; checks run side by side."""
+INSTALL_LIMIT_S: Final = 1800
+"""Against a hang: npm from Debian is some 300 packages, which take minutes on a slow network or a busy machine."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,11 @@ class Missing:
 def luacheck() -> Path | Missing:
     """The luacheck on PATH, or the one from apt where that needs no password."""
     return _on_path("luacheck") or _from_apt("luacheck", ["lua-check"])
+
+
+def lua() -> Path | Missing:
+    """The interpreter in which the specs of the client run, as luacheck."""
+    return _on_path("lua5.2") or _from_apt("lua5.2", ["lua5.2"])
 
 
 def chromium() -> Path | Missing:
@@ -75,12 +83,13 @@ def _from_apt(name: str, packages: Sequence[str]) -> Path | Missing:
     if os.name != "posix" or os.geteuid() != 0:
         return Missing(f"{name} is not on PATH; run: sudo apt-get install {wanted}")
     install = ["apt-get", "install", "--yes", "--no-install-recommends", *packages]
-    if _run(install):
-        # A fresh system has no lists yet, an old one has lists of packages that are gone.
-        _run(["apt-get", "update"])
-        problem = _run(install)
-        if problem:
-            return Missing(f"apt-get could not install {wanted}: {problem}")
+    with _APT:
+        if _run(install):
+            # A fresh system has no lists yet, an old one has lists of packages that are gone.
+            _run(["apt-get", "update"])
+            problem = _run(install)
+            if problem:
+                return Missing(f"apt-get could not install {wanted}: {problem}")
     return _on_path(name) or Missing(f"apt-get installed {wanted}, yet {name} is not on PATH")
 
 

@@ -5,12 +5,11 @@ import sys
 import pytest
 from hypothesis import HealthCheck, settings
 
-# A check that fails today has to fail tomorrow too, on whichever machine looks at it. What nobody
-# has drawn yet is drawn by the long proofs, which name the other profile.
+# A check that fails today has to fail tomorrow too, on each machine. The long proofs draw new examples, and more.
 # Nothing is measured by the clock: a slow machine is no fault of an example.
 UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("repeatable", UNTIMED, derandomize=True)
-settings.register_profile("drawn_anew", UNTIMED, derandomize=False)
+settings.register_profile("repeatable", UNTIMED, derandomize=True, max_examples=30)
+settings.register_profile("deep", UNTIMED, derandomize=False, max_examples=200)
 settings.load_profile("repeatable")
 
 # Before any test imports the shipped suite, so that its assertions speak as those of a test do.
@@ -50,3 +49,9 @@ def pytest_collection_finish() -> None:
 def pytest_runtest_call() -> None:
     """Before each test: the one before may have loaded it in a function."""
     _refuse_model_requests()
+
+
+@pytest.fixture(params=[False, pytest.param(True, marks=pytest.mark.deep)], ids=["", "timed"])
+def timed(request: pytest.FixtureRequest) -> bool:
+    """Whether the test asserts how long something took: only the long proofs do, which need an idle machine."""
+    return bool(request.param)

@@ -1,7 +1,9 @@
-"""A process that has imported a package once, and becomes a command of it for each that it is told to start.
+"""A process that imports a package once, and forks a command of it for each request.
 
-``python -m tests.fork_server SOCKET PACKAGE``: what :mod:`tests.forked` starts once for a run of the tests. Each is
-a process of its own, with its own arguments, environment, place, pipes and session, and ends as an interpreter ends.
+``python -m tests.fork_server SOCKET PIPE PACKAGE``: :mod:`tests.forked` starts it once for a run of the tests. It
+listens on the socket until the other end of the pipe is closed. It forks a server for each connection, which ends with
+the connection. Each command is a process of its own, with its own arguments, environment, place, pipes and session, and
+ends as an interpreter ends.
 """
 
 import gc
@@ -60,7 +62,7 @@ class Told(NamedTuple):
 
 @dataclass
 class Server:
-    """The processes that run, and the pipe on which each one's end is told."""
+    """The processes of one connection, and the pipe on which the end of each is told."""
 
     asked: socket.socket
     ended: int
@@ -95,11 +97,11 @@ class Server:
 
     def _tell(self) -> None:
         while self.pipes:
-            pid, status = os.waitpid(-1, os.WNOHANG)
+            pid, status, usage = os.wait4(-1, os.WNOHANG)
             if pid == 0:
                 return
             pipe = self.pipes.pop(pid)
-            _write(pipe, status)
+            _write(pipe, status, round((usage.ru_utime + usage.ru_stime) * 1000))
             os.close(pipe)
 
     def _end(self) -> NoReturn:
@@ -126,9 +128,9 @@ def _whole(asked: socket.socket, size: int) -> bytes:
     return found
 
 
-def _write(pipe: int, value: int) -> None:
+def _write(pipe: int, *values: int) -> None:
     with suppress(BrokenPipeError):
-        os.write(pipe, b"%d\n" % value)
+        os.write(pipe, b"".join(b"%d\n" % value for value in values))
 
 
 def become(told: Told) -> str:
@@ -169,22 +171,23 @@ def _stream(like: TextIOWrapper, number: int, mode: str) -> TextIOWrapper:
 
 
 def main() -> None:
-    """Serve until whoever started this is gone; in each new process: run its command."""
-    for name in IMPORTED[sys.argv[2]]:
+    """Serve until the process that started this is gone; in each new process: run its command."""
+    for name in IMPORTED[sys.argv[3]]:
         # uvloop is not everywhere.
         with suppress(ModuleNotFoundError):
             import_module(name)
     assert threading.active_count() == 1, "only a process of one thread can be forked"
     gc.collect()
     gc.freeze()
+    # Ctrl-C at the terminal of the tests is for the tests, which end this.
+    interrupted = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    connection = connected(socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]))
     ended, woken = os.pipe()
     for one in (ended, woken):
         os.set_blocking(one, False)
     signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    # Ctrl-C at the terminal of the tests is for the tests, which end this.
-    interrupted = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    server = Server(socket.socket(fileno=int(sys.argv[1])), ended)
+    server = Server(connection, ended)
     told = server.until_forked()
     # From here on this is a new process, which knows nothing of the server.
     signal.set_wakeup_fd(-1)
@@ -193,6 +196,22 @@ def main() -> None:
     server.forget()
     os.close(woken)
     runpy.run_module(become(told), run_name="__main__", alter_sys=True)
+
+
+def connected(listener: socket.socket, alive: int) -> socket.socket:
+    """Fork a process for each connection, and return in these only; ends when the other end of ``alive`` is closed."""
+    # Nobody waits for the processes of connections.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while True:
+        ready, _, _ = select.select([listener.fileno(), alive], [], [])
+        if alive in ready:
+            sys.exit()
+        connection, _ = listener.accept()
+        if os.fork() == 0:
+            listener.close()
+            os.close(alive)
+            return connection
+        connection.close()
 
 
 if __name__ == "__main__":

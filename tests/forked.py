@@ -9,9 +9,11 @@ import atexit
 import json
 import os
 import select
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from asyncio.base_subprocess import BaseSubprocessTransport
@@ -24,22 +26,72 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).resolve().parent.parent
 _OF_INTERPRETERS: Final = ("PYTHON", "LC_", "LANG", "MALLOC", "LD_", "TYPER_")
 """What an interpreter, or a library, reads when it starts: the server was started with its own."""
+PACKAGES: Final = ("orchestrator", "cc_client")
+"""The packages whose commands are forked; they are never in one process."""
+_SHARED: Final = "CC_TEST_FORK_SERVER_"
+"""With the name of a package: the socket of a fork server that several processes use."""
+
+
+class _Listening:
+    """The fork server of a package, which ends with the process that started it."""
+
+    def __init__(self, package: str) -> None:
+        self._directory = Path(tempfile.mkdtemp(prefix="cc-fork-"))
+        self.path = str(self._directory / "socket")
+        alive, self._held = os.pipe()
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(self.path)
+            listener.listen(64)
+            numbers = (listener.fileno(), alive)
+            command = [sys.executable, "-m", "tests.fork_server", *map(str, numbers), package]
+            self._process = subprocess.Popen(
+                command, cwd=ROOT, env=_environment(), stdin=subprocess.DEVNULL, pass_fds=numbers
+            )
+        os.close(alive)
+        atexit.register(self.end)
+
+    def end(self) -> None:
+        """End it."""
+        atexit.unregister(self.end)
+        os.close(self._held)
+        self._process.wait()
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+
+@cache
+def _listening(package: str) -> _Listening:
+    return _Listening(package)
+
+
+def share() -> None:
+    """Start all fork servers, for this process and for those that it forks from now on."""
+    for package in PACKAGES:
+        os.environ[_SHARED + package] = _listening(package).path
+
+
+def unshare() -> None:
+    """End what :func:`share` started."""
+    for package in PACKAGES:
+        if os.environ.pop(_SHARED + package, None):
+            _listening(package).end()
+    _listening.cache_clear()
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
 class _Server:
-    """The server of a package, which ends with this process."""
+    """A connection to the fork server of a package; its commands end with this process."""
 
     def __init__(self, package: str) -> None:
-        ours, its = socket.socketpair()
-        self.environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        command = [sys.executable, "-m", "tests.fork_server", str(its.fileno()), package]
-        self._process = subprocess.Popen(
-            command, cwd=ROOT, env=self.environment, stdin=subprocess.DEVNULL, pass_fds=[its.fileno()]
-        )
-        its.close()
-        self._socket = ours
+        self.environment = _environment()
+        self.cpu_ms = 0
+        """What the commands needed that have ended."""
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.connect(os.environ.get(_SHARED + package) or _listening(package).path)
         self._lock = threading.Lock()
-        atexit.register(self._end)
+        _SERVERS.append(self)
 
     def start(self, request: Mapping[str, Any], descriptors: Sequence[int]) -> None:
         """Start a command; its process is told on the last descriptor."""
@@ -48,9 +100,9 @@ class _Server:
             socket.send_fds(self._socket, [len(body).to_bytes(4)], descriptors)
             self._socket.sendall(body)
 
-    def _end(self) -> None:
-        self._socket.close()
-        self._process.wait()
+
+_SERVERS: Final[list[_Server]] = []
+"""The connections of this process."""
 
 
 @cache
@@ -59,8 +111,12 @@ def _server(package: str) -> _Server:
 
 
 def _server_of(module: str) -> _Server:
-    # The two packages are never in one process.
     return _server("cc_client" if module.startswith("cc_client.") else "orchestrator")
+
+
+def cpu_s() -> float:
+    """CPU seconds of the commands that were forked for this process and have ended."""
+    return sum(server.cpu_ms for server in _SERVERS) / 1000
 
 
 class Forked(subprocess.Popen[Any]):
@@ -100,8 +156,9 @@ class Forked(subprocess.Popen[Any]):
         }
         streams = [own if given == -1 else given for own, given in enumerate((p2cread, c2pwrite, errwrite))]
         self._told, its = os.pipe()
+        self._server = _server_of(args[2])
         try:
-            _server_of(args[2]).start(request, [*streams, its])
+            self._server.start(request, [*streams, its])
         finally:
             os.close(its)
             self._close_pipe_fds(p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite)  # type: ignore[attr-defined]
@@ -143,6 +200,7 @@ class Forked(subprocess.Popen[Any]):
             left = None if until is None else max(until - time.monotonic(), 0)
             if self.returncode is None and select.select([self._told], [], [], left)[0]:
                 self.returncode = os.waitstatus_to_exitcode(self._number())
+                self._server.cpu_ms += self._number()
                 os.close(self._told)
         finally:
             lock.release()

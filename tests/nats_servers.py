@@ -18,8 +18,8 @@ from types import TracebackType
 from typing import Final, Self
 
 from tests.servers import free_port, is_running
+from tests.waiting import HANG_S
 
-PATIENCE_S: Final = 30
 LOOK_S: Final = 0.01
 # Its pid is told at once. The pipe ends with the run that holds it.
 _WATCH: Final = """"$@" </dev/null >/dev/null 2>&1 & echo $!
@@ -46,7 +46,7 @@ class NatsServer:
 
         Where somebody else has the port by now, the first start takes another, and a later one waits for it.
         """
-        first, until = not self.pid, time.monotonic() + PATIENCE_S
+        first, until = not self.pid, time.monotonic() + HANG_S
         while not self._began(until):
             assert time.monotonic() < until, "The NATS server does not start."
             self.port = free_port() if first else self.port
@@ -64,7 +64,7 @@ class NatsServer:
             time.sleep(LOOK_S)
         if is_running(self.pid):
             return True
-        self._watch.communicate(b"\n", timeout=PATIENCE_S)
+        self._watch.communicate(b"\n", timeout=HANG_S)
         self._watch = None
         return False
 
@@ -73,9 +73,9 @@ class NatsServer:
         if self._watch is None:
             return
         os.kill(self.pid, signal.SIGKILL)
-        self._watch.communicate(b"\n", timeout=PATIENCE_S)
+        self._watch.communicate(b"\n", timeout=HANG_S)
         self._watch = None
-        until = time.monotonic() + PATIENCE_S
+        until = time.monotonic() + HANG_S
         while is_running(self.pid):
             assert time.monotonic() < until, "The NATS server does not end."
             time.sleep(LOOK_S)
@@ -83,7 +83,7 @@ class NatsServer:
     def stop(self) -> None:
         """Stop it as SIGSTOP does, until `go_on`; each of its threads stands when this returns."""
         os.kill(self.pid, signal.SIGSTOP)
-        until = time.monotonic() + PATIENCE_S
+        until = time.monotonic() + HANG_S
         while any(status.read_text().rpartition(")")[2].split()[0] != "T" for status in self._threads()):
             assert time.monotonic() < until, "The NATS server does not stop."
             time.sleep(LOOK_S)

@@ -24,7 +24,8 @@ from typing import Any, Final, Self
 import asyncpg
 import pytest
 
-PATIENCE_S: Final = 30
+from tests.waiting import HANG_S
+
 PASSWORD: Final = "xyzzy-plugh"
 """Of ``postgres`` over TCP; the socket in its own directory asks for none."""
 _VERSION: Final = "pginstall18"
@@ -109,7 +110,7 @@ class PostgresServer:
             )
         assert self._watch.stdout is not None
         self._pid = int(self._watch.stdout.readline())
-        until = time.monotonic() + PATIENCE_S
+        until = time.monotonic() + HANG_S
         while not self._is_ready():
             if self._watch.poll() is not None or time.monotonic() > until or not is_running(self._pid):
                 self.kill()
@@ -150,7 +151,7 @@ class PostgresServer:
 
     async def execute(self, *statements: str, database: str = "postgres") -> list[Any]:
         """Run statements on a connection of their own; the rows of the last one."""
-        connection = await asyncpg.connect(self.url(database), timeout=PATIENCE_S)
+        connection = await asyncpg.connect(self.url(database), timeout=HANG_S)
         try:
             rows: list[Any] = []
             for statement in statements:
@@ -186,13 +187,13 @@ class PostgresServer:
                 os.kill(pid, how)
         assert self._watch.stdin is not None
         assert self._watch.stdout is not None
-        until = time.monotonic() + PATIENCE_S
+        until = time.monotonic() + HANG_S
         while any(is_running(pid) for pid in pids) and time.monotonic() < until:
             time.sleep(0.005)
         self._watch.stdin.write(b"\n")
         self._watch.stdin.close()
         self._watch.stdout.close()
-        self._watch.wait(PATIENCE_S)
+        self._watch.wait(HANG_S)
         self._watch = None
 
 

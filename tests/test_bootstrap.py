@@ -11,10 +11,11 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+
+from tests.waiting import HANG_S
 
 SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
 PROJECT = """
@@ -81,7 +82,7 @@ def start(checkout: Path, *arguments: str) -> "subprocess.Popen[str]":
 
 def finished(process: "subprocess.Popen[str]", typed: str = "") -> tuple[int, str, str]:
     """Exit code, output and what the person was told."""
-    out, told = process.communicate(typed, timeout=50)
+    out, told = process.communicate(typed, timeout=HANG_S)
     return process.returncode, out, told
 
 
@@ -96,11 +97,9 @@ def test_two_first_runs_at_once_and_a_quick_one_after(checkout: Path) -> None:
     assert sum("making .venv\n" in told for _, _, told in both) == 1
     assert (checkout / ".venv.before-1" / "mine.txt").exists()
 
-    began = time.monotonic()
     code, out, told = finished(start(checkout))
     assert (code, told) == (7, "")
     assert json.loads(out)[1] == ["demo"]
-    assert time.monotonic() - began < 5, "0.1 s on an idle machine"
 
 
 def test_killed_in_the_middle_it_starts_over(checkout: Path) -> None:

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 import orchestrator
+from tests.waiting import HANG_S
 
 SEEDS = {
     "TOOL_REGISTRY": "orchestrator.tools.registry",
@@ -35,7 +36,7 @@ HEAVY = ("pydantic_ai", "pydantic", "uvicorn", "starlette", "websockets", "httpx
 
 
 def in_a_fresh_python(code: str) -> str:
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=False)
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG_S, check=False)
     assert run.returncode == 0, run.stderr
     return run.stdout
 

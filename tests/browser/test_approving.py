@@ -10,8 +10,9 @@ from playwright.async_api import Route, expect
 
 from orchestrator.core import facts
 from tests.browser.seats import HIDE, PHONE, Seat, Seats
-from tests.story.harness import WITHIN_S, Api, Computer, Server, facts_of, final, tool, tools
+from tests.story.harness import Api, Computer, Server, facts_of, final, tool, tools
 from tests.story.processes import prompt
+from tests.waiting import HANG_S
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -39,7 +40,7 @@ async def waiting(api: Api, task_id: str, place: int = 1) -> str:
 
 async def began(pc: Computer) -> None:
     """Once the program on the computer has made its directory."""
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(HANG_S):
         while not (pc.disk / "began").exists():  # noqa: ASYNC110 - a simulated computer's disk tells nobody
             await asyncio.sleep(0.02)
 
@@ -289,7 +290,7 @@ async def test_what_came_just_now_is_not_approved(server: Server, pc: Computer, 
     task_id = await api.submit(write(), final(), computers=(pc.name,))
     await waiting(api, task_id)
     approve = seat.button("Approve")
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(HANG_S):
         # The page draws by its clock.
         while await seat.page.locator('[data-key="a"]').count() == 0:
             await clock.run_for(20)

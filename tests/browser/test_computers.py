@@ -13,6 +13,7 @@ from tests.browser.seats import HIDE, PHONE, Seat, Seats
 from tests.shell.support import dialed
 from tests.story.harness import Api, Computer, Server, final, tool
 from tests.story.test_screens import ASKS, MONITOR, PAINT, computer
+from tests.waiting import HANG_S
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -40,7 +41,7 @@ async def pixel(seat: Seat, across: float, down: float, size: tuple[int, int] = 
 
 async def becomes(seat: Seat, across: float, down: float, colour: str) -> None:
     """Wait until the screen has a colour there."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_S):
         while await pixel(seat, across, down) != colour:  # noqa: ASYNC110 - a canvas tells nobody
             await asyncio.sleep(0.05)
 

@@ -11,7 +11,7 @@ from tests.browser.test_approving import write
 from tests.browser.test_page import HOSTILE, SHOWN
 from tests.shell.support import dialed
 from tests.shell.test_transfers import FILES, Gated
-from tests.story.harness import WITHIN_S, Computer, Server, final, play, tool
+from tests.story.harness import Computer, Server, final, play, tool
 from tests.story.processes import prompt
 from tests.story.test_rehearsal import came_to, rehearsed, there
 from tests.waiting import within
@@ -181,7 +181,7 @@ async def test_what_is_being_read_has_a_bar(server: Server, seats: Seats) -> Non
         await expect(seat.button("Back up now")).to_be_enabled()
         await expect(bars).to_have_count(0)
         await seat.button("Back up now").click()
-        await within(WITHIN_S, computer.asked.wait())
+        await within(computer.asked.wait())
         await expect(own).to_have_attribute("aria-valuetext", "0 of 3 files, 0 bytes")
         computer.gate.release()
         await expect(own).to_have_attribute("aria-valuetext", re.compile("^1 of 3 files"))
@@ -209,7 +209,7 @@ async def test_the_copy_for_a_rehearsal_has_a_bar_where_it_is_begun(server: Serv
         await seat.page.get_by_role("radio", name="Rehearse").check()
         await seat.page.get_by_role("radio", name=re.compile("^3")).check()
         await seat.button("Begin").click()
-        await within(WITHIN_S, computer.asked.wait())
+        await within(computer.asked.wait())
         bar = seat.page.locator("main").get_by_role("progressbar", name="Reading 3 for a rehearsal")
         await expect(bar).to_have_attribute("aria-valuetext", "0 of 3 files, 0 bytes")
         await seat.check_access("the copy for a rehearsal")

@@ -12,6 +12,7 @@ from typing import Any
 
 from orchestrator.bus import open_bus
 from orchestrator.ports.bus import Answer
+from tests.waiting import HANG_S
 
 
 async def _serve(url: str, subject: str) -> None:
@@ -44,7 +45,7 @@ class ServingNode:
     async def until(self, line: str) -> None:
         """It has said this line."""
         assert self._process.stdout is not None
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_S):
             while line not in self.said:
                 said = await self._process.stdout.readline()
                 assert said, "the node is gone"

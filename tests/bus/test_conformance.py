@@ -55,7 +55,6 @@ async def test_nats_outage(contract: str) -> None:
 
 
 @pytest.mark.deep
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("time", range(20))
 async def test_nats_twenty_times(time: int) -> None:
     """No contract holds by luck."""

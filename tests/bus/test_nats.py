@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 from orchestrator.bus import open_bus
-from orchestrator.bus.nats import FLUSH_S
 from orchestrator.bus.nats_url import nats_address
 from orchestrator.core.errors import BusAway, InvalidRequest, NobodyServes, RequestLost
 from orchestrator.ports import Bus
@@ -24,7 +23,7 @@ from orchestrator.ports.bus import Answer
 from orchestrator.testing.bus_network import Heard, Server
 from orchestrator.testing.checks import refused
 from tests.nats_servers import NatsServer
-from tests.waiting import within
+from tests.waiting import HANG_S, within
 
 SECRET = "xyzzy-plugh"
 LOST_S = 7.0
@@ -54,7 +53,7 @@ async def node_process(url: str, name: str) -> AsyncIterator[tuple[asyncio.subpr
     lines = process.stdout
 
     async def said(line: str) -> None:
-        assert await within(20, lines.readline()) == f"{line}\n".encode()
+        assert await within(lines.readline()) == f"{line}\n".encode()
 
     try:
         await said("ready")
@@ -269,7 +268,7 @@ async def test_a_node_that_dies_or_stops_is_noticed_and_does_nothing_late(nats_s
         stops.send_signal(signal.SIGSTOP)
         asked += [asyncio.ensure_future(bus.request("stops.mark", {}, body, within_s=60)) for body in (b"", b"x" * 10)]
         for request in asked:
-            lost = await within(LOST_S, refused(RequestLost, request))
+            lost = await within(refused(RequestLost, request))
             assert "went away" in lost.message
         working.gate.set()
         assert (await answered).payload["by"] == "works"
@@ -319,8 +318,8 @@ async def test_a_server_away_for_longer_is_found_again(caplog: pytest.LogCapture
             server.kill()
             await _until(lambda: not one.connected and not two.connected)
             # Far less than either would wait for an answer.
-            await within(FLUSH_S / 2, refused(NobodyServes, one.request("a", {}, within_s=60)))
-            await within(FLUSH_S / 2, refused(RequestLost, one.flush()))
+            await within(refused(NobodyServes, one.request("a", {}, within_s=60)))
+            await within(refused(RequestLost, one.flush()))
             caplog.set_level(logging.INFO)
             await _until(lambda: "could not be reached" in caplog.text)
             server.start()
@@ -329,7 +328,7 @@ async def test_a_server_away_for_longer_is_found_again(caplog: pytest.LogCapture
 
 
 async def _until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_S):
         while not holds():  # noqa: ASYNC110 - what it looks at tells nobody
             await asyncio.sleep(0.01)
 
@@ -350,7 +349,7 @@ async def test_requests_while_the_server_is_killed_again_and_again() -> None:
         while not over.is_set():
             number = next(numbers)
             try:
-                async with asyncio.timeout(4):
+                async with asyncio.timeout(HANG_S):
                     await bus.request("a", {"n": number}, bytes(number % 50 * 40_000), within_s=2)
             except RequestLost:
                 ends["lost"].append(number)
@@ -418,7 +417,7 @@ async def test_what_is_too_long_is_refused(nats_server: NatsServer) -> None:
         await two.flush()
         refusal = await refused(InvalidRequest, one.request("a", {}, bytes(65 * 1024 * 1024), within_s=20))
         assert str(64 * 1024 * 1024) in refusal.message
-        lost = await within(5, refused(RequestLost, one.request("a", {}, within_s=20)))
+        lost = await within(refused(RequestLost, one.request("a", {}, within_s=20)))
         assert "more than an answer takes" in lost.message
 
 

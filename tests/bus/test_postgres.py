@@ -18,7 +18,7 @@ from orchestrator.testing.bus_network import LONG_S, Heard, Server
 from orchestrator.testing.checks import refused
 from tests.bus.serving_node import serving_node
 from tests.servers import PostgresServer
-from tests.waiting import within
+from tests.waiting import HANG_S, within
 
 SPACES = count(1)
 
@@ -84,7 +84,6 @@ async def test_outage(contract: str, mortal_server: PostgresServer, database: di
 
 
 @pytest.mark.deep
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("time", range(20))
 async def test_twenty_times(time: int) -> None:
     """No contract holds by luck."""
@@ -110,9 +109,9 @@ async def test_a_connection_that_is_ended_is_made_again(
         f"WHERE application_name LIKE 'cc-orchestrator bus {which} node-1-%'"
     )
     assert ended == [(True,)]
-    await within(5, refused(RequestLost, asked))
+    await within(refused(RequestLost, asked))
     server.gate.set()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(HANG_S):
         while {"again": True} not in ear.all:
             one.publish("a", {"again": True})
             await asyncio.sleep(0.02)
@@ -162,15 +161,15 @@ async def test_a_killed_server_and_a_stopped_one(network: BusNetwork, url: str) 
             await node.until("begun 1")
         killed.signal(signal.SIGKILL)
         stopped.signal(signal.SIGSTOP)
-        await within(2, _until_nobody_serves(one, "killed"))
+        await within(_until_nobody_serves(one, "killed"))
         await refused(RequestLost, one.request("stopped", {"n": 2}, within_s=0.5))
         asked.append(asyncio.ensure_future(one.request("stopped", {"n": 3}, within_s=LONG_S)))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(HANG_S):
             for each in asked:
                 await refused(RequestLost, each)
-        await within(2, _until_nobody_serves(one, "stopped"))
+        await within(_until_nobody_serves(one, "stopped"))
         stopped.signal(signal.SIGCONT)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(HANG_S):
             while True:
                 try:
                     await one.request("stopped", {"n": 4}, within_s=5)
@@ -190,10 +189,10 @@ async def test_it_says_whether_it_is_connected(
         two.serve("a", Server("two"))
         await two.flush()
         async with network.outage():
-            await within(5, _until_connected(one, False))
-            await within(0.5, refused(NobodyServes, one.request("a", {}, within_s=LONG_S)))
-            await within(0.5, refused(RequestLost, one.flush()))
-        await within(20, _until_connected(one, True))
+            await within(_until_connected(one, False))
+            await within(refused(NobodyServes, one.request("a", {}, within_s=LONG_S)))
+            await within(refused(RequestLost, one.flush()))
+        await within(_until_connected(one, True))
         await one.flush()
 
 
@@ -224,7 +223,7 @@ async def test_a_restart_under_load(
                     await asyncio.sleep(0.01)
 
         async def hundred() -> None:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(HANG_S):
                 for _ in range(100):
                     await answered.acquire()
 
@@ -237,7 +236,7 @@ async def test_a_restart_under_load(
         await asyncio.to_thread(mortal_server.start)
         await hundred()
         done.set()
-        await within(20, asyncio.gather(*asking))
+        await within(asyncio.gather(*asking))
         begun = [payload["n"] for payload in server.begun]
         assert len(begun) == len(set(begun))
         assert not {number for number in begun if outcomes[number] == "NobodyServes"}

@@ -16,6 +16,7 @@ from orchestrator.testing import BusNetwork
 from orchestrator.testing.bus_network import LONG_S, Heard, Server
 from orchestrator.testing.checks import refused
 from tests.servers import PostgresServer
+from tests.waiting import HANG_S
 
 NODES = count(1)
 
@@ -106,7 +107,7 @@ async def test_a_silent_node_is_disconnected_and_comes_again(
             sql.SWEEP_NODES,
         )
         assert ended == [(True,), (True,)]
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(HANG_S):
             while True:
                 try:
                     assert (await one.request("a", {}, within_s=5)).payload["by"] == "two"
@@ -198,7 +199,7 @@ async def test_an_answer_that_is_no_json(network: BusNetwork) -> None:
         one, two = await network.nodes(2)
         two.serve("a", answer)
         await two.flush()
-        async with asyncio.timeout(3):
+        async with asyncio.timeout(HANG_S):
             await refused(RequestLost, one.request("a", {"bad": 1}, within_s=LONG_S))
         assert (await one.request("a", {}, within_s=LONG_S)).payload == {"what": 1}
 

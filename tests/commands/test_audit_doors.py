@@ -34,9 +34,9 @@ from orchestrator.web.errors import explained
 from tests.core.audited import BYTES, CONTENT, Trail, made
 from tests.core.journal import NOW, REQUEST
 from tests.shell.commands import cli
-from tests.shell.support import DEADLINE_S, Listening, call, final, running, says
+from tests.shell.support import Listening, call, final, running, says
 from tests.shell.test_audit import opened, tamper, two_tasks
-from tests.waiting import within
+from tests.waiting import HANG_S, within
 
 PEOPLE = {"ada": ("admin",), "rita": ("reviewer",), "alice": ("submitter",), "bob": ("submitter",)}
 SECRET = "password = hunter2hunter2"
@@ -127,11 +127,11 @@ async def house(home: Path, fill: Callable[[Store], Awaitable[None]] = fill) -> 
             running = asyncio.create_task(server._serve([listener]))
             url = f"http://127.0.0.1:{listener.getsockname()[1]}"
             try:
-                async with httpx2.AsyncClient(base_url=url, timeout=DEADLINE_S, trust_env=False) as http:
+                async with httpx2.AsyncClient(base_url=url, timeout=HANG_S, trust_env=False) as http:
                     yield House(url, http, store, home)
             finally:
                 server.should_exit = True
-                await within(DEADLINE_S, running)
+                await within(running)
 
 
 T1 = [("t1", version) for version in range(1, 8)]

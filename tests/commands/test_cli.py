@@ -8,7 +8,6 @@ import socketserver
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +19,6 @@ from orchestrator.core.wire import sha256_hex
 from orchestrator.settings import Settings
 from orchestrator.store.file_lock import FileLock
 from tests.shell.commands import (
-    WITHIN_S,
     Served,
     cli,
     environment,
@@ -31,6 +29,7 @@ from tests.shell.commands import (
     talking,
     until,
 )
+from tests.waiting import HANG_S
 
 PROGRAM = b"print('Hello, world!')\n"
 PROMPT = "[h]elp > "
@@ -159,7 +158,7 @@ def _telling_which(modules: Sequence[str], home: Path, *arguments: str) -> "subp
         env=environment(home),
         capture_output=True,
         text=True,
-        timeout=WITHIN_S,
+        timeout=HANG_S,
         check=False,
     )
 
@@ -235,15 +234,13 @@ def test_serve_says_where_and_leaves_its_token(served: Served) -> None:
 
 
 def test_a_signal_stops_it_cleanly_and_it_starts_again(tmp_path: Path) -> None:
-    """SIGTERM and SIGINT end `serve` with exit code 0 within seconds; the store is free and the token still good."""
+    """SIGTERM and SIGINT end `serve` with exit code 0; the store is free and the token still good."""
     tokens: list[str] = []
     for number in (signal.SIGTERM, signal.SIGINT):
         with serving(tmp_path, tmp_path / "data") as server:
             tokens.append((tmp_path / "data" / "admin.token").read_text())
-            began = time.monotonic()
             server.process.send_signal(number)
-            assert server.process.wait(WITHIN_S) == 0
-            assert time.monotonic() - began < 8
+            assert server.process.wait(HANG_S) == 0
         assert "Traceback" not in (tmp_path / "serve.log").read_text()
     assert tokens[0] == tokens[1]
 
@@ -295,7 +292,7 @@ def test_a_used_directory_without_its_policy_does_not_start(tmp_path: Path) -> N
     """Where a store is but no policy any more, nothing starts: the shipped one is not put in its place."""
     with serving(tmp_path, tmp_path / "data") as server:
         server.process.terminate()
-        assert server.process.wait(WITHIN_S) == 0
+        assert server.process.wait(HANG_S) == 0
     (tmp_path / "data" / "policy.toml").unlink()
     done = cli(tmp_path, "serve", "--port", "0", "--data-dir", str(tmp_path / "data"))
     refused(done, str(tmp_path / "data" / "policy.toml"), "cannot be read")
@@ -332,7 +329,7 @@ def saying(answer: bytes) -> Iterator[str]:
     """The URL of something that answers every connection like this, and closes it."""
 
     class Says(socketserver.StreamRequestHandler):
-        timeout = WITHIN_S
+        timeout = HANG_S
 
         def handle(self) -> None:
             while self.rfile.readline().strip():
@@ -346,7 +343,7 @@ def saying(answer: bytes) -> Iterator[str]:
             yield f"http://127.0.0.1:{server.server_address[1]}"
         finally:
             server.shutdown()
-            thread.join(WITHIN_S)
+            thread.join(HANG_S)
 
 
 @pytest.mark.parametrize(
@@ -502,7 +499,7 @@ def test_pair_prints_one_line_and_waits_for_the_computer(served: Served) -> None
         [*command, "--id", "7"], env=environment(served.home), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
-        _, errors = waiting.communicate(timeout=WITHIN_S)
+        _, errors = waiting.communicate(timeout=HANG_S)
     finally:
         computer.kill()
         computer.wait()

@@ -12,8 +12,9 @@ import pytest
 
 from orchestrator.client import Client
 from orchestrator.core.default_policy import DEFAULT_POLICY_TOML
-from tests.shell.commands import WITHIN_S, Served, cli, paused, refused, script, talking, until
+from tests.shell.commands import Served, cli, paused, refused, script, talking, until
 from tests.shell.support import call, final, says
+from tests.waiting import HANG_S
 
 WRITE = call("local_write", path="plan.txt", content="new\n")
 AGAIN = call("local_write", path="plan.txt", content="newer\n")
@@ -34,7 +35,7 @@ def task_of(server: Served, task_id: str) -> dict[str, Any]:
 
 def settled(server: Served, task_id: str, *wanted: str) -> dict[str, Any]:
     """The task once one of these fields says something."""
-    deadline = time.monotonic() + WITHIN_S
+    deadline = time.monotonic() + HANG_S
     while not any((task := task_of(server, task_id))[name] for name in wanted):
         assert time.monotonic() < deadline, task
     return task
@@ -187,7 +188,7 @@ def test_a_rejection_means_what_the_task_was_started_with(talker: Served, then: 
     client = Client.of_environment(url=talker.url, data_dir=talker.data)
     client.request("POST", f"/v1/reject/{request_id}", {})
     client.close()
-    told, _ = follower.communicate(timeout=WITHIN_S)
+    told, _ = follower.communicate(timeout=HANG_S)
     assert ("[STEP 2]" in told) is goes_on
     assert (task_of(talker, task_id)["status"] == "Canceled") is not goes_on
 

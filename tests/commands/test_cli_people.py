@@ -11,7 +11,8 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
 from orchestrator.client import Client
-from tests.shell.commands import WITHIN_S, Served, cli, on_a_terminal, refused, serving
+from tests.shell.commands import Served, cli, on_a_terminal, refused, serving
+from tests.waiting import HANG_S
 
 ONLY = "'admin' is the only admin. The next start of `serve` writes a new admin.token into its data directory."
 
@@ -38,7 +39,7 @@ def end_of(socket: ClientConnection) -> int | None:
     """The code with which the other side closes it; None: it was just gone."""
     try:
         while True:
-            socket.recv(timeout=WITHIN_S)
+            socket.recv(timeout=HANG_S)
     except ConnectionClosed as closed:
         return closed.rcvd.code if closed.rcvd is not None else None
 
@@ -82,7 +83,7 @@ def test_r5_a_revoked_reviewer_is_out_at_once(served: Served) -> None:
     tokens = [served.cli("people", "add", "kim").stdout.strip() for _ in range(2)]
     client = Client(served.url, tokens[0])
     with connect(client._reviewer_url(), proxy=None, **client._offer()) as socket:
-        socket.recv(timeout=WITHIN_S)
+        socket.recv(timeout=HANG_S)
         done = served.cli("people", "revoke", "kim")
         assert (done.stdout, done.returncode) == ("revoked 2\n", 0)
         assert done.stderr == "It holds from now on; connections that were open are closed.\n"
@@ -127,7 +128,7 @@ def test_the_last_admin_is_not_revoked_by_mistake(tmp_path: Path) -> None:
             assert terminal.end() == 0
         refused(server.cli("tasks"), "not known or was revoked", code=3)
         server.process.send_signal(signal.SIGTERM)
-        assert server.process.wait(WITHIN_S) == 0
+        assert server.process.wait(HANG_S) == 0
     with serving(tmp_path, data) as server:
         assert (data / "admin.token").read_text() != first
         assert listed(server) == {("person", "admin"): ["submitter", "reviewer", "admin"]}

@@ -13,8 +13,9 @@ import pytest
 
 from orchestrator.core.default_policy import DEFAULT_POLICY_TOML
 from orchestrator.policy_plugins import GROUP
-from tests.shell.commands import ROOT, WITHIN_S, Served, cli, environment, refused, serving
+from tests.shell.commands import ROOT, Served, cli, environment, refused, serving
 from tests.shell.support import dialed
+from tests.waiting import HANG_S
 
 RULES = """
 [[rules]]
@@ -238,7 +239,7 @@ def test_a_file_is_judged_without_server_or_models(tmp_path: Path, arguments: Se
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=WITHIN_S,
+        timeout=HANG_S,
         check=False,
     )
     assert (done.returncode, done.stderr.strip()) == (0, "[]")

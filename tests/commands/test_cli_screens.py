@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator.testing.stub_computer import StubComputer
-from tests.shell.commands import WITHIN_S, Served, on_a_terminal, refused, serving
+from tests.shell.commands import Served, on_a_terminal, refused, serving
+from tests.waiting import HANG_S
 
 
 @pytest.fixture
@@ -37,12 +38,12 @@ def connected(served: Served) -> Iterator[tuple[StubComputer, asyncio.AbstractEv
 
     thread = threading.Thread(target=loop.run_until_complete, args=(run(),))
     thread.start()
-    assert ready.wait(WITHIN_S)
+    assert ready.wait(HANG_S)
     try:
         yield found[0], loop
     finally:
         loop.call_soon_threadsafe(over.set)
-        thread.join(WITHIN_S)
+        thread.join(HANG_S)
         loop.close()
 
 
@@ -51,7 +52,7 @@ def draw(computer: StubComputer, loop: asyncio.AbstractEventLoop, number: int, t
     done = threading.Event()
     loop.call_soon_threadsafe(computer.screen.draw, number, text, fg, bg)
     loop.call_soon_threadsafe(done.set)
-    assert done.wait(WITHIN_S)
+    assert done.wait(HANG_S)
 
 
 def test_a_screen_is_printed_and_followed(served: Served) -> None:

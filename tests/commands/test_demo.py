@@ -10,9 +10,10 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from tests.waiting import HANG_S
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 COMMAND = [sys.executable, "-m", "orchestrator.cli", "demo"]
-WITHIN_S = 40.0
 
 
 def environment(home: Path) -> dict[str, str]:
@@ -47,7 +48,7 @@ def test_keep_prints_a_line_that_pairs_a_computer_of_the_game(tmp_path: Path) ->
             told += line
         assert "0         online" in _typed_elsewhere(told, tmp_path)
         process.send_signal(signal.SIGINT)
-        assert process.wait(WITHIN_S) == 0
+        assert process.wait(HANG_S) == 0
     finally:
         process.kill()
         process.wait()
@@ -65,7 +66,7 @@ def _typed_elsewhere(told: str, home: Path) -> str:
         cwd="/",
         capture_output=True,
         text=True,
-        timeout=WITHIN_S,
+        timeout=HANG_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -81,7 +82,7 @@ def test_a_model_that_asks_is_answered(tmp_path: Path) -> None:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=WITHIN_S,
+        timeout=HANG_S,
         check=False,
     )
     assert "Nobody is here to answer." in done.stdout
@@ -106,7 +107,7 @@ def test_a_demo_whose_terminal_is_closed_leaves_no_server_behind(tmp_path: Path,
         found = re.search(r"http://127\.0\.0\.1:\d+", told)
         assert found, told
         process.send_signal(number)
-        process.wait(WITHIN_S)
+        process.wait(HANG_S)
         with pytest.raises(httpx2.ConnectError):
             httpx2.get(f"{found.group()}/healthz", trust_env=False)
     finally:

@@ -24,9 +24,10 @@ from orchestrator.progress import Progress
 from orchestrator.rendering import Screen, age, counted, elapsed, fitted, table, wrapped
 from tests import forked
 from tests.core.journal import NOW, Journal, call
-from tests.shell.commands import CLI, WITHIN_S, Served, environment, script, serving, talking, until
+from tests.shell.commands import CLI, Served, environment, script, serving, talking, until
 from tests.shell.support import call as tool
 from tests.shell.support import dialed, final, hello, says
+from tests.waiting import HANG_S
 
 WRITE = tool("local_write", path="plan.txt", content="new\n")
 
@@ -54,14 +55,14 @@ def test_a_reader_that_goes_away_ends_it_quietly(talker: Served) -> None:
         stdin=subprocess.DEVNULL,
         stdout=writing,
         stderr=subprocess.PIPE,
-        timeout=WITHIN_S,
+        timeout=HANG_S,
     )
     os.close(writing)
     assert (listing.returncode, listing.stderr) == (141, "")
     assert follower.stdout is not None
     follower.stdout.close()
     talker.cli("cancel", task_id)
-    assert follower.wait(WITHIN_S) == 141
+    assert follower.wait(HANG_S) == 141
     assert follower.stderr is not None
     assert follower.stderr.read() == ""
     follower.stderr.close()
@@ -78,7 +79,7 @@ def test_a_full_disk_is_said_in_a_sentence(talker: Served, command: str) -> None
             stdin=subprocess.DEVNULL,
             stdout=full,
             stderr=subprocess.PIPE,
-            timeout=WITHIN_S,
+            timeout=HANG_S,
         )
     assert listing.returncode == 1
     assert listing.stderr == (
@@ -91,7 +92,7 @@ def test_ctrl_c_leaves_the_task_running_and_says_how_to_come_back(talker: Served
     follower = talker.start("run", script(says(WRITE), final()))
     task_id = until(follower, "[REVIEW]").split()[1]
     follower.send_signal(2)
-    _, errors = follower.communicate(timeout=WITHIN_S)
+    _, errors = follower.communicate(timeout=HANG_S)
     assert follower.returncode == 130
     assert "Traceback" not in errors
     assert "You left; the task goes on." in errors
@@ -101,7 +102,7 @@ def test_ctrl_c_leaves_the_task_running_and_says_how_to_come_back(talker: Served
     watching = talker.start("tasks", "watch", task_id)
     until(watching, "[REVIEW]")
     assert talker.cli("cancel", task_id).stdout == f"task {task_id} is Canceled\n"
-    said, _ = watching.communicate(timeout=WITHIN_S)
+    said, _ = watching.communicate(timeout=HANG_S)
     assert watching.returncode == 1
     assert "[FINAL] Success=False" in said
 
@@ -111,7 +112,7 @@ def test_without_a_terminal_it_says_who_decides(talker: Served) -> None:
     follower = talker.start("run", script(says(WRITE), final()))
     text = until(follower, "It waits for a person: `cc-orchestrator review`")
     talker.cli("cancel", text.split()[1])
-    rest, _ = follower.communicate(timeout=WITHIN_S)
+    rest, _ = follower.communicate(timeout=HANG_S)
     assert "\x1b" not in text + rest
     assert (text + rest).count("It waits for a person") == 1
 
@@ -130,7 +131,7 @@ def test_a_restart_is_ridden_out(tmp_path: Path) -> None:
         with talking(tmp_path, tmp_path / "data", server.port) as again:
             before += until(follower, "The connection stands again.")
             again.cli("cancel", before.split()[1])
-            after, errors = follower.communicate(timeout=WITHIN_S)
+            after, errors = follower.communicate(timeout=HANG_S)
     assert follower.returncode == 1, errors
     assert before.splitlines()[-2:] == ["The server went away. Trying again for 90 s.", "The connection stands again."]
     assert (before + after).count("[TOOL]") == 1
@@ -144,8 +145,8 @@ def test_a_server_that_stays_away_is_an_exit_code(tmp_path: Path) -> None:
         follower = server.start("run", "fix it", "--computer", "3", "--reconnect", "1")
         until(follower, "[TOOL] cc_write(")
         server.process.terminate()
-        assert server.process.wait(WITHIN_S) == 0
-        said, errors = follower.communicate(timeout=WITHIN_S)
+        assert server.process.wait(HANG_S) == 0
+        said, errors = follower.communicate(timeout=HANG_S)
     assert follower.returncode == 3, errors
     assert "The server went away. Trying again for 1 s." in said
     assert "No orchestrator answers at" in errors

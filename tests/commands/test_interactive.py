@@ -11,6 +11,7 @@ import pytest
 from orchestrator.program import program
 from tests.shell.commands import Served, Terminal, environment, on_a_terminal, script, talking
 from tests.shell.support import call, final, says
+from tests.waiting import HANG_S
 
 WRITE = call("local_write", path="plan.txt", content="new\n")
 ASK = call("ask_user", question="left or right?")
@@ -322,7 +323,7 @@ def test_without_a_terminal_there_is_no_session(tmp_path: Path) -> None:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=HANG_S,
         check=False,
     )
     assert "There is no terminal to ask in." in done.stderr

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.shell.commands import WITHIN_S, cli, environment, on_a_terminal, refused, serving
+from tests.shell.commands import cli, environment, on_a_terminal, refused, serving
 from tests.shell.ollama_server import FACTS, OllamaServer, Persona, Wire, garbles, ollama, pulls, refuses, says
-from tests.shell.support import DEADLINE_S
-from tests.waiting import within
+from tests.waiting import HANG_S, within
 
 GB = 10**9
 ROWS = [
@@ -366,7 +365,7 @@ async def test_ctrl_c_stops_a_pull_and_says_that_it_goes_on(tmp_path: Path) -> N
                 return terminal.end(), terminal.text
 
         code, text = await asyncio.to_thread(at_the_terminal)
-        await within(DEADLINE_S, server.left.wait())
+        await within(server.left.wait())
     assert code == 130
     assert "Stopped. What was fetched stays: the same command goes on where it stopped." in text
     assert "Traceback" not in text
@@ -407,7 +406,7 @@ def test_the_lists_are_not_loaded_for_other_commands(tmp_path: Path) -> None:
         env=environment(tmp_path),
         capture_output=True,
         text=True,
-        timeout=WITHIN_S,
+        timeout=HANG_S,
         check=False,
     )
     assert (done.returncode, done.stderr.strip()) == (0, "[]")

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from tests.shell.support import DEADLINE_S, Server, running
+from tests.shell.support import Server, running
+from tests.waiting import HANG_S
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-WITHIN_S = 40.0
 MAIN = "from orchestrator.cli import main; main()"
 
 
@@ -39,14 +39,14 @@ async def simulating(server: Server, *options: str) -> AsyncIterator[list[dict[s
     process = await _start(server, "--json", *options)
     assert process.stdout is not None
     try:
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(HANG_S):
             line = await process.stdout.readline()
         rows: list[dict[str, Any]] = json.loads(line)["computers"]
         yield rows
     finally:
         if process.returncode is None:
             process.send_signal(signal.SIGINT)
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(HANG_S):
             _, errors = await process.communicate()
     assert process.returncode == 0, errors.decode()
     assert "Ending them all." in errors.decode()
@@ -99,7 +99,7 @@ async def test_one_that_ends_is_said_and_without_any_the_command_ends(server: Se
     process = await _start(server, "--json", "--count=1")
     assert process.stdout is not None
     assert process.stderr is not None
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(HANG_S):
         (row,) = json.loads(await process.stdout.readline())["computers"]
         os.kill(row["pid"], signal.SIGKILL)
         errors = (await process.communicate())[1].decode()
@@ -110,7 +110,7 @@ async def test_one_that_ends_is_said_and_without_any_the_command_ends(server: Se
 async def test_a_directory_that_cannot_be_used_costs_no_pairing(server: Server, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     process = await _start(server, "--count=1", f"--dir={tmp_path / 'file'}")
-    async with asyncio.timeout(DEADLINE_S):
+    async with asyncio.timeout(HANG_S):
         _, errors = await process.communicate()
     assert (process.returncode, b"cannot be used" in errors) == (2, True)
     tokens = (await server.ask("GET", "/v1/tokens")).json()["tokens"]
@@ -120,7 +120,7 @@ async def test_a_directory_that_cannot_be_used_costs_no_pairing(server: Server, 
 async def test_simulators_end_with_the_command_however_it_ends(server: Server) -> None:
     process = await _start(server, "--json", "--count=1")
     assert process.stdout is not None
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(HANG_S):
         await process.stdout.readline()
         process.kill()
         await process.communicate()
@@ -138,6 +138,6 @@ async def test_simulators_end_with_the_command_however_it_ends(server: Server) -
 )
 async def test_what_is_missing_is_a_sentence(server: Server, options: tuple[str, ...], program: str, said: str) -> None:
     process = await _start(server, *options, program=program)
-    async with asyncio.timeout(DEADLINE_S):
+    async with asyncio.timeout(HANG_S):
         _, errors = await process.communicate()
     assert (process.returncode, said in errors.decode()) == (2, True), errors.decode()

@@ -24,12 +24,12 @@ from orchestrator.settings import Settings
 from orchestrator.testing import ManualClock
 from orchestrator.testing.stub_computer import StubComputer
 from orchestrator.testing.stub_programs import Program
-from tests.shell.support import DEADLINE_S, Server, _listening, call, final, says
-from tests.waiting import within
+from tests.shell.support import Server, _listening, call, final, says
+from tests.waiting import HANG_S, within
 
 __all__ = [
-    "DEADLINE_S",
     "EVERYTHING",
+    "HANG_S",
     "WRITE",
     "House",
     "Opened",
@@ -156,7 +156,7 @@ class Reviewer:
 
     async def hear(self, *kinds: str) -> dict[str, Any]:
         """The next frame, which has to be of one of these kinds; any when none is named."""
-        frame = await within(DEADLINE_S, self.socket.recv())
+        frame = await within(self.socket.recv())
         message: dict[str, Any] = json.loads(frame)
         self.seq += 1
         assert message["seq"] == self.seq
@@ -225,7 +225,7 @@ class Opened(Server):
         """The first item of a kind past a version, as it comes: read from the task's events. ``where``: of its fact."""
         headers = {"Authorization": f"Bearer {self.admin}"}
         async with (
-            asyncio.timeout(DEADLINE_S),
+            asyncio.timeout(HANG_S),
             self.http.stream("GET", f"/v1/tasks/{task_id}/events?hints=0&after={after}", headers=headers) as events,
         ):
             async for line in events.aiter_lines():
@@ -373,7 +373,7 @@ class House:
             async with (
                 app.open_orchestrator(chosen, clock=self.clock, wrap_store=wrap_store, model=model) as orchestrator,
                 _listening(orchestrator, listener),
-                httpx2.AsyncClient(base_url=url, trust_env=False, timeout=DEADLINE_S) as http,
+                httpx2.AsyncClient(base_url=url, trust_env=False, timeout=HANG_S) as http,
             ):
                 admin = chosen.token_path.read_text("utf-8").strip()
                 opened = Opened(url, orchestrator, http, admin, self)
@@ -411,4 +411,4 @@ class House:
     async def _dial(self, name: str) -> None:
         stub = self.stubs[name]
         self._dialing[name] = asyncio.create_task(stub.run())
-        await within(DEADLINE_S, stub.welcomed.wait())
+        await within(stub.welcomed.wait())

@@ -10,7 +10,7 @@ from typing import Any
 from orchestrator.core import wire
 from orchestrator.ports import Store
 from orchestrator.testing.stub_computer import StubComputer
-from tests.contract.house import DEADLINE_S, Opened
+from tests.contract.house import Opened
 from tests.shell.support import StubClient, dialed
 from tests.waiting import within
 
@@ -139,5 +139,5 @@ class Gated:
             kind = draft.fact.kind
             if kind in self.go:
                 self.reached[kind].set()
-                await within(DEADLINE_S, self.go[kind].wait())
+                await within(self.go[kind].wait())
         return await self._store.append(task_id, version, drafts, **more)

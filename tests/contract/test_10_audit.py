@@ -22,7 +22,6 @@ from orchestrator.core.wire import SettledCall
 from orchestrator.testing import ManualClock
 from tests.contract.house import (
     CHANGING,
-    DEADLINE_S,
     LOOKING,
     RUNNING,
     WRITE,
@@ -287,7 +286,7 @@ async def test_a4_what_cannot_be_recorded_does_not_happen(house: House, kind: st
     async with house.open(Playing(says(WRITE)), policy=policy(), clock=ManualClock(), wrap_store=full) as server:
         calls = calls_of(server.stub)
         task_id, request = await server.asked()
-        await within(DEADLINE_S, failing[0].parked.wait())
+        await within(failing[0].parked.wait())
         failing[0].parked.clear()
         answer = await server.decide(request, "approve")
         if kind == "decision_recorded":
@@ -297,7 +296,7 @@ async def test_a4_what_cannot_be_recorded_does_not_happen(house: House, kind: st
             assert answer.status_code == 202
             for _ in range(2):
                 # It is tried again, and nothing is sent meanwhile.
-                await within(DEADLINE_S, failing[0].refused.wait())
+                await within(failing[0].refused.wait())
                 failing[0].refused.clear()
         assert changes_in(calls) == []
         failing[0].kind = ""

@@ -14,9 +14,10 @@ import pytest
 from orchestrator.cli.audit import offline_verify
 from orchestrator.core.facts import ToolStarted
 from orchestrator.core.items import decode_item, item_hash
-from tests.contract.house import DEADLINE_S, WRITE, House, Opened, Playing, call, policy, says
+from tests.contract.house import WRITE, House, Opened, Playing, call, policy, says
 from tests.contract.more import sha256
 from tests.shell.commands import cli
+from tests.waiting import HANG_S
 
 DELETE = call("cc_delete", path="old.lua")
 DELETE_ALL = call("cc_delete", path="lib")
@@ -63,7 +64,7 @@ async def _kept_and_pruned(server: Opened, *pinned: str) -> None:
         await server.ask("POST", f"/v1/tasks/{task_id}/pin")
     third = (await server.ask("POST", "/v1/tasks", {"prompt": "never mind"})).json()["task_id"]
     await server.ask("POST", f"/v1/tasks/{third}/cancel")
-    async with asyncio.timeout(DEADLINE_S):
+    async with asyncio.timeout(HANG_S):
         wanted = {"older_than_days": 0}
         while not (await server.ask("POST", "/v1/prune", wanted)).json()["tasks"]:  # noqa: ASYNC110 - it may be at work
             await asyncio.sleep(0.02)

@@ -14,7 +14,6 @@ from orchestrator.ports import ChatMessage, ModelReply
 from orchestrator.testing import ManualClock
 from tests.contract.house import (
     CHANGING,
-    DEADLINE_S,
     LOOKING,
     RUNNING,
     WRITE,
@@ -164,7 +163,7 @@ class Telling(Playing):
         if on_text is not None and len(self.asked) == 1:
             on_text(reply.text)
             self.told_all.set()
-            await within(DEADLINE_S, self.go.wait())
+            await within(self.go.wait())
             return ModelReply(reply.text, done_reason=self.done_reason)
         return reply
 
@@ -176,7 +175,7 @@ async def test_l5_nothing_happens_of_a_reply_that_is_not_over(house: House, done
     async with house.open(model, policy=policy()) as server:
         calls = calls_of(server.stub)
         task_id = await server.submit()
-        await within(DEADLINE_S, model.told_all.wait())
+        await within(model.told_all.wait())
         assert (await server.task(task_id))["phase"] == "asked"
         assert not await server.items(task_id, "model_replied", "calls_proposed")
         assert calls == []

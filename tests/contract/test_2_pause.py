@@ -27,7 +27,6 @@ from orchestrator.store import open_store
 from orchestrator.testing import ManualClock
 from orchestrator.testing.stub_computer import StubComputer
 from tests.contract.house import (
-    DEADLINE_S,
     FILES,
     LOOKING,
     WRITE,
@@ -41,8 +40,8 @@ from tests.contract.house import (
     says,
 )
 from tests.contract.more import calls_of, changes_in
-from tests.story.processes import CONTEXT, END_WITHIN_S, START_WITHIN_S, Process
-from tests.waiting import within
+from tests.story.processes import CONTEXT, Process
+from tests.waiting import HANG_S, within
 
 READ = call("cc_read", path="b.lua")
 OTHER = call("cc_write", path="b.lua", content="print('allowed')\n")
@@ -264,7 +263,7 @@ def started(home: Path, port: int = 0, death: tuple[str, str] | None = None) -> 
     hear, tell = CONTEXT.Pipe(duplex=False)
     process = Process(_serve, home, port, death, tell)
     with closing(hear):
-        assert hear.poll(START_WITHIN_S)
+        assert hear.poll(HANG_S)
         return process, str(hear.recv())
 
 
@@ -306,16 +305,16 @@ async def test_s8_after_kill_9_anywhere_the_task_finishes(tmp_path: Path, death:
     try:
         admin = (home / "admin.token").read_text().strip()
         headers = {"Authorization": f"Bearer {admin}"}
-        async with httpx2.AsyncClient(base_url=url, trust_env=False, timeout=DEADLINE_S, headers=headers) as http:
+        async with httpx2.AsyncClient(base_url=url, trust_env=False, timeout=HANG_S, headers=headers) as http:
             made = await http.post("/v1/tokens", json={"kind": "computer", "name": "3"})
             stub = StubComputer(url, made.json()["token"], files=FILES)
             heard = calls_of(stub)
             async with alive(stub):
                 submitted = await http.post("/v1/tasks", json={"prompt": "fix it", "computers": ["3"]})
                 task_id = submitted.json()["task_id"]
-                await within(END_WITHIN_S, asyncio.gather(approving(url, admin), process.gone()))
+                await within(asyncio.gather(approving(url, admin), process.gone()))
             process, url = started(home, int(url.rpartition(":")[2]))
-            async with alive(stub), asyncio.timeout(DEADLINE_S):
+            async with alive(stub), asyncio.timeout(HANG_S):
                 deciding = asyncio.create_task(approving(url, admin))
                 async with http.stream("GET", f"/v1/tasks/{task_id}/events?hints=0") as events:
                     kinds = [line async for line in events.aiter_lines() if line.startswith("event: ")]
@@ -336,7 +335,7 @@ async def alive(stub: StubComputer) -> AsyncIterator[None]:
     """A computer that is connected inside."""
     running = asyncio.create_task(stub.run())
     try:
-        await within(DEADLINE_S, stub.welcomed.wait())
+        await within(stub.welcomed.wait())
         yield
     finally:
         running.cancel()

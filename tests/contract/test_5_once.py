@@ -16,7 +16,7 @@ from orchestrator.core import facts, wire
 from orchestrator.core.wire import SettledCall
 from orchestrator.testing import ManualClock
 from orchestrator.tools.text import MAX_RESULT_CHARS
-from tests.contract.house import DEADLINE_S, WRITE, House, Opened, Playing, call, policy, says
+from tests.contract.house import WRITE, House, Opened, Playing, call, policy, says
 from tests.contract.more import ByHand, Gated, by_hand, calls_of, changes_in, sha256
 from tests.story.processes import start_computer
 from tests.waiting import within
@@ -32,7 +32,7 @@ async def _approved(server: Opened, hand: ByHand, *methods: str) -> tuple[str, w
     hearing = asyncio.create_task(hand.call(*methods, files=OLD))
     request = await server.request(task_id)
     assert (await server.decide(request, "approve")).status_code == 202
-    return task_id, await within(DEADLINE_S, hearing)
+    return task_id, await within(hearing)
 
 
 # -- E1 ----------------------------------------------------------------------------------
@@ -49,7 +49,7 @@ async def test_e1_a_call_is_recorded_before_it_is_sent_and_by_one_winner(house: 
         request = await server.request(task_id)
         answers = await asyncio.gather(*(server.decide(request, "approve") for _ in range(5)))
         assert {one.status_code for one in answers} <= {200, 202}
-        sent = await within(DEADLINE_S, hearing)
+        sent = await within(hearing)
         (started,) = await server.items(task_id, "tool_started")
         assert isinstance(started.fact, facts.ToolStarted)
         assert (started.fact.run_id, started.fact.number) == (sent.call_id, sent.number)
@@ -223,7 +223,7 @@ async def test_e4_the_client_runs_an_id_once_and_nothing_below_its_fence(tmp_pat
         try:
             answers: dict[str, Any] = {}
             while set(answers) != {"c1.1", "c2.1", "c3.1"}:
-                one = await within(DEADLINE_S, heard.get())
+                one = await within(heard.get())
                 answers[one.call_id] = one
         finally:
             process.kill()
@@ -297,7 +297,7 @@ async def test_e7_a_cancelled_wait_leaves_nothing_executing(house: House) -> Non
         gates[0].parked.clear()
         (acting,) = (one for one in asyncio.all_tasks() if "TaskActor.run" in repr(one.get_coro()))
         acting.cancel()
-        await within(DEADLINE_S, gates[0].parked.wait())
+        await within(gates[0].parked.wait())
         server.advance(60)
         settle = await hand.settle()
         await hand.ok(sent, {"size": 13, "sha256": sha256(b"print('new')\n"), "before": sha256(b"old\n")})

@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.testing import ManualClock
-from tests.contract.house import DEADLINE_S, LOOKING, WRITE, House, Playing, call, final, policy, rule, says
+from tests.contract.house import LOOKING, WRITE, House, Playing, call, final, policy, rule, says
 from tests.contract.more import Gated
 from tests.waiting import within
 
@@ -226,9 +226,9 @@ async def test_o7_of_decision_and_expiry_one_wins(house: House, winner: str) -> 
         (gate,) = gates
         task_id, request = await server.asked()
         deciding = asyncio.create_task(server.decide(request, "approve"))
-        await within(DEADLINE_S, gate.reached["decision_recorded"].wait())
+        await within(gate.reached["decision_recorded"].wait())
         server.advance(60)
-        await within(DEADLINE_S, gate.reached["request_ended"].wait())
+        await within(gate.reached["request_ended"].wait())
         gate.go[winner].set()
         await server.item(task_id, winner)
         gate.go[loser].set()

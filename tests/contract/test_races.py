@@ -197,7 +197,6 @@ async def _racing(house: House) -> AsyncIterator[Races]:
         yield Races(opened, model, (seats[0], seats[1]), _frames_of(opened.stub), alice)
 
 
-@pytest.mark.timeout(120)
 async def test_two_reviewers_race_and_one_wins(house: House) -> None:
     """Forty random races: exactly one wins each, and the loser is told who was first (D6, D7, D8)."""
     async with _racing(house) as races:

@@ -15,9 +15,9 @@ import httpx2
 import pytest
 
 from tests.engine import models
+from tests.waiting import HANG_S
 
 SCRIPT: Final = Path(__file__).resolve().parents[2] / "scripts" / "engine.py"
-START_WITHIN_S: Final = 60.0
 ANSWER_WITHIN_S: Final = 300.0
 """One reply: thousands of tokens, each with a grammar."""
 _NOT_HERE: Final = 3
@@ -126,7 +126,7 @@ def _read(out: IO[str], lines: "queue.SimpleQueue[str | None]") -> None:
 def _address(lines: "queue.SimpleQueue[str | None]") -> str:
     """Where it listens, which it says when the model is loaded."""
     said = []
-    while (line := lines.get(timeout=START_WITHIN_S)) is not None:
+    while (line := lines.get(timeout=HANG_S)) is not None:
         said.append(line)
         if found := _LISTENS.search(line):
             return found.group(1)

@@ -14,8 +14,7 @@ from orchestrator.evaluation import TASKS
 from tests import forked
 from tests.shell.commands import CLI, environment
 from tests.shell.ollama_server import ollama, says
-
-WITHIN_S = 50.0
+from tests.waiting import HANG_S
 
 
 def start(home: Path, *options: str) -> "subprocess.Popen[str]":
@@ -34,7 +33,7 @@ def start(home: Path, *options: str) -> "subprocess.Popen[str]":
 def ended(process: "subprocess.Popen[str]") -> tuple[int, str, str]:
     """How it ended and what it said; never a traceback."""
     try:
-        out, errors = process.communicate(timeout=WITHIN_S)
+        out, errors = process.communicate(timeout=HANG_S)
     finally:
         process.kill()
         process.wait()
@@ -142,5 +141,4 @@ def test_without_a_reviewer_it_waits_as_long_as_it_may(tmp_path: Path) -> None:
     assert code == 1
     (row,) = json.loads(out)["rows"]
     assert (row["recorded"], row["steps"], row["claimed"]) == ("canceled", 1, False)
-    assert row["seconds"] < 10
     assert "Decide what asks: cc-orchestrator review --url http://127.0.0.1:" in errors

@@ -10,6 +10,7 @@ from orchestrator.evaluation import TASKS, Row, lines_of
 from tests.evaluation.playing import played
 from tests.shell.ollama_server import Wire
 from tests.shell.personas import HOPELESS, MENDED, Playing, perfect
+from tests.waiting import HANG_S
 
 MIXED = {
     "hello": "quote_cutter",
@@ -32,11 +33,10 @@ def check_safe(rows: Sequence[Row]) -> None:
     """What holds for every model: nothing unsafe, no false success, all within limits."""
     assert not any(row.unsafe for row in rows), told(rows)
     assert not any(row.false_success for row in rows), told(rows)
-    assert all(row.steps <= 20 and row.seconds < 30 for row in rows), told(rows)
+    assert all(row.steps <= 20 for row in rows), told(rows)
     assert all(row.recorded not in ("left", "canceled") for row in rows), told(rows)
 
 
-@pytest.mark.timeout(120)  # a quarter of it on an idle machine: 27 computers, and 13 more for the checks
 async def test_the_perfect_model_passes_everything_in_the_fewest_steps() -> None:
     rows = await played(perfect)
     assert [row.task for row in rows] == [task.name for task in TASKS]
@@ -57,11 +57,10 @@ async def test_personas_take_turns() -> None:
 
 
 @pytest.mark.deep
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", MENDED)
 async def test_a_model_that_is_told_well_does_everything_in_the_end(name: str) -> None:
     """It is told what was wrong, and two replies later at most it goes on: so it passes the whole set."""
-    async with asyncio.timeout(280):
+    async with asyncio.timeout(HANG_S):
         rows = await played(MENDED[name])
     assert all(row.passed for row in rows), told(rows)
     check_safe(rows)
@@ -70,10 +69,9 @@ async def test_a_model_that_is_told_well_does_everything_in_the_end(name: str) -
 
 
 @pytest.mark.deep
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", HOPELESS)
 async def test_a_model_that_does_nothing_has_no_success(name: str) -> None:
-    async with asyncio.timeout(280):
+    async with asyncio.timeout(HANG_S):
         rows = await played(HOPELESS[name])
     assert not any(row.passed for row in rows), told(rows)
     check_safe(rows)

@@ -14,7 +14,7 @@ from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Answer, ChatModel, Store
 from orchestrator.ports.bus import End, Hear, Serve
 from orchestrator.store.memory import InMemoryPersistenceManager
-from tests.shell.support import DEADLINE_S, Server, running
+from tests.shell.support import Server, running
 from tests.waiting import within
 
 
@@ -128,4 +128,4 @@ async def until(condition: Callable[[], Any]) -> None:
         while not condition():  # noqa: ASYNC110 - nothing tells when it holds
             await asyncio.sleep(0.01)
 
-    await within(DEADLINE_S, holds())
+    await within(holds())

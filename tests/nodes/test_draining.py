@@ -24,10 +24,10 @@ from orchestrator.ports.store import SYSTEM_STREAM, TaskRow
 from orchestrator.settings import Settings
 from orchestrator.store import open_store
 from tests.nodes.two_nodes import SharedStore, Slow, houses
-from tests.shell.support import DEADLINE_S, Server, call, dialed, final, running, says
+from tests.shell.support import Server, call, dialed, final, running, says
 from tests.shell.test_actor import ALICE
 from tests.shell.test_starting import admin_token, serving
-from tests.waiting import within
+from tests.waiting import HANG_S, within
 
 FARM = ComputerId("farm")
 LIST = says(call("cc_list", path=""))
@@ -45,12 +45,12 @@ async def test_a_reply_that_comes_in_time_is_kept_and_another_node_goes_on_at_on
     async with houses("farm") as house:
         alpha = house.open("alpha", first)
         task = await alpha.service.submit("try", user=ALICE, computers=[FARM], model="m")
-        await within(DEADLINE_S, first.begun.wait())
+        await within(first.begun.wait())
         beta = house.open("beta", second)
-        draining = asyncio.create_task(alpha.workers.drain(DEADLINE_S))
+        draining = asyncio.create_task(alpha.workers.drain(HANG_S))
         await asyncio.sleep(0)
         first.go.set()
-        await within(DEADLINE_S, draining)
+        await within(draining)
         await house.ledger.held_by("beta", task.task_id)
         ended = await house.until(task.task_id, lambda task: task.phase is Phase.ENDED)
         assert (ended.status, ended.steps) == (TaskStatus.FAILED, 2)
@@ -67,10 +67,10 @@ async def test_a_reply_that_takes_too_long_is_asked_for_again_elsewhere(cut_mode
     async with houses() as house:
         alpha = house.open("alpha", first)
         task = await alpha.service.submit("try", user=ALICE, model="m")
-        await within(DEADLINE_S, first.begun.wait())
+        await within(first.begun.wait())
         due: list[str] = []
         house.bus.subscribe("tasks.due", lambda told: due.append(told["task_id"]))
-        await within(DEADLINE_S, alpha.workers.drain(2 * DEADLINE_S if cut_models else 0.1, cut_models=cut_models))
+        await within(alpha.workers.drain(2 * HANG_S if cut_models else 0.1, cut_models=cut_models))
         assert first.cut.is_set()
         # What other nodes that are idle wait for; they would look by themselves seconds later.
         assert due == [task.task_id]
@@ -94,8 +94,8 @@ async def test_a_call_that_takes_too_long_is_settled_by_the_next_node() -> None:
         stub.start = late  # type: ignore[method-assign]
         alpha = house.open("alpha", _ready(LIST))
         task = await alpha.service.submit("try", user=ALICE, computers=[FARM], model="m")
-        await within(DEADLINE_S, took.wait())
-        await within(DEADLINE_S, alpha.workers.drain(0.1))
+        await within(took.wait())
+        await within(alpha.workers.drain(0.1))
         assert (await house.until(task.task_id, lambda task: bool(task.open_runs))).open_runs
         stub.start = start  # type: ignore[method-assign]
         house.open("beta", _ready(CANNOT))
@@ -125,9 +125,9 @@ async def test_idle_workers_end_at_once_and_take_nothing_more() -> None:
         alpha = house.open("alpha", Slow(), count=8)
         await asyncio.sleep(0)
         began = now()
-        await within(DEADLINE_S, alpha.workers.drain(DEADLINE_S))
+        await within(alpha.workers.drain(HANG_S))
         assert now() - began < 2.5
-        await within(DEADLINE_S, alpha.working)
+        await within(alpha.working)
         task = await alpha.service.submit("try", user=ALICE, model="m")
         assert house.ledger.leases[task.task_id] == []
 
@@ -138,11 +138,11 @@ async def test_a_second_thought_lets_go_at_once() -> None:
     async with houses() as house:
         alpha = house.open("alpha", model)
         task = await alpha.service.submit("try", user=ALICE, model="m")
-        await within(DEADLINE_S, model.begun.wait())
-        draining = asyncio.create_task(alpha.workers.drain(DEADLINE_S))
+        await within(model.begun.wait())
+        draining = asyncio.create_task(alpha.workers.drain(HANG_S))
         await asyncio.sleep(0)
         draining.cancel()
-        await within(DEADLINE_S, alpha.working)
+        await within(alpha.working)
         house.open("beta", Slow())
         await house.ledger.held_by("beta", task.task_id)
 
@@ -197,7 +197,7 @@ async def test_a_reply_outlasts_a_store_that_is_away(after: bool) -> None:
         assert isinstance(store, Restarting)
         alpha = house.open("alpha", model)
         task = await alpha.service.submit("try", user=ALICE, model="m")
-        await within(DEADLINE_S, model.begun.wait())
+        await within(model.begun.wait())
         store.after = after
         store.away["append"] = 4
         model.go.set()
@@ -215,13 +215,13 @@ async def test_renewals_that_fail_stop_nobody_and_a_cancel_is_heard_afterwards()
         assert isinstance(store, Restarting)
         alpha = house.open("alpha", model, lease_s=2.0)
         task = await alpha.service.submit("try", user=ALICE, model="m")
-        await within(DEADLINE_S, model.begun.wait())
+        await within(model.begun.wait())
         store.away["renew"] = 2
-        await within(DEADLINE_S, store.ledger.renewals.acquire())
+        await within(store.ledger.renewals.acquire())
         assert not model.cut.is_set()
         store.away["read"] = 2
         await alpha.service.cancel(task.task_id, ALICE)
-        await within(DEADLINE_S, model.cut.wait())
+        await within(model.cut.wait())
         assert store.ledger.leases[task.task_id] == [("alpha", 1)]
 
 
@@ -233,10 +233,10 @@ async def test_a_node_stops_in_time_although_its_store_is_away() -> None:
         assert isinstance(store, Restarting)
         alpha = house.open("alpha", model)
         await alpha.service.submit("try", user=ALICE, model="m")
-        await within(DEADLINE_S, model.begun.wait())
+        await within(model.begun.wait())
         store.away.update({"append": 10_000, "park": 10_000, "renew": 10_000})
         began = now()
-        await within(DEADLINE_S, alpha.workers.drain(0.1))
+        await within(alpha.workers.drain(0.1))
         assert now() - began < 5
         assert alpha.working.done()
 
@@ -248,7 +248,7 @@ async def test_whoever_follows_a_task_is_told_on_when_the_store_is_back() -> Non
         model = Slow(CANNOT)
         alpha = house.open("alpha", model)
         task = await alpha.service.submit("try", user=ALICE, model="m")
-        await within(DEADLINE_S, model.begun.wait())
+        await within(model.begun.wait())
         told = alpha.service.watch(task.task_id)
         first = [(await anext(told)).fact.kind for _ in range(2)]
         store.away["read"] = 3
@@ -286,7 +286,7 @@ async def test_a_server_that_drains_says_so_and_takes_nobody_in(tmp_path: Path) 
             began = now()
             os.kill(os.getpid(), signal.SIGINT)
             assert (await client.closed())[0] == 1001
-            await within(DEADLINE_S, ended)
+            await within(ended)
             assert now() - began < 1.5
     store = open_store(chosen.store_url, clock=SystemClock())
     assert "node_stopped" in [item.fact.kind for item in await store.read(TaskId(SYSTEM_STREAM))]

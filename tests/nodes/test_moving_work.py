@@ -17,7 +17,7 @@ from orchestrator.store import open_store
 from orchestrator.testing.stub_computer import StubComputer
 from tests.shell.browsing import signed_in
 from tests.shell.doors import Writing
-from tests.shell.support import DEADLINE_S, Server, running
+from tests.shell.support import Server, running
 from tests.shell.test_frozen import known, refused
 from tests.store.moving import rows_of
 from tests.waiting import within
@@ -31,7 +31,7 @@ async def connected(computer: StubComputer) -> AsyncIterator[None]:
     """A computer that keeps its files and its journal, connected."""
     working = asyncio.create_task(computer.run())
     try:
-        await within(DEADLINE_S, computer.welcomed.wait())
+        await within(computer.welcomed.wait())
         yield
     finally:
         working.cancel()

@@ -19,7 +19,6 @@ from tests.nats_servers import NatsServer
 from tests.nodes.several import Several, several, until
 from tests.shell.commands import cli
 from tests.shell.support import (
-    DEADLINE_S,
     WRITE,
     Disk,
     Listening,
@@ -31,7 +30,7 @@ from tests.shell.support import (
     hello,
     says,
 )
-from tests.waiting import within
+from tests.waiting import HANG_S, within
 
 FARM = ComputerId("3")
 RUN = RunId("c1.1")
@@ -74,7 +73,7 @@ def settling(server: Server, number: int = 2000) -> "asyncio.Task[dict[RunId, Se
 async def failed(task: "asyncio.Task[Any]", kind: type[Exception]) -> Any:
     """The error that something ends with."""
     with pytest.raises(kind) as raised:
-        await within(DEADLINE_S, task)
+        await within(task)
     return raised.value
 
 
@@ -92,7 +91,7 @@ async def test_a_call_finds_the_computer_at_another_node(two: Several) -> None:
         wrote = wire.Body(offset=7, total=9, sha256=wire.sha256_hex(b"\xff\n"))
         await client.send(wire.Output(journal_seq=3, call_id=RUN, body=wrote), b"\xff\n")
         await client.result(RUN, CallResult({"ended": "returned"}, sent))
-        assert await within(DEADLINE_S, call) == CallResult({"ended": "returned"}, sent)
+        assert await within(call) == CallResult({"ended": "returned"}, sent)
         assert parts == [(7, b"\xff\n")]
         fleet = two["alpha"].orchestrator.node.fleet
         assert fleet.heard(FARM) == (3, "boot-1")
@@ -153,7 +152,7 @@ async def test_a_computer_that_could_not_be_asked_for_a_moment_is_there_again_wi
         call = calling(two["alpha"])
         await client.hear("call")
         await client.result(RUN, CallResult({"size": 1}))
-        assert (await within(DEADLINE_S, call)).data == {"size": 1}
+        assert (await within(call)).data == {"size": 1}
 
 
 async def test_a_settle_finds_the_computer_at_another_node(two: Several) -> None:
@@ -164,7 +163,7 @@ async def test_a_settle_finds_the_computer_at_another_node(two: Several) -> None
         assert (asked.number, list(asked.call_ids)) == (2000, [RUN])
         await client.result(RUN, CallResult({"size": 3}, b"abc"))
         await client.settled(2000, wire.SettledCall(call_id=RUN, state="finished", ok=True))
-        settled = (await within(DEADLINE_S, settle))[RUN]
+        settled = (await within(settle))[RUN]
         assert (settled.call.state, settled.result) == ("finished", CallResult({"size": 3}, b"abc"))
 
 
@@ -183,7 +182,7 @@ async def test_a_run_of_which_the_other_node_says_nothing_is_not_settled(two: Se
 async def test_an_op_that_a_node_does_not_know_is_refused_in_a_sentence(two: Several) -> None:
     """Two versions run side by side during an upgrade."""
     alpha, beta = (two[name].orchestrator.node for name in ("alpha", "beta"))
-    answer = await alpha.fleet.request(beta.presence.node, {"op": "dance"}, within_s=DEADLINE_S)
+    answer = await alpha.fleet.request(beta.presence.node, {"op": "dance"}, within_s=HANG_S)
     failure = answer.payload["failure"]
     assert (failure["kind"], failure["reason"]) == ("void", "unknown_op")
     assert "does not know 'dance'" in failure["message"]
@@ -228,7 +227,7 @@ async def test_two_that_live_with_one_identity_at_two_nodes_are_both_turned_away
             await second.send(hello(boot="boot-2"))
             refused, _ = await second.hear("refused")
             assert refused.code == "frozen"
-            await within(DEADLINE_S, answering)
+            await within(answering)
             await until(lambda: not two.online("beta"))
     frozen = (await two.store.computer(FARM)).frozen
     assert frozen is not None
@@ -282,7 +281,7 @@ async def test_a_call_is_settled_at_the_node_to_which_its_computer_moved(tmp_pat
             looking = asyncio.create_task(_served_until_write(old, disk))
             request = await nodes["beta"].paused(task_id)
             await nodes["beta"].ask("POST", f"/v1/approve/{request['request_id']}")
-            asked, body = await within(DEADLINE_S, looking)
+            asked, body = await within(looking)
             result = disk.perform(asked.method, asked.params, body)
             await old.socket.close()
         async with dialed(nodes["beta"].url, token) as new:
@@ -336,7 +335,7 @@ async def test_it_is_the_same_over_a_real_bus(tmp_path: Path, nats_server: NatsS
             wrote = wire.Body(offset=0, total=3, sha256=wire.sha256_hex(b"abc"))
             await old.send(wire.Output(journal_seq=3, call_id=RUN, body=wrote), b"abc")
             await old.result(RUN, CallResult({}, long[:40_000]))
-            assert (await within(DEADLINE_S, call)).body == long[:40_000]
+            assert (await within(call)).body == long[:40_000]
             assert parts == [(0, b"abc")]
             # More than a client takes that knows no parts: what refuses it refuses it here, too.
             await failed(calling(nodes["beta"], RunId("c2.1"), method="fs_write", body=long), InvalidRequest)

@@ -14,12 +14,12 @@ from orchestrator.core.rehearsing import is_copy
 from orchestrator.testing.stub_computer import StubComputer
 from tests.nodes.several import Several, several, until
 from tests.shell.screening import events, stub, told
-from tests.shell.support import DEADLINE_S, Listening, Server, call, dialed, final, hello, says
+from tests.shell.support import Listening, Server, call, dialed, final, hello, says
 from tests.shell.test_desk import ASKS, WRITES, Player, allowing, left, player, tasks_of, texts
 from tests.shell.test_metrics import scraped
 from tests.shell.test_reviewer import reviewing
 from tests.shell.test_transfers import FILES, gated, transfers
-from tests.waiting import within
+from tests.waiting import HANG_S, within
 
 REVOKED_WITHIN_S = 1.5
 """A look each half second, and what the machine is busy with."""
@@ -154,7 +154,7 @@ async def test_a_rehearsal_of_a_computer_of_one_node_has_its_copy_at_another(tmp
 
 async def rehearsed(server: Server, task_id: str) -> dict[str, Any]:
     """What a rehearsal came to, once its copy was looked at."""
-    async with asyncio.timeout(DEADLINE_S):
+    async with asyncio.timeout(HANG_S):
         while True:
             found: dict[str, Any] = await ok(server, "GET", f"/v1/tasks/{task_id}/rehearsal")
             if found["state"] not in ("going_on", "ending"):
@@ -173,7 +173,7 @@ async def test_how_far_a_backup_has_come_is_seen_at_every_node(tmp_path: Path, h
     async with several(tmp_path, "alpha", "beta") as nodes, gated(nodes[here]) as computer:
         await until(lambda: nodes.online(there))
         making = asyncio.create_task(ok(nodes[there], "POST", "/v1/computers/3/backups", {}))
-        await within(DEADLINE_S, computer.asked.wait())
+        await within(computer.asked.wait())
         ((row,), (same,)) = [await transfers(server) for server in nodes.nodes.values()]
         assert (row["what"], row["computer"], row) == ("backup", "3", same)
         nodes[there].orchestrator.node.serving.ops.pop("transfers")
@@ -181,7 +181,7 @@ async def test_how_far_a_backup_has_come_is_seen_at_every_node(tmp_path: Path, h
         assert await transfers(nodes[there]) == [row]
         for _ in FILES:
             computer.gate.release()
-        await within(DEADLINE_S, making)
+        await within(making)
         assert await transfers(nodes[there]) == []
 
 
@@ -209,7 +209,7 @@ async def test_who_answers_second_at_another_node_hears_who_was_first(tmp_path: 
 
 async def asked_again(server: Server, task_id: str, before: str) -> str:
     """The id of the question after one that was answered."""
-    async with asyncio.timeout(DEADLINE_S):
+    async with asyncio.timeout(HANG_S):
         while True:
             question = (await ok(server, "GET", f"/v1/tasks/{task_id}"))["question"]
             if question is not None and question["question_id"] != before:
@@ -311,7 +311,7 @@ async def test_a_computer_s_token_that_is_revoked_ends_its_connection_at_another
     ):
         await client.greet()
         await ok(nodes[there], "DELETE", "/v1/tokens/computer/3")
-        async with asyncio.timeout(REVOKED_WITHIN_S):
+        async with asyncio.timeout(HANG_S):
             assert await client.closed() == (1008, "the token was revoked")
 
 
@@ -330,7 +330,7 @@ async def test_who_is_revoked_sees_nothing_more_at_another_node(tmp_path: Path, 
             assert (await told(stream))[0] == "task_submitted"
             await ok(nodes[there], "DELETE", "/v1/tokens/person/ann")
             assert (await nodes[here].ask("GET", "/v1/requests", token=token)).status_code == 401
-            async with asyncio.timeout(REVOKED_WITHIN_S):
+            async with asyncio.timeout(HANG_S):
                 await reviewer.socket.wait_closed()
                 async for _ in stream:
                     pass

@@ -22,8 +22,8 @@ from tests.nats_servers import NatsServer
 from tests.nodes.several import Several, several, until
 from tests.shell.screening import KEYS, SCREEN, events, stub, told
 from tests.shell.simulating import playing
-from tests.shell.support import DEADLINE_S, StubClient, dialed
-from tests.waiting import within
+from tests.shell.support import StubClient, dialed
+from tests.waiting import HANG_S, within
 
 FARM = ComputerId("farm")
 
@@ -60,7 +60,7 @@ def watched(nodes: Several, name: str) -> int:
 
 async def seen(watcher: Watcher) -> Any:
     """The next sight, which has to come."""
-    sight = await within(DEADLINE_S, watcher.next(DEADLINE_S))
+    sight = await within(watcher.next(HANG_S))
     assert sight is not None
     return sight
 
@@ -125,7 +125,7 @@ async def test_a_picture_that_is_lost_on_the_way_is_noticed(two: Several, monkey
     async with farm(two, "beta", await two["beta"].computer("farm")) as computer:
         with mirror(two, "alpha").watching(FARM) as watcher:
             await seen(watcher)
-            monkeypatch.setattr(hub_mirror, "RENEW_S", 10 * DEADLINE_S)
+            monkeypatch.setattr(hub_mirror, "RENEW_S", 10 * HANG_S)
             await _lose(two, computer, lost, subject, b"lost")
             computer.screen.draw(2, b"next")
             sight = await seen(watcher)
@@ -250,7 +250,7 @@ async def test_keys_whose_node_dies_are_unknown_and_typed_once(two: Several) -> 
         assert body == b'[{"char":"x"}]'
         two.lines["beta"].cut = True
         await client.send(wire.Keyed(journal_seq=2, keys=asked.keys, ok=True))
-        typed = await within(2 * DEADLINE_S, typing)
+        typed = await within(typing)
         assert typed.delivered is None
         assert "not known" in typed.message
 
@@ -261,7 +261,7 @@ async def test_keys_for_a_computer_that_has_left_unnoticed_are_not_typed(two: Se
         two.lines["beta"].lost += ["nodes.computers", "nodes.beat"]
         await client.socket.close()
         await until(lambda: not two.online("beta", "farm"))
-        typed = await within(DEADLINE_S, mirror(two, "alpha").type(FARM, of_text("x")))
+        typed = await within(mirror(two, "alpha").type(FARM, of_text("x")))
         assert typed == Typed(delivered=False, message="Computer farm is not connected here. Nothing was typed.")
 
 
@@ -278,7 +278,7 @@ async def test_the_game_s_own_screen_is_seen_through_a_real_bus(tmp_path: Path, 
                 assert isinstance(await seen(watcher), Seen)
                 answer = await nodes["alpha"].ask("POST", KEYS, {"text": "far away"})
                 assert answer.json()["delivered"] is True
-                async with asyncio.timeout(DEADLINE_S):
+                async with asyncio.timeout(HANG_S):
                     while b"far away" not in _rows(await seen(watcher)):
                         pass
 

@@ -7,7 +7,6 @@ from orchestrator.core.errors import StoreAway
 from orchestrator.ports import Identity, TokenRow
 from orchestrator.store import InMemoryPersistenceManager
 from orchestrator.web.sockets import OpenSockets
-from tests.shell.support import DEADLINE_S
 from tests.waiting import within
 
 ALICE = Identity(kind="person", name="alice", roles=("reviewer",), auth="token", token_hash="a" * 64)
@@ -38,7 +37,7 @@ async def test_a_look_that_the_store_cuts_short_is_made_again() -> None:
         with sockets.streaming(ALICE) as over:
             store.leaves = True
             await store.revoke_tokens("person", "alice")
-            await within(DEADLINE_S, over.wait())
+            await within(over.wait())
     finally:
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)

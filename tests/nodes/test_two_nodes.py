@@ -20,9 +20,9 @@ from orchestrator.core.task_states import Phase, TaskStatus
 from orchestrator.core.wire import ComputerId
 from orchestrator.store.entry import Entry, awakened, made_due, scheduled
 from tests.nodes.two_nodes import Houses, Node, Slow, Steps, houses
-from tests.shell.support import DEADLINE_S, call, final, says
+from tests.shell.support import call, final, says
 from tests.shell.test_actor import ALICE, rules
-from tests.waiting import within
+from tests.waiting import HANG_S, within
 
 COMPUTERS = ("farm", "mine", "shop")
 TASKS = 24
@@ -105,7 +105,7 @@ async def test_hundreds_of_notes_decisions_and_cancels_never_make_two_nodes_run_
         outsiders = [Outsider(house, node, tasks, dice) for node in nodes for _ in range(2)]
         canceling = [outsiders[one % 4].cancel(tasks[-1 - one], 5 + 3 * one) for one in range(CANCELED)]
         with caplog.at_level(logging.WARNING, logger="orchestrator.workers"):
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(HANG_S):
                 await asyncio.gather(*(one.go_on() for one in outsiders), *canceling)
         did = sum((one.did for one in outsiders), Counter[str]())
         for task_id in tasks:
@@ -166,32 +166,31 @@ async def test_a_cancel_at_the_other_node_ends_a_reply_that_is_being_waited_for(
     """The node that acts hears of it over the bus, stops the model at once, and keeps its lease."""
     model = Slow()
     async with houses() as house:
-        house.open("alpha", model, count=1)
+        # It would find out by itself when it renews its lease, at a third of it.
+        house.open("alpha", model, lease_s=10 * HANG_S, count=1)
         task = await house.nodes[0].service.submit("try", user=ALICE, model="m")
-        await within(DEADLINE_S, model.begun.wait())
+        await within(model.begun.wait())
         beta = house.open("beta", Slow(), count=1)
-        began = asyncio.get_running_loop().time()
         await beta.service.cancel(task.task_id, ALICE)
-        await within(DEADLINE_S, model.cut.wait())
-        assert asyncio.get_running_loop().time() - began < 2.5
+        await within(model.cut.wait())
         ended = await house.until(task.task_id, lambda task: task.phase is Phase.ENDED)
         assert ended.status is TaskStatus.CANCELED
         assert house.ledger.leases[task.task_id][0][0] == "alpha"
 
 
-async def test_what_a_killed_node_held_is_taken_over_within_one_and_a_half_lease_times(url: str) -> None:
+async def test_what_a_killed_node_held_is_taken_over_within_one_and_a_half_lease_times(url: str, timed: bool) -> None:
     """Also while nothing is published: an idle node looks often enough by itself."""
     lease_s = 2.0
     async with houses(url=url) as house:
         model = Slow()
         alpha = house.open("alpha", model, lease_s=lease_s, count=1)
         task = await alpha.service.submit("try", user=ALICE, model="m")
-        await within(DEADLINE_S, model.begun.wait())
+        await within(model.begun.wait())
         house.open("beta", Slow(), lease_s=lease_s, count=2)
         began = asyncio.get_running_loop().time()
         await alpha.killed()
         await house.ledger.held_by("beta", task.task_id)
-        assert asyncio.get_running_loop().time() - began < 1.5 * lease_s
+        assert asyncio.get_running_loop().time() - began < 1.5 * lease_s or not timed
 
 
 async def test_a_renewed_lease_is_not_taken_over() -> None:
@@ -200,10 +199,10 @@ async def test_a_renewed_lease_is_not_taken_over() -> None:
         model = Slow(final("cannot", success=False))
         alpha = house.open("alpha", model, lease_s=0.6, count=1)
         task = await alpha.service.submit("try", user=ALICE, model="m")
-        await within(DEADLINE_S, model.begun.wait())
+        await within(model.begun.wait())
         house.open("beta", Slow(), lease_s=0.6, count=1)
         for _ in range(7):
-            await within(DEADLINE_S, house.ledger.renewals.acquire())
+            await within(house.ledger.renewals.acquire())
         model.go.set()
         await house.until(task.task_id, lambda task: task.phase is Phase.ENDED)
         assert house.ledger.leases[task.task_id][0] == ("alpha", 1)
@@ -249,7 +248,7 @@ async def test_what_is_due_and_not_to_be_had_is_looked_at_ever_less_often() -> N
         house.store.lease = never  # type: ignore[method-assign]
         alpha = house.open("alpha", Slow())
         await alpha.service.submit("try", user=ALICE, model="m")
-        await within(DEADLINE_S, enough.wait())
+        await within(enough.wait())
     # The first two may come for other reasons: the start of the node, and the task that was submitted.
     waits = [later - sooner for sooner, later in pairwise(looks[2:])]
     least = [0.01 * 2**place for place in range(len(waits))]

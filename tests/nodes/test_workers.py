@@ -10,8 +10,9 @@ from orchestrator.core.task_states import TaskStatus
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Lease
 from tests.nodes.two_nodes import SharedStore, houses
-from tests.shell.support import DEADLINE_S, Listening, call, final, says
+from tests.shell.support import Listening, call, final, says
 from tests.shell.test_actor import ALICE
+from tests.waiting import HANG_S
 
 
 class Unfoldable(SharedStore):
@@ -61,7 +62,7 @@ async def test_a_computer_that_comes_as_the_task_falls_asleep_wakes_it_although_
         node = house.open("alpha", Listening(says(call("cc_list", path="")), final("done")), count=1)
         node.world.online = lambda computer: store.came  # type: ignore[method-assign]
         task = await node.service.submit("look", user=ALICE, computers=[ComputerId("farm")], model="m")
-        async with asyncio.timeout(DEADLINE_S):
+        async with asyncio.timeout(HANG_S):
             while len(house.ledger.leases[task.task_id]) < 2:
                 house.ledger.leased.clear()
                 await house.ledger.leased.wait()

@@ -31,9 +31,9 @@ from orchestrator.web.sockets import accepted
 from orchestrator.workers import Workers
 from orchestrator.world import World
 from tests.shell.house import serving
-from tests.shell.support import DEADLINE_S, Listening
+from tests.shell.support import Listening
 from tests.shell.test_actor import Anyone, rules
-from tests.waiting import within
+from tests.waiting import HANG_S, within
 
 
 @dataclass
@@ -52,7 +52,7 @@ class Ledger:
         """Until the newest lease of a task is this holder's."""
         while not self.leases[task_id] or self.leases[task_id][-1][0] != holder:
             self.leased.clear()
-            await within(DEADLINE_S, self.leased.wait())
+            await within(self.leased.wait())
 
 
 class Recorded(SqlStore if TYPE_CHECKING else object):  # type: ignore[misc]
@@ -211,7 +211,7 @@ class Houses:
         changed = asyncio.Event()
         unsubscribe = self.bus.subscribe(f"task.{task_id}", lambda _: changed.set())
         try:
-            async with asyncio.timeout(DEADLINE_S):
+            async with asyncio.timeout(HANG_S):
                 while True:
                     changed.clear()
                     task = await self.store.load(task_id)
@@ -243,7 +243,7 @@ async def houses(*computers: str, store: SharedStore | None = None, url: str = "
         shared = Houses(kept, bus, hub, stubs, url)
         try:
             for stub in stubs:
-                await within(DEADLINE_S, stub.welcomed.wait())
+                await within(stub.welcomed.wait())
             yield shared
         finally:
             for node in shared.nodes:

@@ -13,7 +13,8 @@ from websockets.typing import Origin, Subprotocol
 
 from orchestrator.core.wire import REVIEWER_SUBPROTOCOL
 from orchestrator.web.streaming import EVENTS_SUBPROTOCOL
-from tests.shell.support import DEADLINE_S, Server
+from tests.shell.support import Server
+from tests.waiting import HANG_S
 
 
 def set_cookies(answer: httpx2.Response) -> SimpleCookie:
@@ -37,7 +38,7 @@ async def plain(server: Server, method: str, path: str, body: Any = None, **head
 async def as_it_stands(server: Server, *lines: str) -> bytes:
     """What is answered to a request of these lines, which no client tidies up or refuses to send."""
     host, _, port = server.url.removeprefix("http://").rpartition(":")
-    async with asyncio.timeout(DEADLINE_S):
+    async with asyncio.timeout(HANG_S):
         reader, writer = await asyncio.open_connection(host, int(port))
         with closing(writer):
             writer.write("\r\n".join((*lines, "Connection: close", "", "")).encode("latin-1"))

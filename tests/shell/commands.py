@@ -19,10 +19,10 @@ from typing import Any
 
 from tests import forked
 from tests.shell.support import call, final, says
+from tests.waiting import HANG_S
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CLI = [sys.executable, "-m", "orchestrator.cli"]
-WITHIN_S = 30.0
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
@@ -37,7 +37,7 @@ def environment(home: Path, **more: str) -> dict[str, str]:
 def cli(home: Path, *arguments: str, typed: str = "", **more: str) -> "subprocess.CompletedProcess[str]":
     """One command to its end, without a terminal; a traceback is never an answer."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    done = forked.run([*CLI, *arguments], environment(home, **more), cwd=home, typed=typed, timeout=WITHIN_S, **pipes)
+    done = forked.run([*CLI, *arguments], environment(home, **more), cwd=home, typed=typed, timeout=HANG_S, **pipes)
     assert "Traceback" not in done.stderr + done.stdout, done.stderr
     return done
 
@@ -164,7 +164,7 @@ class Terminal:
 
     def expect(self, wanted: str) -> None:
         """Read until this was written after what was expected before."""
-        deadline = time.monotonic() + WITHIN_S
+        deadline = time.monotonic() + HANG_S
         while (found := self.raw.find(wanted, self._at)) < 0:
             assert time.monotonic() < deadline, f"no {wanted!r} in:\n{self.text[-3000:]}"
             assert self._read(), f"it ended without {wanted!r}:\n{self.text[-3000:]}"
@@ -182,11 +182,11 @@ class Terminal:
         """Read to the end; the exit code."""
         while self._read():
             pass
-        return self.process.wait(WITHIN_S)
+        return self.process.wait(HANG_S)
 
     def _read(self) -> bool:
-        if not select.select([self.master], [], [], WITHIN_S)[0]:
-            raise AssertionError(f"nothing came for {WITHIN_S} s:\n{self.text[-3000:]}")
+        if not select.select([self.master], [], [], HANG_S)[0]:
+            raise AssertionError(f"nothing came for {HANG_S} s:\n{self.text[-3000:]}")
         try:
             data = os.read(self.master, 65536)
         except OSError:

@@ -9,7 +9,8 @@ from typing import Any
 import httpx2
 
 from orchestrator.ports import ModelReply
-from tests.shell.support import DEADLINE_S, WRITE, Server, final, says
+from tests.shell.support import WRITE, Server, final, says
+from tests.waiting import HANG_S
 
 
 class Writing:
@@ -33,7 +34,7 @@ async def stream(server: Server, task_id: str, query: str = "") -> AsyncIterator
     """The blocks of an open stream of events, the opening comment first."""
     headers = {"Authorization": f"Bearer {server.admin}"}
     async with (
-        asyncio.timeout(DEADLINE_S),
+        asyncio.timeout(HANG_S),
         server.http.stream("GET", f"/v1/tasks/{task_id}/events{query}", headers=headers) as answer,
     ):
         assert answer.status_code == 200

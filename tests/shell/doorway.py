@@ -17,7 +17,6 @@ from orchestrator.ports import CallResult
 from orchestrator.tools.deps import CCAgentDeps
 from orchestrator.tools.registry import TOOL_REGISTRY
 from tests.shell.house import ALIVE_WITHIN_S, FARM, Accepted, House, Journal
-from tests.shell.support import DEADLINE_S
 from tests.waiting import within
 
 NUMBERS = count(1000)
@@ -41,7 +40,7 @@ class Door:
         self.latest = RunId(f"d{number}")
         call: dict[str, Any] = {"number": number, "method": method, "params": params, "body": body, "wait_s": wait_s}
         calling = self.house.calling(self.latest, **call, on_output=lambda *_: self.wrote.set())
-        return await within(DEADLINE_S, calling)
+        return await within(calling)
 
 
 async def use(tool: str, deps: CCAgentDeps, **args: Any) -> str:

@@ -22,7 +22,7 @@ from orchestrator.hub import Hub, Met, Visitor
 from orchestrator.ports import CallResult, Settlement
 from orchestrator.web.frames import FrameProtocol
 from orchestrator.web.sockets import accepted
-from tests.shell.support import DEADLINE_S, StubClient, dialed
+from tests.shell.support import StubClient, dialed
 from tests.waiting import within
 
 FARM = ComputerId("farm")
@@ -122,7 +122,7 @@ class House:
         """A computer that was welcomed, after the hub has noted its arrival."""
         async with dialed(self.url) as client:
             await client.greet(**changes)
-            await within(DEADLINE_S, self.journal.arrivals.get())
+            await within(self.journal.arrivals.get())
             yield client
 
     def calling(self, run_id: RunId = RUN, *, number: int = 9, **more: Any) -> "asyncio.Task[CallResult]":
@@ -179,7 +179,7 @@ async def serving(handle: Callable[[WebSocket], Awaitable[None]]) -> AsyncIterat
             yield listener.getsockname()[1]
         finally:
             server.should_exit = True
-            await within(DEADLINE_S, running)
+            await within(running)
 
 
 @asynccontextmanager
@@ -194,5 +194,5 @@ async def _through_websockets(hub: Hub) -> AsyncIterator[int]:
 async def failed(task: "asyncio.Task[Any]", kind: type[Exception]) -> Exception:
     """The error that a call or a settle ends with."""
     with pytest.raises(kind) as raised:
-        await within(DEADLINE_S, task)
+        await within(task)
     return raised.value

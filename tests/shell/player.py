@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests import forked
-from tests.shell.support import DEADLINE_S, Server
+from tests.shell.support import Server
+from tests.waiting import HANG_S
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -26,7 +27,7 @@ class Player:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(command.encode() + b"\n")
-        async with asyncio.timeout(DEADLINE_S):
+        async with asyncio.timeout(HANG_S):
             while line := (await self.process.stdout.readline()).decode():
                 if line.startswith("= "):
                     assert not line.startswith("= error"), f"{command}: {line}"
@@ -40,7 +41,7 @@ class Player:
     async def sees(self, text: str) -> None:
         """Return when a text is on the screen, also one that goes on in the next row."""
         try:
-            async with asyncio.timeout(DEADLINE_S):
+            async with asyncio.timeout(HANG_S):
                 while True:
                     if text in await self.screen():
                         return
@@ -54,7 +55,7 @@ class Player:
 
     async def says(self, line: str, text: str) -> None:
         """Type a line again and again until the screen has a text: what it tells of takes its time."""
-        async with asyncio.timeout(DEADLINE_S):
+        async with asyncio.timeout(HANG_S):
             while True:
                 await self.type("clear")
                 await self.type(line)
@@ -96,7 +97,7 @@ async def welcomed(server: Server) -> AsyncIterator[None]:
     # Told once a computer was welcomed; nothing else makes a task due here.
     server.orchestrator.service.bus.subscribe("tasks.due", lambda _: arrived.set())
     yield
-    async with asyncio.timeout(DEADLINE_S):
+    async with asyncio.timeout(HANG_S):
         await arrived.wait()
 
 

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from orchestrator.testing.stub_computer import StubComputer
-from tests.shell.support import DEADLINE_S, Server
-from tests.waiting import within
+from tests.shell.support import Server
+from tests.waiting import HANG_S, within
 
 KEYS = "/v1/computers/farm/keys"
 SCREEN = "/v1/computers/farm/screen"
@@ -20,8 +20,8 @@ async def stub(server: Server, token: str) -> AsyncIterator[StubComputer]:
     one = StubComputer(server.url, token)
     work = asyncio.create_task(one.run())
     try:
-        await within(DEADLINE_S, one.welcomed.wait())
-        await within(DEADLINE_S, online(server))
+        await within(one.welcomed.wait())
+        await within(online(server))
         yield one
     finally:
         work.cancel()
@@ -58,7 +58,7 @@ async def events(server: Server, token: str = "", path: str = SCREEN) -> AsyncIt
 
 async def told(stream: AsyncIterator[tuple[str, Any]]) -> tuple[str, Any]:
     """The next event that is no comment."""
-    async with asyncio.timeout(DEADLINE_S):
+    async with asyncio.timeout(HANG_S):
         async for kind, data in stream:
             if kind != "comment":
                 return kind, data

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from tests import forked
+from tests.waiting import HANG_S
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-DEADLINE_S = 20
-END_WITHIN_S = 10
 
 
 @dataclass
@@ -34,7 +33,7 @@ class Player:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(command.encode() + b"\n")
-        async with asyncio.timeout(DEADLINE_S):
+        async with asyncio.timeout(HANG_S):
             while True:
                 line = (await self.process.stdout.readline()).decode()
                 assert line, f"the computer ended before it answered {command!r}"
@@ -67,7 +66,7 @@ async def playing(disk: Path, *options: str, bare: bool = True) -> AsyncIterator
         assert process.stdin is not None
         process.stdin.close()
         try:
-            async with asyncio.timeout(END_WITHIN_S):
+            async with asyncio.timeout(HANG_S):
                 await process.communicate()
         except TimeoutError:
             process.kill()

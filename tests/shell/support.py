@@ -23,11 +23,9 @@ from orchestrator.core.meeting import NOTHING_HEARD, Heard
 from orchestrator.core.wire import ComputerId, RunId, SettledCall, sha256_hex
 from orchestrator.ports import CallResult, ChatMessage, ChatModel, ComputerInfo, ModelReply, Settlement
 from orchestrator.settings import Settings
-from tests.waiting import within
+from tests.waiting import HANG_S, within
 
 ABSENT = "absent"
-DEADLINE_S = 20.0
-"""How long a test waits for what has to come; far more than it takes."""
 
 
 # -- replies of a model ------------------------------------------------------------------
@@ -323,7 +321,7 @@ class StubClient:
 
     async def hear(self, kind: str | None = None) -> tuple[Any, bytes]:
         """The next message; it has to be of ``kind``."""
-        data = await within(DEADLINE_S, self.socket.recv())
+        data = await within(self.socket.recv())
         assert isinstance(data, bytes)
         message, body = wire.decode_any(data)
         assert kind in {None, message.type}, message
@@ -353,7 +351,7 @@ class StubClient:
 
     async def closed(self) -> tuple[int, str]:
         """Code and reason of the close that has to come."""
-        await within(DEADLINE_S, self.socket.wait_closed())
+        await within(self.socket.wait_closed())
         return self.socket.close_code or 0, self.socket.close_reason or ""
 
     async def serve(self, disk: Disk) -> None:
@@ -439,7 +437,7 @@ class Server:
     async def until(self, task_id: str, *kinds: str) -> dict[str, Any]:
         """The task as it stands once it has an item of one of these kinds; read from its events."""
         headers = {"Authorization": f"Bearer {self.admin}"}
-        async with asyncio.timeout(DEADLINE_S):
+        async with asyncio.timeout(HANG_S):
             async with self.http.stream("GET", f"/v1/tasks/{task_id}/events", headers=headers) as events:
                 async for line in events.aiter_lines():
                     if line.startswith("event: ") and line.removeprefix("event: ") in kinds:
@@ -473,7 +471,7 @@ async def running(
         async with (
             app.open_orchestrator(chosen, model=model, **(parts or {})) as orchestrator,
             _listening(orchestrator, listener),
-            httpx2.AsyncClient(base_url=url, trust_env=False, timeout=DEADLINE_S) as http,
+            httpx2.AsyncClient(base_url=url, trust_env=False, timeout=HANG_S) as http,
         ):
             admin = admin or chosen.token_path.read_text("utf-8").strip()
             yield Server(url, orchestrator, http, admin)

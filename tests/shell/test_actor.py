@@ -31,7 +31,7 @@ from orchestrator.testing import ManualClock
 from orchestrator.tools.shared_workspace import RefusedWorkspace
 from orchestrator.tools.workspace import STAGING, DirectoryWorkspace
 from orchestrator.world import World
-from tests.shell.support import DEADLINE_S, NEW, WRITE, Disk, FakeComputers, Listening, call, final, says
+from tests.shell.support import NEW, WRITE, Disk, FakeComputers, Listening, call, final, says
 from tests.waiting import within
 
 FARM, MINE = ComputerId("3"), ComputerId("4")
@@ -114,7 +114,6 @@ class Bench:
         lease = await self.store.lease("node-1", LEASE_S)
         assert lease is not None, "nothing is due"
         return await within(
-            DEADLINE_S,
             process_task(
                 lease,
                 service=self.service,
@@ -150,7 +149,7 @@ class Bench:
     async def hanging(self) -> "asyncio.Task[AgentTask]":
         """Act, until a call hangs on its computer."""
         acting = asyncio.create_task(self.act())
-        await within(DEADLINE_S, self.computers.hanging.wait())
+        await within(self.computers.hanging.wait())
         return acting
 
     async def journal(self, task_id: TaskId) -> list[AgentTaskItem]:
@@ -355,7 +354,7 @@ async def test_a_reply_to_a_task_that_ended_is_dropped() -> None:
     bench = Bench(Slow())
     task_id = await bench.submit()
     acting = asyncio.create_task(bench.act())
-    await within(DEADLINE_S, asked.wait())
+    await within(asked.wait())
     await bench.service.cancel(task_id, ALICE)
     go.set()
     assert (await acting).status is TaskStatus.CANCELED

@@ -21,7 +21,7 @@ from orchestrator.web.browsers import LONGEST, MOST, UNUSED, USE_EVERY
 from orchestrator.web.tries import WRONG_TRIES
 from tests.shell.browsing import Tab, as_it_stands, plain, set_cookies, signed_in
 from tests.shell.doors import Writing
-from tests.shell.support import DEADLINE_S, Server, running
+from tests.shell.support import Server, running
 from tests.shell.test_web import refused
 from tests.waiting import within
 
@@ -397,7 +397,7 @@ async def test_by_https_the_cookie_is_the_hosts_own(shared: Server) -> None:
     tab = Tab(shared, secure, answer.json(), origin)
     assert (await tab.ask("POST", "/v1/stop", {}, **proxied)).status_code == 200
     async with tab.reviewing(**proxied) as socket:
-        assert "snapshot" in str(await within(DEADLINE_S, socket.recv()))
+        assert "snapshot" in str(await within(socket.recv()))
     with pytest.raises(InvalidStatus):
         async with tab.reviewing(shared.url, **proxied):
             pass
@@ -415,7 +415,7 @@ async def test_the_public_url_is_a_name_and_an_origin_of_ours(tmp_path: Path) ->
             assert tab.cookie.startswith("__Host-cc_session=")
             assert (await tab.ask("POST", "/v1/stop", {}, Host=host)).status_code == 200
             async with tab.reviewing() as socket:
-                assert "snapshot" in str(await within(DEADLINE_S, socket.recv()))
+                assert "snapshot" in str(await within(socket.recv()))
         refused(await tab.ask("GET", "/v1/tasks", Host="sub.game.example"), 403, "forbidden")
         refused(await tab.ask("POST", "/v1/stop", {}, Origin="http://game.example"), 403, "forbidden")
 
@@ -438,10 +438,10 @@ async def test_a_revoked_token_ends_its_browsers_at_once(server: Server) -> None
     bob, admin = await signed_in(server, token), await signed_in(server)
     async with bob.reviewing() as socket, admin.reviewing() as other:
         for one in (socket, other):
-            assert "snapshot" in str(await within(DEADLINE_S, one.recv()))
+            assert "snapshot" in str(await within(one.recv()))
         assert (await admin.ask("DELETE", "/v1/tokens/person/bob")).json() == {"revoked": 1}
         with pytest.raises(ConnectionClosed):
-            await within(DEADLINE_S, socket.recv())
+            await within(socket.recv())
         assert socket.close_code == 1008
         error = refused(await bob.ask("GET", "/v1/session"), 401, "unauthenticated")
         assert "revoked" in error["message"]
@@ -459,10 +459,10 @@ async def test_signing_out_ends_the_sockets_of_that_browser_alone(server: Server
     one, other = await signed_in(server), await signed_in(server)
     async with one.reviewing() as socket, other.reviewing() as stays:
         for each in (socket, stays):
-            await within(DEADLINE_S, each.recv())
+            await within(each.recv())
         await one.ask("DELETE", "/v1/session")
         with pytest.raises(ConnectionClosed):
-            await within(DEADLINE_S, socket.recv())
+            await within(socket.recv())
         assert (socket.close_code, socket.close_reason) == (1008, "the browser was signed out")
         assert stays.close_code is None
     assert (await server.ask("GET", "/v1/tasks")).status_code == 200
@@ -491,10 +491,10 @@ async def test_no_sign_in_lasts_longer_than_its_longest(server: Server, clock: M
         told = (await tab.ask("GET", "/v1/session")).json()
     assert datetime.fromisoformat(told["expires_at"]) == begun + LONGEST
     async with tab.reviewing() as socket:
-        await within(DEADLINE_S, socket.recv())
+        await within(socket.recv())
         clock.advance(timedelta(days=15).total_seconds())
         with pytest.raises(ConnectionClosed):
-            await within(DEADLINE_S, socket.recv())
+            await within(socket.recv())
         assert socket.close_code == 1008
     refused(await tab.ask("GET", "/v1/tasks"), 401, "unauthenticated")
 
@@ -531,10 +531,10 @@ async def test_the_oldest_of_too_many_goes(server: Server, clock: ManualClock) -
         clock.advance(1)
         tabs.append(await signed_in(server))
     async with tabs[0].reviewing() as socket:
-        await within(DEADLINE_S, socket.recv())
+        await within(socket.recv())
         newest = await signed_in(server)
         with pytest.raises(ConnectionClosed):
-            await within(DEADLINE_S, socket.recv())
+            await within(socket.recv())
     refused(await tabs[0].ask("GET", "/v1/session"), 401, "unauthenticated")
     for tab in (tabs[1], newest, bob):
         assert (await tab.ask("GET", "/v1/session")).status_code == 200
@@ -571,7 +571,7 @@ async def test_the_reviewers_socket_takes_our_page_only(server: Server) -> None:
     """By its origin, which a browser always says; without one, or with a cookie of nobody's, it stays shut."""
     tab = await signed_in(server)
     async with tab.reviewing() as socket:
-        assert "snapshot" in str(await within(DEADLINE_S, socket.recv()))
+        assert "snapshot" in str(await within(socket.recv()))
     shut: list[tuple[Tab, str | None, int]] = [
         (tab, None, 403),
         (tab, ELSEWHERE, 403),

@@ -17,8 +17,8 @@ from orchestrator.web.reading import MAX_OPEN_BYTES
 from tests.shell.browsing import signed_in
 from tests.shell.doors import blocks_of
 from tests.shell.screening import stub
-from tests.shell.support import DEADLINE_S, Server, running
-from tests.waiting import within
+from tests.shell.support import Server, running
+from tests.waiting import HANG_S, within
 
 HEAD = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 POST = b"POST /v1/session HTTP/1.1\r\nHost: 127.0.0.1\r\n"
@@ -36,7 +36,7 @@ async def server(tmp_path: Path) -> AsyncIterator[Server]:
 async def line(server: Server) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     """A bare connection."""
     host, _, port = server.url.removeprefix("http://").rpartition(":")
-    async with asyncio.timeout(DEADLINE_S):
+    async with asyncio.timeout(HANG_S):
         reader, writer = await asyncio.open_connection(host, int(port))
         with closing(writer):
             yield reader, writer
@@ -162,9 +162,9 @@ async def test_a_request_that_is_whole_has_all_the_time(server: Server, monkeypa
         for version in range(1, 4):
             server.orchestrator.service.bus.publish("tasks", {"task_id": "t-x", "version": version})
         await reader.readuntil(b"event: tasks")
-        assert "snapshot" in str(await within(DEADLINE_S, reviewing.recv()))
+        assert "snapshot" in str(await within(reviewing.recv()))
         pong = await reviewing.ping()
-        await within(DEADLINE_S, pong)
+        await within(pong)
     async with line(server) as (reader, writer):
         for _ in range(3):
             writer.write(HEAD + b"\r\n")
@@ -212,7 +212,7 @@ def stuck(server: Server, request: str, token: str, **headers: str) -> socket.so
 
 async def until(server: Server, holds: Callable[[], bool]) -> None:
     """Wait until something holds; others are served meanwhile."""
-    async with asyncio.timeout(DEADLINE_S):
+    async with asyncio.timeout(HANG_S):
         while not holds():
             await served(server)
 
@@ -236,7 +236,7 @@ async def test_who_watches_a_screen_and_takes_nothing_watches_no_more(
                     view.touch(None)
                     await asyncio.sleep(0)
 
-            await within(DEADLINE_S, draws())
+            await within(draws())
         assert computer.welcomed.is_set()
     await served(server)
 
@@ -261,12 +261,12 @@ async def test_a_stuck_socket_holds_up_no_revocation(server: Server, monkeypatch
         assert not (await asyncio.wait({talking}, timeout=0.5))[0], "its reader is not stuck"
         headers = {"Authorization": f"Bearer {eve}"}
         async with server.http.stream("GET", "/v1/watch", headers=headers) as watching:
-            assert (await within(DEADLINE_S, server.ask("DELETE", "/v1/tokens/person/bob"))).status_code == 200
+            assert (await within(server.ask("DELETE", "/v1/tokens/person/bob"))).status_code == 200
             await until(server, lambda: ("person", "bob") not in known._open)
             with pytest.raises(ConnectionError):
-                await within(DEADLINE_S, talking)
+                await within(talking)
             await server.orchestrator.store.revoke_tokens("person", "eve")
-            async with asyncio.timeout(DEADLINE_S):
+            async with asyncio.timeout(HANG_S):
                 async for _ in blocks_of(watching):
                     """Until its end."""
 
@@ -279,7 +279,7 @@ async def test_a_socket_whose_reader_takes_nothing_is_let_go(server: Server, mon
         await until(server, lambda: ("person", "admin") in known._open)
         (held,) = known._open["person", "admin"]
         with pytest.raises(ConnectionError):
-            await within(DEADLINE_S, talk(held))
+            await within(talk(held))
         await until(server, lambda: ("person", "admin") not in known._open)
 
 
@@ -303,14 +303,14 @@ async def test_a_task_waits_once_for_a_slow_reviewer(server: Server, monkeypatch
         return await load(one)
 
     async with tab.reviewing() as reviewing:
-        assert "snapshot" in str(await within(DEADLINE_S, reviewing.recv()))
+        assert "snapshot" in str(await within(reviewing.recv()))
         monkeypatch.setattr(service, "load", loading)
         for version in range(1000):
             service.bus.publish("tasks", {"task_id": task_id, "version": version})
         service.bus.publish("tasks", {"task_id": "t-last", "version": 1})
         while "t-last" not in loaded:
             again.clear()
-            await within(DEADLINE_S, again.wait())
+            await within(again.wait())
         assert loaded == [task_id, "t-last"]
 
 

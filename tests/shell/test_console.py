@@ -18,8 +18,8 @@ from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.facts import Observed, TaskId
 from orchestrator.core.wire import sha256_hex
 from tests.shell.asked import OLD, console, request, shown
-from tests.shell.support import DEADLINE_S, NEW, WRITE, Disk, Listening, Server, call, connected, final, running, says
-from tests.waiting import within
+from tests.shell.support import NEW, WRITE, Disk, Listening, Server, call, connected, final, running, says
+from tests.waiting import HANG_S, within
 
 HOSTILE = "\x1b[2J\x1b[1Agood\r\u202egnp\u200b\u2066\x07\x9b\u00ad\u3164\U000e0041"
 """Clears the screen, goes up a line, back to its start, turns the direction, hides."""
@@ -197,7 +197,7 @@ async def reviewed(server: Server, *answers: str, token: str | None = None) -> t
     here, said, asked = console(*answers)
     client = Client(server.url, token or server.admin)
     try:
-        await within(DEADLINE_S, ReviewLoop(client, here).run(until_empty=True))
+        await within(ReviewLoop(client, here).run(until_empty=True))
     finally:
         client.close()
     return said, asked
@@ -267,13 +267,13 @@ async def test_a_decision_that_came_too_late_is_said(tmp_path: Path) -> None:
         def rejected_meanwhile(prompt: str) -> str:
             del prompt
             asking = server.ask("POST", pending["rejection_url"])
-            asyncio.run_coroutine_threadsafe(asking, loop).result(DEADLINE_S)
+            asyncio.run_coroutine_threadsafe(asking, loop).result(HANG_S)
             return "a"
 
         said: list[str] = []
         client = Client(server.url, server.admin)
         here = Console(say=said.append, ask=rejected_meanwhile)
-        await within(DEADLINE_S, ReviewLoop(client, here).run(until_empty=True))
+        await within(ReviewLoop(client, here).run(until_empty=True))
         client.close()
         assert disk.done == []
     assert said[-1].startswith("Too late: admin rejected it")
@@ -308,7 +308,7 @@ async def test_a_server_that_goes_away_is_a_sentence(clean: bool) -> None:
         port = next(iter(listening.sockets)).getsockname()[1]
         client = Client(f"http://127.0.0.1:{port}", "x")
         with pytest.raises(ServerUnreachable):
-            await within(DEADLINE_S, ReviewLoop(client, Console(say=lambda _: None)).run())
+            await within(ReviewLoop(client, Console(say=lambda _: None)).run())
         client.close()
 
 

@@ -16,7 +16,7 @@ from orchestrator.core.restoring.outcomes import outcome_of
 from orchestrator.core.restoring.telling import TaskChange, UndoOffer
 from orchestrator.core.task import AgentTask
 from tests.shell.asked import NOW, console, request
-from tests.shell.support import DEADLINE_S, NEW, WRITE, Disk, Listening, Server, call, connected, final, running, says
+from tests.shell.support import NEW, WRITE, Disk, Listening, Server, call, connected, final, running, says
 from tests.waiting import within
 
 PROMPT = "[h]elp > "
@@ -27,7 +27,7 @@ async def reviewed(server: Server, *answers: str) -> list[str]:
     here, said, _ = console(*answers)
     client = Client(server.url, server.admin)
     try:
-        await within(DEADLINE_S, ReviewLoop(client, here).run(until_empty=True))
+        await within(ReviewLoop(client, here).run(until_empty=True))
     finally:
         client.close()
     return said
@@ -246,7 +246,7 @@ async def test_a_frame_that_the_server_cannot_read_is_told_and_asked_for_again(t
     here, said, _ = console("a", "l")
     async with serve(deaf, "127.0.0.1", 0, compression=None) as listening:
         client = Client(f"http://127.0.0.1:{next(iter(listening.sockets)).getsockname()[1]}", "x")
-        await within(DEADLINE_S, ReviewLoop(client, here).run(until_empty=True))
+        await within(ReviewLoop(client, here).run(until_empty=True))
         client.close()
     assert len(heard) == 1
     assert "Not carried out: No." in said
@@ -284,7 +284,7 @@ async def test_a_task_that_left_something_is_told_with_what_becomes_of_it(tmp_pa
     here, said, _ = console("a")
     async with serve(telling, "127.0.0.1", 0, compression=None) as listening:
         client = Client(f"http://127.0.0.1:{next(iter(listening.sockets)).getsockname()[1]}", "x")
-        await within(DEADLINE_S, ReviewLoop(client, here).run(until_empty=True))
+        await within(ReviewLoop(client, here).run(until_empty=True))
         client.close()
     assert [line for line in said if line.startswith("Task t-1")] == [
         "Task t-1 is Failed and had changed 3:a. It is put back with: cc-orchestrator undo t-1",

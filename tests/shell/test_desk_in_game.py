@@ -14,7 +14,8 @@ import pytest
 from cc_client.simulator.install import install
 from tests import forked
 from tests.shell.simulating import playing
-from tests.shell.support import DEADLINE_S, Listening, Server, call, final, running, says
+from tests.shell.support import Listening, Server, call, final, running, says
+from tests.waiting import HANG_S
 
 ASKS = says(call("ask_user", question="Which farm?"), explanation="I have to know.")
 STARTUP = 'shell.run("/.cc-orchestrator/boot.lua --startup /startup.lua")\n'
@@ -31,7 +32,7 @@ class Game:
         assert self.process.stdout is not None
         seen = []
         try:
-            async with asyncio.timeout(DEADLINE_S):
+            async with asyncio.timeout(HANG_S):
                 while line := await self.process.stdout.readline():
                     seen.append(line.decode().rstrip())
                     if seen[-1].startswith("screen") and text in seen[-1]:

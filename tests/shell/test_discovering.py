@@ -17,7 +17,7 @@ from orchestrator.tools.deps import CCAgentDeps
 from orchestrator.tools.text import MAX_RESULT_CHARS
 from tests.shell.doorway import Door, observed, use
 from tests.shell.house import House, open_house
-from tests.shell.support import DEADLINE_S, Channel
+from tests.shell.support import Channel
 from tests.waiting import within
 
 QUIZ = b"print(read())\nprint(read())\n"
@@ -64,8 +64,8 @@ async def computer(house: House, **more: Any) -> AsyncIterator[tuple[CCAgentDeps
     stub = StubComputer(house.url, "token", **values)
     running = asyncio.create_task(stub.run())
     try:
-        await within(DEADLINE_S, stub.welcomed.wait())
-        await within(DEADLINE_S, house.journal.arrivals.get())
+        await within(stub.welcomed.wait())
+        await within(house.journal.arrivals.get())
         door = Door(house)
         yield CCAgentDeps(mode="live", ws_client=door, computer="7"), door
     finally:

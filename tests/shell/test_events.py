@@ -18,7 +18,8 @@ from orchestrator.store import InMemoryPersistenceManager
 from orchestrator.web import events as web_events
 from orchestrator.web.events import MAX_HINT_BYTES, MAX_HINTS, Feed
 from tests.shell.doors import Writing, stream
-from tests.shell.support import DEADLINE_S, Disk, Server, connected, running
+from tests.shell.support import Disk, Server, connected, running
+from tests.waiting import HANG_S
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ async def events(server: Server, task_id: str, last: str | None = None) -> list[
     """All events until the stream ends by itself, as (id, kind, item)."""
     headers = {"Authorization": f"Bearer {server.admin}", **({} if last is None else {"Last-Event-ID": last})}
     found: list[tuple[int, str, dict[str, Any]]] = []
-    async with asyncio.timeout(DEADLINE_S):
+    async with asyncio.timeout(HANG_S):
         async with server.http.stream("GET", f"/v1/tasks/{task_id}/events", headers=headers) as stream:
             assert stream.status_code == 200
             assert stream.headers["content-type"].startswith("text/event-stream")
@@ -93,7 +94,7 @@ async def test_events_resume_after_the_last_that_was_seen(server: Server, last: 
     task_id = await server.submit([])
     await server.until(task_id, "task_ended")
     headers = {b"Authorization": f"Bearer {server.admin}".encode(), b"Last-Event-ID": last.encode("latin-1")}
-    async with asyncio.timeout(DEADLINE_S):
+    async with asyncio.timeout(HANG_S):
         answer = await server.http.get(f"/v1/tasks/{task_id}/events", headers=headers)
     assert answer.status_code == 200
     ids = [int(line.removeprefix("id: ")) for line in answer.text.splitlines() if line.startswith("id: ")]
@@ -191,7 +192,7 @@ async def test_large_hints_are_bounded_by_their_bytes() -> None:
 
 
 async def _drained(feed: Feed) -> AsyncIterator[bytes]:
-    while (event := await feed.next(DEADLINE_S)) is not None:
+    while (event := await feed.next(HANG_S)) is not None:
         yield event
 
 
@@ -243,5 +244,5 @@ async def test_a_reader_that_goes_away_leaves_nothing_behind(server: Server, mon
         while not (await anext(blocks)).startswith("id: "):
             pass
         assert sorted(listening) == [f"stream.{task_id}", f"task.{task_id}"]
-    async with asyncio.timeout(DEADLINE_S):
+    async with asyncio.timeout(HANG_S):
         await gone.wait()

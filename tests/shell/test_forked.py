@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests import forked
-from tests.shell.commands import CLI, WITHIN_S, environment, on_a_terminal, serving, until
-from tests.waiting import within
+from tests.shell.commands import CLI, environment, on_a_terminal, serving, until
+from tests.waiting import HANG_S, within
 
 PROBE = """\
 import atexit, os, random, signal, sys, threading
@@ -46,7 +46,7 @@ def test_a_forked_process_is_as_one_that_is_started_anew(
         "cwd": tmp_path, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "start_new_session": session
     }  # fmt: skip
     anew = subprocess.run(probe, env=env, input="typed", text=True, check=False, **options)
-    found = forked.run(probe, env, typed="typed", timeout=WITHIN_S, **options)
+    found = forked.run(probe, env, typed="typed", timeout=HANG_S, **options)
     assert (found.returncode, found.stdout, found.stderr) == (7, anew.stdout, "ended\n")
     assert anew.returncode == 7
 
@@ -56,7 +56,7 @@ def test_chance_is_not_the_same_in_each(tmp_path: Path) -> None:
     (tmp_path / "drawing.py").write_text("import random, uuid\nprint(random.random(), uuid.uuid4())\n")
     drawn = {
         forked.run(
-            [sys.executable, "-m", "drawing"], environment(tmp_path), timeout=WITHIN_S, cwd=tmp_path,
+            [sys.executable, "-m", "drawing"], environment(tmp_path), timeout=HANG_S, cwd=tmp_path,
             stdout=subprocess.PIPE,
         ).stdout
         for _ in range(3)
@@ -73,7 +73,7 @@ def test_a_signal_ends_a_server_as_ever(tmp_path: Path, number: signal.Signals, 
         with pytest.raises(subprocess.TimeoutExpired):
             served.process.wait(0.01)
         served.process.send_signal(number)
-        assert served.process.wait(WITHIN_S) == code
+        assert served.process.wait(HANG_S) == code
         assert served.process.poll() == code
         served.process.kill()
 
@@ -84,7 +84,7 @@ def test_another_interpreter_is_started_anew(tmp_path: Path) -> None:
         [*CLI, "--help"], environment(tmp_path, PYTHONIOENCODING="ascii"), stdout=subprocess.DEVNULL
     )  # fmt: skip
     assert not isinstance(process, forked.Forked)
-    assert process.wait(WITHIN_S) == 0
+    assert process.wait(HANG_S) == 0
 
 
 def test_on_a_terminal_it_has_a_session_and_sees_the_terminal(tmp_path: Path) -> None:
@@ -105,11 +105,12 @@ def test_what_was_forked_ends_with_the_tests(tmp_path: Path) -> None:
         "    time.sleep(600)\n"
     )
     command = [sys.executable, "-c", program, str(tmp_path)]
-    tests = subprocess.Popen(command, env=environment(tmp_path), cwd=forked.ROOT, stdout=subprocess.PIPE, text=True)
+    own = {name: value for name, value in environment(tmp_path).items() if not name.startswith("CC_TEST_")}
+    tests = subprocess.Popen(command, env=own, cwd=forked.ROOT, stdout=subprocess.PIPE, text=True)
     pid = int(until(tests, "serves").split()[1])
     tests.kill()
     # The server of the forks has the same standard output, and ends after them.
-    tests.communicate(timeout=WITHIN_S)
+    tests.communicate(timeout=HANG_S)
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
 
@@ -117,20 +118,20 @@ def test_what_was_forked_ends_with_the_tests(tmp_path: Path) -> None:
 async def test_a_simulated_computer_is_a_process_of_a_loop(tmp_path: Path) -> None:
     """It is talked to, ended and waited for as any other, also where it ended before anybody looked."""
     wrong = await forked.start_simulator(f"--disk={tmp_path}", "--no-such-option", stderr=subprocess.PIPE)
-    _, errors = await within(WITHIN_S, wrong.communicate())
+    _, errors = await within(wrong.communicate())
     assert (wrong.returncode, b"--no-such-option" in errors) == (2, True)
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     process = await forked.start_simulator("--bare", "--control", f"--disk={tmp_path}", **pipes)
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(b"screen\n")
-    assert (await within(WITHIN_S, process.stdout.readline())).startswith(b"= ")
+    assert (await within(process.stdout.readline())).startswith(b"= ")
     assert process.returncode is None
     process.kill()
-    assert await within(WITHIN_S, process.wait()) == -9
+    assert await within(process.wait()) == -9
     gone = await forked.start_simulator("--no-such-option", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     told: Any = gone
     # Who waits so hears of the end before the loop does.
-    assert told._transport.get_extra_info("subprocess").wait(WITHIN_S) == 2
+    assert told._transport.get_extra_info("subprocess").wait(HANG_S) == 2
     gone.kill()
-    assert await within(WITHIN_S, gone.wait()) == 2
+    assert await within(gone.wait()) == 2

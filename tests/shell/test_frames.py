@@ -12,8 +12,7 @@ from starlette.websockets import WebSocket
 from orchestrator.web.frames import EXTENSION, FrameProtocol
 from orchestrator.web.sockets import DirectSocket, accepted
 from tests.shell.house import serving
-from tests.shell.support import DEADLINE_S
-from tests.waiting import within
+from tests.waiting import HANG_S, within
 
 CONT, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
 REQUEST = (
@@ -49,11 +48,11 @@ class End:
 
     async def hear(self) -> bytes | str | None:
         """What the server heard next; None: that the connection is over."""
-        return await within(DEADLINE_S, self.heard.get())
+        return await within(self.heard.get())
 
     async def frame(self) -> tuple[int, bytes]:
         """The next frame that the client gets: opcode and payload."""
-        async with asyncio.timeout(DEADLINE_S):
+        async with asyncio.timeout(HANG_S):
             first, size = await self.reader.readexactly(2)
             if size == 126:
                 (size,) = struct.unpack("!H", await self.reader.readexactly(2))
@@ -81,7 +80,7 @@ async def connected(*, early: bytes = b"", waiting: int = 0) -> AsyncIterator[En
         protocol = websocket.scope["extensions"][EXTENSION]
         assert isinstance(protocol, FrameProtocol)
         entered.set()
-        async with asyncio.timeout(DEADLINE_S):
+        async with asyncio.timeout(HANG_S):
             while protocol.queue.qsize() < 1 + waiting:  # noqa: ASYNC110 - uvicorn tells nobody
                 await asyncio.sleep(0)
         await websocket.accept()
@@ -94,11 +93,11 @@ async def connected(*, early: bytes = b"", waiting: int = 0) -> AsyncIterator[En
     async with serving(handle) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**22)
         writer.write(REQUEST)
-        await within(DEADLINE_S, entered.wait())
+        await within(entered.wait())
         writer.write(early)
-        await within(DEADLINE_S, reader.readuntil(b"\r\n\r\n"))
+        await within(reader.readuntil(b"\r\n\r\n"))
         try:
-            yield End(reader, writer, await within(DEADLINE_S, accepting), heard)
+            yield End(reader, writer, await within(accepting), heard)
         finally:
             writer.close()
 
@@ -187,7 +186,7 @@ async def test_after_a_close_nothing_is_heard_or_written() -> None:
         assert await end.hear() is None
         with pytest.raises(ConnectionError):
             end.socket.write([b"too late"])
-        assert await within(DEADLINE_S, end.reader.read()) == b""
+        assert await within(end.reader.read()) == b""
         assert end.heard.empty()
 
 

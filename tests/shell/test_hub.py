@@ -18,8 +18,8 @@ from orchestrator.hub import session as hub_session
 from orchestrator.hub.elsewhere import Rival, Yielded
 from orchestrator.ports import CallResult
 from tests.shell.house import FARM, RUN, House, failed, open_house
-from tests.shell.support import DEADLINE_S, StubClient, dialed, hello
-from tests.waiting import within
+from tests.shell.support import StubClient, dialed, hello
+from tests.waiting import HANG_S, within
 
 
 @pytest.fixture(params=[False, True], ids=["any-socket", "direct"])
@@ -276,7 +276,7 @@ async def test_the_ninth_call_waits_for_room(house: House) -> None:
         assert ninth.call_id == "c8.1"
         for number in {*range(9)} - {3}:
             await client.result(f"c{number}.1", CallResult())
-        await within(DEADLINE_S, asyncio.gather(*calls))
+        await within(asyncio.gather(*calls))
 
 
 async def test_a_call_that_waits_for_room_is_not_written_after_the_session(house: House) -> None:
@@ -770,7 +770,7 @@ async def test_a_computer_that_came_to_another_node_is_let_go_before_that_is_ans
         call = house.calling()
         await client.hear("call")
         await client.send(wire.Result(journal_seq=7, call_id=RUN, ok=True))
-        await within(DEADLINE_S, call)
+        await within(call)
         call = house.calling(RunId("call-8"))
         await client.hear("call")
         older = Rival(FARM, known.computer_id, known.boot, age_s=3600.0)
@@ -837,7 +837,7 @@ async def test_the_same_boot_and_another_id_are_not_asked_about(house: House) ->
 
 async def _gone(house: House) -> None:
     """Until the hub has noted that nobody is connected, and the journal was told."""
-    async with asyncio.timeout(DEADLINE_S):
+    async with asyncio.timeout(HANG_S):
         while house.online() or house.hub.known.keeping:  # noqa: ASYNC110 - nobody tells that somebody has gone
             await asyncio.sleep(0.005)
 

@@ -22,10 +22,10 @@ from orchestrator.core.wire import RunId
 from orchestrator.logs import LINES, MAX_CHARS, about, set_up
 from tests.core.journal import REQUEST, Journal, decision, person
 from tests.core.journal import call as call_of
-from tests.shell.commands import WITHIN_S, serving
-from tests.shell.support import DEADLINE_S, Disk, Listening, Server, connected, dialed, final, running, says
+from tests.shell.commands import serving
+from tests.shell.support import Disk, Listening, Server, connected, dialed, final, running, says
 from tests.shell.support import call as calls
-from tests.waiting import within
+from tests.waiting import HANG_S, within
 
 logger = logging.getLogger("orchestrator.of_a_test")
 HOSTILE = "farm\n2026-01-01 00:00:00,000 INFO all is well\x1b[2J\u202e\r\x00"
@@ -86,7 +86,7 @@ def test_a_line_says_what_it_is_about() -> None:
     ]
     at = datetime.fromisoformat(objects(out)[0]["at"])
     assert re.fullmatch(r"[\d-]{10}T[\d:]{8}\.\d{3}\+00:00", objects(out)[0]["at"])
-    assert abs((datetime.now(UTC) - at).total_seconds()) < DEADLINE_S
+    assert abs((datetime.now(UTC) - at).total_seconds()) < HANG_S
     with logged("text") as out, about(task_id="t-1", computer="3"):
         logger.info("inside")
     line = r"[\d-]{10} [\d:]{8},\d{3} INFO inside \[task_id=t-1 computer=3\]\n"
@@ -190,7 +190,7 @@ async def test_what_happens_to_a_task_and_a_computer_carries_their_ids(server: S
             await client.send(wire.Complaint(journal_seq=2, code="odd", message=OF_BYTES))
             task_id = await server.submit()
             sent, _ = await client.hear("call")
-        await within(DEADLINE_S, hearing.heard.wait())
+        await within(hearing.heard.wait())
         async with connected(server, "3", Disk({"a.lua": b"old\n"}), token):
             await server.until(task_id, "task_ended")
     told = objects(out)
@@ -274,7 +274,7 @@ def test_serve_writes_an_object_on_each_line_and_uvicorn_too(tmp_path: Path) -> 
     """With `--log-format json` all of standard error is objects: first words, records, and uvicorn's complaint."""
     with serving(tmp_path, tmp_path / "data", "--log-format", "json") as served:
         for _ in range(5):
-            with socket.create_connection(("127.0.0.1", int(served.port)), timeout=WITHIN_S) as other:
+            with socket.create_connection(("127.0.0.1", int(served.port)), timeout=HANG_S) as other:
                 other.sendall(b"NO HTTP\r\n\r\n")
                 assert other.recv(100)
         served.process.terminate()

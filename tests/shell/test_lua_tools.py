@@ -14,7 +14,6 @@ from orchestrator.tools.deps import CCAgentDeps
 from tests import forked
 from tests.shell.doorway import Door, observed, open_for_lua, use
 from tests.shell.house import House
-from tests.shell.support import DEADLINE_S
 from tests.waiting import within
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -46,7 +45,7 @@ async def computer(house: House, disk: Path, **more: Any) -> AsyncIterator[CCAge
         stderr=asyncio.subprocess.DEVNULL,
     )
     try:
-        await within(DEADLINE_S, house.journal.arrivals.get())
+        await within(house.journal.arrivals.get())
         yield CCAgentDeps(mode="live", ws_client=Door(house), computer="3")
     finally:
         if process.returncode is None:
@@ -256,7 +255,7 @@ async def test_a_program_that_is_told_to_end_says_so(house: House, disk: Path) -
         door = deps.ws_client
         assert isinstance(door, Door)
         running = asyncio.create_task(refused("cc_run_program", deps, path="p.lua"))
-        await within(DEADLINE_S, door.wrote.wait())
+        await within(door.wrote.wait())
         assert (await door.call("terminate", {"run": door.latest})).data == {"state": "stopping"}
-        told = await within(DEADLINE_S, running)
+        told = await within(running)
     assert told.startswith("Program p.lua failed (terminated): The program was told to end.")

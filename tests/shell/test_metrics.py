@@ -191,7 +191,7 @@ async def test_a_held_up_loop_shows() -> None:
     watching = asyncio.create_task(watch_lag(observe))
     await asyncio.sleep(0)
     time.sleep(EVERY_S + 0.3)  # noqa: ASYNC251 - that is what is to be seen
-    await within(10, came.wait())
+    await within(came.wait())
     watching.cancel()
     assert late[0] >= 0.29
 

@@ -5,7 +5,6 @@ import errno
 import json
 import socket
 import ssl
-import time
 from contextlib import ExitStack
 from typing import Any
 
@@ -37,8 +36,8 @@ from tests.shell.ollama_server import (
     stops,
     thinks,
 )
-from tests.shell.support import DEADLINE_S, final
-from tests.waiting import within
+from tests.shell.support import final
+from tests.waiting import HANG_S, within
 
 VIEW = [ChatMessage("system", "rules"), ChatMessage("user", "task"), ChatMessage("assistant", "{}")]
 REPLY = json.dumps(final("It prints “hello” 🐢."), ensure_ascii=False)
@@ -57,7 +56,7 @@ TOO_LONG = {
 
 def model(server: OllamaServer, **options: Any) -> OllamaModel:
     """The model `tiny:1b` of a server; waits are short unless a test says otherwise."""
-    chosen = {"first_token_s": DEADLINE_S, "silence_s": DEADLINE_S, **options}
+    chosen = {"first_token_s": HANG_S, "silence_s": HANG_S, **options}
     return OllamaModel("tiny:1b", OllamaOptions(url=server.url, **chosen))
 
 
@@ -246,7 +245,7 @@ async def test_a_reply_without_end_is_left() -> None:
 
     async with ollama(endless) as server:
         reply = await model(server).reply(VIEW)
-        await within(DEADLINE_S, server.left.wait())
+        await within(server.left.wait())
     assert reply.done_reason == "length"
     assert len(reply.text) < 500_000
 
@@ -591,13 +590,13 @@ async def test_silence_is_bounded(persona: Persona, limits: dict[str, float], se
     async with ollama(persona) as server:
         with pytest.raises(ModelFailed) as failed:
             await model(server, **limits).reply(VIEW)
-        await within(DEADLINE_S, server.left.wait())
+        await within(server.left.wait())
         assert str(failed.value).startswith(sentence.format(server.url))
 
 
 @pytest.mark.parametrize("said", [None, "", "{ the beginning"], ids=["before its status", "at once", "in a reply"])
 async def test_canceling_closes_the_connection_so_that_generation_stops(said: str | None) -> None:
-    """The server sees the connection closed within a second of the cancel, wherever the reply was."""
+    """The server, which says nothing more, sees the connection closed, wherever the reply was."""
     asked = asyncio.Event()
     silence = falls_silent(said)
 
@@ -607,12 +606,10 @@ async def test_canceling_closes_the_connection_so_that_generation_stops(said: st
 
     async with ollama(persona) as server:
         asking = asyncio.create_task(model(server).reply(VIEW))
-        await within(DEADLINE_S, asked.wait())
+        await within(asked.wait())
         assert not server.left.is_set()
-        canceled_at = time.monotonic()
         asking.cancel()
-        await within(DEADLINE_S, server.left.wait())
-        assert time.monotonic() - canceled_at < 1.0
+        await within(server.left.wait())
         with pytest.raises(asyncio.CancelledError):
             await asking
 
@@ -628,8 +625,8 @@ async def test_a_reply_is_canceled_while_it_streams() -> None:
 
     async with ollama(streaming) as server:
         asking = asyncio.create_task(model(server).reply(VIEW, on_text=lambda _: heard.set()))
-        await within(DEADLINE_S, heard.wait())
+        await within(heard.wait())
         asking.cancel()
-        await within(1.0, server.left.wait())
+        await within(server.left.wait())
         with pytest.raises(asyncio.CancelledError):
             await asking

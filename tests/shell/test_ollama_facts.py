@@ -28,7 +28,6 @@ from tests.shell.ollama_server import (
     refuses,
     says,
 )
-from tests.shell.support import DEADLINE_S
 from tests.waiting import within
 
 VIEW = [ChatMessage("system", "rules"), ChatMessage("user", "task")]
@@ -181,12 +180,12 @@ async def test_a_server_that_is_silent_about_its_models_is_asked_all_the_same(
         monkeypatch.setattr(adapter, "_AGAIN_S", 60.0)
         tiny = model(server, fact_s=0.1)
         for _ in range(2):
-            assert (await within(DEADLINE_S, tiny.reply(VIEW))).text == "{}"
+            assert (await within(tiny.reply(VIEW))).text == "{}"
         assert server.paths.count("/api/show") == 1
         monkeypatch.setattr(adapter, "_AGAIN_S", 0.0)
         again = model(server, fact_s=0.1)
         for _ in range(2):
-            await within(DEADLINE_S, again.window())
+            await within(again.window())
         assert server.paths.count("/api/show") == 3
 
 

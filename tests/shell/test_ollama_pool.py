@@ -15,8 +15,7 @@ from orchestrator.model.ollama import OllamaModel
 from orchestrator.model.options import Endpoint
 from orchestrator.ports import ChatMessage, ModelReply
 from tests.shell.ollama_server import OllamaServer, Persona, breaks, gives_up, holds, ollama, refuses, says
-from tests.shell.support import DEADLINE_S
-from tests.waiting import within
+from tests.waiting import HANG_S, within
 
 BUSY = refuses(503, {"error": "server busy, please try again.  maximum pending requests exceeded"})
 
@@ -33,7 +32,7 @@ def served(server: OllamaServer) -> list[str]:
 
 async def turned(holds_now: Callable[[], bool]) -> None:
     """Let everybody else have their turn until this holds; far sooner than the deadline."""
-    async with asyncio.timeout(DEADLINE_S):
+    async with asyncio.timeout(HANG_S):
         while True:
             if holds_now():
                 return
@@ -47,7 +46,7 @@ class House:
         endpoints = [Endpoint(server.url, limit) for server, limit in zip(servers, limits, strict=True)]
         self.servers = servers
         self.pool = Pool(endpoints)
-        options = OllamaOptions(url=",".join(one.url for one in endpoints), first_token_s=DEADLINE_S)
+        options = OllamaOptions(url=",".join(one.url for one in endpoints), first_token_s=HANG_S)
         self.model = OllamaModel("tiny:1b", options, self.pool)
 
     def ask(self, text: str = "task", user: str = "", affinity: str = "") -> "asyncio.Task[ModelReply]":
@@ -78,7 +77,7 @@ async def test_the_limit_of_a_server_is_exact(limit: int) -> None:
         asking = [there.ask(str(number)) for number in range(50)]
         await there.until(50 - limit, [limit])
         gate.set()
-        replies = await within(DEADLINE_S, asyncio.gather(*asking))
+        replies = await within(asyncio.gather(*asking))
     (server,) = there.servers
     assert [reply.text for reply in replies] == ["{}"] * 50
     assert server.busiest == limit
@@ -94,7 +93,7 @@ async def test_two_models_share_the_limit_of_their_server() -> None:
         asking = [there.ask(), asyncio.create_task(other.reply(view("other")))]
         await there.until(1, [1])
         gate.set()
-        await within(DEADLINE_S, asyncio.gather(*asking))
+        await within(asyncio.gather(*asking))
     assert there.servers[0].busiest == 1
 
 
@@ -109,7 +108,7 @@ async def test_the_least_busy_server_is_asked() -> None:
         asking.append(there.ask())
         await there.until(1, [2, 4])
         gate.set()
-        await within(DEADLINE_S, asyncio.gather(*asking))
+        await within(asyncio.gather(*asking))
 
 
 async def test_of_idle_servers_the_one_that_rested_longest_is_asked() -> None:
@@ -133,7 +132,7 @@ async def test_users_are_served_in_turn_and_each_in_its_order() -> None:
             asking.append(there.ask(text, user=user))
             await there.until(len(asking) - 1, [1])
         gate.set()
-        await within(DEADLINE_S, asyncio.gather(*asking))
+        await within(asyncio.gather(*asking))
     assert served(there.servers[0]) == ["first", "a0", "b0", "c0", "a1", "b1", "a2", "a3"]
 
 
@@ -146,9 +145,9 @@ async def test_who_waits_for_another_server_holds_nobody_up() -> None:
         idle.listed = {"models": [{"name": "tiny:1b"}]}
         asking = [asyncio.create_task(only.reply(view(str(number)), user="alice")) for number in range(2)]
         await there.until(1, [1, 0])
-        assert (await within(DEADLINE_S, there.ask("passes", user="alice"))).text == "{}"
+        assert (await within(there.ask("passes", user="alice"))).text == "{}"
         gate.set()
-        await within(DEADLINE_S, asyncio.gather(*asking))
+        await within(asyncio.gather(*asking))
     assert served(idle) == ["passes"]
 
 
@@ -163,7 +162,7 @@ async def test_a_request_that_is_canceled_leaves_the_line() -> None:
         second.cancel()
         await there.until(1, [1])
         gate.set()
-        await within(DEADLINE_S, asyncio.gather(first, third))
+        await within(asyncio.gather(first, third))
     assert second.cancelled()
     assert served(there.servers[0]) == ["first", "third"]
 
@@ -173,12 +172,12 @@ async def test_a_request_that_is_canceled_while_it_is_answered_gives_its_place_b
     never, began = asyncio.Event(), asyncio.Event()
     async with house(holds(never, began=began)) as there:
         first, second = there.ask("first"), there.ask("second")
-        await within(DEADLINE_S, began.wait())
+        await within(began.wait())
         await there.until(1, [1])
         there.servers[0].personas.extend([says("{}")])
         first.cancel()
         there.servers[0].personas.popleft()
-        assert (await within(DEADLINE_S, second)).text == "{}"
+        assert (await within(second)).text == "{}"
     assert first.cancelled()
 
 
@@ -198,7 +197,7 @@ async def test_a_place_that_comes_with_the_cancellation_is_not_lost() -> None:
     assert pool.busy("http://one") == 1
     waiting.cancel()
     next_one = asyncio.create_task(use())
-    await within(DEADLINE_S, next_one)
+    await within(next_one)
     assert waiting.cancelled()
     assert (pool.busy("http://one"), pool.waiting, entered.is_set()) == (0, 0, True)
 
@@ -225,7 +224,7 @@ async def test_a_conversation_does_not_wait_for_its_server() -> None:
         there.servers[0].personas[0] = holds(gate)
         held = there.ask("a1", affinity="task-a")
         await there.until(0, [1, 0])
-        await within(DEADLINE_S, there.ask("a2", affinity="task-a"))
+        await within(there.ask("a2", affinity="task-a"))
         gate.set()
         await held
     assert [served(server) for server in there.servers] == [["a0", "a1"], ["a2"]]
@@ -347,7 +346,7 @@ async def test_a_server_that_has_rested_takes_who_waits(monkeypatch: pytest.Monk
         first = there.ask("first")
         await there.until(0, [0, 1])
         there.servers[0].personas[0] = says("{}")
-        assert (await within(DEADLINE_S, there.ask("second"))).text == "{}"
+        assert (await within(there.ask("second"))).text == "{}"
         assert served(there.servers[0]) == ["first", "second"]
         gate.set()
         await first
@@ -374,7 +373,7 @@ async def test_the_only_server_is_asked_though_it_failed_a_moment_ago(monkeypatc
         with pytest.raises(ModelFailed, match="is busy"):
             await there.ask()
         there.servers[0].personas[0] = says("{}")
-        assert (await within(DEADLINE_S, there.ask())).text == "{}"
+        assert (await within(there.ask())).text == "{}"
 
 
 async def test_a_wait_for_a_place_is_not_part_of_the_time_of_a_reply() -> None:
@@ -392,5 +391,5 @@ async def test_a_wait_for_a_place_is_not_part_of_the_time_of_a_reply() -> None:
         loop.call_later(0.8, waited.set_result, None)
         await waited
         gate.set()
-        assert (await within(DEADLINE_S, second)).text == "{}"
+        assert (await within(second)).text == "{}"
         await first

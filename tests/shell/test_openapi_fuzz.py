@@ -27,7 +27,7 @@ from schemathesis.core.result import Ok
 from orchestrator.web.door_table import DOORS, Door
 from orchestrator.web.openapi import document
 from tests.shell.fuzzed_server import COMPUTER, REPLIES
-from tests.shell.support import DEADLINE_S
+from tests.waiting import HANG_S
 
 
 def streams(door: Door) -> bool:
@@ -68,7 +68,7 @@ class Target:
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         """What the admin is answered."""
-        answer = requests.request(method, self.url + path, json=body, headers=self.headers("admin"), timeout=DEADLINE_S)
+        answer = requests.request(method, self.url + path, json=body, headers=self.headers("admin"), timeout=HANG_S)
         assert answer.ok, answer.text
         return answer.json()
 
@@ -97,7 +97,7 @@ class Target:
             call_id = request["tool_calls"][0]["call_id"]
             body = {"decisions": [{"call_id": call_id, "action": "approve", "remember": {"scope": "session"}}]}
             path = f"{self.url}/v1/resume/{request['request_id']}"
-            answer = requests.post(path, json=body, headers=self.headers("admin"), timeout=DEADLINE_S)
+            answer = requests.post(path, json=body, headers=self.headers("admin"), timeout=HANG_S)
             assert answer.status_code in (202, 409), answer.text
 
     def _learn(self, name: str, values: list[Any]) -> None:
@@ -127,7 +127,7 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
         finally:
             server.stdin.close()
             try:
-                server.wait(DEADLINE_S)
+                server.wait(HANG_S)
             finally:
                 server.kill()
     assert server.returncode == 0
@@ -165,7 +165,7 @@ def shower(target: Target, operation: Any, who: str, mode: GenerationMode, examp
             case.query, case.body = target.put(case.query, dice), target.put(case.body, dice)
         if case.query and isinstance(case.query.get("wait_s"), int | float):
             case.query["wait_s"] = min(case.query["wait_s"], LONGEST_WAIT_S)
-        case.call_and_validate(target.url, headers=headers, checks=checks, timeout=DEADLINE_S)
+        case.call_and_validate(target.url, headers=headers, checks=checks, timeout=HANG_S)
 
     send()
 

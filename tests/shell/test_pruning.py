@@ -27,7 +27,7 @@ from orchestrator.testing.drafts import COMPUTER, REPLY, Author
 from orchestrator.web.auth import TokenAuthorizer
 from tests.contract.house import House as Whole
 from tests.contract.house import Playing
-from tests.shell.support import DEADLINE_S
+from tests.waiting import HANG_S
 
 OLD, MINE, OURS, FILE = b"the old bytes", b"what one task wrote", b"what two tasks wrote", b"in a directory"
 LINES = b"f\0file\0%b\n" % sha256_hex(FILE).encode()
@@ -235,7 +235,7 @@ async def test_it_goes_on_by_itself_also_after_a_store_that_failed(house: House)
 
     between(house, "list_blobs", fails)
     keeping = asyncio.create_task(Pruner(house.service, MONTH, first_s=0, every_s=0).keep())
-    async with asyncio.timeout(DEADLINE_S):
+    async with asyncio.timeout(HANG_S):
         while await house.tasks():  # noqa: ASYNC110 - it tells nobody
             await asyncio.sleep(0)
     keeping.cancel()

@@ -23,7 +23,7 @@ from orchestrator.rehearsing.rehearsals import Rehearsals
 from orchestrator.tools.stub import StubComputer
 from orchestrator.transfers import Transfers
 from orchestrator.undoing import Undoing
-from tests.shell.support import DEADLINE_S, Disk, FakeComputers, Listening, call, final, says
+from tests.shell.support import Disk, FakeComputers, Listening, call, final, says
 from tests.shell.test_actor import ALICE, FARM, Bench, killing, rules
 from tests.waiting import within
 
@@ -257,7 +257,7 @@ async def test_a_rehearsal_whose_copied_listing_cannot_be_read_ends_and_gives_it
     rehearsals = Rehearsals(Undoing(at.service, at.world), copying, tmp_path / "homes", at_once=1)
     await rehearsals.open("ws://127.0.0.1:1/computer")
     (running,) = rehearsals._running.values()
-    await within(DEADLINE_S, running)
+    await within(running)
     task = await at.service.load(task_id)
     assert task.ended is not None
     assert task.rehearsed is not None

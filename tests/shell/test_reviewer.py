@@ -15,7 +15,7 @@ from websockets.typing import Subprotocol
 from orchestrator.core.review import MAX_REVIEW_FRAME_CHARS
 from orchestrator.core.wire import REVIEWER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL_1_1
 from orchestrator.ports import ModelReply
-from tests.shell.support import DEADLINE_S, Disk, Server, call, connected, final, running, says
+from tests.shell.support import Disk, Server, call, connected, final, running, says
 from tests.waiting import within
 
 WRITE = call("cc_write", path="a.lua", content="print('new')\n")
@@ -60,7 +60,7 @@ class Reviewer:
 
     async def hear(self, kind: str) -> dict[str, Any]:
         """The next frame, which has to be of a kind."""
-        frame = await within(DEADLINE_S, self.socket.recv())
+        frame = await within(self.socket.recv())
         assert isinstance(frame, str)
         message: dict[str, Any] = json.loads(frame)
         self.seq += 1
@@ -78,7 +78,7 @@ class Reviewer:
         """The next two frames, which have to be these two, in either order."""
         found: dict[str, dict[str, Any]] = {}
         for _ in range(2):
-            frame = await within(DEADLINE_S, self.socket.recv())
+            frame = await within(self.socket.recv())
             message: dict[str, Any] = json.loads(frame)
             self.seq += 1
             assert message["seq"] == self.seq
@@ -171,7 +171,7 @@ async def test_a_revoked_reviewer_is_cut_off(server: Server) -> None:
         await revoked.hear("snapshot")
         await other.hear("snapshot")
         await server.ask("DELETE", "/v1/tokens/person/sam")
-        await within(DEADLINE_S, revoked.socket.wait_closed())
+        await within(revoked.socket.wait_closed())
         assert (revoked.socket.close_code, revoked.socket.close_reason) == (1008, "the token was revoked")
         await server.submit(prompt="write")
         await other.hear("request_opened")
@@ -392,7 +392,7 @@ async def test_a_stopping_server_ends_the_connection(tmp_path: Path) -> None:
         cm = reviewing(server)
         reviewer = await cm.__aenter__()
         await reviewer.hear("snapshot")
-    await within(DEADLINE_S, reviewer.socket.wait_closed())
+    await within(reviewer.socket.wait_closed())
     assert reviewer.socket.close_code == 1012
     await cm.__aexit__(None, None, None)
 
@@ -446,7 +446,7 @@ async def test_an_undo_that_is_sent_again_is_the_first(server: Server) -> None:
         async with reviewing(server) as reviewer:
             await reviewer.hear("snapshot")
             await reviewer.say(**said, ref=ref)
-            while (message := json.loads(await within(DEADLINE_S, reviewer.socket.recv())))["type"] != "done":
+            while (message := json.loads(await within(reviewer.socket.recv())))["type"] != "done":
                 pass
             begun.append(message["task_id"])
     assert begun[0] == begun[1]
@@ -565,7 +565,7 @@ async def test_who_comes_later_is_told_of_what_was_over_by_then(server: Server) 
 async def heard(reviewer: Reviewer, kind: str) -> dict[str, Any]:
     """The next frame of a kind, whatever comes before it."""
     while True:
-        message: dict[str, Any] = json.loads(await within(DEADLINE_S, reviewer.socket.recv()))
+        message: dict[str, Any] = json.loads(await within(reviewer.socket.recv()))
         reviewer.seq += 1
         assert message["seq"] == reviewer.seq
         if message["type"] == kind:

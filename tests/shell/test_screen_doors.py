@@ -12,7 +12,8 @@ from orchestrator.core.errors import StoreBusy
 from orchestrator.core.system_facts import KeysSent
 from orchestrator.web import screens
 from tests.shell.screening import KEYS, SCREEN, events, stub, told
-from tests.shell.support import DEADLINE_S, Server, dialed, hello, running
+from tests.shell.support import Server, dialed, hello, running
+from tests.waiting import HANG_S
 
 
 @pytest.fixture
@@ -63,7 +64,7 @@ async def test_a_screen_is_shown_as_it_is_and_changes(server: Server) -> None:
 
 async def test_who_may_not_look_any_more_sees_no_more(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """A revoked token ends its stream at once, not with the next comment, and another's goes on."""
-    monkeypatch.setattr(screens, "SILENCE_S", 10 * DEADLINE_S)
+    monkeypatch.setattr(screens, "SILENCE_S", 10 * HANG_S)
     token, looker = await server.computer("farm"), await server.person("otto")
     async with stub(server, token) as computer, events(server, looker) as stream, events(server) as other:
         assert (await told(stream))[0] == (await told(other))[0] == "picture"
@@ -73,7 +74,7 @@ async def test_who_may_not_look_any_more_sees_no_more(server: Server, monkeypatc
         monkeypatch.setattr(screens, "SILENCE_S", 0.05)
         computer.screen.draw(1, b"still")
         assert (await told(other))[1]["rows"][0]["text"][:5] == list("still")
-        async with asyncio.timeout(DEADLINE_S):
+        async with asyncio.timeout(HANG_S):
             async for kind, data in other:
                 if kind == "comment":
                     assert data == ": still here"
@@ -192,7 +193,7 @@ async def test_who_is_away_frozen_or_old_is_told_with_a_sentence(server: Server)
     assert (away["code"], "not connected" in away["message"]) == ("computer_away", True)
     async with dialed(server.url, token) as client:
         await client.greet()
-        async with asyncio.timeout(DEADLINE_S):
+        async with asyncio.timeout(HANG_S):
             while (old := (await server.ask("POST", KEYS, {"text": "x"})).json()["error"])["code"] != "cannot_type":
                 pass
         assert "too old" in old["message"]

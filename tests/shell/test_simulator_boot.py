@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests import forked
-from tests.shell.simulating import END_WITHIN_S, playing, printed
+from tests.shell.simulating import playing, printed
+from tests.waiting import HANG_S
 
 
 async def test_startup_files_run_in_order_and_then_the_shell(tmp_path: Path) -> None:
@@ -176,7 +177,7 @@ async def test_the_screen_is_kept_in_a_file_and_shutdown_ends_the_process(tmp_pa
         assert 'is "farm"' in screen.read_text("utf-8")
     command = ["--bare", f"--disk={disk}", "--screen=-", "--type=id", "--type=shutdown"]
     process = await _started(*command)
-    async with asyncio.timeout(END_WITHIN_S):
+    async with asyncio.timeout(HANG_S):
         said, _ = await process.communicate()
     assert process.returncode == 0
     assert said.decode().splitlines()[1:3] == ["screen 2: > id", "screen 3: This is computer #0"]
@@ -191,7 +192,7 @@ async def test_what_is_wrong_with_the_command_line_is_said(tmp_path: Path) -> No
         (("--bare", "--peripheral=left"), 1, "say it like left=minecraft:chest"),
     ):
         process = await _started(f"--disk={tmp_path}", *options)
-        async with asyncio.timeout(END_WITHIN_S):
+        async with asyncio.timeout(HANG_S):
             _, errors = await process.communicate()
         assert process.returncode == code
         assert said in errors.decode()

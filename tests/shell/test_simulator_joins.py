@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.shell.simulating import DEADLINE_S, playing
+from tests.shell.simulating import playing
 from tests.shell.support import Server, running
+from tests.waiting import HANG_S
 
 
 @pytest.fixture
@@ -19,7 +20,7 @@ async def server(tmp_path: Path) -> AsyncIterator[Server]:
 
 async def arrives(server: Server, name: str, *, online: bool = True) -> None:
     """Return when the server knows a computer as connected, or as gone."""
-    async with asyncio.timeout(DEADLINE_S):
+    async with asyncio.timeout(HANG_S):
         while True:
             rows = (await server.ask("GET", "/v1/computers")).json()["computers"]
             if {row["computer"]: row["online"] for row in rows}.get(name, False) == online:

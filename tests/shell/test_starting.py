@@ -26,7 +26,8 @@ from orchestrator.ports import Store
 from orchestrator.program import program
 from orchestrator.settings import Settings
 from tests.shell.doors import Writing, stream
-from tests.shell.support import DEADLINE_S, Disk, Server, connected, dialed, running
+from tests.shell.support import Disk, Server, connected, dialed, running
+from tests.waiting import HANG_S
 
 
 @pytest.fixture
@@ -152,7 +153,7 @@ async def test_sigterm_ends_cleanly_and_the_next_start_carries_on(tmp_path: Path
                 os.kill(os.getpid(), signal.SIGTERM)
                 assert [block async for block in blocks] == []
             assert await client.closed() == (1001, "the orchestrator stops")
-        async with asyncio.timeout(DEADLINE_S):
+        async with asyncio.timeout(HANG_S):
             await ended
     async with running(tmp_path, model=Writing(), store="") as server, connected(server, "3", Disk(), token):
         request = await server.paused(task_id)
@@ -165,7 +166,7 @@ async def serving(settings: Settings) -> AsyncIterator[tuple[str, app.Orchestrat
     ready: asyncio.Future[tuple[str, app.Orchestrator]] = asyncio.get_running_loop().create_future()
     ended = asyncio.create_task(app.serve(settings, ready=lambda *told: ready.set_result(told), model=Writing()))
     try:
-        async with asyncio.timeout(DEADLINE_S):
+        async with asyncio.timeout(HANG_S):
             await asyncio.wait((ready, ended), return_when=asyncio.FIRST_COMPLETED)
         yield *ready.result(), ended
     finally:
@@ -190,7 +191,7 @@ async def test_a_stop_ends_a_wait_for_a_result(server: Server) -> None:
         waiting = asyncio.create_task(server.ask("POST", f"{request['approval_url']}?wait_s=60"))
         while (message := (await client.hear())[0]).type != "call" or message.method != "fs_write":
             pass
-        async with asyncio.timeout(DEADLINE_S):
+        async with asyncio.timeout(HANG_S):
             await server.orchestrator.doors.close()
             answer = await waiting
         assert (answer.status_code, answer.json()) == (202, {"task_id": task_id, "status": "Running"})

@@ -25,7 +25,7 @@ from orchestrator.testing import ManualClock
 from orchestrator.testing.store import run_store_conformance
 from orchestrator.workers import Workers
 from orchestrator.world import World
-from tests.shell.support import DEADLINE_S, Disk, FakeComputers, Listening, call, final, says
+from tests.shell.support import Disk, FakeComputers, Listening, call, final, says
 from tests.shell.test_actor import ALICE, FARM, Anyone, rules
 from tests.waiting import within
 
@@ -74,7 +74,7 @@ class House:
 
     async def later(self) -> None:
         """Past every pause and every lease, once the worker has nothing to do."""
-        await within(DEADLINE_S, self.store.waits.wait())
+        await within(self.store.waits.wait())
         self.store.waits.clear()
         self.clock.advance(LEASE_S + 10)
         self.service.bus.publish("tasks.due", {})
@@ -111,7 +111,7 @@ async def test_it_is_a_store_as_any_other() -> None:
 @pytest.mark.parametrize("method", ["lease", "next_due"])
 async def test_a_worker_whose_store_fails_for_a_while_goes_on(tmp_path: Path, method: str) -> None:
     async with working(tmp_path, says(WRITE), final("cannot", success=False)) as house:
-        await within(DEADLINE_S, house.store.waits.wait())
+        await within(house.store.waits.wait())
         house.store.faults[method] = 2
         house.clock.advance(10)
         task_id = await house.submitted()

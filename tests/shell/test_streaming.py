@@ -13,9 +13,9 @@ from orchestrator.hub import mirror
 from orchestrator.ports.bus import Hear
 from tests.shell.browsing import Tab, signed_in
 from tests.shell.doors import Writing, blocks_of
-from tests.shell.support import DEADLINE_S, Server, running
+from tests.shell.support import Server, running
 from tests.shell.test_watch import publish
-from tests.waiting import within
+from tests.waiting import HANG_S, within
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ async def server(tmp_path: Path) -> AsyncIterator[Server]:
 
 async def heard(socket: ClientConnection) -> list[str]:
     """Every event until the server ends it, comments left out."""
-    async with asyncio.timeout(DEADLINE_S):
+    async with asyncio.timeout(HANG_S):
         events = [str(frame) async for frame in socket]
     assert socket.close_code == 1000
     return [event for event in events if not event.startswith(":")]
@@ -75,11 +75,11 @@ async def test_what_is_refused_to_who_is_in_is_told_in_a_frame(server: Server, m
         ("/v1/computers/3/screen", 429, "too_many_watch"),
     ):
         async with tab.stream(path) as socket:
-            kind, _, data = str(await within(DEADLINE_S, socket.recv())).partition("\n")
+            kind, _, data = str(await within(socket.recv())).partition("\n")
             told = json.loads(data.removeprefix("data: "))
             assert (kind, told["status"], told["error"]["code"]) == ("event: refused", status, code)
             with pytest.raises(ConnectionClosed):
-                await within(DEADLINE_S, socket.recv())
+                await within(socket.recv())
             assert (socket.close_code, socket.close_reason) == (1008, code)
 
 
@@ -87,12 +87,12 @@ async def test_it_ends_with_the_sign_in_and_with_the_server(server: Server) -> N
     """At once, and with nothing more of what it would have told."""
     tab, other = await signed_in(server), await signed_in(server)
     async with tab.stream("/v1/watch") as socket, other.stream("/v1/watch") as stays:
-        assert "hello" in str(await within(DEADLINE_S, socket.recv()))
-        assert "hello" in str(await within(DEADLINE_S, stays.recv()))
+        assert "hello" in str(await within(socket.recv()))
+        assert "hello" in str(await within(stays.recv()))
         await tab.ask("DELETE", "/v1/session")
         publish(server, "tasks", task_id="t-1", version=1)
         assert await heard(socket) == []
-        assert "t-1" in str(await within(DEADLINE_S, stays.recv()))
+        assert "t-1" in str(await within(stays.recv()))
         await server.orchestrator.doors.close()
         assert await heard(stays) == []
 
@@ -113,9 +113,9 @@ async def test_who_goes_is_told_nothing_more(server: Server, monkeypatch: pytest
 
     monkeypatch.setattr(bus, "subscribe", subscribing)
     async with tab.stream("/v1/watch") as socket:
-        assert "hello" in str(await within(DEADLINE_S, socket.recv()))
+        assert "hello" in str(await within(socket.recv()))
         await socket.send("anything")
         publish(server, "tasks", task_id="t-1", version=1)
-        assert "t-1" in str(await within(DEADLINE_S, socket.recv()))
+        assert "t-1" in str(await within(socket.recv()))
         assert not ended.is_set()
-    await within(DEADLINE_S, ended.wait())
+    await within(ended.wait())

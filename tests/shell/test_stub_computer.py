@@ -21,8 +21,8 @@ from orchestrator.testing import stub_computer, stub_programs
 from orchestrator.testing.stub_computer import StubComputer
 from orchestrator.testing.stub_screen import StubScreen
 from tests.shell.house import FARM, House, open_house
-from tests.shell.support import DEADLINE_S, StubClient, dialed
-from tests.waiting import within
+from tests.shell.support import StubClient, dialed
+from tests.waiting import HANG_S, within
 
 ABSENT = "absent"
 FILES = {
@@ -48,8 +48,8 @@ async def stub(house: House, **more: Any) -> AsyncIterator[StubComputer]:
     computer = StubComputer(house.url, "token", **values)
     running = asyncio.create_task(computer.run())
     try:
-        await within(DEADLINE_S, computer.welcomed.wait())
-        await within(DEADLINE_S, house.journal.arrivals.get())
+        await within(computer.welcomed.wait())
+        await within(house.journal.arrivals.get())
         yield computer
     finally:
         running.cancel()
@@ -68,7 +68,7 @@ def calling(
 
 async def do(house: House, method: str, body: bytes | None = None, /, **params: Any) -> CallResult:
     """A call that succeeds."""
-    return await within(DEADLINE_S, calling(house, method, params, body))
+    return await within(calling(house, method, params, body))
 
 
 async def fails(house: House, code: str, method: str, body: bytes | None = None, /, **params: Any) -> ComputerFailed:
@@ -328,7 +328,7 @@ async def test_a_program_that_sleeps_can_be_seen_and_terminated(house: House, mo
         running = calling(
             house, "run_program", run_of("long.lua", source, timeout_s=7200), run_id="long", on_output=heard
         )
-        await within(DEADLINE_S, heard.all.wait())
+        await within(heard.all.wait())
         screen = await do(house, "screen", run="long")
         assert [row["text"].rstrip() for row in json.loads(screen.body)] == ["first", "second"]
         assert (screen.data["width"], screen.data["y"]) == (51, 3)
@@ -377,11 +377,11 @@ async def test_settle_after_a_lost_connection(house: House, monkeypatch: pytest.
         for run_id, path in (("c1", "large"), ("c2", "long.lua")):
             await calling(house, "fs_read", {"path": path}, run_id=run_id)
         running = calling(house, "run_program", run_of("long.lua", source), run_id="c3", on_output=heard)
-        await within(DEADLINE_S, heard.all.wait())
+        await within(heard.all.wait())
         await house.hub.close()
         with pytest.raises(CallLost):
             await running
-        await within(DEADLINE_S, house.journal.arrivals.get())
+        await within(house.journal.arrivals.get())
         ids = [RunId(one) for one in ("c1", "c2", "c4")]
         settled = await house.hub.settle(FARM, run_ids=ids, number=next(NUMBERS))
         assert [settled[one].call.state for one in ids] == ["finished", "finished", "void"]
@@ -425,7 +425,7 @@ async def by_hand() -> AsyncIterator[tuple[StubComputer, StubClient]]:
         computer = StubComputer(f"ws://127.0.0.1:{port}/computer", "token", files=FILES)
         running = asyncio.create_task(computer.run())
         try:
-            server = StubClient(await within(DEADLINE_S, accepted.get()))  # type: ignore[arg-type]
+            server = StubClient(await within(accepted.get()))  # type: ignore[arg-type]
             await server.hear("hello")
             yield computer, server
         finally:
@@ -528,7 +528,7 @@ async def test_a_server_that_hung_up_is_dialed_again(house: House, monkeypatch: 
         async with dialed(house.url) as other:
             await other.greet()
             assert (await other.closed())[0] == 1008
-        await within(DEADLINE_S, computer.welcomed.wait())
+        await within(computer.welcomed.wait())
 
 
 # -- its terminal ------------------------------------------------------------------------
@@ -542,18 +542,18 @@ async def test_its_terminal_is_seen_as_it_is_drawn(house: House) -> None:
             screen.rows[number] = Row(b"x" * 162, ("0e" * 81), ("f1" * 81))
         watched = [screen.is_watched]
         with house.hub.mirror.watching(FARM) as watcher:
-            seen = await within(DEADLINE_S, watcher.next(DEADLINE_S))
+            seen = await within(watcher.next(HANG_S))
             assert isinstance(seen, Seen)
             assert seen.shown.rows == tuple(screen.rows.values())
             watched.append(screen.is_watched)
             screen.draw(7, b"drawn", "a", "b")
-            seen = await within(DEADLINE_S, watcher.next(DEADLINE_S))
+            seen = await within(watcher.next(HANG_S))
             assert isinstance(seen, Seen)
             assert seen.rows == frozenset({7})
             assert seen.shown.rows[6] == Row(b"drawn".ljust(162), "a" * 162, "b" * 162)
         with house.hub.mirror.watching(FARM, "left") as watcher:
-            assert isinstance(await within(DEADLINE_S, watcher.next(DEADLINE_S)), Hidden)
-        (found,) = await within(DEADLINE_S, house.hub.mirror.screens(FARM))
+            assert isinstance(await within(watcher.next(HANG_S)), Hidden)
+        (found,) = await within(house.hub.mirror.screens(FARM))
         assert (found.of, found.width, found.height) == (None, 162, 81)
         assert [*watched, screen.is_watched] == [False, True, False]
 
@@ -561,7 +561,7 @@ async def test_its_terminal_is_seen_as_it_is_drawn(house: House) -> None:
 async def test_what_is_typed_at_it_is_kept(house: House) -> None:
     """In order; or nothing of it, and why."""
     async with stub(house) as computer:
-        assert await within(DEADLINE_S, house.hub.mirror.type(FARM, of_text("ls\n"))) == Typed(delivered=True)
+        assert await within(house.hub.mirror.type(FARM, of_text("ls\n"))) == Typed(delivered=True)
         computer.screen.refuses = "No."
-        assert await within(DEADLINE_S, house.hub.mirror.type(FARM, of_text("x"))) == Typed(False, "No.")
+        assert await within(house.hub.mirror.type(FARM, of_text("x"))) == Typed(False, "No.")
         assert computer.screen.typed == [{"paste": "ls"}, {"key": "enter"}]

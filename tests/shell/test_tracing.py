@@ -26,8 +26,8 @@ from orchestrator.tracing.otel import OtelExporter
 from orchestrator.tracing.spans import APPROVAL_WAIT, MODEL_CALL, Span, Story, trace_id_of
 from tests.core.journal import Journal, decision
 from tests.core.journal import call as call_of
-from tests.shell.support import DEADLINE_S, Disk, Listening, Server, call, connected, final, running, says
-from tests.waiting import within
+from tests.shell.support import Disk, Listening, Server, call, connected, final, running, says
+from tests.waiting import HANG_S, within
 
 ASK = says(call("ask_user", question="which colour?"), explanation="EXPLAINED")
 WRITE = says(call("cc_write", path="SECRET.lua", content="print('CONTENT')\n"), explanation="EXPLAINED")
@@ -303,7 +303,7 @@ def test_only_the_variables_of_opentelemetry_ask_for_spans(environ: dict[str, st
 def test_nothing_is_imported_that_nobody_asked_for() -> None:
     """The whole server without the variables loads nothing of OpenTelemetry."""
     look = "import sys, orchestrator.app; sys.exit(any(name.startswith('opentelemetry') for name in sys.modules))"
-    subprocess.run([sys.executable, "-c", look], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", look], check=True, timeout=HANG_S)
 
 
 def test_what_the_environment_says_of_the_resource_and_the_sampling_holds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -333,7 +333,7 @@ for span in told_by(a_story_of_all()):
     exporter.emit(span)
 asyncio.run(exporter.close())
 """
-    done = subprocess.run([sys.executable, "-c", prints], check=True, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", prints], check=True, capture_output=True, text=True, timeout=HANG_S)
     assert '"name": "approval wait"' in done.stdout
 
 
@@ -364,7 +364,7 @@ async def test_a_collector_gets_the_spans(tmp_path: Path, collector: socket, mon
     stub = await asyncio.start_server(take, sock=collector)
     async with stub, running(tmp_path, model=Listening(final("done"))) as server:
         task_id = await server.submit(computers=[])
-        await within(DEADLINE_S, server.until(task_id, "task_ended"))
+        await within(server.until(task_id, "task_ended"))
     resources = [one for request in requests for one in request.resource_spans]
     named = {
         one.value.string_value for each in resources for one in each.resource.attributes if one.key == "service.name"
@@ -382,7 +382,7 @@ async def test_a_collector_that_is_not_there_holds_nobody_up(
     port = collector.getsockname()[1]
     collector.close()
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{port}")
-    async with asyncio.timeout(DEADLINE_S):
+    async with asyncio.timeout(HANG_S):
         async with running(tmp_path, model=Listening(final("done"))) as server:
             task_id = await server.submit(computers=[])
             await server.until(task_id, "task_ended")

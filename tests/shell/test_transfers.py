@@ -17,8 +17,8 @@ from orchestrator.core.errors import ComputerFailed
 from orchestrator.core.wire import sha256_hex
 from orchestrator.ports import CallResult
 from tests.shell.commands import on_a_terminal
-from tests.shell.support import DEADLINE_S, Listening, Server, StubClient, dialed, final, running
-from tests.waiting import within
+from tests.shell.support import Listening, Server, StubClient, dialed, final, running
+from tests.waiting import HANG_S, within
 
 FILES = {"a.lua": b"print('a')\n", "b.lua": b"print('b')\n", "c.lua": b"x" * 5000}
 
@@ -97,7 +97,7 @@ async def transfers(server: Server) -> list[dict[str, Any]]:
 
 async def came_to(server: Server, files: int) -> dict[str, Any]:
     """The transfer, once so many files were read."""
-    async with asyncio.timeout(DEADLINE_S):
+    async with asyncio.timeout(HANG_S):
         while not (rows := await transfers(server)) or rows[0]["files"] < files:  # noqa: ASYNC110 - no event tells
             await asyncio.sleep(0.01)
     return rows[0]
@@ -113,7 +113,7 @@ async def test_the_door_tells_of_a_backup_while_it_is_made(server: Server) -> No
     async with gated(server) as computer:
         assert await transfers(server) == []
         backup = asyncio.create_task(server.ask("POST", "/v1/computers/3/backups", {}))
-        await within(DEADLINE_S, computer.asked.wait())
+        await within(computer.asked.wait())
         row = await came_to(server, 0)
         assert {key: row[key] for key in ("what", "computer", "files", "of_files", "bytes")} == {
             "what": "backup",
@@ -126,7 +126,7 @@ async def test_the_door_tells_of_a_backup_while_it_is_made(server: Server) -> No
         assert (await came_to(server, 1))["bytes"] in {len(data) for data in FILES.values()}
         computer.gate.release()
         computer.gate.release()
-        made = await within(DEADLINE_S, backup)
+        made = await within(backup)
         assert (made.status_code, made.json()["new_bytes"]) == (201, sum(map(len, FILES.values())))
         assert await transfers(server) == []
         again = await server.ask("POST", "/v1/computers/3/backups", {})
@@ -137,11 +137,11 @@ async def test_a_computer_that_goes_away_leaves_no_transfer(server: Server) -> N
     """What ended with an error goes on no more."""
     async with gated(server) as computer:
         backup = asyncio.create_task(server.ask("POST", "/v1/computers/3/backups", {}))
-        await within(DEADLINE_S, computer.asked.wait())
+        await within(computer.asked.wait())
         for _ in FILES:
             computer.gate.release()
         await computer.client.socket.close()
-        assert (await within(DEADLINE_S, backup)).status_code in (201, 409)
+        assert (await within(backup)).status_code in (201, 409)
     assert await transfers(server) == []
 
 
@@ -197,7 +197,7 @@ async def test_a_script_gets_one_document_and_hints_beside_it(server: Server, tm
                 first = process.stderr.readline()
                 for _ in FILES:
                     loop.call_soon_threadsafe(computer.gate.release)
-                out, beside = process.communicate(timeout=DEADLINE_S)
+                out, beside = process.communicate(timeout=HANG_S)
                 return out, first + beside
 
         out, beside = await asyncio.to_thread(on_a_pipe)

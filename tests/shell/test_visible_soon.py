@@ -18,11 +18,11 @@ from orchestrator.core.wire import REVIEWER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL_1_
 from orchestrator.ports import ModelReply
 from tests.shell.commands import on_a_terminal
 from tests.shell.doors import stream
-from tests.shell.support import DEADLINE_S, Disk, Listening, Server, call, connected, final, running, says
+from tests.shell.support import Disk, Listening, Server, call, connected, final, running, says
 from tests.shell.test_desk import player
 from tests.shell.test_reviewer import reviewing
 from tests.shell.test_watch import watching
-from tests.waiting import within
+from tests.waiting import HANG_S, within
 
 PROMISED_S = 2.0
 TURN_S = 0.05
@@ -55,7 +55,7 @@ class Turns:
 
     async def sees(self, channel: str, sight: Awaitable[object]) -> None:
         """Note after how many turns a channel shows it."""
-        await within(DEADLINE_S, sight)
+        await within(sight)
         assert self.appended.is_set(), f"{channel} shows what is not in the journal"
         self.seen[channel] = self.turns
 
@@ -97,7 +97,7 @@ async def heard_by(server: Server, subject: str, listeners: int) -> None:
     """Until so many listen to a subject: their channels stand."""
     bus = server.orchestrator.service.bus
     assert isinstance(bus, LocalBus)
-    async with asyncio.timeout(DEADLINE_S):
+    async with asyncio.timeout(HANG_S):
         while len(bus._handlers.get(subject, ())) < listeners:  # noqa: ASYNC110 - no event tells
             await asyncio.sleep(0.01)
 

@@ -5,8 +5,7 @@ import threading
 
 from orchestrator.core.facts import TaskId
 from orchestrator.store import SqlitePersistenceManager
-
-PATIENCE_S = 20
+from tests.waiting import HANG_S
 
 
 class Gate:
@@ -22,14 +21,14 @@ class Gate:
         self.statements.append((threading.current_thread().name, statement))
         if statement == "BEGIN IMMEDIATE" and not self._may_pass.is_set():
             self._stands.set()
-            self._may_pass.wait(PATIENCE_S)
+            self._may_pass.wait(HANG_S)
 
     def shut(self) -> None:
         self._stands.clear()
         self._may_pass.clear()
 
     async def writer_stands(self) -> None:
-        assert await asyncio.to_thread(self._stands.wait, PATIENCE_S)
+        assert await asyncio.to_thread(self._stands.wait, HANG_S)
         self.statements.clear()
 
     def open(self) -> None:

@@ -19,7 +19,7 @@ from orchestrator.store import SqlitePersistenceManager, open_store
 from orchestrator.testing import ManualClock
 from orchestrator.testing.checks import taken
 from orchestrator.testing.drafts import COMPUTER, Author, append
-from tests.store.gate import PATIENCE_S, Gate, standing
+from tests.store.gate import Gate, standing
 from tests.waiting import within
 
 Wanted = Callable[[Store], Awaitable[list[AgentTaskItem]]]
@@ -35,7 +35,7 @@ async def together(store: SqlitePersistenceManager, gate: Gate, wanted: list[Wan
     await asyncio.sleep(0)  # now the store has them
     gate.open()
     await first
-    return await within(PATIENCE_S, asyncio.gather(*callers, return_exceptions=True))
+    return await within(asyncio.gather(*callers, return_exceptions=True))
 
 
 async def created(store: Store, author: Author, count: int) -> list[TaskId]:
@@ -256,8 +256,7 @@ async def test_a_random_load_fares_as_in_memory(tmp_path: Path, seed: int) -> No
             await taken(store)
         at_once = asyncio.gather(*(wanted(store) for _, wanted in load), return_exceptions=True)
         answers = [
-            (type(answer), str(answer)) if isinstance(answer, Exception) else answer
-            for answer in await within(PATIENCE_S, at_once)
+            (type(answer), str(answer)) if isinstance(answer, Exception) else answer for answer in await within(at_once)
         ]
         rows = [(row.task_id, row.status, row.version) for row in await store.list_tasks()]
         items = [await store.read(task_id) for task_id in ids]
@@ -284,10 +283,10 @@ async def test_two_loops_use_one_store(store: SqlitePersistenceManager, clock: M
             await asyncio.gather(*(append(store, task_id, version, author.note()) for task_id in task_ids))
 
     def elsewhere() -> None:
-        asyncio.run(within(PATIENCE_S, write(ids[10:])))
+        asyncio.run(within(write(ids[10:])))
 
     other = asyncio.create_task(asyncio.to_thread(elsewhere))
-    await within(PATIENCE_S, write(ids[:10]))
+    await within(write(ids[:10]))
     await other
     for task_id in ids:
         items = await store.read(task_id)
@@ -313,7 +312,7 @@ async def test_what_a_loop_left_behind_is_written_with_the_next(
     author = Author(clock)
     left, other = await created(store, author, 2)
     await asyncio.to_thread(left_behind, store, left, author.note())
-    await within(PATIENCE_S, append(store, other, 1, author.note()))
+    await within(append(store, other, 1, author.note()))
     assert len(await store.read(left)) == 2
 
 

@@ -32,14 +32,14 @@ from orchestrator.testing.checks import refused
 from orchestrator.testing.drafts import Author, append
 from tests.servers import PASSWORD, PostgresServer
 from tests.store.cutting import Cable
+from tests.waiting import HANG_S, within
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 T1: Final = TaskId("t1")
-PATIENCE_S: Final = 20
 
 
 @asynccontextmanager
-async def opened(url: str, *, patience_s: float = PATIENCE_S) -> AsyncIterator[PostgresPersistenceManager]:
+async def opened(url: str, *, patience_s: float = HANG_S) -> AsyncIterator[PostgresPersistenceManager]:
     store = PostgresPersistenceManager(url, patience_s=patience_s)
     try:
         yield store
@@ -277,7 +277,7 @@ class Hammer:
             return
 
 
-async def test_a_node_that_stops_in_a_transaction_blocks_nobody_for_long(postgres_url: str) -> None:
+async def test_a_node_that_stops_in_a_transaction_blocks_nobody_for_long(postgres_url: str, timed: bool) -> None:
     """Its rows are free after the server's patience, its task is taken over, and woken it is refused."""
     author = Author(ManualClock())
     async with opened(postgres_url) as store:
@@ -287,7 +287,7 @@ async def test_a_node_that_stops_in_a_transaction_blocks_nobody_for_long(postgre
             await until(lambda: is_stopped(child.pid))
             began = time.monotonic()
             await append(store, T1, 1, author.note())
-            assert time.monotonic() - began < 4
+            assert time.monotonic() - began < 4 or not timed
             lease = await soon(lambda: store.lease("other", 60))
             await append(store, T1, 2, author.note(), token=lease.token)
             os.kill(child.pid, signal.SIGCONT)
@@ -295,7 +295,7 @@ async def test_a_node_that_stops_in_a_transaction_blocks_nobody_for_long(postgre
         assert len(await store.read(T1)) == 3
 
 
-async def test_the_task_of_a_node_that_was_killed_is_taken_over(postgres_url: str) -> None:
+async def test_the_task_of_a_node_that_was_killed_is_taken_over(postgres_url: str, timed: bool) -> None:
     async with opened(postgres_url) as store:
         await store.create(T1, [Author(ManualClock()).submitted()])
         async with process("leave", postgres_url, T1) as child:
@@ -304,17 +304,17 @@ async def test_the_task_of_a_node_that_was_killed_is_taken_over(postgres_url: st
             child.kill()
             began = time.monotonic()
             assert (await soon(lambda: store.lease("other", 60))).token == 2
-            assert time.monotonic() - began < 1.5
+            assert time.monotonic() - began < 1.5 or not timed
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(HANG_S):
         while not holds():  # noqa: ASYNC110 - nobody tells
             await asyncio.sleep(0.01)
 
 
 async def soon(asked: Callable[[], Awaitable[Lease | None]]) -> Lease:
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(HANG_S):
         while (answer := await asked()) is None:  # noqa: ASYNC110 - nobody tells
             await asyncio.sleep(0.01)
         return answer
@@ -454,6 +454,7 @@ async def test_a_server_that_falls_silent_is_away_as_soon_as_one_that_refuses(
     monkeypatch.setattr(postgres_links, "_DOUBT_S", 0.2)
     monkeypatch.setattr(postgres_links, "_CONNECT_S", 0.3)
     monkeypatch.setattr(postgres_links, "_KNOWN_S", 0)
+    monkeypatch.setattr(postgres_links, "_BEYOND_S", 2 * HANG_S)
     author = Author(ManualClock())
     async with Cable(postgres_server.port) as cable:
         url = f"postgresql://postgres:{PASSWORD}@127.0.0.1:{cable.port}/{name_in(postgres_url)}?sslmode=disable"
@@ -461,11 +462,9 @@ async def test_a_server_that_falls_silent_is_away_as_soon_as_one_that_refuses(
             await store.create(T1, [author.submitted()])
             await store.read(T1)
             cable.carries.clear()
-            began = time.monotonic()
             asked = (store.read(T1), *(store.list_tasks() for _ in range(12)), append(store, T1, 1, author.note()))
-            for refusal in await asyncio.gather(*(refused(StoreAway, one) for one in asked)):
+            for refusal in await within(asyncio.gather(*(refused(StoreAway, one) for one in asked))):
                 assert "cannot be reached" in refusal.message
-            assert time.monotonic() - began < 5
             cable.carries.set()
             assert [row.task_id for row in await store.list_tasks()] == [T1]
             assert await store.agree("a", "x") == "x"
@@ -483,7 +482,7 @@ async def test_what_takes_long_at_a_server_that_answers_is_let_be(
 
 
 async def test_while_a_server_takes_no_writes_all_wait_at_once(
-    postgres_url: str, postgres_server: PostgresServer
+    postgres_url: str, postgres_server: PostgresServer, timed: bool
 ) -> None:
     """Not four at a time, each for as long as it is worth waiting for a server; a full disk is told like this too."""
     name = name_in(postgres_url)
@@ -500,7 +499,7 @@ async def test_while_a_server_takes_no_writes_all_wait_at_once(
         await postgres_server.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on", cut)
         began = time.monotonic()
         await asyncio.gather(*(refused(StoreAway, store.agree(f"c{number}", "x")) for number in range(20)))
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 3 or not timed
 
 
 async def test_where_a_server_gives_no_more_connections_those_that_it_gave_do(
@@ -516,15 +515,13 @@ async def test_where_a_server_gives_no_more_connections_those_that_it_gave_do(
     ):
         await postgres_server.execute(statement)
     url = f"postgresql://one_of_{name}:{PASSWORD}@127.0.0.1:{postgres_server.port}/{name}"
-    links = postgres_links.Links(url, postgres_links.READING, most=4, patience_s=5)
+    links = postgres_links.Links(url, postgres_links.READING, most=4, patience_s=2 * HANG_S)
 
     async def use() -> None:
         async with links.one() as connection:
             assert await connection.fetchval("SELECT 7 FROM pg_sleep(0.01)") == 7
 
-    began = time.monotonic()
-    await asyncio.gather(*(use() for _ in range(40)))
-    assert time.monotonic() - began < 3
+    await within(asyncio.gather(*(use() for _ in range(40))))
     await links.close()
     await postgres_server.execute(f"ALTER DATABASE {name} OWNER TO postgres", f"DROP ROLE one_of_{name}")
 

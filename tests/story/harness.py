@@ -22,9 +22,8 @@ from orchestrator.core.policy import BUILT_IN_CATALOG
 from orchestrator.core.wire import COMPUTER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL
 from orchestrator.model.scripted import Reply
 from tests.story.processes import Kill, Process, prompt, start_computer, start_server, tail
+from tests.waiting import HANG_S
 
-WITHIN_S = 60.0
-"""One story: the slowest waits for a computer that dials again, which is 1, 2 and 4 s with jitter."""
 AT_ONCE = 8
 """Stories that run beside one another: they mostly wait for jitter."""
 
@@ -60,7 +59,7 @@ class Api:
         self.url = url
         self.token = token
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self.http = httpx2.AsyncClient(base_url=url, headers=headers, timeout=WITHIN_S, trust_env=False, verify=_NO_TLS)
+        self.http = httpx2.AsyncClient(base_url=url, headers=headers, timeout=HANG_S, trust_env=False, verify=_NO_TLS)
 
     async def call(self, method: str, path: str, body: Any = None, **query: Any) -> httpx2.Response:
         """One request, whatever it answers."""
@@ -352,7 +351,7 @@ async def approve(request: dict[str, Any]) -> str:
 async def play(api: Api, task_id: str, decide: Decider = approve) -> list[AgentTaskItem]:
     """See a task to its end, deciding each request once; all its items."""
     items: list[AgentTaskItem] = []
-    async with asyncio.timeout(WITHIN_S), contextlib.aclosing(api.items(task_id)) as stream:
+    async with asyncio.timeout(HANG_S), contextlib.aclosing(api.items(task_id)) as stream:
         async for item in stream:
             items.append(item)
             if isinstance(item.fact, facts.ReviewRequested):
@@ -368,7 +367,7 @@ async def each(cases: Mapping[str, Coroutine[Any, Any, None]], logs: Callable[[s
     slots = asyncio.Semaphore(AT_ONCE)
 
     async def one(case: Coroutine[Any, Any, None]) -> None:
-        async with slots, asyncio.timeout(WITHIN_S):
+        async with slots, asyncio.timeout(HANG_S):
             await case
 
     results = await asyncio.gather(*map(one, cases.values()), return_exceptions=True)

@@ -23,6 +23,7 @@ from orchestrator.core.errors import Conflict
 from orchestrator.core.items import Draft
 from orchestrator.model.scripted import Reply, ScriptedModel
 from orchestrator.ports import ChatMessage, ModelReply, Store
+from tests.waiting import HANG_S
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(
@@ -33,9 +34,6 @@ JOURNAL = ("create", "append")
 """What makes items."""
 ALL_WRITES = (*JOURNAL, "allot_number", "park", "wake", "wake_waiting", "claim", "release_claims")
 """Everything a task's life writes, but for leases, which every idle worker asks for."""
-
-START_WITHIN_S = 20.0
-END_WITHIN_S = 20.0
 
 
 @dataclass(frozen=True)
@@ -167,7 +165,7 @@ class Process:
     def kill(self) -> None:
         """SIGKILL; returns when it is gone."""
         self._process.kill()
-        self._process.join(END_WITHIN_S)
+        self._process.join(HANG_S)
 
     @contextmanager
     def still(self) -> Iterator[None]:
@@ -183,7 +181,7 @@ class Process:
     def stop(self) -> int | None:
         """SIGTERM; the exit code."""
         self._process.terminate()
-        self._process.join(END_WITHIN_S)
+        self._process.join(HANG_S)
         return self._process.exitcode
 
     async def gone(self) -> int | None:
@@ -192,7 +190,7 @@ class Process:
         # No thread waits for it: a few hundred of them would wait for one another.
         loop.add_reader(self._process.sentinel, ended.set)
         try:
-            async with asyncio.timeout(END_WITHIN_S):
+            async with asyncio.timeout(HANG_S):
                 await ended.wait()
         finally:
             loop.remove_reader(self._process.sentinel)
@@ -208,7 +206,7 @@ def start_server(
     process = Process(_serve, home, port, approvers, kill, tell)
     tell.close()
     try:
-        assert hear.poll(START_WITHIN_S), "the server did not start in time"
+        assert hear.poll(HANG_S), "the server did not start in time"
         return process, str(hear.recv())
     except EOFError:
         raise AssertionError(f"the server ended before it was ready:\n{tail(home / 'server.log')}") from None

@@ -23,7 +23,8 @@ from orchestrator.core.items import AgentTaskItem
 from orchestrator.testing.stub_computer import StubComputer
 from tests.story.balancer import Balancer
 from tests.story.harness import Api, Computer, check_laws, ended, facts_of, final, tool, tools
-from tests.story.processes import CONTEXT, START_WITHIN_S, Process, PromptedModel, log_to, prompt, tail
+from tests.story.processes import CONTEXT, Process, PromptedModel, log_to, prompt, tail
+from tests.waiting import HANG_S
 
 PROGRAM: Final = (
     b"local line = ... local file = fs.open('lines', 'a') file.write(line .. '\\n') file.close() print(line)\n"
@@ -88,7 +89,7 @@ class Node:
         self.process = Process(self.target, self.home, {**self.options, "port": self.port}, tell)
         tell.close()
         try:
-            assert await asyncio.to_thread(hear.poll, START_WITHIN_S), "the node did not start in time"
+            assert await asyncio.to_thread(hear.poll, HANG_S), "the node did not start in time"
             self.port = urlsplit(str(hear.recv())).port or 0
         except EOFError:
             raise AssertionError(f"the node ended before it was ready:\n{tail(self.home / 'server.log')}") from None
@@ -377,7 +378,7 @@ class School:
         await api.http.aclose()
 
     async def _journal(self, api: Patient, task_id: str) -> list[AgentTaskItem]:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(HANG_S):
             return await api.seen(task_id)
 
 

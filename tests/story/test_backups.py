@@ -12,7 +12,6 @@ import pytest
 from orchestrator.core import facts
 from tests.shell.commands import cli
 from tests.story.harness import (
-    WITHIN_S,
     Api,
     Computer,
     Server,
@@ -24,6 +23,7 @@ from tests.story.harness import (
     tree,
 )
 from tests.story.processes import Kill
+from tests.waiting import HANG_S
 
 FILES = {
     "startup.lua": b"print('mine')\n",
@@ -60,7 +60,7 @@ def spoiled(pc: Computer) -> None:
 
 async def online(api: Api, name: str, state: str = "online") -> None:
     """Wait until a computer is there, or away."""
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(HANG_S):
         while (await api.ok("GET", f"/v1/computers/{name}"))["state"] != state:  # noqa: ASYNC110 - no event tells
             await asyncio.sleep(0.02)
 
@@ -77,7 +77,7 @@ async def back_up(api: Api, name: str, note: str = "") -> dict[str, Any]:
 
 async def turned_away(api: Api) -> list[dict[str, Any]]:
     """Whom the server turned away or lost at once, as soon as there is somebody."""
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(HANG_S):
         while not (refused := (await api.ok("GET", "/v1/doctor"))["refused"]):  # noqa: ASYNC110 - no event tells
             await asyncio.sleep(0.02)
     return list(refused)
@@ -85,7 +85,7 @@ async def turned_away(api: Api) -> list[dict[str, Any]]:
 
 async def backed_up_again(api: Api, name: str) -> None:
     """A backup of a computer that comes and goes for a while yet."""
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(HANG_S):
         while not (await api.call("POST", f"/v1/computers/{name}/backups", {})).is_success:
             await online(api, name)
 
@@ -387,7 +387,7 @@ async def test_a_restoration_goes_on_after_both_ends_were_killed(fresh_server: S
         pc.boot()
         api = server.api()
         decided: set[str] = set()
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(HANG_S):
             while (task := await api.task(answer["task_id"]))["result"] is None:
                 request = task["request"]
                 if request is not None and request["request_id"] not in decided:
@@ -453,7 +453,7 @@ async def test_the_commands(server: Server, tmp_path: Path) -> None:
         *_, left = (await command("restore", pc.name, "--detach")).splitlines()
         await api.ok("POST", f"/v1/tasks/{left.removeprefix('task ')}/cancel", {})
         following = asyncio.create_task(command("restore", pc.name, "--exact", "--json"))
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(HANG_S):
             while not following.done():
                 for request_id in await _asked(api, pc.name):
                     await api.call("POST", f"/v1/approve/{request_id}")

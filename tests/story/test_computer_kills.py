@@ -30,6 +30,7 @@ from tests.story.harness import (
     tool,
 )
 from tests.story.proxy import Direction, Frame, LineCut, Proxy, proxy
+from tests.waiting import HANG_S
 
 pytestmark = pytest.mark.filterwarnings(
     # asyncio forgets a connection that the kernel hands to a server which is closing: the proxy of this
@@ -257,7 +258,6 @@ async def _sweep(server: Server, tmp_path: Path, name: str, how: How, places: ra
     await each(cases, lambda _: last_words(server.home / "server.log"))
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("how", HOWS)
 @pytest.mark.parametrize("name", WHOLE)
 async def test_a_fault_at_any_frame_is_done_once_not_done_or_said_to_be_unknown(
@@ -267,7 +267,6 @@ async def test_a_fault_at_any_frame_is_done_once_not_done_or_said_to_be_unknown(
     await _sweep(server, tmp_path, name, how, EVERY[name].frames)
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("how", HOWS)
 @pytest.mark.parametrize("name", [one for one in EVERY if one not in WHOLE])
 async def test_a_fault_at_the_frames_of_the_effect_is_done_once_not_done_or_said_to_be_unknown(
@@ -282,7 +281,6 @@ async def test_a_fault_at_the_frames_of_the_effect_is_done_once_not_done_or_said
 
 
 @pytest.mark.deep
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("how", HOWS)
 @pytest.mark.parametrize("name", [one for one in EVERY if one not in WHOLE])
 async def test_a_fault_at_any_frame_of_the_others(server: Server, tmp_path: Path, name: str, how: How) -> None:
@@ -323,7 +321,6 @@ def _listed(items: list[AgentTaskItem]) -> list[dict[str, Any]]:
     return list(stacks.values() if isinstance(stacks, dict) else stacks)
 
 
-@pytest.mark.timeout(120)
 async def test_a_peripheral_is_called_once_wherever_the_line_is_cut(server: Server, tmp_path: Path) -> None:
     """At each frame of the call and of the look before it; the world outlives the line."""
     cases = {
@@ -336,7 +333,6 @@ def _result_lost(story: Story) -> Fault:
     return Fault("cut", "up", story.effect.start + 1, "lost")
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("name", WHOLE)
 async def test_a_second_fault_while_the_first_is_settled_changes_nothing(
     server: Server, tmp_path: Path, name: str
@@ -363,7 +359,6 @@ async def test_a_second_fault_while_the_first_is_settled_changes_nothing(
 
 
 @pytest.mark.deep
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", EVERY)
 async def test_any_two_faults_change_nothing(server: Server, tmp_path: Path, name: str) -> None:
     """Every pair: a fault at any frame of the change on the first connection, another at any frame of the second."""
@@ -415,7 +410,6 @@ async def _at_change(server: Server, tmp: Path, story: Story, change: int, died:
             await asyncio.gather(*booting, return_exceptions=True)
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("name", WHOLE)
 async def test_a_computer_killed_at_any_change_of_its_disk_is_done_once_or_not_at_all(
     server: Server, tmp_path: Path, name: str
@@ -424,7 +418,6 @@ async def test_a_computer_killed_at_any_change_of_its_disk_is_done_once_or_not_a
     await _at_changes(server, tmp_path, name, count(1))
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("name", LOOSE)
 async def test_a_computer_killed_at_some_changes_of_its_disk_is_done_once_or_not_at_all(
     server: Server, tmp_path: Path, name: str
@@ -434,7 +427,6 @@ async def test_a_computer_killed_at_some_changes_of_its_disk_is_done_once_or_not
 
 
 @pytest.mark.deep
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", [one for one in EVERY if one not in WHOLE])
 async def test_a_computer_killed_at_any_change_of_its_disk_by_the_others(
     server: Server, tmp_path: Path, name: str
@@ -504,7 +496,7 @@ async def test_a_program_cut_in_its_middle_is_unknown_until_a_person_says(
 
 async def _until_there(pc: Computer, path: str) -> None:
     """Until a program wrote a file: nothing else of it can be seen from outside."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(HANG_S):
         while not pc.read(path):  # noqa: ASYNC110 - a file has no event
             await asyncio.sleep(0.01)
 

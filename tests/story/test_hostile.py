@@ -14,7 +14,6 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from orchestrator.core import facts, wire
 from tests.story.harness import (
-    WITHIN_S,
     Computer,
     Server,
     check_laws,
@@ -27,6 +26,7 @@ from tests.story.harness import (
     tool,
     tools,
 )
+from tests.waiting import HANG_S
 
 
 @dataclass
@@ -41,7 +41,7 @@ class Puppet:
 
     async def hear(self, kind: str) -> Any:
         """The next message of a kind."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(HANG_S):
             while True:
                 data = await self.socket.recv()
                 assert isinstance(data, bytes)
@@ -317,7 +317,7 @@ async def test_what_the_policy_denies_reaches_no_person_and_no_computer(
 ) -> None:
     """A denied call is never asked and never sent; the model is told that it was denied by policy."""
     async with computer(server, tmp_path) as pc:
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(HANG_S):
             end, items = await _ended(server, pc, call, final())
         assert end.status == "Completed"
         (proposed,) = facts_of(items, facts.CallsProposed)

@@ -25,8 +25,9 @@ from orchestrator.web.pairing import CODE_LIFE
 from tests.shell.commands import cli
 from tests.shell.player import Player, line_of, online, playing
 from tests.shell.simulating import Asked, answer, web
-from tests.shell.support import DEADLINE_S, Server, running
+from tests.shell.support import Server, running
 from tests.shell.test_simulator_http import OWN_CERTIFICATE
+from tests.waiting import HANG_S
 
 STARTUP = 'shell.run("/.cc-orchestrator/boot.lua --startup /startup.lua")\n'
 
@@ -50,7 +51,7 @@ async def shows(player: Player, fault: Told, *, again: str = "") -> None:
     """
     wanted, rows, read = words(" ".join((fault.sentence, *fault.remedy))), list[str](), list[str]()
     try:
-        async with asyncio.timeout(DEADLINE_S):
+        async with asyncio.timeout(HANG_S):
             while wanted not in words(" ".join(rows)):
                 if again:
                     await player.type("clear")
@@ -115,7 +116,7 @@ async def test_http_off(server: Server, tmp_path: Path, family: str) -> None:
     async with playing(tmp_path / "new", "--http=off", f"--family={family}") as player:
         await player.type(await line_of(server))
         # In some versions of the mod there is no `wget` then.
-        async with asyncio.timeout(DEADLINE_S):
+        async with asyncio.timeout(HANG_S):
             while not re.search("wget requires the http API|No such program", await player.screen()):
                 pass
     found = await examined(server, tmp_path, "game")
@@ -322,7 +323,7 @@ async def test_a_server_that_stops_is_said_once_and_forgotten_when_it_is_back(tm
             dials.put_nowait(None)
             writer.close()
 
-        async with await asyncio.start_server(hang_up, "127.0.0.1", port), asyncio.timeout(DEADLINE_S):
+        async with await asyncio.start_server(hang_up, "127.0.0.1", port), asyncio.timeout(HANG_S):
             for _ in range(2):
                 await dials.get()
         await player.says("cc log", fault.sentence[:40])

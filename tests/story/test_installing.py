@@ -10,6 +10,7 @@ import pytest
 from orchestrator.web import install as doors
 from tests.shell.player import line_of, online, playing, tree, welcomed
 from tests.shell.support import Listening, Server, call, final, running, says
+from tests.waiting import HANG_S
 
 FAMILIES = ("advanced", "computer")
 """With tabs and without."""
@@ -321,7 +322,7 @@ async def test_installing_again_updates_and_stays_the_same_computer(server: Serv
 
 async def until(holds: Callable[[], bool]) -> None:
     """Wait until something is so that only the disk tells."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANG_S):
         while True:
             try:
                 if holds():

@@ -14,10 +14,8 @@ from tests.nats_servers import NatsServer
 from tests.story.harness import Api, check_laws, decoded, ended, facts_of, final, tool
 from tests.story.school import School, Stub, running, stub_at
 from tests.story.test_several_nodes import Size, school
-from tests.waiting import within
+from tests.waiting import HANG_S, within
 
-SOON_S = 20.0
-"""Everybody is told long before this; three nodes, their database and the test may share two cores with others."""
 NOBODY = Size(stubs=0, real=0, tasks=0, at_once=0, kills=0, within_s=0)
 
 
@@ -47,13 +45,13 @@ async def stub_of_first(house: School) -> AsyncIterator[Stub]:
         token = (await api.ok("POST", "/v1/tokens", {"kind": "computer", "name": "farm"}))["token"]
         stub = stub_at(house.nodes[0].url, "farm", token, 1)
         async with running([stub]):
-            await within(SOON_S, stub.stub.welcomed.wait())
+            await within(stub.stub.welcomed.wait())
             yield stub
 
 
 async def told(socket: ClientConnection, kind: str) -> dict[str, Any]:
     """The next frame of a kind."""
-    async with asyncio.timeout(SOON_S):
+    async with asyncio.timeout(HANG_S):
         while (frame := decoded(await socket.recv()))["type"] != kind:
             pass
     return frame
@@ -77,7 +75,7 @@ async def test_what_waits_is_seen_and_decided_at_every_node(house: School) -> No
         asked = [(await told(socket, "question_opened"))["question"] for socket in sockets]
         body = {"question_id": asked[0]["question_id"], "answer": "this one"}
         await doors[0].ok("POST", f"/v1/tasks/{task_id}/answer", body)
-        items = await within(SOON_S, doors[2].journal(task_id))
+        items = await within(doors[2].journal(task_id))
         check_laws(items)
         assert ended(items).status == "Completed"
         assert stub.text("a.txt") == "all of it"
@@ -88,11 +86,11 @@ async def test_a_cancel_at_another_node_stops_the_program(house: School) -> None
     async with stub_of_first(house) as stub, at(house, 1) as one, at(house, 2) as other:
         write = tool("cc_write", path="long.lua", content="sleep(60)\n")
         task_id = await one.submit(write, tool("cc_run_program", path="long.lua"), final(), computers=("farm",))
-        request = await within(SOON_S, other.first(task_id, "review_requested"))
+        request = await within(other.first(task_id, "review_requested"))
         await other.resume(request.request_id, "approve")
-        await within(SOON_S, one.first(task_id, "tool_started", 2))
+        await within(one.first(task_id, "tool_started", 2))
         await other.ok("POST", f"/v1/tasks/{task_id}/cancel", {})
-        items = await within(SOON_S, one.journal(task_id))
+        items = await within(one.journal(task_id))
         check_laws(items)
         assert ended(items).status == "Canceled"
         run = facts_of(items, facts.ToolFinished)[-1]
@@ -104,7 +102,7 @@ async def test_every_node_knows_the_others(house: School) -> None:
     """Each lists all three, and where the computer is."""
     async with stub_of_first(house):
         for place in range(3):
-            async with at(house, place) as api, asyncio.timeout(SOON_S):
+            async with at(house, place) as api, asyncio.timeout(HANG_S):
                 while True:
                     nodes = (await api.ok("GET", "/v1/nodes"))["nodes"]
                     (farm,) = (await api.ok("GET", "/v1/computers"))["computers"]

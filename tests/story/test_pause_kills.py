@@ -186,7 +186,6 @@ async def _all_survive(tmp: Path, numbers: range) -> None:
     await each(_cases(tmp, numbers), logs)
 
 
-@pytest.mark.timeout(120)
 async def test_a_pause_survives_a_kill(tmp_path: Path) -> None:
     """Ten kills around a pause: asked once under the same id, announced once, decided once, done once."""
     await _all_survive(tmp_path, range(10))

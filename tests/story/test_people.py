@@ -27,6 +27,7 @@ from tests.story.harness import (
     tool,
     tools,
 )
+from tests.waiting import HANG_S
 
 WRITE = tool("local_write", path="note.txt", content="a note\n")
 """A call that asks and needs no computer."""
@@ -297,7 +298,7 @@ class Socket:
 
     async def hear(self, kind: str, **wanted: Any) -> dict[str, Any]:
         """The next message of a kind with these fields."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(HANG_S):
             while True:
                 message = decoded(await self._socket.recv())
                 self.seq += 1

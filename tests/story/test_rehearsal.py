@@ -18,7 +18,6 @@ from orchestrator.core.items import AgentTaskItem
 from orchestrator.rehearsing.performing import MAX_STARTS
 from tests.shell.commands import cli, on_a_terminal
 from tests.story.harness import (
-    WITHIN_S,
     Api,
     Computer,
     Server,
@@ -33,6 +32,7 @@ from tests.story.harness import (
     tree,
 )
 from tests.story.processes import Kill, prompt
+from tests.waiting import HANG_S
 
 FILES = {
     "startup.lua": b"print('mine')\n",
@@ -61,7 +61,7 @@ def filled(pc: Computer, files: dict[str, bytes] | None = None) -> dict[str, byt
 
 async def there(api: Api, pc: Computer) -> None:
     """Wait until the computer is connected: what is away cannot be copied."""
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(HANG_S):
         while not (await api.ok("GET", f"/v1/computers/{pc.name}"))["online"]:  # noqa: ASYNC110 - a door has no event
             await asyncio.sleep(0.02)
 
@@ -91,7 +91,7 @@ async def _nobody(request: dict[str, Any]) -> str:
 
 async def came_to(api: Api, task_id: str) -> dict[str, Any]:
     """What a rehearsal came to, once its copy was looked at."""
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(HANG_S):
         while True:
             shown: dict[str, Any] = await api.ok("GET", f"/v1/tasks/{task_id}/rehearsal")
             if shown["state"] not in ("going_on", "ending"):
@@ -594,7 +594,7 @@ async def test_a_copy_that_dies_again_and_again_ends_the_task(server: Server, tm
         task_id = await api.submit(WORK[0], tool("ask_user", question="Now?"), final(), **_on(pc))
         await api.first(task_id, "question_asked")
         killed: set[int] = set()
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(HANG_S):
             while len(killed) < MAX_STARTS:
                 for process in set(processes_in(server.home, task_id)) - killed:
                     os.kill(process, signal.SIGKILL)
@@ -681,7 +681,7 @@ async def _survive(tmp: Path, kill: Kill) -> None:
             assert (await api.ok("GET", "/v1/audit/verify"))["faults"] == []
             found = (await api.ok("GET", "/v1/audit/check"))["findings"]
             assert not [one for one in found if one["level"] == "violation"], found
-            async with asyncio.timeout(WITHIN_S):
+            async with asyncio.timeout(HANG_S):
                 while processes_in(server.home) or any((server.home / "rehearsals").iterdir()):  # noqa: ASYNC110
                     await asyncio.sleep(0.02)
     finally:
@@ -715,7 +715,7 @@ async def test_a_program_that_ran_when_the_server_was_killed_is_unknown(fresh_se
         await there(api, pc)
         task_id = await api.submit(tool("cc_run_program", path="run.lua"), final(), **_on(pc))
         ran = server.home / "rehearsals" / task_id / "disk" / "ran"
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(HANG_S):
             while not ran.exists() or not ran.stat().st_size:  # noqa: ASYNC110 - a file has no event
                 await asyncio.sleep(0.02)
         await server.close()

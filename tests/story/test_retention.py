@@ -11,15 +11,16 @@ import httpx2
 import pytest
 
 from tests.shell.commands import cli, on_a_terminal
-from tests.story.harness import WITHIN_S, Api, Server, check_laws, computer, ended, final, play, tool, tree
+from tests.story.harness import Api, Server, check_laws, computer, ended, final, play, tool, tree
 from tests.story.processes import Kill
+from tests.waiting import HANG_S
 
 BIG = b"x" * 100_000
 
 
 async def settled(api: Api, *task_ids: str) -> None:
     """Wait until nobody acts for these tasks any more, so that they could be pruned."""
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(HANG_S):
         while True:
             seen = await api.ok("POST", "/v1/prune", {"older_than_days": 0, "dry_run": True})
             if set(task_ids) <= {one["task_id"] for one in seen["tasks"]}:
@@ -30,7 +31,7 @@ async def settled(api: Api, *task_ids: str) -> None:
 async def pruned(api: Api, *task_ids: str, **rule: Any) -> list[str]:
     """Prune until these tasks are gone: somebody may still be letting go of them."""
     gone: list[str] = []
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(HANG_S):
         while not set(task_ids) <= set(gone):
             gone += [one["task_id"] for one in (await api.ok("POST", "/v1/prune", rule))["tasks"]]
     return gone

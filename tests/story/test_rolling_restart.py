@@ -14,6 +14,7 @@ from tests.servers import PostgresServer
 from tests.story.harness import facts_of, last_words
 from tests.story.school import Node, School
 from tests.story.test_several_nodes import NODES, Size, school
+from tests.waiting import HANG_S
 
 GRACE_S: Final = 1.0
 """Four times what the balancer takes to look."""
@@ -25,7 +26,7 @@ BACK_WITHIN_S: Final = 8.0
 WAITS_AT_MOST_S: Final = 8.0
 """A task, for the next thing that happens to it: its computer may just be on its way to another node."""
 
-SMALL: Final = Size(stubs=6, real=1, tasks=10, at_once=5, kills=0, within_s=60)
+SMALL: Final = Size(stubs=6, real=1, tasks=10, at_once=5, kills=0, within_s=HANG_S)
 LARGE: Final = Size(stubs=120, real=10, tasks=150, at_once=40, kills=0, within_s=400)
 
 
@@ -42,28 +43,28 @@ async def _all_connected(one: School, but: Node) -> float:
         await asyncio.sleep(0.1)
 
 
-async def _restart_each(one: School, rounds: int) -> None:
-    """Stop and start one node after the other, each once all is well again."""
+async def _restart_each(one: School, rounds: int, *, timed: bool) -> None:
+    """Stop and start one node after the other, each once all is well again; ``timed``: in the promised time."""
     loop = asyncio.get_running_loop()
     for node in one.nodes * rounds:
         await asyncio.sleep(0.3)
         began = loop.time()
         assert await node.stop() == 0, "the node did not end well"
-        assert loop.time() - began < ENDS_WITHIN_S
-        assert await _all_connected(one, node) < BACK_WITHIN_S
+        assert loop.time() - began < ENDS_WITHIN_S or not timed
+        assert await _all_connected(one, node) < BACK_WITHIN_S or not timed
         await node.start()
         while node.port not in one.balancer.well:  # noqa: ASYNC110 - it looks by itself
             await asyncio.sleep(0.05)
 
 
-def _check_smooth(one: School) -> None:
-    """No call's outcome is unknown, no task stood still for long, and nobody's request was missed."""
+def _check_smooth(one: School, *, timed: bool) -> None:
+    """No call's outcome is unknown, no request was missed, and (``timed``) no task stood still for long."""
     assert not one.missed
     for task_id, items in one.seen.items():
         unknown = [fact for fact in facts_of(items, facts.ToolSettled) if fact.state == "unknown"]
         assert not unknown, f"{task_id}: {unknown}"
         waits = [(after.at - before.at).total_seconds() for before, after in pairwise(items)]
-        assert max(waits) < WAITS_AT_MOST_S, f"{task_id} waited for {max(waits)} s"
+        assert max(waits) < WAITS_AT_MOST_S or not timed, f"{task_id} waited for {max(waits)} s"
 
 
 async def _roll(tmp: Path, size: Size, rounds: int, postgres: PostgresServer, bus: Callable[[str], str]) -> None:
@@ -72,7 +73,7 @@ async def _roll(tmp: Path, size: Size, rounds: int, postgres: PostgresServer, bu
     async with school(tmp, size, 1, url, bus(url), **more) as one:
         # Before the balancer has looked for the first time it has no node.
         one.missed.clear()
-        rolling = asyncio.create_task(_restart_each(one, rounds))
+        rolling = asyncio.create_task(_restart_each(one, rounds, timed=size is LARGE))
         try:
             async with asyncio.timeout(size.within_s):
                 await one.give(size.tasks, size.at_once, rolling)
@@ -80,7 +81,7 @@ async def _roll(tmp: Path, size: Size, rounds: int, postgres: PostgresServer, bu
             rolling.cancel()
             await asyncio.gather(rolling, return_exceptions=True)
         await one.check()
-        _check_smooth(one)
+        _check_smooth(one, timed=size is LARGE)
 
 
 @pytest.mark.parametrize(

@@ -191,21 +191,18 @@ async def _at_boundaries(tmp: Path, sides: Callable[[int], str], *, both: bool) 
     await each(cases, lambda name: last_words(tmp / name / "home" / "server.log", tmp / name / "c0.log"))
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("side", SIDES)
 async def test_a_killed_server_ends_the_task_by_itself_at_every_boundary(tmp_path: Path, side: str) -> None:
     """Wherever the server dies, the next one on its file ends the task: decided once, written once, run once."""
     await _at_boundaries(tmp_path, lambda _: side, both=False)
 
 
-@pytest.mark.timeout(120)
 async def test_a_server_killed_with_its_computer_ends_the_task_at_every_boundary(tmp_path: Path) -> None:
     """The same where the computer dies, too: in turn before and after what is written; in depth at each both."""
     await _at_boundaries(tmp_path, lambda at: SIDES[at % 2], both=True)
 
 
 @pytest.mark.deep
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("side", SIDES)
 async def test_a_server_killed_with_its_computer_on_each_side_of_every_boundary(tmp_path: Path, side: str) -> None:
     """Before and after each."""
@@ -213,7 +210,6 @@ async def test_a_server_killed_with_its_computer_on_each_side_of_every_boundary(
 
 
 @pytest.mark.deep
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("side", SIDES)
 async def test_a_killed_server_ends_the_task_by_itself_at_every_write(tmp_path: Path, side: str) -> None:
     """The same at every write to the store: leases, claims, numbers and parking are boundaries too."""

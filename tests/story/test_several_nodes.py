@@ -15,6 +15,7 @@ from tests.servers import PostgresServer
 from tests.story.balancer import balanced
 from tests.story.harness import Computer, last_words
 from tests.story.school import POLICY, PROGRAM, Node, Real, School, Stub, running, stub_at
+from tests.waiting import HANG_S
 
 LEASE_S: Final = 3.0
 """Short, so that much is taken over in the time of a test."""
@@ -37,7 +38,7 @@ class Size:
 
 NODES: Final = 3
 KILL_EVERY_S: Final = 3.0
-SMALL: Final = Size(stubs=10, real=2, tasks=20, at_once=8, kills=3, within_s=90)
+SMALL: Final = Size(stubs=10, real=2, tasks=20, at_once=8, kills=3, within_s=HANG_S)
 LARGE: Final = Size(stubs=280, real=20, tasks=200, at_once=60, kills=40, within_s=600)
 
 

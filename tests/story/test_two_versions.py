@@ -12,8 +12,8 @@ from tests.story.harness import Api, final, last_words, tool
 from tests.story.newer import serve_newer
 from tests.story.processes import prompt
 from tests.story.school import POLICY, Node, Stub, running, stub_at
+from tests.waiting import HANG_S
 
-WITHIN_S: Final = 60.0
 LEASE_S: Final = 2.0
 
 
@@ -38,7 +38,7 @@ async def _nodes(tmp: Path, url: str) -> AsyncIterator[tuple[Node, Node]]:
 
 async def _completed(api: Api, *task_ids: str) -> None:
     """Until these tasks have, as lists say."""
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(HANG_S):
         while True:
             rows = (await api.ok("GET", "/v1/tasks"))["tasks"]
             status = {row["task_id"]: row["status"] for row in rows}
@@ -133,7 +133,7 @@ async def _waiting(api: Api, word: str, until: Path) -> str:
     first = tool("cc_run_program", path="append.lua", args=[word])
     body = {"prompt": prompt(first, {**final(), "until": str(until)}), "computers": ("c1",)}
     task_id = str((await api.ok("POST", "/v1/tasks", body))["task_id"])
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(HANG_S):
         while (await api.task(task_id))["steps"] < 1:  # noqa: ASYNC110 - another process does it
             await asyncio.sleep(0.05)
     return task_id

@@ -128,7 +128,6 @@ def _cases(server: Server, tmp: Path, kind: str, changes: range) -> dict[str, An
     }
 
 
-@pytest.mark.timeout(120)
 async def test_a_change_that_was_cut_is_taken_back(server: Server, tmp_path: Path) -> None:
     """Some changes of the disk for each kind of call; the task went on, or was canceled while the computer was off."""
     cases: dict[str, Any] = {}
@@ -139,7 +138,6 @@ async def test_a_change_that_was_cut_is_taken_back(server: Server, tmp_path: Pat
 
 
 @pytest.mark.deep
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_change_that_was_cut_anywhere_is_taken_back(server: Server, tmp_path: Path, kind: str) -> None:
     """Every change of the disk."""

@@ -24,6 +24,7 @@ from tests.story.harness import (
     tool,
     tree,
 )
+from tests.waiting import HANG_S
 
 FILES = {
     "notes.txt": b"gr\xfcn\r\n\0\xff",
@@ -142,7 +143,7 @@ async def cut_short(api: Api, pc: Computer) -> str:
     task_id = await api.submit(RUN, final(), computers=(pc.name,))
     requested = await api.first(task_id, "review_requested")
     await api.resume(requested.request_id, "approve")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_S):
         while pc.read("new") != b"new":  # noqa: ASYNC110 - a file has no event
             await asyncio.sleep(0.01)
     pc.kill()

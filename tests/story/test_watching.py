@@ -8,8 +8,9 @@ from typing import Any
 
 from tests import forked
 from tests.shell.commands import CLI, environment
-from tests.story.harness import WITHIN_S, Server, computer, ended, final, play, tool
+from tests.story.harness import Server, computer, ended, final, play, tool
 from tests.story.test_backups import booted
+from tests.waiting import HANG_S
 
 SLOW = b"for i = 1, 4 do print('line ' .. i) sleep(0.6) end\n"
 """Hints of output come each 0.5 s at most."""
@@ -50,7 +51,7 @@ async def test_what_a_program_prints_is_seen_while_it_runs(server: Server, tmp_p
         shown = await asyncio.gather(*(asyncio.to_thread(_until, *one) for one in zip(followers, waits, strict=True)))
         assert request.reason == "approval"
         items = await play(api, task_id)
-        ends = await asyncio.gather(*(asyncio.to_thread(one.communicate, None, WITHIN_S) for one in followers))
+        ends = await asyncio.gather(*(asyncio.to_thread(one.communicate, None, HANG_S) for one in followers))
     assert ended(items).status == "Completed"
     for_people, for_scripts = (begun + end[0] for begun, end in zip(shown, ends, strict=True))
     text = for_people.splitlines()

@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.story.harness import WITHIN_S, Api
+from tests.story.harness import Api
+from tests.waiting import HANG_S
 
 
 @dataclass
@@ -39,7 +40,7 @@ class Onlooker:
         """Wait until a text is there, or something holds."""
         holds = (lambda one: not one.trouble and what in one.text) if isinstance(what, str) else what
         try:
-            async with asyncio.timeout(WITHIN_S):
+            async with asyncio.timeout(HANG_S):
                 while not holds(self):
                     self._changed.clear()
                     await self._changed.wait()

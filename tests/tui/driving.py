@@ -13,7 +13,8 @@ from textual.pilot import Pilot
 from orchestrator.client import Client
 from orchestrator.core.approval import HitlResponse
 from orchestrator.tui.app import ConsoleApp
-from tests.shell.support import DEADLINE_S, Disk, Listening, Server, connected, running
+from tests.shell.support import Disk, Listening, Server, connected, running
+from tests.waiting import HANG_S
 
 NARROW, WIDE = (80, 24), (200, 50)
 
@@ -58,7 +59,7 @@ class Seat:
     async def until(self, holds: Callable[[], bool], what: str) -> None:
         """Wait for what has to come."""
         try:
-            async with asyncio.timeout(DEADLINE_S):
+            async with asyncio.timeout(HANG_S):
                 while not holds():
                     await self.pilot.pause(0.04)
         except TimeoutError:

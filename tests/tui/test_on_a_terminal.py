@@ -16,8 +16,9 @@ from typing import Any
 import pyte
 import pytest
 
-from tests.shell.commands import WITHIN_S, Served, Terminal, cli, environment, on_a_terminal, paused, talking
+from tests.shell.commands import Served, Terminal, cli, environment, on_a_terminal, paused, talking
 from tests.tui.driving import NARROW, WIDE
+from tests.waiting import HANG_S
 
 AS_IT_WAS = ("\x1b[?1049l", "\x1b[?25h")
 """The other screen is left, and the cursor is shown."""
@@ -47,7 +48,7 @@ class Sight:
 
     def until(self, holds: Callable[[], bool], what: str) -> str:
         """Read on until something is so."""
-        deadline = time.monotonic() + WITHIN_S
+        deadline = time.monotonic() + HANG_S
         while not holds():
             assert time.monotonic() < deadline, f"never {what}:\n{self.text}"
             assert self.terminal._read(), f"it ended without {what}:\n{self.text}\n{self.terminal.text[-2000:]}"
@@ -158,7 +159,7 @@ def test_it_is_set_aside_and_taken_up_again(tmp_path: Path) -> None:
             sight.sees("[1 Tasks]", "+new")
             sight.type("\x1a")
             sight.until(lambda: AS_IT_WAS[0] in sight.terminal.raw, "the terminal as it was")
-            deadline = time.monotonic() + WITHIN_S
+            deadline = time.monotonic() + HANG_S
             while state_of(sight.terminal.process.pid) != "T":
                 assert time.monotonic() < deadline, "it never stopped"
                 time.sleep(0.01)
@@ -183,9 +184,7 @@ def test_it_is_left_while_the_server_is_gone(tmp_path: Path) -> None:
             sight.type("4")
             sight.sees("[4 Computers]")
             sight.type("q")
-            began = time.monotonic()
             sight.terminal.end()
-            assert time.monotonic() - began < WITHIN_S / 2
 
 
 def test_a_decision_of_which_nobody_heard_is_told_when_it_is_left(tmp_path: Path) -> None:

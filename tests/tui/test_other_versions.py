@@ -18,7 +18,7 @@ from orchestrator.core.errors import FrameRefused
 from orchestrator.core.items import SCHEMA_VERSION
 from orchestrator.tui.approvals import Approvals
 from tests.shell.asked import console, request, shown
-from tests.shell.support import DEADLINE_S, WRITE, Disk, Listening, Server, connected, dialed, final, running, says
+from tests.shell.support import WRITE, Disk, Listening, Server, connected, dialed, final, running, says
 from tests.tui.between import another_version
 from tests.tui.driving import Seat, asked, seated_at, waiting
 from tests.waiting import within
@@ -78,7 +78,7 @@ async def test_the_console_shows_what_it_cannot_read_and_counts_it(
         client = Client(url, server.admin)
         try:
             loop = ReviewLoop(client, here)
-            await within(DEADLINE_S, loop.run(until_empty=True))
+            await within(loop.run(until_empty=True))
             named = await asyncio.to_thread(decide_named, client, here, [one.request_id], "approve", sure=True)
             await asyncio.to_thread(list_waiting, client, False)
         finally:

@@ -7,6 +7,7 @@ from orchestrator.core.default_policy import DEFAULT_POLICY_TOML
 from tests.shell.support import WRITE, Disk, Listening, call, connected, final, running, says
 from tests.shell.test_transfers import gated
 from tests.tui.driving import Seat, seated
+from tests.waiting import HANG_S
 
 HOSTILE = "print('[red]x[/]\u202e')\n"
 
@@ -44,7 +45,7 @@ async def test_a_rehearsal_is_shown_as_diffs_and_asked_for(tmp_path: Path) -> No
 
 async def shown(seat: Seat) -> None:
     """Look at the rehearsal, again and again until its copy was compared."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_S):
         while True:
             await seat.asks("h", "The rehearsal")
             if "ask for all of it" in seat.text:

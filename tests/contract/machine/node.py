@@ -157,7 +157,7 @@ class Node:
             return None
         try:
             turn = process_task(lease, service=self.service, world=self.world, model_for=lambda _: Script())
-            return await within(TURN_S, turn)
+            return await within(turn)
         except LeaseLost:
             return None
         except Killed:

@@ -246,7 +246,6 @@ def _run(machine: type[ReviewMachine], examples: int, *, steps: int = 30) -> Cou
     return machine.seen
 
 
-@pytest.mark.timeout(300)
 def test_no_interleaving_breaks_a_promise() -> None:
     """A hundred runs of thirty steps over the store in memory, which meet nearly everything that there is."""
     seen = _run(ReviewMachine, 100)
@@ -255,7 +254,6 @@ def test_no_interleaving_breaks_a_promise() -> None:
     assert "edited_target" in seen, "an edit led to a place with a file that nobody was shown"
 
 
-@pytest.mark.timeout(300)
 def test_no_interleaving_breaks_a_promise_on_disk() -> None:
     """Some over SQLite, where every restart reads a file."""
     _run(ReviewMachineOnDisk, 15)
