@@ -9,6 +9,7 @@ import os
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,8 @@ import pytest
 
 from tests.waiting import HANG_S
 
+NO_TLS: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""For clients of servers without TLS: a client that makes its own context reads all certificates, which takes 40 ms."""
 PASSWORD: Final = "xyzzy-plugh"
 """Of ``postgres`` over TCP; the socket in its own directory asks for none."""
 _VERSION: Final = "pginstall18"

@@ -27,6 +27,10 @@ _BY_ANY_PEER = ("Invalid HTTP request received.", "Unsupported upgrade request."
 _AGAIN_S = 60.0
 _LAST_S = 1.0
 """Who followed a stream asks for the next thing on its connection: that is answered still, as the last on it."""
+_TICK_S = 1.0
+"""The date in an answer has whole seconds."""
+_GONE_S = 0.005
+"""How long the end of a connection that was just closed takes to be noticed."""
 _SOCKET_SLACK_BYTES = 78_000
 """Above our own frame limit, so that a frame a little too large gets a sentence, not a closed socket."""
 
@@ -66,7 +70,7 @@ async def serve(
             await orchestrator.doors.close()
             if orchestrator.node.others():
                 await _unless(at_once, asyncio.sleep(min(_LAST_S, settings.grace_s)))
-            server.should_exit = True
+            server.stop()
             await serving
 
 
@@ -79,8 +83,32 @@ def _from_here(host: str) -> str:
     return _in_url({"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host))
 
 
-class _Server(uvicorn.Server):
+class PortServer(uvicorn.Server):
     """uvicorn without its signal handlers: the composition root decides when to stop."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._stopped = asyncio.Event()
+
+    def stop(self) -> None:
+        """Let `serve` return: at once, where uvicorn looks ten times a second."""
+        self.should_exit = True
+        self._stopped.set()
+
+    async def main_loop(self) -> None:
+        """Renew the date of the answers each second, until the server is stopped."""
+        while not await self.on_tick(0):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_TICK_S):
+                    await self._stopped.wait()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Let go of what listens and of connections; where there are none, without uvicorn's waits for them."""
+        for one in (*self.servers, *(sockets or ())):
+            one.close()
+        await asyncio.sleep(_GONE_S)
+        if self.server_state.connections or self.server_state.tasks:
+            await super().shutdown(sockets)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -111,7 +139,7 @@ class _Refusals(logging.Filter):
 _REFUSALS = _Refusals()
 
 
-def server_of(orchestrator: Orchestrator) -> uvicorn.Server:
+def server_of(orchestrator: Orchestrator) -> PortServer:
     """What serves the doors: frames as large as ours, no compression, and no signals of its own."""
     # Adding a filter again changes nothing.
     logging.getLogger("uvicorn.error").addFilter(_REFUSALS)
@@ -128,7 +156,7 @@ def server_of(orchestrator: Orchestrator) -> uvicorn.Server:
         server_header=False,
         timeout_graceful_shutdown=2,
     )
-    return _Server(config)
+    return PortServer(config)
 
 
 def _signals() -> tuple[asyncio.Event, asyncio.Event]:

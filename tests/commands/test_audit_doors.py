@@ -16,6 +16,7 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import Route
 
+from orchestrator.app.serving import PortServer
 from orchestrator.audit import Checkpoints, make_checkpoint
 from orchestrator.bus import open_bus
 from orchestrator.core import facts
@@ -33,6 +34,7 @@ from orchestrator.web.auth import TokenAuthorizer, token_hash
 from orchestrator.web.errors import explained
 from tests.core.audited import BYTES, CONTENT, Trail, made
 from tests.core.journal import NOW, REQUEST
+from tests.servers import NO_TLS
 from tests.shell.commands import cli
 from tests.shell.support import Listening, call, final, running, says
 from tests.shell.test_audit import opened, tamper, two_tasks
@@ -122,15 +124,15 @@ async def house(home: Path, fill: Callable[[Store], Awaitable[None]] = fill) -> 
     async with opened(home) as store:
         await fill(store)
         app = Doors(store, home).app()
-        server = uvicorn.Server(uvicorn.Config(app, lifespan="off", log_config=None, timeout_graceful_shutdown=2))
+        server = PortServer(uvicorn.Config(app, lifespan="off", log_config=None, timeout_graceful_shutdown=2))
         with socket.create_server(("127.0.0.1", 0)) as listener:
-            running = asyncio.create_task(server._serve([listener]))
+            running = asyncio.create_task(server.serve([listener]))
             url = f"http://127.0.0.1:{listener.getsockname()[1]}"
             try:
-                async with httpx2.AsyncClient(base_url=url, timeout=HANG_S, trust_env=False) as http:
+                async with httpx2.AsyncClient(base_url=url, timeout=HANG_S, trust_env=False, verify=NO_TLS) as http:
                     yield House(url, http, store, home)
             finally:
-                server.should_exit = True
+                server.stop()
                 await within(running)
 
 

@@ -24,6 +24,7 @@ from orchestrator.settings import Settings
 from orchestrator.testing import ManualClock
 from orchestrator.testing.stub_computer import StubComputer
 from orchestrator.testing.stub_programs import Program
+from tests.servers import NO_TLS
 from tests.shell.support import Server, _listening, call, final, says
 from tests.waiting import HANG_S, within
 
@@ -373,7 +374,7 @@ class House:
             async with (
                 app.open_orchestrator(chosen, clock=self.clock, wrap_store=wrap_store, model=model) as orchestrator,
                 _listening(orchestrator, listener),
-                httpx2.AsyncClient(base_url=url, trust_env=False, timeout=HANG_S) as http,
+                httpx2.AsyncClient(base_url=url, trust_env=False, timeout=HANG_S, verify=NO_TLS) as http,
             ):
                 admin = chosen.token_path.read_text("utf-8").strip()
                 opened = Opened(url, orchestrator, http, admin, self)

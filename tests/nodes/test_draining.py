@@ -24,6 +24,7 @@ from orchestrator.ports.store import SYSTEM_STREAM, TaskRow
 from orchestrator.settings import Settings
 from orchestrator.store import open_store
 from tests.nodes.two_nodes import SharedStore, Slow, houses
+from tests.servers import NO_TLS
 from tests.shell.support import Server, call, dialed, final, running, says
 from tests.shell.test_actor import ALICE
 from tests.shell.test_starting import admin_token, serving
@@ -264,7 +265,9 @@ async def test_a_server_that_drains_says_so_and_takes_nobody_in(tmp_path: Path) 
     """While a call is waited for: 503 for health checks, computers and reviewers; what is asked is answered."""
     chosen = Settings(data_dir=tmp_path, port=0)
     async with serving(chosen) as (url, orchestrator, ended):
-        server = Server(url, orchestrator, httpx2.AsyncClient(base_url=url, trust_env=False), admin_token(chosen))
+        server = Server(
+            url, orchestrator, httpx2.AsyncClient(base_url=url, trust_env=False, verify=NO_TLS), admin_token(chosen)
+        )
         token = await server.computer("3")
         async with contextlib.aclosing(server.http), dialed(url, token) as client:
             await client.greet()

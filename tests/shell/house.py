@@ -15,6 +15,7 @@ from starlette.websockets import WebSocket
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
+from orchestrator.app.serving import PortServer
 from orchestrator.core.meeting import NOTHING_HEARD, Heard
 from orchestrator.core.system_facts import ComputerFrozen
 from orchestrator.core.wire import ComputerId, RunId
@@ -172,13 +173,13 @@ async def serving(handle: Callable[[WebSocket], Awaitable[None]]) -> AsyncIterat
         log_config=None,
         timeout_graceful_shutdown=2,
     )
-    server = uvicorn.Server(config)
+    server = PortServer(config)
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        running = asyncio.create_task(server._serve([listener]))
+        running = asyncio.create_task(server.serve([listener]))
         try:
             yield listener.getsockname()[1]
         finally:
-            server.should_exit = True
+            server.stop()
             await within(running)
 
 

@@ -23,6 +23,7 @@ from orchestrator.core.meeting import NOTHING_HEARD, Heard
 from orchestrator.core.wire import ComputerId, RunId, SettledCall, sha256_hex
 from orchestrator.ports import CallResult, ChatMessage, ChatModel, ComputerInfo, ModelReply, Settlement
 from orchestrator.settings import Settings
+from tests.servers import NO_TLS
 from tests.waiting import HANG_S, within
 
 ABSENT = "absent"
@@ -471,7 +472,7 @@ async def running(
         async with (
             app.open_orchestrator(chosen, model=model, **(parts or {})) as orchestrator,
             _listening(orchestrator, listener),
-            httpx2.AsyncClient(base_url=url, trust_env=False, timeout=HANG_S) as http,
+            httpx2.AsyncClient(base_url=url, trust_env=False, timeout=HANG_S, verify=NO_TLS) as http,
         ):
             admin = admin or chosen.token_path.read_text("utf-8").strip()
             yield Server(url, orchestrator, http, admin)
@@ -485,7 +486,7 @@ async def _listening(orchestrator: app.Orchestrator, listener: socket) -> AsyncI
         yield
     finally:
         await orchestrator.hub.close()
-        server.should_exit = True
+        server.stop()
         await serving
 
 

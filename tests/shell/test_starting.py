@@ -25,6 +25,7 @@ from orchestrator.core.policy import default_policy
 from orchestrator.ports import Store
 from orchestrator.program import program
 from orchestrator.settings import Settings
+from tests.servers import NO_TLS
 from tests.shell.doors import Writing, stream
 from tests.shell.support import Disk, Server, connected, dialed, running
 from tests.waiting import HANG_S
@@ -142,7 +143,9 @@ async def test_sigterm_ends_cleanly_and_the_next_start_carries_on(tmp_path: Path
     """A signal closes computers with 1001 and streams at their end, promptly; the task then goes on where it was."""
     chosen = Settings(data_dir=tmp_path, port=0)
     async with serving(chosen) as (url, orchestrator, ended):
-        server = Server(url, orchestrator, httpx2.AsyncClient(base_url=url, trust_env=False), admin_token(chosen))
+        server = Server(
+            url, orchestrator, httpx2.AsyncClient(base_url=url, trust_env=False, verify=NO_TLS), admin_token(chosen)
+        )
         token = await server.computer("3")
         async with dialed(url, token) as client, contextlib.aclosing(server.http):
             await client.greet()

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import json
-import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
@@ -21,6 +20,7 @@ from orchestrator.core.items import AgentTaskItem, decode_item, verify_chain
 from orchestrator.core.policy import BUILT_IN_CATALOG
 from orchestrator.core.wire import COMPUTER_SUBPROTOCOL, REVIEWER_SUBPROTOCOL
 from orchestrator.model.scripted import Reply
+from tests.servers import NO_TLS
 from tests.story.processes import Kill, Process, prompt, start_computer, start_server, tail
 from tests.waiting import HANG_S
 
@@ -48,9 +48,6 @@ def final(*, success: bool = True) -> dict[str, Any]:
 
 # -- server and people -------------------------------------------------------------------
 
-_NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-"""Nothing here speaks TLS; the certificates of the host, read anew for each client, would take a core of a sweep."""
-
 
 class Api:
     """The REST door with one token."""
@@ -59,7 +56,7 @@ class Api:
         self.url = url
         self.token = token
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self.http = httpx2.AsyncClient(base_url=url, headers=headers, timeout=HANG_S, trust_env=False, verify=_NO_TLS)
+        self.http = httpx2.AsyncClient(base_url=url, headers=headers, timeout=HANG_S, trust_env=False, verify=NO_TLS)
 
     async def call(self, method: str, path: str, body: Any = None, **query: Any) -> httpx2.Response:
         """One request, whatever it answers."""
