@@ -27,6 +27,8 @@ from tests.waiting import HANG_S, within
 COMPUTERS = ("farm", "mine", "shop")
 TASKS = 24
 CANCELED = 6
+STIRS = 150
+"""Of each outsider: on a busy machine, notes without end would keep every intent from being recorded."""
 SCRIPT = [
     json.dumps(says(call("cc_list", path=""))),
     json.dumps(says(call("cc_write", path="one.txt", content="1\n"))),
@@ -57,6 +59,8 @@ class Outsider:
                     self.did["decision"] += 1
                 except NotPending:
                     self.did["late decision"] += 1
+            elif self.did["note"] + self.did["wake"] >= STIRS:
+                pass
             elif self.dice.random() < 0.7:
                 await self.service.pin(task.task_id, ALICE, pinned=not task.pinned)
                 self.did["note"] += 1
@@ -64,7 +68,6 @@ class Outsider:
                 await self.service.store.wake(task.task_id)
                 self.service.falls_due(task.task_id)
                 self.did["wake"] += 1
-            # Whoever appended faster than anybody can act would keep every intent from being recorded.
             await asyncio.sleep(self.dice.uniform(0, 0.02))
 
     async def cancel(self, task_id: TaskId, after: int) -> None:
