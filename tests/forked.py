@@ -10,6 +10,7 @@ import json
 import os
 import select
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from asyncio.base_subprocess import BaseSubprocessTransport
 from asyncio.subprocess import Process, SubprocessStreamProtocol
 from collections.abc import Mapping, Sequence
 from functools import cache
+from multiprocessing import forkserver, resource_tracker
 from pathlib import Path
 from typing import Any, Final
 
@@ -67,6 +69,14 @@ def share() -> None:
     """Start all fork servers, for this process and for those that it forks from now on."""
     for package in PACKAGES:
         os.environ[_SHARED + package] = _listening(package).path
+    # What it imports is chosen in tests.story.processes.
+    forkserver.ensure_running()
+
+
+def use_shared() -> None:
+    """In a process that was forked: use the servers that :func:`share` started."""
+    # It would ask whether its server runs, which only the parent of that can.
+    forkserver._forkserver.ensure_running = lambda: None  # type: ignore[method-assign]
 
 
 def unshare() -> None:
@@ -75,6 +85,11 @@ def unshare() -> None:
         if os.environ.pop(_SHARED + package, None):
             _listening(package).end()
     _listening.cache_clear()
+    # Not asked to stop: a process that a test left would keep them waiting.
+    for pid in (forkserver._forkserver._forkserver_pid, resource_tracker._resource_tracker._pid):  # type: ignore[attr-defined]
+        if pid is not None:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
 
 
 def _environment() -> dict[str, str]:
@@ -114,9 +129,17 @@ def _server_of(module: str) -> _Server:
     return _server("cc_client" if module.startswith("cc_client.") else "orchestrator")
 
 
+_ELSEWHERE_S: Final[list[float]] = []
+
+
+def count(cpu_s: float) -> None:
+    """Count the CPU seconds of a process that something else forked."""
+    _ELSEWHERE_S.append(cpu_s)
+
+
 def cpu_s() -> float:
     """CPU seconds of the commands that were forked for this process and have ended."""
-    return sum(server.cpu_ms for server in _SERVERS) / 1000
+    return sum(server.cpu_ms for server in _SERVERS) / 1000 + sum(_ELSEWHERE_S)
 
 
 class Forked(subprocess.Popen[Any]):

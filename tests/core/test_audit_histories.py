@@ -39,4 +39,4 @@ class AuditedHistories(Histories):
 
 
 TestAuditedHistories = pytest.mark.uncounted(AuditedHistories.TestCase)
-TestAuditedHistories.settings = settings(max_examples=40, stateful_step_count=50, deadline=None)
+TestAuditedHistories.settings = settings(stateful_step_count=50)

@@ -677,4 +677,4 @@ def some_of(values: Any, least: int = 1) -> st.SearchStrategy[Any]:
 
 
 TestHistories = pytest.mark.uncounted(Histories.TestCase)
-TestHistories.settings = settings(max_examples=100, stateful_step_count=60, deadline=None)
+TestHistories.settings = settings(stateful_step_count=60)

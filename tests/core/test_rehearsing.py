@@ -23,7 +23,7 @@ OVER = facts.RehearsalEnded(after="9" * 64, changed=1, applied_by=TaskId("t-2"),
 
 
 def test_the_name_of_a_copy_is_nobody_elses() -> None:
-    assert COPY == copy_name(FARM, "0a1b2c3d")
+    assert copy_name(FARM, "0a1b2c3d") == COPY
     assert (is_copy(COPY), is_copy(FARM), is_copy("")) == (True, False, False)
     assert COPY.startswith("farm~")
 

@@ -43,12 +43,10 @@ class _Reports:
         self.send("report", self._config.hook.pytest_report_to_serializable(config=self._config, report=report))
 
 
-def fork(
-    session: pytest.Session, unit: Unit, counting: Counting | None, home: Path, patience: float
-) -> tuple[int, int]:
+def fork(session: pytest.Session, unit: Unit, counting: Counting | None, home: Path) -> tuple[int, int]:
     """Start the tests of a file; the pid of its process, and where its messages can be read.
 
-    ``home`` is for its temporary files; ``patience`` is what waits are multiplied by on a busy machine.
+    ``home`` is for its temporary files.
     """
     ours, its = os.pipe()
     sys.stdout.flush()
@@ -58,23 +56,23 @@ def fork(
         os.close(its)
         return pid, ours
     os.close(ours)
-    _become(session.config, home, patience)
+    _become(session.config, home)
     _run(session, unit, counting, _Reports(session.config, its))
 
 
-def _become(config: pytest.Config, home: Path, patience: float) -> None:
+def _become(config: pytest.Config, home: Path) -> None:
     """A process of its own, in a session of its own, that ends with the run."""
     os.setsid()
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     atexit._clear()
+    forked.use_shared()
     # The output of the tests goes to a file of this process, not to one that it shares with the others.
     capture: Any = config.pluginmanager.getplugin("capturemanager")
     capture.stop_global_capturing()
     capture.start_global_capturing()
     config.pluginmanager.unregister(name="terminalreporter")
     os.environ["PYTEST_DEBUG_TEMPROOT"] = str(home)
-    os.environ["CC_TEST_PATIENCE"] = f"{patience:.2f}"
     faulthandler.register(signal.SIGUSR1, (home / "stacks").open("w"), all_threads=True)
 
 

@@ -132,7 +132,7 @@ class Queue:
 
     def _start(self, unit: Unit) -> None:
         home = child.new_home()
-        pid, pipe = child.fork(self._session, unit, self._counting, home, self._load.slowness)
+        pid, pipe = child.fork(self._session, unit, self._counting, home)
         self._running[pipe] = Running(unit, pid, pipe, home, self._load.busy_s)
         self._selector.register(pipe, selectors.EVENT_READ)
 

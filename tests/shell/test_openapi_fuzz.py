@@ -195,7 +195,7 @@ def test_a_door_answers_as_the_document_says(
     target: Target, described: dict[tuple[str, str], Any], door: Door, who: str
 ) -> None:
     """To somebody who may everything, and to somebody who may little."""
-    fuzz(target, described, door, who, 10 if who == "admin" else 5)
+    fuzz(target, described, door, who, 4 if who == "admin" else 2)
 
 
 @pytest.mark.parametrize("door", FUZZED, ids=lambda door: door.name)
@@ -203,7 +203,7 @@ def test_a_door_answers_nobody_as_the_document_says(
     target: Target, described: dict[tuple[str, str], Any], door: Door
 ) -> None:
     """Without a token."""
-    fuzz(target, described, door, "nobody", 8 if door in OPEN else 2)
+    fuzz(target, described, door, "nobody", 4 if door in OPEN else 2)
 
 
 @pytest.mark.deep

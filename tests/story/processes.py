@@ -12,7 +12,7 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
@@ -23,12 +23,20 @@ from orchestrator.core.errors import Conflict
 from orchestrator.core.items import Draft
 from orchestrator.model.scripted import Reply, ScriptedModel
 from orchestrator.ports import ChatMessage, ModelReply, Store
+from tests import forked
 from tests.waiting import HANG_S
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(
-    ["tests.story.processes", "orchestrator.app", "cc_client.simulator.__main__", "tests.story.frozen"]
+    [
+        "tests.story.processes",
+        "orchestrator.app",
+        "cc_client.simulator.__main__",
+        "tests.story.frozen",
+        "tests.story.imported",
+    ]
 )
+_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 JOURNAL = ("create", "append")
 """What makes items."""
@@ -164,6 +172,7 @@ class Process:
 
     def kill(self) -> None:
         """SIGKILL; returns when it is gone."""
+        self._count()
         self._process.kill()
         self._process.join(HANG_S)
 
@@ -180,9 +189,16 @@ class Process:
 
     def stop(self) -> int | None:
         """SIGTERM; the exit code."""
+        self._count()
         self._process.terminate()
         self._process.join(HANG_S)
         return self._process.exitcode
+
+    def _count(self) -> None:
+        """Count its CPU time for the record: nobody but the fork server can wait for it."""
+        with suppress(OSError):
+            fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+            forked.count((int(fields[11]) + int(fields[12])) * _TICK_S)
 
     async def gone(self) -> int | None:
         """The exit code, when the process has ended by itself."""

@@ -4,9 +4,9 @@ import asyncio
 import json
 import signal
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from itertools import count, islice
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count, cycle, islice, product
 from pathlib import Path
 from typing import Any, Literal
 
@@ -44,6 +44,8 @@ PROGRAM = b"local log = fs.open('ran.log', 'a') log.write('ran\\n') log.close() 
 How = Literal["kill", "cut"]
 HOWS: tuple[How, ...] = ("kill", "cut")
 Side = Literal["lost", "delivered"]
+SIDES: tuple[Side, ...] = ("lost", "delivered")
+DIRECTIONS: tuple[Direction, ...] = ("up", "down")
 LAST_FRAME = 5
 """In each direction: up hello, ack, result, ack, result; down welcome, call, result_ack, call, result_ack."""
 FIRST_WATCHED, FIRST_RUN, LAST_RUN = 6, 10, 13
@@ -52,7 +54,7 @@ LAST_SURE = 18
 """The changes of the disk before this one come before the task is over."""
 FIRST_OF_CALL = 8
 """The changes of the disk before this one are of the boot, the same for every story."""
-AT_A_TIME = 8
+AT_A_TIME = 4
 """The changes of a disk that a sweep tries before it looks whether it is past the last of them."""
 
 
@@ -103,13 +105,19 @@ OTHERS = {
 """The other methods with an effect: in short at the frames of the effect itself, in depth at every one."""
 EVERY = STORIES | OTHERS
 WHOLE = ("write-existing", "run")
-"""Swept without a gap by every run of the checks: a change that is looked up, and one that cannot be.
+"""Cut at each frame by every run of the checks: a change that is looked up, and one that cannot be.
 
 The other stories differ from these in their effect only, so of them only this is swept each time, and the rest in
 depth. What their methods do to a disk is cut at each change, and at each again while that is mended, by swap_spec.lua.
 """
-LOOSE = {"write-new": 0, "delete": 1, "move": 2}
-"""How many changes after the boot a story is first cut at, and then at each third one; in depth at each."""
+CHANGES = {
+    "write-existing": (1, 2),
+    "run": (2, 2),
+    "write-new": (FIRST_OF_CALL, 6),
+    "delete": (FIRST_OF_CALL + 2, 6),
+    "move": (FIRST_OF_CALL + 4, 6),
+}
+"""The first change of its disk at which a story's computer is killed, and the step to the next; in depth at each."""
 
 
 def _prepare(story: Story, pc: Computer) -> None:
@@ -243,49 +251,53 @@ def _result(items: list[AgentTaskItem]) -> str:
 
 
 def _every(how: How, places: range, connection: int = 1) -> list[Fault]:
-    directions: tuple[Direction, ...] = ("up", "down")
-    sides: tuple[Side, ...] = ("lost", "delivered")
     return [
-        Fault(how, direction, place, side, connection) for direction in directions for place in places for side in sides
+        Fault(how, direction, place, side, connection) for direction in DIRECTIONS for place in places for side in SIDES
     ]
 
 
-async def _sweep(server: Server, tmp_path: Path, name: str, how: How, places: range) -> None:
-    cases = {
-        f"{name}-{fault.name}": _at_frames(server, tmp_path / fault.name, EVERY[name], fault)
-        for fault in _every(how, places)
-    }
+def _in_turn(name: str, places: range) -> list[Fault]:
+    """One fault for each frame, of every kind in turn; each story begins with another kind."""
+    frames = [(direction, place) for direction in DIRECTIONS for place in places]
+    kinds = islice(cycle(product(HOWS, SIDES)), list(EVERY).index(name), None)
+    return [Fault(how, direction, place, side) for (direction, place), (how, side) in zip(frames, kinds, strict=False)]
+
+
+async def _sweep(server: Server, tmp_path: Path, name: str, faults: Sequence[Fault]) -> None:
+    cases = {f"{name}-{fault.name}": _at_frames(server, tmp_path / fault.name, EVERY[name], fault) for fault in faults}
     await each(cases, lambda _: last_words(server.home / "server.log"))
 
 
-@pytest.mark.parametrize("how", HOWS)
 @pytest.mark.parametrize("name", WHOLE)
 async def test_a_fault_at_any_frame_is_done_once_not_done_or_said_to_be_unknown(
-    server: Server, tmp_path: Path, name: str, how: How
+    server: Server, tmp_path: Path, name: str
 ) -> None:
-    """At each frame of each direction, lost or delivered: once, or not at all and run again, or a person is asked."""
-    await _sweep(server, tmp_path, name, how, EVERY[name].frames)
+    """At each frame of each direction, lost or delivered: once, or not at all and run again, or a person is asked.
+
+    By a kill or a cut, in turn; in depth every frame has every kind of fault.
+    """
+    await _sweep(server, tmp_path, name, _in_turn(name, EVERY[name].frames))
 
 
-@pytest.mark.parametrize("how", HOWS)
 @pytest.mark.parametrize("name", [one for one in EVERY if one not in WHOLE])
 async def test_a_fault_at_the_frames_of_the_effect_is_done_once_not_done_or_said_to_be_unknown(
-    server: Server, tmp_path: Path, name: str, how: How
+    server: Server, tmp_path: Path, name: str
 ) -> None:
     """The same for every other method that changes something, from its call to its last acknowledgement.
 
     The frames before are the hello and a look, the same as those that the test above sweeps; in depth they are
     swept for these, too.
     """
-    await _sweep(server, tmp_path, name, how, EVERY[name].effect)
+    await _sweep(server, tmp_path, name, _in_turn(name, EVERY[name].effect))
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize("how", HOWS)
-@pytest.mark.parametrize("name", [one for one in EVERY if one not in WHOLE])
-async def test_a_fault_at_any_frame_of_the_others(server: Server, tmp_path: Path, name: str, how: How) -> None:
-    """From the hello on."""
-    await _sweep(server, tmp_path, name, how, range(1, EVERY[name].effect.start))
+@pytest.mark.parametrize("name", EVERY)
+async def test_any_fault_at_any_frame(server: Server, tmp_path: Path, name: str, how: How) -> None:
+    """Every kind at every frame; the looks before a program's start are those of any other story."""
+    places = EVERY[name].frames if name in WHOLE else range(1, EVERY[name].frames.stop)
+    await _sweep(server, tmp_path, name, _every(how, places))
 
 
 NOWHERE = Story(
@@ -323,9 +335,8 @@ def _listed(items: list[AgentTaskItem]) -> list[dict[str, Any]]:
 
 async def test_a_peripheral_is_called_once_wherever_the_line_is_cut(server: Server, tmp_path: Path) -> None:
     """At each frame of the call and of the look before it; the world outlives the line."""
-    cases = {
-        fault.name: _push_at(server, tmp_path / fault.name, fault) for fault in _every("cut", range(1, LAST_FRAME + 1))
-    }
+    faults = _every("cut", range(1, LAST_FRAME + 1))
+    cases = {fault.name: _push_at(server, tmp_path / fault.name, fault) for fault in faults}
     await each(cases, lambda _: last_words(server.home / "server.log"))
 
 
@@ -339,16 +350,9 @@ async def test_a_second_fault_while_the_first_is_settled_changes_nothing(
 ) -> None:
     """The result is lost, and then the computer or its line goes again at any frame of the settling.
 
-    A frame that is lost is so by a kill and one that is delivered by a cut, and for the other story the other way
-    round; in depth each pair of faults comes.
+    By a fault of every kind in turn; in depth each pair of faults comes.
     """
-    lost, delivered = HOWS if name == WHOLE[0] else reversed(HOWS)
-    seconds = [
-        fault
-        for how, side in ((lost, "lost"), (delivered, "delivered"))
-        for fault in _every(how, range(1, 4), connection=2)
-        if fault.side == side
-    ]
+    seconds = [replace(fault, connection=2) for fault in _in_turn(name, range(1, 4))]
     cases = {
         f"{name}-{fault.name}": _at_frames(
             server, tmp_path / fault.name, STORIES[name], _result_lost(STORIES[name]), fault, must=False
@@ -410,28 +414,20 @@ async def _at_change(server: Server, tmp: Path, story: Story, change: int, died:
             await asyncio.gather(*booting, return_exceptions=True)
 
 
-@pytest.mark.parametrize("name", WHOLE)
-async def test_a_computer_killed_at_any_change_of_its_disk_is_done_once_or_not_at_all(
-    server: Server, tmp_path: Path, name: str
-) -> None:
-    """At each change of its disk, from boot to the last acknowledgement: the same promise."""
-    await _at_changes(server, tmp_path, name, count(1))
-
-
-@pytest.mark.parametrize("name", LOOSE)
+@pytest.mark.parametrize("name", CHANGES)
 async def test_a_computer_killed_at_some_changes_of_its_disk_is_done_once_or_not_at_all(
     server: Server, tmp_path: Path, name: str
 ) -> None:
-    """At each third change after the boot, another third for each story; in depth at each change of each."""
-    await _at_changes(server, tmp_path, name, count(FIRST_OF_CALL + LOOSE[name], len(LOOSE)))
+    """At changes of its disk from boot to the last acknowledgement, others for each story: the same promise."""
+    await _at_changes(server, tmp_path, name, count(*CHANGES[name]))
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("name", [one for one in EVERY if one not in WHOLE])
-async def test_a_computer_killed_at_any_change_of_its_disk_by_the_others(
+@pytest.mark.parametrize("name", EVERY)
+async def test_a_computer_killed_at_any_change_of_its_disk_is_done_once_or_not_at_all(
     server: Server, tmp_path: Path, name: str
 ) -> None:
-    """Each change of its disk, for every other method that changes something."""
+    """At each change of its disk, for every method that changes something."""
     await _at_changes(server, tmp_path, name, count(1))
 
 
