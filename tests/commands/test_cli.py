@@ -146,6 +146,24 @@ HEAVY = (
 )  # fmt: skip
 
 
+ALL_HELP = """
+import contextlib, io, json, sys
+from orchestrator.cli import main
+every, heavy = json.loads(sys.argv[1])
+told = []
+for arguments in every:
+    sys.argv[1:], said, code = arguments, io.StringIO(), None
+    with contextlib.redirect_stdout(said):
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code
+    told.append({"said": said.getvalue(), "code": code, "heavy": [one for one in heavy if one in sys.modules]})
+print(json.dumps(told))
+"""
+"""Each help in one process, and which of the heavy modules are imported after it."""
+
+
 def _telling_which(modules: Sequence[str], home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     """A command to its end; the last line on standard error is which of the modules it has imported."""
     code = (
@@ -153,6 +171,10 @@ def _telling_which(modules: Sequence[str], home: Path, *arguments: str) -> "subp
         "try:\n    main()\n"
         f"finally:\n    print([n for n in {modules!r} if n in sys.modules], file=sys.stderr)"
     )
+    return _python(code, home, *arguments)
+
+
+def _python(code: str, home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         [sys.executable, "-c", code, *arguments],
         env=environment(home),
@@ -163,19 +185,22 @@ def _telling_which(modules: Sequence[str], home: Path, *arguments: str) -> "subp
     )
 
 
-@pytest.mark.parametrize("arguments", [(), *((one,) for one in COMMANDS), *BELOW])
-def test_help_is_quick_and_loads_neither_models_nor_server(tmp_path: Path, arguments: Sequence[str]) -> None:
+def test_help_is_quick_and_loads_neither_models_nor_server(tmp_path: Path) -> None:
     """`--help` of the program and its commands imports no server, socket, model or store, and costs little."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    done = _telling_which(HEAVY, tmp_path, *arguments, "--help")
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.strip() == "[]"
+    done = _telling_which(HEAVY, tmp_path, "--help")
     # Of the processor's time, since others may use it too; half a second is what it takes.
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before < 2.0
-    for command in COMMANDS if not arguments else ():
-        assert f" {command} " in done.stdout
-    assert not [line for line in done.stdout.splitlines()[1:] if line.endswith("...")], "a summary is cut"
-    assert "[[" not in done.stdout
+    assert (done.returncode, done.stderr.strip()) == (0, "[]")
+    assert [command for command in COMMANDS if f" {command} " not in done.stdout] == []
+    every = [["--help"], *([*one.split(), "--help"] for one in (*COMMANDS, *map(" ".join, BELOW)))]
+    all_of_them = _python(ALL_HELP, tmp_path, json.dumps([every, HEAVY]))
+    assert (all_of_them.returncode, all_of_them.stderr) == (0, "")
+    told = json.loads(all_of_them.stdout.splitlines()[-1])
+    assert [one for one in told if one["code"] != 0 or one["heavy"]] == []
+    assert all("Usage: " in one["said"] and "[[" not in one["said"] for one in told)
+    cut = [line for one in told for line in one["said"].splitlines()[1:] if line.endswith("...")]
+    assert cut == [], "a summary is cut"
 
 
 def test_a_command_of_one_call_imports_no_items_and_no_socket(tmp_path: Path) -> None:

@@ -99,7 +99,8 @@ def test_sixty_steps_never_exceed_the_budget_and_always_show_the_task(chars_a_to
     before: list[Any] = []
     extended = 0
     for count in range(len(told.task.turns) + 1):
-        at = fold([one for one in told.items if one.version <= _version_after(told, count)])
+        version = _version_after(told, count)
+        at = fold([one for one in told.items if one.version <= version])
         grown.extend(at, told.texts)
         assert grown.tokens <= SMALL.budget
         if chars_a_token:

@@ -37,11 +37,12 @@ class Talking:
         user: str = "",
         affinity: str = "",
     ) -> ModelReply:
-        """The reply whose place is the number of replies so far."""
+        """The reply whose place is the number of replies so far; the last one again where there are no more."""
         del max_output_tokens
         goal = messages[1].content
         script, _ = json.JSONDecoder().raw_decode(goal[goal.index("[{") :])
-        text = json.dumps(script[sum(one.role == "assistant" for one in messages)], ensure_ascii=False)
+        place = min(sum(one.role == "assistant" for one in messages), len(script) - 1)
+        text = json.dumps(script[place], ensure_ascii=False)
         for at in range(0, len(text), _PART):
             if on_text is not None:
                 on_text(text[at : at + _PART])

@@ -363,7 +363,8 @@ async def test_undo_begins_once_and_is_followed(tmp_path: Path) -> None:
 
 async def test_what_cannot_be_undone_says_why(tmp_path: Path) -> None:
     """A beginning that several have, and a task that changed nothing."""
-    async with game(tmp_path, LOOKS, final(), LOOKS, final()) as (server, here):
+    ends = final("no", success=False)
+    async with game(tmp_path, LOOKS, ends, LOOKS, ends) as (server, here):
         for prompt in ("first", "second"):
             await left(here, await here.send("ask", prompt))
         both = await here.refused("undo", task="t-")

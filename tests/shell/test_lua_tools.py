@@ -137,7 +137,14 @@ ENDS = {
 }
 
 
-@pytest.mark.parametrize(("source", "code"), ENDS.items())
+LONG = ("while true do pcall(function() while true do end end) end", "local function f() return f() end f()")
+"""Those that keep the computer busy for seconds, as ``while true do end`` does."""
+
+
+@pytest.mark.parametrize(
+    ("source", "code"),
+    [pytest.param(*end, marks=pytest.mark.deep if end[0] in LONG else ()) for end in ENDS.items()],
+)
 async def test_ends_are_told_apart_and_nothing_keeps_the_computer(
     house: House, disk: Path, source: str, code: str | None
 ) -> None:

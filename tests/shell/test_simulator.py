@@ -652,13 +652,18 @@ def _files(disk: Path) -> dict[str, bytes]:
     return found
 
 
+@pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.deep)])
 @pytest.mark.parametrize("method", CHANGES)
-async def test_a_change_is_done_or_not_wherever_the_process_is_killed(tmp_path: Path, method: str) -> None:
-    """Old or new files, and the outcome says which; no swap files stay behind."""
-    first = tmp_path / "first"
-    (first / "d").mkdir(parents=True)
-    (first / "d" / "f").write_bytes(OLD)
-    async with welcomed(first) as session:
+async def test_a_change_is_done_or_not_wherever_the_process_is_killed(tmp_path: Path, method: str, step: int) -> None:
+    """Old or new files, and the outcome says which; no swap files stay behind.
+
+    At each third change, others for each method; in depth at each.
+    """
+    first = 1 + list(CHANGES).index(method) % step
+    intact = tmp_path / "intact"
+    (intact / "d").mkdir(parents=True)
+    (intact / "d" / "f").write_bytes(OLD)
+    async with welcomed(intact) as session:
         await session.call("fs_list", {"path": ""})
     change = CHANGES[method]
     params = {"path": "d/f", "if_hash": wire.sha256_hex(OLD)} | change.params
@@ -666,7 +671,7 @@ async def test_a_change_is_done_or_not_wherever_the_process_is_killed(tmp_path: 
 
     async def one(at_change: int) -> str:
         disk = tmp_path / str(at_change)
-        shutil.copytree(first, disk)
+        shutil.copytree(intact, disk)
         async with slots:
             became = await _cut(disk, at_change, method.partition(" ")[0], params, change.body)
         assert _files(disk) == (change.after if became == "done" else {"d/f": OLD})
@@ -674,5 +679,6 @@ async def test_a_change_is_done_or_not_wherever_the_process_is_killed(tmp_path: 
         assert not swap.exists() or not list(swap.iterdir())
         return became
 
-    outcomes = await asyncio.gather(*(one(at_change) for at_change in range(1, LAST_CHANGE + 1)))
-    assert set(outcomes) == {"void", "not_done", "done"}
+    outcomes = await asyncio.gather(*(one(at_change) for at_change in range(first, LAST_CHANGE + 1, step)))
+    # The changes at which it is started and not done are few.
+    assert {"void", "done"} | ({"not_done"} if step == 1 else set()) <= set(outcomes) <= {"void", "not_done", "done"}

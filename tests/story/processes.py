@@ -109,7 +109,9 @@ class PromptedModel:
 
     async def reply(self, messages: Sequence[ChatMessage], **options: Any) -> ModelReply:
         """The next reply of the task's script; one with ``until`` is told, and whole once that file is there."""
-        script = json.loads(messages[1].content)
+        # What was before in its session may stand around it.
+        goal = messages[1].content
+        script, _ = json.JSONDecoder().raw_decode(goal[goal.index("[") :])
         place = sum(message.role == "assistant" for message in messages)
         said = script[place] if place < len(script) else None
         until = said.pop("until", None) if isinstance(said, dict) else None

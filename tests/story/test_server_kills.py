@@ -191,22 +191,25 @@ async def _at_boundaries(tmp: Path, sides: Callable[[int], str], *, both: bool) 
     await each(cases, lambda name: last_words(tmp / name / "home" / "server.log", tmp / name / "c0.log"))
 
 
-@pytest.mark.parametrize("side", SIDES)
-async def test_a_killed_server_ends_the_task_by_itself_at_every_boundary(tmp_path: Path, side: str) -> None:
-    """Wherever the server dies, the next one on its file ends the task: decided once, written once, run once."""
-    await _at_boundaries(tmp_path, lambda _: side, both=False)
+async def test_a_killed_server_ends_the_task_by_itself_at_every_boundary(tmp_path: Path) -> None:
+    """Wherever the server dies, the next one on its file ends the task: decided once, written once, run once.
+
+    In turn before and after what is written; in depth both at each.
+    """
+    await _at_boundaries(tmp_path, lambda at: SIDES[at % 2], both=False)
 
 
 async def test_a_server_killed_with_its_computer_ends_the_task_at_every_boundary(tmp_path: Path) -> None:
-    """The same where the computer dies, too: in turn before and after what is written; in depth at each both."""
-    await _at_boundaries(tmp_path, lambda at: SIDES[at % 2], both=True)
+    """The same where the computer dies, too, on the other side of each boundary."""
+    await _at_boundaries(tmp_path, lambda at: SIDES[1 - at % 2], both=True)
 
 
 @pytest.mark.deep
+@pytest.mark.parametrize("both", [False, True], ids=["server", "server and computer"])
 @pytest.mark.parametrize("side", SIDES)
-async def test_a_server_killed_with_its_computer_on_each_side_of_every_boundary(tmp_path: Path, side: str) -> None:
+async def test_a_kill_on_each_side_of_every_boundary(tmp_path: Path, side: str, *, both: bool) -> None:
     """Before and after each."""
-    await _at_boundaries(tmp_path, lambda _: side, both=True)
+    await _at_boundaries(tmp_path, lambda _: side, both=both)
 
 
 @pytest.mark.deep
