@@ -33,8 +33,6 @@ from tests.explorer.explorer import Report, explore
 
 FIXED = (*range(30), 115)
 """The last has an answer of a store that was held back, which few have."""
-RANDOM_S = 5.0
-"""Time for seeds that nobody chose: with the fixed ones under 25 s on a busy machine."""
 DEEP_SCHEDULES, DEEP_S, BATCH = 6_000, 50 * 60, 25
 FOUND_S = 20 * 60
 """Time in which schedules of several nodes find what one in some hundreds of them does."""
@@ -60,20 +58,13 @@ def test_fixed_schedules_keep_every_promise() -> None:
     assert total.outcomes["put back"] > 10
 
 
-def test_a_few_schedules_that_nobody_chose() -> None:
-    """Other schedules each time: what they find is repeated by the seed that the failure names."""
-    until = time.monotonic() + RANDOM_S
-    draw = random.SystemRandom()
-    while time.monotonic() < until:
-        explore(draw.randrange(1_000_000, 1_000_000_000))
-
-
 def test_a_disk_that_is_put_back_and_not_frozen_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The schedules can tell: where nothing is ever frozen, a call that was done is said to have never run."""
     monkeypatch.setattr(explorer, "SEVERAL", 0.0)
     monkeypatch.setattr(greeting, "judge", lambda *_, **__: meeting.Verdict())
     with pytest.raises(Violation, match="the disk was put back, and the journal says that it never ran"):
-        _explore_all(range(300))
+        # The first forty do not happen to show it.
+        _explore_all(range(40, 300))
 
 
 def test_an_undo_that_leaves_something_out_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +81,7 @@ def test_an_undo_that_is_begun_twice_is_found(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(submitting, "_key_of", lambda _: "")
     with pytest.raises(Violation, match="and people asked 1 times"):
         # The first two hundred take half a minute and do not happen to show it.
-        _explore_all(range(200, 500))
+        _explore_all(range(210, 500))
 
 
 def test_a_node_that_asks_no_other_to_let_a_computer_go_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
