@@ -6,6 +6,7 @@ the connection. Each command is a process of its own, with its own arguments, en
 ends as an interpreter ends.
 """
 
+import atexit
 import gc
 import json
 import os
@@ -195,7 +196,27 @@ def main() -> None:
     signal.signal(signal.SIGINT, interrupted)
     server.forget()
     os.close(woken)
-    runpy.run_module(become(told), run_name="__main__", alter_sys=True)
+    _run(become(told))
+
+
+def _run(module: str) -> None:
+    """Run a module to its end as an interpreter does, which takes apart nothing that was imported."""
+    code = 0
+    try:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        if not isinstance(end.code, int | None):
+            raise
+        code = end.code or 0
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:
+        # Nobody reads: the interpreter says so in its own way.
+        sys.exit(code)
+    os._exit(code & 0xFF)
 
 
 def connected(listener: socket.socket, alive: int) -> socket.socket:
