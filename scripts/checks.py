@@ -1,6 +1,6 @@
 """Every check of the project; ``scripts/test.py`` starts this inside ``.venv``.
 
-The short checks run side by side, then the tests. One line for each check, with its time, and its output only where it
+The short checks run beside the tests. One line for each check, with its time, and its output only where it
 fails. A check whose tool is not here and cannot be installed is named and skipped, and fails with ``--require-all``.
 The output ends with a line that counts the checks, and where tests failed with their list.
 """
@@ -14,7 +14,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -44,7 +43,7 @@ class Options:
     deep: bool
     record: bool
     workers: int
-    """How many checks, and then how many files of tests, run at once."""
+    """How many files of tests run at once."""
     pytest: tuple[str, ...]
 
 
@@ -71,12 +70,13 @@ def main(arguments: Sequence[str]) -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     began = time.monotonic()
     outcomes: dict[str, Outcome] = {}
-    with ThreadPoolExecutor(options.workers) as pool, ended_early():
+    for name, check in BEFORE.items():
+        _tell(outcomes, *_timed(name, check, options))
+    with ThreadPoolExecutor(min(options.workers, BESIDE)) as pool, ended_early(pool):
         asked = [pool.submit(_timed, name, check, options) for name, check in SIDE_BY_SIDE.items()]
         for one in as_completed(asked):
             _tell(outcomes, *one.result())
-    for name, check in AFTERWARDS.items():
-        _tell(outcomes, *_timed(name, check, options))
+    _tell(outcomes, *_timed("branches of core", core_coverage, options))
     count = {status: sum(one.status == status for one in outcomes.values()) for status in ("ok", "failed", "skipped")}
     print(f"\n===== pytest: {outcomes['pytest'].note or 'did not run to its end'} =====")
     summary = f"checks: {count['ok']} ok, {count['failed']} failed, {count['skipped']} skipped"
@@ -217,38 +217,38 @@ def core_coverage(options: Options) -> Outcome:
     return judged([sys.executable, "-m", "coverage", "report"])
 
 
-SIDE_BY_SIDE: dict[str, Check] = {
-    "mypy --strict": mypy,
-    "luacheck": luacheck,
-    "stylua": stylua,
+BEFORE: dict[str, Check] = {
     "Lua 5.2": stock_lua,
     "browser": browser,
+    "engine": engine,
+}
+"""What the tests need."""
+SIDE_BY_SIDE: dict[str, Check] = {
     "ruff check": ruff_check,
     "ruff format": ruff_format,
     "client bundle": bundle,
     "tables in docs": docs,
-    "engine": engine,
-}
-"""The longest first."""
-AFTERWARDS: dict[str, Check] = {
+    "luacheck": luacheck,
+    "mypy --strict": mypy,
     "pytest": pytest,
-    "branches of core": core_coverage,
+    "stylua": stylua,
 }
+BESIDE = 2
+"""The tests, and beside them one other check at a time: the tests are collected by one process."""
 
 
 # -- hands --------------------------------------------------------------------------------
 
 _PROCESSES: set["subprocess.Popen[str]"] = set()
-_ENDED = threading.Event()
 
 
 @contextmanager
-def ended_early() -> Iterator[None]:
-    """Where the block is left early, by Ctrl-C for one, no command of it goes on."""
+def ended_early(pool: ThreadPoolExecutor) -> Iterator[None]:
+    """Where the block is left early, by Ctrl-C for one, no command of it goes on and none begins."""
     try:
         yield
     except BaseException:
-        _ENDED.set()
+        pool.shutdown(wait=False, cancel_futures=True)
         for process in list(_PROCESSES):
             _end(process)
         raise
