@@ -24,9 +24,6 @@ from tests.shell.commands import cli
 from tests.shell.simulating import Asked, Handler, answer, web
 from tests.shell.support import Server, dialed, hello, running
 
-BOUND_S = 12.0
-"""Three rounds of three seconds, and a slow machine."""
-
 
 @pytest.fixture
 async def server(tmp_path: Path) -> AsyncIterator[Server]:

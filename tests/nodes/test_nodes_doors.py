@@ -21,8 +21,6 @@ from tests.shell.test_reviewer import reviewing
 from tests.shell.test_transfers import FILES, gated, transfers
 from tests.waiting import HANG_S, within
 
-REVOKED_WITHIN_S = 1.5
-"""A look each half second, and what the machine is busy with."""
 WAYS = pytest.mark.parametrize(("here", "there"), [("alpha", "beta"), ("beta", "alpha")])
 
 

@@ -200,10 +200,10 @@ async def test_a_renewed_lease_is_not_taken_over() -> None:
     """Whoever waits long for a model keeps the task: no other node gets it, however often it looks."""
     async with houses() as house:
         model = Slow(final("cannot", success=False))
-        alpha = house.open("alpha", model, lease_s=0.6, count=1)
+        alpha = house.open("alpha", model, lease_s=1.0, count=1)
         task = await alpha.service.submit("try", user=ALICE, model="m")
         await within(model.begun.wait())
-        house.open("beta", Slow(), lease_s=0.6, count=1)
+        house.open("beta", Slow(), lease_s=1.0, count=1)
         for _ in range(7):
             await within(house.ledger.renewals.acquire())
         model.go.set()

@@ -17,8 +17,6 @@ from tests.waiting import HANG_S, within
 LONG_CALL = "string.find(('x'):rep(1e5), ('x*'):rep(20) .. 'y')"
 """One call of C that takes longer than anybody lives."""
 LOOP = "while true do end"
-OFF_WITHIN_S = 4
-"""Well before the watchdog of Lua, so that it cannot be what ends the process."""
 
 
 @asynccontextmanager

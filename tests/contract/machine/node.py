@@ -32,8 +32,6 @@ ALICE = Identity(kind="person", name="alice", roles=("submitter",))
 BOB = Identity(kind="person", name="bob", roles=("reviewer",))
 CAROL = Identity(kind="person", name="carol", roles=("reviewer",))
 ROBOT = Identity(kind="agent", name="robot", roles=("submitter",))
-TURN_S = 20.0
-"""For one turn of an actor: it never waits for anything real."""
 
 
 class TickingClock(ManualClock):
