@@ -89,8 +89,10 @@ def simulate(
         stack.callback(_stop, running)
         online = _await(client, running)
         with contextlib.suppress(KeyboardInterrupt):
+            # Before they are shown: one that ends meanwhile is said too.
+            alive = [one for one in running if one.process.poll() is None]
             _show(running, online, as_json=as_json)
-            _watch(running)
+            _watch(alive)
             # They have all ended, and nobody told them to.
             raise typer.Exit(1)
         typer.echo("Ending them all.", err=True)
@@ -189,9 +191,8 @@ def _last_words(log: Path) -> str:
     return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
 
 
-def _watch(running: list[Simulated]) -> None:
+def _watch(alive: list[Simulated]) -> None:
     """Say of each when it ends, until all have."""
-    alive = [one for one in running if one.process.poll() is None]
     while alive:
         time.sleep(_POLL_S)
         for one in [each for each in alive if each.process.poll() is not None]:
