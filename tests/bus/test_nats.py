@@ -20,7 +20,7 @@ from orchestrator.bus.nats_url import nats_address
 from orchestrator.core.errors import BusAway, InvalidRequest, NobodyServes, RequestLost
 from orchestrator.ports import Bus
 from orchestrator.ports.bus import Answer
-from orchestrator.testing.bus_network import Heard, Server
+from orchestrator.testing.bus_network import LONG_S, Heard, Server
 from orchestrator.testing.checks import refused
 from tests.nats_servers import NatsServer
 from tests.waiting import HANG_S, within
@@ -114,7 +114,7 @@ async def test_two_installations_share_a_server(nats_server: NatsServer) -> None
         await ears[0].until({"by": 1})
         await ears[1].until({"by": 0})
         with pytest.raises(NobodyServes):
-            await buses[0].request("asked", {}, within_s=5)
+            await buses[0].request("asked", {}, within_s=LONG_S)
         for bus in buses:
             await bus.flush()
         assert [sorted(hint["by"] for hint in ear.all) for ear in ears] == [[0, 1], [0, 1], [2], [3]]
@@ -218,7 +218,7 @@ async def test_a_user_who_may_not_do_what_the_bus_does_is_told_which_right_it_la
         async with opened(f"{url}/school", f"{url}/school") as (one, two):
             two.serve("a", Server("two"))
             await two.flush()
-            assert (await one.request("a", {}, within_s=5)).payload
+            assert (await one.request("a", {}, within_s=LONG_S)).payload
 
 
 async def test_over_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,7 +237,7 @@ async def test_over_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         async with opened(url, url) as (one, two):
             two.serve("a", Server("two"))
             await two.flush()
-            assert (await one.request("a", {}, b"x" * 2_000_000, within_s=20)).payload["by"] == "two"
+            assert (await one.request("a", {}, b"x" * 2_000_000, within_s=LONG_S)).payload["by"] == "two"
 
 
 # -- who stops ---------------------------------------------------------------------------------
@@ -257,24 +257,26 @@ async def test_a_node_that_dies_or_stops_is_noticed_and_does_nothing_late(nats_s
         working = Server("works", free=False)
         other.serve("works", working)
         await other.flush()
-        answered = asyncio.ensure_future(bus.request("works", {}, within_s=60))
+        answered = asyncio.ensure_future(bus.request("works", {}, within_s=LONG_S))
         await working.until_begun()
-        await bus.request("stops.mark", {}, within_s=5)
-        asked = [asyncio.ensure_future(bus.request(f"{name}.stuck", {}, within_s=60)) for name in ("dies", "stops")]
+        await bus.request("stops.mark", {}, within_s=LONG_S)
+        asked = [asyncio.ensure_future(bus.request(f"{name}.stuck", {}, within_s=LONG_S)) for name in ("dies", "stops")]
         await dies_said("begun")
         await stops_said("begun")
         dies.kill()
         stops.send_signal(signal.SIGSTOP)
-        asked += [asyncio.ensure_future(bus.request("stops.mark", {}, body, within_s=60)) for body in (b"", b"x" * 10)]
+        asked += [
+            asyncio.ensure_future(bus.request("stops.mark", {}, body, within_s=LONG_S)) for body in (b"", b"x" * 10)
+        ]
         for request in asked:
             lost = await within(refused(RequestLost, request))
             assert "went away" in lost.message
         working.gate.set()
         assert (await answered).payload["by"] == "works"
         stops.send_signal(signal.SIGCONT)
-        assert (await bus.request("stops.count", {}, within_s=20)).payload == {"marked": 1}
+        assert (await bus.request("stops.count", {}, within_s=LONG_S)).payload == {"marked": 1}
         with pytest.raises(NobodyServes):
-            await bus.request("dies.mark", {}, within_s=5)
+            await bus.request("dies.mark", {}, within_s=LONG_S)
 
 
 @pytest.mark.deep
@@ -284,7 +286,7 @@ async def test_a_request_that_takes_long_is_waited_for(nats_server: NatsServer) 
         serving = Server("two", free=False)
         two.serve("a", serving)
         await two.flush()
-        asked = asyncio.ensure_future(one.request("a", {}, within_s=60))
+        asked = asyncio.ensure_future(one.request("a", {}, within_s=LONG_S))
         done, _ = await asyncio.wait((asked,), timeout=12)
         assert not done
         serving.gate.set()
@@ -304,7 +306,7 @@ async def test_a_request_that_lay_in_a_stopped_server_is_not_begun_late() -> Non
                 one.publish("a", {})
             finally:
                 server.go_on()
-            await one.request("a", {"n": 2}, within_s=20)
+            await one.request("a", {"n": 2}, within_s=LONG_S)
             assert serving.begun == [{"n": 2}]
 
 
@@ -317,13 +319,13 @@ async def test_a_server_away_for_longer_is_found_again(caplog: pytest.LogCapture
             server.kill()
             await _until(lambda: not one.connected and not two.connected)
             # Far less than either would wait for an answer.
-            await within(refused(NobodyServes, one.request("a", {}, within_s=60)))
+            await within(refused(NobodyServes, one.request("a", {}, within_s=LONG_S)))
             await within(refused(RequestLost, one.flush()))
             caplog.set_level(logging.INFO)
             await _until(lambda: "could not be reached" in caplog.text)
             server.start()
             await _until(lambda: one.connected and two.connected)
-            assert (await one.request("a", {}, within_s=5)).payload["by"] == "two"
+            assert (await one.request("a", {}, within_s=LONG_S)).payload["by"] == "two"
 
 
 async def _until(holds: Callable[[], bool]) -> None:
@@ -404,7 +406,7 @@ async def test_messages_of_others_harm_nobody(nats_server: NatsServer) -> None:
         one.publish("a", {"n": 1})
         assert await ear.until({"n": 1}) == [{"n": 1}]
         body = b"x" * 10_000_000
-        assert (await one.request("a", {}, body, within_s=20)).body == body
+        assert (await one.request("a", {}, body, within_s=LONG_S)).body == body
 
 
 async def test_what_is_too_long_is_refused(nats_server: NatsServer) -> None:
@@ -414,9 +416,9 @@ async def test_what_is_too_long_is_refused(nats_server: NatsServer) -> None:
     async with opened(f"{nats_server.url}/long", f"{nats_server.url}/long") as (one, two):
         two.serve("a", long)
         await two.flush()
-        refusal = await refused(InvalidRequest, one.request("a", {}, bytes(65 * 1024 * 1024), within_s=20))
+        refusal = await refused(InvalidRequest, one.request("a", {}, bytes(65 * 1024 * 1024), within_s=LONG_S))
         assert str(64 * 1024 * 1024) in refusal.message
-        lost = await within(refused(RequestLost, one.request("a", {}, within_s=20)))
+        lost = await within(refused(RequestLost, one.request("a", {}, within_s=LONG_S)))
         assert "more than an answer takes" in lost.message
 
 
