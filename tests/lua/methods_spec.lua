@@ -319,7 +319,7 @@ describe("fs_find", function()
     expect(answer.message).to_contain("big")
   end)
 
-  it("ends the list before it is over what a body carries", function()
+  spec.long("ends the list before it is over what a body carries", function()
     local nodes = {}
     local name = ("\255"):rep(240)
     for index = 1, 1000 do
@@ -676,7 +676,7 @@ describe("the hashes of files", function()
     expect(ask("fs_stat", { path = "d/f" }).data.sha256).to_be(sha256.hex("new"))
   end)
 
-  it("are right for more bytes than are remembered", function()
+  spec.long("are right for more bytes than are remembered", function()
     local nodes = { d = true }
     for index = 1, 3 do
       nodes["d/f" .. index] = tostring(index):rep(500000)

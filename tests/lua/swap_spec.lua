@@ -435,7 +435,7 @@ describe("swap", function()
     expect(swap_files(machine.disk)).to_be({})
   end)
 
-  it("takes 600 kB on a disk of 1 MB, but not over 600 kB", function()
+  spec.long("takes 600 kB on a disk of 1 MB, but not over 600 kB", function()
     local machine, first = prepared({ before = {} })
     machine.disk.capacity = 1000000
     local big = ("0123456789"):rep(60000)

@@ -1,6 +1,7 @@
 """Runs the Lua specs of the client: in lupa always, in a stock Lua 5.2 where there is one."""
 
 import contextlib
+import os
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from lupa.lua52 import LuaRuntime
 ROOT = Path(__file__).resolve().parent.parent.parent
 SPECS = sorted(path.name.removesuffix("_spec.lua") for path in (ROOT / "tests" / "lua").glob("*_spec.lua"))
 COSTLY = ("installing", "methods", "swap", "transfers")
-"""They hash megabytes or cut everything everywhere: nine tenths of the time that all of them take."""
+"""They hash much or cut everything everywhere: most of the time that all of them take."""
 PARTS = 5
 """All of them at once take longer than a test may where several runs share a processor."""
 LUA = shutil.which("lua5.2")
@@ -36,10 +37,11 @@ def test_spec_in_lupa(name: str) -> None:
     assert passed > 0
 
 
-def in_stock_lua(specs: Sequence[str]) -> None:
+def in_stock_lua(specs: Sequence[str], **more: str) -> None:
     """All of these hold in a Lua that no Python surrounds."""
     assert LUA is not None
-    done = subprocess.run([LUA, "tests/lua/run.lua", *specs], cwd=ROOT, capture_output=True, text=True, check=False)
+    command, environment = [LUA, "tests/lua/run.lua", *specs], {**os.environ, **more}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "0 failed" in done.stdout
 
@@ -54,7 +56,7 @@ def test_specs_in_stock_lua() -> None:
 @pytest.mark.skipif(LUA is None, reason="lua5.2 is not installed")
 @pytest.mark.parametrize("part", range(PARTS))
 def test_all_specs_in_stock_lua(part: int) -> None:
-    in_stock_lua(SPECS[part::PARTS])
+    in_stock_lua(SPECS[part::PARTS], CC_LONG="1")
 
 
 def test_the_committed_bundle_is_made_of_these_modules() -> None:

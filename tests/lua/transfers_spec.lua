@@ -147,7 +147,7 @@ describe("a call in parts", function()
     expect(machine.disk.nodes.f).to_be(nil)
   end)
 
-  it("may have 2 MiB", function()
+  spec.long("may have 2 MiB", function()
     local here, machine = welcomed({ capacity = 5000000 })
     local body = BODY:rep(30):sub(1, 2097152)
     here:receive_all(client.parts("r1", 5, "fs_write", WRITE, body))
