@@ -43,7 +43,7 @@ class Options:
     deep: bool
     record: bool
     workers: int
-    """How many files of tests run at once."""
+    """How many cores the tests keep busy."""
     pytest: tuple[str, ...]
 
 
@@ -94,8 +94,10 @@ def parse(arguments: Sequence[str]) -> Options:
     )
     parser.add_argument("--require-all", action="store_true", help="fail when something had to be skipped")
     parser.add_argument("--deep", action="store_true", help="run the long proofs too")
-    parser.add_argument("--record", action="store_true", help="record the CPU seconds of each test file")
-    parser.add_argument("-j", type=_number, default=usable_cores(), metavar="N", help="run N at once; %(default)s here")
+    parser.add_argument("--record", action="store_true", help="record the seconds that each test file needs")
+    parser.add_argument(
+        "-j", type=_number, default=usable_cores(), metavar="N", help="keep N cores busy; %(default)s here"
+    )
     known = parser.parse_args(arguments[:cut])
     return Options(known.require_all, known.deep, known.record, known.j, tuple(arguments[cut + 1 :]))
 

@@ -5,43 +5,61 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import pytest
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
-RECORD: Final = ROOT / "tests" / "parallel" / "cpu_seconds.json"
-"""CPU seconds of each file on two cores of an AMD EPYC; written by ``scripts/test.py --record``."""
-UNKNOWN_S: Final = 2.0
-"""For a file that is not in the record."""
+RECORD: Final = ROOT / "tests" / "parallel" / "seconds.json"
+"""Each file with its seconds, on two cores of an AMD EPYC; written by ``scripts/test.py --record``."""
+
+
+LEAST: Final = 0.25
+"""Of a core, for a file that only waits: four of them count as one that is busy."""
+
+
+class Needs(NamedTuple):
+    """The seconds that the tests of a file need."""
+
+    cpu_s: float
+    takes_s: float
+    """With the time in which they wait, where as many files run at once as there are cores."""
+
+    @property
+    def cores(self) -> float:
+        """How much of a core they keep busy, at most 1: tests that wait for a clock leave the rest to others."""
+        return max(LEAST, min(self.cpu_s / self.takes_s, 1.0)) if self.takes_s else 1.0
+
+
+UNKNOWN: Final = Needs(2.0, 2.0)
+"""Of a file that is not in the record."""
 
 
 @dataclass(frozen=True)
 class Unit:
-    """The chosen tests of one file."""
+    """The chosen tests of one file, and what they are expected to need."""
 
     path: str
     items: Sequence[pytest.Item]
-    cpu_s: float
-    """What they are expected to need."""
+    needs: Needs
 
 
-def units(items: Iterable[pytest.Item], cpu_s: Mapping[str, float]) -> list[Unit]:
+def units(items: Iterable[pytest.Item], needs: Mapping[str, Needs]) -> list[Unit]:
     """The files of these tests, longest first."""
     found = []
     for path, own in groupby(items, key=lambda item: item.nodeid.partition("::")[0]):
-        found.append(Unit(path, list(own), cpu_s.get(path, UNKNOWN_S)))
-    return sorted(found, key=lambda unit: -unit.cpu_s)
+        found.append(Unit(path, list(own), needs.get(path, UNKNOWN)))
+    return sorted(found, key=lambda unit: -unit.needs.cpu_s)
 
 
-def recorded() -> dict[str, float]:
-    """CPU seconds by file, as they were recorded; empty where nothing was."""
+def recorded() -> dict[str, Needs]:
+    """What each file needed when that was recorded; empty where nothing was."""
     if not RECORD.exists():
         return {}
-    told: dict[str, float] = json.loads(RECORD.read_text(encoding="utf-8"))
-    return told
+    return {path: Needs(*needs) for path, needs in json.loads(RECORD.read_text(encoding="utf-8")).items()}
 
 
-def record(cpu_s: Mapping[str, float]) -> None:
+def record(needs: Mapping[str, Needs]) -> None:
     """Write down what each file needed, for the next runs."""
-    RECORD.write_text(json.dumps(cpu_s, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    lines = (f" {json.dumps(path)}: {json.dumps(needs[path])}" for path in sorted(needs))
+    RECORD.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")

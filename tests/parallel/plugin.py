@@ -1,7 +1,8 @@
 """A pytest plugin that runs test files side by side: ``pytest -p tests.parallel.plugin --workers 2``.
 
-One process collects all tests. It then forks one child for each file, as many at once as there are workers, the file
-that needs the most CPU first. A child sends each report through a pipe, and this process handles it as its own.
+One process collects all tests. It then forks one child for each file, the file that needs the most CPU first. As many
+run at once as there are workers, and one more where those that run mostly wait, as the record of an earlier run tells.
+A child sends each report through a pipe, and this process handles it as its own.
 
 pytest-xdist is not used, for three reasons. Each of its workers imports and collects all tests again. It cannot count
 the branches of the core in some files only, and counting makes a file three times as slow. It does not know the CPU
@@ -23,11 +24,11 @@ from tests.parallel.red import RedTests
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The options of a parallel run."""
     group = parser.getgroup("parallel")
-    group.addoption("--workers", type=int, default=1, help="how many files run at once")
+    group.addoption("--workers", type=int, default=1, help="how many cores to keep busy")
     group.addoption("--branches", action="store_true", help="count the branches of orchestrator/core in tests/core")
     group.addoption("--no-skips", action="store_true", help="a skipped test is a failed test")
     group.addoption("--red", type=Path, help="write the failed tests to this JSON file")
-    group.addoption("--record", action="store_true", help="record the CPU seconds of each file")
+    group.addoption("--record", action="store_true", help="record the seconds that each file needs")
 
 
 @pytest.hookimpl(trylast=True)
@@ -51,13 +52,15 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     config = session.config
     if session.testsfailed or config.option.collectonly:
         return None
-    queue = Queue(session, units(session.items, recorded()), config.stash.get(_COUNTING, None))
+    # A record must not depend on the one before: what waits would wait longer each time.
+    needs = {} if config.option.record else recorded()
+    queue = Queue(session, units(session.items, needs), config.stash.get(_COUNTING, None))
     try:
         queue.run(config.option.workers)
     finally:
         queue.end()
     if config.option.record:
-        record(queue.cpu_s)
+        record(queue.needed)
     return True
 
 

@@ -1,4 +1,4 @@
-"""Hands out the files of a run, one at a time, to as many processes as there are workers."""
+"""Hands out the files of a run, one at a time, so that as many cores are busy as there are workers."""
 
 import ctypes
 import gc
@@ -21,7 +21,7 @@ from tests import forked
 from tests.parallel import child
 from tests.parallel.counting import Counting
 from tests.parallel.load import Load, usable_cores
-from tests.parallel.order import Unit
+from tests.parallel.order import Needs, Unit
 from tests.parallel.progress import Progress
 
 LIMIT_S: Final = 600
@@ -30,6 +30,8 @@ LOOK_S: Final = 1.0
 """How often the machine and the limits are looked at."""
 END_S: Final = 5.0
 """How long servers may take to notice that their test is gone, before they are killed."""
+SPARE: Final = 0.5
+"""One more file begins where so much of a core is idle, as the record tells of those that run."""
 PR_SET_CHILD_SUBREAPER: Final = 36
 """``prctl(2)``: processes whose parent is gone become children of this one."""
 
@@ -42,6 +44,8 @@ class Running:
     pid: int
     pipe: int
     home: Path
+    began_s: float
+    """On the clock of the system."""
     heard_s: float
     """When its process was last heard of, on the clock of the load."""
     received: bytearray = field(default_factory=bytearray)
@@ -64,14 +68,14 @@ class Queue:
         self._running: dict[int, Running] = {}
         self._selector = selectors.DefaultSelector()
         self._load = Load(usable_cores())
-        self._progress = Progress(len(session.items), sum(unit.cpu_s for unit in units))
+        self._progress = Progress(len(session.items), sum(unit.needs.cpu_s for unit in units))
         self._ended: dict[int, tuple[int, float]] = {}
         """Exit status and CPU seconds of processes that ended."""
-        self.cpu_s: dict[str, float] = {}
+        self.needed: dict[str, Needs] = {}
         """What each file needed."""
 
-    def run(self, workers: int) -> None:
-        """Run all files, so many at once. Raises what pytest raises where ``-x`` or Ctrl-C ends a run."""
+    def run(self, workers: float) -> None:
+        """Run all files, and keep so many cores busy. Raises what pytest raises where ``-x`` or Ctrl-C ends a run."""
         assert threading.active_count() == 1, "only a process of one thread can be forked"
         forked.share()
         if sys.platform == "linux":
@@ -81,7 +85,7 @@ class Queue:
         looked = 0.0
         self._watch_for_ends()
         while self._waiting or self._running:
-            while self._waiting and len(self._running) < workers:
+            while self._waiting and self._busy() <= workers - SPARE:
                 self._start(self._waiting.pop(0))
             for key, _ in self._selector.select(LOOK_S):
                 if key.data:
@@ -119,6 +123,10 @@ class Queue:
             child.remove(one.home)
         self._running.clear()
 
+    def _busy(self) -> float:
+        """How many cores are busy with the files that run, as the record tells."""
+        return sum(one.unit.needs.cores for one in self._running.values())
+
     def _watch_for_ends(self) -> None:
         """Take notice of each process that ends, also of one that a test left: until then it would still be there."""
         woken, wake = os.pipe()
@@ -133,7 +141,7 @@ class Queue:
     def _start(self, unit: Unit) -> None:
         home = child.new_home()
         pid, pipe = child.fork(self._session, unit, self._counting, home)
-        self._running[pipe] = Running(unit, pid, pipe, home, self._load.busy_s)
+        self._running[pipe] = Running(unit, pid, pipe, home, time.monotonic(), self._load.busy_s)
         self._selector.register(pipe, selectors.EVENT_READ)
 
     def _hear(self, one: Running) -> None:
@@ -175,8 +183,8 @@ class Queue:
         while one.pid not in self._ended:
             self._ended.update(_reaped(wait=True))
         status, cpu_s = self._ended.pop(one.pid)
-        self.cpu_s[one.unit.path] = round(cpu_s + one.forked_s, 1)
-        self._progress.done_s += one.unit.cpu_s
+        self.needed[one.unit.path] = Needs(round(cpu_s + one.forked_s, 1), round(time.monotonic() - one.began_s, 1))
+        self._progress.done_s += one.unit.needs.cpu_s
         if not one.ended:
             self._did_not_end(one, os.waitstatus_to_exitcode(status))
         child.remove(one.home)
@@ -199,7 +207,7 @@ class Queue:
             self._progress.done += 1
             rest = [item for item in one.unit.items if item.nodeid not in one.finished]
             if rest:
-                self._waiting.insert(0, Unit(one.unit.path, rest, 0.0))
+                self._waiting.insert(0, Unit(one.unit.path, rest, Needs(0.0, 0.0)))
 
     def _end_what_hangs(self) -> None:
         for one in self._running.values():
