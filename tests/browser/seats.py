@@ -31,7 +31,6 @@ class Seat:
     context: BrowserContext
     page: Page
     server: Server
-    dark: bool
     requests: list[str] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
 
@@ -61,8 +60,13 @@ class Seat:
         return await said.inner_text()
 
     async def check_access(self, of: str) -> None:
-        """Nothing that axe would object to; in the dark only the colours are others."""
-        only = {"type": "rule", "values": ["color-contrast"]} if self.dark else {"type": "tag", "values": RULES}
+        """Nothing that axe would object to, in the light and in the dark, where only the colours are others."""
+        await self._check(of, {"type": "tag", "values": RULES})
+        await self.page.emulate_media(color_scheme="dark")
+        await self._check(f"{of} in the dark", {"type": "rule", "values": ["color-contrast"]})
+        await self.page.emulate_media(color_scheme="light")
+
+    async def _check(self, of: str, only: dict[str, Any]) -> None:
         # The script is half a megabyte: it is given to a page once.
         axe = Axe("0") if await self.page.evaluate("typeof axe === 'object'") else Axe()
         found = await axe.run(self.page, options={"runOnly": only, "resultTypes": ["violations"]})
@@ -84,18 +88,17 @@ class Seats:
         *,
         token: str | None = "admin",
         size: tuple[int, int] = DESKTOP,
-        scheme: Literal["light", "dark"] = "light",
         **options: Any,
     ) -> Seat:
         """A new browser at a place; ``token`` None: nobody is signed in, ``admin``: the first one is."""
         width, height = size
         context = await self.browser.new_context(
-            viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce", **options
+            viewport={"width": width, "height": height}, color_scheme="light", reduced_motion="reduce", **options
         )
         context.set_default_timeout(self.within_ms)
         expect.set_options(timeout=self.within_ms)
         await context.add_init_script(_WATCH_CSP)
-        seat = Seat(context, await context.new_page(), self.server, scheme == "dark")
+        seat = Seat(context, await context.new_page(), self.server)
         self._all.append(seat)
         context.on("request", lambda request: seat.requests.append(request.url))
         seat.page.on("console", lambda message: _hear(seat, message))

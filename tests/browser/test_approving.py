@@ -96,14 +96,15 @@ async def test_how_carefully_is_chosen_and_nothing_is_begun_twice(server: Server
     assert [(one["read_only"], one["rehearses"]) for one in begun] == [(False, pc.name), (True, None)]
 
 
-async def test_a_request_shows_the_exact_action(server: Server, pc: Computer, seats: Seats) -> None:
+async def test_a_request_shows_the_exact_action(server: Server, pc: Computer, seats: Seats, *, timed: bool) -> None:
     """Tool, computer, path, the diff with Lua's colours, who asked, the rule and why, on a phone; it is confirmed."""
     api = server.api()
     seat = await seats.open("approvals", size=PHONE)
     await expect(seat.page.get_by_role("heading", name="Nothing waits for you")).to_be_visible()
     task_id = await api.submit(write(), final(), computers=(pc.name,))
     # The queue is told, nobody reloads: within a second of when the door has it, counted in turns of the page.
-    assert await seat.page.evaluate(TURNS_UNTIL_SHOWN) * 0.05 < 1
+    turns = await seat.page.evaluate(TURNS_UNTIL_SHOWN)
+    assert turns * 0.05 < 1 or not timed
     await expect(seat.page).to_have_title(re.compile(r"^\(1\) Approvals"))
     await seat.page.locator(".queue a").click()
     shown = seat.request()

@@ -3,7 +3,6 @@
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 from playwright.async_api import expect
@@ -187,10 +186,9 @@ async def test_a_newcomer_pairs_a_computer(server: Server, seats: Seats, tmp_pat
         await expect(seat.page.locator(".screen.live")).to_be_visible()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_axe_has_nothing_to_say(server: Server, seats: Seats, tmp_path: Path, scheme: Any) -> None:
+async def test_axe_has_nothing_to_say(server: Server, seats: Seats, tmp_path: Path) -> None:
     """On every view of the house, wide and on a phone, and in its dialogs."""
-    seat = await seats.open("computers", scheme=scheme)
+    seat = await seats.open("computers")
     await expect(seat.page.locator(".start")).to_be_visible()
     await seat.check_access("nothing connected")
     await frozen(server, "twin")

@@ -20,13 +20,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def looked_at(seat: Seat, of: str) -> None:
-    """Wide, in the dark, and on a phone: axe has nothing to say, and nothing is wider than the phone."""
+    """Wide and on a phone: axe has nothing to say, and nothing is wider than the phone."""
     await _checked(seat, of, DESKTOP[0])
-    await seat.page.emulate_media(color_scheme="dark")
-    seat.dark = True
-    await seat.check_access(f"{of} in the dark")
-    await seat.page.emulate_media(color_scheme="light")
-    seat.dark = False
     await _checked(seat, of, PHONE[0])
     await seat.page.set_viewport_size({"width": DESKTOP[0], "height": DESKTOP[1]})
 

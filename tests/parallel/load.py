@@ -50,16 +50,15 @@ def _running() -> int:
 def usable_cores() -> int:
     """The cores that this process may use: its affinity, and the CPU quota of its control group."""
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    quota = _quota()
+    quota = cpu_quota(Path("/sys/fs/cgroup"))
     return max(1, cores if quota is None else min(cores, ceil(quota)))
 
 
-def _quota() -> float | None:
-    """Cores that the control group allows; None: as many as there are.
+def cpu_quota(group: Path) -> float | None:
+    """Cores that the control group of this directory allows; None: as many as there are.
 
     Source: the kernel's documentation of ``cpu.max`` (version 2) and of ``cpu.cfs_quota_us`` (version 1).
     """
-    group = Path("/sys/fs/cgroup")
     try:
         quota, period = (group / "cpu.max").read_text().split()
     except (OSError, ValueError):
@@ -67,4 +66,8 @@ def _quota() -> float | None:
             quota, period = ((group / "cpu" / f"cpu.cfs_{name}_us").read_text() for name in ("quota", "period"))
         except OSError:
             return None
-    return None if quota == "max" or int(quota) < 0 else int(quota) / int(period)
+    try:
+        return int(quota) / int(period) if int(quota) > 0 else None
+    except (ValueError, ZeroDivisionError):
+        # "max", or nothing that this knows.
+        return None

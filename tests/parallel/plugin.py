@@ -17,7 +17,7 @@ import pytest
 
 from tests.parallel.counting import Counting
 from tests.parallel.order import record, recorded, units
-from tests.parallel.queue import Queue
+from tests.parallel.queue import LIMIT_S, Queue
 from tests.parallel.red import RedTests
 
 
@@ -25,6 +25,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """The options of a parallel run."""
     group = parser.getgroup("parallel")
     group.addoption("--workers", type=int, default=1, help="how many cores to keep busy")
+    group.addoption("--hang", type=float, default=LIMIT_S, help="after how many seconds of silence a test hangs")
     group.addoption("--branches", action="store_true", help="count the branches of orchestrator/core in tests/core")
     group.addoption("--no-skips", action="store_true", help="a skipped test is a failed test")
     group.addoption("--red", type=Path, help="write the failed tests to this JSON file")
@@ -54,7 +55,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
         return None
     # A record must not depend on the one before: what waits would wait longer each time.
     needs = {} if config.option.record else recorded()
-    queue = Queue(session, units(session.items, needs), config.stash.get(_COUNTING, None))
+    queue = Queue(session, units(session.items, needs), config.stash.get(_COUNTING, None), config.option.hang)
     try:
         queue.run(config.option.workers)
     finally:

@@ -21,7 +21,7 @@ from tests import forked
 from tests.parallel import child
 from tests.parallel.counting import Counting
 from tests.parallel.load import Load, usable_cores
-from tests.parallel.order import Needs, Unit
+from tests.parallel.order import ROOT, Needs, Unit
 from tests.parallel.progress import Progress
 
 LIMIT_S: Final = 600
@@ -62,8 +62,11 @@ class Running:
 class Queue:
     """The files of a session, those that run, and what was heard of them."""
 
-    def __init__(self, session: pytest.Session, units: Sequence[Unit], counting: Counting | None) -> None:
+    def __init__(
+        self, session: pytest.Session, units: Sequence[Unit], counting: Counting | None, limit_s: float = LIMIT_S
+    ) -> None:
         self._session, self._config, self._counting = session, session.config, counting
+        self._limit_s = limit_s
         self._waiting = list(units)
         self._running: dict[int, Running] = {}
         self._selector = selectors.DefaultSelector()
@@ -77,7 +80,9 @@ class Queue:
     def run(self, workers: float) -> None:
         """Run all files, and keep so many cores busy. Raises what pytest raises where ``-x`` or Ctrl-C ends a run."""
         assert threading.active_count() == 1, "only a process of one thread can be forked"
-        forked.share()
+        if self._config.rootpath == ROOT:
+            # No other suite starts the commands of this house; it is one that proves this runner.
+            forked.share()
         if sys.platform == "linux":
             ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
         gc.collect()
@@ -213,9 +218,9 @@ class Queue:
         for one in self._running.values():
             item = next((item for item in one.unit.items if item.nodeid == one.current), None)
             mark = item.get_closest_marker("timeout") if item else None
-            limit = max(LIMIT_S, mark.args[0]) if mark else LIMIT_S
+            limit = max(self._limit_s, mark.args[0]) if mark else self._limit_s
             if self._load.busy_s - one.heard_s > limit and not one.broke:
-                one.broke = f"Nothing happened for {limit} s of this machine's time: it hangs."
+                one.broke = f"Nothing happened for {limit:g} s of this machine's time: it hangs."
                 os.kill(one.pid, signal.SIGUSR1)
                 time.sleep(0.5)
                 _kill(one.pid)
