@@ -25,9 +25,9 @@ from tests.shell.test_actor import ALICE, rules
 from tests.waiting import HANG_S, within
 
 COMPUTERS = ("farm", "mine", "shop")
-TASKS = 24
-CANCELED = 6
-STIRS = 150
+TASKS = 16
+CANCELED = 4
+STIRS = 100
 """Of each outsider: on a busy machine, notes without end would keep every intent from being recorded."""
 SCRIPT = [
     json.dumps(says(call("cc_list", path=""))),
@@ -116,7 +116,7 @@ async def test_hundreds_of_notes_decisions_and_cancels_never_make_two_nodes_run_
         _nobody_lost_a_lease(house, caplog)
         await _each_run_once(house, nodes, tasks)
         _each_step_asked_once(asked)
-    assert did["note"] + did["decision"] + did["wake"] > 300, did
+    assert did["note"] + did["decision"] + did["wake"] > 200, did
     assert did["decision"] >= TASKS, did
     assert did["cancel"] > 0, did
     assert house.ledger.conflicts > 10, "the outsiders came in between too seldom to show anything"

@@ -1,7 +1,6 @@
 """Hands out the files of a run, one at a time, so that as many cores are busy as there are workers."""
 
 import ctypes
-import gc
 import os
 import pickle
 import selectors
@@ -17,7 +16,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests import forked
+from tests import fork_server, forked
 from tests.parallel import child
 from tests.parallel.counting import Counting
 from tests.parallel.load import Load, usable_cores
@@ -85,8 +84,7 @@ class Queue:
             forked.share()
         if sys.platform == "linux":
             ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
-        gc.collect()
-        gc.freeze()
+        fork_server.settle_garbage()
         looked = 0.0
         self._watch_for_ends()
         while self._waiting or self._running:

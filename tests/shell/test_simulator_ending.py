@@ -42,6 +42,7 @@ async def said(process: Process) -> list[str]:
     return errors.decode().splitlines()
 
 
+@pytest.mark.deep
 async def test_one_call_that_never_yields_costs_the_computer(tmp_path: Path) -> None:
     async with busy(tmp_path, f"pcall(function() {LONG_CALL} end)") as process:
         assert await within(process.wait()) == 3

@@ -1,9 +1,5 @@
-"""Imported last by the process that stories are forked from: what is there then is never collected again.
+"""Imported last by the process that stories are forked from, which imports nothing more."""
 
-Otherwise each of a thousand children looks through all of it, and copies each page of it that it looks at.
-"""
+from tests.fork_server import settle_garbage
 
-import gc
-
-gc.collect()
-gc.freeze()
+settle_garbage()

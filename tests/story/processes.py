@@ -33,7 +33,6 @@ CONTEXT.set_forkserver_preload(
         "orchestrator.app",
         "cc_client.simulator.__main__",
         "tests.story.frozen",
-        "tests.story.imported",
     ]
 )
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")

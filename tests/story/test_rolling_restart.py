@@ -26,7 +26,7 @@ BACK_WITHIN_S: Final = 8.0
 WAITS_AT_MOST_S: Final = 8.0
 """A task, for the next thing that happens to it: its computer may just be on its way to another node."""
 
-SMALL: Final = Size(stubs=6, real=1, tasks=10, at_once=5, kills=0, within_s=HANG_S)
+SMALL: Final = Size(stubs=3, real=1, tasks=6, at_once=3, kills=0, within_s=HANG_S)
 LARGE: Final = Size(stubs=120, real=10, tasks=150, at_once=40, kills=0, within_s=400)
 
 

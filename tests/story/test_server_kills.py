@@ -183,9 +183,9 @@ async def test_the_boundaries_are_those_of_the_task(tmp_path: Path) -> None:
         server.kill()
 
 
-async def _at_boundaries(tmp: Path, sides: Callable[[int], str], *, both: bool) -> None:
+async def _at_boundaries(tmp: Path, sides: Callable[[int], str], *, both: bool, step: int = 1) -> None:
     cases = {}
-    for at, facts_made in enumerate(APPENDS, start=1):
+    for at, facts_made in list(enumerate(APPENDS, start=1))[::step]:
         name = f"{sides(at)}-{at:02}-{facts_made[0]}"
         cases[name] = _survive(tmp / name, Kill(at, sides(at)), both=both)
     await each(cases, lambda name: last_words(tmp / name / "home" / "server.log", tmp / name / "c0.log"))
@@ -199,9 +199,9 @@ async def test_a_killed_server_ends_the_task_by_itself_at_every_boundary(tmp_pat
     await _at_boundaries(tmp_path, lambda at: SIDES[at % 2], both=False)
 
 
-async def test_a_server_killed_with_its_computer_ends_the_task_at_every_boundary(tmp_path: Path) -> None:
-    """The same where the computer dies, too, on the other side of each boundary."""
-    await _at_boundaries(tmp_path, lambda at: SIDES[1 - at % 2], both=True)
+async def test_a_server_killed_with_its_computer_ends_the_task_at_every_other_boundary(tmp_path: Path) -> None:
+    """The same where the computer dies, too; in depth at each."""
+    await _at_boundaries(tmp_path, lambda at: SIDES[at % 4 // 2], both=True, step=2)
 
 
 @pytest.mark.deep

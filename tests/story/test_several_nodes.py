@@ -17,7 +17,7 @@ from tests.story.harness import Computer, last_words
 from tests.story.school import POLICY, PROGRAM, Node, Real, School, Stub, running, stub_at
 from tests.waiting import HANG_S
 
-LEASE_S: Final = 3.0
+LEASE_S: Final = 2.0
 """Short, so that much is taken over in the time of a test."""
 
 
@@ -37,8 +37,8 @@ class Size:
 
 
 NODES: Final = 3
-KILL_EVERY_S: Final = 3.0
-SMALL: Final = Size(stubs=10, real=2, tasks=20, at_once=8, kills=3, within_s=HANG_S)
+KILL_EVERY_S: Final = 2.0
+SMALL: Final = Size(stubs=6, real=1, tasks=12, at_once=6, kills=2, within_s=HANG_S)
 LARGE: Final = Size(stubs=280, real=20, tasks=200, at_once=60, kills=40, within_s=600)
 
 
