@@ -1,15 +1,18 @@
 """One Chromium for all of these tests, and a server process of its own for each."""
 
 import os
+import random
 import shutil
+import socket
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, async_playwright
 
-from tests.browser.seats import Seats
+from tests.browser.seats import Pages, Seats
 from tests.story.harness import Computer, Server, computer
 from tests.waiting import HANG_S
 
@@ -36,10 +39,29 @@ async def chromium(executable: str) -> AsyncIterator[Browser]:
         await browser.close()
 
 
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def pages(chromium: Browser) -> Pages:
+    """The pages of it."""
+    return Pages(chromium, WITHIN_MS)
+
+
+@pytest.fixture(scope="session")
+def port() -> int:
+    """Of every server of these tests: what the browser has of the one, it need not ask the next for.
+
+    Below those that the system gives to whoever asks for any, so that it is free again for the next server.
+    """
+    while True:
+        one = random.SystemRandom().randrange(20_000, 30_000)
+        with socket.socket() as tried, suppress(OSError):
+            tried.bind(("127.0.0.1", one))
+            return one
+
+
 @pytest.fixture
-def process(tmp_path: Path) -> Iterator[Server]:
+def process(tmp_path: Path, port: int) -> Iterator[Server]:
     """A server process in which every reviewer may decide."""
-    one = Server(tmp_path / "home", approvers="role:reviewer")
+    one = Server(tmp_path / "home", approvers="role:reviewer", url=f"http://127.0.0.1:{port}")
     one.start()
     yield one
     one.kill()
@@ -61,8 +83,8 @@ async def pc(server: Server, tmp_path: Path) -> AsyncIterator[Computer]:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def seats(chromium: Browser, server: Server) -> AsyncIterator[Seats]:
+async def seats(pages: Pages, server: Server) -> AsyncIterator[Seats]:
     """Browsers of people at this server; at the end none of them has complained or reached for another host."""
-    some = Seats(chromium, server, WITHIN_MS)
+    some = Seats(pages, server, WITHIN_MS)
     yield some
     await some.close()

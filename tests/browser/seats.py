@@ -6,7 +6,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from axe_playwright_python.async_playwright import Axe
-from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, expect
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Dialog, Error, Locator, Page, Request, expect
 
 from tests.story.harness import Server
 
@@ -31,8 +31,37 @@ class Seat:
     context: BrowserContext
     page: Page
     server: Server
+    is_kept: bool
+    """Whether the next test uses the page, too."""
     requests: list[str] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
+
+    def listen(self) -> None:
+        """Note what the page asks for, and what it complains about."""
+        self.context.on("request", self._asks)
+        self.page.on("console", self._says)
+        self.page.on("pageerror", self._fails)
+        self.page.on("dialog", self._interrupts)
+
+    def listen_no_more(self) -> None:
+        """What it does from now on is for another."""
+        self.context.remove_listener("request", self._asks)
+        self.page.remove_listener("console", self._says)
+        self.page.remove_listener("pageerror", self._fails)
+        self.page.remove_listener("dialog", self._interrupts)
+
+    def _asks(self, request: Request) -> None:
+        self.requests.append(request.url)
+
+    def _says(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning") and not _EXPECTED.search(message.text):
+            self.complaints.append(f"{message.type}: {message.text}")
+
+    def _fails(self, error: Error) -> None:
+        self.complaints.append(f"error: {error}")
+
+    def _interrupts(self, dialog: Dialog) -> None:
+        self.complaints.append(f"dialog: {dialog.message}")
 
     async def go(self, place: str) -> None:
         """To a place in the page, such as ``tasks/t-1``."""
@@ -73,11 +102,61 @@ class Seat:
         assert found.violations_count == 0, f"{of}: {found.generate_report()}"
 
 
+class Pages:
+    """The pages of one Chromium; one of them serves one test after the other.
+
+    In a new page Chromium fetches and compiles all modules of the console anew, which is half of what a test needs.
+    """
+
+    def __init__(self, browser: Browser, within_ms: float) -> None:
+        self._browser, self._within_ms = browser, within_ms
+        self._kept: Page | None = None
+
+    async def take(self, size: tuple[int, int], *, fresh: bool, **options: Any) -> Page:
+        """The one that is kept, unless it is taken, or must be ``fresh``, or has options; else a new one."""
+        page, width, height = self._kept, *size
+        if page is not None and not fresh and not options:
+            self._kept = None
+            await page.set_viewport_size({"width": width, "height": height})
+            return page
+        context = await self._browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme="light", reduced_motion="reduce", **options
+        )
+        context.set_default_timeout(self._within_ms)
+        expect.set_options(timeout=self._within_ms)
+        await context.add_init_script(_WATCH_CSP)
+        return await context.new_page()
+
+    async def give_back(self, page: Page, url: str) -> None:
+        """Empty it for the next test; close it where there is one already, or where its server is gone."""
+        context = page.context
+        if self._kept is not None:
+            await context.close()
+            return
+        try:
+            for other in context.pages:
+                if other is not page:
+                    await other.close()
+            await context.unroute_all()
+            await page.unroute_all()
+            await context.set_offline(False)
+            # A place of the same server without a script, which could keep something as it goes.
+            await page.goto(f"{url}/healthz")
+            await page.evaluate("localStorage.clear(); sessionStorage.clear()")
+            await context.clear_cookies()
+            await page.emulate_media(color_scheme="light")
+            await page.goto("about:blank")
+        except Error:
+            await context.close()
+        else:
+            self._kept = page
+
+
 @dataclass
 class Seats:
     """The browsers of one test."""
 
-    browser: Browser
+    pages: Pages
     server: Server
     within_ms: float
     _all: list[Seat] = field(default_factory=list)
@@ -88,31 +167,30 @@ class Seats:
         *,
         token: str | None = "admin",
         size: tuple[int, int] = DESKTOP,
+        fresh: bool = False,
         **options: Any,
     ) -> Seat:
-        """A new browser at a place; ``token`` None: nobody is signed in, ``admin``: the first one is."""
-        width, height = size
-        context = await self.browser.new_context(
-            viewport={"width": width, "height": height}, color_scheme="light", reduced_motion="reduce", **options
-        )
-        context.set_default_timeout(self.within_ms)
-        expect.set_options(timeout=self.within_ms)
-        await context.add_init_script(_WATCH_CSP)
-        seat = Seat(context, await context.new_page(), self.server)
+        """A browser at a place; ``token`` None: nobody is signed in, ``admin``: the first one is.
+
+        ``fresh``: a new one, which no later test uses, for what cannot be taken back: its clock, or scripts in it.
+        """
+        page = await self.pages.take(size, fresh=fresh, **options)
+        seat = Seat(page.context, page, self.server, is_kept=not fresh and not options)
         self._all.append(seat)
-        context.on("request", lambda request: seat.requests.append(request.url))
-        seat.page.on("console", lambda message: _hear(seat, message))
-        seat.page.on("pageerror", lambda error: seat.complaints.append(f"error: {error}"))
-        seat.page.on("dialog", lambda dialog: seat.complaints.append(f"dialog: {dialog.message}"))
+        seat.listen()
         await seat.go(place)
         if token is not None:
             await seat.sign_in(token if token != "admin" else str(self.server.api().token))
         return seat
 
     async def close(self) -> None:
-        """Close all of them; fails where one complained, or asked another host for something."""
+        """Leave all of them; fails where one complained, or asked another host for something."""
         for seat in self._all:
-            await seat.context.close()
+            if seat.is_kept:
+                await self.pages.give_back(seat.page, seat.server.url)
+            else:
+                await seat.context.close()
+            seat.listen_no_more()
             assert seat.complaints == []
             foreign = [one for one in seat.requests if not _is_ours(one, seat.server.url)]
             assert foreign == [], "a request left the host"
@@ -120,8 +198,3 @@ class Seats:
 
 def _is_ours(url: str, server: str) -> bool:
     return urlsplit(url).netloc == urlsplit(server).netloc or urlsplit(url).scheme in ("data", "blob")
-
-
-def _hear(seat: Seat, message: ConsoleMessage) -> None:
-    if message.type in ("error", "warning") and not _EXPECTED.search(message.text):
-        seat.complaints.append(f"{message.type}: {message.text}")

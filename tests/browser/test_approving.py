@@ -282,7 +282,7 @@ async def test_what_was_cut_and_opened_is_opened_anew_once_it_is_whole(
 async def test_what_came_just_now_is_not_approved(server: Server, pc: Computer, seats: Seats) -> None:
     """For half a second after it is shown neither a click nor a key that was meant for something else counts."""
     api = server.api()
-    seat = await seats.open("approvals")
+    seat = await seats.open("approvals", fresh=True)
     clock = seat.page.clock
     await clock.install()
     await seat.page.reload()
@@ -488,7 +488,7 @@ async def test_an_approval_by_keyboard_alone(server: Server, pc: Computer, seats
 
 async def test_notifications_are_asked_for_only_by_a_click(server: Server, seats: Seats) -> None:
     """Nothing asks by itself; the button does, and is gone once somebody answered."""
-    seat = await seats.open(token=None)
+    seat = await seats.open(token=None, fresh=True)
     await seat.context.add_init_script(
         "window.asked = 0; class Shown { static permission = 'default';"
         "static async requestPermission() { window.asked++; return 'denied'; } } window.Notification = Shown;"
@@ -506,7 +506,7 @@ async def test_notifications_are_asked_for_only_by_a_click(server: Server, seats
 async def test_a_notification_comes_while_one_looks_elsewhere_and_leads_there(server: Server, seats: Seats) -> None:
     """None while the page is looked at; each thing is told once."""
     api = server.api()
-    seat = await seats.open(token=None)
+    seat = await seats.open(token=None, fresh=True)
     await seat.context.add_init_script(
         "window.shown = []; class Shown { static permission = 'granted';"
         "constructor(title) { window.shown.push(this); this.title = title; } close() {} } window.Notification = Shown;"

@@ -24,6 +24,7 @@ async def covered(page: Page) -> list[str]:
     return found
 
 
+@pytest.mark.deep
 async def test_two_columns_never_stand_on_one_another(server: Server, pc: Computer, seats: Seats) -> None:
     """Also where long lines are not wrapped otherwise; and a phone has one, whatever was chosen before."""
     api = server.api()
@@ -161,6 +162,7 @@ async def test_a_success_that_nothing_bears_out_has_a_badge(server: Server, pc: 
     await expect(seat.page.locator(".steps")).not_to_contain_text("plan_mode")
 
 
+@pytest.mark.deep
 async def test_a_computer_is_found_among_many(server: Server, seats: Seats) -> None:
     """By a field and in the order of numbers; a long goal can be folded again, and is no long heading."""
     for number in range(1, 12):
@@ -208,6 +210,7 @@ async def test_what_cannot_be_named_or_found_is_told(server: Server, seats: Seat
     await expect(seat.page.get_by_label("Since")).to_have_value("")
 
 
+@pytest.mark.deep
 async def test_a_day_begins_where_the_reader_is(server: Server, seats: Seats) -> None:
     """The audit of a day by the reader's clock; a verdict is read aloud; and a list is where it was on the way back."""
     api = server.api()
@@ -233,6 +236,7 @@ async def test_a_day_begins_where_the_reader_is(server: Server, seats: Seats) ->
     assert await seat.page.evaluate("scrollY") == before
 
 
+@pytest.mark.deep
 async def test_a_text_is_copied_without_a_clipboard(server: Server, seats: Seats) -> None:
     """The old way, as by plain http from another machine; and where that is refused it is selected."""
     seat = await seats.open("pairing")

@@ -92,7 +92,7 @@ async def _open_only_while_seen(seat: Seat, watched: list[WebSocket]) -> None:
 
 async def test_a_hidden_page_lets_go_of_its_streams(server: Server, pc: Computer, seats: Seats) -> None:
     """The screen's after a second, the hints' after 20, and no sooner; what waits is told meanwhile; all come back."""
-    seat = await seats.open(f"computers/{pc.name}")
+    seat = await seats.open(f"computers/{pc.name}", fresh=True)
     await seat.page.clock.install()
     async with (
         seat.page.expect_websocket(lambda one: "/screen?" in one.url) as screening,
@@ -196,6 +196,7 @@ async def test_what_was_not_delivered_is_said(server: Server, seats: Seats, tmp_
         await expect(seat.button("Type here")).to_be_disabled()
 
 
+@pytest.mark.deep
 async def test_fifty_computers_are_a_quick_list(server: Server, seats: Seats) -> None:
     """One that comes is seen by itself, hostile labels are text, the task at work is a link, and any can be found."""
     api = server.api()

@@ -9,7 +9,7 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from tests.browser.conftest import WITHIN_MS
-from tests.browser.seats import Seats
+from tests.browser.seats import Pages, Seats
 from tests.browser.test_approving import waiting, write
 from tests.story.harness import Computer, Server, final
 
@@ -73,8 +73,8 @@ async def test_a_task_is_followed_over_another_line(chromium: Browser, server: S
     task_id = await api.submit(write("a.lua"), write("b.lua"), final(), computers=(pc.name,))
     first = await waiting(api, task_id)
     async with line(server.port) as (one, port):
-        seats = Seats(chromium, replace(server, url=f"http://127.0.0.1:{port}"), WITHIN_MS)
-        seat = await seats.open(f"tasks/{task_id}")
+        seats = Seats(Pages(chromium, WITHIN_MS), replace(server, url=f"http://127.0.0.1:{port}"), WITHIN_MS)
+        seat = await seats.open(f"tasks/{task_id}", fresh=True)
         await expect(seat.request(first)).to_be_visible()
         await seat.page.clock.install()
         await seat.page.reload()

@@ -164,6 +164,7 @@ async def _look_into(seat: Seat) -> None:
     await expect(seat.page.get_by_role("dialog")).to_contain_text("What is put back?")
 
 
+@pytest.mark.deep
 async def test_what_is_being_read_has_a_bar(server: Server, seats: Seats) -> None:
     """A backup at its computer and in the frame, a rehearsal where it is begun; and nothing when it is over."""
     async with dialed(server.url, await server.computer_token("3")) as client:
@@ -193,6 +194,7 @@ async def test_what_is_being_read_has_a_bar(server: Server, seats: Seats) -> Non
         await serving
 
 
+@pytest.mark.deep
 async def test_the_copy_for_a_rehearsal_has_a_bar_where_it_is_begun(server: Server, seats: Seats) -> None:
     """In the form, until the task is there."""
     async with dialed(server.url, await server.computer_token("3")) as client:

@@ -141,6 +141,7 @@ async def test_a_lost_task_is_sent_again_and_counts_once(server: Server, seats: 
     assert len((await server.api().ok("GET", "/v1/tasks"))["tasks"]) == 1
 
 
+@pytest.mark.deep
 async def test_what_is_not_there_leads_to_what_is(server: Server, seats: Seats) -> None:
     """A task, a computer or a view; a name that is there is told, and a token is closed only by its button."""
     seat = await seats.open("constructor")

@@ -84,7 +84,7 @@ async def test_the_page_outlives_its_server(server: Server, pc: Computer, seats:
 
 async def test_a_line_that_is_dead_without_a_word_is_noticed(server: Server, seats: Seats) -> None:
     """The browser's network goes; or the server stands still: nobody closes anything, and nothing comes."""
-    seat = await seats.open()
+    seat = await seats.open(fresh=True)
     away, live = seat.page.locator(".connection.away"), seat.page.locator(".connection.live")
     await seat.context.set_offline(True)
     await expect(away).to_be_visible()
@@ -218,10 +218,10 @@ def _escaped(char: str) -> str:
     return str((visible(char) != char) + 2 * (visible(f"a{char}") != f"a{char}"))
 
 
-async def test_a_hundred_and_twenty_tasks_are_pages_of_them(server: Server, seats: Seats) -> None:
+async def test_a_hundred_and_fifty_tasks_are_pages_of_them(server: Server, seats: Seats) -> None:
     """What is on the page is bounded, the oldest can be reached, and a change comes by itself."""
     api = server.api()
-    for number in range(120):
+    for number in range(150):
         await api.submit(final(success=number % 2 == 0))
     seat = await seats.open("tasks")
     await expect(seat.page.locator(".rows li")).to_have_count(50)
@@ -229,9 +229,9 @@ async def test_a_hundred_and_twenty_tasks_are_pages_of_them(server: Server, seat
     assert nodes < 800, f"{nodes} elements on the page"
     for _ in range(2):
         await seat.page.get_by_role("link", name="Older").click()
-    await expect(seat.page.get_by_text("101 to 120")).to_be_visible()
+    await expect(seat.page.get_by_text("101 to 150")).to_be_visible()
     await expect(seat.page.get_by_role("link", name="Older")).to_have_count(0)
-    await expect(seat.page.locator(".rows li")).to_have_count(20)
+    await expect(seat.page.locator(".rows li")).to_have_count(50)
     await seat.page.get_by_role("link", name="Failed", exact=True).click()
     await expect(seat.page.locator(".rows .status-Failed")).to_have_count(50)
     await seat.go("tasks")

@@ -66,6 +66,8 @@ class Queue:
     ) -> None:
         self._session, self._config, self._counting = session, session.config, counting
         self._limit_s = limit_s
+        # Another suite, as one that proves this runner, starts no command of this house.
+        self._is_ours = session.config.rootpath == ROOT
         self._waiting = list(units)
         self._running: dict[int, Running] = {}
         self._selector = selectors.DefaultSelector()
@@ -79,8 +81,7 @@ class Queue:
     def run(self, workers: float) -> None:
         """Run all files, and keep so many cores busy. Raises what pytest raises where ``-x`` or Ctrl-C ends a run."""
         assert threading.active_count() == 1, "only a process of one thread can be forked"
-        if self._config.rootpath == ROOT:
-            # No other suite starts the commands of this house; it is one that proves this runner.
+        if self._is_ours:
             forked.share()
         if sys.platform == "linux":
             ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
@@ -112,7 +113,8 @@ class Queue:
         for one in self._running.values():
             _kill(one.pid)
             os.close(one.pipe)
-        forked.unshare()
+        if self._is_ours:
+            forked.unshare()
         until = time.monotonic() + END_S
         while _children() and time.monotonic() < until:
             _reaped()

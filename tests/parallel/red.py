@@ -34,4 +34,5 @@ def reason(report: Any) -> str:
     crash = getattr(told, "reprcrash", None)
     text = str(crash.message if crash else told).strip()
     lines = text.splitlines() or ["no reason was given"]
-    return (lines[0] if crash or report.skipped else lines[-1])[:LONGEST]
+    # Only what pytest itself says of a file that cannot be read has its reason at the end.
+    return (lines[0] if crash or isinstance(told, str) else lines[-1])[:LONGEST]
