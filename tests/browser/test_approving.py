@@ -263,7 +263,7 @@ async def test_what_was_cut_and_opened_is_opened_anew_once_it_is_whole(
 ) -> None:
     """The lines of the part count for nothing; while the others still come nothing approves them."""
     api = server.api()
-    task_id = await api.submit(write(content="--\n" * 12_000), final(), computers=(pc.name,))
+    task_id = await api.submit(write(content="-- 345678\n" * 4_000), final(), computers=(pc.name,))
     seat = await seats.open(f"approvals/{await waiting(api, task_id)}")
     approve = seat.request().get_by_role("button", name="Approve", exact=True)
     await seat.button(re.compile("Show the other"), exact=False).click()
@@ -374,6 +374,7 @@ async def test_several_requests_are_decided_together_each_shown(server: Server, 
     assert (await api.task(later))["status"] == "Paused"
 
 
+@pytest.mark.deep
 async def test_several_requests_are_rejected_together(server: Server, pc: Computer, seats: Seats) -> None:
     """With one reason, which each of them gets."""
     api = server.api()
@@ -486,6 +487,7 @@ async def test_an_approval_by_keyboard_alone(server: Server, pc: Computer, seats
     assert [getattr(one, "status", None) for one in ends] == ["Canceled", "Completed"]
 
 
+@pytest.mark.deep
 async def test_notifications_are_asked_for_only_by_a_click(server: Server, seats: Seats) -> None:
     """Nothing asks by itself; the button does, and is gone once somebody answered."""
     seat = await seats.open(token=None, fresh=True)
@@ -503,6 +505,7 @@ async def test_notifications_are_asked_for_only_by_a_click(server: Server, seats
     assert await seat.page.evaluate("window.asked") == 1
 
 
+@pytest.mark.deep
 async def test_a_notification_comes_while_one_looks_elsewhere_and_leads_there(server: Server, seats: Seats) -> None:
     """None while the page is looked at; each thing is told once."""
     api = server.api()

@@ -73,6 +73,7 @@ async def test_the_queue_stays_as_it_was(server: Server, pc: Computer, seats: Se
     await expect(seat.page.locator(".queue input:checked")).to_have_count(2)
 
 
+@pytest.mark.deep
 async def test_what_came_while_nobody_looked_is_told(server: Server, pc: Computer, seats: Seats) -> None:
     """A request by a line that is read aloud; a decision that failed by one that leads back to it."""
     api = server.api()
@@ -121,6 +122,7 @@ async def test_what_was_read_stands_there_while_the_server_is_away(server: Serve
     await expect(seat.button("Try again")).to_have_count(0)
 
 
+@pytest.mark.deep
 async def test_what_waits_next_on_a_task_is_in_sight(server: Server, pc: Computer, seats: Seats) -> None:
     """On a phone, after each decision; and from the head of the page it is one press away."""
     api = server.api()
@@ -186,6 +188,7 @@ async def test_a_computer_is_found_among_many(server: Server, seats: Seats) -> N
     await expect(seat.page.locator(".task-head details p")).to_be_hidden()
 
 
+@pytest.mark.deep
 async def test_what_cannot_be_named_or_found_is_told(server: Server, seats: Seats) -> None:
     """Names that an address would lose, parts and pages that are not, a day that is none, and an odd address."""
     api = server.api()

@@ -90,6 +90,7 @@ async def _open_only_while_seen(seat: Seat, watched: list[WebSocket]) -> None:
         await seat.go("computers")
 
 
+@pytest.mark.deep
 async def test_a_hidden_page_lets_go_of_its_streams(server: Server, pc: Computer, seats: Seats) -> None:
     """The screen's after a second, the hints' after 20, and no sooner; what waits is told meanwhile; all come back."""
     seat = await seats.open(f"computers/{pc.name}", fresh=True)

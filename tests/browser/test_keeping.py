@@ -100,6 +100,7 @@ async def test_a_failed_rehearsal_is_applied_only_when_somebody_asks(
     assert (await came_to(api, items[0].task_id))["outcome"]["did"]
 
 
+@pytest.mark.deep
 async def test_what_a_task_changed_has_its_diffs(server: Server, pc: Computer, seats: Seats) -> None:
     """Of the one call that changed a place its diff, folded; of several only that it was changed."""
     api = server.api()

@@ -97,6 +97,7 @@ async def test_who_edits_is_told_at_once_that_another_decided(server: Server, pc
     await seat.check_access("an edit that comes too late")
 
 
+@pytest.mark.deep
 async def test_the_focus_goes_to_what_was_said(server: Server, pc: Computer, seats: Seats) -> None:
     """After a decision, and back to its button after a dialog; a key that means nothing does nothing."""
     api = server.api()
@@ -217,6 +218,7 @@ async def test_a_request_that_is_over_says_what_became_of_it(server: Server, pc:
     await expect(seat.page.locator(".task-head")).to_be_visible()
 
 
+@pytest.mark.deep
 async def test_where_one_stands_is_said_by_the_title_and_the_focus(server: Server, pc: Computer, seats: Seats) -> None:
     """A view that is opened has the focus, what is done gives it back, and each page has a title of its own."""
     api = server.api()
@@ -242,6 +244,7 @@ async def test_where_one_stands_is_said_by_the_title_and_the_focus(server: Serve
     await expect(seat.button("Type here")).to_be_focused()
 
 
+@pytest.mark.deep
 async def test_a_line_to_type_outlives_a_reload(server: Server, seats: Seats) -> None:
     """Until another is wanted; and who may submit nothing has no form for it."""
     await server.computer_token("c" * 64)

@@ -269,6 +269,7 @@ async def test_a_running_program_is_watched(server: Server, pc: Computer, seats:
     await expect(seat.page.locator(".tool[data-call]")).to_contain_text("running")
 
 
+@pytest.mark.deep
 async def test_what_the_model_writes_is_seen_as_it_comes(server: Server, seats: Seats, tmp_path: Path) -> None:
     """Its explanation stands there before the reply is whole; then the item is in its place, and once."""
     api = server.api()

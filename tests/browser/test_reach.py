@@ -45,6 +45,7 @@ async def test_nothing_covers_what_has_the_focus(
     assert len(told) < LIMIT
 
 
+@pytest.mark.deep
 async def test_the_keyboard_scrolls_what_is_longer_than_its_room(server: Server, pc: Computer, seats: Seats) -> None:
     """A long result takes the focus and has a name, a short one is no stop on the way; axe agrees."""
     (pc.disk / "long.txt").write_text("a line of it\n" * 200)

@@ -18,6 +18,7 @@ import pytest
 from orchestrator.core.wire import sha256_hex
 from orchestrator.settings import Settings
 from orchestrator.store.file_lock import FileLock
+from tests import forked
 from tests.shell.commands import (
     Served,
     cli,
@@ -520,8 +521,8 @@ def test_pair_prints_one_line_and_waits_for_the_computer(served: Served) -> None
     disk = served.home / "barn"
     disk.mkdir()
     command = [sys.executable, "-m", "cc_client.simulator", "--url", url, "--token", token, "--disk", str(disk)]
-    computer = subprocess.Popen(
-        [*command, "--id", "7"], env=environment(served.home), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    computer = forked.start(
+        [*command, "--id", "7"], environment(served.home), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
         _, errors = waiting.communicate(timeout=HANG_S)
@@ -563,9 +564,9 @@ def simulated(served: Served, url: str, token: str) -> Iterator[IO[str]]:
     disk = served.home / "disk"
     disk.mkdir()
     command = [sys.executable, "-m", "cc_client.simulator", "--url", url, "--token", token, "--disk", str(disk)]
-    process = subprocess.Popen(
+    process = forked.start(
         [*command, "--id", "8"],
-        env=environment(served.home),
+        environment(served.home),
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,

@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from tests import forked
 from tests.waiting import HANG_S
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -26,8 +27,8 @@ def environment(home: Path) -> dict[str, str]:
 def test_keep_prints_a_line_that_pairs_a_computer_of_the_game(tmp_path: Path) -> None:
     """With `--keep` the server stays up, and the code of the printed line is worth a computer's token."""
     command = [*COMMAND, "--keep", "--dir", str(tmp_path / "demo")]
-    process = subprocess.Popen(
-        command, env=environment(tmp_path), cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+    process = forked.start(
+        command, environment(tmp_path), cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
     )
     try:
         assert process.stdout is not None
@@ -94,8 +95,8 @@ def test_a_model_that_asks_is_answered(tmp_path: Path) -> None:
 def test_a_demo_whose_terminal_is_closed_leaves_no_server_behind(tmp_path: Path, number: signal.Signals) -> None:
     """A closed window, or a polite kill, ends server and computer as Ctrl-C does."""
     command = [*COMMAND, "--keep", "--dir", str(tmp_path / "demo")]
-    process = subprocess.Popen(
-        command, env=environment(tmp_path), cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+    process = forked.start(
+        command, environment(tmp_path), cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
     )
     try:
         assert process.stdout is not None

@@ -19,7 +19,9 @@ from orchestrator.store.schema import MIGRATIONS
 from orchestrator.testing import ManualClock
 from orchestrator.testing.drafts import REPLY, Author
 from orchestrator.web.auth import token_hash
+from tests import forked
 from tests.servers import PASSWORD, PostgresServer
+from tests.waiting import HANG_S
 
 
 @pytest.fixture
@@ -39,15 +41,13 @@ async def data_dir(tmp_path: Path) -> Path:
 
 
 def typed(*words: str, said: bytes = b"", **environ: str) -> subprocess.CompletedProcess[bytes]:
-    """What a command says, started as people start it."""
+    """What a command says."""
     mine = {name: value for name, value in os.environ.items() if not name.startswith("CC_ORCHESTRATOR")}
-    return subprocess.run(
-        [sys.executable, "-m", "orchestrator.cli", "store", *words],
-        input=said,
-        capture_output=True,
-        env={**mine, **environ},
-        check=False,
-    )
+    command = [sys.executable, "-m", "orchestrator.cli", "store", *words]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with forked.start(command, {**mine, **environ}, **pipes) as process:
+        out, errors = process.communicate(said, HANG_S)
+    return subprocess.CompletedProcess(command, process.returncode, out, errors)
 
 
 def test_check_tells_what_is_there(data_dir: Path) -> None:

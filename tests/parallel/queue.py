@@ -29,7 +29,7 @@ LOOK_S: Final = 1.0
 """How often the machine and the limits are looked at."""
 END_S: Final = 5.0
 """How long servers may take to notice that their test is gone, before they are killed."""
-SPARE: Final = 0.5
+SPARE: Final = 0.25
 """One more file begins where so much of a core is idle, as the record tells of those that run."""
 PR_SET_CHILD_SUBREAPER: Final = 36
 """``prctl(2)``: processes whose parent is gone become children of this one."""

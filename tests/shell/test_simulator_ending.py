@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests import forked
-from tests.shell.simulating import ROOT, playing, printed
+from tests.shell.simulating import playing, printed
 from tests.waiting import HANG_S, within
 
 LONG_CALL = "string.find(('x'):rep(1e5), ('x*'):rep(20) .. 'y')"
@@ -23,8 +22,7 @@ LOOP = "while true do end"
 async def busy(disk: Path, source: str, *options: str) -> AsyncIterator[Process]:
     """A computer that is inside of what its startup file does; killed at the end."""
     (disk / "startup.lua").write_text(f"fs.open('busy', 'w').close()\n{source}\n")
-    command = ("-m", "cc_client.simulator", "--bare", f"--disk={disk}", *options)
-    process = await asyncio.create_subprocess_exec(sys.executable, *command, cwd=ROOT, stdin=PIPE, stderr=PIPE)
+    process = await forked.start_simulator("--bare", f"--disk={disk}", *options, stdin=PIPE, stderr=PIPE)
     try:
         async with asyncio.timeout(HANG_S):
             while not (disk / "busy").exists():  # noqa: ASYNC110

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore:Exception ignored in:pytest.PytestUnraisableExceptionWarning"
 )
 
-FILES = {"a.lua": b"return 1\n", "lib/b.txt": b"gr\xfcn\r\n", "lib/empty": b"", "gone.txt": b"x" * 60_000}
+FILES = {"a.lua": b"return 1\n", "lib/b.txt": b"gr\xfcn\r\n", "lib/empty": b"", "gone.txt": b"x" * 40_000}
 FILES |= {"kind": b"a file\n", "tree/x": b"in a directory\n", "tree/sub/y": b"y\n"}
 WORK = (
     tool("cc_write", path="a.lua", content="return 2\n"),
