@@ -103,7 +103,7 @@ class Nodes:
         return [one.detail for one in (await verify_store(self.store, Checkpoints(self.home(name)))).faults]
 
 
-@pytest.fixture(params=["memory", "postgresql"])
+@pytest.fixture(params=[pytest.param("memory", marks=pytest.mark.deep), "postgresql"])
 async def nodes(
     request: pytest.FixtureRequest, tmp_path: Path, postgres_server: PostgresServer
 ) -> AsyncIterator[Nodes]:

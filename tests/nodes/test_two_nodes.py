@@ -80,7 +80,7 @@ class Outsider:
             self.did["late cancel"] += 1
 
 
-@pytest.fixture(params=["memory", "postgresql"])
+@pytest.fixture(params=[pytest.param("memory", marks=pytest.mark.deep), "postgresql"])
 def url(request: pytest.FixtureRequest) -> str:
     """Of the database that nodes share; empty: they share a store in memory."""
     return "" if request.param == "memory" else str(request.getfixturevalue("postgres_url"))

@@ -19,9 +19,9 @@ from tests.waiting import HANG_S, within
 NOBODY = Size(stubs=0, real=0, tasks=0, at_once=0, kills=0, within_s=0)
 
 
-@pytest.fixture(params=["nats", "postgresql"])
+@pytest.fixture(params=["nats", pytest.param("postgresql", marks=pytest.mark.deep)])
 async def house(request: pytest.FixtureRequest, tmp_path: Path, postgres_url: str) -> AsyncIterator[School]:
-    """Three nodes, on either bus."""
+    """Three nodes, on either bus; what a bus promises is proved of each in tests/bus."""
     with contextlib.ExitStack() as stack:
         bus = postgres_url if request.param == "postgresql" else stack.enter_context(NatsServer()).url
         async with school(tmp_path, NOBODY, 1, postgres_url, bus) as one:
