@@ -63,6 +63,7 @@ def test_a_call_to_another_node_is_held_against_one_to_this(tmp_path: Path) -> N
     assert stub["ratio"] > 0
 
 
+@pytest.mark.deep
 def test_memory_is_told_for_each_computer(tmp_path: Path) -> None:
     """One line, held against its bar; of twenty computers the figure itself means nothing."""
     (line,) = lines_of("memory", tmp_path)

@@ -105,6 +105,7 @@ def test_what_cannot_be_packed_is_refused(text: str) -> None:
         lua_packing.pack(text)
 
 
+@pytest.mark.deep
 def test_the_bundles_are_the_same_each_time_and_small() -> None:
     """The client fits a disk twice; each file has the modules that it needs and no others."""
     built = bundle_client.build()

@@ -46,6 +46,7 @@ async def becomes(seat: Seat, across: float, down: float, colour: str) -> None:
             await asyncio.sleep(0.05)
 
 
+@pytest.mark.deep
 async def test_a_terminal_is_seen_live_in_16_colours(server: Server, seats: Seats, tmp_path: Any) -> None:
     """Each colour in front and behind, blocks joined to the edge, the text; a monitor; nothing while hidden."""
     api = server.api()

@@ -17,6 +17,7 @@ from tests.story.test_screens import computer
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
+@pytest.mark.deep
 async def test_the_policy_is_read_tried_and_loud_when_broken(server: Server, pc: Computer, seats: Seats) -> None:
     """Rules in words, a verdict with the rules that made it, the alert of a file that cannot be loaded."""
     seat = await seats.open("policy")
@@ -49,6 +50,7 @@ async def test_the_policy_is_read_tried_and_loud_when_broken(server: Server, pc:
     await expect(seat.page.get_by_role("alert")).to_have_count(0)
 
 
+@pytest.mark.deep
 async def test_a_standing_approval_is_taken_back(server: Server, pc: Computer, seats: Seats) -> None:
     """It is told how far it reaches; taken back, the next call asks again."""
     api = server.api()
@@ -69,6 +71,7 @@ async def test_a_standing_approval_is_taken_back(server: Server, pc: Computer, s
     assert (grant["revoked"], grant["uses"]) == (True, 1)
 
 
+@pytest.mark.deep
 async def test_the_audit_is_narrowed_down_read_and_verified(server: Server, pc: Computer, seats: Seats) -> None:
     """The newest first, page by page; details on demand; secrets are marked; the answer of a verification in words."""
     api = server.api()
@@ -135,6 +138,7 @@ async def pasted(seat: Seat) -> str:
     return text
 
 
+@pytest.mark.deep
 async def test_somebody_is_added_and_revoked(server: Server, seats: Seats) -> None:
     """The token is shown once, can be copied, and works; revoked it ends at once; others see why they cannot."""
     seat = await seats.open("people", permissions=["clipboard-write"])

@@ -39,6 +39,7 @@ async def _wide(page: Page) -> int:
     return int(await page.evaluate("document.documentElement.scrollWidth"))
 
 
+@pytest.mark.deep
 async def test_a_rehearsal_shows_what_it_changed_and_is_applied(server: Server, pc: Computer, seats: Seats) -> None:
     """Each place with its diff as text; the task that asks for it is a click away, and what became of it is said."""
     api = server.api()

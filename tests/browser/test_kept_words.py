@@ -52,6 +52,7 @@ async def test_an_edit_outlives_a_reload_and_an_ended_sign_in(server: Server, pc
     assert await seat.page.evaluate("Object.keys(sessionStorage)") == []
 
 
+@pytest.mark.deep
 async def test_an_answer_and_a_reason_are_kept_until_they_are_sent(server: Server, pc: Computer, seats: Seats) -> None:
     """Over a reload and over looking at something else; then nothing of them is left."""
     api = server.api()
@@ -164,6 +165,7 @@ async def test_what_is_not_there_leads_to_what_is(server: Server, seats: Seats) 
     await expect(seat.button("I have it")).to_be_visible()
 
 
+@pytest.mark.deep
 async def test_a_task_s_page_says_what_became_of_each_decision(server: Server, pc: Computer, seats: Seats) -> None:
     """Done; too late, with who was first; not delivered, to be sent again; also where the next request stands there."""
     rita = await server.person("rita", "reviewer")
@@ -304,6 +306,7 @@ async def test_a_refused_edit_is_there_to_be_mended(server: Server, pc: Computer
     await expect(box).to_have_value(json.dumps({"content": "print(3)\n"}))
 
 
+@pytest.mark.deep
 async def test_a_call_that_nobody_was_asked_about_does_not_wait(server: Server, pc: Computer, seats: Seats) -> None:
     """Its computer is away, so nobody is asked yet; canceled, it did not run. The audit finds it by the shown name."""
     api = server.api()

@@ -218,6 +218,7 @@ def _escaped(char: str) -> str:
     return str((visible(char) != char) + 2 * (visible(f"a{char}") != f"a{char}"))
 
 
+@pytest.mark.deep
 async def test_a_hundred_and_fifty_tasks_are_pages_of_them(server: Server, seats: Seats) -> None:
     """What is on the page is bounded, the oldest can be reached, and a change comes by itself."""
     api = server.api()
@@ -257,6 +258,7 @@ async def test_cancel_asks_first(server: Server, seats: Seats) -> None:
     assert wish.reason == "Enough."
 
 
+@pytest.mark.deep
 async def test_a_running_program_is_watched(server: Server, pc: Computer, seats: Seats) -> None:
     """Its output is there before it has ended."""
     api = server.api()

@@ -4,7 +4,6 @@ import contextlib
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -57,12 +56,6 @@ def test_specs_in_stock_lua() -> None:
 @pytest.mark.parametrize("part", range(PARTS))
 def test_all_specs_in_stock_lua(part: int) -> None:
     in_stock_lua(SPECS[part::PARTS], CC_LONG="1")
-
-
-def test_the_committed_bundle_is_made_of_these_modules() -> None:
-    script = ROOT / "scripts" / "bundle_client.py"
-    done = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
 
 
 def test_every_spec_is_in_the_list_of_the_stock_runner() -> None:

@@ -191,12 +191,12 @@ def fuzz(
         shower(target, operation, who, GenerationMode.NEGATIVE, examples // 2, fresh)
 
 
-@pytest.mark.parametrize("who", ["admin", "submitter"])
+@pytest.mark.parametrize("who", ["admin", pytest.param("submitter", marks=pytest.mark.deep)])
 @pytest.mark.parametrize("door", HELD, ids=lambda door: door.name)
 def test_a_door_answers_as_the_document_says(
     target: Target, described: dict[tuple[str, str], Any], door: Door, who: str
 ) -> None:
-    """To somebody who may everything, and to somebody who may little."""
+    """To somebody who may everything; in depth also to somebody who may little."""
     fuzz(target, described, door, who, 4 if who == "admin" else 2)
 
 

@@ -86,7 +86,7 @@ def looking(server: Served, home: Path, size: tuple[int, int], **more: str) -> I
         assert termios.tcgetattr(terminal.master) == before
 
 
-@pytest.mark.parametrize("size", [NARROW, WIDE])
+@pytest.mark.parametrize("size", [NARROW, pytest.param(WIDE, marks=pytest.mark.deep)])
 def test_a_request_is_edited_in_an_editor_and_approved(tmp_path: Path, size: tuple[int, int]) -> None:
     """At both sizes, in black and white: what waits is shown, the editor gets the terminal, the file is written."""
     data = tmp_path / "data"
