@@ -161,7 +161,7 @@ def become(told: Told) -> str:
 
 def _stream(like: TextIOWrapper, number: int, mode: str) -> TextIOWrapper:
     """A standard stream as an interpreter makes it: whether it is a terminal is asked anew."""
-    if like.write_through and mode == "w":
+    if os.environ.get("PYTHONUNBUFFERED") and mode == "w":
         raw = FileIO(number, mode, closefd=False)
         return TextIOWrapper(raw, like.encoding, like.errors, write_through=True)
     made = open(number, mode, encoding=like.encoding, errors=like.errors, closefd=False)  # noqa: SIM115

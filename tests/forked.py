@@ -255,7 +255,10 @@ def run(
 
 
 def _of_interpreter(environment: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in environment.items() if name.startswith(_OF_INTERPRETERS) or name == "TZ"}
+    """What an interpreter looks at when it starts; whether it buffers its streams is asked of each process anew."""
+    found = {name: value for name, value in environment.items() if name.startswith(_OF_INTERPRETERS) or name == "TZ"}
+    found.pop("PYTHONUNBUFFERED", None)
+    return found
 
 
 class _Transport(BaseSubprocessTransport):

@@ -87,6 +87,7 @@ def finished(process: "subprocess.Popen[str]", typed: str = "") -> tuple[int, st
     return process.returncode, out, told
 
 
+@pytest.mark.deep
 def test_two_first_runs_at_once_and_a_quick_one_after(checkout: Path) -> None:
     theirs = checkout / ".venv" / "mine.txt"
     theirs.parent.mkdir()

@@ -68,6 +68,7 @@ async def test_submit_approve_and_it_ran(server: Server, pc: Computer, seats: Se
     await expect(head).to_contain_text("kept")
 
 
+@pytest.mark.deep
 async def test_how_carefully_is_chosen_and_nothing_is_begun_twice(server: Server, pc: Computer, seats: Seats) -> None:
     """Only to look, or on a copy; what was typed outlives a reload, and a lost answer begins no second task."""
     api = server.api()
@@ -258,6 +259,7 @@ async def test_what_is_folded_is_approved_only_opened(server: Server, pc: Comput
     assert pc.read("a.lua") == lines.encode()
 
 
+@pytest.mark.deep
 async def test_what_was_cut_and_opened_is_opened_anew_once_it_is_whole(
     server: Server, pc: Computer, seats: Seats
 ) -> None:
@@ -357,6 +359,7 @@ async def two_together(api: Api, pc: Computer, seats: Seats) -> tuple[Seat, list
     return seat, tasks
 
 
+@pytest.mark.deep
 async def test_several_requests_are_decided_together_each_shown(server: Server, pc: Computer, seats: Seats) -> None:
     """Exactly those that were looked at: what comes later waits."""
     api = server.api()
@@ -403,6 +406,7 @@ async def test_a_question_is_answered_in_the_queue(server: Server, seats: Seats)
     assert answered.answer == "The north one."
 
 
+@pytest.mark.deep
 async def test_what_nobody_knows_is_looked_at_and_said(server: Server, pc: Computer, seats: Seats) -> None:
     """A program whose computer died: check, done, not done and anew are what is offered, and no approval."""
     api = server.api()
@@ -423,6 +427,7 @@ async def test_what_nobody_knows_is_looked_at_and_said(server: Server, pc: Compu
     assert decided[-1].decisions[0].action == "mark_failed"
 
 
+@pytest.mark.deep
 async def test_a_standing_approval_says_how_far_it_reaches(server: Server, pc: Computer, seats: Seats) -> None:
     """Any text at one path, in this task: the second write asks nobody, and the deadline can be moved before."""
     api = server.api()

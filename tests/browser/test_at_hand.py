@@ -40,6 +40,7 @@ async def test_two_columns_never_stand_on_one_another(server: Server, pc: Comput
     await expect(seat.request().locator("tr.add")).to_contain_text("went on")
 
 
+@pytest.mark.deep
 async def test_the_queue_stays_as_it_was(server: Server, pc: Computer, seats: Seats) -> None:
     """Looking at another request neither scrolls it away nor drops what was ticked; its risk is that of its row."""
     api = server.api()

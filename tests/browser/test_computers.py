@@ -175,6 +175,7 @@ async def test_keys_reach_a_program_in_their_order(server: Server, seats: Seats,
         await expect(other.page.get_by_text("Only admin, who paired it, or an admin may type here.")).to_be_visible()
 
 
+@pytest.mark.deep
 async def test_what_was_not_delivered_is_said(server: Server, seats: Seats, tmp_path: Any) -> None:
     """A computer that goes away is covered and comes back whole; so is a killed server, and nothing is sent again."""
     api = server.api()

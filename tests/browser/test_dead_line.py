@@ -67,6 +67,7 @@ async def line(target: int) -> AsyncIterator[tuple[Line, int]]:
         await one.close()
 
 
+@pytest.mark.deep
 async def test_a_task_is_followed_over_another_line(chromium: Browser, server: Server, pc: Computer) -> None:
     """After 40 s of silence at once: the browser's own goodbye over the dead line, a minute long, is not waited for."""
     api = server.api()

@@ -45,6 +45,7 @@ async def stands(seat: Seat, place: str) -> None:
     assert await seat.page.evaluate("window.pwned") is None, place
 
 
+@pytest.mark.deep
 async def test_no_address_breaks_the_page(server: Server, seats: Seats) -> None:
     """Whoever is sent a link to their own console sees the console."""
     seat = await seats.open()

@@ -190,6 +190,7 @@ async def test_a_newcomer_pairs_a_computer(server: Server, seats: Seats, tmp_pat
         await expect(seat.page.locator(".screen.live")).to_be_visible()
 
 
+@pytest.mark.deep
 async def test_axe_has_nothing_to_say(server: Server, seats: Seats, tmp_path: Path) -> None:
     """On every view of the house, wide and on a phone, and in its dialogs."""
     seat = await seats.open("computers")

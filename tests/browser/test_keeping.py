@@ -71,6 +71,7 @@ async def test_a_rehearsal_shows_what_it_changed_and_is_applied(server: Server, 
     assert await seat.page.evaluate("window.pwned") is None
 
 
+@pytest.mark.deep
 async def test_a_failed_rehearsal_is_applied_only_when_somebody_asks(
     server: Server, pc: Computer, seats: Seats
 ) -> None:

@@ -205,6 +205,7 @@ async def test_a_task_s_page_says_what_became_of_each_decision(server: Server, p
     assert [pc.read(f"{name}.lua") is not None for name in "abc"] == [True, False, True]
 
 
+@pytest.mark.deep
 async def test_a_request_that_is_over_says_what_became_of_it(server: Server, pc: Computer, seats: Seats) -> None:
     """To who comes late, with its task; and one that is for others says so."""
     api = server.api()
@@ -266,6 +267,7 @@ async def test_a_line_to_type_outlives_a_reload(server: Server, seats: Seats) ->
     await expect(other.page.get_by_label("What is to be done?")).to_have_count(0)
 
 
+@pytest.mark.deep
 async def test_what_was_approved_and_is_stale_is_said_to_be_asked_anew(
     server: Server, pc: Computer, seats: Seats
 ) -> None:
@@ -286,6 +288,7 @@ async def test_what_was_approved_and_is_stale_is_said_to_be_asked_anew(
     await expect(seat.request(await waiting(api, task_id, 3)).locator("tr.del")).to_contain_text("and again")
 
 
+@pytest.mark.deep
 async def test_a_refused_edit_is_there_to_be_mended(server: Server, pc: Computer, seats: Seats) -> None:
     """With the words that were sent; and blanks that a change is about can be seen."""
     api = server.api()

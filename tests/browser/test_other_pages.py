@@ -71,7 +71,7 @@ async def page_of_another(text: str) -> AsyncIterator[int]:
         yield server.sockets[0].getsockname()[1]
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+@pytest.mark.parametrize("host", ["127.0.0.1", pytest.param("localhost", marks=pytest.mark.deep)])
 async def test_nothing_comes_of_what_another_page_asks(server: Server, seats: Seats, host: str) -> None:
     """From another port of our very name, where the cookie goes along, and from another name."""
     api = server.api()

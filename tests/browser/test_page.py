@@ -61,6 +61,7 @@ async def test_signing_in_keeps_the_place_and_lasts(server: Server, seats: Seats
     await expect(seat.page.get_by_label("Your token")).to_be_visible()
 
 
+@pytest.mark.deep
 async def test_the_page_outlives_its_server(server: Server, pc: Computer, seats: Seats) -> None:
     """Killed, it is said so quietly; a decision is not delivered, and counts once when the server is back."""
     api = server.api()
@@ -310,6 +311,7 @@ async def test_an_undo_is_previewed_and_chosen(server: Server, pc: Computer, sea
     assert (pc.read("a.lua"), pc.read("b.lua")) == (b"print('old')\n", None)
 
 
+@pytest.mark.deep
 async def test_what_a_task_left_behind_is_told_beside_the_queue(server: Server, pc: Computer, seats: Seats) -> None:
     """One that failed after a change is named, until something takes it back."""
     api = server.api()

@@ -41,6 +41,7 @@ async def test_what_one_typed_is_not_shown_to_the_next(server: Server, seats: Se
     assert await seat.page.evaluate("Object.keys(sessionStorage)") == []
 
 
+@pytest.mark.deep
 async def test_a_tab_that_slept_over_a_change_of_person_begins_anew(server: Server, seats: Seats) -> None:
     """What the first had begun there is not the second's, who signed in in another tab of the same browser."""
     rita = await server.person("rita", "submitter")

@@ -91,7 +91,7 @@ def test_a_model_that_asks_is_answered(tmp_path: Path) -> None:
     assert done.returncode == 1, "nothing was changed or run, so that it is no success of the demo"
 
 
-@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGHUP, pytest.param(signal.SIGTERM, marks=pytest.mark.deep)])
 def test_a_demo_whose_terminal_is_closed_leaves_no_server_behind(tmp_path: Path, number: signal.Signals) -> None:
     """A closed window, or a polite kill, ends server and computer as Ctrl-C does."""
     command = [*COMMAND, "--keep", "--dir", str(tmp_path / "demo")]

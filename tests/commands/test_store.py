@@ -4,7 +4,6 @@ import json
 import os
 import sqlite3
 import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from orchestrator.testing.drafts import REPLY, Author
 from orchestrator.web.auth import token_hash
 from tests import forked
 from tests.servers import PASSWORD, PostgresServer
+from tests.shell.commands import CLI, ROOT
 from tests.waiting import HANG_S
 
 
@@ -42,8 +42,9 @@ async def data_dir(tmp_path: Path) -> Path:
 
 def typed(*words: str, said: bytes = b"", **environ: str) -> subprocess.CompletedProcess[bytes]:
     """What a command says."""
-    mine = {name: value for name, value in os.environ.items() if not name.startswith("CC_ORCHESTRATOR")}
-    command = [sys.executable, "-m", "orchestrator.cli", "store", *words]
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("CC_ORCHESTRATOR")}
+    mine = {**kept, "PYTHONPATH": str(ROOT)}
+    command = [*CLI, "store", *words]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with forked.start(command, {**mine, **environ}, **pipes) as process:
         out, errors = process.communicate(said, HANG_S)

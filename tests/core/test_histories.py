@@ -676,5 +676,5 @@ def some_of(values: Any, least: int = 1) -> st.SearchStrategy[Any]:
     return st.lists(st.sampled_from(values), min_size=least, unique_by=str) if values else st.just([])
 
 
-TestHistories = pytest.mark.uncounted(Histories.TestCase)
+TestHistories = Histories.TestCase
 TestHistories.settings = settings(stateful_step_count=60)

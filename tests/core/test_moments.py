@@ -14,6 +14,12 @@ def test_a_moment_comes_back_to_the_microsecond(moment: datetime) -> None:
     assert from_us(to_us(moment)) == moment
 
 
+def test_a_moment_is_a_number_of_microseconds() -> None:
+    moment = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
+    assert to_us(moment) == 1_767_323_045_000_006
+    assert from_us(1_767_323_045_000_006) == moment
+
+
 def test_any_time_zone_is_the_same_moment() -> None:
     moment = datetime(1970, 1, 1, 2, 0, 0, 5, tzinfo=timezone(timedelta(hours=2)))
     assert to_us(moment) == 5

@@ -43,7 +43,6 @@ def split(text: str, cuts: Sequence[int]) -> list[str]:
     return [text[start:end] for start, end in zip([0, *places], [*places, len(text)], strict=True)]
 
 
-@pytest.mark.uncounted
 @given(REPLIES, st.lists(st.integers(0, 10_000), max_size=12), st.booleans(), PROSE, st.sampled_from([None, 1]))
 def test_any_cutting_of_a_reply_tells_what_a_reader_of_the_whole_would(
     reply: dict[str, Any], cuts: list[int], ascii_only: bool, prose: str, indent: int | None
@@ -114,6 +113,7 @@ def test_deltas_come_as_soon_as_they_are_whole() -> None:
     assert scanner.feed("0") == [("message", "😀")]
 
 
+@pytest.mark.uncounted
 def test_a_long_reply_is_looked_at_once() -> None:
     """Hundreds of thousands of parts, with an escape held back in every third, are a matter of a second."""
     text = '{"tool_call": {"content": "' + "x" * 100_000 + '"}, "message": "' + "\\n" * 100_000 + '"}'

@@ -124,10 +124,15 @@ def test_what_a_reviewer_sees() -> None:
     )
 
 
+def test_what_is_the_same_has_no_patch() -> None:
+    assert unified_diff("a\n", "a\n", "f") == unified_diff(None, None, "f") == ""
+
+
 def test_a_new_file_and_one_that_goes_away() -> None:
     assert unified_diff(None, "print(1)\n", "a") == "--- /dev/null\n+++ b/a\n@@ -0,0 +1 @@\n+print(1)\n"
     assert unified_diff("print(1)\n", None, "a") == "--- a/a\n+++ /dev/null\n@@ -1 +0,0 @@\n-print(1)\n"
     assert unified_diff(None, "", "a") == "--- /dev/null\n+++ b/a\n"
+    assert apply_patch("print(1)\n", unified_diff("print(1)\n", None, "a")) is None
 
 
 def test_a_name_cannot_forge_a_line_of_the_diff() -> None:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,8 +18,6 @@ from orchestrator.core.policy import (
     severity,
 )
 from orchestrator.core.policy.verdicts import strictness
-
-pytestmark = pytest.mark.uncounted
 
 TOOLS = ("cc_read", "cc_write", "cc_move", "cc_delete", "cc_run_program", "cc_shell", "local_write", "send_status")
 GLOBS = ("**", "rom/**", "rom/programs/delete.lua", "startup*", "farm/*", "**/x", "disk*/a", "x")

@@ -260,6 +260,12 @@ def test_v4_the_marker_says_what_equals_what_and_no_more() -> None:
     assert MARKER.findall(redact_text('password = "hunter2"', salt="b")) != [first]
 
 
+def test_v4_a_bracket_that_nothing_closes_hides_nothing() -> None:
+    """Neither it nor what follows it is taken for a string."""
+    text = redact_text('x = [[ y = [[ password = "hunter2"', salt=SALT)
+    assert MARKER.sub("[redacted]", text) == 'x = [[ y = [[ password = "[redacted]"'
+
+
 def test_v4_two_secrets_under_one_marker_lose_no_entry() -> None:
     """A key that looks like another's marker keeps its value."""
     key = f"ghp_{TAIL[:36]}"

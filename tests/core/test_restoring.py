@@ -530,7 +530,6 @@ def works(disk: Disk, work: Work) -> None:
         disk.fail(path)
 
 
-@pytest.mark.uncounted
 @given(st.dictionaries(PATHS, BYTES, max_size=8), st.lists(WORKS, max_size=12))
 def test_after_an_undo_every_byte_is_as_it_was(
     files: dict[str, bytes], done: list[tuple[str, str, str, bytes]]
@@ -544,7 +543,6 @@ def test_after_an_undo_every_byte_is_as_it_was(
     assert set(verdicts(planned).values()) <= {"nothing"}
 
 
-@pytest.mark.uncounted
 @given(
     st.dictionaries(PATHS, BYTES, max_size=8),
     st.lists(WORKS, max_size=10),

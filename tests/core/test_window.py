@@ -181,6 +181,7 @@ def test_a_refusal_is_told_by_what_it_was() -> None:
     assert told_results(turn(refused="Nothing was done.", unproven=True), "maple") == "Nothing was done."
 
 
+@pytest.mark.uncounted
 @pytest.mark.parametrize("reply", ["-" * 9000, "[" * 100_000, "1234 " * 20_000, "\N{SNOWMAN}" * 9000])
 @pytest.mark.parametrize("window", [SMALL, Window(4096, 1024), None])
 def test_a_refused_reply_of_any_length_leaves_the_task_its_window(reply: str, window: Window | None) -> None:
@@ -260,6 +261,7 @@ def test_results_shrink_before_the_window_is_given_up() -> None:
     assert len(messages[-1][1]) < SMALL.result_chars / 2
 
 
+@pytest.mark.uncounted
 def test_many_rows_are_counted_and_the_last_are_shown() -> None:
     told = Story()
     for number in range(80):

@@ -15,6 +15,8 @@ from typing import Any
 
 PARTS = 7
 """Characters of a reply in one line: small, so that every reply comes in several."""
+MOST_PARTS = 1000
+"""Lines of a long reply: their number costs time and proves nothing more."""
 
 
 @dataclass
@@ -47,8 +49,9 @@ class Wire:
 
     async def text(self, text: str, **message: str) -> None:
         """Lines with the text of a reply."""
-        for start in range(0, len(text), PARTS):
-            content = text[start : start + PARTS]
+        size = max(PARTS, len(text) // MOST_PARTS)
+        for start in range(0, len(text), size):
+            content = text[start : start + size]
             await self.line({"message": {"role": "assistant", "content": content, **message}, "done": False})
 
     async def done(self, reason: str = "stop", **counts: Any) -> None:

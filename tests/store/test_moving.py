@@ -47,7 +47,7 @@ def source(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path / 'source.db'}"
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(drawn=stores())
 async def test_the_same_content_gives_the_same_bytes_from_either_engine(
     drawn: Drawn, postgres_of_run: RunServer, tmp_path_factory: pytest.TempPathFactory

@@ -111,8 +111,8 @@ The other stories differ from these in their effect only, so of them only this i
 depth. What their methods do to a disk is cut at each change, and at each again while that is mended, by swap_spec.lua.
 """
 CHANGES = {
-    "write-existing": (1, 3),
-    "run": (2, 3),
+    "write-existing": (1, 5),
+    "run": (2, 5),
     "write-new": (FIRST_OF_CALL, 6),
     "delete": (FIRST_OF_CALL + 2, 6),
     "move": (FIRST_OF_CALL + 4, 6),
