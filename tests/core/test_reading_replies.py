@@ -65,8 +65,13 @@ def test_the_corpus_is_as_large_as_it_claims() -> None:
     assert not doubled
 
 
+def _cut(number: int, case: dict[str, Any]) -> Any:
+    """One reply to cut everywhere; a longer one takes as many readings as it has characters, twice."""
+    return pytest.param(case, id=str(number), marks=[pytest.mark.deep] if len(case["text"]) > 250 else [])
+
+
 @pytest.mark.uncounted
-@pytest.mark.parametrize("case", [pytest.param(case, id=str(number)) for number, case in enumerate(TAKEN)])
+@pytest.mark.parametrize("case", [_cut(number, case) for number, case in enumerate(TAKEN)])
 def test_what_is_left_of_a_reply_is_never_another(case: dict[str, Any]) -> None:
     """Cut at either end, a reply is what it was or refused; a batch in tags may lose whole calls, which nobody sees."""
     text, whole = case["text"], deserved(case)

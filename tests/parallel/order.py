@@ -11,7 +11,7 @@ import pytest
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
 RECORD: Final = ROOT / "tests" / "parallel" / "seconds.json"
-"""Each file with its seconds, on two cores of an AMD EPYC; written by ``scripts/test.py --record``."""
+"""Each file with its seconds, on two cores of a rented machine; written by ``scripts/test.py --record``."""
 
 
 LEAST: Final = 0.25
