@@ -636,7 +636,7 @@ async def test_a_store_that_is_left_while_it_connects_is_left_at_once() -> None:
     store = PostgresPersistenceManager(f"postgresql://u:p@{host}:{port}/db")
     reading = asyncio.create_task(refused(OrchestratorError, store.list_tasks()))
     writer = await came.get()
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(HANG_S):
         await store.close()
         assert "closed" in (await reading).message
     writer.close()
