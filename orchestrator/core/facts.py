@@ -15,7 +15,7 @@ from orchestrator.core.policy import BUILT_IN_CATALOG, PolicyDecision, RiskLevel
 from orchestrator.core.rehearsing import Rehearsal
 from orchestrator.core.restoring.wanted import Restoration
 from orchestrator.core.system_facts import GrantId, SystemFact
-from orchestrator.core.values import Value
+from orchestrator.core.values import Value, is_none
 from orchestrator.core.wire import ComputerId, RunId
 
 TaskId = NewType("TaskId", str)
@@ -111,6 +111,26 @@ class Watched(Value):
     """After it ran: the first of the paths at which the listings differ, as they are shown to people."""
     why: str = ""
     """Why nobody could look, or not all bytes are kept, as a sentence."""
+
+
+ProgramEnd = Literal["finished", "error", "observed", "timed_out", "stopped", "abandoned"]
+"""``observed``: it was watched for as long as was asked, without an error, and then stopped. ``timed_out``: it reached
+its limit without an error. ``stopped``: a person, or the end of the task, stopped it. ``abandoned``: it ignored the
+request to stop."""
+
+
+class Ran(Value):
+    """The program that a call ran, and how it ended, as its computer told it."""
+
+    path: str
+    """Canonical path of the program."""
+    sha256: str
+    """Of the bytes that ran."""
+    ended: ProgramEnd
+    seconds: float = 0.0
+    """Game time that it ran; 0: the computer did not say."""
+    waits_for: str = ""
+    """The event that it waited for when it was stopped, such as ``key``; empty: any event, or not known."""
 
 
 class RequestedCall(Value):
@@ -353,6 +373,8 @@ class ToolFinished(Value):
     """Each changed path with its sha256 or ``absent`` afterwards, where it is known."""
     watched: Watched | None = None
     """Of a program: what was in the watched places right after it had ended; None: nothing was watched."""
+    ran: Ran | None = Field(default=None, exclude_if=is_none)
+    """The program that ran; None: the call runs none, it never began, or an earlier version recorded this."""
 
 
 class ToolSettled(Value):
@@ -373,6 +395,8 @@ class ToolSettled(Value):
     """As in ``tool_finished``."""
     watched: Watched | None = None
     """Of a program: what was in the watched places when it was asked about; others may have changed something, too."""
+    ran: Ran | None = Field(default=None, exclude_if=is_none)
+    """As in ``tool_finished``."""
 
 
 class QuestionAsked(Value):

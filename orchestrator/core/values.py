@@ -7,3 +7,8 @@ class Value(BaseModel):
     """A frozen value that knows every field it has."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def is_none(value: object) -> bool:
+    """Whether a field has nothing to say: with ``exclude_if``, such a field is not written."""
+    return value is None

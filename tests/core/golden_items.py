@@ -311,6 +311,8 @@ EXAMPLES: tuple[tuple[Actor, Fact], ...] = (
     ),
 )
 
+_RAN = facts.Ran(path="farm.lua", sha256="e" * 64, ended="observed", seconds=10.05, waits_for="key")
+
 GROWN: tuple[tuple[str, Actor, Fact], ...] = (
     (
         "2",
@@ -615,6 +617,22 @@ GROWN: tuple[tuple[str, Actor, Fact], ...] = (
         "4",
         SYSTEM,
         facts.CallsProposed(explanation="It is put back.", calls=(_CALL,), evaluations=(_VERDICT,), present="3" * 64),
+    ),
+    (
+        "3",
+        _COMPUTER,
+        facts.ToolFinished(
+            call_id=_CALL.call_id,
+            run_id=_RUN,
+            ok=True,
+            text="It ran 10 s without an error, and was then stopped.",
+            ran=_RAN,
+        ),
+    ),
+    (
+        "4",
+        _COMPUTER,
+        facts.ToolSettled(call_id=_CALL.call_id, run_id=_RUN, state="finished", ok=True, text="It ended.", ran=_RAN),
     ),
     ("2", SYSTEM, system_facts.NodeStarted(version="0.6.0", policy_version="0123456789abcdef", node="alpha-3f9c2a1b")),
     ("2", SYSTEM, system_facts.NodeStopped(node="alpha-3f9c2a1b")),
