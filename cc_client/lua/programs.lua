@@ -265,8 +265,9 @@ end
 -- @tparam table program `{path, bytes, arguments, timeout_s, input?, id?, output?}`; `input` is what it is
 -- typed, `id` was announced, and `output(offset, text)` is told at most each 0.5 s what the program wrote
 -- @tparam function next_event waits for an event and returns it packed, or nil for a mere wake-up
--- @treturn table `{ended, output, cut, traceback, message, values, input_left, monitors, monitor_text}`; the
--- message is the first line of what went wrong, the values are what it returned, packed
+-- @treturn table `{ended, ran_ms, output, cut, traceback, message, values, input_left, monitors, monitor_text}`;
+-- `ran_ms` is time of the game, the message is the first line of what went wrong, the values are what it
+-- returned, packed
 function programs.run(program, next_event)
   local run = program.id and running[program.id] or {}
   if run.stopping then
@@ -278,6 +279,8 @@ function programs.run(program, next_event)
     return { ended = "error", output = "", cut = 0, traceback = why, message = why }
   end
   run.deadline_ms = os.epoch("utc") + program.timeout_s * 1000
+  local clock = os.clock
+  local began = clock()
   run.guard, run.capture, run.timers = Guard.new(run.deadline_ms), Capture.new(), {}
   run.monitors, run.input, latest = {}, program.input and input.queue(program.input), run.capture
   run.terminal, run.output, run.output_at_ms = run.capture.terminal, program.output or function() end, 0
@@ -288,6 +291,7 @@ function programs.run(program, next_event)
   feed(run, next_event, main, debug.traceback, table.unpack(program.arguments, 1, program.arguments.n))
   local result = { input_left = run.input and input.left(run.input) }
   result.ended, result.traceback = finish(run, next_event)
+  result.ran_ms = math.max(0, math.floor((clock() - began) * 1000 + 0.5))
   put_title_back()
   result.output, result.cut = run.capture:text()
   result.message = sentence(run, result.ended, result.traceback, program.timeout_s)

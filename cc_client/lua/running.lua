@@ -41,6 +41,7 @@ local function run(given, arguments, typed, job)
   program.id, program.output, program.input = job.call_id, job.output, typed
   local result = programs.run(program, job.next_event)
   local data = { ended = result.ended, path = given.path, sha256 = hash }
+  data.ran_ms = result.ran_ms
   data.output, data.cut, data.input_left = #result.output, result.cut, result.input_left
   data.monitors = result.monitors ~= "" and result.monitors or nil
   local ok = result.ended == "returned"

@@ -31,7 +31,7 @@ from orchestrator.core.task import AgentTask, CallRecord, changed
 from orchestrator.core.task_states import Phase
 from orchestrator.core.wire import ComputerId, RunId
 from orchestrator.tasks import new_request_id
-from orchestrator.world import OUTCOME_UNKNOWN, World
+from orchestrator.world import OUTCOME_UNKNOWN, World, ran_by
 
 _WHILE = "While it ran"
 _SINCE = "Since it was started"
@@ -189,9 +189,9 @@ class Calls:
         except ComputerFailed as error:
             await self._failed(record, run_id, error)
         except (ToolFailed, InvalidRequest) as error:
-            await self._finished(record, run_id, ok=False, text=str(error), code=error.code)
+            await self._finished(record, run_id, ok=False, text=str(error), code=error.code, ran=ran_by(error))
         else:
-            await self._finished(record, run_id, ok=True, text=outcome.text, after=outcome.after)
+            await self._finished(record, run_id, ok=True, text=outcome.text, after=outcome.after, ran=outcome.ran)
         await self.world.acknowledge(record.call.computer, run_id)
         return None
 
@@ -223,6 +223,7 @@ class Calls:
         text: str,
         code: str | None = None,
         after: Mapping[str, str] | None = None,
+        ran: facts.Ran | None = None,
     ) -> None:
         seen = UNSEEN if code in NEVER_RAN else await self.programs.after(record, _WHILE)
         finished = facts.ToolFinished(
@@ -233,6 +234,7 @@ class Calls:
             text=with_told(text, seen.told),
             after=dict(after or {}),
             watched=seen.watched,
+            ran=ran,
         )
         await self.journal.happened(finished, of_computer(record.call.computer), follow=self.next_step)
 

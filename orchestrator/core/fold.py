@@ -240,7 +240,8 @@ def _ended_run(
     heard = fact.watched if isinstance(fact, facts.ToolFinished) else None
     changed_files = () if heard is None else heard.changed
     event: CallEvent = "succeed" if fact.ok else "fail"
-    return move_call(task, record, event, ok=fact.ok, result=told(record, fact.text), changed=changed_files)
+    result = told(record, fact.text)
+    return move_call(task, record, event, ok=fact.ok, result=result, changed=changed_files, ran=fact.ran)
 
 
 def _settled(task: AgentTask, fact: facts.ToolSettled) -> AgentTask:

@@ -66,6 +66,8 @@ class CallRecord:
     """What was in the watched places before its last run."""
     changed: tuple[str, ...] = ()
     """Paths that changed while it ran, where it was watched."""
+    ran: facts.Ran | None = None
+    """The program that its last run executed, and how that ended; None: none ended, or nobody knows."""
     question_id: QuestionId | None = None
     ok: bool | None = None
     """None while there is no outcome."""

@@ -100,11 +100,14 @@ class StubPrograms:
         if sha256 != if_hash:
             raise StubFailure("stale", "What is there is not what the call expects.", {"actual": sha256})
         run = self._running[run_id] = self._latest = Run(tell, typed.decode("latin-1").splitlines(keepends=True))
+        clock = asyncio.get_running_loop().time
+        began = clock()
         try:
             ended, message = await self._run(run, path, data, words, timeout_s)
         finally:
             del self._running[run_id]
         facts = {"ended": ended, "path": path, "sha256": sha256, "output": len(run.output), "cut": 0}
+        facts["ran_ms"] = int((clock() - began) * 1000)
         if size is not None:
             facts["input_left"] = sum(map(len, run.typed))
         if ended != "returned":

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from orchestrator.core.errors import NotFound, ToolFailed, Unreadable
+from orchestrator.core.facts import Ran
 from orchestrator.core.wire import RunId, to_wire
 from orchestrator.ports import CallResult, Workspace
 
@@ -12,6 +13,14 @@ ABSENT = "absent"
 """Stands for the hash of a file that is not there."""
 
 Encoding = Literal["utf-8", "latin-1"]
+
+
+class ProgramFailed(ToolFailed):
+    """A program ran and did not end well; ``ran`` says which bytes ran and how they ended."""
+
+    def __init__(self, message: str, ran: Ran) -> None:
+        super().__init__(message)
+        self.ran = ran
 
 
 class CommandChannel(Protocol):
@@ -56,6 +65,8 @@ class CCAgentDeps:
     """The bytes of an earlier state by their sha256; raises NotFound. None: nothing is kept."""
     after: dict[str, str] = field(default_factory=dict)
     """What the call left behind, told by the tool: path to sha256 or ``absent``."""
+    ran: Ran | None = None
+    """The program that the call ran, told by the tool; None: it ran none that ended well."""
 
 
 async def earlier_bytes(deps: CCAgentDeps, path: str, sha256: str) -> bytes:

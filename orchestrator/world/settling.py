@@ -3,9 +3,11 @@
 from typing import Any
 
 from orchestrator.core import facts
+from orchestrator.core.policy import RUNNERS
 from orchestrator.core.restoring.touches import ABSENT
 from orchestrator.core.task import CallRecord
 from orchestrator.ports import Settlement
+from orchestrator.tools.computer.programs import ran_of
 from orchestrator.world.channels import run_id_of
 
 _IN_DOUBT = (
@@ -36,12 +38,21 @@ def by_journal(record: CallRecord, answer: Settlement) -> facts.ToolSettled:
         return settled(record, state, reason=_REASONS[state])
     if answer.call.ok:
         text = "Done: the computer's journal says so. Its output was lost when the computer restarted."
-        return settled(record, "finished", ok=True, text=text, after=_left(record, answer.call.sha256))
+        after = _left(record, answer.call.sha256)
+        return settled(record, "finished", ok=True, text=text, after=after, ran=_ran(record, "returned"))
     code = answer.call.code or "failed"
     if code == "not_done":
         return settled(record, "void", reason="The computer restarted before the change; nothing was changed.")
     text = f"It did not succeed ({code}): the computer's journal says so. Details were lost when it restarted."
-    return settled(record, "finished", ok=False, text=text, code=code)
+    return settled(record, "finished", ok=False, text=text, code=code, ran=_ran(record, code))
+
+
+def _ran(record: CallRecord, code: str) -> facts.Ran | None:
+    """The program that a call ran, as its bracket bound it; None: it runs none, or the program never began."""
+    if record.call.tool not in RUNNERS or not record.before:
+        return None
+    path, sha256 = next(iter(record.before.items()))
+    return ran_of({"path": path, "if_hash": sha256}, {}, code)
 
 
 def _left(record: CallRecord, sha256: str | None) -> dict[str, str]:

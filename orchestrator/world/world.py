@@ -25,7 +25,7 @@ from orchestrator.ports import Lease, Settlement, Workspace
 from orchestrator.tools.computer.disks import other_disks
 from orchestrator.tools.computer.keeping import look, missing_above
 from orchestrator.tools.computer.listing import Kept, OnRead, keep_tree, list_tree, nobody_waits
-from orchestrator.tools.deps import CCAgentDeps, CommandChannel, Encoding
+from orchestrator.tools.deps import CCAgentDeps, CommandChannel, Encoding, ProgramFailed
 from orchestrator.tools.registry import TOOL_REGISTRY
 from orchestrator.world.channels import Doing, Looking, Replaying, run_id_of
 from orchestrator.world.reach import Reach
@@ -48,6 +48,8 @@ class Outcome:
     """What the model is told."""
     after: Mapping[str, str] = field(default_factory=dict)
     """Each changed path with its sha256 or ``absent`` now, where it is known."""
+    ran: facts.Ran | None = None
+    """The program that ran; None: the call runs none."""
 
 
 @dataclass
@@ -196,7 +198,7 @@ class World(Reach):
             deps.encoding, deps.noted = record.observed.encoding, record.observed.note
         deps.run_id = record.run_id
         text = await TOOL_REGISTRY[record.call.tool].function(deps, **_arguments(record))
-        return Outcome(text, deps.after)
+        return Outcome(text, deps.after, deps.ran)
 
     def _deps(self, computer: ComputerId | None, channel: CommandChannel | None) -> CCAgentDeps:
         if self.computers is None:
@@ -249,8 +251,14 @@ class World(Reach):
                 return settled(record, "unknown", reason=error.message)
             return settled(record, "finished", ok=False, text=str(error), code=error.reason)
         except ToolFailed as error:
-            return settled(record, "finished", ok=False, text=str(error))
-        return settled(record, "finished", ok=True, text=outcome.text, after=dict(outcome.after))
+            return settled(record, "finished", ok=False, text=str(error), ran=ran_by(error))
+        after = dict(outcome.after)
+        return settled(record, "finished", ok=True, text=outcome.text, after=after, ran=outcome.ran)
+
+
+def ran_by(error: Exception) -> facts.Ran | None:
+    """The program of a call that failed; None: it ran none, or the program never began."""
+    return error.ran if isinstance(error, ProgramFailed) else None
 
 
 def _found_here(workspace: Workspace | None, path: str) -> Found:

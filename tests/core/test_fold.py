@@ -607,6 +607,17 @@ def test_the_first_outcome_wins() -> None:
     assert story.record("c1").result == "first"
 
 
+@pytest.mark.parametrize("settled", [False, True])
+def test_the_program_that_ran_is_kept_with_its_call(settled: bool) -> None:
+    """Heard at once or at settling: the call's record says what ran and how it ended."""
+    story = running()
+    ran = facts.Ran(path="a.lua", sha256="e" * 64, ended="error", seconds=1.5)
+    assert story.record("c1").ran is None
+    ended: dict[str, Any] = {"call_id": CallId("c1"), "run_id": RunId("c1.1"), "ok": False, "text": "no", "ran": ran}
+    story.add(facts.ToolSettled(state="finished", **ended) if settled else facts.ToolFinished(**ended))
+    assert story.record("c1").ran == ran
+
+
 def test_D11_an_outcome_after_the_end_is_recorded() -> None:
     """A call that was running when the task was canceled gets its outcome, and the task stays ended."""
     story = running()

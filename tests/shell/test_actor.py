@@ -13,7 +13,7 @@ import pytest
 from orchestrator.bus import LocalBus
 from orchestrator.core import facts
 from orchestrator.core.approval import CallDecision, CallState, ResumeRequest
-from orchestrator.core.errors import CallLost, CallVoid, FrameRefused, LeaseLost, ModelFailed
+from orchestrator.core.errors import CallLost, CallVoid, ComputerFailed, FrameRefused, LeaseLost, ModelFailed
 from orchestrator.core.facts import DecisionAction, OnReject, TaskId
 from orchestrator.core.items import SYSTEM, AgentTaskItem, Draft, verify_chain
 from orchestrator.core.policy import Policy, default_policy, load_policy
@@ -726,6 +726,26 @@ async def test_retry_is_a_new_call_with_a_new_approval() -> None:
     assert bench.disk.done == ["run_program a.lua"] * 2
 
 
+async def test_what_ran_is_recorded_at_once_and_at_settling() -> None:
+    """The program, its bytes and how it ended are in the fact and in the fold; so where the answer came late."""
+    bench = Bench(Listening(says(RUN), says(call("cc_shell", command="a")), says(RUN), final()))
+    task_id = await bench.submit()
+    await bench.decide(await bench.act())
+    failure = ComputerFailed("program_error", "boom", {"ended": "error", "ran_ms": 50})
+    bench.computers.faults["shell"] = deque([failure])
+    await bench.decide(await bench.act())
+    bench.computers.faults["run_program"] = deque(["lost"])
+    await bench.decide(await bench.act())
+    while (await bench.act()).ended is None:
+        pass
+    sha256 = sha256_hex(b"old\n")
+    finished, failed = [one.ran for one in await bench.happened(task_id, "tool_finished")]
+    assert finished == facts.Ran(path="a.lua", sha256=sha256, ended="finished")
+    assert failed == facts.Ran(path="a.lua", sha256=sha256, ended="error", seconds=0.05)
+    (settled,) = await bench.happened(task_id, "tool_settled")
+    assert settled.ran == finished
+
+
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
@@ -740,7 +760,7 @@ async def test_an_outcome_whose_output_is_lost_is_told_as_such(answer: dict[str,
     """A run that the journal calls finished, whose output a reboot took, is told as what it is."""
     model = Listening(says(RUN), final())
     bench = Bench(model)
-    await bench.submit()
+    task_id = await bench.submit()
     await bench.decide(await bench.act())
     bench.computers.faults["run_program"] = deque(["lost"])
     bench.computers.settled_as["run_program"] = answer
@@ -748,6 +768,9 @@ async def test_an_outcome_whose_output_is_lost_is_told_as_such(answer: dict[str,
         pass
     assert f"TOOL_RESULT: {told}" in model.asked[1][-1].content
     assert bench.disk.done == ["run_program a.lua"]
+    (settled,) = await bench.happened(task_id, "tool_settled")
+    ended: facts.ProgramEnd = "finished" if answer["ok"] else "timed_out"
+    assert settled.ran == facts.Ran(path="a.lua", sha256=sha256_hex(b"old\n"), ended=ended)
 
 
 async def test_a_change_that_its_swap_files_undid_runs_again() -> None:

@@ -17,13 +17,14 @@ from orchestrator.core.errors import (
     ToolFailed,
     UnsafePath,
 )
+from orchestrator.core.facts import Ran
 from orchestrator.core.policy import BUILT_IN_CATALOG
 from orchestrator.core.tool_args import ALL_TOOL_ARGS, TOOL_ARGS
 from orchestrator.core.wire import MAX_WHOLE_BYTES, RunId, sha256_hex
 from orchestrator.ports import CallResult
 from orchestrator.tools import computer, local
 from orchestrator.tools.computer.programs import split_command
-from orchestrator.tools.deps import CCAgentDeps, call_cc_command
+from orchestrator.tools.deps import CCAgentDeps, ProgramFailed, call_cc_command
 from orchestrator.tools.registry import TOOL_REGISTRY
 from orchestrator.tools.text import MAX_RESULT_CHARS, capped
 from orchestrator.tools.workspace import STAGING, DirectoryWorkspace
@@ -489,6 +490,59 @@ async def test_a_shell_line_sends_its_words(live: CCAgentDeps, channel: Channel)
     )
     assert json.loads(channel.frames[-1].body or b"") == ["a", "two words", "3"]
     assert channel.frames[-1].params["path"] == "a.lua"
+
+
+async def test_a_run_records_the_program_as_the_computer_tells_it(live: CCAgentDeps, channel: Channel) -> None:
+    """Path, bytes, end and game time are the computer's words; what it does not say is what was bound."""
+    live.expected = {"a.lua": "b" * 64}
+    told = {"ended": "returned", "path": "b.lua", "sha256": "c" * 64, "ran_ms": 2050}
+    channel.answers["run_program"] = CallResult(told)
+    await use("cc_run_program", live, path="a.lua")
+    assert live.ran == Ran(path="b.lua", sha256="c" * 64, ended="finished", seconds=2.05)
+    channel.answers["shell"] = CallResult({"ended": "returned"})
+    await use("cc_shell", live, command="a")
+    assert live.ran == Ran(path="a.lua", sha256="b" * 64, ended="finished")
+
+
+@pytest.mark.parametrize(
+    ("code", "data", "ended"),
+    [
+        ("program_error", {"ended": "error"}, "error"),
+        ("program_error", {}, "error"),
+        ("terminated", {"ended": "terminated"}, "stopped"),
+        ("abandoned", {"ended": "abandoned"}, "abandoned"),
+        ("bad_params", {}, None),
+        ("read_only", {}, None),
+    ],
+)
+async def test_a_run_that_failed_records_how(
+    live: CCAgentDeps, channel: Channel, code: str, data: dict[str, Any], ended: str | None
+) -> None:
+    """The error carries the program that ran; a program that never began is none."""
+    channel.answers["run_program"] = ComputerFailed(code, "no", data)
+    with pytest.raises(ToolFailed) as failed:
+        await use("cc_run_program", live, path="a")
+    ran = failed.value.ran if isinstance(failed.value, ProgramFailed) else None
+    assert (ran and ran.ended) == ended
+    assert live.ran is None
+
+
+@pytest.mark.parametrize(
+    ("tool", "args", "path"),
+    [
+        ("cc_run_program", {"path": "/a.lua"}, "a.lua"),
+        ("cc_shell", {"command": "a 1 2"}, "a.lua"),
+        ("cc_shell", {"command": "list"}, "list"),
+    ],
+)
+async def test_stub_mode_records_a_run_that_finished(
+    stub: CCAgentDeps, tool: str, args: dict[str, Any], path: str
+) -> None:
+    """The bytes are those of the dictionary; what is not in it is absent."""
+    stub.file_cache["a.lua"] = "print(1)"
+    await use(tool, stub, **args)
+    sha256 = sha256_hex(b"print(1)") if path == "a.lua" else ABSENT
+    assert stub.ran == Ran(path=path, sha256=sha256, ended="finished")
 
 
 @pytest.mark.parametrize("code", ["program_error", "timed_out", "terminated", "abandoned"])

@@ -10,6 +10,7 @@ import pytest
 from websockets.asyncio.client import ClientConnection
 
 from orchestrator.core import facts
+from orchestrator.core.wire import sha256_hex
 from tests.nats_servers import NatsServer
 from tests.story.harness import Api, check_laws, decoded, ended, facts_of, final, tool
 from tests.story.school import School, Stub, running, stub_at
@@ -95,6 +96,8 @@ async def test_a_cancel_at_another_node_stops_the_program(house: School) -> None
         assert ended(items).status == "Canceled"
         run = facts_of(items, facts.ToolFinished)[-1]
         assert (run.ok, "terminated" in run.text) == (False, True), run
+        assert run.ran is not None
+        assert (run.ran.path, run.ran.sha256, run.ran.ended) == ("long.lua", sha256_hex(b"sleep(60)\n"), "stopped")
         assert not stub.lines()
 
 

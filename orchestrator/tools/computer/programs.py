@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from orchestrator.core.errors import ComputerFailed, ToolFailed
-from orchestrator.core.facts import Observed
+from orchestrator.core.facts import Observed, ProgramEnd, Ran
 from orchestrator.core.paths import canonical_path
 from orchestrator.core.policy.command_line import split_words
 from orchestrator.core.wire import sha256_hex
 from orchestrator.tools.computer.asking import ask, channel_of, name_of, sentence
-from orchestrator.tools.deps import ABSENT, CCAgentDeps, call_cc_command
+from orchestrator.tools.deps import ABSENT, CCAgentDeps, ProgramFailed, call_cc_command
 from orchestrator.tools.text import capped, decode_text, wire_word
 
 MAX_SHOWN_BYTES: Final = 64 * 1024
@@ -24,6 +24,7 @@ _ANSWER_GRACE_S: Final = 30.0
 async def cc_run_program(deps: CCAgentDeps, *, path: str, args: Sequence[str] = (), input: str = "") -> str:
     """Run a program on the computer, the very bytes that were expected, and see its output."""
     if deps.mode == "stub":
+        deps.ran = await _ran_by_stub(deps, name_of(path))
         return f"Program {path} executed successfully.\nOutput:\n[stub: the program was not run]"
     program, sha256 = await _program(deps, "/" + name_of(path), path)
     params = {"path": program, "if_hash": sha256, "timeout_s": _timeout_s(deps)}
@@ -34,6 +35,7 @@ async def cc_run_program(deps: CCAgentDeps, *, path: str, args: Sequence[str] = 
 async def cc_shell(deps: CCAgentDeps, *, command: str, input: str = "") -> str:
     """Run one command line of the computer's shell and see its output."""
     if deps.mode == "stub":
+        deps.ran = await _ran_by_stub(deps, split_command(command)[0])
         return f"Command {command} executed successfully.\nOutput:\n[stub: the command was not run]"
     words = split_command(command)
     program, sha256 = await _program(deps, words[0], words[0])
@@ -82,7 +84,48 @@ def _is_typed(char: str) -> bool:
     return " " <= char <= "~" or "\xa0" <= char <= "\xff"
 
 
+_ENDS: Final[Mapping[str, ProgramEnd]] = {
+    "returned": "finished",
+    "error": "error",
+    "program_error": "error",
+    "observed": "observed",
+    "timed_out": "timed_out",
+    "terminated": "stopped",
+    "abandoned": "abandoned",
+}
+"""The words of a client, in ``ended`` of a result and as a code, and what they are called in a record."""
+
+
+def ran_of(bound: Mapping[str, Any], told: Mapping[str, Any], code: str = "returned") -> Ran | None:
+    """The program that ran, from what its computer told; None: it never began.
+
+    What the computer does not say is as it was bound: ``bound`` has ``path`` and ``if_hash``, ``code`` is the
+    code of the result, or ``returned``.
+    """
+    ended = _ENDS.get(str(told.get("ended", code)))
+    if ended is None:
+        return None
+    path, sha256 = told.get("path", bound["path"]), told.get("sha256", bound["if_hash"])
+    return Ran(path=str(path), sha256=str(sha256), ended=ended, seconds=_whole(told.get("ran_ms")) / 1000)
+
+
 # -- inside ------------------------------------------------------------------------------
+
+
+def _whole(value: object) -> int:
+    """A number that a client gave; 0 where it gave none."""
+    return max(0, value) if isinstance(value, int) else 0
+
+
+async def _ran_by_stub(deps: CCAgentDeps, name: str) -> Ran:
+    """The program that stub mode says it ran: a file of the dictionary where there is one of this name."""
+    path = canonical_path(name)
+    spellings = [path] if path.endswith(".lua") else [path, f"{path}.lua"]
+    for one in spellings:
+        stat = (await ask(deps, "fs_stat", {"path": one}, name)).data
+        if stat["kind"] == "file":
+            return Ran(path=one, sha256=str(stat["sha256"]), ended="finished")
+    return Ran(path=path, sha256=ABSENT, ended="finished")
 
 
 def _timeout_s(deps: CCAgentDeps) -> int:
@@ -133,7 +176,10 @@ async def _run(
             ) from error
         output = capped(decode_text(error.body))
         shown = f"\nOutput:\n{output}" if output else ""
-        raise ToolFailed(f"{what} failed ({error.reason}): {error.message}{_hint(error, text)}{shown}") from error
+        told = f"{what} failed ({error.reason}): {error.message}{_hint(error, text)}{shown}"
+        ran = ran_of(params, error.data, error.reason)
+        raise ToolFailed(told) if ran is None else ProgramFailed(told, ran) from error
+    deps.ran = ran_of(params, result.data)
     cut, left = result.data.get("cut") or 0, result.data.get("input_left") or 0
     notes = [f"\n[{cut} bytes of output were left out on the computer]"] if cut else []
     notes += [f"\n[{left} bytes of the input were not read]"] if left else []
