@@ -6,6 +6,7 @@ is killed, because a shell waits for the end of a pipe that the run holds open.
 """
 
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -217,11 +218,27 @@ def _answers(pid: int) -> bool:
     return True
 
 
+_PORTS: Final = range(10_000, 32_000)
+"""Below the ports that the system gives to outgoing connections: these would take a port while its server restarts."""
+_CLAIMS: Final[list[socket.socket]] = []
+"""Hold the ports of this process against the tests in other processes."""
+
+
 def free_port() -> int:
-    """A port of loopback that nobody has now; somebody may by the time it is bound."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port of loopback that nobody has, and that no other test gets while this process runs."""
+    while True:
+        port = secrets.choice(_PORTS)
+        claim = socket.socket(socket.AF_UNIX)
+        try:
+            if sys.platform == "linux":
+                claim.bind(f"\0cc-orchestrator-tests-{port}")
+            with socket.socket() as probe:
+                probe.bind(("127.0.0.1", port))
+        except OSError:
+            claim.close()
+        else:
+            _CLAIMS.append(claim)
+            return port
 
 
 def _unprivileged() -> str:

@@ -24,7 +24,7 @@ from orchestrator.settings import Settings
 from orchestrator.testing import ManualClock
 from orchestrator.testing.stub_computer import StubComputer
 from orchestrator.testing.stub_programs import Program
-from tests.servers import NO_TLS
+from tests.servers import NO_TLS, free_port
 from tests.shell.support import Server, _listening, call, final, says
 from tests.waiting import HANG_S, within
 
@@ -337,7 +337,7 @@ class House:
     clock: ManualClock | None = None
     stubs: dict[str, StubComputer] = field(default_factory=dict)
     _dialing: dict[str, "asyncio.Task[None]"] = field(default_factory=dict)
-    _port: int = 0
+    _port: int = field(default_factory=free_port)
 
     @property
     def policy_path(self) -> Path:

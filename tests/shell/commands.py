@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tests import forked
+from tests.servers import free_port
 from tests.shell.support import call, final, says
 from tests.waiting import HANG_S
 
@@ -112,8 +113,12 @@ def serving(home: Path, data: Path, *options: str) -> Iterator[Served]:
 
 
 @contextmanager
-def talking(home: Path, data: Path, port: str = "0") -> Iterator[Served]:
-    """A server whose model plays the script in the prompt, and tells its replies in parts."""
+def talking(home: Path, data: Path, port: str = "") -> Iterator[Served]:
+    """A server whose model plays the script in the prompt, and tells its replies in parts.
+
+    ``port`` empty: one that stays free while it is down.
+    """
+    port = port or str(free_port())
     with process_of([sys.executable, "-m", "tests.shell.talking", str(data), port], home, data) as served:
         yield served
 

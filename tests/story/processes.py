@@ -24,6 +24,7 @@ from orchestrator.core.items import Draft
 from orchestrator.model.scripted import Reply, ScriptedModel
 from orchestrator.ports import ChatMessage, ModelReply, Store
 from tests import forked
+from tests.servers import free_port
 from tests.waiting import HANG_S
 
 CONTEXT = multiprocessing.get_context("forkserver")
@@ -217,7 +218,8 @@ class Process:
 def start_server(
     home: Path, port: int = 0, *, approvers: str = "requester", kill: Kill | None = None
 ) -> tuple[Process, str]:
-    """A server on ``port`` (0: any free one) and its URL."""
+    """A server on ``port`` (0: one that stays free while it is down) and its URL."""
+    port = port or free_port()
     hear, tell = CONTEXT.Pipe(duplex=False)
     home.mkdir(parents=True, exist_ok=True)
     process = Process(_serve, home, port, approvers, kill, tell)

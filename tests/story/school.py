@@ -21,6 +21,7 @@ import httpx2
 from orchestrator.core import facts
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.testing.stub_computer import StubComputer
+from tests.servers import free_port
 from tests.story.balancer import Balancer
 from tests.story.harness import Api, Computer, check_laws, ended, facts_of, final, tool, tools
 from tests.story.processes import CONTEXT, Process, PromptedModel, log_to, prompt, tail
@@ -72,7 +73,7 @@ class Node:
 
     home: Path
     options: Mapping[str, Any]
-    port: int = 0
+    port: int = field(default_factory=free_port)
     process: Process | None = None
     target: Callable[[Path, Mapping[str, Any], Connection], None] = _serve
     """What its process does: this version's server."""
