@@ -172,6 +172,7 @@ class Thinking:
                     max_output_tokens=left,
                     user=task.user_id,
                     affinity=task.task_id,
+                    one_computer=len(task.computers) <= 1,
                 )
             finally:
                 hints.close()
@@ -253,6 +254,8 @@ class Thinking:
             return computers[0]
         if named in names:
             return computers[names.index(ComputerId(named))]
+        if len(names) == 1:
+            raise ReplyRefused(f"This task has only the computer {names[0]}. Leave computer out of {tool}.")
         raise ReplyRefused(f"Name the computer of {tool}: one of {', '.join(names)}.")
 
     async def _texts(self, task: AgentTask) -> None:

@@ -10,12 +10,14 @@ It is a help for the model and never a proof: what came is judged by ``core.resp
 """
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final, get_args
 
 from pydantic import BaseModel
 
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.response import MAX_CALLS, TOOL_ARGS, StatedRisk
+from orchestrator.core.tool_args import shown_args
 
 MAX_EXPLANATION_CHARS: Final = 400
 """Room for the reason of a step, not for an essay that eats the reply's tokens."""
@@ -30,13 +32,15 @@ _MAX_LENGTH: Final = 2000
 """A longer ``maxLength`` is taken for none."""
 
 
-def reply_schema(tools: Mapping[str, type[BaseModel]] | None = None) -> Schema:
+def reply_schema(tools: Mapping[str, type[BaseModel]] | None = None, *, one_computer: bool = False) -> Schema:
     """The schema of one reply: one call, a batch of 2 to 4, or the final result.
 
-    ``tools`` None: the built-in tools. The same tools give the same bytes. Raises InvalidRequest when
-    the arguments of a tool contain themselves: a grammar of them need not end.
+    ``tools`` None: the built-in tools. ``one_computer``: the task has one computer or none, so no tool has the
+    argument that names one. The same tools give the same bytes. Raises InvalidRequest when the arguments of a tool
+    contain themselves: a grammar of them need not end.
     """
-    calls = [_call(name, model) for name, model in (TOOL_ARGS if tools is None else tools).items()]
+    known = TOOL_ARGS if tools is None else tools
+    calls = [_call(name, model, one_computer=one_computer) for name, model in known.items()]
     batch = {"type": "array", "items": {"anyOf": calls}, "minItems": 2, "maxItems": MAX_CALLS}
     risk = {"type": "string", "enum": list(get_args(StatedRisk))}
     final = {
@@ -53,14 +57,22 @@ def reply_schema(tools: Mapping[str, type[BaseModel]] | None = None) -> Schema:
     }
 
 
+@cache
+def built_in_schema(*, one_computer: bool) -> Schema:
+    """The schema of a reply with the built-in tools, made once for each of its two shapes; it must not be changed."""
+    return reply_schema(one_computer=one_computer)
+
+
 def _branch(kind: str, more: Schema, *, optional: str = "") -> Schema:
     why = {"type": "string", "maxLength": MAX_EXPLANATION_CHARS}
     return _object({"kind": {"const": kind}, "explanation": why, **more}, without=optional)
 
 
-def _call(name: str, model: type[BaseModel]) -> Schema:
+def _call(name: str, model: type[BaseModel], *, one_computer: bool) -> Schema:
     whole = model.model_json_schema()
     args = _Converter(name, whole.get("$defs", {})).convert(whole, ())
+    shown = shown_args(model, one_computer=one_computer)
+    args["properties"] = {key: value for key, value in args["properties"].items() if key in shown}
     return _object({"tool": {"const": name}, "args": args})
 
 

@@ -176,6 +176,16 @@ class LocalRestoreArgs(_Args):
     """Both as of ``cc_restore``."""
 
 
+def shown_args(model: type[BaseModel], *, one_computer: bool) -> tuple[str, ...]:
+    """The arguments of a tool that a model is told of.
+
+    ``one_computer``: the task has one computer or none, so ``computer`` is left out. A call that names the one
+    computer all the same is taken.
+    """
+    hidden = "computer" if one_computer and issubclass(model, _OnComputer) else None
+    return tuple(name for name in model.model_fields if name != hidden)
+
+
 TOOL_ARGS: Final[Mapping[str, type[BaseModel]]] = {
     "send_status": SendStatusArgs,
     "ask_user": AskUserArgs,

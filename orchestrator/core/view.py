@@ -19,6 +19,7 @@ from orchestrator.core.response import TOOL_ARGS
 from orchestrator.core.task import AgentTask, Turn
 from orchestrator.core.telling import Detail, told_refused, told_reply, told_results, told_rows
 from orchestrator.core.tokens import Count, estimate
+from orchestrator.core.tool_args import shown_args
 from orchestrator.core.window import Plan, Window, masked
 
 Role = Literal["system", "user", "assistant"]
@@ -210,7 +211,10 @@ def _earlier(one: EarlierTask) -> str:
 
 
 def _system(task: AgentTask, tools: Mapping[str, type[BaseModel]], prompt: Prompt, policy: str) -> str:
-    lines = "\n".join(f"- {name}({_signature(model)}): {model.__doc__}" for name, model in tools.items())
+    one_computer = len(task.computers) <= 1
+    lines = "\n".join(
+        f"- {name}({_signature(model, one_computer=one_computer)}): {model.__doc__}" for name, model in tools.items()
+    )
     names = ", ".join(task.named_computers)
     computers = f"The computers of this task: {names}." if names else "This task has no computer; use local_* only."
     if len(task.computers) > 1:
@@ -218,5 +222,7 @@ def _system(task: AgentTask, tools: Mapping[str, type[BaseModel]], prompt: Promp
     return prompt.filled(tools=lines, computers=computers, tag=task.tag, policy=policy)
 
 
-def _signature(model: type[BaseModel]) -> str:
-    return ", ".join(name if field.is_required() else f"{name}=…" for name, field in model.model_fields.items())
+def _signature(model: type[BaseModel], *, one_computer: bool) -> str:
+    fields = model.model_fields
+    shown = shown_args(model, one_computer=one_computer)
+    return ", ".join(name if fields[name].is_required() else f"{name}=…" for name in shown)

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from orchestrator.ports import ChatMessage, ChatModel, ModelReply, Window
 
-_LATER: Final = ("user", "affinity")
-"""What ``reply`` has been given since version 0.5.0."""
+_LATER: Final = ("user", "affinity", "one_computer")
+"""What ``reply`` has been given since version 0.5.0; the last one since 0.7.0."""
 
 
 def as_it_is(model: Any) -> ChatModel:
@@ -51,8 +51,9 @@ class _Earlier:
         max_output_tokens: int | None = None,
         user: str = "",
         affinity: str = "",
+        one_computer: bool = False,
     ) -> ModelReply:
-        later = {"user": user, "affinity": affinity}
+        later = {"user": user, "affinity": affinity, "one_computer": one_computer}
         kept = {name: later[name] for name in self._taken}
         reply: ModelReply = await self._model.reply(
             messages, on_text=on_text, max_output_tokens=max_output_tokens, **kept

@@ -18,7 +18,7 @@ import httpx2
 from orchestrator.core.errors import ModelFailed
 from orchestrator.core.facts import Usage
 from orchestrator.core.response import MAX_REPLY_CHARS
-from orchestrator.core.schema import reply_schema
+from orchestrator.core.schema import built_in_schema
 from orchestrator.core.visible import one_line
 from orchestrator.model.ollama_door import Door, Refusal
 from orchestrator.model.ollama_errors import AskAnother, Broken, is_missing, missing, none_answers, refused
@@ -73,6 +73,7 @@ class _Wanted:
     on_text: Callable[[str], None] | None
     max_output_tokens: int | None
     affinity: str
+    one_computer: bool
     told: list[str] = field(default_factory=list)
     """The text so far; once there is some, no other server is asked."""
 
@@ -96,7 +97,6 @@ class OllamaModel:
         self._options = options or OllamaOptions()
         self._pool = pool or Pool(self._options.endpoints)
         self._known = {url: _Known(Door(url, self._options)) for url in self._pool.urls}
-        self._format = reply_schema()
         self._noted: set[str] = set()
 
     async def window(self) -> Window:
@@ -118,12 +118,13 @@ class OllamaModel:
         max_output_tokens: int | None = None,
         user: str = "",
         affinity: str = "",
+        one_computer: bool = False,
     ) -> ModelReply:
         """The model's reply without what it thought; canceling closes the connection. Raises ModelFailed.
 
         A server that fails before any text has come is left for another one that has the model.
         """
-        wanted = _Wanted(tuple(messages), on_text, max_output_tokens, affinity)
+        wanted = _Wanted(tuple(messages), on_text, max_output_tokens, affinity, one_computer)
         left, failures = list(self._pool.urls), list[ModelFailed]()
         while left:
             # Who failed a moment ago is not even asked for facts while there are others.
@@ -267,7 +268,7 @@ class OllamaModel:
             "model": self._model,
             "messages": [{"role": one.role, "content": one.content} for one in wanted.messages],
             "stream": True,
-            "format": self._format,
+            "format": built_in_schema(one_computer=wanted.one_computer),
             "options": self._options.as_sent(self._window(known), wanted.max_output_tokens),
             "keep_alive": self._options.keep_alive,
             # Else the oldest messages, the task first, would be dropped without a word.

@@ -117,9 +117,10 @@ class PydanticAIModel:
         max_output_tokens: int | None = None,
         user: str = "",
         affinity: str = "",
+        one_computer: bool = False,
     ) -> ModelReply:
         """The model's reply as text, without what it thought. Raises ModelFailed."""
-        del user, affinity
+        del user, affinity, one_computer
         view = [_message(one) for one in messages]
         settings = None if max_output_tokens is None else ModelSettings(max_tokens=max_output_tokens)
         limit = asyncio.timeout(WHOLE_S)

@@ -80,9 +80,10 @@ class ScriptedModel:
         max_output_tokens: int | None = None,
         user: str = "",
         affinity: str = "",
+        one_computer: bool = False,
     ) -> ModelReply:
         """The next reply of the script, however long. Raises ModelFailed when the script has run out."""
-        del max_output_tokens, user, affinity
+        del max_output_tokens, user, affinity, one_computer
         place = sum(message.role == "assistant" for message in messages)
         if place >= len(self._script):
             raise ModelFailed(

@@ -49,6 +49,7 @@ class ChatModel(Protocol):
         max_output_tokens: int | None = None,
         user: str = "",
         affinity: str = "",
+        one_computer: bool = False,
     ) -> ModelReply:
         """The next reply to these messages, whole; canceling the wait stops the generation.
 
@@ -57,5 +58,6 @@ class ChatModel(Protocol):
         None: the model's own bound. ``user`` is for whom it is asked: those who wait for one model are
         served in turn. ``affinity`` names the conversation, such as the task's id: who has read its
         beginning already answers sooner; a conversation that grows is sent the same beginning each time.
-        Both may be empty. Raises ModelFailed.
+        Both may be empty. ``one_computer``: the task has one computer or none, so a model that is bound to a
+        schema needs no argument that names one. Raises ModelFailed.
         """

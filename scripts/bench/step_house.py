@@ -65,6 +65,7 @@ class Instant:
         max_output_tokens: int | None = None,
         user: str = "",
         affinity: str = "",
+        one_computer: bool = False,
     ) -> ModelReply:
         """The next reply."""
         del messages, on_text, max_output_tokens

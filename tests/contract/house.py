@@ -78,6 +78,7 @@ class Playing:
         max_output_tokens: int | None = None,
         user: str = "",
         affinity: str = "",
+        one_computer: bool = False,
     ) -> ModelReply:
         del on_text, max_output_tokens
         self.asked.append(list(messages))

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.response import TOOL_ARGS, FinalResult, ToolRequest, read_reply
-from orchestrator.core.schema import reply_schema
+from orchestrator.core.schema import built_in_schema, reply_schema
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = reply_schema()
@@ -149,6 +149,35 @@ def test_the_same_tools_give_the_same_bytes() -> None:
         for seed in ("1", "2")
     }
     assert made == {json.dumps(SCHEMA).encode() + b"\n"}
+
+
+def test_a_task_with_one_computer_has_no_argument_that_names_it() -> None:
+    """All else of the schema stays, each shape is made once, and the reader takes what either of them allows."""
+    one, several = built_in_schema(one_computer=True), built_in_schema(one_computer=False)
+    assert several == SCHEMA
+    assert '"computer"' in json.dumps(several)
+    assert '"computer"' not in json.dumps(one)
+    calls = {
+        shape: schema["anyOf"][0]["properties"]["tool_call"]["anyOf"] for shape, schema in (("1", one), ("n", several))
+    }
+    for less, more in zip(calls["1"], calls["n"], strict=True):
+        less_args, more_args = (dict(call["properties"]["args"]["properties"]) for call in (less, more))
+        more_args.pop("computer", None)
+        assert less_args == more_args
+        assert less["properties"]["args"]["required"] == more["properties"]["args"]["required"]
+    assert built_in_schema(one_computer=True) is one
+    assert built_in_schema(one_computer=False) is several
+
+
+def test_an_argument_of_another_tool_that_is_called_computer_stays() -> None:
+    """Only the built-in tools know what it means."""
+
+    class Own(BaseModel):
+        """Names a computer of its own."""
+
+        computer: str = ""
+
+    assert reply_schema({"own": Own}, one_computer=True) == reply_schema({"own": Own})
 
 
 # -- tools of other people -----------------------------------------------------------------

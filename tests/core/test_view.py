@@ -102,8 +102,19 @@ def test_the_system_prompt_lists_every_tool() -> None:
     for name, model in TOOL_ARGS.items():
         assert f"- {name}(" in system
         assert str(model.__doc__) in system
-    assert "- cc_run_program(computer=…, path, args=…, input=…): Run a program" in system
+    assert "- cc_run_program(path, args=…, input=…): Run a program" in system
     assert "- local_write(path, content): Write a file" in system
+    assert "computer=…" not in system
+
+
+def test_only_where_there_are_several_computers_the_tools_say_that_one_is_named() -> None:
+    """With one or none there is nothing to name."""
+    for computers, is_told in (((), False), (("3",), False), (("3", "8"), True)):
+        told = Journal()
+        told.submitted(computers=computers)
+        system = view(told.task, {}, prompt=shipped()).messages[0][1]
+        assert ("- cc_read(computer=…, path," in system) is is_told
+        assert ("- cc_read(path," in system) is not is_told
 
 
 class EchoArgs(BaseModel):

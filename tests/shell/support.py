@@ -75,6 +75,7 @@ class Listening:
         max_output_tokens: int | None = None,
         user: str = "",
         affinity: str = "",
+        one_computer: bool = False,
     ) -> ModelReply:
         del on_text, max_output_tokens
         self.asked.append(list(messages))

@@ -36,6 +36,7 @@ class Talking:
         max_output_tokens: int | None = None,
         user: str = "",
         affinity: str = "",
+        one_computer: bool = False,
     ) -> ModelReply:
         """The reply whose place is the number of replies so far; the last one again where there are no more."""
         del max_output_tokens

@@ -1000,6 +1000,38 @@ async def test_with_several_computers_each_call_names_its_own() -> None:
     assert "TOOL_RESULT: mine" in model.told
 
 
+class Shaped(Listening):
+    """Remembers whether it was told that a call needs no computer."""
+
+    def __init__(self, *script: Any) -> None:
+        super().__init__(*script)
+        self.shapes: list[bool] = []
+
+    async def reply(self, messages: Sequence[ChatMessage], **given: Any) -> ModelReply:
+        self.shapes.append(given["one_computer"])
+        return await super().reply(messages, **given)
+
+
+async def test_with_one_computer_a_call_may_name_it_or_not() -> None:
+    """Both are the same call; another name is refused; the model's server is told that no name is needed."""
+    named = says(call("cc_read", path="a.lua", computer="3"))
+    model = Shaped(
+        says(call("cc_read", path="a.lua")), named, says(call("cc_read", path="a.lua", computer="4")), final()
+    )
+    bench = Bench(model, computers=FakeComputers({FARM: Disk({"a.lua": b"farm"}), MINE: Disk({"a.lua": b"mine"})}))
+    await bench.submit(FARM, prompt=QUESTION)
+    task = await bench.act()
+    assert task.status is TaskStatus.COMPLETED
+    bare, same, _ = task.turns
+    assert bare.results == same.results
+    assert bare.digests == same.digests
+    assert "This task has only the computer 3. Leave computer out of cc_read." in model.told
+    await bench.submit(FARM, MINE, prompt=QUESTION)
+    model.script.extend([named, final()])
+    await bench.act()
+    assert model.shapes == [True] * 4 + [False] * 2
+
+
 async def test_a_task_without_computers_uses_none() -> None:
     """A task that names no computer gets no `cc_*`, and the model is told so."""
     model = Listening(says(call("cc_list", path="/")), CANNOT)

@@ -129,7 +129,9 @@ async def test_a_model_that_takes_anything_is_given_everything() -> None:
     assert model is not anything
     assert await model.window() is None
     await model.reply(ASKED, user="alice", affinity="t1")
-    assert anything.given == [{"on_text": None, "max_output_tokens": None, "user": "alice", "affinity": "t1"}]
+    assert anything.given == [
+        {"on_text": None, "max_output_tokens": None, "user": "alice", "affinity": "t1", "one_computer": False}
+    ]
 
 
 async def test_a_model_that_has_some_of_it_keeps_that() -> None:

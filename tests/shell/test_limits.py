@@ -67,6 +67,7 @@ class Endless:
         max_output_tokens: int | None = None,
         user: str = "",
         affinity: str = "",
+        one_computer: bool = False,
     ) -> ModelReply:
         del messages
         self.bounds.append(max_output_tokens)
@@ -204,6 +205,7 @@ class Counting(Listening):
         max_output_tokens: int | None = None,
         user: str = "",
         affinity: str = "",
+        one_computer: bool = False,
     ) -> ModelReply:
         self.bounds.append(max_output_tokens)
         reply = await super().reply(messages, on_text=on_text)
@@ -292,6 +294,7 @@ class Writing(Listening):
         max_output_tokens: int | None = None,
         user: str = "",
         affinity: str = "",
+        one_computer: bool = False,
     ) -> ModelReply:
         reply = await super().reply(messages, max_output_tokens=max_output_tokens)
         for letter in reply.text:

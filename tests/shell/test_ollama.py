@@ -102,6 +102,18 @@ async def test_what_is_sent_is_explicit_and_constant() -> None:
     }
 
 
+async def test_the_schema_has_the_shape_of_the_task() -> None:
+    """Where a task has one computer nothing has to name it, and all else stays as it is sent to any task."""
+    async with ollama(says(REPLY)) as server:
+        tiny = model(server)
+        await tiny.reply(VIEW, one_computer=True)
+        await tiny.reply(VIEW)
+    one, several = server.asked
+    assert one.pop("format") == reply_schema(one_computer=True)
+    assert several.pop("format") == reply_schema()
+    assert one == several
+
+
 @pytest.mark.parametrize(("wanted", "sent"), [(None, 2048), (100, 100), (9000, 2048), (0, 1)])
 async def test_a_bound_of_the_reply_only_lowers_num_predict(wanted: int | None, sent: int) -> None:
     """The smaller of both bounds counts, and the window stays as it is: another would load the model anew."""
