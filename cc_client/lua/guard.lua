@@ -29,6 +29,7 @@ local TOO_LONG = "Too long without yielding"
 Guard.TOO_LONG = TOO_LONG
 
 local native_create, native_resume = coroutine.create, coroutine.resume
+local native_status, native_running = coroutine.status, coroutine.running
 local native_xpcall, native_debug = xpcall, debug
 local set_hook = debug and debug.sethook
 
@@ -60,12 +61,29 @@ local function check(self)
   end
 end
 
+--- Notes what a coroutine inside of the program waits for, and returns what its resume returned. One that
+-- is not handed the events of the computer makes values, and waits for nothing.
+local function note(self, co, is_handed, ok, filter, ...)
+  local is_waiting = ok and is_handed and (filter == nil or type(filter) == "string")
+  self.waits[co] = is_waiting and native_status(co) == "suspended" and (filter or "") or nil
+  return ok, filter, ...
+end
+
+local function resume_noted(self, co, ...)
+  check(self)
+  if type(co) ~= "thread" then
+    return native_resume(co, ...)
+  end
+  local is_handed = self.is_new[co] or (...) ~= nil and (...) == self.event
+  self.is_new[co], self.parent[co] = nil, native_running()
+  return note(self, co, is_handed, native_resume(co, ...))
+end
+
 local function guarded_wrap(self)
   return function(body)
     local co = self.create(body)
     return function(...)
-      check(self)
-      local results = table.pack(native_resume(co, ...))
+      local results = table.pack(resume_noted(self, co, ...))
       if not results[1] then
         error(results[2], 0)
       end
@@ -76,8 +94,7 @@ end
 
 local function guarded_resume(self)
   return function(...)
-    check(self)
-    return native_resume(...)
+    return resume_noted(self, ...)
   end
 end
 
@@ -98,9 +115,15 @@ function Guard.new(deadline_ms)
   local self = setmetatable({ deadline_ms = deadline_ms, stop_at_ms = 0 }, Guard)
   -- The clock of today: a program may change that of tomorrow.
   self.epoch = os.epoch
+  -- Of the coroutines inside of the program: what each waits for, whether it has not run yet, who resumed it.
+  for _, name in ipairs({ "waits", "is_new", "parent" }) do
+    self[name] = setmetatable({}, { __mode = "k" })
+  end
   self.create = function(body)
     check(self)
-    return self:watch(native_create(body))
+    local co = self:watch(native_create(body))
+    self.is_new[co] = true
+    return co
   end
   self.globals =
     { self.create, guarded_wrap(self), guarded_resume(self), guarded_xpcall(self), program_debug() }
@@ -153,13 +176,35 @@ function Guard:resume(co, grace_ms, ...)
   self.stop_at_ms = math.max(now + grace_ms, math.min(now + MAX_BUSY_MS, self.deadline_ms))
   local before = get_globals()
   put_globals(self.globals)
-  self.running = true
+  self.running, self.event = true, (...)
   local results = table.pack(native_resume(co, ...))
   self.running = false
   -- What the program put in their place is made of ours, and waits for its next turn.
   self.globals = get_globals()
   put_globals(before)
   return table.unpack(results, 1, results.n)
+end
+
+--- The events that the program waits for; `""` stands for any event.
+-- @param filter what its own coroutine yielded last
+-- @treturn table a set: name = true
+function Guard:waits_for(filter)
+  local names, schedulers = {}, {}
+  if type(filter) == "string" then
+    return { [filter] = true }
+  end
+  for co in pairs(self.waits) do
+    local parent = self.parent[co]
+    if parent and native_status(co) == "suspended" then
+      schedulers[parent] = true
+    end
+  end
+  for co, name in pairs(self.waits) do
+    if native_status(co) == "suspended" and (name ~= "" or not schedulers[co]) then
+      names[name] = true
+    end
+  end
+  return next(names) and names or { [""] = true }
 end
 
 --- The text of any value, made inside the guard: `__tostring` is the program's.

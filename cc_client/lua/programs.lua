@@ -152,10 +152,27 @@ local function is_over(run)
   return run.stopping or now_ms(run) >= run.deadline_ms
 end
 
+--- Whether the program reads a line: the game's `read` waits for any event, and lets the cursor blink.
+local function is_reading(run)
+  if run.filter ~= nil then
+    return false
+  end
+  local blinks = run.capture.blink
+  for _, capture in pairs(run.monitors) do
+    blinks = blinks or capture and capture.blink
+  end
+  return blinks
+end
+
+--- What the program waits for, as `result.waits_for` says it.
+local function waits_for(run)
+  return input.wanted(run.guard:waits_for(run.filter), is_reading(run))
+end
+
 --- Types to the program for as long as it is ready for keys; false when it is over.
 local function type_in(run)
   while run.input and not is_over(run) do
-    local event = input.next(run.input, run.filter)
+    local event = input.next(run.input, run.filter, is_reading(run))
     if not event then
       break
     elseif not resume(run, table.unpack(event)) then
@@ -224,6 +241,7 @@ local function finish(run, next_event)
     return ending(run)
   end
   local how = run.stopping and "terminated" or "timed_out"
+  run.waits_for = waits_for(run)
   -- Busy or not, it has this long for all tries together.
   run.guard.deadline_ms = now_ms(run) + TERMINATE_TRIES * TERMINATE_EVERY_MS
   for _ = 1, TERMINATE_TRIES do
@@ -265,9 +283,10 @@ end
 -- @tparam table program `{path, bytes, arguments, timeout_s, input?, id?, output?}`; `input` is what it is
 -- typed, `id` was announced, and `output(offset, text)` is told at most each 0.5 s what the program wrote
 -- @tparam function next_event waits for an event and returns it packed, or nil for a mere wake-up
--- @treturn table `{ended, ran_ms, output, cut, traceback, message, values, input_left, monitors, monitor_text}`;
--- `ran_ms` is time of the game, the message is the first line of what went wrong, the values are what it
--- returned, packed
+-- @treturn table `{ended, ran_ms, output, cut, traceback, message, values, input_left, waits_for, monitors,
+-- monitor_text}`; `ran_ms` is time of the game, the message is the first line of what went wrong, the values
+-- are what it returned, packed, and `waits_for` are the events that it waited for when it was stopped
+-- (`read()`: a line that is typed; empty: any event)
 function programs.run(program, next_event)
   local run = program.id and running[program.id] or {}
   if run.stopping then
@@ -293,6 +312,7 @@ function programs.run(program, next_event)
   result.ended, result.traceback = finish(run, next_event)
   result.ran_ms = math.max(0, math.floor((clock() - began) * 1000 + 0.5))
   put_title_back()
+  result.waits_for = run.waits_for
   result.output, result.cut = run.capture:text()
   result.message = sentence(run, result.ended, result.traceback, program.timeout_s)
   result.monitors, result.monitor_text = monitors.told(run.monitors)

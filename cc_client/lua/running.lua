@@ -43,6 +43,7 @@ local function run(given, arguments, typed, job)
   local data = { ended = result.ended, path = given.path, sha256 = hash }
   data.ran_ms = result.ran_ms
   data.output, data.cut, data.input_left = #result.output, result.cut, result.input_left
+  data.waits_for = result.waits_for
   data.monitors = result.monitors ~= "" and result.monitors or nil
   local ok = result.ended == "returned"
   local body = result.output .. result.traceback .. (result.monitor_text or "")

@@ -130,7 +130,8 @@ class Ran(Value):
     seconds: float = 0.0
     """Game time that it ran; 0: the computer did not say."""
     waits_for: str = ""
-    """The event that it waited for when it was stopped, such as ``key``; empty: any event, or not known."""
+    """The events that it waited for when it was stopped, such as ``key``, with ``, `` between, the most telling first;
+    ``read()``: a line that is typed; empty: any event, or not known."""
 
 
 class RequestedCall(Value):

@@ -119,7 +119,7 @@ Typed = Annotated[str, Field(max_length=1024)]
 
 
 class CcRunProgramArgs(_OnComputer):
-    """Run a program on the computer and see its output; input is typed to it, a line for each question."""
+    """Run a program on the computer and see its output; input is typed to it, a line for each question, with Enter."""
 
     path: str
     args: Annotated[list[str], Field(fail_fast=True)] = []

@@ -35,9 +35,11 @@ class Run:
     tell: Callable[[int, bytes], None]
     """Told what was written, in parts that may be missing."""
     typed: list[str] = field(default_factory=list)
-    """The lines that nobody has read yet, but for the last each with its end."""
+    """The lines that nobody has read yet, each with its end, which the last may lack."""
     output: bytearray = field(default_factory=bytearray)
     stop: asyncio.Event = field(default_factory=asyncio.Event)
+    waits_for: str = ""
+    """The event that it waits for, as a client says it."""
     _told: int = 0
     _told_at: float = float("-inf")
 
@@ -55,8 +57,8 @@ class Run:
             self.tell(begin, bytes(self.output[begin:]))
 
     def line(self) -> str | None:
-        """The next whole line that was typed; None: there is none."""
-        return self.typed.pop(0).removesuffix("\n") if self.typed and self.typed[0].endswith("\n") else None
+        """The next line that was typed, as Enter is pressed after the last one too; None: there is none."""
+        return self.typed.pop(0).removesuffix("\n") if self.typed else None
 
     async def pause(self, until: float) -> bool:
         """Wait until a time; True: the program was told to stop before."""
@@ -111,6 +113,7 @@ class StubPrograms:
         if size is not None:
             facts["input_left"] = sum(map(len, run.typed))
         if ended != "returned":
+            facts |= {"waits_for": run.waits_for} if ended != "error" else {}
             trace = message.encode("latin-1", "replace") if ended == "error" else b""
             raise StubFailure(_CODES[ended], message, facts, bytes(run.output) + trace)
         return Answer(facts, bytes(run.output))
@@ -160,6 +163,7 @@ class StubPrograms:
                 run.write(text)
                 continue
             until = loop.time() + step if isinstance(step, float) else math.inf
+            run.waits_for = "read()" if step is None else "timer"
             if await run.pause(min(until, deadline)):
                 return "terminated", "The program was terminated."
             if until > deadline:

@@ -288,7 +288,7 @@ async def test_what_a_peripheral_returned_and_cannot_be_read_is_an_error_of_the_
 
 async def test_a_program_is_typed_its_input(house: House) -> None:
     """Each line is an answer, and what nobody read is said; without input nothing of it goes out."""
-    async with computer(house) as (deps, door):
+    async with computer(house, files={"quiz.lua": QUIZ, "nap.lua": b"sleep(9)\n"}) as (deps, door):
         told = await use("cc_run_program", deps, path="quiz.lua", input="yes\nno\nmore")
         assert told == (
             "Program quiz.lua executed successfully.\nOutput:\nyes\nno\n\n[4 bytes of the input were not read]"
@@ -297,11 +297,16 @@ async def test_a_program_is_typed_its_input(house: House) -> None:
             "Command quiz executed successfully.\nOutput:\n1\n2\n"
         )
         deps.timeout_s = 1
-        with pytest.raises(ToolFailed, match=r"If it waits for more to be typed, add that to input\."):
+        with pytest.raises(ToolFailed, match=r"It waits for more typed input: add a line to input\."):
             await use("cc_run_program", deps, path="quiz.lua", input="yes\n")
-        with pytest.raises(ToolFailed, match="3 bytes of the input were not read"):
-            await use("cc_run_program", deps, path="quiz.lua", input="yes\nnot")
-        assert door.methods.count("run_program") == 3
+        with pytest.raises(ToolFailed, match=r"It waits for a line to be typed: give that as input\."):
+            await use("cc_run_program", deps, path="quiz.lua")
+        with pytest.raises(ToolFailed, match=r"It sleeps \(timer\)\. 3 bytes of the input were not read\."):
+            await use("cc_run_program", deps, path="nap.lua", input="not")
+        assert await use("cc_run_program", deps, path="quiz.lua", input="yes\nnot") == (
+            "Program quiz.lua executed successfully.\nOutput:\nyes\nnot\n"
+        )
+        assert door.methods.count("run_program") == 5
 
 
 async def test_input_travels_behind_the_words() -> None:

@@ -115,11 +115,46 @@ async def test_a_program_gets_what_it_asks_for(house: House, disk: Path) -> None
         assert output == "Name? Eve X\nCode? **\nEve X/42/true\n\n[4 bytes of the input were not read]"
         shell = await use("cc_shell", deps, command="quiz", input="a\nb\n\n")
         assert shell.endswith("a/b/true\n")
-        deps.timeout_s = 2
+        deps.timeout_s = 1
         asks = await refused("cc_run_program", deps, path="quiz.lua")
-        assert asks.startswith("Program quiz.lua failed (timed_out): The program did not end within 2 s.")
-        assert "give that as input" in asks
+        assert asks.startswith("Program quiz.lua failed (timed_out): The program did not end within 1 s.")
+        assert "It waits for a line to be typed: give that as input." in asks
         assert "Name? " in asks
+        # Enter is pressed after the last line, and then a key is waited for.
+        asks = await refused("cc_run_program", deps, path="quiz.lua", input="a\nb")
+        assert "It waits for a key: give it as input." in asks
+        assert "Name? a\nCode? *\nTerminated" in asks
+
+
+async def test_the_last_line_is_answered_at_once(house: House, disk: Path) -> None:
+    """Enter is pressed after it, also beside something else; and a menu of keys gets no Enter that nobody typed."""
+    written(
+        disk,
+        sure="write('Sure? ') print(read() == 'y' and 'yes' or 'no')",
+        both="""
+            parallel.waitForAny(
+                function() print('got ' .. read()) end,
+                function() while true do sleep(0.05) end end
+            )
+        """,
+        menu="""
+            local _, key = os.pullEvent('char')
+            print('chose ' .. key)
+            local timer = os.startTimer(0.1)
+            repeat
+                local event = table.pack(os.pullEvent())
+                if event[1] ~= 'timer' then print(event[1]) end
+            until event[1] == 'timer' and event[2] == timer
+        """,
+        chat="print(rednet and 1) parallel.waitForAll(function() os.pullEvent('rednet_message') end, sleep)",
+    )
+    async with computer(house, disk) as deps:
+        for typed in ("y", "y\n"):
+            assert (await use("cc_run_program", deps, path="sure.lua", input=typed)).endswith("Sure? y\nyes\n")
+        assert (await use("cc_run_program", deps, path="both.lua", input="ö k")).endswith("ö k\ngot ö k\n")
+        assert (await use("cc_run_program", deps, path="menu.lua", input="2")).endswith("chose 2\nkey_up\n")
+        deps.timeout_s = 1
+        assert "It waits for the event rednet_message." in await refused("cc_run_program", deps, path="chat.lua")
 
 
 ENDS = {

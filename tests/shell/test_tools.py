@@ -555,6 +555,39 @@ async def test_a_run_that_failed_tells_how_and_what_it_printed(live: CCAgentDeps
     assert str(failed.value) == f"Program a failed ({code}): boom:1: bad{asks}\nOutput:\nbefore\nboom:1: bad"
 
 
+@pytest.mark.parametrize(
+    ("waits_for", "typed", "hint"),
+    [
+        ("read()", "", "It waits for a line to be typed: give that as input."),
+        ("read()", "y", "It waits for more typed input: add a line to input."),
+        ("read(), timer", "y", "It waits for more typed input: add a line to input. It also waits for timer."),
+        ("key", "", "It waits for a key: give it as input."),
+        ("char", "y", "It waits for a key: give it as input."),
+        (
+            "key",
+            "y",
+            "It waits for a key: give it as input."
+            " The last Enter was not pressed: a line end at the end of input presses it.",
+        ),
+        ("key", "y\n", "It waits for a key: give it as input."),
+        ("", "y\n", "It waits for any event, such as a key or a message."),
+        ("rednet_message", "", "It waits for the event rednet_message."),
+        ("timer", "", "It sleeps (timer)."),
+        ("turtle_response", "", "It waits for the game to answer (turtle_response)."),
+    ],
+)
+async def test_what_a_stopped_program_waits_for_is_told(
+    live: CCAgentDeps, channel: Channel, waits_for: str, typed: str, hint: str
+) -> None:
+    """The event that it pulled last says what to try next."""
+    data = {"ended": "timed_out", "waits_for": waits_for, "input_left": 2 if typed else 0}
+    channel.answers["run_program"] = ComputerFailed("timed_out", "It did not end.", data, b"")
+    with pytest.raises(ToolFailed) as failed:
+        await use("cc_run_program", live, path="a", input=typed)
+    unread = " 2 bytes of the input were not read." if typed else ""
+    assert str(failed.value) == f"Program a failed (timed_out): It did not end. {hint}{unread}"
+
+
 async def test_output_that_the_computer_cut_is_said_to_be(live: CCAgentDeps, channel: Channel) -> None:
     """What the client left out of an output is named."""
     channel.answers["run_program"] = CallResult({"ended": "returned", "output": 2, "cut": 99}, b"hi")

@@ -19,10 +19,26 @@ RUN_TIMEOUT_S: Final = 60
 """How long a program may run: long enough for a turtle's errand, short enough to wait for."""
 _ANSWER_GRACE_S: Final = 30.0
 """Lag and the client's three tries to terminate, on top of the program's own time."""
+READS_LINE: Final = "read()"
+"""What a program waits for that reads a line from the keyboard."""
+_WAITING: Final[Mapping[str, str]] = {
+    READS_LINE: "It waits for more typed input: add a line to input.",
+    **dict.fromkeys(("key", "char", "key_up"), "It waits for a key: give it as input."),
+    "": "It waits for any event, such as a key or a message.",
+    **dict.fromkeys(("timer", "alarm"), "It sleeps ({})."),
+    **dict.fromkeys(("task_complete", "turtle_response"), "It waits for the game to answer ({})."),
+}
+"""What is said of the first event of ``waits_for``, ``{}`` its name; the others are events of the program."""
 
 
 async def cc_run_program(deps: CCAgentDeps, *, path: str, args: Sequence[str] = (), input: str = "") -> str:
-    """Run a program on the computer, the very bytes that were expected, and see its output."""
+    """Run a program on the computer, the very bytes that were expected, and see its output.
+
+    ``input`` is what the program is typed, as at a keyboard; empty: nothing. Enter is pressed after each line. After
+    a last line without a line end it is pressed only where the program reads a line (``read``), so a program that
+    waits for one key or character gets no Enter that it did not ask for. A line end at the end presses it always, and
+    never twice. An empty line is Enter alone.
+    """
     if deps.mode == "stub":
         deps.ran = await _ran_by_stub(deps, name_of(path))
         return f"Program {path} executed successfully.\nOutput:\n[stub: the program was not run]"
@@ -106,7 +122,8 @@ def ran_of(bound: Mapping[str, Any], told: Mapping[str, Any], code: str = "retur
     if ended is None:
         return None
     path, sha256 = told.get("path", bound["path"]), told.get("sha256", bound["if_hash"])
-    return Ran(path=str(path), sha256=str(sha256), ended=ended, seconds=_whole(told.get("ran_ms")) / 1000)
+    seconds, waits_for = _whole(told.get("ran_ms")) / 1000, str(told.get("waits_for", ""))
+    return Ran(path=str(path), sha256=str(sha256), ended=ended, seconds=seconds, waits_for=waits_for)
 
 
 # -- inside ------------------------------------------------------------------------------
@@ -187,14 +204,36 @@ async def _run(
 
 
 def _hint(error: ComputerFailed, text: str) -> str:
-    """What to try with a program that did not end, where a keyboard may be what it waits for."""
+    """What a program that was stopped waits for, and how it can be given that."""
     if error.reason not in ("timed_out", "abandoned"):
         return ""
     left = error.data.get("input_left") or 0
+    unread = f" {left} bytes of the input were not read." if left else ""
+    waits_for = error.data.get("waits_for")
+    if waits_for is not None:
+        return f" {waiting(str(waits_for), text)}{unread}"
     if left:
-        return f" {left} bytes of the input were not read."
+        return unread
     more = "more to be typed, add that to input" if text else "something to be typed, give that as input"
     return f" If it waits for {more}."
+
+
+def waiting(waits_for: str, text: str = "") -> str:
+    """One sentence about what a program waited for when it was stopped.
+
+    Args:
+        waits_for: As its computer told it: names of events with ``, `` between; empty: any event.
+        text: What it was typed.
+    """
+    first, *others = waits_for.split(", ")
+    sentence = _WAITING.get(first, "It waits for the event {}.").replace("{}", first)
+    if first == READS_LINE and not text:
+        sentence = "It waits for a line to be typed: give that as input."
+    elif first in ("key", "") and text and not text.endswith("\n"):
+        sentence += " The last Enter was not pressed: a line end at the end of input presses it."
+    if others:
+        sentence += f" It also waits for {', '.join(others)}."
+    return sentence
 
 
 async def _program(deps: CCAgentDeps, command: str, shown: str) -> tuple[str, str]:
