@@ -88,7 +88,8 @@ describe("input", function()
   end)
 
   it("has no Enter pressed after its last line where no line is read", function()
-    local show = " while true do local e = table.pack(os.pullEvent()) term.write(e[1] .. ' ' .. e[2] .. '|') end"
+    local show =
+      " while true do local e = table.pack(os.pullEvent()) term.write(e[1] .. ' ' .. e[2] .. '|') end"
     -- A menu of single keys, and one after which a line is asked for.
     expect(run(show, "2").output).to_be("key 50|char 2|key_up 50|")
     local result

@@ -585,6 +585,8 @@ async def test_what_a_stopped_program_waits_for_is_told(
     with pytest.raises(ToolFailed) as failed:
         await use("cc_run_program", live, path="a", input=typed)
     unread = " 2 bytes of the input were not read." if typed else ""
+    assert isinstance(failed.value, ProgramFailed)
+    assert failed.value.ran.waits_for == waits_for
     assert str(failed.value) == f"Program a failed (timed_out): It did not end. {hint}{unread}"
 
 
