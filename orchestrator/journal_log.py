@@ -49,6 +49,8 @@ class JournalLog:
                 return _Said(f"asks its model, attempt {attempt}")
             case facts.ModelReplied(usage=usage):
                 return _Said(f"has a reply: {usage.input_tokens} tokens in, {usage.output_tokens} out")
+            case facts.ModelAwaited():
+                return _Said("waits for its model server")
             case facts.ReplyRefused(because=because):
                 return _Said(f"refuses a reply: {because}")
             case facts.ToolStarted() | facts.ToolFinished() | facts.ToolSettled():

@@ -182,13 +182,8 @@ class Progress:
             case facts.TaskSubmitted():
                 self._max_steps = item.fact.max_steps
                 self._began = item.at
-            case facts.ModelAsked():
-                self._doing, self._answer = "the model thinks", ""
-                self._asked = self._step + 1
-            case facts.ModelReplied():
-                self._step += 1
-                self._tokens += item.fact.usage.input_tokens + item.fact.usage.output_tokens
-                self._doing, self._answer = "looking at its reply", ""
+            case facts.ModelAsked() | facts.ModelAwaited() | facts.ModelReplied():
+                self._note_model(item.fact)
             case facts.CallsProposed():
                 self._tools.update((call.call_id, _named(call)) for call in item.fact.calls)
                 self._calls, self._done = len(item.fact.calls), 0
@@ -208,6 +203,18 @@ class Progress:
                 self._doing = "stopping"
             case facts.TaskEnded():
                 self._ended = True
+
+    def _note_model(self, fact: facts.ModelAsked | facts.ModelAwaited | facts.ModelReplied) -> None:
+        self._answer = ""
+        match fact:
+            case facts.ModelAsked():
+                self._doing, self._asked = "the model thinks", self._step + 1
+            case facts.ModelAwaited():
+                self._doing = f"waiting for the model server at {one_line(fact.server)}"
+            case facts.ModelReplied():
+                self._step += 1
+                self._tokens += fact.usage.input_tokens + fact.usage.output_tokens
+                self._doing = "looking at its reply"
 
     # -- hints ---------------------------------------------------------------------------
 

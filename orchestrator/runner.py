@@ -151,11 +151,13 @@ async def execute_task_with_agent(
     max_steps: int = 20,
     decisions: Mapping[CallId, CallDecision] | None = None,
     policy: Policy | None = None,
+    wait_for_model: bool = False,
 ) -> FinalResult:
     """Run one task to its end and answer the final result.
 
     ``task`` is the prompt, or ``exc.task`` of an earlier call; ``model`` a ChatModel, a pydantic-ai
-    Model or a name; ``policy`` None is the shipped one. Raises HitlInterventionRequired with all
+    Model or a name; ``policy`` None is the shipped one. A model server that cannot be reached is
+    waited for, for 2 minutes, with ``wait_for_model`` without an end. Raises HitlInterventionRequired with all
     calls of the step where a person has to decide: call again with ``exc.task`` and ``decisions``.
     """
     store = getattr(task, "store", None) or InMemoryPersistenceManager()
@@ -169,7 +171,7 @@ async def execute_task_with_agent(
         observer=_Log(task if isinstance(task, AgentTask) else None),
         law=PolicyInForce(lambda: in_force, world.context),
     )
-    task_id = await _submitted(service, task, deps, max_steps)
+    task_id = await _submitted(service, task, deps, max_steps, wait_for_model=wait_for_model)
     if decisions:
         await _decide(service, task_id, decisions)
     await _act(service, world, as_chat_model(model), task_id)
@@ -195,7 +197,9 @@ class _Log:
                 logger.info("%s", line, extra={"task_id": item.task_id})
 
 
-async def _submitted(service: TaskService, task: str | AgentTask, deps: CCAgentDeps, max_steps: int) -> TaskId:
+async def _submitted(
+    service: TaskService, task: str | AgentTask, deps: CCAgentDeps, max_steps: int, *, wait_for_model: bool
+) -> TaskId:
     if isinstance(task, AgentTask):
         if getattr(task, "store", None) is None:
             raise NotPending("This task has no journal of its own.", remedy="Pass exc.task as it was raised.")
@@ -206,6 +210,7 @@ async def _submitted(service: TaskService, task: str | AgentTask, deps: CCAgentD
         computers=[ComputerId(deps.computer or "stub")],
         model="library",
         max_steps=max_steps,
+        wait_for_model=wait_for_model,
     )
     return submitted.task_id
 

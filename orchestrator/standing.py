@@ -24,7 +24,7 @@ _DEEP: Final = 20
 
 async def waits_for(task: AgentTask, store: Store, world: World) -> str:
     """Why a task stands where it does: a parked one waits for a computer that is away, or is another task's."""
-    if task.ended is not None or task.status is TaskStatus.PAUSED:
+    if task.ended is not None or task.status is TaskStatus.PAUSED or task.phase is Phase.WAITING:
         return task.status_reason
     # A restoration looks at all of its computers before it proposes anything.
     looks = task.restores is not None and task.phase in (Phase.QUEUED, Phase.THINKING)

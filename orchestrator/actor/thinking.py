@@ -10,6 +10,7 @@ from orchestrator.actor.gate import Gate
 from orchestrator.actor.hints import Hints
 from orchestrator.actor.journal import AGENT, Follow, TaskJournal
 from orchestrator.actor.leaving import Leaving
+from orchestrator.actor.wait import is_over, look_again_in_s, may_ask_in_s, too_long, wait_for
 from orchestrator.actor.watch import Stopped, Watch, ended_by, left_s, out_of_time
 from orchestrator.core import facts
 from orchestrator.core.approval import call_digest
@@ -27,7 +28,7 @@ from orchestrator.core.task_states import Phase
 from orchestrator.core.view import Message, View
 from orchestrator.core.window import Window
 from orchestrator.core.wire import ComputerId, sha256_hex
-from orchestrator.ports import ChatMessage, ChatModel, ModelReply
+from orchestrator.ports import ChatMessage, ChatModel, ModelReply, server_answers
 from orchestrator.tasks import new_call_id
 
 logger = logging.getLogger(__name__)
@@ -75,6 +76,8 @@ class Thinking:
             if reached is not None:
                 await self._fail(self._with_why(reached, task))
                 return None
+            if task.phase is Phase.WAITING and not await self._answers(task):
+                return await self._go_on_waiting(task)
             await self._texts(task)
             if not await self._intended(task, attempt):
                 return None
@@ -87,13 +90,44 @@ class Thinking:
             if isinstance(raised, asyncio.CancelledError) and _is_canceled():
                 raise
             error = raised if isinstance(raised, ModelFailed) else _defect(self.model.name, raised)
-            if task.attempt < MAX_ATTEMPTS and not error.lasting:
+            if error.server and (task.wait_for_model or self.journal.service.model_wait_s):
+                return await self._began_to_wait(error)
+            attempts = task.attempt - task.excused
+            if attempts < MAX_ATTEMPTS and not error.lasting:
                 logger.warning("task %s: %s", task.task_id, error)
-                return 2.0**task.attempt
+                return 2.0**attempts
             await self._gave_up(task, error)
             return None
         if reply is not None:
             await self._replied(reply)
+        return None
+
+    async def _began_to_wait(self, away: ModelFailed) -> float | None:
+        """Record that the model server is waited for; the seconds until it is looked for, None: the task has ended."""
+        service, task = self.journal.service, self.journal.task
+        wait = wait_for(task, away, service.clock.now(), service.model_wait_s)
+        if wait is None:
+            await self._gave_up(task, too_long(task, away.server, str(away), service.clock.now()))
+            return None
+        logger.warning("task %s waits for its model server: %s", task.task_id, away)
+        await self.journal.intend(wait)
+        return look_again_in_s(self.journal.task, service.clock.now())
+
+    async def _answers(self, task: AgentTask) -> bool:
+        """Whether the model server that a task waits for answers by now, and may be asked again."""
+        now = self.journal.service.clock.now()
+        if may_ask_in_s(task, now) > 0 and not is_over(task, now):
+            return False
+        with Stopped() as stopped, self.watch.stopping(stopped.stop), self.leaving.cutting(stopped.stop):
+            return await server_answers(self.model)
+        return False
+
+    async def _go_on_waiting(self, task: AgentTask) -> float | None:
+        """Seconds until the model server is looked for again; None: the wait is over, and the task has ended."""
+        now = self.journal.service.clock.now()
+        if task.awaited is None or not is_over(task, now):
+            return look_again_in_s(task, now)
+        await self._gave_up(task, too_long(task, task.awaited.server, task.awaited.why, now))
         return None
 
     def ask_next(self, task: AgentTask) -> tuple[tuple[facts.Fact, Actor], ...]:

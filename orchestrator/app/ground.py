@@ -79,6 +79,7 @@ async def open_ground(
             law=law,
             prompt=in_force(settings.data_dir),
             node=node,
+            model_wait_s=settings.model_wait_s,
         )
         policy = PolicyKeeper(service, settings.policy_path, file)
         law.policy, law.custom = policy.usable, lambda: policy.custom

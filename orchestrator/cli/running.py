@@ -57,6 +57,12 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     read_only: Annotated[
         bool, typer.Option("--read-only", help="It may only look: whatever changes something is denied.")
     ] = False,
+    wait_for_model: Annotated[
+        bool,
+        typer.Option(
+            "--wait-for-model", help="Wait without an end for a model server that cannot be reached, not 2 minutes."
+        ),
+    ] = False,
     rehearse: Annotated[
         bool,
         typer.Option(
@@ -75,7 +81,8 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each flag
 ) -> None:
     """Submit a task and follow it; Ctrl-C leaves it running."""
     if prompt is None:
-        _must_name_one("--on-reject continue" if on_reject is not None else "--rehearse" if rehearse else "")
+        for_one = {"--on-reject continue": on_reject, "--rehearse": rehearse, "--wait-for-model": wait_for_model}
+        _must_name_one(next((flag for flag, given in for_one.items() if given), ""))
         raise typer.Exit(_interactive(url, data_dir, computer or [], model, session, read_only))
     wanted = sys.stdin.read() if prompt == "-" else prompt
     if not wanted.strip():
@@ -90,6 +97,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each flag
         "max_wall_s": seconds(max_wall) if max_wall else None,
         "max_tokens": max_tokens,
         "read_only": read_only or None,
+        "wait_for_model": wait_for_model or None,
         "rehearse": rehearse or None,
         "on_reject": on_reject,
     }

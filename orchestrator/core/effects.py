@@ -120,7 +120,7 @@ def next_effects(task: AgentTask, mine: Set[RunId] = frozenset()) -> tuple[Effec
             return (Rest(),)
         case Phase.QUEUED | Phase.THINKING if task.restores is not None:
             return (PlanRestoration(),)
-        case Phase.QUEUED | Phase.THINKING | Phase.ASKED:
+        case Phase.QUEUED | Phase.THINKING | Phase.ASKED | Phase.WAITING:
             return (AskModel(task.attempt + 1),)
         case Phase.REPLIED if task.reply is not None:
             return (EvaluatePolicy(task.reply),)

@@ -289,15 +289,17 @@ class ToolFailed(OrchestratorError):
 class ModelFailed(OrchestratorError):
     """The model could not be asked; the message says why and what to do.
 
-    ``lasting``: asking again in a moment will not help, such as where the model is not installed.
+    ``lasting``: asking again in a moment will not help, such as where the model is not installed. ``server``: the
+    address of the model server that cannot be reached now, so that the task waits for it; empty: another failure.
     """
 
     code = "model_failed"
     http_status = 502
 
-    def __init__(self, message: str, *, remedy: str = "", lasting: bool = False) -> None:
+    def __init__(self, message: str, *, remedy: str = "", lasting: bool = False, server: str = "") -> None:
         super().__init__(message, remedy=remedy)
         self.lasting = lasting
+        self.server = server
 
 
 class WindowTooSmall(OrchestratorError):

@@ -15,7 +15,7 @@ from orchestrator.core.policy import BUILT_IN_CATALOG, PolicyDecision, RiskLevel
 from orchestrator.core.rehearsing import Rehearsal
 from orchestrator.core.restoring.wanted import Restoration
 from orchestrator.core.system_facts import GrantId, SystemFact
-from orchestrator.core.values import Value, is_none
+from orchestrator.core.values import Value, is_false, is_none
 from orchestrator.core.wire import ComputerId, RunId
 
 TaskId = NewType("TaskId", str)
@@ -191,6 +191,8 @@ class TaskSubmitted(Value):
     """Of what the system submits: it is for a program, and not for the person of the same name."""
     rehearses: Rehearsal | None = None
     """Its computer is a copy of this one; None: it works on the real ones."""
+    wait_for_model: bool = Field(default=False, exclude_if=is_false)
+    """Whether it waits for its model server without an end; else as long as the settings say."""
 
 
 class ModelAsked(Value):
@@ -206,6 +208,18 @@ class ModelAsked(Value):
     """Tokens of the model's window, by which the messages were chosen; 0: it does not say, and all were sent."""
     num_predict: int = 0
     """Tokens of them that were kept free for the reply."""
+
+
+class ModelAwaited(Value):
+    """The model server could not be reached: the task waits for it, holds nothing meanwhile, and then asks again."""
+
+    kind: Literal["model_awaited"] = "model_awaited"
+    server: str
+    """Its address; of several that cannot be reached, all of them with commas between."""
+    why: str
+    """Why it could not be reached and what to do, in sentences."""
+    until: AwareDatetime | None = None
+    """When the task stops waiting and ends; None: never."""
 
 
 class ModelReplied(Value):
@@ -491,6 +505,7 @@ class RehearsalEnded(Value):
 TaskFact = (
     TaskSubmitted
     | ModelAsked
+    | ModelAwaited
     | ModelReplied
     | ReplyRefused
     | CallsProposed

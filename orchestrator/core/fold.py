@@ -61,8 +61,8 @@ def _evolved(task: AgentTask, fact: facts.Fact, at: datetime, actor: Actor) -> A
     version = task.version + 1
     if target is None or isinstance(fact, SystemFact):
         raise _impossible(task, fact, version)
-    active_s = task.active_until(at)
-    task = changed(task, version=version, phase=target, updated_at=at, active_s=active_s)
+    active_s, waited_s = task.active_until(at), task.waited_until(at)
+    task = changed(task, version=version, phase=target, updated_at=at, active_s=active_s, waited_s=waited_s)
     task = _apply(task, fact, at, actor)
     return _as_calls_say(task) if target is Phase.ACTING else task
 
@@ -87,6 +87,8 @@ def _apply(  # noqa: C901, PLR0911, PLR0912 - one case per kind
             return _submitted(task, fact, at, actor)
         case facts.ModelAsked():
             return changed(task, attempt=fact.attempt)
+        case facts.ModelAwaited():
+            return changed(task, awaited=fact, awaited_at=at, waits=task.waits + 1, excused=task.attempt)
         case facts.ModelReplied():
             return _replied(task, fact)
         case facts.ReplyRefused():
@@ -149,6 +151,7 @@ def _submitted(task: AgentTask, fact: facts.TaskSubmitted, at: datetime, actor: 
         roles=fact.roles,
         asked_at=actor.at_computer,
         read_only=fact.read_only,
+        wait_for_model=fact.wait_for_model,
         restores=fact.restores,
         rehearses=fact.rehearses,
         created_at=at,
@@ -163,6 +166,11 @@ def _replied(task: AgentTask, fact: facts.ModelReplied) -> AgentTask:
         done_reason=fact.done_reason,
         steps=task.steps + 1,
         attempt=0,
+        awaited=None,
+        awaited_at=None,
+        waits=0,
+        waited_s=0.0,
+        excused=0,
         tokens=tokens,
         input_tokens=fact.usage.input_tokens,
     )

@@ -174,6 +174,8 @@ class AgentTask:
     asked_at: str = ""
     """The computer in the game at which it was asked; empty: at none."""
     read_only: bool = False
+    wait_for_model: bool = False
+    """Whether it waits for its model server without an end."""
     restores: Restoration | None = None
     """What it puts back, by a plan and without a model; None: a model works on it."""
     rehearses: Rehearsal | None = None
@@ -189,6 +191,16 @@ class AgentTask:
     """Replies that the model gave."""
     attempt: int = 0
     """Requests to the model for the present step."""
+    awaited: facts.ModelAwaited | None = None
+    """The last wait for the model server since the last reply; None: there was none."""
+    awaited_at: datetime | None = None
+    """When that wait began."""
+    waits: int = 0
+    """How many waits for the model server there were since the last reply."""
+    waited_s: float = 0.0
+    """Seconds of them, up to ``updated_at``."""
+    excused: int = 0
+    """Of ``attempt``: the requests up to the last one that did not reach the model server."""
     tokens: int = 0
     """In and out, of all replies, as far as the model's server counted them."""
     active_s: float = 0.0
@@ -237,6 +249,8 @@ class AgentTask:
         """Why it has this status, in a word or two; empty where that says nothing."""
         if self.ended is not None:
             return self.ended.status_reason
+        if self.phase is Phase.WAITING and self.awaited is not None:
+            return f"waiting for the model server at {self.awaited.server}"
         reason = self.request.reason if self.request else "question" if self.phase is Phase.ANSWERING else ""
         if self.lapsed is not None:
             reason = "expired"
@@ -284,6 +298,12 @@ class AgentTask:
         if self.phase not in ACTIVE_PHASES or self.updated_at is None:
             return self.active_s
         return self.active_s + max(0.0, (now - self.updated_at).total_seconds())
+
+    def waited_until(self, now: datetime) -> float:
+        """Seconds up to ``now`` that the task has waited for its model server since the last reply."""
+        if self.phase is not Phase.WAITING or self.updated_at is None:
+            return self.waited_s
+        return self.waited_s + max(0.0, (now - self.updated_at).total_seconds())
 
     def call(self, call_id: CallId) -> CallRecord | None:
         """The record of a call of the present step; None: it is not of this step."""

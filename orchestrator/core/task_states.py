@@ -30,6 +30,7 @@ class Phase(StrEnum):
     QUEUED = "queued"
     THINKING = "thinking"
     ASKED = "asked"
+    WAITING = "waiting"
     REPLIED = "replied"
     ACTING = "acting"
     REVIEWING = "reviewing"
@@ -66,7 +67,14 @@ PHASE_TABLE: Final[Mapping[Phase, Mapping[str, Phase]]] = {
     Phase.THINKING: _row(
         Phase.THINKING, model_asked=Phase.ASKED, calls_proposed=Phase.ACTING, limit_reached=Phase.THINKING
     ),
-    Phase.ASKED: _row(Phase.ASKED, model_asked=Phase.ASKED, model_replied=Phase.REPLIED, limit_reached=Phase.ASKED),
+    Phase.ASKED: _row(
+        Phase.ASKED,
+        model_asked=Phase.ASKED,
+        model_awaited=Phase.WAITING,
+        model_replied=Phase.REPLIED,
+        limit_reached=Phase.ASKED,
+    ),
+    Phase.WAITING: _row(Phase.WAITING, model_asked=Phase.ASKED, limit_reached=Phase.WAITING),
     Phase.REPLIED: _row(
         Phase.REPLIED, reply_refused=Phase.THINKING, calls_proposed=Phase.ACTING, limit_reached=Phase.REPLIED
     ),
@@ -86,11 +94,12 @@ PHASE_TABLE: Final[Mapping[Phase, Mapping[str, Phase]]] = {
 """Phase to fact kind to phase; a missing key is a fact that cannot happen then.
 
 What puts files back proposes its calls without asking a model. One request is open at a time. A question may
-be open beside it, since an approved ``ask_user`` runs while its siblings still wait for a decision.
+be open beside it, since an approved ``ask_user`` runs while its siblings still wait for a decision. A task is waiting
+while its model server cannot be reached.
 """
 
 ACTIVE_PHASES: Final = frozenset({Phase.THINKING, Phase.ASKED, Phase.REPLIED, Phase.ACTING})
-"""The phases whose time counts against ``max_wall_s``: not the queue, and nothing that waits for a person."""
+"""The phases whose time counts against ``max_wall_s``: not the queue, nor a wait for a person or a model server."""
 
 STATUS_OF: Final[Mapping[Phase, TaskStatus]] = {
     Phase.NEW: TaskStatus.QUEUED,

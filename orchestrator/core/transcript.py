@@ -1,6 +1,7 @@
 """The log of a task as people read it: ``[STEP n] [EXPLANATION] [TOOL] [TOOL_RESULT] [FINAL]``."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -29,6 +30,8 @@ class Transcript:
         self._became = became
         self._step = 0
         self._calls: dict[CallId, facts.ToolCall] = {}
+        self._awaits = ""
+        """The model server that was told to be waited for since the last reply."""
 
     def resume(self, step: int, calls: Sequence[facts.ToolCall]) -> None:
         """Go on after ``step`` with the calls of the present step, as if they had been shown."""
@@ -41,7 +44,10 @@ class Transcript:
         match fact:
             case facts.ModelReplied():
                 self._step += 1
+                self._awaits = ""
                 return [f"[STEP {self._step}]"]
+            case facts.ModelAwaited():
+                return self._awaited(fact, item.at)
             case facts.CallsProposed():
                 return self._proposed(fact)
             case facts.ReplyRefused():
@@ -78,6 +84,14 @@ class Transcript:
                 return [f"[REHEARSAL] {fact.message.rstrip('.')}{self._by_now(fact.applied_by)}."]
             case _:
                 return []
+
+    def _awaited(self, fact: facts.ModelAwaited, at: datetime) -> list[str]:
+        """The wait for a model server, told once until the model has replied: it may come and go."""
+        told, self._awaits = self._awaits, fact.server
+        if told == fact.server:
+            return []
+        long = "until it is back" if fact.until is None else f"for {(fact.until - at).total_seconds():.0f} s at most"
+        return [f"[WAITING] Waiting for the model server at {fact.server}, {long}. {fact.why}"]
 
     def _by_now(self, task_id: str | None) -> str:
         """What became of a task, behind what was said when it began; empty: nobody told."""

@@ -12,3 +12,8 @@ class Value(BaseModel):
 def is_none(value: object) -> bool:
     """Whether a field has nothing to say: with ``exclude_if``, such a field is not written."""
     return value is None
+
+
+def is_false(value: object) -> bool:
+    """As :func:`is_none`, for a field that is true or false."""
+    return value is False

@@ -126,6 +126,8 @@ class Narrator:
         match item.fact:
             case facts.ModelAsked():
                 self.doing = f"the model thinks (step {self._steps + 1} of {self._max_steps})"
+            case facts.ModelAwaited():
+                self.doing = "waiting for the model server"
             case facts.ToolStarted():
                 self.doing = f"running {self._tools.get(item.fact.call_id, 'a call')}"
             case facts.TaskSubmitted():
@@ -183,7 +185,7 @@ _TYPED: Final = str.maketrans(
 def _marked(line: str) -> tuple[str, str]:
     """A line of the log without its mark, and its kind."""
     mark, _, text = line.removeprefix("[").partition("] ")
-    return _KINDS.get(mark, "wait" if mark in ("REVIEW", "SETTLED") else "out"), text
+    return _KINDS.get(mark, "wait" if mark in ("REVIEW", "SETTLED", "WAITING") else "out"), text
 
 
 def _called(call: facts.ToolCall) -> str:

@@ -21,7 +21,7 @@ from orchestrator.core.response import MAX_REPLY_CHARS
 from orchestrator.core.schema import built_in_schema
 from orchestrator.core.visible import one_line
 from orchestrator.model.ollama_door import Door, Refusal
-from orchestrator.model.ollama_errors import AskAnother, Broken, is_missing, missing, none_answers, refused
+from orchestrator.model.ollama_errors import AskAnother, Broken, Silent, is_missing, missing, none_answers, refused
 from orchestrator.model.ollama_facts import ModelFacts, counts_all, facts_of, loaded_context
 from orchestrator.model.options import OllamaOptions
 from orchestrator.model.pool import Pool
@@ -110,6 +110,11 @@ class OllamaModel:
             raise self._none(failures)
         return min((self._window(self._known[url]) for url in usable), key=lambda one: one.num_ctx)
 
+    async def answers(self) -> bool:
+        """Whether one of the servers answers by now; no reply is asked for."""
+        answering = await asyncio.gather(*(one.door.answers() for one in self._known.values()))
+        return any(answering)
+
     async def reply(
         self,
         messages: Sequence[ChatMessage],
@@ -144,6 +149,9 @@ class OllamaModel:
                 try:
                     reply = await self._from(self._known[url], wanted)
                 except AskAnother as error:
+                    if isinstance(error, Silent) and not await self._known[url].door.answers():
+                        # It is not about this request: the server says nothing at all.
+                        error.server = url
                     self._failed(url, error)
                     if wanted.told:
                         raise

@@ -17,7 +17,7 @@ from typing import Any, Final
 import httpx2
 
 from orchestrator.core.visible import one_line
-from orchestrator.model.ollama_errors import AskAnother, broken, unreachable, unwrapped
+from orchestrator.model.ollama_errors import AWAY, AskAnother, Silent, broken, unreachable, unwrapped
 from orchestrator.model.ollama_facts import names_in
 from orchestrator.model.options import OllamaOptions
 
@@ -26,6 +26,8 @@ _MAX_LINE_BYTES: Final = 4_000_000
 _MAX_ERROR_BYTES: Final = 65_536
 _MAX_ANSWER_BYTES: Final = 16_000_000
 """``/api/show`` of a model with a large vocabulary comes with licenses and templates."""
+_ALIVE_S: Final = 2.0
+"""What a sign of life may take: a worker waits for it meanwhile."""
 _SHOWN_CHARS: Final = 80
 _HALF_PAIR: Final = re.compile("[\ud800-\udfff]")
 _NO_TLS: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -206,8 +208,19 @@ class Door:
             remedy="Say where Ollama itself listens: OLLAMA_HOST or --ollama-url.",
         )
 
-    def _silent(self, limit: float) -> AskAnother:
-        return AskAnother(
+    async def answers(self) -> bool:
+        """Whether anything but a proxy without a server behind it answers here by now."""
+        try:
+            async with asyncio.timeout(_ALIVE_S):
+                await self.version()
+        except Refusal as refusal:
+            return refusal.status not in AWAY
+        except (AskAnother, TimeoutError):
+            return False
+        return True
+
+    def _silent(self, limit: float) -> Silent:
+        return Silent(
             f"Ollama at {self.url} said nothing for {limit:g} s.",
             remedy="The model may be too large for this host: look at `ollama ps`, or take a smaller one.",
         )

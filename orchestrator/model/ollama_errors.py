@@ -15,6 +15,8 @@ from orchestrator.model.options import DEFAULT_URL
 _WHERE: Final = "say where it listens: OLLAMA_HOST or --ollama-url."
 _SHOWN_CHARS: Final = 300
 _SHOWN_NAMES: Final = 10
+AWAY: Final = frozenset({502, 503, 504})
+"""The answers of a proxy or a server that cannot serve now, whatever is asked of it."""
 _MAX_WRAPS: Final = 8
 """Ollama puts the engine's JSON error as a string into its own; twice has been seen."""
 _LONG: Final = ("exceeds the available context size", "input length exceeds the context length")
@@ -31,6 +33,10 @@ class AskAnother(ModelFailed):
 
 class Missing(AskAnother):
     """This server does not have the model."""
+
+
+class Silent(AskAnother):
+    """The server took the request and said nothing in time: because of the request, or it hangs."""
 
 
 class Broken(AskAnother):
@@ -183,7 +189,9 @@ def _by_status(answer: _Answer) -> ModelFailed:
             )
         case 429 | 503:
             return AskAnother(
-                f"Ollama at {answer.url} is busy: {answer.reason}.", remedy="Try again when it has less to do."
+                f"Ollama at {answer.url} is busy: {answer.reason}.",
+                remedy="Try again when it has less to do.",
+                server=answer.url,
             )
         case 499:
             return AskAnother(
@@ -194,6 +202,7 @@ def _by_status(answer: _Answer) -> ModelFailed:
             return AskAnother(
                 f"What stands in front of Ollama at {answer.url} answered {answer.status}: {answer.reason}.",
                 remedy="Look whether Ollama runs behind that proxy, and how long the proxy waits for an answer.",
+                server=answer.url,
             )
         case 200:
             return AskAnother(
@@ -234,6 +243,7 @@ def unreachable(url: str, error: BaseException, connect_s: float) -> AskAnother:
         return AskAnother(
             f"The name in {url} leads to no host: {cause.strerror or cause}.",
             remedy=f"Look for a slip in it, and {_WHERE}",
+            server=url,
         )
     if isinstance(cause, ssl.SSLError):
         return AskAnother(
@@ -244,12 +254,16 @@ def unreachable(url: str, error: BaseException, connect_s: float) -> AskAnother:
         return AskAnother(
             f"Nothing answered at {url} within {connect_s:g} s.",
             remedy=f"The host may be off or a firewall between; else {_WHERE}",
+            server=url,
         )
     if isinstance(cause, ConnectionRefusedError) or not isinstance(cause, OSError):
-        return AskAnother(f"Ollama is not running at {url}.", remedy=f"Start it with `ollama serve`, or {_WHERE}")
+        return AskAnother(
+            f"Ollama is not running at {url}.", remedy=f"Start it with `ollama serve`, or {_WHERE}", server=url
+        )
     return AskAnother(
         f"{url} cannot be reached: {one_line(cause.strerror or str(cause))}.",
         remedy=f"Look at the network, and {_WHERE}",
+        server=url,
     )
 
 
@@ -280,6 +294,7 @@ def broken(url: str, error: BaseException) -> Broken:
     return Broken(
         f"The connection to Ollama at {url} broke: {one_line(str(error)) or type(error).__name__}.",
         remedy="Look at Ollama's log: it may have stopped.",
+        server=url,
     )
 
 
@@ -298,4 +313,6 @@ def none_answers(failures: Sequence[ModelFailed]) -> ModelFailed:
         one_line(f"None of {len(failures)} Ollama servers gave a reply: {told}", limit=3 * _SHOWN_CHARS),
         remedy=failures[kinds.index(most)].remedy,
         lasting=all(one.lasting for one in failures),
+        # One that is back may serve, whatever keeps the others from it.
+        server=", ".join(one.server for one in failures if one.server),
     )

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from pydantic_ai import direct
+from pydantic_ai import direct, exceptions
 from pydantic_ai.exceptions import AgentRunError, FallbackExceptionGroup, ModelHTTPError, UserError
 from pydantic_ai.messages import (
     ModelMessage,
@@ -32,6 +32,7 @@ from pydantic_ai.settings import ModelSettings
 from orchestrator.core.errors import InvalidRequest, ModelFailed
 from orchestrator.core.facts import Usage
 from orchestrator.core.visible import one_line
+from orchestrator.model.ollama_errors import AWAY, unwrapped
 from orchestrator.ports import ChatMessage, ModelReply, Window
 
 WHOLE_S: Final = 900.0
@@ -46,6 +47,13 @@ _REMEDIES: Final = {
     404: "Look at the model's name.",
     429: "Wait, or look at the provider's limits.",
 }
+_LASTING: Final = frozenset({400, 401, 402, 403, 404, 405, 413, 422})
+"""What the same request is answered every time."""
+_UNREACHED: Final = (
+    ConnectionError,
+    *(kind for name in ("ModelConnectionError", "ModelUnavailableError") if (kind := getattr(exceptions, name, None))),
+)
+"""No word of the provider about the request; the last two are of later versions of the library."""
 _OTHERWISE: Final = "Look at the network and at the provider's state, then try again."
 _NAMES: Final = (
     "Say ollama:MODEL for a model of Ollama, scripted:hello for the demo's script, or PROVIDER:MODEL "
@@ -105,6 +113,11 @@ class PydanticAIModel:
         """The model's own name."""
         return self._model.model_name
 
+    @property
+    def _server(self) -> str:
+        """Where it is asked, for people."""
+        return one_line(str(getattr(self._model, "base_url", None) or f"the provider of {self.name}"))
+
     async def window(self) -> Window | None:
         """None: a provider does not say."""
         return None
@@ -130,14 +143,22 @@ class PydanticAIModel:
                     return await self._streamed(view, settings, on_text)
                 reply = _reply(await direct.model_request(self._model, view, model_settings=settings))
         except ModelHTTPError as error:
+            said = unwrapped(error.body or str(error))[0].rstrip(".")
             raise ModelFailed(
-                f"The model {self.name} could not be asked: its provider answered {error.status_code}: "
-                f"{one_line(str(error.body or error), limit=_SHOWN_CHARS)}.",
+                f"The model {self.name} could not be asked: its provider answered {error.status_code}: {said}.",
                 remedy=_REMEDIES.get(error.status_code, _OTHERWISE),
+                lasting=error.status_code in _LASTING,
+                server=self._server if error.status_code in AWAY else "",
             ) from error
         except (AgentRunError, FallbackExceptionGroup, UserError, OSError) as error:
             why = f"it had not finished after {WHOLE_S:g} s" if limit.expired() else _why(error)
-            raise ModelFailed(f"The model {self.name} could not be asked: {why}.", remedy=_OTHERWISE) from error
+            slow = "Timeout" in type(error).__name__ and getattr(error, "phase", "") != "connect"
+            away = isinstance(error, _UNREACHED) and not slow and not limit.expired()
+            raise ModelFailed(
+                f"The model {self.name} could not be asked: {why}.",
+                remedy=_OTHERWISE,
+                server=self._server if away else "",
+            ) from error
         if on_text is not None and reply.text:
             on_text(reply.text)
         return reply

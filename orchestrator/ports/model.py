@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 from orchestrator.core.facts import Usage
 from orchestrator.core.window import Window
 
-__all__ = ["ChatMessage", "ChatModel", "ModelReply", "Window"]
+__all__ = ["ChatMessage", "ChatModel", "ModelReply", "Window", "server_answers"]
 
 
 @dataclass(frozen=True)
@@ -59,5 +59,15 @@ class ChatModel(Protocol):
         served in turn. ``affinity`` names the conversation, such as the task's id: who has read its
         beginning already answers sooner; a conversation that grows is sent the same beginning each time.
         Both may be empty. ``one_computer``: the task has one computer or none, so a model that is bound to a
-        schema needs no argument that names one. Raises ModelFailed.
+        schema needs no argument that names one. Raises ModelFailed, with ``server`` where its server cannot be
+        reached now.
         """
+
+
+async def server_answers(model: ChatModel) -> bool:
+    """Whether the server of a model gives a sign of life, within a few seconds and without a request for a reply.
+
+    A model tells by a method ``answers``. One that has none is taken to answer: only a request for a reply can tell.
+    """
+    answers = getattr(model, "answers", None)
+    return True if answers is None else bool(await answers())

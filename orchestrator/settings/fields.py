@@ -113,6 +113,15 @@ class Settings(BaseModel):
         ge=0,
         le=100_000_000,
     )
+    model_wait_s: float = _setting(
+        120.0,
+        "How long a task waits for a model server that cannot be reached before it fails; `run --wait-for-model` waits "
+        "without an end; 0: no wait, three attempts.",
+        "s",
+        ge=0,
+        le=604_800,
+        allow_inf_nan=False,
+    )
     model: str = _setting("scripted:hello", "The model of tasks that name none.")
     ollama_url: str = _setting(
         "",

@@ -64,6 +64,7 @@ class TaskService(StoredTasks):
         session_id: str = "",
         on_reject: OnReject | None = None,
         read_only: bool = False,
+        wait_for_model: bool = False,
         restores: Restoration | None = None,
         rehearses: Rehearsal | None = None,
         key: str = "",
@@ -75,8 +76,9 @@ class TaskService(StoredTasks):
         ``key``: the same one of the same person, said in the same way, begins no second task: the answer is the first.
         Empty: each is a new task. ``keyed_by``: whose key it is, where several may ask for the same; None: the user's.
 
-        ``on_reject`` None: what the policy says, else ``cancel``. ``read_only``: nothing may be changed. ``restores``:
-        what it puts back, without a model. ``rehearses``: its computer is a copy of this one. ``begun_by``: the system,
+        ``on_reject`` None: what the policy says, else ``cancel``. ``read_only``: nothing may be changed.
+        ``wait_for_model``: a model server that cannot be reached is waited for without an end. ``restores``: what it
+        puts back, without a model. ``rehearses``: its computer is a copy of this one. ``begun_by``: the system,
         which begins a task for ``user``; None: they do.
         Raises Forbidden for a session of somebody else.
         """
@@ -99,6 +101,7 @@ class TaskService(StoredTasks):
             on_reject=on_reject or self.law.rules.on_reject or "cancel",
             roles=user.roles,
             read_only=read_only,
+            wait_for_model=wait_for_model,
             restores=restores,
             for_program=begun_by is not None and user.kind == "agent",
             rehearses=rehearses,

@@ -26,6 +26,7 @@ from orchestrator.tasks.ids import new_item_id
 from orchestrator.tasks.patience import patiently
 from orchestrator.tasks.showing import show
 
+MODEL_WAIT_S = 120.0
 _POLL_S = 5.0
 """How long a watcher trusts the bus: a lost hint costs at most this much."""
 
@@ -44,12 +45,15 @@ class StoredTasks:
         law: Law | None = None,
         prompt: Prompt | None = None,
         node: str = "alone",
+        model_wait_s: float = MODEL_WAIT_S,
     ) -> None:
         self.store = store
         self.duties = Duties(store, node)
         """What this node does that only one node may; ``node``: its name, which no other has."""
         self.prompt = prompt or shipped()
         """What models are told before each task; None is the shipped text."""
+        self.model_wait_s = model_wait_s
+        """Seconds that a task waits for a model server that cannot be reached; 0: it fails after three attempts."""
         self.law: Law = law or PolicyInForce()
         """The policy in force; None is the shipped one, which knows nothing of the computers."""
         self._observer = observer

@@ -103,6 +103,8 @@ class Story:
                     item.at,
                     {"gen_ai.usage.input_tokens": used.input_tokens, "gen_ai.usage.output_tokens": used.output_tokens},
                 )
+            case facts.ModelAwaited():
+                yield from self._end(MODEL_CALL, "", item.at, {"outcome": ABANDONED})
             case facts.CallsProposed():
                 self._in_step(item)
                 self._tools = {call.call_id: call.tool for call in item.fact.calls}

@@ -42,6 +42,8 @@ class SubmitBody(_Body):
     """What a rejection without more means; None: what the policy says, else ``cancel``."""
     read_only: bool = False
     """Nothing may be changed: every tool that would is denied."""
+    wait_for_model: bool = False
+    """A model server that cannot be reached is waited for without an end; else as long as the settings say."""
     rehearse: bool = False
     """It works on a copy of its one computer's files; what it changed there is then asked for as a whole."""
     idempotency_key: str = Field(default="", max_length=200)
@@ -208,6 +210,7 @@ def long_form(
         "max_wall_s": task.max_wall_s,
         "priority": task.priority,
         "read_only": task.read_only,
+        "wait_for_model": task.wait_for_model,
         "pinned": task.pinned,
         "rehearses": task.rehearses.computer if task.rehearses is not None else None,
         "earlier": [one.model_dump(mode="json") for one in task.earlier],

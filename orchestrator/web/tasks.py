@@ -91,6 +91,7 @@ class TaskDoors(Room):
             session_id=body.session_id,
             on_reject=body.on_reject,
             read_only=body.read_only,
+            wait_for_model=body.wait_for_model,
             rehearses=rehearses,
             key=key,
         )
@@ -186,6 +187,7 @@ def _is_asked_for(task: AgentTask, body: SubmitBody) -> bool:
     asked = {
         "prompt": body.prompt,
         "read_only": body.read_only,
+        "wait_for_model": body.wait_for_model,
         "priority": body.priority,
         "session_id": body.session_id or None,
         "model": body.model or None,

@@ -480,8 +480,9 @@ def test_a_followed_task_as_json_lines(served: Served) -> None:
     items = [json.loads(line) for line in ran.stdout.splitlines()]
     assert [one["version"] for one in items] == list(range(1, len(items) + 1))
     assert [items[0]["fact"]["kind"], items[-1]["fact"]["kind"]] == ["task_submitted", "task_ended"]
-    detached = json.loads(served.cli("run", "x", "--detach", "--json").stdout)
+    detached = json.loads(served.cli("run", "x", "--detach", "--wait-for-model", "--json").stdout)
     assert set(detached) == {"task_id", "status"}
+    assert json.loads(served.cli("tasks", "show", detached["task_id"], "--json").stdout)["wait_for_model"] is True
 
 
 def test_a_session_that_is_new_is_said_to_be(served: Served) -> None:

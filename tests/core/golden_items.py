@@ -89,6 +89,14 @@ EXAMPLES: tuple[tuple[Actor, Fact], ...] = (
         facts.ModelAsked(attempt=2, prompt_version="1", policy_version="0123456789abcdef", view_digest="a" * 64),
     ),
     (
+        SYSTEM,
+        facts.ModelAwaited(
+            server="http://127.0.0.1:11434",
+            why="Ollama is not running at http://127.0.0.1:11434. Start it with `ollama serve`.",
+            until=_AT + timedelta(seconds=120),
+        ),
+    ),
+    (
         _MODEL,
         facts.ModelReplied(
             raw=BlobRef(sha256="b" * 64, size=217),
@@ -539,6 +547,20 @@ GROWN: tuple[tuple[str, Actor, Fact], ...] = (
             max_steps=0,
             tag="9f31ab02",
             restores=Restoration(listing="a" * 64, computer=ComputerId("3"), exact=True, leaves=("big.log", "disk")),
+        ),
+    ),
+    (
+        "7",
+        _ALICE,
+        facts.TaskSubmitted(
+            prompt="fix my farm program",
+            user_id="alice",
+            session_id="s-1",
+            computers=(ComputerId("3"),),
+            model="ollama:qwen2.5-coder:7b",
+            max_steps=20,
+            tag="9f31ab02",
+            wait_for_model=True,
         ),
     ),
     (

@@ -138,6 +138,10 @@ class Journal:
             facts.ModelAsked(attempt=attempt, prompt_version="p1", policy_version="v1", view_digest="a" * 64)
         )
 
+    def awaited(self, server: str = "http://127.0.0.1:11434") -> AgentTask:
+        """The model server cannot be reached."""
+        return self.add(facts.ModelAwaited(server=server, why="It is not running.", until=None))
+
     def replied(self, sha256: str = "b" * 64, done_reason: str = "stop") -> AgentTask:
         """The model replies."""
         return self.add(facts.ModelReplied(raw=BlobRef(sha256=sha256, size=2), done_reason=done_reason))

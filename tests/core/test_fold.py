@@ -7,7 +7,7 @@ import pytest
 
 from orchestrator.core import facts
 from orchestrator.core.approval import CallState
-from orchestrator.core.effects import PlanRestoration, next_effects
+from orchestrator.core.effects import AskModel, PlanRestoration, next_effects
 from orchestrator.core.errors import InvalidDecision
 from orchestrator.core.facts import BlobRef, CallId, Fact, QuestionId, RequestId, TaskId
 from orchestrator.core.fold import can_follow, evolve, fold, preview, sealed
@@ -55,6 +55,9 @@ def in_phase(phase: Phase) -> Journal:
         return story
     story.asked()
     if phase is Phase.ASKED:
+        return story
+    if phase is Phase.WAITING:
+        story.awaited()
         return story
     story.replied()
     if phase is Phase.REPLIED:
@@ -124,7 +127,14 @@ LEADS_TO: dict[str, dict[str, str]] = {
     "new": {"task_submitted": "queued"},
     "queued": {**ANYTIME, "model_asked": "asked", "limit_reached": "same"},
     "thinking": {**ANYTIME, "model_asked": "asked", "limit_reached": "same"},
-    "asked": {**ANYTIME, "model_asked": "same", "model_replied": "replied", "limit_reached": "same"},
+    "asked": {
+        **ANYTIME,
+        "model_asked": "same",
+        "model_awaited": "waiting",
+        "model_replied": "replied",
+        "limit_reached": "same",
+    },
+    "waiting": {**ANYTIME, "model_asked": "asked", "limit_reached": "same"},
     "replied": {**ANYTIME, "reply_refused": "thinking", "calls_proposed": "acting", "limit_reached": "same"},
     "acting": {
         **ANYTIME,
@@ -154,6 +164,37 @@ LEADS_TO: dict[str, dict[str, str]] = {
     },
 }
 """Written out once more, so that the table in the code cannot drift unseen. In `reviewing` a question is open too."""
+
+
+def test_a_wait_for_the_model_server_is_counted_apart_from_the_work() -> None:
+    """Its seconds are no time of the task; all waits since the last reply count together, and a reply ends them."""
+    story = Journal()
+    story.submitted()
+    story.asked(1)
+    story.asked(2)
+    story.awaited("http://a")
+    worked = story.task.active_s
+    assert (story.task.status, story.task.status_reason) == (
+        TaskStatus.RUNNING,
+        "waiting for the model server at http://a",
+    )
+    assert story.task.updated_at is not None
+    assert story.task.waited_until(story.task.updated_at + timedelta(seconds=60)) == 60
+    assert story.task.active_until(story.task.updated_at + timedelta(seconds=60)) == worked
+    assert next_effects(story.task) == (AskModel(3),)
+    story.asked(3)
+    assert story.task.status_reason == ""
+    assert story.task.waited_s > 0
+    assert story.task.active_s == worked
+    first = story.task.waited_s
+    story.awaited("http://b")
+    assert (story.task.waits, story.task.excused, story.task.attempt) == (2, 3, 3)
+    story.asked(4)
+    assert story.task.waited_s > first
+    assert story.task.active_s > worked
+    story.replied()
+    assert (story.task.waits, story.task.excused, story.task.attempt, story.task.waited_s) == (0, 0, 0, 0.0)
+    assert (story.task.awaited, story.task.awaited_at) == (None, None)
 
 
 def test_only_what_puts_files_back_proposes_calls_without_a_reply() -> None:

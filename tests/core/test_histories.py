@@ -220,10 +220,11 @@ class Histories(RuleBasedStateMachine):
                 ),
             )
         match task.phase:
-            case Phase.QUEUED | Phase.THINKING | Phase.ASKED:
+            case Phase.QUEUED | Phase.THINKING | Phase.ASKED | Phase.WAITING:
                 yield "limit_reached", lambda _: facts.LimitReached(limit="max_steps")
                 if task.phase is Phase.ASKED:
                     yield "model_replied", self.reply
+                    yield "model_awaited", lambda _: facts.ModelAwaited(server="s", why="w")
                 if task.phase is not Phase.ASKED or task.attempt < 2:
                     yield (
                         "model_asked",
@@ -568,7 +569,7 @@ class Histories(RuleBasedStateMachine):
                     assert set(one.run_ids) == {call.run_id for call in task.open_runs} <= own
                 case AskModel():
                     assert one.attempt == task.attempt + 1
-                    assert task.phase in (Phase.QUEUED, Phase.THINKING, Phase.ASKED)
+                    assert task.phase in (Phase.QUEUED, Phase.THINKING, Phase.ASKED, Phase.WAITING)
                 case EvaluatePolicy():
                     assert task.phase is Phase.REPLIED
                     assert one.reply == task.reply
@@ -645,6 +646,7 @@ WEIGHTS = {
     "review_noted": 4,
     "decision_recorded": 6,
     "limit_reached": 1,
+    "model_awaited": 1,
     "reply_refused": 1,
     "cancel_requested": 1,
     "task_ended": 1,

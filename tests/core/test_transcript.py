@@ -1,5 +1,6 @@
 """The log of a task, line by line as people read it."""
 
+from datetime import timedelta
 from typing import Any, get_args
 
 import pytest
@@ -131,6 +132,32 @@ def test_questions_and_status() -> None:
     story.add(facts.StatusSent(call_id=CallId("c2"), message="Half done."))
     story.answered()
     assert lines(story)[3:] == ["[QUESTION] Which farm?", "[STATUS] Half done.", "[ANSWER] the wheat"]
+
+
+def test_a_wait_for_the_model_server_is_told_once_until_the_model_replies() -> None:
+    """A server that comes and goes fills no log; another one, and one after a reply, is told again."""
+    story = Journal()
+    story.submitted()
+    story.asked()
+    gone = facts.ModelAwaited(server="http://a", why="It is off. Start it.", until=None)
+    for fact in (gone, gone.model_copy(update={"server": "http://b"})):
+        story.add(fact)
+        story.asked()
+        story.add(fact)
+        story.asked()
+    story.replied()
+    story.add(facts.ReplyRefused(reason="empty"))
+    story.asked()
+    story.add(gone.model_copy(update={"server": "http://b"}))
+    assert [one for one in lines(story) if one.startswith("[WAITING]")] == [
+        "[WAITING] Waiting for the model server at http://a, until it is back. It is off. Start it.",
+        "[WAITING] Waiting for the model server at http://b, until it is back. It is off. Start it.",
+        "[WAITING] Waiting for the model server at http://b, until it is back. It is off. Start it.",
+    ]
+    until = story.sealed(gone).at + timedelta(seconds=120)
+    assert Transcript().lines(story.sealed(gone.model_copy(update={"until": until}))) == [
+        "[WAITING] Waiting for the model server at http://a, for 120 s at most. It is off. Start it."
+    ]
 
 
 def test_what_says_nothing_new_has_no_line() -> None:

@@ -186,15 +186,15 @@ class OllamaServer:
 
 
 @asynccontextmanager
-async def ollama(*personas: Persona, models: Sequence[str] = ()) -> AsyncIterator[OllamaServer]:
-    """A server on a free port; ``models``: those that it has, none: whichever is asked for."""
+async def ollama(*personas: Persona, models: Sequence[str] = (), port: int = 0) -> AsyncIterator[OllamaServer]:
+    """A server on a port, 0: a free one; ``models``: those that it has, none: whichever is asked for."""
     server = OllamaServer(personas=deque(personas), listed={"models": [{"name": name} for name in models]})
     answering: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         answering[asyncio.create_task(server.answer(reader, writer))] = writer
 
-    listening = await asyncio.start_server(accept, "127.0.0.1", 0)
+    listening = await asyncio.start_server(accept, "127.0.0.1", port)
     server.url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
     try:
         yield server

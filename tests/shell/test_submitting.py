@@ -44,6 +44,7 @@ async def test_a_key_is_for_one_task(tmp_path: Path) -> None:
             {"session_id": "morning"},
             {"priority": 2},
             {"read_only": True},
+            {"wait_for_model": True},
             {"rehearse": True},
             {"computers": ["nowhere"]},
             {"model": "another"},

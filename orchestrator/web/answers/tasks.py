@@ -99,6 +99,8 @@ class TaskLong(TaskShort):
     max_wall_s: float
     priority: int
     read_only: bool
+    wait_for_model: bool
+    """Whether it waits without an end for a model server that cannot be reached."""
     pinned: bool
     """Whether no retention removes it."""
     rehearses: str | None

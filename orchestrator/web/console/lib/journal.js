@@ -71,6 +71,13 @@ const asked = (journal, fact) => {
   return { ...next, asking, early: null };
 };
 
+// The wait for a model server: one note until the model has replied, as the server may come and go.
+function awaited(journal, fact) {
+  const told = (last(journal)?.notes ?? []).some((one) => one.kind === "awaits" && one.server === fact.server);
+  const next = onLast(journal, (one) => ({ ...one, asked: false, writing: "", said: "" }));
+  return told ? next : noted(next, { kind: "awaits", server: fact.server, text: `${fact.server}. ${fact.why}` });
+}
+
 function proposed(journal, fact) {
   const calls = fact.calls.map((call, i) => ({
     call_id: call.call_id, tool: call.tool, args: call.args, computer: call.computer, verdict: fact.evaluations[i],
@@ -144,6 +151,7 @@ const END_SAID = {
 const FACTS = {
   task_submitted: (journal, fact) => ({ ...journal, submitted: fact }),
   model_asked: asked,
+  model_awaited: (journal, fact) => awaited(journal, fact),
   model_replied: (journal) => ({ ...journal, replies: journal.replies + 1, asking: 0 }),
   reply_refused: (journal, fact) => noted(journal, { kind: "refused", text: fact.reason }),
   calls_proposed: proposed,

@@ -1,6 +1,7 @@
 // What items of the audit are called, and what is told of each on one line.
 export const KINDS = {
   task_submitted: "Task submitted", model_asked: "Model asked", model_replied: "Model replied",
+  model_awaited: "Model server waited for",
   reply_refused: "Reply refused", calls_proposed: "Calls proposed", review_requested: "Approval asked for",
   decision_recorded: "Decided", request_ended: "Request ended", review_noted: "Review noted",
   tool_started: "Call started", tool_finished: "Call finished", tool_settled: "Call settled",
@@ -44,6 +45,7 @@ const TOLD = {
   review_noted: (fact) => (fact.what ?? "").replaceAll("_", " "),
   limit_reached: (fact) => [(fact.limit ?? "").replaceAll("_", " "), fact.detail].filter(Boolean).join(": "),
   model_asked: (fact) => (fact.attempt > 1 ? `attempt ${fact.attempt}` : ""),
+  model_awaited: (fact) => `${fact.server}: ${fact.why}`,
   model_replied: ({ usage, done_reason: reason }) => [
     `${usage.input_tokens} tokens read, ${usage.output_tokens} written`, reason !== "stop" && `ended by ${reason}`,
   ].filter(Boolean).join(", "),
