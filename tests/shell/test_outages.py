@@ -342,7 +342,7 @@ async def test_a_server_that_says_nothing_at_all_is_away(monkeypatch: pytest.Mon
 
     for hidden, phase in (({}, Phase.ASKED), ({"/api/version": hangs}, Phase.WAITING)):
         async with ollama(hangs) as server:
-            server.hidden = hidden
+            server.hidden.update(hidden)
             bench = Bench(model_of(server, first_token_s=0.05, fact_s=0.05))
             await bench.submit()
             assert (await bench.act()).phase is phase
