@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import secrets
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -20,7 +21,7 @@ from orchestrator.core.facts import BlobRef
 from orchestrator.core.items import SYSTEM, Actor
 from orchestrator.core.policy import BUILT_IN_CATALOG, RiskLevel, no_such_tool
 from orchestrator.core.repeats import STOP_AT, times
-from orchestrator.core.response import CUT_OFF, MAX_REPLY_CHARS, FinalResult, RequestedTool, ToolRequest, read_reply
+from orchestrator.core.response import FinalResult, RequestedTool, ToolRequest, read_reply
 from orchestrator.core.strangers import VERSION as NO_VERSION
 from orchestrator.core.strangers import stranger_name
 from orchestrator.core.task import AgentTask
@@ -28,6 +29,7 @@ from orchestrator.core.task_states import Phase
 from orchestrator.core.view import Message, View
 from orchestrator.core.window import Window
 from orchestrator.core.wire import ComputerId, sha256_hex
+from orchestrator.core.wording import unread
 from orchestrator.ports import ChatMessage, ChatModel, ModelReply, server_answers
 from orchestrator.tasks import new_call_id
 
@@ -74,7 +76,7 @@ class Thinking:
         if self._recorded_at != task.version:
             reached = limit_of(task, self.journal.service.clock.now())
             if reached is not None:
-                await self._fail(self._with_why(reached, task))
+                await self._fail(await self._with_why(reached, task))
                 return None
             if task.phase is Phase.WAITING and not await self._answers(task):
                 return await self._go_on_waiting(task)
@@ -318,24 +320,15 @@ class Thinking:
                 return
         await self._fail(facts.LimitReached(limit="model_failed", detail=str(error)))
 
-    def _with_why(self, reached: facts.LimitReached, task: AgentTask) -> facts.LimitReached:
-        """The limit, and what mends it where every unreadable reply was only too long."""
+    async def _with_why(self, reached: facts.LimitReached, task: AgentTask) -> facts.LimitReached:
+        """The limit; where it is replies that could not be read, with what came and what to try."""
         if reached.limit != "model_output":
             return reached
         last = task.turns[-task.refusals :]
-        if any(one.refused != CUT_OFF or one.raw.size > MAX_REPLY_CHARS for one in last):
-            return reached
-        window = self._window
-        most = f"num_predict {window.num_predict}" if window is not None else "the length limit of the model"
-        if any(one.raw.size for one in last):
-            mend = "Raise num_predict." if window is not None else "Raise it."
-            why = f"They were cut off at {most}. {mend}"
-        else:
-            why = (
-                f"They were empty, and cut off at {most}: the model has spent all of it on its thoughts. "
-                'Set think = "off", or give it more.'
-            )
-        return reached.model_copy(update={"detail": f"{reached.detail} {why}"})
+        limit = self._window.num_predict if self._window is not None else 0
+        text = await self._text(last[-1].raw)
+        told = unread([one.refused or "" for one in last], text, num_predict=limit, salt=secrets.token_hex(8))
+        return reached.model_copy(update={"detail": told})
 
     async def _fail(self, reached: facts.LimitReached) -> None:
         await self.journal.intend(*ended_by(reached))

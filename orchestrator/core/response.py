@@ -14,9 +14,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from orchestrator.core.errors import ReplyRefused
 from orchestrator.core.reading.choosing import reply_in
 from orchestrator.core.reading.echoes import no_echo
-from orchestrator.core.reading.values import MAX_CALLS, name, quoted, refuse, strict
+from orchestrator.core.reading.fences import never_ends_thoughts
+from orchestrator.core.reading.fillers import BLANKS, fitted
+from orchestrator.core.reading.values import LONG_CHARS, MAX_CALLS, name, quoted, refuse, strict
 from orchestrator.core.tool_args import ALL_TOOL_ARGS, TOOL_ARGS
-from orchestrator.core.wording import said_of
+from orchestrator.core.wording import CUT_OFF, said_of
 
 __all__ = [
     "CUT_OFF",
@@ -33,13 +35,8 @@ __all__ = [
     "read_reply",
 ]
 
-CUT_OFF: Final = "Your reply was cut off at the length limit. Send a shorter one, for example a smaller file or step."
 MAX_REPLY_CHARS: Final = 400_000
 """Above any sane token limit; bounds what the reader looks at."""
-_AROUND: Final = " \t\r\n\v\f\u00a0\u200b\ufeff"
-"""What may stand around a reply and says nothing: blanks and byte order marks."""
-_MAX_WHOLE: Final = 2**53
-"""Up to here a float holds every whole number exactly."""
 
 StatedRisk = Literal["low", "medium", "high", "critical"]
 
@@ -107,18 +104,29 @@ def read_reply(
     refused, or kept as it was written, for a gate that denies it. What is recovered, and what is not,
     stands in ``core.reading``. Raises ReplyRefused with the sentence for the model.
     """
-    if finish_reason == "length":
-        refuse(CUT_OFF)
-    if finish_reason != "stop":
-        refuse("Your reply broke off before its end. Send it again, whole.")
     if len(text) > MAX_REPLY_CHARS:
         refuse(f"Your reply has more than {MAX_REPLY_CHARS} characters. Send a smaller one.")
-    stripped = text.strip(_AROUND)
+    if finish_reason == "length":
+        refuse(f"{CUT_OFF} {_after_cut(text)}")
+    if finish_reason != "stop":
+        refuse("Your reply broke off before its end. Send it again, whole.")
+    stripped = text.strip(BLANKS)
     if not stripped:
         refuse("Your reply was empty. Send one JSON object.")
     known = TOOL_ARGS if tools is None else tools
     reply = _plain(stripped, known) or _validated(reply_in(stripped, known))
     return reply if isinstance(reply, FinalResult) else _checked(reply, known, keep=unknown_tools == "keep")
+
+
+def _after_cut(text: str) -> str:
+    """What to do after a reply that was cut: a short one was not too long, so it is not asked to be shorter."""
+    if not text.strip(BLANKS):
+        return "Thoughts used up all of it. Send the JSON object at once, without thoughts."
+    if never_ends_thoughts(text):
+        return "It did not come to the end of its thoughts. Send the JSON object at once, without thoughts."
+    if len(text) < LONG_CHARS:
+        return f"It has only {len(text)} characters, so the limit is small. Send the JSON object and nothing before it."
+    return "Send a shorter one, for example a smaller file or step."
 
 
 def canonical_args(
@@ -170,16 +178,13 @@ def _checked(request: ToolRequest, tools: Mapping[str, type[BaseModel]], *, keep
 
 
 def _fitting(call: RequestedTool, tools: Mapping[str, type[BaseModel]]) -> dict[str, Any]:
-    """The canonical arguments, with 1.0 taken as 1 where the tool takes only whole numbers: nothing is lost."""
+    """The canonical arguments, repaired where the tool does not take them as they are and nothing is lost."""
     try:
         return canonical_args(call.tool, call.args, tools)
     except ReplyRefused:
-        whole = {key: int(value) if _is_whole(value) else value for key, value in call.args.items()}
-        return canonical_args(call.tool, whole, tools)
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, float) and value.is_integer() and abs(value) <= _MAX_WHOLE
+        if call.tool not in tools:
+            raise
+        return canonical_args(call.tool, fitted(call.args, tools[call.tool]), tools)
 
 
 def _first(error: ValidationError) -> str:

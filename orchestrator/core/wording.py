@@ -1,9 +1,18 @@
-"""What pydantic found wrong, in words for the person who wrote the value."""
+"""What was wrong with a value or with replies, in words for the person who can change it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from pydantic import ValidationError
+
+from orchestrator.core.redact import redact_text
+from orchestrator.core.visible import one_line
+
+CUT_OFF: Final = "Your reply was cut off at the length limit."
+"""How the sentence begins that refuses a reply for it."""
+_SHOWN_CHARS: Final = 200
+_UNREAD_CHARS: Final = 2_000
+"""So much of a reply is searched for secrets: more than is shown, so that none is cut in two."""
 
 _WORDS: Final = {
     "missing": "is missing",
@@ -53,3 +62,35 @@ def said_of(fault: Mapping[str, Any], where: str) -> str:
         sentence = str(fault["msg"]).removeprefix("Value error, ").rstrip(".")
         return f"{where}: {sentence}" if where else sentence
     return f"{where or 'It'} {words.format_map(fault.get('ctx', {}))}"
+
+
+def unread(refused: Sequence[str], last: str, *, num_predict: int, salt: str) -> str:
+    """Why replies in a row could not be read, what came, and what to try, for the person whose task ends so.
+
+    ``refused`` are the sentences that the model was told, ``last`` is the text of the last reply. ``num_predict`` is
+    the limit of a reply in tokens; 0: the model has one of its own. Secrets of the text are redacted with ``salt``.
+    """
+    cut = all(one.startswith(CUT_OFF) for one in refused)
+    parts = [f"{len(refused)} replies in a row could not be read."]
+    if cut:
+        most = f"num_predict {num_predict}" if num_predict else "the length limit of the model"
+        parts.append(f"They were {'' if last.strip() else 'empty, and '}cut off at {most}.")
+    if last.strip():
+        shown = one_line(redact_text(last[:_UNREAD_CHARS], salt=salt)[:_SHOWN_CHARS])
+        more = f" (and {len(last) - _SHOWN_CHARS} characters more)" if len(last) > _SHOWN_CHARS else ""
+        parts.append(f"The last one was `{shown}`{more}.")
+        if not cut:
+            parts.append(f"It was refused with: {refused[-1]}")
+    elif not cut:
+        parts.append("The last one was empty.")
+    return " ".join([*parts, _to_try(last, is_cut=cut, has_window=num_predict > 0)])
+
+
+def _to_try(last: str, *, is_cut: bool, has_window: bool) -> str:
+    if is_cut and not last.strip():
+        return 'The model used up all of it on its thoughts. Set think = "off", or raise the limit.'
+    if is_cut:
+        limits = "Raise num_predict, and num_ctx with it" if has_window else "Raise that limit"
+        return f'{limits}; for a model that thinks, set think = "off".'
+    window = "a larger num_ctx" if has_window else "a larger window"
+    return f'Try another model, {window}, or another value of think ("auto" or "off").'

@@ -1,4 +1,4 @@
-"""What pydantic found wrong is told without the words of pydantic."""
+"""What was wrong with a value or with replies, in words for a person, without the words of pydantic."""
 
 from pathlib import Path
 from typing import Any, Literal
@@ -6,7 +6,7 @@ from typing import Any, Literal
 import pytest
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from orchestrator.core.wording import plain
+from orchestrator.core.wording import plain, unread
 
 
 class Inner(BaseModel):
@@ -86,3 +86,63 @@ def test_a_fault_of_the_whole_names_the_whole(text: str, sentence: str) -> None:
     with pytest.raises(ValidationError) as refused:
         Form.model_validate_json(text)
     assert plain(refused.value, "The form") == sentence
+
+
+# -- replies that could not be read -------------------------------------------------------
+
+CUT = "Your reply was cut off at the length limit. Send a shorter one."
+NO_JSON = "Your reply has no JSON object."
+
+
+@pytest.mark.parametrize(
+    ("refused", "last", "num_predict", "told"),
+    [
+        (
+            [NO_JSON] * 3,
+            "I cannot help.",
+            2048,
+            "3 replies in a row could not be read. The last one was `I cannot help.`. It was refused with: Your reply "
+            'has no JSON object. Try another model, a larger num_ctx, or another value of think ("auto" or "off").',
+        ),
+        (
+            [CUT, NO_JSON],
+            " \n",
+            0,
+            "2 replies in a row could not be read. The last one was empty. Try another model, a larger window, or "
+            'another value of think ("auto" or "off").',
+        ),
+        (
+            [CUT] * 3,
+            '{"kind": ',
+            64,
+            '3 replies in a row could not be read. They were cut off at num_predict 64. The last one was `{"kind": `. '
+            'Raise num_predict, and num_ctx with it; for a model that thinks, set think = "off".',
+        ),
+        (
+            [CUT],
+            "",
+            0,
+            "1 replies in a row could not be read. They were empty, and cut off at the length limit of the model. The "
+            'model used up all of it on its thoughts. Set think = "off", or raise the limit.',
+        ),
+        (
+            [CUT],
+            "{",
+            0,
+            "1 replies in a row could not be read. They were cut off at the length limit of the model. The last one "
+            'was `{`. Raise that limit; for a model that thinks, set think = "off".',
+        ),
+    ],
+)
+def test_the_end_says_what_came_and_what_to_try(refused: list[str], last: str, num_predict: int, told: str) -> None:
+    """The reason, the beginning of the last reply, and what helps against that reason."""
+    assert unread(refused, last, num_predict=num_predict, salt="s") == told
+
+
+def test_what_came_is_short_visible_and_without_secrets() -> None:
+    """Its first 200 characters on one line; what hides is an escape, and a secret is a marker."""
+    said = unread([NO_JSON], "a\n\u202eb" + "c" * 500, num_predict=0, salt="s")
+    assert f"`a\\n\\u{{202e}}b{'c' * 196}` (and 304 characters more)." in said
+    secret = "ghp_" + "Ab3" * 12
+    assert secret not in unread([NO_JSON], f"token {secret}", num_predict=0, salt="s")
+    assert secret[:10] not in unread([NO_JSON], "x" * 190 + f" {secret}", num_predict=0, salt="s")

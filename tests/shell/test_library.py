@@ -356,7 +356,12 @@ async def test_three_unreadable_replies_end_the_task() -> None:
     """A model that cannot answer in the form ends the task as failed after three replies, with the reason."""
     model = Listening("no json", "none", "again none")
     result = await execute_task_with_agent("go", stub(), model=model)
-    assert (result.success, result.message) == (False, "3 replies in a row could not be read.")
+    assert not result.success
+    assert result.message == (
+        "3 replies in a row could not be read. The last one was `again none`. It was refused with: Your reply has no "
+        "JSON object. Send one, such as a request for a tool; a program goes into the content of a call, prose into "
+        'explanation or message. Try another model, a larger window, or another value of think ("auto" or "off").'
+    )
     assert len(model.asked) == 3
 
 
@@ -374,7 +379,8 @@ async def test_three_replies_that_a_model_of_ones_own_cut_off_are_named_as_such(
 
     result = await execute_task_with_agent("go", stub(), model=Cut())
     assert result.message == (
-        "3 replies in a row could not be read. They were cut off at the length limit of the model. Raise it."
+        "3 replies in a row could not be read. They were cut off at the length limit of the model. The last one was "
+        '`{`. Raise that limit; for a model that thinks, set think = "off".'
     )
 
 

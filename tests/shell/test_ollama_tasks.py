@@ -72,24 +72,38 @@ async def test_a_model_that_only_ever_breaks_off_ends_the_task_honestly(monkeypa
 @pytest.mark.parametrize(
     ("personas", "why"),
     [
-        ([says("{" * 50, "length")], " They were cut off at num_predict 2048. Raise num_predict."),
+        (
+            [says("{" * 50, "length")],
+            [f"They were cut off at num_predict 2048. The last one was `{'{' * 50}`. Raise num_predict, and num_ctx"],
+        ),
         (
             [says("", "length")],
-            " They were empty, and cut off at num_predict 2048: the model has spent all of it on its thoughts. "
-            'Set think = "off", or give it more.',
+            ["They were empty, and cut off at num_predict 2048. The model used up all of it", 'Set think = "off"'],
         ),
-        ([says("{", "length"), says("no JSON")], ""),
-        ([says("-" * (MAX_REPLY_CHARS + 1))], ""),
+        (
+            [says("{", "length"), says("no JSON")],
+            [
+                "The last one was `no JSON`. It was refused with: Your reply has no JSON",
+                "Try another model, a larger num_",
+            ],
+        ),
+        (
+            [says("-" * (MAX_REPLY_CHARS + 1))],
+            [f"`{'-' * 200}` (and 399801 characters more). It was", "more than 400000 characters", "Try another model"],
+        ),
     ],
     ids=["cut", "thoughts", "not only cut", "without end"],
 )
 async def test_replies_that_were_only_too_long_end_the_task_with_the_remedy(
-    personas: list[Persona], why: str, monkeypatch: pytest.MonkeyPatch
+    personas: list[Persona], why: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where each of the three was cut at the limit, it is the limit that has to be mended."""
+    """Where each of the three was cut at the limit, the limit has to be raised; else the reply is shown."""
     async with ollama(*personas) as server:
         result = await run(server, monkeypatch)
-    assert result.message == f"3 replies in a row could not be read.{why}"
+    assert result.message.startswith("3 replies in a row could not be read. ")
+    for part in why:
+        assert part in result.message
+    assert ("Raise num_predict" in result.message) == (why[0].startswith("They were cut"))
 
 
 async def test_a_reply_that_a_broken_connection_ate_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:

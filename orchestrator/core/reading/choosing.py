@@ -5,7 +5,7 @@ import re
 from typing import Any, Final, NoReturn
 
 from orchestrator.core.errors import ReplyRefused
-from orchestrator.core.reading import values
+from orchestrator.core.reading import standing, values
 from orchestrator.core.reading.echoes import calls_of, no_echo
 from orchestrator.core.reading.finding import Finder, Found
 from orchestrator.core.reading.scanner import Scanner
@@ -19,7 +19,7 @@ _PARENS: Final = re.compile(
     r"(?:<\|python_tag\|>)?\s*(?P<room>(?:functions?|tools?|default_api)\.)?(?P<name>[A-Za-z0-9_-]{1,60})\(\s*(?=\{)"
 )
 """A call as in a program, with an object as what it gets."""
-_PARENS_END: Final = re.compile(r"\s*\)\s*;?\s*(?:<\|[a-z_]{1,30}\|>)?\Z")
+_PARENS_END: Final = re.compile(r"(?:\s*[}\]])*\s*\)\s*;?\s*(?:<\|[a-z_]{1,30}\|>)?\Z")
 
 
 def reply_in(text: str, tools: Tools) -> dict[str, Any]:
@@ -48,14 +48,19 @@ def reply_in(text: str, tools: Tools) -> dict[str, Any]:
 def load(text: str) -> Any:
     """The one value of a text that has nothing else, repaired where nothing is lost.
 
-    Raises ReplyRefused when it is incomplete, wrong, or followed by more.
+    Closing brackets too many behind it are passed over. Raises ReplyRefused when it is incomplete, wrong, or
+    followed by more.
     """
+    return _value(text, surplus=True)
+
+
+def _value(text: str, *, surplus: bool = False) -> Any:
     try:
         return values.strict(text)
     except ValueError:
         scanner = Scanner(text)
         value, end = scanner.value(0)
-        if scanner.gap(end) != len(text):
+        if scanner.gap(end) != len(text) and not (surplus and standing.SURPLUS_ONLY.match(text, end)):
             refuse("A string in your reply has more than one JSON object in it. Send the object itself, not as a text.")
         return value
 
@@ -67,7 +72,7 @@ def _unescaped(literal: str) -> Any:
         refuse('Your reply is JSON with its quotes escaped. Send the JSON object itself, with plain " quotes.')
     if values.has_surrogates(text):
         values.half_character()
-    return load(text)
+    return _value(text)
 
 
 def _parens(text: str, call: re.Match[str]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import re
 from typing import Final, NamedTuple, NoReturn
 
+from orchestrator.core.errors import ReplyRefused
 from orchestrator.core.reading.values import refuse
 
 _THOUGHTS: Final = (
@@ -89,6 +90,20 @@ def end_of_thoughts(text: str, at: int) -> End:
         if not open_ones:
             return End(tag.start(), tag.end())
     _never_ends()
+
+
+def never_ends_thoughts(text: str) -> bool:
+    """Whether a text begins with thoughts that never end."""
+    text = text.lstrip()
+    tag = _TAG.match(text)
+    opens = tag is not None and not (tag.group("over") or tag.group("past") or tag.group("empty"))
+    if not opens and not any(begins.match(text) for begins, _ in _MARKS):
+        return False
+    try:
+        end_of_thoughts(text, 0)
+    except ReplyRefused:
+        return True
+    return False
 
 
 def _never_ends() -> NoReturn:

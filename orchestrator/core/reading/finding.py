@@ -18,7 +18,7 @@ from orchestrator.core.reading import fences, standing, tags, words
 from orchestrator.core.reading.scanner import Scanner
 from orchestrator.core.reading.values import place, refuse
 
-_NAMED: Final = r"(?:=|\s+name\s*=\s*)[\"']?(?P<named>[\w.:/-]{1,100})[\"']?\s*>"
+_NAMED: Final = r"(?:=\s*|\s+name\s*=\s*)[\"']?\s*(?P<named>[\w.:/-]{1,100})\s*[\"']?\s*>"
 _BEGINS: Final = r"\s*(?:[\"'“”\\]|[A-Za-z_$][\w$]*\s*:|//|/\*|\#\s|\Z)"
 """What stands behind the brace of an object."""
 _EVENT: Final = re.compile(
@@ -237,7 +237,10 @@ class Finder:
         self._believed(at)
         led = standing.led(self._text, at)
         value, end = self._scanner.value(at)
-        standing.followed(self._text, end)
+        behind = end if led else standing.past_surplus(self._text, at, end, value, tagged=bool(self._due))
+        if behind == end:
+            standing.followed(self._text, end)
+        end = behind
         if led:
             standing.whole(value)
         if self._due == "args":

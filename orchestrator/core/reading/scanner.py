@@ -15,7 +15,7 @@ import re
 from typing import Any, Final, NoReturn, cast
 
 from orchestrator.core.reading import values
-from orchestrator.core.reading.values import place, refuse
+from orchestrator.core.reading.values import again, place, refuse
 
 _GAP: Final = re.compile(r"(?:[\s\ufeff\u200b]+|//[^\r\n]*|/\*.*?\*/|#[^\r\n]*)*", re.DOTALL)
 _NO_GAP: Final = frozenset("{}[],:\"'-0123456789")
@@ -151,7 +151,7 @@ class Scanner:
             if not mark:
                 refuse(
                     f"Your reply is incomplete: the string that begins at {place(self._text, begun)} never ends. "
-                    "Send the whole reply again, in smaller steps if it was long."
+                    f"{again(self._text)}"
                 )
             character, at = self._escape(at)
             halves = halves or "\ud800" <= character <= "\udfff"
@@ -207,10 +207,7 @@ class Scanner:
     def _unexpected(self, at: int, wanted: str) -> NoReturn:
         found = self._text[at : at + 1]
         if not found or self._text.startswith(_FENCES, at):
-            refuse(
-                f"Your reply is incomplete: it ends where {wanted} belongs. Send the whole reply again, in smaller "
-                "steps if it was long."
-            )
+            refuse(f"Your reply is incomplete: it ends where {wanted} belongs. {again(self._text)}")
         if self._text.startswith("...", at) or found == "\u2026":
             refuse(f"Your reply has ... in place of {wanted}. Write out the whole JSON object, without placeholders.")
         refuse(

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
+from orchestrator.core.reading.fillers import BLANKS, is_empty, is_no_call, is_no_final, named, truth, without_final
 from orchestrator.core.reading.values import MAX_CALLS, SHOWN_CHARS, kind_of, refuse, shown
 
 Tools = Mapping[str, type[BaseModel]]
@@ -34,15 +35,12 @@ _CALLS: Final = frozenset([
 ])  # fmt: skip
 _CALLED: Final = _CALLS | {"tool", "function", "action", "tools", "actions"}
 """Keys that may hold a call as an object, or several as a list."""
-_EMPTY: Final = frozenset(["tool_call", "tool_calls"])
-"""Those that models send empty where they mean none."""
 _NAMES: Final = frozenset(["tool", "name", "function", "tool_name", "toolName", "function_name", "action"])
 _ARGS: Final = frozenset(["args", "arguments", "parameters", "params", "input"])
 _WHY: Final = frozenset(["thought", "thoughts", "thinking", "reasoning", "rationale", "reason"])
-_OPTIONAL: Final = frozenset([
-    "explanation", "risk", "details", "success", "message", "tool_call", "tool_calls", "function_call", "content",
-    "kind",
-])  # fmt: skip
+_OPTIONAL: Final = _CALLED | _NAMES | {
+    "explanation", "risk", "details", "success", "message", "content", "kind", "final", "final_result", "final_answer",
+}  # fmt: skip
 """A null for one of these says nothing."""
 _PREFIXED: Final = re.compile(r"(?:functions?|tools?|default_api)[.:/]([A-Za-z0-9_-]+)")
 _SCHEMA: Final = frozenset(["$schema", "$defs", "properties", "anyOf", "oneOf", "additionalProperties"])
@@ -50,6 +48,10 @@ _MAX_WRAPS: Final = 3
 _NO_KIND: Final = (
     'Your reply has no kind. Send {"kind": "tool", ...} with a tool_call, or {"kind": "final", ...} with success and '
     "message."
+)
+_NO_CALL: Final = (
+    'Your reply has kind "tool" but no call: give either tool_call or tool_calls. If you are done, send kind "final" '
+    "with success and message."
 )
 SAME_TWICE: Final = "Your reply has the same call twice. Send it once, or several different ones in tool_calls."
 CALL_AND_FINAL: Final = (
@@ -67,9 +69,10 @@ def native(value: Any, tools: Tools, load: Loader, wraps: int = 0) -> dict[str, 
         return _listed(value, tools, load, wraps)
     if not isinstance(value, dict):
         refuse(f"Your reply is a JSON {kind_of(value)}, not an object. Send one JSON object with a kind.")
-    said = {key: one for key, one in value.items() if one is not None or key not in _OPTIONAL}
+    said = {key: one for key, one in named(value).items() if one is not None or key not in _OPTIONAL}
     reply = _spoken({key: _held(key, one, load) for key, one in said.items()})
     kind = _kind(reply, tools)
+    reply = _without_fillers(reply, kind)
     inner = _unwrapped(reply, kind)
     if inner is not None and wraps < _MAX_WRAPS:
         if not (kind or inner[0]) and inner[1].keys() & {"kind", "type", "success"} == {"success"}:
@@ -83,6 +86,7 @@ def _listed(calls: list[Any], tools: Tools, load: Loader, wraps: int) -> dict[st
         refuse("Your reply is a JSON list, not an object. Send one JSON object with a kind.")
     if len(calls) == 1 and wraps < _MAX_WRAPS:
         return native(calls[0], tools, load, wraps + 1)
+    calls = [named(call) for call in calls]
     if any("success" in call for call in calls):
         refuse(CALL_AND_FINAL)
     if len(calls) > MAX_CALLS:
@@ -182,35 +186,45 @@ def _held(key: str, value: Any, load: Loader) -> Any:
     return load(value) if key == "tool_call" and isinstance(value, str) and value.lstrip().startswith("{") else value
 
 
-def _without_empty(reply: dict[str, Any], kind: str) -> dict[str, Any]:
-    """Without calls that are none, beside a final or beside a call: there they say nothing."""
-    rest = {key: value for key, value in reply.items() if not (key in _EMPTY and value in ([], {}))}
-    others = "success" in rest or kind == "final" or any(key in rest for key in _EMPTY | {"tool"})
-    return rest if others else reply
+def _without_fillers(reply: dict[str, Any], kind: str) -> dict[str, Any]:
+    """Without the empty fields that say nothing, such as those of a call beside a final result."""
+    nothing = is_no_call if kind == "final" else is_empty
+    names_none = all(nothing(reply[key]) for key in reply.keys() & _NAMES)
+    said = {key: value for key, value in reply.items() if not (key in _NAMES | _CALLED | _CALLS and nothing(value))}
+    if names_none:
+        said = {key: value for key, value in said.items() if not (key in _ARGS and is_empty(value))}
+    if not kind and len(said) < len(reply) and not said.keys() & (_NAMES | _CALLED | _CALLS) and is_no_final(said):
+        refuse(_NO_KIND)  # every field is empty, so that it may be either
+    return said
 
 
 def _flat(reply: dict[str, Any], kind: str, tools: Tools, load: Loader) -> dict[str, Any]:
-    reply = _without_empty(reply, kind)
     holders = [key for key in reply if key in _CALLED and isinstance(reply[key], dict | list)]
-    named = [key for key in reply if key in _NAMES | _CALLS and isinstance(reply[key], str)]
-    flat = bool(named) and (named[0] == "tool" or bool(_ARGS & reply.keys()) or _is_tool(reply, named[0], tools))
-    calls, final = bool(holders) or flat, "success" in reply
+    names = [key for key in reply if key in _NAMES | _CALLS and isinstance(reply[key], str)]
+    flat = bool(names) and (names[0] == "tool" or bool(_ARGS & reply.keys()) or _is_tool(reply, names[0], tools))
+    calls = bool(holders) or flat
+    if calls and kind != "final":
+        reply = without_final(reply)
+    final = "success" in reply
     if calls and (final or kind == "final"):
         refuse(CALL_AND_FINAL)
     if not kind and not calls and not final and "message" not in reply:
         if _SCHEMA & reply.keys():
             refuse("Your reply is the schema, not an answer. Send one JSON object that fits it, with real values.")
         refuse(_NO_KIND)
+    if kind == "tool" and not reply.keys() & (_NAMES | _CALLED | _CALLS | _ARGS):
+        refuse(_NO_CALL)
     _explain(reply)
     if not calls:
-        return {"kind": kind or "final", **reply}
+        said = {"success": truth(reply["success"])} if final else {}
+        return {"kind": kind or "final", **reply, **said}
     if len(holders) + flat > 1:
         refuse("Your reply does not fit: give either tool_call or tool_calls, and each call once.")
     return {"kind": "tool", **_requested(reply, holders, tools, load)}
 
 
 def _is_tool(reply: dict[str, Any], key: str, tools: Tools) -> bool:
-    return key in _NAMES and reply[key] in tools
+    return key in _NAMES and _tool_name(reply[key], tools) in tools
 
 
 def _explain(reply: dict[str, Any]) -> None:
@@ -246,7 +260,7 @@ def _call(call: Any, tools: Tools, load: Loader, wraps: int = 0) -> Any:
     """One call as we spell it, or as it came when its spelling is not known."""
     if not isinstance(call, dict):
         return call
-    rest = {key: value for key, value in call.items() if not _says_nothing(key, value)}
+    rest = {key: value for key, value in named(call).items() if not _says_nothing(key, value)}
     if len(rest) == 1:
         key, value = next(iter(rest.items()))
         if key in _CALLED and isinstance(value, dict) and wraps < _MAX_WRAPS:
@@ -264,17 +278,19 @@ def _call(call: Any, tools: Tools, load: Loader, wraps: int = 0) -> Any:
 
 
 def _says_nothing(key: str, value: Any) -> bool:
-    if key in ("id", "call_id"):
+    if key in ("id", "call_id") or (value is None and key not in _ARGS):
         return value is None or isinstance(value, str)
     return key in ("type", "kind") and _word(value) == "tool"
 
 
 def _tool_name(name: Any, tools: Tools) -> Any:
-    """The name without the room that a template puts before it, if that makes it one of ours."""
+    """The name without blanks around it and the room that a template puts before it, if that makes it one of ours."""
     if not isinstance(name, str) or name in tools:
         return name
-    prefixed = _PREFIXED.fullmatch(name[:200])
-    return prefixed.group(1) if prefixed is not None and prefixed.group(1) in tools else name
+    bare = name[:200].strip(BLANKS)
+    prefixed = _PREFIXED.fullmatch(bare)
+    ours = bare if prefixed is None else prefixed.group(1)
+    return ours if ours in tools else name
 
 
 def _arguments(args: Any, load: Loader) -> Any:

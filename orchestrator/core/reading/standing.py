@@ -3,6 +3,7 @@
 import re
 from typing import Any, Final, NoReturn
 
+from orchestrator.core.reading.fillers import BLANKS
 from orchestrator.core.reading.values import place, refuse
 
 _FOLLOWS: Final = re.compile(r"\s*([,:\])}])|[ \t]*([\"'=])")
@@ -15,6 +16,18 @@ or where the reply begins: behind a fence or the tag that ends thoughts."""
 _EXAMPLE: Final = re.compile(r"\bexample\s*[0-9]?\s*:?\**\s*(?:[`~]{3,}\w*\s*)?\Z", re.IGNORECASE)
 _LOOK_BACK: Final = 80
 """So much of the text before an object tells whether it stands there as a value or as an example."""
+_CLOSERS: Final = r"(?:\s*[}\]])+"
+_FRAME: Final = r"(?:\s|[`~]{3,}|</?s>|<\|?/?[a-z_]{1,30}\|?>)*"
+_SURPLUS: Final = re.compile(
+    rf"{_CLOSERS}(?=\s*<[|/]{{1,2}}(?:tool_call|function|invoke)\b"
+    rf"|{_FRAME}(?:[^\W\d_](?:[^\"'`{{}}\[\]<>:=\\()]|(?<=\w)'(?=\w))*)?\Z)",
+    re.IGNORECASE,
+)
+"""Closing brackets too many, then the tag that ends a call, or only a frame and prose up to the end of the text. A
+quote that ended a string too early would leave another quote behind them."""
+SURPLUS_ONLY: Final = re.compile(rf"{_CLOSERS}\s*\Z")
+_FRAMED: Final = re.compile(r"(?:^|\n)[ \t>]*(?:`{3,}|~{3,})\w*\Z|(?:>|\[TOOL_CALLS\])\Z")
+_LETTER: Final = re.compile(r"[^\W\d_]")
 _STRINGS: Final = re.compile(r'\{[ \t]*"[^"\\\n]*"(?:[ \t]*,[ \t]*"[^"\\\n]*")*[ \t]*,?[ \t]*\}')
 
 
@@ -57,6 +70,25 @@ def followed(text: str, end: int) -> None:
             f"Behind the JSON object of your reply stands {follows.group().strip()!r}, at {place(text, end)}. "
             r"Send one JSON object and nothing behind it; inside a string write \" for a quote."
         )
+
+
+def past_surplus(text: str, begin: int, end: int, value: Any, *, tagged: bool) -> int:
+    """The place behind closing brackets that are too many behind an object, or its ``end`` when they are doubtful.
+
+    They are doubtful where the object may be the inside of a larger one whose beginning is missing. It is none of
+    that where its kind says that it is a whole reply, or where a tag (``tagged``) or a fence stands before it.
+    """
+    found = _SURPLUS.match(text, end)
+    if found is None or not isinstance(value, dict):
+        return end
+    keys = {key.strip(BLANKS) for key in value}
+    before = text[max(0, begin - _LOOK_BACK) : begin].strip(BLANKS)
+    if "kind" in keys:
+        sure = not before or _LETTER.search(before) is not None
+    else:
+        framed = tagged or _FRAMED.search(before) is not None or (not before and "name" in keys)
+        sure = framed and "]" not in found.group()
+    return found.end() if sure else end
 
 
 def past_strings(text: str, at: int) -> int:

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 from orchestrator.core.reading.values import refuse
 
 _BLANK: Final = re.compile(r"\s*")
-_PARAMETER: Final = re.compile(r"<parameter(?:=|\s+name\s*=\s*)[\"']?([\w.-]{1,100})[\"']?\s*>", re.IGNORECASE)
+_PARAMETER: Final = re.compile(r"<parameter(?:=\s*|\s+name\s*=\s*)[\"']?\s*([\w.-]{1,100})\s*[\"']?\s*>", re.IGNORECASE)
 _END: Final = re.compile(r"</(?:function|invoke)\s*>", re.IGNORECASE)
 _NEXT: Final = re.compile(r"<(?:(?P<begins>function=|invoke\s)|/(?:parameter|function|invoke)\b)", re.IGNORECASE)
 """What of the markup comes next: another call, or an end."""

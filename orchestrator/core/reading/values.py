@@ -15,6 +15,8 @@ MAX_CALLS: Final = 4
 """So many calls may be one request."""
 SHOWN_CHARS: Final = 60
 """Of what the model made up, such as a key, this much comes back in the sentence that refuses it."""
+LONG_CHARS: Final = 2_000
+"""A reply of fewer characters is short: nobody is asked to shorten it."""
 
 _STRUCTURE: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*+"?|\\.|[\[\]{}]', re.DOTALL)
 _PLAIN: Final = re.compile(rf"[A-Za-z0-9_$-]{{1,{SHOWN_CHARS}}}")
@@ -47,6 +49,11 @@ def name(made_up: object) -> str:
 def place(text: str, at: int) -> str:
     """A place in the text as the model counts it: lines and columns from 1."""
     return f"line {text.count(chr(10), 0, at) + 1}, column {at - text.rfind(chr(10), 0, at)}"
+
+
+def again(text: str) -> str:
+    """What to do after a reply that is incomplete."""
+    return "Send the whole reply again" + (", in smaller steps." if len(text) >= LONG_CHARS else ".")
 
 
 def depth(text: str) -> int:

@@ -3,6 +3,7 @@
 import re
 from typing import Any, Final, NoReturn
 
+from orchestrator.core.reading.fillers import is_no_call
 from orchestrator.core.reading.values import refuse
 
 _CUT: Final = re.compile(r"<[|/]?[a-z_=|/]*\Z", re.IGNORECASE)
@@ -79,8 +80,13 @@ def incomplete() -> NoReturn:
 
 
 def _is_final(values: list[Any]) -> bool:
-    return all(isinstance(value, dict) and "success" in value for value in values)
+    return all(isinstance(value, dict) and "success" in value and not _calls(value) for value in values)
 
 
 def _is_call(values: list[Any]) -> bool:
-    return all(isinstance(value, dict) and bool(_CALL & value.keys()) for value in values)
+    return all(isinstance(value, dict) and _calls(value) for value in values)
+
+
+def _calls(value: dict[str, Any]) -> bool:
+    """Whether an object is surely a call: a field of that kind that is empty says nothing."""
+    return any(key in _CALL and not is_no_call(one) for key, one in value.items())
