@@ -20,7 +20,7 @@ from orchestrator.core.policy import (
     no_such_tool,
     summary,
 )
-from orchestrator.core.rehearsing import NOTICE, is_copy, lenient, strict
+from orchestrator.core.rehearsing import NOTICE, is_copy, lenient, original_of, strict
 from orchestrator.core.task import AgentTask
 from orchestrator.core.wire import ComputerId
 
@@ -64,6 +64,10 @@ class PolicyInForce:
     def watch(self) -> tuple[str, ...]:
         """Where it says that programs are watched, as globs."""
         return self.policy().watch
+
+    def run_timeout_s(self, computer: ComputerId) -> int | None:
+        """Seconds of the game that it lets a program run on a computer; None: it does not say."""
+        return self.policy().run_timeout_of(original_of(computer))
 
     def summary(self, task: AgentTask) -> str:
         """What the model of a task is told of it (hitl.md L6)."""

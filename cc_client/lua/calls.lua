@@ -131,7 +131,7 @@ local function entry_of(outcome)
   if outcome.unknown then
     return { state = "unknown" }
   elseif outcome.ok then
-    return { state = "ok", hash = outcome.hash }
+    return { state = "ok", hash = outcome.hash, code = outcome.code }
   end
   return { state = "failed", code = outcome.code }
 end

@@ -238,7 +238,10 @@ local function cursor_functions(self, terminal)
     return self.x, self.y
   end
   function terminal.setCursorPos(x, y)
-    self.x, self.y = whole(x), math.max(1, math.min(self.height, whole(y)))
+    local row = math.max(1, math.min(self.height, whole(y)))
+    -- Who goes up again draws a picture; who writes lines only goes down.
+    self.is_drawn = self.is_drawn or row < self.y
+    self.x, self.y = whole(x), row
   end
   function terminal.scroll(rows)
     -- The rows move up under the cursor, so the text's row does too. The bound keeps a wild
@@ -328,6 +331,7 @@ function Capture.new(width, height)
   local self = setmetatable({ head = {}, head_bytes = 0, tail = {}, tail_bytes = 0, cut = 0 }, Capture)
   self.width, self.height = width or WIDTH, height or HEIGHT
   self.total, self.fresh, self.fresh_bytes = 0, {}, 0
+  self.is_drawn = false
   self.x, self.y, self.row, self.column, self.blink, self.line = 1, 1, 1, 1, false, ""
   -- White on black, as numbers: the colours API may be changed by a program.
   self.TextColour, self.BackgroundColour = 1, 32768

@@ -38,13 +38,14 @@ local function crc32(text)
 end
 
 -- Text of a slot ----------------------------------------------------------------------------------
--- A line for each fact. An entry is `call ID STATE DETAIL`: `open NUMBER`, `ok HASH|-`,
+-- A line for each fact. An entry is `call ID STATE DETAIL`: `open NUMBER`, `ok HASH|=CODE|-`,
 -- `failed CODE`, `interrupted -` or `unknown -`. 72 entries of the longest kind fit.
 
 local STATES = { open = true, ok = true, failed = true, interrupted = true, unknown = true }
 
 local function entry_line(id, entry)
-  local detail = entry.number and ("%.0f"):format(entry.number) or entry.hash or entry.code or "-"
+  local code = entry.code and (entry.state == "ok" and "=" .. entry.code or entry.code)
+  local detail = entry.number and ("%.0f"):format(entry.number) or entry.hash or code or "-"
   return ("call %s %s %s"):format(id, entry.state, detail)
 end
 
@@ -75,7 +76,8 @@ local function read_entry(line)
   if state == "open" then
     entry.number = tonumber(detail)
   elseif state == "ok" then
-    entry.hash = detail ~= "-" and detail or nil
+    entry.code = detail:match("^=(.*)$")
+    entry.hash = not entry.code and detail ~= "-" and detail or nil
   elseif state == "failed" then
     entry.code = detail
   end

@@ -40,7 +40,7 @@ local function at_least(host, version)
 end
 
 local function capabilities()
-  local list = { "chunks", "desk", "input", "keys", "mirror", "screen_of", "undo", "update" }
+  local list = { "chunks", "desk", "input", "keys", "mirror", "observe", "screen_of", "undo", "update" }
   for name in pairs(methods) do
     list[#list + 1] = name
   end

@@ -203,6 +203,16 @@ function monitors.screen(name)
   return kept[name] and kept[name]:screen()
 end
 
+--- What a capture shows as text, without the blanks at the end of rows and the blank rows at the end.
+function monitors.text(capture)
+  local lines = {}
+  for y, row in ipairs(capture:screen().rows) do
+    lines[y] = row[1]:gsub(" +$", "")
+  end
+  local text = table.concat(lines, "\n"):gsub("\n+$", "")
+  return #text > MAX_SHOWN_BYTES and text:sub(1, MAX_SHOWN_BYTES) .. "\n[... cut]" or text
+end
+
 --- The monitors that a program drew on, and what they show now as text.
 -- @return their names in one text, and the text; both empty when there are none
 function monitors.told(seen)
@@ -212,15 +222,7 @@ function monitors.told(seen)
   end
   table.sort(list)
   for index = 1, math.min(#list, MAX_SHOWN) do
-    local lines = {}
-    for y, row in ipairs(seen[list[index]]:screen().rows) do
-      lines[y] = row[1]:gsub(" +$", "")
-    end
-    local text = table.concat(lines, "\n"):gsub("\n+$", "")
-    if #text > MAX_SHOWN_BYTES then
-      text = text:sub(1, MAX_SHOWN_BYTES) .. "\n[... cut]"
-    end
-    parts[index] = "\n[on the monitor " .. list[index] .. ":]\n" .. text
+    parts[index] = "\n[on the monitor " .. list[index] .. ":]\n" .. monitors.text(seen[list[index]])
   end
   return table.concat(list, " "):sub(1, 200), table.concat(parts)
 end

@@ -61,6 +61,7 @@ local function number_check(name, most)
 end
 
 CHECKS.timeout_s = number_check("timeout_s", MAX_TIMEOUT_S)
+CHECKS.observe_s = number_check("observe_s", MAX_TIMEOUT_S)
 CHECKS.max = number_check("max", MAX_FOUND)
 CHECKS.old_size = number_check("old_size", 2097152)
 CHECKS.input_size = number_check("input_size", 1024)

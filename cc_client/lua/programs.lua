@@ -16,8 +16,10 @@ local paths = require("paths")
 local programs = {}
 
 local TERMINATE_TRIES = 3
---- Between two tries: time for a program to clean up, and all of them within 0.8 s.
-local TERMINATE_EVERY_MS = 250
+--- Between two tries, in time of the game: a program can clean up, and all tries take 0.8 s.
+local TERMINATE_EVERY_S = 0.25
+--- Half a tick: the game counts in ticks, and sums of them are not exact.
+local HALF_TICK_S = 0.025
 --- What a program may be busy with at its deadline.
 local GRACE_MS = 250
 --- Between two looks at what a running program wrote.
@@ -98,8 +100,20 @@ local function now_ms(run)
   return run.guard.epoch("utc")
 end
 
+--- Seconds of the game until the present time of a run is over. A game that is paused, or that lags, counts
+-- no ticks: then nothing is over, however long it takes.
+local function left_s(run)
+  return run.until_s - run.clock()
+end
+
+local function has_time(run)
+  return left_s(run) > HALF_TICK_S
+end
+
 --- Resumes the program with an event, its terminal in place; false when it is over.
 local function resume(run, ...)
+  -- The guard counts real time, which a busy program uses up while the game may stand still.
+  run.guard.deadline_ms = now_ms(run) + math.max(0, left_s(run)) * 1000
   local previous = term.redirect(run.terminal)
   local native = peripheral and peripheral.call
   if native then
@@ -149,7 +163,7 @@ local function stream(run)
 end
 
 local function is_over(run)
-  return run.stopping or now_ms(run) >= run.deadline_ms
+  return run.stopping or not has_time(run)
 end
 
 --- Whether the program reads a line: the game's `read` waits for any event, and lets the cursor blink.
@@ -182,12 +196,22 @@ local function type_in(run)
   return true
 end
 
+--- Waits on where a timer of ours came a tick too early: the clock counts whole ticks only.
+local function wait_on(run, event, until_s)
+  local missing_s = until_s - run.clock()
+  local is_ours = event and event[1] == "timer" and run.timers[event[2]]
+  if is_ours and missing_s > HALF_TICK_S and missing_s < 4 * HALF_TICK_S then
+    start_timer(run, missing_s)
+  end
+end
+
 --- Feeds events until the program is over or its time is.
 local function feed(run, next_event, ...)
   local going = resume(run, ...)
   while going and type_in(run) do
     stream(run)
     local event = next_event()
+    wait_on(run, event, run.until_s)
     if is_over(run) then
       return
     elseif event and wants(run, event) then
@@ -199,14 +223,12 @@ end
 --- Sends `terminate` and goes on feeding events for a while; true when that ended the program.
 local function terminate(run, next_event)
   local going = resume(run, "terminate")
-  local until_ms = math.min(now_ms(run) + TERMINATE_EVERY_MS, run.guard.deadline_ms)
-  local timer = start_timer(run, TERMINATE_EVERY_MS / 1000)
-  while going and now_ms(run) < until_ms do
+  local until_s = math.min(run.clock() + TERMINATE_EVERY_S, run.until_s)
+  start_timer(run, TERMINATE_EVERY_S)
+  while going and until_s - run.clock() > HALF_TICK_S do
     local event = next_event()
-    if event and event[1] == "timer" and event[2] == timer then
-      -- Timers go by ticks of the game, so this one may be early.
-      timer = start_timer(run, 0.05)
-    elseif event and wants(run, event) then
+    wait_on(run, event, until_s)
+    if event and wants(run, event) then
       going = resume(run, table.unpack(event, 1, event.n))
     end
   end
@@ -217,6 +239,13 @@ end
 local function trim_traceback(text)
   local own = text:find("\n%s+%[C%]: in function '[^']*xpcall'%s*$")
   return text:sub(1, own and own - 1 or #text):sub(1, MAX_TRACEBACK_BYTES)
+end
+
+--- The traceback of a program that we stopped: nothing, where it says only that we did.
+local function after_stop(traceback)
+  local first = traceback:match("^[^\n]*")
+  local is_ours = first:find("Terminated$") or first:find(Guard.TOO_LONG, 1, true)
+  return is_ours and "" or traceback
 end
 
 --- How a program that is over has ended.
@@ -233,36 +262,46 @@ local function ending(run)
     value = Guard.TOO_LONG
   end
   local traceback = trim_traceback(run.guard:text(value, GRACE_MS))
-  return tripped == "deadline" and "timed_out" or "error", traceback
+  if tripped == "deadline" then
+    return run.in_time, after_stop(traceback)
+  end
+  return "error", traceback
+end
+
+--- What the screen shows, where the program drew on it; nil: it only wrote lines.
+local function drawn(run)
+  return run.capture.is_drawn and monitors.text(run.capture) or nil
 end
 
 local function finish(run, next_event)
   if run.results then
     return ending(run)
   end
-  local how = run.stopping and "terminated" or "timed_out"
-  run.waits_for = waits_for(run)
+  local how = run.stopping and "terminated" or run.in_time
+  run.waits_for, run.drawn = waits_for(run), drawn(run)
   -- Busy or not, it has this long for all tries together.
-  run.guard.deadline_ms = now_ms(run) + TERMINATE_TRIES * TERMINATE_EVERY_MS
+  run.until_s = run.clock() + TERMINATE_TRIES * TERMINATE_EVERY_S
   for _ = 1, TERMINATE_TRIES do
     if terminate(run, next_event) then
       local _, traceback = ending(run)
-      return how, traceback
+      return how, run.stopping and traceback or after_stop(traceback)
     end
   end
   return "abandoned", ""
 end
 
 --- One sentence about an ending; nil when there is nothing to say.
-local function sentence(run, ended, traceback, timeout_s)
+local function sentence(run, ended, traceback)
   local why = run.stopping and "The program was told to end"
-    or "The program did not end within " .. timeout_s .. " s"
+    or "The program did not end within " .. run.limit_s .. " s"
   if ended == "error" then
     local first = traceback:match("^[^\n]*")
     return first ~= "" and first ~= NO_MESSAGE and first
       or "The program ended with an error without a message."
   elseif ended == "abandoned" then
     return why .. ", ignored terminate and was left."
+  elseif ended == "observed" then
+    return "The program ran " .. run.limit_s .. " s without an error and was stopped."
   elseif ended ~= "returned" then
     return why .. "."
   end
@@ -279,14 +318,35 @@ function programs.announced(id, body)
   return result
 end
 
+--- Sets what a run may take: the shorter of its limit and the time for which it is watched.
+local function set_limits(run, program)
+  local observe_s = program.observe_s
+  local is_watched = observe_s and observe_s <= program.timeout_s
+  run.limit_s = is_watched and observe_s or program.timeout_s
+  -- How it ends when that is over and nothing went wrong.
+  run.in_time = is_watched and "observed" or "timed_out"
+  -- The clock of today: a program may change that of tomorrow.
+  run.clock = os.clock
+  run.began_s = run.clock()
+  run.until_s = run.began_s + run.limit_s
+end
+
+--- How long it ran: in time of the game, and by the clock of the world outside, which goes on while it is paused.
+local function set_times(run, result)
+  result.ran_ms = math.max(0, math.floor((run.clock() - run.began_s) * 1000 + 0.5))
+  result.real_ms = math.max(0, math.floor(now_ms(run) - run.began_ms))
+end
+
 --- Runs a program to its end.
--- @tparam table program `{path, bytes, arguments, timeout_s, input?, id?, output?}`; `input` is what it is
--- typed, `id` was announced, and `output(offset, text)` is told at most each 0.5 s what the program wrote
+-- @tparam table program `{path, bytes, arguments, timeout_s, observe_s?, input?, id?, output?}`; after `observe_s`
+-- it is stopped and has ended well, both in seconds of the game; `input` is what it is typed, `id` was
+-- announced, and `output(offset, text)` is told at most each 0.5 s what the program wrote
 -- @tparam function next_event waits for an event and returns it packed, or nil for a mere wake-up
--- @treturn table `{ended, ran_ms, output, cut, traceback, message, values, input_left, waits_for, monitors,
--- monitor_text}`; `ran_ms` is time of the game, the message is the first line of what went wrong, the values
--- are what it returned, packed, and `waits_for` are the events that it waited for when it was stopped
--- (`read()`: a line that is typed; empty: any event)
+-- @treturn table `{ended, ran_ms, real_ms, drawn, output, cut, traceback, message, values, input_left, waits_for,
+-- monitors, monitor_text}`; `ran_ms` is time of the game and `real_ms` time outside, `drawn` what the screen showed
+-- before it was stopped, the message is the first line of what went wrong, the values are what it returned, packed,
+-- and `waits_for` are the events that it waited for when it was stopped (`read()`: a line that is typed; empty: any
+-- event)
 function programs.run(program, next_event)
   local run = program.id and running[program.id] or {}
   if run.stopping then
@@ -297,24 +357,24 @@ function programs.run(program, next_event)
   if not main then
     return { ended = "error", output = "", cut = 0, traceback = why, message = why }
   end
-  run.deadline_ms = os.epoch("utc") + program.timeout_s * 1000
-  local clock = os.clock
-  local began = clock()
-  run.guard, run.capture, run.timers = Guard.new(run.deadline_ms), Capture.new(), {}
+  set_limits(run, program)
+  run.guard, run.capture, run.timers = Guard.new(0), Capture.new(), {}
+  run.began_ms = now_ms(run)
   run.monitors, run.input, latest = {}, program.input and input.queue(program.input), run.capture
   run.terminal, run.output, run.output_at_ms = run.capture.terminal, program.output or function() end, 0
   -- No Lua function of ours around it: the hook that stops a busy program would stop it too.
   run.co = run.guard.create(xpcall)
-  start_timer(run, program.timeout_s)
+  start_timer(run, run.limit_s)
   keep_title()
   feed(run, next_event, main, debug.traceback, table.unpack(program.arguments, 1, program.arguments.n))
   local result = { input_left = run.input and input.left(run.input) }
   result.ended, result.traceback = finish(run, next_event)
-  result.ran_ms = math.max(0, math.floor((clock() - began) * 1000 + 0.5))
+  set_times(run, result)
   put_title_back()
   result.waits_for = run.waits_for
   result.output, result.cut = run.capture:text()
-  result.message = sentence(run, result.ended, result.traceback, program.timeout_s)
+  result.message = sentence(run, result.ended, result.traceback)
+  result.drawn = run.drawn
   result.monitors, result.monitor_text = monitors.told(run.monitors)
   if result.ended == "returned" then
     result.values = table.pack(table.unpack(run.results, 3, run.results.n))

@@ -13,6 +13,7 @@ local sha256 = require("sha256")
 local running = {}
 
 local CODES = {
+  observed = "observed",
   error = "program_error",
   timed_out = "timed_out",
   terminated = "terminated",
@@ -37,16 +38,19 @@ local function run(given, arguments, typed, job)
   if hash ~= given.if_hash then
     answers.stale(hash)
   end
-  local program = { path = given.path, bytes = bytes, arguments = arguments, timeout_s = given.timeout_s }
+  local program = { path = given.path, bytes = bytes, arguments = arguments }
+  program.timeout_s, program.observe_s = given.timeout_s, given.observe_s
   program.id, program.output, program.input = job.call_id, job.output, typed
   local result = programs.run(program, job.next_event)
   local data = { ended = result.ended, path = given.path, sha256 = hash }
-  data.ran_ms = result.ran_ms
+  data.ran_ms, data.real_ms = result.ran_ms, result.real_ms
   data.output, data.cut, data.input_left = #result.output, result.cut, result.input_left
   data.waits_for = result.waits_for
   data.monitors = result.monitors ~= "" and result.monitors or nil
-  local ok = result.ended == "returned"
-  local body = result.output .. result.traceback .. (result.monitor_text or "")
+  local drawn = result.drawn and "\n[on the screen when it was stopped:]\n" .. result.drawn or ""
+  data.drawn = drawn ~= "" and #drawn or nil
+  local ok = result.ended == "returned" or result.ended == "observed"
+  local body = result.output .. result.traceback .. drawn .. (result.monitor_text or "")
   return { ok = ok, code = CODES[result.ended], message = result.message, data = data, body = body }
 end
 
@@ -58,7 +62,7 @@ local function to_run(job, act)
 end
 
 local function check_run(given)
-  params.check(given, { "path", "if_hash", "timeout_s", "input_size?" })
+  params.check(given, { "path", "if_hash", "timeout_s", "observe_s?", "input_size?" })
   if given.if_hash == files.ABSENT then
     params.bad("A program that is absent cannot run.")
   end

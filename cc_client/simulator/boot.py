@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from cc_client.simulator.case import Case
-from cc_client.simulator.clock import TICK_S
+from cc_client.simulator.clock import TICK_S, Timer
 from cc_client.simulator.handles import Handles
 from cc_client.simulator.hardware import from_text, to_text
 from cc_client.simulator.host import Answer, file_functions, request_functions, socket_functions
@@ -35,12 +35,12 @@ class Boot:
     dropped_events: int = 0
     _events: deque[tuple[Any, ...]] = field(default_factory=deque)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
-    _timers: dict[int, asyncio.TimerHandle] = field(default_factory=dict)
+    _timers: dict[int, Timer] = field(default_factory=dict)
     _last_timer: int = 0
 
     async def run(self) -> Power:
         """Run until the power goes; answers whether it is to come back."""
-        case, started_s = self.case, self.case.clock.now_s()
+        case, started_s = self.case, self.case.clock.game_s()
         handles = Handles(case.disk)
         self.sockets = Sockets(self.queue_event, self._say_connected, case.faults.after_frame, case.hardware, case.wire)
         requests = Requests(self.queue_event, case.hardware.rules, case.hardware.user_agent)
@@ -128,7 +128,7 @@ class Boot:
             "screen_size": lambda: hardware.size,
             "show": self.case.screen.show,
             "now": self.case.clock.now_s,
-            "clock": lambda: int((self.case.clock.now_s() - started_s) / TICK_S) * TICK_S,
+            "clock": lambda: int((self.case.clock.game_s() - started_s) / TICK_S) * TICK_S,
             "epoch_ms": self.case.clock.epoch_ms,
             "computer_id": lambda: self.case.identity.computer_id,
             "get_label": lambda: self.case.identity.label,

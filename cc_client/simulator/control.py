@@ -19,6 +19,7 @@ from cc_client.simulator.world.reading import add_option, read_block, read_place
 
 HELP: Final = """\
 unload · load · on · off · reboot      the chunk, the power
+pause · go-on · skip SECONDS           the game stands still, goes on; the clock on the wall goes ahead
 type TEXT · key NAME · terminate       the player at the keyboard
 event NAME [JSON…]                     any event
 screen · wait TEXT                     what the player sees, as JSON; wait until TEXT is on it
@@ -71,6 +72,9 @@ class Control:
             "terminate": lambda _: computer.terminate(),
             "cut": lambda _: computer.cut(),
             "state": lambda _: computer.state,
+            "pause": lambda _: case.clock.pause(),
+            "go-on": lambda _: case.clock.go_on(),
+            "skip": lambda rest: case.clock.skip(float(rest)),
             "type": case.keyboard.type_line,
             "key": case.keyboard.press,
             "event": self._event,

@@ -183,7 +183,8 @@ class Calls:
                 raise unprepared
             told = partial(self.hints.output, record.call_id)
             with self.watch.stopping(lambda: self._terminate([record])):
-                outcome = await self.world.run(self.journal.task, record, on_output=told)
+                limit = self.programs.limit_s(record.call)
+                outcome = await self.world.run(self.journal.task, record, timeout_s=limit, on_output=told)
         except (CallVoid, ComputerAway) as void:
             return await self._void(record, run_id, void)
         except ComputerFailed as error:

@@ -54,9 +54,28 @@ class Programs:
         if call.tool not in RUNNERS or self.world.computers is None:
             return ""
         globs = self._globs(call)
+        places = f"What it changes {places_of(globs)} is watched and can be put back."
         if not globs:
-            return "Nothing is watched while it runs: what it changes cannot be put back."
-        return f"What it changes {places_of(globs)} is watched and can be put back."
+            places = "Nothing is watched while it runs: what it changes cannot be put back."
+        return f"{self._time(call)} {places}"
+
+    def limit_s(self, call: ToolCall) -> int | None:
+        """Seconds of the game that a program may run: as the call says, the policy, or the setting.
+
+        None: the call runs no program.
+        """
+        if call.tool not in RUNNERS:
+            return None
+        of_policy = None if call.computer is None else self.law.run_timeout_s(call.computer)
+        limit = call.args.get("timeout_s") or of_policy or self.world.run_timeout_s
+        return max(int(limit), int(call.args.get("observe_s") or 0))
+
+    def _time(self, call: ToolCall) -> str:
+        """For how long it runs, as a sentence for the reviewer."""
+        watched = call.args.get("observe_s")
+        if watched:
+            return f"It is watched for {watched} s of game time and then stopped."
+        return f"It may run for {self.limit_s(call)} s of game time."
 
     async def before(self, call: ToolCall) -> Watched | None:
         """What is there before a program is started, its bytes in the store; None: nothing is watched.

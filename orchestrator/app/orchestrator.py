@@ -92,7 +92,7 @@ async def open_orchestrator(
     first = prepare(settings)
     async with open_ground(settings, clock=clock, wrap_store=wrap_store, wrap_bus=wrap_bus) as ground:
         token = await admin_token(ground.service, settings)
-        world = World(store=ground.store, workspace=await _workspace(ground))
+        world = World(store=ground.store, workspace=await _workspace(ground), run_timeout_s=settings.run_timeout_s)
         hub, here = _joined(ground, world)
         ground.law.context = world.context
         undoing = Undoing(ground.service, world)

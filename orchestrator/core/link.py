@@ -40,6 +40,7 @@ MAX_COMPLAINTS: Final = 16
 _NEEDS: Final[Mapping[str, str]] = {
     "peripheral_call": "peripheral_call",
     "input_size": wire.INPUT,
+    "observe_s": wire.OBSERVE,
     "of": wire.SCREEN_OF,
 }
 """Methods and parameters that older clients do not have, each with the capability of those that do."""

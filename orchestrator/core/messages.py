@@ -36,6 +36,8 @@ MAX_OUTPUT_BYTES: Final = 4096
 """One hint of what a program writes: a few screens of a computer."""
 INPUT: Final = "input"
 """The capability of a computer that types to the programs that it runs."""
+OBSERVE: Final = "observe"
+"""The capability of a computer that counts a program's time by the game, and stops one that was only watched."""
 SCREEN_OF: Final = "screen_of"
 """The capability of a computer that shows more than its own screen by name."""
 CHUNKS: Final = "chunks"

@@ -65,6 +65,11 @@ def is_copy(name: str) -> bool:
     return _MARK in name
 
 
+def original_of(name: ComputerId) -> ComputerId:
+    """The real computer of which a name is that of a copy; any other name itself."""
+    return ComputerId(name.partition(_MARK)[0])
+
+
 def lenient(verdict: PolicyDecision, tool: str, computer: ComputerId | None) -> PolicyDecision:
     """A verdict of a rehearsal: a change of the copy needs no question; all else is judged as ever."""
     spec = BUILT_IN_CATALOG.get(tool)

@@ -118,19 +118,32 @@ Typed = Annotated[str, Field(max_length=1024)]
 """What a program is typed; each line end is the Enter key."""
 
 
+Watched = Annotated[int, Field(ge=1, le=3600)]
+"""Seconds of the game for which a program is watched before it is stopped."""
+Limit = Annotated[int, Field(ge=1, le=86_400)]
+"""Seconds of the game that a program may run."""
+
+
 class CcRunProgramArgs(_OnComputer):
-    """Run a program on the computer and see its output; input is typed to it, a line for each question, with Enter."""
+    """Run a program and see its output; observe_s=10 stops an endless one after 10 s; input is typed, with Enter."""
 
     path: str
     args: Annotated[list[str], Field(fail_fast=True)] = []
     input: Typed = ""
+    observe_s: Watched | None = None
+    """None: it is not stopped before its limit."""
+    timeout_s: Limit | None = None
+    """None: as the policy says for the computer, or the setting ``run_timeout_s``."""
 
 
 class CcShellArgs(_OnComputer):
-    """Run one command line of the computer's shell (no pipes, no &&); input as in cc_run_program."""
+    """Run one command line of the computer's shell (no pipes, no &&); input, observe_s as in cc_run_program."""
 
     command: str
     input: Typed = ""
+    observe_s: Watched | None = None
+    timeout_s: Limit | None = None
+    """Both as of ``cc_run_program``."""
 
 
 class LocalReadArgs(_Args):

@@ -122,6 +122,14 @@ class Settings(BaseModel):
         le=604_800,
         allow_inf_nan=False,
     )
+    run_timeout_s: int = _setting(
+        60,
+        "How long a program may run on a computer, in time of the game, where neither the call nor the policy says; a "
+        "game that is paused uses none of it.",
+        "s",
+        ge=1,
+        le=86_400,
+    )
     model: str = _setting("scripted:hello", "The model of tasks that name none.")
     ollama_url: str = _setting(
         "",

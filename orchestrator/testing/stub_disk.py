@@ -457,4 +457,5 @@ _CHECKS: Final[Mapping[str, Callable[[str, Any, bool], Any]]] = {
     "max": _number(MAX_FOUND),
     "old_size": _number(2 * 1024 * 1024),
     "timeout_s": _number(86400),
+    "observe_s": _number(86400),
 }

@@ -90,7 +90,8 @@ class StubPrograms:
         self, run_id: RunId, method: str, params: Params, body: bytes | None, tell: Callable[[int, bytes], None]
     ) -> Answer:
         """``run_program`` or ``shell``. Raises StubFailure."""
-        path, if_hash, timeout_s, size = checked(params, "path", "if_hash", "timeout_s", optional=("input_size",))
+        optional = ("input_size", "observe_s")
+        path, if_hash, timeout_s, size, observe_s = checked(params, "path", "if_hash", "timeout_s", optional=optional)
         body, typed = (body, b"") if size is None else _parted(body or b"", size)
         if if_hash == ABSENT:
             raise StubFailure("bad_params", "A program that is absent cannot run.")
@@ -105,11 +106,13 @@ class StubPrograms:
         clock = asyncio.get_running_loop().time
         began = clock()
         try:
-            ended, message = await self._run(run, path, data, words, timeout_s)
+            ended, message = await self._run(run, path, data, words, min(timeout_s, observe_s or timeout_s))
         finally:
             del self._running[run_id]
         facts = {"ended": ended, "path": path, "sha256": sha256, "output": len(run.output), "cut": 0}
         facts["ran_ms"] = int((clock() - began) * 1000)
+        if ended == "timed_out" and observe_s is not None and observe_s <= timeout_s:
+            return Answer({**facts, "ended": "observed"}, bytes(run.output))
         if size is not None:
             facts["input_left"] = sum(map(len, run.typed))
         if ended != "returned":

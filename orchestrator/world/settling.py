@@ -36,15 +36,18 @@ def by_journal(record: CallRecord, answer: Settlement) -> facts.ToolSettled:
     state = answer.call.state
     if state in ("interrupted", "unknown", "void"):
         return settled(record, state, reason=_REASONS[state])
-    if answer.call.ok:
-        text = "Done: the computer's journal says so. Its output was lost when the computer restarted."
-        after = _left(record, answer.call.sha256)
-        return settled(record, "finished", ok=True, text=text, after=after, ran=_ran(record, "returned"))
-    code = answer.call.code or "failed"
+    code = answer.call.code or ("returned" if answer.call.ok else "failed")
+    ran = _ran(record, code)
+    if answer.call.ok or (ran is not None and ran.ended == "timed_out"):
+        how = {"observed": "It was watched and then stopped", "timed_out": "It reached its limit of time"}
+        begin = how.get(code, "Done")
+        text = f"{begin}: the computer's journal says so. Its output was lost when the computer restarted."
+        after = _left(record, answer.call.sha256) if answer.call.ok else {}
+        return settled(record, "finished", ok=True, text=text, after=after, ran=ran)
     if code == "not_done":
         return settled(record, "void", reason="The computer restarted before the change; nothing was changed.")
     text = f"It did not succeed ({code}): the computer's journal says so. Details were lost when it restarted."
-    return settled(record, "finished", ok=False, text=text, code=code, ran=_ran(record, code))
+    return settled(record, "finished", ok=False, text=text, code=code, ran=ran)
 
 
 def _ran(record: CallRecord, code: str) -> facts.Ran | None:

@@ -25,6 +25,7 @@ from orchestrator.ports import Lease, Settlement, Workspace
 from orchestrator.tools.computer.disks import other_disks
 from orchestrator.tools.computer.keeping import look, missing_above
 from orchestrator.tools.computer.listing import Kept, OnRead, keep_tree, list_tree, nobody_waits
+from orchestrator.tools.computer.programs import RUN_TIMEOUT_S
 from orchestrator.tools.deps import CCAgentDeps, CommandChannel, Encoding, ProgramFailed
 from orchestrator.tools.registry import TOOL_REGISTRY
 from orchestrator.world.channels import Doing, Looking, Replaying, run_id_of
@@ -57,6 +58,8 @@ class World(Reach):
     """Computers, workspace and mode of one orchestrator (or of one library call)."""
 
     workspace: Workspace | None = None
+    run_timeout_s: int = RUN_TIMEOUT_S
+    """Seconds of the game that a program may run where nothing else says."""
     library: CCAgentDeps = field(default_factory=lambda: CCAgentDeps(mode="stub"))
     """The dependencies of a library call: a dictionary in stub mode, or the caller's own channel."""
 

@@ -86,6 +86,11 @@ class StubLaw:
     def watch(self) -> tuple[str, ...]:
         return ()
 
+    def run_timeout_s(self, computer: ComputerId) -> int | None:
+        """No limit of its own."""
+        del computer
+        return None
+
     def summary(self, task: AgentTask) -> str:
         """Its words for the model."""
         return f"Policy {self.version} of {task.task_id}."

@@ -224,6 +224,7 @@ def test_E4_a_call_that_does_not_fit_is_not_queued() -> None:
     [
         ("peripheral_call", {"name": "left", "method": "list", "timeout_s": 30}, "peripheral_call"),
         ("run_program", {"path": "a", "if_hash": "a" * 64, "timeout_s": 9, "input_size": 1}, wire.INPUT),
+        ("run_program", {"path": "a", "if_hash": "a" * 64, "timeout_s": 9, "observe_s": 1}, wire.OBSERVE),
         ("screen", {"of": "program"}, wire.SCREEN_OF),
     ],
 )

@@ -8,7 +8,7 @@ from orchestrator.core.errors import InvalidDecision
 from orchestrator.core.facts import TaskId
 from orchestrator.core.policy import Effect, PolicyDecision, default_policy, summary
 from orchestrator.core.prompt import Prompt
-from orchestrator.core.rehearsing import RULE, Rehearsal, copy_name, is_copy, lenient, strict
+from orchestrator.core.rehearsing import RULE, Rehearsal, copy_name, is_copy, lenient, original_of, strict
 from orchestrator.core.restoring.wanted import Restoration
 from orchestrator.core.task_states import TaskStatus
 from orchestrator.core.view import View
@@ -26,6 +26,7 @@ def test_the_name_of_a_copy_is_nobody_elses() -> None:
     assert copy_name(FARM, "0a1b2c3d") == COPY
     assert (is_copy(COPY), is_copy(FARM), is_copy("")) == (True, False, False)
     assert COPY.startswith("farm~")
+    assert original_of(COPY) == original_of(FARM) == FARM
 
 
 @pytest.mark.parametrize(

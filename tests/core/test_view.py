@@ -102,7 +102,7 @@ def test_the_system_prompt_lists_every_tool() -> None:
     for name, model in TOOL_ARGS.items():
         assert f"- {name}(" in system
         assert str(model.__doc__) in system
-    assert "- cc_run_program(path, args=…, input=…): Run a program" in system
+    assert "- cc_run_program(path, args=…, input=…, observe_s=…, timeout_s=…): Run a program" in system
     assert "- local_write(path, content): Write a file" in system
     assert "computer=…" not in system
 

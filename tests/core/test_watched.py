@@ -85,6 +85,16 @@ def test_a_policy_that_does_not_say_it_watches_everything() -> None:
     assert Policy(rules=()).version == Policy(rules=(), watch=ALL).version != Policy(rules=(), watch=()).version
 
 
+def test_a_policy_limits_the_runs_of_computers_by_their_names() -> None:
+    """The first glob that matches counts; a policy that does not say it keeps its version."""
+    limited = Policy(rules=(), run_timeout_s={"farm": 5, "f*": 600})
+    assert [limited.run_timeout_of(name) for name in ("farm", "field", "mine")] == [5, 600, None]
+    assert Policy(rules=()).run_timeout_of("farm") is None
+    assert Policy(rules=()).version == Policy(rules=(), run_timeout_s={}).version != limited.version
+    with pytest.raises(ValidationError, match="greater than or equal to 1"):
+        Policy(rules=(), run_timeout_s={"farm": 0})
+
+
 @pytest.mark.parametrize(
     ("glob", "why"),
     [

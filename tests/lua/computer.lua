@@ -202,7 +202,6 @@ end
 
 -- The rest ----------------------------------------------------------------------------------------
 
-local stock_clock = os.clock
 --- The host of the terminal: an advanced computer's screen that nobody looks at.
 local SCREEN = {
   log = function() end,
@@ -242,7 +241,9 @@ local function make_os(self)
     end
     return table.unpack(event, 1, event.n)
   end
-  os.clock = stock_clock
+  os.clock = function()
+    return (self.now_ms - self.paused_ms) / 1000
+  end
   os.day = function()
     return 12
   end
@@ -255,7 +256,7 @@ end
 -- @tparam ?table options `{capacity, look_ms}`
 function computer.new(options)
   options = options or {}
-  local self = { events = {}, now_ms = 1000000, look_ms = options.look_ms or 1 }
+  local self = { events = {}, now_ms = 1000000, paused_ms = 0, look_ms = options.look_ms or 1 }
   self.disk = setmetatable({ nodes = { [""] = true }, changes = 0 }, Disk)
   self.disk.capacity = options.capacity or 1000000
   fs = make_fs(self.disk)

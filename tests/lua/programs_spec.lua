@@ -19,10 +19,18 @@ local function run(source, options)
     bytes = source,
     arguments = options.arguments or {},
     timeout_s = options.timeout_s or 60,
+    observe_s = options.observe_s,
     output = options.output,
   }, function()
     machine.now_ms = machine.now_ms + 100
-    return table.remove(events, 1)
+    local event = table.remove(events, 1)
+    if event and event.paused_ms then
+      -- The game stands still, and only a message of the server comes.
+      machine.now_ms, machine.paused_ms =
+        machine.now_ms + event.paused_ms, machine.paused_ms + event.paused_ms
+      return { "websocket_message", n = 1 }
+    end
+    return event
   end)
   return result, machine
 end
@@ -83,6 +91,55 @@ describe("programs", function()
     expect(result.ended).to_be("timed_out")
     expect(result.message).to_contain("2 s")
     expect(result.output).to_be("on\n")
+  end)
+
+  it("are watched for as long as was asked, and have ended well", function()
+    local endless = "print('on') while true do os.pullEvent() end"
+    local result = run(endless, { observe_s = 2 })
+    expect(result.ended).to_be("observed")
+    expect(result.message).to_be("The program ran 2 s without an error and was stopped.")
+    expect(result.traceback).to_be("")
+    expect(result.ran_ms >= 2000 and result.ran_ms < 3000).to_be(true)
+    expect(run("error('boo')", { observe_s = 2 }).ended).to_be("error")
+    expect(run("print('done')", { observe_s = 2 }).ended).to_be("returned")
+    expect(run(endless, { observe_s = 5, timeout_s = 2 }).ended).to_be("timed_out")
+    expect(run(endless, { observe_s = 2, timeout_s = 2 }).ended).to_be("observed")
+  end)
+
+  it("tell an error of their clean-up also when they were only watched", function()
+    local result = run("pcall(os.pullEvent) error('cannot save')", { observe_s = 2 })
+    expect(result.ended).to_be("observed")
+    expect(result.traceback).to_contain("cannot save")
+  end)
+
+  it("that ignore terminate have not ended well, however they were watched", function()
+    local result = run("while true do os.pullEventRaw() end", { observe_s = 2 })
+    expect(result.ended).to_be("abandoned")
+  end)
+
+  it("show what was on the screen before they were stopped, if they drew on it", function()
+    local source = [[
+      term.clear() term.setCursorPos(1, 3) term.write("score 1") term.setCursorPos(1, 1) term.write("GAME")
+      pcall(os.pullEvent) term.clear()
+    ]]
+    expect(run(source, { observe_s = 2 }).drawn).to_be("GAME\n\nscore 1")
+    expect(run("print('a') os.pullEvent()", { observe_s = 2 }).drawn).to_be(nil)
+  end)
+
+  it("do not end in a game that is paused, and say how long that was", function()
+    local events = { { paused_ms = 75000 }, { paused_ms = 75000 }, { "x", n = 1 } }
+    local result = run("os.pullEvent('x') print('on')", { events = events, timeout_s = 2 })
+    expect(result.ended).to_be("returned")
+    expect(result.output).to_be("on\n")
+    expect(result.ran_ms < 2000).to_be(true)
+    expect(result.real_ms >= 150000).to_be(true)
+  end)
+
+  it("can be as busy as ever after a pause", function()
+    local source = "os.pullEvent('x') while true do pcall(error) end"
+    local result = run(source, { events = { { paused_ms = 75000 }, { "x", n = 1 } } })
+    expect(result.ended).to_be("error")
+    expect(result.message).to_contain("Too long without yielding")
   end)
 
   it("are left when they ignore terminate three times", function()

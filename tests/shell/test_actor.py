@@ -747,13 +747,52 @@ async def test_what_ran_is_recorded_at_once_and_at_settling() -> None:
 
 
 @pytest.mark.parametrize(
+    ("args", "policy", "sent", "note"),
+    [
+        ({}, "", {"timeout_s": 60}, "It may run for 60 s of game time."),
+        ({}, '[run_timeout_s]\n"?" = 300', {"timeout_s": 300}, "It may run for 300 s of game time."),
+        ({"timeout_s": 7}, "[run_timeout_s]\n3 = 300", {"timeout_s": 7}, "It may run for 7 s of game time."),
+        (
+            {"observe_s": 90},
+            "",
+            {"timeout_s": 90, "observe_s": 90},
+            "It is watched for 90 s of game time and then stopped.",
+        ),
+    ],
+)
+async def test_the_limit_of_a_run_is_of_the_call_the_policy_or_the_setting(
+    args: dict[str, Any], policy: str, sent: dict[str, int], note: str
+) -> None:
+    """Whoever approves reads it, and it is what the computer is sent."""
+    asks = """schema_version = 1
+[[rules]]
+id = "runs"
+effect = "ask"
+tools = ["cc_run_program"]
+"""
+    run = call("cc_run_program", path="a.lua", **args)
+    bench = Bench(Listening(says(run), final()), policy=load_policy(asks + policy))
+    await bench.submit()
+    task = await bench.act()
+    observed = only(task).observed
+    assert observed is not None
+    assert note in observed.note
+    await bench.decide(task)
+    await bench.act()
+    (frame,) = bench.computers.sent("run_program")
+    assert {name: frame.params[name] for name in frame.params if name.endswith("_s")} == sent
+
+
+@pytest.mark.parametrize(
     ("answer", "told"),
     [
         (
             {"state": "finished", "ok": True},
             "Done: the computer's journal says so. Its output was lost when the computer restarted.",
         ),
-        ({"state": "finished", "ok": False, "code": "timed_out"}, "It did not succeed (timed_out): the computer's"),
+        ({"state": "finished", "ok": True, "code": "observed"}, "It was watched and then stopped: the computer's"),
+        ({"state": "finished", "ok": False, "code": "timed_out"}, "It reached its limit of time: the computer's"),
+        ({"state": "finished", "ok": False, "code": "program_error"}, "It did not succeed (program_error): the"),
     ],
 )
 async def test_an_outcome_whose_output_is_lost_is_told_as_such(answer: dict[str, Any], told: str) -> None:
@@ -769,8 +808,10 @@ async def test_an_outcome_whose_output_is_lost_is_told_as_such(answer: dict[str,
     assert f"TOOL_RESULT: {told}" in model.asked[1][-1].content
     assert bench.disk.done == ["run_program a.lua"]
     (settled,) = await bench.happened(task_id, "tool_settled")
-    ended: facts.ProgramEnd = "finished" if answer["ok"] else "timed_out"
+    ends: dict[str, facts.ProgramEnd] = {"": "finished", "observed": "observed", "timed_out": "timed_out"}
+    ended = ends.get(answer.get("code", ""), "error")
     assert settled.ran == facts.Ran(path="a.lua", sha256=sha256_hex(b"old\n"), ended=ended)
+    assert settled.ok == (ended != "error")
 
 
 async def test_a_change_that_its_swap_files_undid_runs_again() -> None:

@@ -297,12 +297,12 @@ async def test_a_program_is_typed_its_input(house: House) -> None:
             "Command quiz executed successfully.\nOutput:\n1\n2\n"
         )
         deps.timeout_s = 1
-        with pytest.raises(ToolFailed, match=r"It waits for more typed input: add a line to input\."):
-            await use("cc_run_program", deps, path="quiz.lua", input="yes\n")
-        with pytest.raises(ToolFailed, match=r"It waits for a line to be typed: give that as input\."):
-            await use("cc_run_program", deps, path="quiz.lua")
-        with pytest.raises(ToolFailed, match=r"It sleeps \(timer\)\. 3 bytes of the input were not read\."):
-            await use("cc_run_program", deps, path="nap.lua", input="not")
+        told = await use("cc_run_program", deps, path="quiz.lua", input="yes\n")
+        assert "It waits for more typed input: add a line to input." in told
+        told = await use("cc_run_program", deps, path="quiz.lua")
+        assert "It waits for a line to be typed: give that as input." in told
+        told = await use("cc_run_program", deps, path="nap.lua", input="not")
+        assert "It sleeps (timer). 3 bytes of the input were not read." in told
         assert await use("cc_run_program", deps, path="quiz.lua", input="yes\nnot") == (
             "Program quiz.lua executed successfully.\nOutput:\nyes\nnot\n"
         )

@@ -14,6 +14,7 @@ from orchestrator.tools.deps import CCAgentDeps
 from tests import forked
 from tests.shell.doorway import Door, observed, open_for_lua, use
 from tests.shell.house import House
+from tests.shell.simulating import playing
 from tests.waiting import within
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -116,14 +117,14 @@ async def test_a_program_gets_what_it_asks_for(house: House, disk: Path) -> None
         shell = await use("cc_shell", deps, command="quiz", input="a\nb\n\n")
         assert shell.endswith("a/b/true\n")
         deps.timeout_s = 1
-        asks = await refused("cc_run_program", deps, path="quiz.lua")
-        assert asks.startswith("Program quiz.lua failed (timed_out): The program did not end within 1 s.")
+        asks = await use("cc_run_program", deps, path="quiz.lua")
+        assert asks.startswith("Program quiz.lua ran for its limit of 1 s without an error, then stopped.")
         assert "It waits for a line to be typed: give that as input." in asks
         assert "Name? " in asks
         # Enter is pressed after the last line, and then a key is waited for.
-        asks = await refused("cc_run_program", deps, path="quiz.lua", input="a\nb")
+        asks = await use("cc_run_program", deps, path="quiz.lua", input="a\nb")
         assert "It waits for a key: give it as input." in asks
-        assert "Name? a\nCode? *\nTerminated" in asks
+        assert asks.endswith("Name? a\nCode? *\n")
 
 
 async def test_the_last_line_is_answered_at_once(house: House, disk: Path) -> None:
@@ -154,7 +155,7 @@ async def test_the_last_line_is_answered_at_once(house: House, disk: Path) -> No
         assert (await use("cc_run_program", deps, path="both.lua", input="ö k")).endswith("ö k\ngot ö k\n")
         assert (await use("cc_run_program", deps, path="menu.lua", input="2")).endswith("chose 2\nkey_up\n")
         deps.timeout_s = 1
-        assert "It waits for the event rednet_message." in await refused("cc_run_program", deps, path="chat.lua")
+        assert "It waits for the event rednet_message." in await use("cc_run_program", deps, path="chat.lua")
 
 
 ENDS = {
@@ -163,7 +164,7 @@ ENDS = {
     "error({})": "program_error",
     "local x = nil; x.y = 1": "program_error",
     "this is no Lua": "program_error",
-    "while true do sleep(0.1) end": "timed_out",
+    "while true do sleep(0.1) end": None,
     "while true do pcall(sleep, 0.1) end": "abandoned",
     "while true do os.pullEventRaw() end": "abandoned",
     "while true do end": "program_error",
@@ -187,9 +188,11 @@ async def test_ends_are_told_apart_and_nothing_keeps_the_computer(
     written(disk, p=f"print('begun')\n{source}")
     async with computer(house, disk) as deps:
         # Less than what stops a program that never yields, so that what yields is stopped by its time.
-        deps.timeout_s = 2 if code in ("timed_out", "abandoned") else 30
+        deps.timeout_s = 2 if "sleep" in source or "pullEventRaw" in source else 30
         if code is None:
             assert (await use("cc_run_program", deps, path="p.lua")).endswith("begun\n")
+            assert deps.ran is not None
+            assert deps.ran.ended == ("timed_out" if "sleep" in source else "finished")
         else:
             told = await refused("cc_run_program", deps, path="p.lua")
             assert told.startswith(f"Program p.lua failed ({code}): ")
@@ -198,6 +201,44 @@ async def test_ends_are_told_apart_and_nothing_keeps_the_computer(
             )
             assert "begun" in told or "no Lua" in source
         assert "p.lua" in await use("cc_list", deps, path="/")
+
+
+async def test_an_endless_program_is_watched_and_stopped(house: House, disk: Path) -> None:
+    """It ends well after its time, with its output and the screen as it was; an error before is an error."""
+    game = "while true do term.clear() term.setCursorPos(2, 2) write('score 7') term.setCursorPos(1, 1) sleep(0.1) end"
+    written(disk, p=f"print('begun') {game}", q="print('begun') sleep(0.1) error('boom')")
+    async with computer(house, disk) as deps:
+        told = await use("cc_run_program", deps, path="p.lua", observe_s=1)
+        assert told.startswith("Program p.lua ran 1 s without an error, then stopped. It sleeps (timer).\n")
+        assert "\nOutput:\nbegun\n" in told
+        assert told.endswith("[on the screen when it was stopped:]\n\n score 7")
+        assert deps.ran is not None
+        assert (deps.ran.ended, round(deps.ran.seconds)) == ("observed", 1)
+        assert "boom" in await refused("cc_shell", deps, command="q", observe_s=5)
+        assert "p.lua" in await use("cc_list", deps, path="/")
+
+
+async def test_a_paused_game_changes_nothing(house: House, disk: Path) -> None:
+    """75 s of pause in the middle of sleep(1): the program ends as ever, and its limit of 5 s is not used up."""
+    written(disk, nap="print('begun') sleep(1) print('over')")
+    url = f"--url={house.url.replace('http', 'ws')}/computer"
+    async with playing(disk, url, "--token=t", bare=False) as player:
+        await within(house.journal.arrivals.get())
+        door = Door(house)
+        deps = CCAgentDeps(mode="live", ws_client=door, computer="3")
+        run = asyncio.create_task(use("cc_run_program", deps, path="nap.lua", timeout_s=5))
+        await within(door.wrote.wait())
+        await player.do("pause")
+        await player.do("skip 75")
+        # The game stands still, and the client answers all the same.
+        assert "nap.lua" in await use("cc_list", CCAgentDeps(mode="live", ws_client=Door(house)), path="/")
+        assert not run.done()
+        await player.do("go-on")
+        told = await within(run)
+        assert told.startswith("Program nap.lua executed successfully.\nOutput:\nbegun\nover\n")
+        assert "[The game was paused or slow: 1 s in the game took 7" in told
+        assert deps.ran is not None
+        assert (deps.ran.ended, round(deps.ran.seconds)) == ("finished", 1)
 
 
 async def test_everything_that_is_written_is_captured(house: House, disk: Path) -> None:

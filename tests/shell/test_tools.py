@@ -545,13 +545,50 @@ async def test_stub_mode_records_a_run_that_finished(
     assert stub.ran == Ran(path=path, sha256=sha256, ended="finished")
 
 
-@pytest.mark.parametrize("code", ["program_error", "timed_out", "terminated", "abandoned"])
+async def test_a_run_that_is_watched_ended_well(live: CCAgentDeps, channel: Channel) -> None:
+    """The time for which it is watched is sent beside its limit, and the model hears that it was stopped by us."""
+    told = {"ended": "observed", "ran_ms": 10_000, "real_ms": 10_100}
+    channel.answers["run_program"] = channel.answers["shell"] = CallResult(told, b"tick\n")
+    text = await use("cc_run_program", live, path="a", observe_s=10)
+    assert text == "Program a ran 10 s without an error, then stopped.\nOutput:\ntick\n"
+    assert live.ran is not None
+    assert (live.ran.ended, live.ran.seconds) == ("observed", 10.0)
+    text = await use("cc_shell", live, command="a", observe_s=90)
+    assert text == "Command a ran 90 s without an error, then stopped.\nOutput:\ntick\n"
+    sent = [
+        (frame.params["timeout_s"], frame.params["observe_s"])
+        for frame in channel.frames
+        if "observe_s" in frame.params
+    ]
+    assert sent == [(60, 10), (90, 90)]
+
+
+async def test_a_run_that_reached_its_limit_without_an_error_ended_well(live: CCAgentDeps, channel: Channel) -> None:
+    """It is no failure, and the model hears how to ask for less time, and for more."""
+    channel.answers["run_program"] = ComputerFailed("timed_out", "no", {"ended": "timed_out"}, b"tick\n")
+    text = await use("cc_run_program", live, path="a", timeout_s=5)
+    assert text.startswith("Program a ran for its limit of 5 s without an error, then stopped.")
+    assert "observe_s=10" in text
+    assert "give timeout_s" in text
+    assert text.endswith("Output:\ntick\n")
+    assert live.ran is not None
+    assert live.ran.ended == "timed_out"
+
+
+async def test_a_game_that_was_paused_is_told(live: CCAgentDeps, channel: Channel) -> None:
+    """Where real time went on and the game did not, the result says so."""
+    channel.answers["run_program"] = CallResult({"ended": "returned", "ran_ms": 1000, "real_ms": 76_000}, b"hi")
+    text = await use("cc_run_program", live, path="a")
+    assert text.endswith("hi\n[The game was paused or slow: 1 s in the game took 76 s]")
+
+
+@pytest.mark.parametrize("code", ["program_error", "terminated", "abandoned"])
 async def test_a_run_that_failed_tells_how_and_what_it_printed(live: CCAgentDeps, channel: Channel, code: str) -> None:
     """However a program ended badly, the model hears how, and gets the output that there was."""
     channel.answers["run_program"] = ComputerFailed(code, "boom:1: bad", {"ended": code}, b"before\nboom:1: bad")
     with pytest.raises(ToolFailed) as failed:
         await use("cc_run_program", live, path="a")
-    asks = " If it waits for something to be typed, give that as input." if code in ("timed_out", "abandoned") else ""
+    asks = " If it waits for something to be typed, give that as input." if code == "abandoned" else ""
     assert str(failed.value) == f"Program a failed ({code}): boom:1: bad{asks}\nOutput:\nbefore\nboom:1: bad"
 
 
@@ -582,12 +619,11 @@ async def test_what_a_stopped_program_waits_for_is_told(
     """The event that it pulled last says what to try next."""
     data = {"ended": "timed_out", "waits_for": waits_for, "input_left": 2 if typed else 0}
     channel.answers["run_program"] = ComputerFailed("timed_out", "It did not end.", data, b"")
-    with pytest.raises(ToolFailed) as failed:
-        await use("cc_run_program", live, path="a", input=typed)
+    told = await use("cc_run_program", live, path="a", input=typed)
     unread = " 2 bytes of the input were not read." if typed else ""
-    assert isinstance(failed.value, ProgramFailed)
-    assert failed.value.ran.waits_for == waits_for
-    assert str(failed.value) == f"Program a failed (timed_out): It did not end. {hint}{unread}"
+    assert live.ran is not None
+    assert live.ran.waits_for == waits_for
+    assert told.endswith(f"give timeout_s. {hint}{unread}\nOutput:\n")
 
 
 async def test_output_that_the_computer_cut_is_said_to_be(live: CCAgentDeps, channel: Channel) -> None:

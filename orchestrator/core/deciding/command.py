@@ -10,6 +10,7 @@ from orchestrator.core.facts import CallId, RequestId, ToolCall
 from orchestrator.core.policy import PolicyDecision, RequestRules, Undo
 from orchestrator.core.system_facts import GrantId
 from orchestrator.core.task import AgentTask
+from orchestrator.core.wire import ComputerId
 
 
 class Law(Protocol):
@@ -30,6 +31,9 @@ class Law(Protocol):
     @property
     def watch(self) -> tuple[str, ...]:
         """Where it says that programs are watched, as globs."""
+
+    def run_timeout_s(self, computer: ComputerId) -> int | None:
+        """Seconds of the game that it lets a program run on a computer; None: it does not say."""
 
     def summary(self, task: AgentTask) -> str:
         """What the model of a task is told of it."""

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator
 
-from orchestrator.core.paths import can_match
+from orchestrator.core.paths import can_match, path_matches
 from orchestrator.core.policy.calls import PolicyContext
 from orchestrator.core.policy.matching import ReadyRule, ready
 from orchestrator.core.policy.requests import RequestRules
@@ -60,6 +60,8 @@ class Policy(Value):
     requests: RequestRules = RequestRules()
     watch: tuple[str, ...] = ("**",)
     """Globs on paths of a computer: there, what a program changes while it runs is known and can be put back."""
+    run_timeout_s: dict[str, Annotated[int, Field(strict=True, ge=1, le=86_400)]] = Field(default_factory=dict)
+    """Globs on names of computers, with the seconds of the game that a program may run there; the first counts."""
     rules: tuple[PolicyRule, ...]
     examples: tuple[Example, ...] = ()
 
@@ -73,6 +75,12 @@ class Policy(Value):
         if never:
             raise ValueError(f"only a computer's own files are watched, no other disk: {', '.join(map(repr, never))}")
         return watch
+
+    def run_timeout_of(self, computer: str) -> int | None:
+        """Seconds of the game that a program may run on a computer; None: the policy does not say."""
+        found = (one for one in self.run_timeout_s if path_matches(one, computer, ignore_case=False))
+        glob = next(found, None)
+        return None if glob is None else self.run_timeout_s[glob]
 
     @cached_property
     def version(self) -> str:

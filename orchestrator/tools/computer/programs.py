@@ -9,6 +9,7 @@ from orchestrator.core.facts import Observed, ProgramEnd, Ran
 from orchestrator.core.paths import canonical_path
 from orchestrator.core.policy.command_line import split_words
 from orchestrator.core.wire import sha256_hex
+from orchestrator.ports import CallResult
 from orchestrator.tools.computer.asking import ask, channel_of, name_of, sentence
 from orchestrator.tools.deps import ABSENT, CCAgentDeps, ProgramFailed, call_cc_command
 from orchestrator.tools.text import capped, decode_text, wire_word
@@ -17,6 +18,8 @@ MAX_SHOWN_BYTES: Final = 64 * 1024
 """A longer program nobody reads at a prompt; its hash binds it all the same."""
 RUN_TIMEOUT_S: Final = 60
 """How long a program may run: long enough for a turtle's errand, short enough to wait for."""
+_PAUSE_S: Final = 10.0
+"""So much more real time than time of the game is worth a word."""
 _ANSWER_GRACE_S: Final = 30.0
 """Lag and the client's three tries to terminate, on top of the program's own time."""
 READS_LINE: Final = "read()"
@@ -31,8 +34,19 @@ _WAITING: Final[Mapping[str, str]] = {
 """What is said of the first event of ``waits_for``, ``{}`` its name; the others are events of the program."""
 
 
-async def cc_run_program(deps: CCAgentDeps, *, path: str, args: Sequence[str] = (), input: str = "") -> str:
+async def cc_run_program(
+    deps: CCAgentDeps,
+    *,
+    path: str,
+    args: Sequence[str] = (),
+    input: str = "",
+    observe_s: int | None = None,
+    timeout_s: int | None = None,
+) -> str:
     """Run a program on the computer, the very bytes that were expected, and see its output.
+
+    ``observe_s``: it is stopped after so many seconds of the game, and has ended well; None: it is not. ``timeout_s``:
+    it is stopped at this limit, in seconds of the game; None: the limit of ``deps``.
 
     ``input`` is what the program is typed, as at a keyboard; empty: nothing. Enter is pressed after each line. After
     a last line without a line end it is pressed only where the program reads a line (``read``), so a program that
@@ -43,32 +57,43 @@ async def cc_run_program(deps: CCAgentDeps, *, path: str, args: Sequence[str] = 
         deps.ran = await _ran_by_stub(deps, name_of(path))
         return f"Program {path} executed successfully.\nOutput:\n[stub: the program was not run]"
     program, sha256 = await _program(deps, "/" + name_of(path), path)
-    params = {"path": program, "if_hash": sha256, "timeout_s": _timeout_s(deps)}
-    result = await _run(deps, "run_program", params, list(args), input, f"Program {path}")
-    return f"Program {path} executed successfully.\nOutput:\n{result}"
+    params = {"path": program, "if_hash": sha256, **_times(deps, observe_s, timeout_s)}
+    return await _run(deps, "run_program", params, list(args), input, f"Program {path}")
 
 
-async def cc_shell(deps: CCAgentDeps, *, command: str, input: str = "") -> str:
-    """Run one command line of the computer's shell and see its output."""
+async def cc_shell(
+    deps: CCAgentDeps, *, command: str, input: str = "", observe_s: int | None = None, timeout_s: int | None = None
+) -> str:
+    """Run one command line of the computer's shell and see its output; times as of ``cc_run_program``."""
     if deps.mode == "stub":
         deps.ran = await _ran_by_stub(deps, split_command(command)[0])
         return f"Command {command} executed successfully.\nOutput:\n[stub: the command was not run]"
     words = split_command(command)
     program, sha256 = await _program(deps, words[0], words[0])
-    params = {"path": program, "if_hash": sha256, "timeout_s": _timeout_s(deps)}
-    result = await _run(deps, "shell", params, words, input, f"Command {command}")
-    return f"Command {command} executed successfully.\nOutput:\n{result}"
+    params = {"path": program, "if_hash": sha256, **_times(deps, observe_s, timeout_s)}
+    return await _run(deps, "shell", params, words, input, f"Command {command}")
 
 
-async def observe_run(deps: CCAgentDeps, *, path: str, args: Sequence[str] = (), input: str = "") -> Observed:
+async def observe_run(
+    deps: CCAgentDeps,
+    *,
+    path: str,
+    args: Sequence[str] = (),
+    input: str = "",
+    observe_s: int | None = None,
+    timeout_s: int | None = None,
+) -> Observed:
     """The program as the computer resolves it, and the hash of its bytes."""
-    del args
+    del args, observe_s, timeout_s
     typed(input)
     return await _observe_program(deps, "/" + name_of(path))
 
 
-async def observe_shell(deps: CCAgentDeps, *, command: str, input: str = "") -> Observed:
+async def observe_shell(
+    deps: CCAgentDeps, *, command: str, input: str = "", observe_s: int | None = None, timeout_s: int | None = None
+) -> Observed:
     """The program that the first word resolves to, and the hash of its bytes."""
+    del observe_s, timeout_s
     typed(input)
     return await _observe_program(deps, split_command(command)[0])
 
@@ -145,9 +170,12 @@ async def _ran_by_stub(deps: CCAgentDeps, name: str) -> Ran:
     return Ran(path=path, sha256=ABSENT, ended="finished")
 
 
-def _timeout_s(deps: CCAgentDeps) -> int:
-    """Whole seconds, as the wire has no others; at least one."""
-    return RUN_TIMEOUT_S if deps.timeout_s is None else max(1, int(deps.timeout_s))
+def _times(deps: CCAgentDeps, observe_s: int | None, timeout_s: int | None) -> dict[str, int]:
+    """The limits of a run as the wire has them: whole seconds, at least one; who is watched may run for so long."""
+    limit = timeout_s or (RUN_TIMEOUT_S if deps.timeout_s is None else max(1, int(deps.timeout_s)))
+    if observe_s is None:
+        return {"timeout_s": limit}
+    return {"timeout_s": max(limit, observe_s), "observe_s": observe_s}
 
 
 async def _observe_program(deps: CCAgentDeps, name: str) -> Observed:
@@ -191,15 +219,41 @@ async def _run(
             raise ToolFailed(
                 "The client on this computer is too old to be given input.", remedy="Its user can update it."
             ) from error
+        ran = ran_of(params, error.data, error.reason)
+        if ran is not None and ran.ended == "timed_out":
+            deps.ran = ran
+            # The hint says what of the input is left.
+            result = CallResult({**error.data, "input_left": 0}, error.body)
+            return f"{what} {_over(params)}{_hint(error, text)}\nOutput:\n{_told(result)}"
         output = capped(decode_text(error.body))
         shown = f"\nOutput:\n{output}" if output else ""
         told = f"{what} failed ({error.reason}): {error.message}{_hint(error, text)}{shown}"
-        ran = ran_of(params, error.data, error.reason)
         raise ToolFailed(told) if ran is None else ProgramFailed(told, ran) from error
     deps.ran = ran_of(params, result.data)
+    is_watched = deps.ran is not None and deps.ran.ended == "observed"
+    how = f"ran {params['observe_s']} s without an error, then stopped." if is_watched else "executed successfully."
+    waits_for = result.data.get("waits_for")
+    if is_watched and waits_for is not None:
+        how += f" {waiting(str(waits_for), text)}"
+    return f"{what} {how}\nOutput:\n{_told(result)}"
+
+
+def _over(params: Mapping[str, Any]) -> str:
+    """What is said of a program that reached its limit, and what to ask for the next time."""
+    return (
+        f"ran for its limit of {params['timeout_s']} s without an error, then stopped. An endless program needs less: "
+        "give observe_s, such as observe_s=10. One that needs more time: give timeout_s."
+    )
+
+
+def _told(result: CallResult) -> str:
+    """The output, and what the computer says beside it."""
     cut, left = result.data.get("cut") or 0, result.data.get("input_left") or 0
     notes = [f"\n[{cut} bytes of output were left out on the computer]"] if cut else []
     notes += [f"\n[{left} bytes of the input were not read]"] if left else []
+    real_s, game_s = _whole(result.data.get("real_ms")) / 1000, _whole(result.data.get("ran_ms")) / 1000
+    if real_s - game_s > _PAUSE_S:
+        notes.append(f"\n[The game was paused or slow: {game_s:.0f} s in the game took {real_s:.0f} s]")
     return capped(decode_text(result.body)) + "".join(notes)
 
 
