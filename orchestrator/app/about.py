@@ -1,5 +1,6 @@
 """What this node says of itself: its version, and what it was started with."""
 
+import os
 import re
 from importlib import metadata
 from typing import Final
@@ -39,6 +40,7 @@ def about(settings: Settings, workspace: Workspace | None = None) -> About:
         public_url=settings.public_url,
         model=settings.model,
         ollama_url=",".join(one.url for one in endpoints_of(ollama_url(settings), settings.ollama_concurrency)),
+        model_url=settings.model_url or os.environ.get("OPENAI_BASE_URL", ""),
         num_ctx=settings.num_ctx,
         alerts=(str(workspace.why),) if settings.workspace and isinstance(workspace, RefusedWorkspace) else (),
     )

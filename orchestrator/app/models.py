@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from orchestrator.core.errors import InvalidRequest, ModelFailed
 from orchestrator.core.task import AgentTask
-from orchestrator.model import OllamaOptions, Pool, as_chat_model
+from orchestrator.model import OllamaOptions, Pool, ServerOptions, as_chat_model
 from orchestrator.ports import ChatMessage, ChatModel, ModelReply
 from orchestrator.settings import Settings
 
@@ -21,9 +21,12 @@ class Models:
     Those of Ollama share its servers, each of which takes so many requests at once and no more.
     """
 
-    def __init__(self, only: ChatModel | None, ollama: Callable[[], OllamaOptions]) -> None:
+    def __init__(
+        self, only: ChatModel | None, ollama: Callable[[], OllamaOptions], served: Callable[[], ServerOptions]
+    ) -> None:
         self._only = only
         self._ollama = ollama
+        self._served = served
         self._pool: Pool | None = None
         self._opened: dict[str, ChatModel] = {}
 
@@ -32,10 +35,12 @@ class Models:
         if self._only is not None:
             return self._only
         if name not in self._opened:
-            self._opened[name] = self._of_ollama(name) if name.startswith("ollama:") else as_chat_model(name)
+            self._opened[name] = self._opened_now(name)
         return self._opened[name]
 
-    def _of_ollama(self, name: str) -> ChatModel:
+    def _opened_now(self, name: str) -> ChatModel:
+        if not name.startswith("ollama:"):
+            return as_chat_model(name, served=self._served() if name.startswith("openai-chat:") else None)
         options = self._ollama()
         if self._pool is None:
             self._pool = Pool(options.endpoints)
@@ -65,6 +70,19 @@ class Models:
 
 def ollama_url(settings: Settings) -> str:
     return settings.ollama_url or os.environ.get("OLLAMA_HOST", "")
+
+
+def server_options(settings: Settings) -> ServerOptions:
+    """How a server is asked that speaks OpenAI's API. Raises InvalidRequest."""
+    return ServerOptions(
+        url=settings.model_url or os.environ.get("OPENAI_BASE_URL", ""),
+        # Its default is for Ollama, which is told; such a server says how long its window is.
+        num_ctx=settings.num_ctx if "num_ctx" in settings.model_fields_set else None,
+        num_predict=settings.num_predict,
+        temperature=settings.temperature,
+        seed=settings.seed,
+        think=settings.think,
+    )
 
 
 def ollama_options(settings: Settings) -> OllamaOptions:

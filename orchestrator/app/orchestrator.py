@@ -10,7 +10,7 @@ from typing import Any, Final
 from orchestrator.app.about import about, to_be_shared, version
 from orchestrator.app.first_start import admin_token, prepare
 from orchestrator.app.ground import Ground, name_of, open_ground
-from orchestrator.app.models import Models, ollama_options
+from orchestrator.app.models import Models, ollama_options, server_options
 from orchestrator.audit import Checkpoints
 from orchestrator.bus import InstallationBus
 from orchestrator.checkpoints import CheckpointKeeper
@@ -88,7 +88,7 @@ async def open_orchestrator(
     ``wrap_store``, ``wrap_bus`` and ``model`` let tests stand between; None: what the settings say.
     """
     check_approvers(settings.approvers)
-    models = Models(model, lambda: ollama_options(settings))
+    models = Models(model, lambda: ollama_options(settings), lambda: server_options(settings))
     first = prepare(settings)
     async with open_ground(settings, clock=clock, wrap_store=wrap_store, wrap_bus=wrap_bus) as ground:
         token = await admin_token(ground.service, settings)

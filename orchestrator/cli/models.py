@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from orchestrator.model.keeping import KeptModel, Progress
     from orchestrator.model.looking import Seen
     from orchestrator.model.ollama_facts import ModelFacts
-    from orchestrator.model.options import OllamaOptions
+    from orchestrator.model.options import OllamaOptions, ServerOptions
     from orchestrator.rendering import Screen
 
 models_app = typer.Typer(invoke_without_command=True, help="List Ollama's models, look at one, or get one.")
@@ -31,21 +31,36 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="As Ollama names it, s
 OllamaUrl = Annotated[
     str | None, typer.Option("--ollama-url", help="Where Ollama listens. Default: as `serve --ollama-url`.")
 ]
+ModelUrl = Annotated[
+    str | None,
+    typer.Option("--model-url", help="Where a server speaks OpenAI's API. Default: as `serve --model-url`."),
+]
 _LOOK_S: Final = 0.2
 """How often a person's Ctrl-C is looked for while Ollama says nothing."""
 
 
 @models_app.callback()
-def models(context: typer.Context, as_json: AsJson = False, url: OllamaUrl = None, data_dir: DataDir = None) -> None:
-    """List the models of each Ollama server; `models show` tells more of one, `models pull` gets one."""
+def models(
+    context: typer.Context,
+    as_json: AsJson = False,
+    url: OllamaUrl = None,
+    model_url: ModelUrl = None,
+    data_dir: DataDir = None,
+) -> None:
+    """List the models of each model server; of Ollama `models show` tells more of one, `models pull` gets one."""
     if is_alone(context):
-        _list(as_json, url, data_dir)
+        _list(as_json, url, model_url, data_dir)
 
 
-@models_app.command("list", epilog="Example: cc-orchestrator models list")
-def list_models(as_json: AsJson = False, url: OllamaUrl = None, data_dir: DataDir = None) -> None:
-    """List the models of each Ollama server."""
-    _list(as_json, url, data_dir)
+@models_app.command("list", epilog="Example: cc-orchestrator models list --model-url http://127.0.0.1:1234/v1")
+def list_models(
+    as_json: AsJson = False, url: OllamaUrl = None, model_url: ModelUrl = None, data_dir: DataDir = None
+) -> None:
+    """List the models of each Ollama server, and of the server that speaks OpenAI's API where one is set.
+
+    Ollama is left out where only that one is set.
+    """
+    _list(as_json, url, model_url, data_dir)
 
 
 @models_app.command(epilog="Example: cc-orchestrator models show qwen2.5-coder:7b")
@@ -206,12 +221,14 @@ def _plain(name: str) -> str:
 # -- list ----------------------------------------------------------------------------------
 
 
-def _list(as_json: bool, url: str | None, data_dir: Any) -> None:
+def _list(as_json: bool, url: str | None, model_url: str | None, data_dir: Any) -> None:
     from orchestrator.rendering import Screen, sized, table
 
     there: dict[str, list[KeptModel]] = {}
-    endpoints = _options(url, data_dir).endpoints
-    answered = [_kept(one.url, there) for one in endpoints]
+    served = _served(model_url, data_dir)
+    answered = [_served_models(served, there)] if served is not None else []
+    if served is None or url or _ollama_is_set(data_dir):
+        answered += [_kept(one.url, there) for one in _options(url, data_dir).endpoints]
     found = [(where, kept) for where, models in there.items() for kept in models]
     if as_json:
         print_json([{"url": where, **vars(kept)} for where, kept in found])
@@ -225,6 +242,35 @@ def _list(as_json: bool, url: str | None, data_dir: Any) -> None:
         typer.echo("There are no models yet. Get one with `cc-orchestrator models pull qwen2.5-coder:7b`.", err=True)
     if not any(answered):
         raise typer.Exit(3)
+
+
+def _served(model_url: str | None, data_dir: Any) -> "ServerOptions | None":
+    """How a server would be asked that speaks OpenAI's API; None: no address is set. Raises InvalidRequest."""
+    from orchestrator.model.options import ServerOptions
+
+    chosen = load_settings({"data_dir": data_dir, "model_url": model_url}, os.environ)
+    options = ServerOptions(url=chosen.model_url or os.environ.get("OPENAI_BASE_URL", ""))
+    return options if options.url else None
+
+
+def _ollama_is_set(data_dir: Any) -> bool:
+    return bool(load_settings({"data_dir": data_dir}, os.environ).ollama_url or os.environ.get("OLLAMA_HOST"))
+
+
+def _served_models(options: "ServerOptions", there: "dict[str, list[KeptModel]]") -> bool:
+    """Note the models of a server that speaks OpenAI's API; False: it does not tell, and that was said."""
+    import asyncio
+
+    from orchestrator.model.keeping import KeptModel
+    from orchestrator.model.server import listed
+
+    try:
+        facts = asyncio.run(listed(options))
+    except ModelFailed as error:
+        complain(error)
+        return False
+    there[options.url] = [KeptModel(f"openai-chat:{name}", 0, "", "") for name in facts.names]
+    return True
 
 
 def _made(kept: "KeptModel") -> str:

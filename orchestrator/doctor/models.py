@@ -5,19 +5,27 @@ import os
 from collections.abc import Sequence
 from typing import Final
 
+from orchestrator.core.errors import ModelFailed
 from orchestrator.doctor.finding import Finding, Patient
 from orchestrator.model.looking import Seen, looked
+from orchestrator.model.ollama_door import Refusal
 from orchestrator.model.ollama_errors import missing
-from orchestrator.model.options import OllamaOptions
+from orchestrator.model.options import DEFAULT_CTX, OllamaOptions, ServerOptions
+from orchestrator.model.server import ModelServer
+from orchestrator.model.server_errors import refused
 
 ASK_S: Final = 1.4
 """Each of the two questions in turn, within the time of one look."""
 _OLLAMA: Final = "ollama:"
+_SERVED: Final = "openai-chat:"
 
 
 def model(patient: Patient) -> Finding | Sequence[Finding]:
     """The default model: Ollama's are asked about, at each server; others are only named."""
     name = str(patient.running("model"))
+    where = str(patient.running("model_url")) or os.environ.get("OPENAI_BASE_URL", "")
+    if name.startswith(_SERVED) and where:
+        return _served(name.removeprefix(_SERVED), where, int(patient.running("num_ctx")))
     if not name.startswith(_OLLAMA):
         what = (
             "replays a script and thinks nothing"
@@ -30,6 +38,36 @@ def model(patient: Patient) -> Finding | Sequence[Finding]:
     where = str(patient.running("ollama_url")) or os.environ.get("OLLAMA_HOST", "")
     options = OllamaOptions(url=where, num_ctx=num_ctx, num_predict=1, connect_s=ASK_S, fact_s=ASK_S)
     return [_finding(wanted, num_ctx, one) for one in asyncio.run(looked(wanted, options))]
+
+
+def _served(wanted: str, where: str, num_ctx: int) -> Finding:
+    """A model of a server that speaks OpenAI's API."""
+    own = None if num_ctx == DEFAULT_CTX else num_ctx
+    options = ServerOptions(url=where, num_ctx=own, num_predict=1, connect_s=ASK_S, fact_s=ASK_S)
+    server = ModelServer(options.url, options)
+    try:
+        facts = asyncio.run(server.facts(wanted))
+    except Refusal as refusal:
+        error = refused(refusal.status, refusal.body, model=wanted, url=server.url)
+        return Finding("model", "fail", error.message, (error.remedy,))
+    except ModelFailed as error:
+        return Finding("model", "fail", f"No model server answers at {server.url}.", (error.message, error.remedy))
+    except TimeoutError:
+        remedy = ("It may be busy: try again.",)
+        return Finding("model", "fail", f"The model server at {server.url} did not answer within {ASK_S:g} s.", remedy)
+    if facts.program == "Ollama":
+        remedy = (f"cc-orchestrator serve --model ollama:{wanted} --ollama-url {server.root}",)
+        return Finding("model", "warn", f"What answers at {server.url} is Ollama, which cuts here silently.", remedy)
+    program = f"{facts.program} at {server.url}" if facts.program else f"The model server at {server.url}"
+    if facts.names and wanted not in facts.names:
+        # Some of them take any name, or load a model when it is asked for.
+        known = f"Models there: {', '.join(facts.names[:10])}."
+        return Finding("model", "warn", f"{program} names no model {wanted}.", (known,))
+    window = options.within(facts.context).num_ctx
+    if facts.context is None and own is None:
+        remedy = ("Set --num-ctx to what it was started with.",)
+        return Finding("model", "warn", f"{program} has {wanted}, and does not say how long its window is.", remedy)
+    return Finding("model", "ok", f"{program} has {wanted}; the window is {window} tokens.")
 
 
 def _finding(wanted: str, num_ctx: int, seen: Seen) -> Finding:

@@ -5,24 +5,28 @@ from typing import Any
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.visible import one_line
 from orchestrator.model.foreign import as_it_is
-from orchestrator.model.options import OllamaOptions
+from orchestrator.model.options import OllamaOptions, ServerOptions
 from orchestrator.model.pool import Pool
 from orchestrator.model.scripted import SCRIPTS, ScriptedModel
 from orchestrator.ports import ChatModel
 
-__all__ = ["OllamaOptions", "Pool", "ScriptedModel", "as_chat_model"]
+__all__ = ["OllamaOptions", "Pool", "ScriptedModel", "ServerOptions", "as_chat_model"]
 
 
-def as_chat_model(model: Any, options: OllamaOptions | None = None, pool: Pool | None = None) -> ChatModel:
+def as_chat_model(
+    model: Any, options: OllamaOptions | None = None, pool: Pool | None = None, served: ServerOptions | None = None
+) -> ChatModel:
     """A ChatModel as it is, a pydantic-ai Model wrapped, a name opened.
 
     Names: ``scripted:NAME`` for a shipped script, ``ollama:MODEL`` for a model of an Ollama server (asked
-    with ``options``; None: the defaults, at OLLAMA_HOST), anything else for pydantic-ai. What a name needs
-    is imported only then. ``pool`` shares the servers of ``options`` between the models of one process;
-    None: this model has them for itself. Raises InvalidRequest when it is none of these.
+    with ``options``; None: the defaults, at OLLAMA_HOST), ``openai-chat:MODEL`` for a model of a server that
+    speaks OpenAI's API (asked with ``served``; None: the defaults, at OPENAI_BASE_URL; without an address it
+    is OpenAI itself, through pydantic-ai), anything else for pydantic-ai. What a name needs is imported only
+    then. ``pool`` shares the servers of ``options`` between the models of one process; None: this model has
+    them for itself. Raises InvalidRequest when it is none of these.
     """
     if isinstance(model, str):
-        return _by_name(model, options, pool)
+        return _by_name(model, options, pool, served)
     if hasattr(model, "reply"):
         return as_it_is(model)
     from orchestrator.model.pydantic_ai import wrapped_model
@@ -30,7 +34,7 @@ def as_chat_model(model: Any, options: OllamaOptions | None = None, pool: Pool |
     return wrapped_model(model)
 
 
-def _by_name(name: str, options: OllamaOptions | None, pool: Pool | None) -> ChatModel:
+def _by_name(name: str, options: OllamaOptions | None, pool: Pool | None, served: ServerOptions | None) -> ChatModel:
     kind, _, rest = name.partition(":")
     if kind == "scripted":
         if rest not in SCRIPTS:
@@ -43,6 +47,21 @@ def _by_name(name: str, options: OllamaOptions | None, pool: Pool | None) -> Cha
         from orchestrator.model.ollama import OllamaModel
 
         return OllamaModel(rest, options, pool)
+    if kind == "openai-chat":
+        served = served or ServerOptions()
+        if served.is_own:
+            return _of_server(rest, served)
     from orchestrator.model.pydantic_ai import named_model
 
     return named_model(name)
+
+
+def _of_server(name: str, served: ServerOptions) -> ChatModel:
+    if not name.strip():
+        raise InvalidRequest(
+            "The name after openai-chat: is missing.",
+            remedy="`cc-orchestrator models list` shows those that there are.",
+        )
+    from orchestrator.model.served import ServedModel
+
+    return ServedModel(name, served)

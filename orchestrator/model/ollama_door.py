@@ -12,14 +12,13 @@ import re
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
-from typing import Any, Final
+from typing import Any, ClassVar, Final, Protocol
 
 import httpx2
 
 from orchestrator.core.visible import one_line
-from orchestrator.model.ollama_errors import AWAY, AskAnother, Silent, broken, unreachable, unwrapped
+from orchestrator.model.ollama_errors import AWAY, OLLAMA, AskAnother, Silent, broken, unreachable, unwrapped
 from orchestrator.model.ollama_facts import names_in
-from orchestrator.model.options import OllamaOptions
 
 _MAX_LINE_BYTES: Final = 4_000_000
 """A whole unstreamed reply in one line, every character of it escaped."""
@@ -44,10 +43,28 @@ class Refusal(Exception):
         self.said = unwrapped(body)[0]
 
 
+class Limits(Protocol):
+    """How long a server is waited for, in seconds, and the key that it is sent."""
+
+    @property
+    def api_key(self) -> str: ...
+    @property
+    def connect_s(self) -> float: ...
+    @property
+    def fact_s(self) -> float: ...
+    @property
+    def first_token_s(self) -> float: ...
+    @property
+    def silence_s(self) -> float: ...
+
+
 class Door:
     """The way to one server."""
 
-    def __init__(self, url: str, options: OllamaOptions) -> None:
+    kind: ClassVar = OLLAMA
+    asks_at: ClassVar = "/api/chat"
+
+    def __init__(self, url: str, options: Limits) -> None:
         self.url = url
         self._options = options
 
@@ -56,7 +73,7 @@ class Door:
         options, url = self._options, httpx2.URL(self.url)
         loopback = is_loopback(url.host)
         headers = {"Accept-Encoding": "identity", "Content-Type": "application/json"}
-        if options.api_key and url.scheme == "https":
+        if options.api_key and self._may_be_sent(url, loopback=loopback):
             headers["Authorization"] = f"Bearer {options.api_key}"
         return httpx2.AsyncClient(
             base_url=url,
@@ -68,6 +85,11 @@ class Door:
             verify=_NO_TLS if loopback and url.scheme == "http" else True,
             follow_redirects=False,
         )
+
+    def _may_be_sent(self, url: httpx2.URL, *, loopback: bool) -> bool:
+        """Whether the key may go to this server."""
+        del loopback
+        return url.scheme == "https"
 
     # -- facts ---------------------------------------------------------------------------
 
@@ -121,9 +143,9 @@ class Door:
             async with self.client() as client:
                 yield client
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError) as error:
-            raise unreachable(self.url, error, self._options.connect_s) from error
+            raise unreachable(self.url, error, self._options.connect_s, self.kind) from error
         except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as error:
-            raise broken(self.url, error) from error
+            raise broken(self.url, error, self.kind) from error
 
     @asynccontextmanager
     async def chat(self, client: httpx2.AsyncClient, request: Mapping[str, Any]) -> AsyncIterator[httpx2.Response]:
@@ -132,7 +154,7 @@ class Door:
         content = json.dumps(request).encode()
         try:
             async with asyncio.timeout(self._options.first_token_s):
-                response = await client.send(client.build_request("POST", "/api/chat", content=content), stream=True)
+                response = await client.send(client.build_request("POST", self.asks_at, content=content), stream=True)
         except TimeoutError:
             raise self._silent(self._options.first_token_s) from None
         try:
@@ -181,8 +203,12 @@ class Door:
                 if size > _MAX_LINE_BYTES:
                     raise self._nonsense(pending[0])
         line = b"".join(pending)
-        if _loaded(line) is not None:
+        if self._is_whole(line):
             yield line
+
+    def _is_whole(self, line: bytes) -> bool:
+        """Whether the last line of an answer, which no line break ends, is one."""
+        return _loaded(line) is not None
 
     def _content(self, chunk: Mapping[str, Any], line: bytes) -> str:
         if "error" in chunk:
@@ -205,31 +231,31 @@ class Door:
         target = one_line(response.headers.get("location", "nowhere"))
         return AskAnother(
             f"{self.url} redirects to {target}, which is not followed.",
-            remedy="Say where Ollama itself listens: OLLAMA_HOST or --ollama-url.",
+            remedy=f"Say where {self.kind.name} itself listens: {self.kind.settings}.",
         )
 
     async def answers(self) -> bool:
         """Whether anything but a proxy without a server behind it answers here by now."""
         try:
             async with asyncio.timeout(_ALIVE_S):
-                await self.version()
+                await self._sign_of_life()
         except Refusal as refusal:
             return refusal.status not in AWAY
         except (AskAnother, TimeoutError):
             return False
         return True
 
+    async def _sign_of_life(self) -> object:
+        return await self.version()
+
     def _silent(self, limit: float) -> Silent:
-        return Silent(
-            f"Ollama at {self.url} said nothing for {limit:g} s.",
-            remedy="The model may be too large for this host: look at `ollama ps`, or take a smaller one.",
-        )
+        return Silent(f"{self.kind.first} at {self.url} said nothing for {limit:g} s.", remedy=self.kind.slow)
 
     def _nonsense(self, line: bytes) -> AskAnother:
         shown = one_line(line[: 4 * _SHOWN_CHARS].decode("utf-8", "replace"), limit=_SHOWN_CHARS)
         return AskAnother(
-            f"{self.url} answered with something that Ollama does not say: {shown}",
-            remedy="A proxy or another program may stand at this address: look at OLLAMA_HOST or --ollama-url.",
+            f"{self.url} answered with something that {self.kind.name} does not say: {shown}",
+            remedy=f"A proxy or another program may stand at this address: look at {self.kind.settings}.",
         )
 
 

@@ -12,7 +12,42 @@ from orchestrator.core.errors import ModelFailed
 from orchestrator.core.visible import one_line
 from orchestrator.model.options import DEFAULT_URL
 
-_WHERE: Final = "say where it listens: OLLAMA_HOST or --ollama-url."
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of server in the words of the sentences about one."""
+
+    name: str
+    start: str
+    """How one is started, as a command to a person."""
+    settings: str
+    """Where its address is set."""
+    tls: str
+    """What to know of https."""
+    log: str
+    """Whose log says more."""
+    slow: str
+    """What to do where it says nothing."""
+
+    @property
+    def first(self) -> str:
+        """The name as the first words of a sentence."""
+        return self.name[0].upper() + self.name[1:]
+
+    @property
+    def where(self) -> str:
+        """The end of a sentence on its address."""
+        return f"say where it listens: {self.settings}."
+
+
+OLLAMA: Final = Kind(
+    name="Ollama",
+    start="Start it with `ollama serve`",
+    settings="OLLAMA_HOST or --ollama-url",
+    tls="Ollama itself speaks http://; where a proxy adds https://, this host must trust its certificate.",
+    log="Ollama's log",
+    slow="The model may be too large for this host: look at `ollama ps`, or take a smaller one.",
+)
 _SHOWN_CHARS: Final = 300
 _SHOWN_NAMES: Final = 10
 AWAY: Final = frozenset({502, 503, 504})
@@ -236,33 +271,31 @@ def _too_long(details: dict[str, Any]) -> ModelFailed:
 # -- connections ---------------------------------------------------------------------------
 
 
-def unreachable(url: str, error: BaseException, connect_s: float) -> AskAnother:
+def unreachable(url: str, error: BaseException, connect_s: float, kind: Kind = OLLAMA) -> AskAnother:
     """Why no connection was made, from what stands behind the error."""
     cause = _cause(error)
     if isinstance(cause, socket.gaierror):
         return AskAnother(
             f"The name in {url} leads to no host: {cause.strerror or cause}.",
-            remedy=f"Look for a slip in it, and {_WHERE}",
+            remedy=f"Look for a slip in it, and {kind.where}",
             server=url,
         )
     if isinstance(cause, ssl.SSLError):
         return AskAnother(
             f"There is no safe connection to {url}: {_tls(cause)}.",
-            remedy="Ollama itself speaks http://; where a proxy adds https://, this host must trust its certificate.",
+            remedy=kind.tls,
         )
     if isinstance(cause, TimeoutError):
         return AskAnother(
             f"Nothing answered at {url} within {connect_s:g} s.",
-            remedy=f"The host may be off or a firewall between; else {_WHERE}",
+            remedy=f"The host may be off or a firewall between; else {kind.where}",
             server=url,
         )
     if isinstance(cause, ConnectionRefusedError) or not isinstance(cause, OSError):
-        return AskAnother(
-            f"Ollama is not running at {url}.", remedy=f"Start it with `ollama serve`, or {_WHERE}", server=url
-        )
+        return AskAnother(f"{kind.first} is not running at {url}.", remedy=f"{kind.start}, or {kind.where}", server=url)
     return AskAnother(
         f"{url} cannot be reached: {one_line(cause.strerror or str(cause))}.",
-        remedy=f"Look at the network, and {_WHERE}",
+        remedy=f"Look at the network, and {kind.where}",
         server=url,
     )
 
@@ -289,11 +322,11 @@ def _tls(error: ssl.SSLError) -> str:
     return one_line(reason.replace("_", " ").lower())
 
 
-def broken(url: str, error: BaseException) -> Broken:
+def broken(url: str, error: BaseException, kind: Kind = OLLAMA) -> Broken:
     """A connection that was there broke before the answer was whole."""
     return Broken(
-        f"The connection to Ollama at {url} broke: {one_line(str(error)) or type(error).__name__}.",
-        remedy="Look at Ollama's log: it may have stopped.",
+        f"The connection to {kind.name} at {url} broke: {one_line(str(error)).rstrip('.') or 'it was closed'}.",
+        remedy=f"Look at {kind.log}: it may have stopped.",
         server=url,
     )
 

@@ -1,4 +1,4 @@
-"""How Ollama is asked: where it listens, and the options that go with every request."""
+"""How Ollama and other model servers are asked: where they listen, and the options that go with every request."""
 
 import os
 import re
@@ -13,6 +13,7 @@ from orchestrator.ports import Window
 
 DEFAULT_PORT: Final = 11434
 DEFAULT_URL: Final = f"http://127.0.0.1:{DEFAULT_PORT}"
+DEFAULT_CTX: Final = 8192
 MAX_CONCURRENCY: Final = 64
 _PORTS: Final = {"http": 80, "https": 443}
 _PLACE: Final = re.compile(r"[\w.:%\[\]-]*(/[\w./%~-]*)?", re.ASCII)
@@ -148,6 +149,67 @@ class OllamaOptions:
             "temperature": self.temperature,
             "seed": self.seed,
         }
+
+
+@dataclass(frozen=True)
+class ServerOptions:
+    """How a server is asked that speaks OpenAI's API: LM Studio, llama-server, vLLM, llamafile and others.
+
+    Raises InvalidRequest when the address or the numbers cannot be meant.
+    """
+
+    url: str = field(default_factory=lambda: os.environ.get("OPENAI_BASE_URL", ""))
+    """Where it listens, with the path of the API; else what OPENAI_BASE_URL says; empty: nowhere."""
+    num_ctx: int | None = None
+    """Tokens of the window, prompt and reply together; None: as many as the server says, else 8192."""
+    num_predict: int = 2048
+    temperature: float = 0.2
+    seed: int = 0
+    think: Literal["auto", "off"] = "auto"
+    connect_s: float = 5.0
+    fact_s: float = 5.0
+    first_token_s: float = 300.0
+    silence_s: float = 60.0
+    whole_s: float = 1800.0
+    """This and the times above as for Ollama."""
+    api_key: str = field(default_factory=lambda: os.environ.get("OPENAI_API_KEY", ""), repr=False)
+    """What OPENAI_API_KEY says; sent over https, and to this host."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "url", server_url(self.url))
+        if not 0 < self.num_predict < (self.num_ctx or DEFAULT_CTX):
+            raise InvalidRequest(
+                f"num_predict is {self.num_predict} and num_ctx {self.num_ctx or DEFAULT_CTX}: a reply has to fit the "
+                "window.",
+                remedy="Give num_ctx room for the prompt and num_predict tokens.",
+            )
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is a server of one's own, or of anybody but OpenAI, whose models pydantic-ai asks."""
+        host = urlsplit(self.url).hostname or ""
+        return bool(host) and host != "openai.com" and not host.endswith(".openai.com")
+
+    def within(self, longest: int | None) -> Window:
+        """The window where the server has ``longest`` tokens (None: it does not say)."""
+        known = [one for one in (self.num_ctx, longest) if one is not None]
+        num_ctx = min(known, default=DEFAULT_CTX)
+        return Window(num_ctx, max(1, min(self.num_predict, num_ctx // 4)), is_models_most=num_ctx == longest)
+
+
+def server_url(text: str) -> str:
+    """The address of a server that speaks OpenAI's API, its path filled in; empty stays so. Raises InvalidRequest."""
+    text = text.strip().strip("\"'")
+    if not text:
+        return ""
+    scheme, found, rest = text.partition("://")
+    scheme, rest = (scheme.lower(), rest.rstrip("/")) if found else ("http", text.rstrip("/"))
+    if scheme not in _PORTS or not _PLACE.fullmatch(rest) or not urlsplit(f"{scheme}://{rest}").hostname:
+        raise InvalidRequest(
+            f"'{one_line(text)}' is no address of a model server.",
+            remedy="Look at --model-url and OPENAI_BASE_URL; either is an address such as http://127.0.0.1:1234/v1.",
+        )
+    return f"{scheme}://{rest}{'' if '/' in rest else '/v1'}"
 
 
 def _said(endpoint: Endpoint, limit: int) -> str:

@@ -87,9 +87,10 @@ def _not_installed(name: str, error: ImportError) -> InvalidRequest:
             f"The model '{one_line(name)}' cannot be used: {_why(error)}.",
             remedy="Install the package that it names where the server is started, and start again.",
         )
+    own = " For a server of your own, say where it listens: --model-url." if name.startswith("openai-chat:") else ""
     return InvalidRequest(
         f"The model '{one_line(name)}' cannot be used: the package of its provider is not installed.",
-        remedy=f'Run `pip install "{extra.group(1)}"` and start again.',
+        remedy=f'Run `pip install "{extra.group(1)}"` and start again.{own}',
     )
 
 

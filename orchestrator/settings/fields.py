@@ -131,6 +131,11 @@ class Settings(BaseModel):
         le=86_400,
     )
     model: str = _setting("scripted:hello", "The model of tasks that name none.")
+    model_url: str = _setting(
+        "",
+        "Where a server listens that speaks OpenAI's API (LM Studio, llama-server, vLLM, llamafile), such as "
+        "`http://127.0.0.1:1234/v1`: its models are `openai-chat:NAME`; empty: as OPENAI_BASE_URL says.",
+    )
     ollama_url: str = _setting(
         "",
         "Where Ollama listens, such as `http://127.0.0.1:11434`; several with commas between (in the file also "
@@ -144,13 +149,28 @@ class Settings(BaseModel):
         le=64,
     )
     num_ctx: int = _setting(
-        8192, "Ollama: the window, prompt and reply together. Another value loads the model anew.", "tokens", ge=1024
+        8192,
+        "Ollama: the window, prompt and reply together; another value loads the model anew. A server at `model_url` is "
+        "taken to have at most so many, where this is set.",
+        "tokens",
+        ge=1024,
     )
-    num_predict: int = _setting(2048, "Ollama: a reply at most; less than `num_ctx`.", "tokens", ge=64)
+    num_predict: int = _setting(
+        2048, "Ollama, and a server at `model_url`: a reply at most; less than `num_ctx`.", "tokens", ge=64
+    )
     temperature: float = _setting(
-        0.2, "Ollama: how freely the model chooses its words.", ge=0, le=2, allow_inf_nan=False
+        0.2,
+        "Ollama, and a server at `model_url`: how freely the model chooses its words.",
+        ge=0,
+        le=2,
+        allow_inf_nan=False,
     )
-    seed: int = _setting(0, "Ollama: the same seed and the same messages give the same reply.", ge=0, le=2**31 - 1)
+    seed: int = _setting(
+        0,
+        "Ollama, and a server at `model_url`: the same seed and the same messages give the same reply.",
+        ge=0,
+        le=2**31 - 1,
+    )
     keep_alive: str = _setting("10m", "Ollama: how long an idle model stays loaded, such as `90s`, `10m` or `2h`.")
     think: Literal["auto", "off"] = _setting(
         "auto",
@@ -196,6 +216,13 @@ class Settings(BaseModel):
     def _an_ollama(cls, value: str) -> str:
         if value and not all(_OLLAMA.fullmatch(one.strip()) for one in value.split(",")):
             raise ValueError("it must be an address such as http://127.0.0.1:11434, or several with commas between")
+        return value
+
+    @field_validator("model_url")
+    @classmethod
+    def _a_model_server(cls, value: str) -> str:
+        if value and not _OLLAMA.fullmatch(value.rstrip("/")):
+            raise ValueError("it must be an address such as http://127.0.0.1:1234/v1")
         return value
 
     @field_validator("keep_alive")

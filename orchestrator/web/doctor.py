@@ -39,6 +39,8 @@ class About:
     """Where the computers in the game reach it; empty: the address that they used."""
     model: str = ""
     ollama_url: str = ""
+    model_url: str = ""
+    """Where a server speaks OpenAI's API; empty: none is set."""
     num_ctx: int = 0
     alerts: tuple[str, ...] = ()
     """What is wrong on this node, as sentences."""
@@ -85,6 +87,7 @@ class DoctorDoors(Room):
                 "public_url": self.public_url,
                 "model": about.model,
                 "ollama_url": about.ollama_url,
+                "model_url": about.model_url,
                 "num_ctx": about.num_ctx,
                 "client_version": offer.version,
                 "client_sha256": offer.sha256,

@@ -115,6 +115,8 @@ class OllamaServer:
     """The most of them there ever were."""
     left: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when a client has closed its connection."""
+    asks_at: str = "/api/chat"
+    """The path of the requests for a reply."""
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer the one request of a connection."""
@@ -132,7 +134,7 @@ class OllamaServer:
         body = await reader.readexactly(int(lengths[0].partition(":")[2])) if lengths else b""
         asked = json.loads(body or b"{}")
         self.paths.append(path)
-        if path == "/api/chat":
+        if path == self.asks_at:
             self.heads.append(head)
             self.asked.append(asked)
             await self._replies(self.personas, Wire(writer, asked, self.left), reader)
@@ -189,17 +191,24 @@ class OllamaServer:
 async def ollama(*personas: Persona, models: Sequence[str] = (), port: int = 0) -> AsyncIterator[OllamaServer]:
     """A server on a port, 0: a free one; ``models``: those that it has, none: whichever is asked for."""
     server = OllamaServer(personas=deque(personas), listed={"models": [{"name": name} for name in models]})
+    async with listening(server, port):
+        yield server
+
+
+@asynccontextmanager
+async def listening(server: OllamaServer, port: int = 0) -> AsyncIterator[None]:
+    """Have a server answer at a port, 0: a free one."""
     answering: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         answering[asyncio.create_task(server.answer(reader, writer))] = writer
 
-    listening = await asyncio.start_server(accept, "127.0.0.1", port)
-    server.url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+    accepting = await asyncio.start_server(accept, "127.0.0.1", port)
+    server.url = f"http://127.0.0.1:{accepting.sockets[0].getsockname()[1]}"
     try:
-        yield server
+        yield
     finally:
-        listening.close()
+        accepting.close()
         for task in answering:
             task.cancel()
         found = await asyncio.gather(*answering, return_exceptions=True)

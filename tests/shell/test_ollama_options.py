@@ -7,7 +7,7 @@ import pytest
 
 from orchestrator.app.models import Models, ollama_options
 from orchestrator.core.errors import InvalidRequest
-from orchestrator.model import OllamaOptions
+from orchestrator.model import OllamaOptions, ServerOptions
 from orchestrator.model.options import Endpoint, endpoints_of
 from orchestrator.settings import CONFIG_NAME, Settings, load_settings
 
@@ -105,6 +105,6 @@ def test_settings_that_cannot_be_meant_are_refused(tmp_path: Path, text: str, se
 
 def test_the_models_of_one_server_share_its_places(tmp_path: Path) -> None:
     """Whichever task names which model: the limit is that of the Ollama server."""
-    models: Any = Models(None, lambda: ollama_options(Settings(data_dir=tmp_path, ollama_url="gpu#2")))
+    models: Any = Models(None, lambda: ollama_options(Settings(data_dir=tmp_path, ollama_url="gpu#2")), ServerOptions)
     assert models.open("ollama:a")._pool is models.open("ollama:b")._pool
     assert models.open("ollama:a") is models.open("ollama:a")

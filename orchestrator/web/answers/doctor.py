@@ -63,6 +63,8 @@ class Checkup(AnswerModel):
     public_url: str
     model: str
     ollama_url: str
+    model_url: str
+    """Where a server speaks OpenAI's API; empty: none is set."""
     num_ctx: int
     alerts: list[str]
     """What is wrong on this node, as sentences; empty: nothing that it knows of."""
