@@ -16,7 +16,7 @@ import httpx2
 
 from orchestrator.core.errors import ModelFailed
 from orchestrator.model.ollama_door import Door, Refusal
-from orchestrator.model.ollama_errors import AskAnother, Kind
+from orchestrator.model.ollama_errors import AWAY, AskAnother, Kind
 from orchestrator.model.options import ServerOptions
 from orchestrator.model.server_errors import refused
 
@@ -72,7 +72,10 @@ class ModelServer(Door):
         return name != b"data" or data.strip() == b"[DONE]" or _decoded(data) is not None
 
     async def facts(self, model: str) -> ServerFacts:
-        """What is known of a model. Raises AskAnother where the server cannot be reached, Refusal for 401 and 403."""
+        """What is known of a model.
+
+        Raises AskAnother and TimeoutError where the server does not answer, Refusal where it wants a key or loads.
+        """
         listed = await self._told("/models", must=True)
         if isinstance(listed, Mapping) and _owner(listed) == "library":
             return ServerFacts("Ollama", names=_names(listed))
@@ -84,7 +87,8 @@ class ModelServer(Door):
         try:
             return await self._fact("GET", path)
         except Refusal as refusal:
-            if must and refusal.status in (401, 403):
+            # One that loads its model says so at every path, and knows of no window yet.
+            if must and refusal.status in {401, 403, *AWAY}:
                 raise
             return None
         except (AskAnother, TimeoutError):
@@ -140,9 +144,11 @@ def facts_of(model: str, listed: Any, studio: Any = None, props: Any = None) -> 
     names = _names(listed)
     row = next((one for one in _rows(listed) if one.get("id") == model), next(_rows(listed), _NOTHING))
     settings = props.get("default_generation_settings") if isinstance(props, dict) else None
-    if isinstance(settings, dict):
+    meta = row.get("meta")
+    if isinstance(settings, dict) or row.get("owned_by") == "llamacpp":
         # The window of one slot; n_ctx_train of the list is what the model was made for.
-        return ServerFacts("llama-server", _tokens(settings.get("n_ctx")), names)
+        told = (one.get("n_ctx") for one in (settings, meta) if isinstance(one, dict))
+        return ServerFacts("llama-server", next(filter(None, map(_tokens, told)), None), names)
     loaded = [one for one in _rows(studio) if one.get("id") == model or one.get("state") == "loaded"]
     if any("loaded_context_length" in one or "max_context_length" in one for one in _rows(studio)):
         mine = [one for one in loaded if one.get("id") == model] or loaded

@@ -17,6 +17,9 @@ LLAMA: Mapping[str, Any] = {
     "/v1/models": {"data": [{"id": MODEL, "owned_by": "llamacpp", "meta": {"n_ctx_train": 131072}}]},
     "/props": {"default_generation_settings": {"n_ctx": 4096}, "total_slots": 1},
 }
+LLAMA_LIST: Mapping[str, Any] = {
+    "/v1/models": {"data": [{"id": MODEL, "owned_by": "llamacpp", "meta": {"n_ctx": 2048, "n_ctx_train": 131072}}]}
+}
 STUDIO: Mapping[str, Any] = {
     "/v1/models": {"data": [{"id": MODEL, "owned_by": "organization_owner"}, {"id": "other"}]},
     "/api/v0/models": {

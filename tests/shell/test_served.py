@@ -22,6 +22,7 @@ from orchestrator.settings import Settings, load_settings
 from tests.shell.commands import cli
 from tests.shell.model_server import (
     LLAMA,
+    LLAMA_LIST,
     MODEL,
     OLLAMA,
     PLAIN,
@@ -89,6 +90,7 @@ async def test_the_schema_and_the_limits_are_sent() -> None:
         (STUDIO, None, Window(6144, 1536)),
         (VLLM, None, Window(16384, 2048)),
         (VLLM, 32768, Window(16384, 2048)),
+        (LLAMA_LIST, None, Window(2048, 512)),
         (PLAIN, 12288, Window(12288, 2048)),
         (PLAIN, None, Window(8192, 2048)),
         ({"/v1/models": "odd", "/props": [], "/api/v0/models": {"data": "odd"}}, None, Window(8192, 2048)),
@@ -247,6 +249,19 @@ async def test_facts_that_want_a_key_are_asked_once() -> None:
         with pytest.raises(ModelFailed, match="wants a key that it knows"):
             await asked(server)
         assert server.paths == ["/v1/models"]
+
+
+async def test_a_server_that_loads_tells_its_window_later() -> None:
+    """It answers 503 at every path meanwhile: nothing is assumed of its window, and it is waited for."""
+    async with model_server(streams("{}"), told=VLLM) as server:
+        server.hidden = {"/v1/models": refuses(503, {"error": {"message": "Loading model"}})}
+        model = model_of(server)
+        with pytest.raises(ModelFailed, match=r"cannot answer now \(503\): Loading model") as raised:
+            await model.reply(VIEW)
+        assert raised.value.server == f"{server.url}/v1"
+        assert not server.asked
+        server.hidden = {}
+        assert (await model.window()).num_ctx == 16384
 
 
 async def test_a_busy_server_tells_its_window_later() -> None:
