@@ -28,6 +28,9 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     ] = "auto",
     max_wall: Annotated[float, typer.Option(min=1, help="Seconds for one task at most, waiting included.")] = 900.0,
     ollama_url: Annotated[str, typer.Option(help="Where Ollama listens. Default: as `serve --ollama-url`.")] = "",
+    model_url: Annotated[
+        str, typer.Option(help="Where a server speaks OpenAI's API. Default: as `serve --model-url`.")
+    ] = "",
     num_ctx: Annotated[int | None, typer.Option(min=1024, help="Ollama: the window, in tokens.")] = None,
     num_predict: Annotated[int | None, typer.Option(min=64, help="Ollama: a reply at most, in tokens.")] = None,
     directory: Annotated[
@@ -53,7 +56,12 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     need_simulator()
     _fresh(directory)
     warn_of_variables()
-    given = {"ollama-url": ollama_url, "num-ctx": num_ctx or "", "num-predict": num_predict or ""}
+    given = {
+        "ollama-url": ollama_url,
+        "model-url": model_url,
+        "num-ctx": num_ctx or "",
+        "num-predict": num_predict or "",
+    }
     evaluation = Evaluation(
         model=model,
         tasks=chosen,

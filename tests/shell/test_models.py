@@ -10,7 +10,14 @@ from typing import Any
 
 import pydantic_ai.models
 import pytest
-from pydantic_ai.exceptions import FallbackExceptionGroup, ModelHTTPError, UnexpectedModelBehavior, UserError
+from pydantic_ai.exceptions import (
+    FallbackExceptionGroup,
+    ModelConnectionError,
+    ModelHTTPError,
+    ModelTimeoutError,
+    UnexpectedModelBehavior,
+    UserError,
+)
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
@@ -248,6 +255,33 @@ async def test_what_a_provider_answered_is_told_with_what_helps(status: int, rem
     assert failed.value.message.startswith(f"The model played could not be asked: its provider answered {status}: ")
     assert len(failed.value.message) < 450
     assert failed.value.remedy.startswith(remedy)
+    assert (failed.value.lasting, failed.value.server) == (status in (401, 404), "")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ModelHTTPError(503, "played", {"error": {"message": "overloaded"}}),
+        ModelHTTPError(502, "played"),
+        ConnectionResetError("reset"),
+        ModelConnectionError("played", "Connection error."),
+        ModelTimeoutError("played", "timed out", phase="connect"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+async def test_a_provider_that_is_away_is_waited_for(error: Exception) -> None:
+    """It said nothing of the request, so a task waits for it; its words come without the braces around them."""
+    with pytest.raises(ModelFailed) as failed:
+        await PydanticAIModel(function(error)).reply(VIEW)
+    assert (failed.value.lasting, failed.value.server) == (False, "the provider of played")
+    assert "{" not in str(failed.value)
+
+
+async def test_a_provider_that_is_only_slow_has_its_attempts() -> None:
+    """A reply that did not come in time may be too long for it: asking for ever would not help."""
+    with pytest.raises(ModelFailed) as failed:
+        await PydanticAIModel(function(ModelTimeoutError("played", "timed out", phase="read"))).reply(VIEW)
+    assert (failed.value.lasting, failed.value.server) == (False, "")
 
 
 async def test_a_test_model_answers_too() -> None:

@@ -333,6 +333,8 @@ async def test_what_most_servers_lack_is_what_is_mended(place: int) -> None:
             await OllamaModel("tiny:1b", OllamaOptions(url=",".join(urls))).reply(view("task"))
     assert failed.value.message.startswith("None of 3 Ollama servers gave a reply: ")
     assert f"Ollama is not running at {down}." in failed.value.message
+    # It may have the model once it is back, so a task waits for it.
+    assert (failed.value.server, failed.value.lasting) == (down, False)
     for server in (one, other):
         assert f"Ollama at {server.url} has no model 'tiny:1b'." in failed.value.message
     assert failed.value.remedy.startswith(f"Run `cc-orchestrator models pull tiny:1b --ollama-url {one.url}`.")
