@@ -27,6 +27,10 @@ _MAX_ANSWER_BYTES: Final = 16_000_000
 """``/api/show`` of a model with a large vocabulary comes with licenses and templates."""
 _ALIVE_S: Final = 2.0
 """What a sign of life may take: a worker waits for it meanwhile."""
+_QUIET: Final = 2.0
+"""After a long look in vain nobody looks for so many times as long as it took."""
+_LONG: Final = 0.25
+"""A look is long from this share of its time on: a refusal comes at once, and is no burden."""
 _SHOWN_CHARS: Final = 80
 _HALF_PAIR: Final = re.compile("[\ud800-\udfff]")
 _NO_TLS: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -67,6 +71,10 @@ class Door:
     def __init__(self, url: str, options: Limits) -> None:
         self.url = url
         self._options = options
+        self._looking = False
+        """Whether somebody looks now whether it answers."""
+        self._quiet_until = 0.0
+        """On the loop's clock; until then nobody looks."""
 
     def client(self) -> httpx2.AsyncClient:
         """A client for requests to this server alone."""
@@ -235,7 +243,25 @@ class Door:
         )
 
     async def answers(self) -> bool:
-        """Whether anything but a proxy without a server behind it answers here by now."""
+        """Whether anything but a proxy without a server behind it answers here by now.
+
+        Of many tasks that wait for it one looks at a time, and after a long look in vain nobody looks for twice as
+        long: a host that swallows what it is sent must not hold up the workers of all other tasks.
+        """
+        loop = asyncio.get_running_loop()
+        if self._looking or loop.time() < self._quiet_until:
+            return False
+        self._looking, began = True, loop.time()
+        try:
+            alive = await self._alive()
+        finally:
+            self._looking = False
+        took = loop.time() - began
+        if not alive and took > _LONG * _ALIVE_S:
+            self._quiet_until = loop.time() + _QUIET * took
+        return alive
+
+    async def _alive(self) -> bool:
         try:
             async with asyncio.timeout(_ALIVE_S):
                 await self._sign_of_life()

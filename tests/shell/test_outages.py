@@ -22,7 +22,7 @@ from orchestrator.progress import Progress
 from orchestrator.rendering import Screen
 from orchestrator.runner import LEASE_S
 from orchestrator.standing import waits_for
-from tests.shell.ollama_server import OllamaServer, Persona, breaks, ollama, plays, refuses
+from tests.shell.ollama_server import OllamaServer, Persona, breaks, falls_silent, ollama, plays, refuses
 from tests.shell.support import WRITE, Listening, says
 from tests.shell.test_actor import ALICE, CANNOT, FARM, Bench, rules
 
@@ -346,3 +346,18 @@ async def test_a_server_that_says_nothing_at_all_is_away(monkeypatch: pytest.Mon
             bench = Bench(model_of(server, first_token_s=0.05, fact_s=0.05))
             await bench.submit()
             assert (await bench.act()).phase is phase
+
+
+async def test_a_host_that_swallows_everything_holds_up_one_worker_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many tasks wait for it: one looks, and after a look in vain nobody does for a while."""
+    monkeypatch.setattr("orchestrator.model.ollama_door._ALIVE_S", 0.05)
+    for quiet, paths in ((1e6, 1), (0.0, 2)):
+        monkeypatch.setattr("orchestrator.model.ollama_door._QUIET", quiet)
+        async with ollama(plays(CANNOT)) as server:
+            server.hidden = {"/api/version": falls_silent()}
+            model = model_of(server)
+            assert await asyncio.gather(*(model.answers() for _ in range(4))) == [False] * 4
+            server.hidden = {}
+            # It is back, which nobody notices before the time is over.
+            assert await model.answers() is (not quiet)
+            assert server.paths == ["/api/version"] * paths
