@@ -24,6 +24,15 @@ class Machine:
     """What stands around it, as docs/simulator.md has it; empty: nothing."""
 
 
+@dataclass(frozen=True)
+class Tried:
+    """What came of a program that a check ran."""
+
+    printed: str
+    well: bool
+    """It ended without an error, or had none for as long as it was watched."""
+
+
 class Standing(Protocol):
     """A computer of a task that has ended: it still runs."""
 
@@ -43,6 +52,9 @@ class Standing(Protocol):
 
     def run(self, program: str, args: Sequence[str] = (), typed: Sequence[str] = ()) -> str:
         """What a program prints on a copy of its disk, with the lines that it is typed; without a name: what boots."""
+
+    def tried(self, program: str, args: Sequence[str] = (), typed: Sequence[str] = ()) -> "Tried":
+        """The same, with how it ended."""
 
 
 @dataclass(frozen=True)
@@ -85,11 +97,13 @@ class EvalTask:
     possible: bool = True
     """False: it cannot be done, and the only right end is one without success."""
     max_steps: int = 20
+    enough: int = 0
+    """The optimal number of steps where there are no perfect replies; 0: nobody knows."""
 
     @property
     def steps(self) -> int:
-        """The optimal number of steps."""
-        return len(self.optimal)
+        """The optimal number of steps; 0: nobody knows."""
+        return len(self.optimal) or self.enough
 
 
 # -- how tasks are written down ----------------------------------------------------------

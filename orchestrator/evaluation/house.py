@@ -18,14 +18,14 @@ from typing import IO, Any, Final
 from orchestrator.client import Client
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.visible import one_line
-from orchestrator.evaluation.cases import Machine
+from orchestrator.evaluation.cases import Machine, Tried
 from orchestrator.evaluation.checks import OWN
 
 START_WITHIN_S: Final = 60.0
 """A server or a computer on a busy host; alone it takes one or two."""
 ANSWER_WITHIN_S: Final = 15.0
 RUN_WITHIN_S: Final = 30.0
-"""A program that a check runs: the computer boots, and a program that never yields is ended after 9 s."""
+"""A program that a check runs: the computer boots, and the program ends or is ended after about 10 s."""
 _STOP_WITHIN_S: Final = 10.0
 _POLL_S: Final = 0.05
 _OURS: Final = ("DATA_DIR", "STORE", "BUS", "POLICY", "HOST", "PORT", "PUBLIC_URL", "APPROVERS", "URL", "TOKEN")
@@ -151,11 +151,15 @@ class Computer:
         return None if told == "ok" else json.loads(told)
 
     def run(self, program: str, args: Sequence[str] = (), typed: Sequence[str] = ()) -> str:
-        """What a program prints on a computer of its own, with a copy of the disk and the same surroundings.
+        """What a program prints, as ``tried`` has it."""
+        return self.tried(program, args, typed).printed
+
+    def tried(self, program: str, args: Sequence[str] = (), typed: Sequence[str] = ()) -> Tried:
+        """What comes of a program on a computer of its own, with a copy of the disk and the same surroundings.
 
         Nobody waits there: ``sleep`` takes no time, ``read`` gets the lines of ``typed``, and each redstone output
         is printed as ``[redstone SIDE VALUE]``. Without a name it boots: all startup files run. A program that does
-        not end is ended, and what it printed counts.
+        not end is ended after 1000 sleeps or ten seconds, and what it printed counts.
         """
         self._copies += 1
         copy = self.home / f"copy{self._copies}"
@@ -172,8 +176,10 @@ class Computer:
             process.ended_within(RUN_WITHIN_S)
         finally:
             process.stop()
-        printed = copy / ".printed"
-        return printed.read_text("latin-1") if printed.exists() else ""
+        printed, ended = copy / ".printed", copy / ".ended"
+        said = printed.read_text("latin-1") if printed.exists() else ""
+        # Without a word the computer was lost, as by a program that never yields.
+        return Tried(said, ended.exists() and ended.read_text("latin-1") == "well")
 
 
 def surroundings(machine: Machine, home: Path) -> list[str]:
@@ -205,7 +211,14 @@ term.write = _G.write
 function io.write(...)
   for _, part in ipairs({ ... }) do put(tostring(part)) end
 end
-_G.sleep = function() end
+local slept = 0
+_G.sleep = function()
+  slept = slept + 1
+  if slept > 1000 then
+    os.queueEvent("slept_enough")
+    while true do coroutine.yield() end
+  end
+end
 os.sleep = _G.sleep
 local place = 0
 _G.read = function()
@@ -220,15 +233,28 @@ for _, name in ipairs({ "setOutput", "setAnalogOutput", "setAnalogueOutput" }) d
   end
   redstone[name], rs[name] = told, told
 end
-if words.program ~= "" then
-  shell.run("/" .. words.program, table.unpack(words.args))
-else
+local well = true
+local function play()
+  if words.program ~= "" then
+    well = shell.run("/" .. words.program, table.unpack(words.args))
+    return
+  end
   local first = shell.resolveProgram("/startup")
-  if first then shell.run("/" .. first) end
+  if first then well = shell.run("/" .. first) end
   if fs.isDir("/startup") then
-    for _, name in ipairs(fs.list("/startup")) do shell.run("/startup/" .. name) end
+    for _, name in ipairs(fs.list("/startup")) do well = shell.run("/startup/" .. name) and well end
   end
 end
+local function watch()
+  local timer = os.startTimer(10)
+  repeat
+    local event, id = os.pullEvent()
+  until event == "slept_enough" or event == "timer" and id == timer
+end
+parallel.waitForAny(play, watch)
+local told = fs.open("/.ended", "w")
+told.write(well and "well" or "error")
+told.close()
 out.close()
 os.shutdown()
 """

@@ -48,7 +48,8 @@ def lines_of(rows: Sequence[Row], columns: int | None) -> list[str]:
 def _took(found: Mapping[str, Any]) -> str:
     if not found["passed"]:
         return ""
-    return f"Those that passed took {counted(found['passed_steps'], 'step')}; {found['optimal']} are enough. "
+    enough = f"; {found['optimal']} are enough" if found["optimal"] else ""
+    return f"Those that passed took {counted(found['passed_steps'], 'step')}{enough}. "
 
 
 def _successes(number: int) -> str:
@@ -65,7 +66,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         "pass" if row.passed else "FAIL",
         row.recorded,
         "FALSE" if row.false_success else "-",
-        f"{row.steps}/{row.optimal}",
+        f"{row.steps}/{row.optimal}" if row.optimal else str(row.steps),
         str(row.input_tokens),
         str(row.output_tokens),
         str(row.refused + row.unproven),

@@ -13,13 +13,13 @@ from orchestrator.evaluation.tasks_programs import PROGRAMS
 TASKS: Final[tuple[EvalTask, ...]] = (*PROGRAMS, *FILES, *LOOKING)
 
 
-def tasks_named(names: Sequence[str]) -> tuple[EvalTask, ...]:
+def tasks_named(names: Sequence[str], tasks: Sequence[EvalTask] = TASKS) -> tuple[EvalTask, ...]:
     """Those of these names, in the order of the set; all for no name. Raises InvalidRequest."""
-    known = {task.name for task in TASKS}
+    known = {task.name for task in tasks}
     for name in names:
         if name not in known:
             raise InvalidRequest(
                 f"There is no task '{one_line(name)}' in the evaluation.",
                 remedy=f"There are {', '.join(sorted(known))}.",
             )
-    return tuple(task for task in TASKS if not names or task.name in names)
+    return tuple(task for task in tasks if not names or task.name in names)

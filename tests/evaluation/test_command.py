@@ -69,6 +69,39 @@ def test_a_script_that_does_one_task_and_no_other(tmp_path: Path) -> None:
     assert "is not empty" in errors
 
 
+def test_a_task_is_played_twice_and_two_results_are_compared(tmp_path: Path) -> None:
+    """Twice for their spread; kept in a file that stands for the model, with which another is compared."""
+    options = ["--task", "hello", "--repeat", "2"]
+    code, out, errors = ended(start(tmp_path, "--model", "scripted:hello", "--save", "r.json", *options))
+    assert code == 0, errors
+    assert "2 of 2 runs passed" in out
+    assert any(line.split()[:4] == ["hello", "2", "of", "2"] for line in out.splitlines())
+    rows = json.loads((tmp_path / "r.json").read_text())["rows"]
+    assert [row["task"] for row in rows] == ["hello", "hello"]
+    code, out, errors = ended(start(tmp_path, "--compare", "r.json", "r.json"))
+    assert code == 0, errors
+    assert "A: 2 of 2 runs passed, 0 false," in out
+    assert "The plot is in comparison.html." in out
+    assert "<svg" in (tmp_path / "comparison.html").read_text()
+    code, out, _ = ended(start(tmp_path, "--compare", "r.json", "scripted:hello", "--task", "hello", "--json"))
+    assert code == 0
+    found = json.loads(out)
+    assert (len(found["a"]["rows"]), len(found["b"]["rows"]), found["plot"]) == (2, 1, "comparison-2.html")
+
+
+def test_what_cannot_be_compared_is_refused_before_anything_is_played(tmp_path: Path) -> None:
+    wrong = {
+        ("--compare", "r.json", "m"): "r.json cannot be read: No such file or directory.",
+        ("--compare", "a", "b", "--model", "c"): "--compare does not go with --model.",
+        ("--model", "m", "--plot", "p.html"): "--plot draws what --compare compares.",
+        ("--model", "m", "--save", "none/r.json"): "There is no directory none.",
+    }
+    for options, told in wrong.items():
+        code, out, errors = ended(start(tmp_path, *options))
+        assert (code, out) == (2, "")
+        assert told in errors
+
+
 def test_it_is_left_with_what_there_is(tmp_path: Path) -> None:
     """Ctrl-C while the second task is played: the first one's row is printed, and nothing is left running."""
     options = ["--model", "scripted:hello", "--task", "hello", "--task", "rename", "--repeat", "50"]
@@ -115,13 +148,14 @@ def test_a_model_that_cannot_be_opened_is_one_sentence(tmp_path: Path) -> None:
 
 @pytest.mark.deep
 def test_a_model_that_does_not_answer_is_not_asked_for_every_task(tmp_path: Path) -> None:
-    """Nothing listens where Ollama should: one task shows it, after the three attempts of 6 s in all."""
+    """Nothing listens where Ollama should: one task shows it, after 20 s."""
     with closing(socket()) as nobody:
         nobody.bind(("127.0.0.1", 0))
         where = f"http://127.0.0.1:{nobody.getsockname()[1]}"
         code, out, errors = ended(start(tmp_path, "--model", "ollama:tiny:1b", "--ollama-url", where))
     assert (code, out) == (2, "")
-    assert f"so nothing is measured: Ollama is not running at {where}." in errors
+    assert f"so nothing is measured: The model server at {where} could not be reached for 20 s" in errors
+    assert f"Ollama is not running at {where}." in errors
 
 
 async def test_a_model_that_is_not_there_is_said_with_the_remedy(tmp_path: Path) -> None:

@@ -35,6 +35,18 @@ def test_what_is_printed_typed_and_switched_is_seen_and_nothing_is_left_behind(c
     assert sorted(one.name for one in computer.disk.iterdir()) == ["p.lua", "startup"]
 
 
+def test_an_endless_program_runs_well_and_one_that_fails_does_not(computer: Computer) -> None:
+    """The first is ended after so many sleeps; what both printed until then counts."""
+    (computer.disk / "p.lua").write_bytes(text("while true do", "  print('on')", "  sleep(1)", "end"))
+    endless = computer.tried("p.lua")
+    assert endless.well
+    assert endless.printed.count("on\n") == 1001
+    (computer.disk / "p.lua").write_bytes(text("print('on')", "sleep(1)", "error('broken')"))
+    failed = computer.tried("p.lua")
+    assert not failed.well
+    assert failed.printed.startswith("on\n")
+
+
 def test_without_a_name_it_boots(computer: Computer) -> None:
     (computer.disk / "startup.lua").write_bytes(text("print('first')"))
     (computer.disk / "startup" / "more.lua").write_bytes(text("print('second')"))

@@ -13,7 +13,7 @@ from orchestrator.core.claims import asks_only
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.response import FinalResult, read_reply
 from orchestrator.evaluation import TASKS, EvalTask, tasks_named
-from orchestrator.evaluation.cases import Machine, Seen
+from orchestrator.evaluation.cases import Machine, Seen, Tried
 from orchestrator.evaluation.checks import files_of, wrong
 from tests.shell.personas import HOPELESS, MENDED
 
@@ -35,8 +35,11 @@ class Untouched:
         return dict(self.machine.world.get("turtle", {})) if command == "get turtle" else "minecraft:stone"
 
     def run(self, program: str, args: Sequence[str] = (), typed: Sequence[str] = ()) -> str:
+        return self.tried(program, args, typed).printed
+
+    def tried(self, program: str, args: Sequence[str] = (), typed: Sequence[str] = ()) -> Tried:
         del program, args, typed
-        return ""
+        return Tried("", well=True)
 
 
 def before(task: EvalTask, home: Path) -> dict[str, Untouched]:
