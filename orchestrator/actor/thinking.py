@@ -22,6 +22,7 @@ from orchestrator.core.items import SYSTEM, Actor
 from orchestrator.core.policy import BUILT_IN_CATALOG, RiskLevel, no_such_tool
 from orchestrator.core.repeats import STOP_AT, times
 from orchestrator.core.response import FinalResult, RequestedTool, ToolRequest, read_reply
+from orchestrator.core.rounds import reason as gone_round
 from orchestrator.core.strangers import VERSION as NO_VERSION
 from orchestrator.core.strangers import stranger_name
 from orchestrator.core.task import AgentTask
@@ -353,6 +354,8 @@ def limit_of(task: AgentTask, now: datetime) -> facts.LimitReached | None:
         return facts.LimitReached(limit="max_tokens", detail=detail)
     if left_s(task, now) <= 0:
         return out_of_time(task)
+    if (why := gone_round(task.rounds)) is not None:
+        return facts.LimitReached(limit="repeats", detail=why)
     if task.refusals >= MAX_REFUSALS:
         detail = f"{task.refusals} replies in a row could not be read."
         return facts.LimitReached(limit="model_output", detail=detail)
@@ -360,8 +363,7 @@ def limit_of(task: AgentTask, now: datetime) -> facts.LimitReached | None:
 
 
 def _stuck(calls: tuple[facts.ToolCall, ...], task: AgentTask, count: int) -> facts.LimitReached:
-    made = dict(task.repeats)
-    call = max(calls, key=lambda one: made.get(one.call_digest, 0))
+    call = max(calls, key=lambda one: times(task.repeats, [one.call_digest]))
     detail = f"The model asked for the same call of {call.tool} {count} times, and nothing had changed in between."
     return facts.LimitReached(limit="repeats", detail=detail)
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final, assert_never
 
-from orchestrator.core import evidence, facts, repeats
+from orchestrator.core import evidence, facts, repeats, rounds
 from orchestrator.core.approval import OPEN_STATES, CallEvent, CallState
 from orchestrator.core.call_records import call_record, move_call, told, update_call
 from orchestrator.core.errors import InvalidDecision
@@ -249,7 +249,17 @@ def _ended_run(
     changed_files = () if heard is None else heard.changed
     event: CallEvent = "succeed" if fact.ok else "fail"
     result = told(record, fact.text)
-    return move_call(task, record, event, ok=fact.ok, result=result, changed=changed_files, ran=fact.ran)
+    return move_call(
+        task,
+        record,
+        event,
+        ok=fact.ok,
+        result=result,
+        changed=changed_files,
+        after=fact.after,
+        code=None if fact.ok else code,
+        ran=fact.ran,
+    )
 
 
 def _settled(task: AgentTask, fact: facts.ToolSettled) -> AgentTask:
@@ -288,11 +298,13 @@ def _as_calls_say(task: AgentTask) -> AgentTask:
     results = tuple((record.call.tool, record.result or "") for record in task.calls)
     digests = tuple(record.call.call_digest for record in task.calls)
     repeated = repeats.after(task.repeats, task.calls)
+    gone_round = rounds.after(task.rounds, task.calls)
     turn = Turn(
         raw=task.reply or _NO_REPLY,
         results=results,
         digests=digests,
         repeats=repeats.times(repeated, digests),
+        warning=rounds.warning(gone_round),
         input_tokens=task.input_tokens,
     )
     return changed(
@@ -303,6 +315,7 @@ def _as_calls_say(task: AgentTask) -> AgentTask:
         reply=None,
         evidence=evidence.after(task.evidence, task.calls),
         repeats=repeated,
+        rounds=gone_round,
         lapsed=None,
     )
 

@@ -4,7 +4,7 @@ Waiting is a phase, not a coroutine: nothing of a paused task is in memory but t
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
@@ -28,6 +28,7 @@ from orchestrator.core.policy import BUILT_IN_CATALOG, PolicyDecision
 from orchestrator.core.rehearsing import Rehearsal
 from orchestrator.core.repeats import Repeats
 from orchestrator.core.restoring.wanted import Restoration
+from orchestrator.core.rounds import AT_FIRST, Rounds
 from orchestrator.core.system_facts import GrantId
 from orchestrator.core.task_states import ACTIVE_PHASES, STATUS_OF, Phase, TaskStatus
 from orchestrator.core.wire import ComputerId, RunId
@@ -66,6 +67,10 @@ class CallRecord:
     """What was in the watched places before its last run."""
     changed: tuple[str, ...] = ()
     """Paths that changed while it ran, where it was watched."""
+    after: Mapping[str, str] = field(default_factory=dict)
+    """Each changed path with its state afterwards, where it is known."""
+    code: str | None = None
+    """The code of its last failure; None: it has not failed, or nobody gave one."""
     ran: facts.Ran | None = None
     """The program that its last run executed, and how that ended; None: none ended, or nobody knows."""
     question_id: QuestionId | None = None
@@ -142,6 +147,8 @@ class Turn:
     """Of its calls, in their order."""
     repeats: int = 0
     """How often its most repeated call was made by then."""
+    warning: str = ""
+    """What the model is told beside its results when the task goes round; empty: nothing."""
     input_tokens: int = 0
     """Tokens of the messages that it answers, as the model's server counted them; 0: it did not say."""
 
@@ -226,6 +233,8 @@ class AgentTask:
     """Whether a success was refused already for want of evidence."""
     repeats: Repeats = ()
     """How often each call was made since something else was changed."""
+    rounds: Rounds = AT_FIRST
+    """What the finished steps show of a task that goes round."""
     input_tokens: int = 0
     """Tokens of the messages that the present reply answers; 0: nobody said."""
     cancel_reason: str | None = None

@@ -76,7 +76,7 @@ def told_results(turn: Turn, tag: str, detail: Detail = Detail.WHOLE, chars: int
             f"TOOL_RESULT: [{number} {tool}] {text}\n{end}"
             for number, ((tool, _), text) in enumerate(numbered, start=1)
         )
-    return "\n".join(part for part in (told, nudge(turn.repeats)) if part)
+    return "\n".join(part for part in (told, nudge(turn.repeats), turn.warning) if part)
 
 
 def told_rows(turn: Turn) -> list[str]:

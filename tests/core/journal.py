@@ -196,14 +196,16 @@ class Journal:
         calls = tuple(requested(one) for one in call_ids)
         return self.add(facts.ReviewNoted(what=what, request_id=request_id, calls=calls, **rest), by=by)
 
-    def started(self, call_id: str) -> AgentTask:
+    def started(self, call_id: str, **changes: Any) -> AgentTask:
         """The call's next run opens."""
-        return self.add(start_of(self.record(call_id)))
+        return self.add(start_of(self.record(call_id)).model_copy(update=changes))
 
-    def finished(self, call_id: str, *, ok: bool = True, text: str = "done", code: str | None = None) -> AgentTask:
+    def finished(
+        self, call_id: str, *, ok: bool = True, text: str = "done", code: str | None = None, **more: Any
+    ) -> AgentTask:
         """The call's present run ends."""
         run_id = self.record(call_id).run_id or RunId("none")
-        return self.add(facts.ToolFinished(call_id=CallId(call_id), run_id=run_id, ok=ok, code=code, text=text))
+        return self.add(facts.ToolFinished(call_id=CallId(call_id), run_id=run_id, ok=ok, code=code, text=text, **more))
 
     def settled(self, call_id: str, state: Any, **rest: Any) -> AgentTask:
         """Somebody says what became of the call's present run."""

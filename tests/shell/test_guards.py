@@ -8,6 +8,7 @@ from orchestrator.core import facts
 from orchestrator.core.errors import ModelFailed
 from orchestrator.core.task import AgentTask
 from orchestrator.core.task_states import TaskStatus
+from orchestrator.ports import ModelReply
 from tests.shell.support import WRITE, Listening, call, final, says
 from tests.shell.test_actor import ALICE, FARM, Bench, rules
 
@@ -119,6 +120,51 @@ async def test_the_same_call_again_is_told_at_the_third_time_and_ends_the_task_a
     assert isinstance(bench.model, Listening)
     told = [asked[-1].content for asked in bench.model.asked]
     assert ["this very call" in one for one in told] == [False, False, False, True, True, True]
+
+
+def writes(content: str) -> Any:
+    return says(call("cc_write", path="a.lua", content=content))
+
+
+@pytest.mark.parametrize(
+    ("script", "steps", "why"),
+    [
+        ([writes("-- a\n"), writes("-- b\n")] * 9, 5, "3 times in a row, what it had changed was again as it had been"),
+        ([says(call("cc_write", path="t", content="x")), says(call("cc_delete", path="t"))] * 9, 4, "3 times in a row"),
+        ([says(call("send_status", message=f"Still at {number}.")) for number in range(9)], 6, "only sent messages"),
+        ([says(call("cc_read", path=f"f{number}")) for number in range(12)], 8, "8 calls in a row failed"),
+        (
+            [says(call("cc_find", contains="q" * number)) for number in range(1, 12)],
+            6,
+            "6 calls of cc_find",
+        ),
+    ],
+    ids=["two versions", "there and back", "messages", "failures", "growth"],
+)
+async def test_a_task_that_goes_round_is_warned_and_then_ended(script: list[Any], steps: int, why: str) -> None:
+    """The end says how it went round; a step before it the model was told."""
+    bench, task = await played(*script, max_steps=0)
+    assert task.ended is not None
+    assert verdict(task) == ("Failed", "repeats", None)
+    assert why in task.ended.message
+    assert task.steps == steps
+    assert isinstance(bench.model, Listening)
+    assert "the task ends. Try another way" in bench.model.told
+
+
+async def test_a_look_whose_answer_changes_may_be_taken_as_often_as_it_takes() -> None:
+    """Between the looks something works on: they are no repetition of one look."""
+
+    class Meanwhile(Listening):
+        async def reply(self, *args: Any, **more: Any) -> ModelReply:
+            bench.disk.files["a.lua"] = f"{len(self.asked)} of 11\n".encode()
+            return await super().reply(*args, **more)
+
+    bench = Bench(Meanwhile(*[says(READ)] * 12, final("It is there."), final("It is.")), policy=rules())
+    await bench.submit(max_steps=0)
+    task = await bench.act()
+    assert task.status is TaskStatus.COMPLETED
+    assert task.steps > 12
 
 
 async def test_a_program_is_run_again_after_each_change_as_often_as_it_takes() -> None:
