@@ -6,6 +6,7 @@ local disk = require("disk")
 local family = require("family")
 local json = require("json")
 local params = require("params")
+local tabs = require("tabs")
 
 local about = {}
 
@@ -85,6 +86,9 @@ function about.info(given, body, has_body, job)
     local list = peripherals()
     add_redstone(list)
     add_slots(list)
+    for _, entry in ipairs(tabs.told()) do
+      list[#list + 1] = entry
+    end
     return answers.done(facts(), (answers.list(#list, function(index)
       return list[index]
     end, job.pause)))

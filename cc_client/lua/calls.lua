@@ -231,6 +231,9 @@ function Calls:take(header, body)
     body_sha256 = header.body and header.body.sha256,
     pause = Loop.pause,
     next_event = Loop.next_event,
+    spawn = function(...)
+      self.loop:spawn(...)
+    end,
     wake = function()
       self.loop:wake()
     end,

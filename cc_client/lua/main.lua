@@ -20,6 +20,7 @@ local nonce = require("nonce")
 local screen = require("screen")
 local status = require("status")
 local Swap = require("swap")
+local tabs = require("tabs")
 local typing = require("typing")
 local update = require("update")
 
@@ -40,7 +41,8 @@ local function at_least(host, version)
 end
 
 local function capabilities()
-  local list = { "chunks", "desk", "input", "keys", "mirror", "observe", "screen_of", "undo", "update" }
+  local list =
+    { "chunks", "desk", "input", "keys", "mirror", "observe", "screen_of", "tabs", "undo", "update" }
   for name in pairs(methods) do
     list[#list + 1] = name
   end
@@ -164,7 +166,9 @@ local function ending(client)
   elseif command.has_to_stop then
     return "stopped", "The client was stopped."
   end
-  local is_idle = client.calls.pending_count == 0 and next(client.journal.state.calls) == nil
+  local is_idle = client.calls.pending_count == 0
+    and next(client.journal.state.calls) == nil
+    and not tabs.any()
   if update.ready == "now" or update.ready and is_idle then
     return "restart"
   end

@@ -4,7 +4,7 @@
 -- nothing of the player's. It returns `{act, swap}`; `act` runs after the call is durably `started`
 -- and returns the outcome `{ok, code, message, data, body, body_sha256, hash, unknown}`. Whoever cannot
 -- go on raises a failure. Its arguments: the parameters, the body, whether there was one, and the job:
--- `{call_id, body_sha256, pause, next_event, wake, output}`.
+-- `{call_id, body_sha256, pause, next_event, spawn, wake, output}`.
 -- @module methods
 
 local methods = {}

@@ -12,6 +12,7 @@ local Guard = require("guard")
 local input = require("input")
 local monitors = require("monitors")
 local paths = require("paths")
+local tabs = require("tabs")
 
 local programs = {}
 
@@ -120,13 +121,16 @@ local function resume(run, ...)
     run.call = run.call or monitors.call(run.monitors, monitors.behind(native))
     peripheral.call = run.call
   end
+  local put_back = tabs.catch(run.launched)
   local results = table.pack(run.guard:resume(run.co, GRACE_MS, ...))
+  put_back()
   if native then
     run.call, peripheral.call = peripheral.call, native
   end
   -- The program may have redirected itself.
   run.terminal = term.current()
   term.redirect(previous)
+  programs.begin_tabs(run)
   if coroutine.status(run.co) == "dead" then
     run.results = results
     return false
@@ -340,31 +344,40 @@ end
 --- Runs a program to its end.
 -- @tparam table program `{path, bytes, arguments, timeout_s, observe_s?, input?, id?, output?}`; after `observe_s`
 -- it is stopped and has ended well, both in seconds of the game; `input` is what it is typed, `id` was
--- announced, and `output(offset, text)` is told at most each 0.5 s what the program wrote
+-- announced, `output(offset, text)` is told at most each 0.5 s what the program wrote, and `spawn(body)` begins a
+-- job of the client for each tab that the program opens
 -- @tparam function next_event waits for an event and returns it packed, or nil for a mere wake-up
 -- @treturn table `{ended, ran_ms, real_ms, drawn, output, cut, traceback, message, values, input_left, waits_for,
--- monitors, monitor_text}`; `ran_ms` is time of the game and `real_ms` time outside, `drawn` what the screen showed
--- before it was stopped, the message is the first line of what went wrong, the values are what it returned, packed,
--- and `waits_for` are the events that it waited for when it was stopped (`read()`: a line that is typed; empty: any
--- event)
+-- monitors, monitor_text, tabs}`; `ran_ms` is time of the game and `real_ms` time outside, `drawn` what the screen
+-- showed before it was stopped, the message is the first line of what went wrong, the values are what it returned,
+-- packed, `waits_for` are the events that it waited for when it was stopped (`read()`: a line that is typed; empty:
+-- any event), and `tabs` are the names of the tabs that it opened
 function programs.run(program, next_event)
   local run = program.id and running[program.id] or {}
   if run.stopping then
     return { ended = "terminated", output = "", cut = 0, traceback = "", message = "It was not begun." }
   end
-  local main, why =
-    load(program.bytes, "@/" .. program.path, "t", environment(program.path, program.arguments))
+  local env = program.env or environment(program.path, program.arguments)
+  local main, why = load(program.bytes, "@/" .. program.path, "t", env)
   if not main then
     return { ended = "error", output = "", cut = 0, traceback = why, message = why }
   end
   set_limits(run, program)
   run.guard, run.capture, run.timers = Guard.new(0), Capture.new(), {}
   run.began_ms = now_ms(run)
-  run.monitors, run.input, latest = {}, program.input and input.queue(program.input), run.capture
+  run.monitors, run.input, run.launched = {}, program.input and input.queue(program.input), {}
+  run.spawn, run.next_event, run.tabs = program.spawn, next_event, {}
+  if program.tab then
+    program.tab.capture = run.capture
+  else
+    latest = run.capture
+  end
   run.terminal, run.output, run.output_at_ms = run.capture.terminal, program.output or function() end, 0
   -- No Lua function of ours around it: the hook that stops a busy program would stop it too.
   run.co = run.guard.create(xpcall)
-  start_timer(run, run.limit_s)
+  if run.limit_s < math.huge then
+    start_timer(run, run.limit_s)
+  end
   keep_title()
   feed(run, next_event, main, debug.traceback, table.unpack(program.arguments, 1, program.arguments.n))
   local result = { input_left = run.input and input.left(run.input) }
@@ -374,12 +387,40 @@ function programs.run(program, next_event)
   result.waits_for = run.waits_for
   result.output, result.cut = run.capture:text()
   result.message = sentence(run, result.ended, result.traceback)
-  result.drawn = run.drawn
+  result.drawn, result.tabs = run.drawn, table.concat(run.tabs, " ")
   result.monitors, result.monitor_text = monitors.told(run.monitors)
   if result.ended == "returned" then
     result.values = table.pack(table.unpack(run.results, 3, run.results.n))
   end
   return result
+end
+
+--- Runs the program of a tab to its end, which may be never.
+local function run_tab(tab, spawn, next_event)
+  local program, why = tabs.program(tab)
+  if not program then
+    return tabs.over(tab, "error", why)
+  end
+  program.tab, program.spawn = tab, spawn
+  local ok, result = pcall(programs.announced, tab.name, function()
+    return programs.run(program, next_event)
+  end)
+  if not ok then
+    return tabs.over(tab, "error", tostring(result))
+  end
+  tabs.over(tab, result.ended, result.message)
+end
+
+--- Begins what a program has just put into tabs of its own.
+function programs.begin_tabs(run)
+  for index, tab in ipairs(run.launched) do
+    run.launched[index], run.tabs[#run.tabs + 1] = nil, tab.name
+    if run.spawn then
+      run.spawn(run_tab, tab, run.spawn, run.next_event)
+    else
+      tabs.over(tab, "error", "It cannot run in the background from here.")
+    end
+  end
 end
 
 --- Tells a running program to end, at the next event. False: no such program runs.
@@ -400,6 +441,15 @@ end
 function programs.screen(id)
   local run = running[id]
   return run and run.capture and run.capture:screen()
+end
+
+--- What a tab shows, or showed at the end of its program; nil and a sentence: there is nothing to see.
+function programs.tab_screen(name)
+  local tab = tabs.find(name)
+  if tab and tab.capture then
+    return tab.capture:screen()
+  end
+  return nil, tab and tab.message or "No program runs in a tab of this name; cc_info lists them."
 end
 
 return programs

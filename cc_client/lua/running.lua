@@ -9,6 +9,7 @@ local params = require("params")
 local programs = require("programs")
 local screen = require("screen")
 local sha256 = require("sha256")
+local tabs = require("tabs")
 
 local running = {}
 
@@ -19,6 +20,9 @@ local CODES = {
   terminated = "terminated",
   abandoned = "abandoned",
 }
+
+--- How long the answer to `terminate` waits for the end of a tab's program.
+local STOP_WITHIN_MS = 3000
 
 --- The body without what is typed to the program, which stands at its end, and that.
 local function take_input(given, body, has_body)
@@ -41,11 +45,13 @@ local function run(given, arguments, typed, job)
   local program = { path = given.path, bytes = bytes, arguments = arguments }
   program.timeout_s, program.observe_s = given.timeout_s, given.observe_s
   program.id, program.output, program.input = job.call_id, job.output, typed
+  program.spawn = job.spawn
   local result = programs.run(program, job.next_event)
   local data = { ended = result.ended, path = given.path, sha256 = hash }
   data.ran_ms, data.real_ms = result.ran_ms, result.real_ms
   data.output, data.cut, data.input_left = #result.output, result.cut, result.input_left
   data.waits_for = result.waits_for
+  data.tabs = result.tabs ~= "" and result.tabs or nil
   data.monitors = result.monitors ~= "" and result.monitors or nil
   local drawn = result.drawn and "\n[on the screen when it was stopped:]\n" .. result.drawn or ""
   data.drawn = drawn ~= "" and #drawn or nil
@@ -100,7 +106,13 @@ function running.terminate(given, body, has_body, job)
   return answers.after_start(function()
     local found = programs.stop(given.run)
     job.wake()
-    return answers.done({ state = found and "stopping" or "not_running" })
+    local tab = tabs.find(given.run)
+    local until_ms = os.epoch("utc") + STOP_WITHIN_MS
+    while tab and not tab.ended and os.epoch("utc") < until_ms do
+      job.next_event()
+    end
+    local state = found and (tab and tab.ended and "stopped" or "stopping") or "not_running"
+    return answers.done({ state = state, ended = tab and tab.ended, message = tab and tab.message })
   end)
 end
 
@@ -120,6 +132,8 @@ local function look(given)
     return programs.screen(given.run), "This program does not run here."
   elseif given.of == "program" then
     return programs.latest(), "No program was run from here since the computer started."
+  elseif given.of and given.of:find("^tab%-%d+$") then
+    return programs.tab_screen(given.of)
   elseif given.of then
     return monitors.screen(given.of),
       "A monitor cannot be read, and no program that was run from here has drawn on this one."

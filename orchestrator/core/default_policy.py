@@ -32,6 +32,12 @@ effect = "ask"
 tools = ["cc_run_program", "cc_shell"]
 reason = "A program may do anything; a person decides."
 
+[[rules]]
+id = "stopping"
+effect = "ask"
+tools = ["cc_stop"]
+reason = "A program that somebody may need is stopped; a person decides."
+
 # A call of a peripheral is allowed if its method is in this list; any other one is covered by no rule and asks.
 # Add the methods of your own mods that only read. No rule of its own must ask: the strictest one would win.
 [[rules]]
@@ -84,7 +90,8 @@ reason = "The client keeps its token and its journal there."
 id = "command-computers"
 effect = "deny"
 tools = [
-    "cc_write", "cc_edit", "cc_move", "cc_mkdir", "cc_delete", "cc_run_program", "cc_shell", "cc_peripheral_call",
+    "cc_write", "cc_edit", "cc_move", "cc_mkdir", "cc_delete", "cc_run_program", "cc_shell", "cc_stop",
+    "cc_peripheral_call",
 ]
 families = ["command"]
 risk = "critical"

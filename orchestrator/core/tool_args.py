@@ -63,10 +63,10 @@ class CcDocsArgs(_OnComputer):
 
 
 class CcScreenArgs(_OnComputer):
-    """See a screen: the computer's own, with of='program' what the last program showed, or a monitor by its name."""
+    """See a screen: the computer's own, of='program' what the last program showed, of='tab-1' a tab, or a monitor."""
 
     of: Annotated[str, Field(max_length=100)] = ""
-    """Empty: the computer's own; ``program``; or a monitor's name."""
+    """Empty: the computer's own; ``program``; the name of a tab that ``cc_info`` lists; or a monitor's name."""
 
 
 Plain = str | bool | int | Annotated[float, Field(allow_inf_nan=False)]
@@ -146,6 +146,12 @@ class CcShellArgs(_OnComputer):
     """Both as of ``cc_run_program``."""
 
 
+class CcStopArgs(_OnComputer):
+    """Stop a program that bg or fg started and that still runs; tab is its name in cc_info, such as tab-1."""
+
+    tab: Annotated[str, Field(max_length=20)]
+
+
 class LocalReadArgs(_Args):
     """Read a file of the workspace on this host."""
 
@@ -216,6 +222,7 @@ TOOL_ARGS: Final[Mapping[str, type[BaseModel]]] = {
     "cc_delete": CcDeleteArgs,
     "cc_run_program": CcRunProgramArgs,
     "cc_shell": CcShellArgs,
+    "cc_stop": CcStopArgs,
     "local_read": LocalReadArgs,
     "local_write": LocalWriteArgs,
     "local_patch": LocalPatchArgs,

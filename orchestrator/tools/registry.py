@@ -85,6 +85,7 @@ TOOL_REGISTRY: Final[dict[str, Tool]] = {
     "cc_restore": Tool("cc_restore", computer.cc_restore, observe=computer.observe_restore),
     "cc_run_program": Tool("cc_run_program", computer.cc_run_program, observe=computer.observe_run),
     "cc_shell": Tool("cc_shell", computer.cc_shell, observe=computer.observe_shell),
+    "cc_stop": Tool("cc_stop", computer.cc_stop, observe=computer.observe_stop),
     "local_read": Tool("local_read", local.local_read),
     "local_write": Tool(
         "local_write",

@@ -57,6 +57,7 @@ def test_the_catalog_says_what_each_tool_is() -> None:
         "cc_restore": ("cc", "by_state", True),
         "cc_run_program": ("cc", "once", True),
         "cc_shell": ("cc", "once", True),
+        "cc_stop": ("cc", "once", True),
         "local_read": ("local", "pure", False),
         "local_write": ("local", "by_state", True),
         "local_patch": ("local", "by_state", True),

@@ -42,7 +42,7 @@ def test_l6_the_shipped_policy_in_a_few_lines() -> None:
         "- cc_peripheral_call: run at once or wait for a person or are denied, which depends on the call\n"
         "- cc_read, cc_list: run at once or are denied, which depends on the call\n"
         "- local_write, local_patch: wait for a person\n"
-        "- cc_write, cc_edit, cc_move, cc_mkdir, cc_delete, cc_run_program, cc_shell: "
+        "- cc_write, cc_edit, cc_move, cc_mkdir, cc_delete, cc_run_program, cc_shell, cc_stop: "
         "wait for a person or are denied, which depends on the call"
     )
 

@@ -473,6 +473,9 @@ def test_a_void_call_and_a_read_touched_nothing_and_a_run_cannot_be_told() -> No
             ("cc_peripheral_call", True, there),
             # There was no such program: nothing ran.
             ("cc_run_program", False, gone),
+            ("cc_stop", True, there),
+            # Nothing ran in that tab.
+            ("cc_stop", False, there),
         ]
     ):
         name = f"x{number}"
@@ -487,6 +490,7 @@ def test_a_void_call_and_a_read_touched_nothing_and_a_run_cannot_be_told() -> No
     assert [(one.step, one.tool, one.what.partition(":")[0]) for one in told.untold] == [
         (2, "cc_run_program", "A program ran"),
         (3, "cc_peripheral_call", "A peripheral was called"),
+        (5, "cc_stop", "A program was stopped"),
     ]
 
 

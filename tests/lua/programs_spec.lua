@@ -142,6 +142,57 @@ describe("programs", function()
     expect(result.message).to_contain("Too long without yielding")
   end)
 
+  it("open tabs that run on, are listed, seen and stopped", function()
+    local tabs = require("tabs")
+    local launched = 0
+    local native = function()
+      launched = launched + 1
+      return 2
+    end
+    local function nothing() end
+    multishell = { launch = native, getCurrent = nothing, getTitle = nothing, setTitle = nothing }
+    local jobs = {}
+    local function spawn(body, ...)
+      local co = coroutine.create(body)
+      jobs[#jobs + 1] = co
+      assert(coroutine.resume(co, ...))
+    end
+    local machine = computer.new()
+    fs.makeDir("dir")
+    local file = fs.open("dir/w.lua", "wb")
+    file.write("print('in', ...) os.pullEvent('never')")
+    file.close()
+    local result = programs.run({
+      path = "p",
+      bytes = "return multishell.launch({}, 'dir/w.lua', 7), pcall(multishell.launch, 7)",
+      arguments = {},
+      timeout_s = 5,
+      spawn = spawn,
+    }, coroutine.yield)
+    expect(result.ended).to_be("returned")
+    expect(result.values[1] > 1000 and not result.values[2]).to_be(true)
+    expect(multishell.launch).to_be(native)
+    expect(launched).to_be(0)
+    local name = result.tabs
+    expect(tabs.any()).to_be(true)
+    expect(programs.tab_screen(name).rows[1][1]).to_contain("in\t7")
+    local told = tabs.told()
+    expect({ told[#told].program, told[#told].ended }).to_be({ "dir/w.lua 7" })
+    machine.now_ms = machine.now_ms + 1e9
+    coroutine.resume(jobs[1])
+    expect(tabs.find(name).ended).to_be(nil)
+    expect(programs.stop(name)).to_be(true)
+    coroutine.resume(jobs[1])
+    expect(tabs.find(name).ended).to_be("terminated")
+    expect(tabs.any()).to_be(false)
+    expect(programs.tab_screen(name).rows[1][1]).to_contain("in\t7")
+    expect({ programs.tab_screen("tab-999") }).to_be({
+      nil,
+      "No program runs in a tab of this name; cc_info lists them.",
+    })
+    multishell = nil
+  end)
+
   it("are left when they ignore terminate three times", function()
     local result = run(
       "while true do local event = os.pullEventRaw() if event == 'terminate' then print(event) end end",

@@ -15,7 +15,7 @@ from tests import forked
 from tests.shell.doorway import Door, observed, open_for_lua, use
 from tests.shell.house import House
 from tests.shell.simulating import playing
-from tests.waiting import within
+from tests.waiting import HANG_S, within
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 WORLD = {
@@ -239,6 +239,41 @@ async def test_a_paused_game_changes_nothing(house: House, disk: Path) -> None:
         assert "[The game was paused or slow: 1 s in the game took 7" in told
         assert deps.ran is not None
         assert (deps.ran.ended, round(deps.ran.seconds)) == ("finished", 1)
+
+
+async def test_what_bg_starts_is_followed(house: House, disk: Path) -> None:
+    """It is listed, its later output is seen, it is stopped, and one that fails says so."""
+    written(disk, worker="local n = ... while true do print('tick ' .. n) sleep(0.05) end", bad="error('boom')")
+    (disk / ".cc-orchestrator").mkdir()
+    (disk / ".cc-orchestrator" / "connection").write_text(f"-- c\n{house.url.replace('http', 'ws')}/computer\nt\n")
+    (disk / "startup.lua").write_bytes((ROOT / "cc_client" / "client.lua").read_bytes())
+    async with playing(disk):
+        await within(house.journal.arrivals.get())
+        deps = CCAgentDeps(mode="live", ws_client=Door(house), computer="3")
+        told = await use("cc_shell", deps, command="bg worker 7")
+        assert "[Runs on in the background: tab-1. cc_info lists it" in told
+        await use("cc_shell", deps, command="fg bad")
+        listed = await use("cc_info", deps)
+        assert "- tab-1: worker 7, runs for" in listed
+        assert "- tab-2: bad, ended with an error after 0 s: /bad.lua:1: boom" in listed
+        async with asyncio.timeout(HANG_S):
+            while "tick 7\ntick 7" not in await use("cc_screen", deps, of="tab-1"):
+                pass
+        assert "In tab-1 runs: worker 7, for" in (await observed("cc_stop", deps, tab="tab-1")).note
+        assert await use("cc_stop", deps, tab="tab-1") == "tab-1 was stopped. The program was told to end."
+        assert "- tab-1: worker 7, was stopped after" in await use("cc_info", deps)
+        assert "tick 7" in await use("cc_screen", deps, of="tab-1")
+        assert "No program runs in tab-1." in await refused("cc_stop", deps, tab="tab-1")
+        assert "There is nothing to see of the screen of tab-9" in await refused("cc_screen", deps, of="tab-9")
+        with pytest.raises(ToolFailed, match=r"No program runs in tab-2\."):
+            await observed("cc_stop", deps, tab="tab-2")
+
+
+async def test_a_computer_without_tabs_says_that_it_has_no_bg(house: House, disk: Path) -> None:
+    """The programs of the game are only on advanced computers."""
+    async with computer(house, disk, family="computer") as deps:
+        assert "bg exists only on advanced computers" in (await observed("cc_shell", deps, command="bg x")).note
+        assert "finds no program bg" in await refused("cc_shell", deps, command="bg x")
 
 
 async def test_everything_that_is_written_is_captured(house: House, disk: Path) -> None:

@@ -84,6 +84,7 @@ BUILT_IN_CATALOG: Final[ToolCatalog] = {
         _spec("cc_restore", "by_state", RiskLevel.MEDIUM, "path", trees=True, judged_as="cc_write"),
         _spec("cc_run_program", "once", RiskLevel.MEDIUM, "path"),
         _spec("cc_shell", "once", RiskLevel.HIGH),
+        _spec("cc_stop", "once", RiskLevel.MEDIUM),
         _spec("local_read", "pure", RiskLevel.LOW, "path"),
         _spec("local_write", "by_state", RiskLevel.MEDIUM, "path"),
         _spec("local_patch", "by_state", RiskLevel.MEDIUM, "path"),

@@ -196,7 +196,11 @@ class _Reading:
             self._ran(started, call, fact)
         elif call.tool == "cc_peripheral_call":
             self._cannot(started, call, "A peripheral was called: items that it moved stay where they are.")
-        elif BUILT_IN_CATALOG[call.tool].governance.mutates and (fact.ok or not known):
+        elif not BUILT_IN_CATALOG[call.tool].governance.mutates or (known and not fact.ok):
+            return
+        elif call.tool == "cc_stop":
+            self._cannot(started, call, "A program was stopped: it does not run again by itself.")
+        else:
             self.done |= {started.call_id} if known else set()
             self.touches.extend(self._touched(started, call, fact.after if known else None))
 

@@ -13,6 +13,7 @@ from orchestrator.tools.computer.observing import (
 from orchestrator.tools.computer.peripherals import cc_peripheral_call, observe_peripheral_call
 from orchestrator.tools.computer.programs import cc_run_program, cc_shell, observe_run, observe_shell
 from orchestrator.tools.computer.restoring import cc_restore, observe_restore
+from orchestrator.tools.computer.tabs import cc_stop, observe_stop
 
 __all__ = [
     "cc_delete",
@@ -29,6 +30,7 @@ __all__ = [
     "cc_run_program",
     "cc_screen",
     "cc_shell",
+    "cc_stop",
     "cc_write",
     "observe_delete",
     "observe_edit",
@@ -38,5 +40,6 @@ __all__ = [
     "observe_restore",
     "observe_run",
     "observe_shell",
+    "observe_stop",
     "observe_write",
 ]

@@ -21,6 +21,13 @@ _PLAIN: Final = ("0", "f")
 _MAX_RUNS: Final = 40
 """Stretches in other colours that are told of one screen."""
 Entry = Mapping[str, Any]
+TAB_ENDS: Final[Mapping[str, str]] = {
+    "returned": "ended",
+    "error": "ended with an error",
+    "terminated": "was stopped",
+    "abandoned": "ignored that it was told to stop, and was left",
+}
+"""How the program of a tab ended, by the word of the computer."""
 
 
 async def cc_info(deps: CCAgentDeps) -> str:
@@ -29,6 +36,7 @@ async def cc_info(deps: CCAgentDeps) -> str:
     try:
         entries = entries_of(result.body)
         lines = [*_facts(result.data), *_slots(result.data, entries), *_redstone(entries), *_neighbours(entries)]
+        lines += _tabs(entries)
     except (ValueError, TypeError, KeyError) as error:
         raise ToolFailed("What the computer says of itself cannot be read.") from error
     return capped("\n".join(lines))
@@ -41,7 +49,8 @@ async def cc_docs(deps: CCAgentDeps, *, query: str) -> str:
 
 async def cc_screen(deps: CCAgentDeps, *, of: str = "") -> str:
     """What a screen shows, row by row, and where it is not white on black."""
-    what = {"": "the computer's own screen", "program": "the last program's screen"}.get(of, f"the monitor {of}")
+    other = f"the screen of {of}" if of.startswith("tab-") else f"the monitor {of}"
+    what = {"": "the computer's own screen", "program": "the last program's screen"}.get(of, other)
     result = await ask(deps, "screen", {"of": of} if of else {}, what, wait_s=READ_WAIT_S)
     data = result.data
     try:
@@ -67,6 +76,11 @@ def entries_of(body: bytes) -> list[Entry]:
 def neighbours_of(entries: list[Entry]) -> list[Entry]:
     """The peripherals among the entries."""
     return [one for one in entries if "name" in one]
+
+
+def tab_program(entry: Entry) -> str:
+    """What was started in a tab, with its arguments."""
+    return shown_name(str(entry.get("program", "")))
 
 
 # -- the computer ------------------------------------------------------------------------
@@ -109,6 +123,19 @@ def _neighbours(entries: list[Entry]) -> Iterator[str]:
         yield f"- {names}: {', '.join(map(shown_name, types)) or 'unknown'}"
         if methods:
             yield f"  methods: {', '.join(map(shown_name, methods))}"
+
+
+def _tabs(entries: list[Entry]) -> Iterator[str]:
+    """A line for each program in a tab, for ``cc_info``; nothing where there is none."""
+    found = [one for one in entries if "tab" in one]
+    if found:
+        yield "Programs in tabs (cc_screen of='tab-1' shows one, cc_stop stops it):"
+    for one in found:
+        said = f": {shown_name(str(one['message']))}" if one.get("message") else ""
+        how = f"runs for {one.get('seconds', 0)} s"
+        if "ended" in one:
+            how = f"{TAB_ENDS.get(str(one['ended']), 'ended')} after {one.get('seconds', 0)} s{said}"
+        yield f"- {shown_name(str(one['tab']))}: {tab_program(one)}, {how}"
 
 
 def _kind(one: Entry) -> tuple[tuple[str, ...], tuple[str, ...]]:

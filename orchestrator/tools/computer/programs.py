@@ -12,7 +12,7 @@ from orchestrator.core.wire import sha256_hex
 from orchestrator.ports import CallResult
 from orchestrator.tools.computer.asking import ask, channel_of, name_of, sentence
 from orchestrator.tools.deps import ABSENT, CCAgentDeps, ProgramFailed, call_cc_command
-from orchestrator.tools.text import capped, decode_text, wire_word
+from orchestrator.tools.text import capped, decode_text, shown_name, wire_word
 
 MAX_SHOWN_BYTES: Final = 64 * 1024
 """A longer program nobody reads at a prompt; its hash binds it all the same."""
@@ -188,7 +188,9 @@ async def _observe_program(deps: CCAgentDeps, name: str) -> Observed:
             raise ToolFailed(sentence(error, name)) from error
         stat = {}
     if stat.get("kind") != "file":
-        return Observed(state={canonical_path(name): ABSENT}, note=f"The computer finds no program {name} now.")
+        return Observed(
+            state={canonical_path(name): ABSENT}, note=f"The computer finds no program {name} now.{_no_tabs(name)}"
+        )
     program = str(stat["path"])
     note = f"Only the {stat.get('size', 0)} bytes of {program} are bound; what it loads by require or dofile is not."
     sha256, source = str(stat["sha256"]), None
@@ -251,6 +253,9 @@ def _told(result: CallResult) -> str:
     cut, left = result.data.get("cut") or 0, result.data.get("input_left") or 0
     notes = [f"\n[{cut} bytes of output were left out on the computer]"] if cut else []
     notes += [f"\n[{left} bytes of the input were not read]"] if left else []
+    if opened := str(result.data.get("tabs") or ""):
+        names = shown_name(opened).replace(" ", ", ")
+        notes.append(f"\n[Runs on in the background: {names}. cc_info lists it, cc_screen shows it, cc_stop stops it]")
     real_s, game_s = _whole(result.data.get("real_ms")) / 1000, _whole(result.data.get("ran_ms")) / 1000
     if real_s - game_s > _PAUSE_S:
         notes.append(f"\n[The game was paused or slow: {game_s:.0f} s in the game took {real_s:.0f} s]")
@@ -297,5 +302,13 @@ async def _program(deps: CCAgentDeps, command: str, shown: str) -> tuple[str, st
         observed = await _observe_program(deps, command)
         program, sha256 = next(iter(observed.state.items()))
     if sha256 == ABSENT:
-        raise ToolFailed(f"The computer finds no program {shown}.", remedy="Write it first, or list the directory.")
+        remedy = _no_tabs(shown).strip() or "Write it first, or list the directory."
+        raise ToolFailed(f"The computer finds no program {shown}.", remedy=remedy)
     return program, sha256
+
+
+def _no_tabs(name: str) -> str:
+    """What to know of a program that opens tabs, where a computer does not have it."""
+    if name not in ("bg", "fg"):
+        return ""
+    return f" {name} exists only on advanced computers. Use observe_s to watch an endless program instead."
