@@ -13,6 +13,7 @@ from orchestrator.core.facts import BlobRef
 from orchestrator.core.fold_review import decided, noted, request_ended, reviewing
 from orchestrator.core.items import Actor, AgentTaskItem, Draft
 from orchestrator.core.policy import BUILT_IN_CATALOG, Effect
+from orchestrator.core.rows import step_call
 from orchestrator.core.system_facts import SystemFact
 from orchestrator.core.task import AgentTask, CallRecord, Turn, changed
 from orchestrator.core.task_states import PHASE_TABLE, Phase
@@ -295,13 +296,13 @@ def _as_calls_say(task: AgentTask) -> AgentTask:
         return changed(task, phase=Phase.ANSWERING)
     if not over:
         return task
-    results = tuple((record.call.tool, record.result or "") for record in task.calls)
+    several = len(task.computers) > 1
     digests = tuple(record.call.call_digest for record in task.calls)
     repeated = repeats.after(task.repeats, task.calls)
     gone_round = rounds.after(task.rounds, task.calls)
     turn = Turn(
         raw=task.reply or _NO_REPLY,
-        results=results,
+        calls=tuple(step_call(record, several=several) for record in task.calls),
         digests=digests,
         repeats=repeats.times(repeated, digests),
         warning=rounds.warning(gone_round),

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 
 from orchestrator.core import facts
 from orchestrator.core.approval import CallState
+from orchestrator.core.cutting import NO_REST, Rest
 from orchestrator.core.evidence import NOTHING, Evidence
 from orchestrator.core.facts import (
     BlobRef,
@@ -133,12 +134,31 @@ class ClosedRequest:
 
 
 @dataclass(frozen=True)
+class StepCall:
+    """One call of a finished step, as the model is told of it."""
+
+    tool: str
+    text: str
+    """Its result."""
+    asked: str = ""
+    """The tool with its arguments on one line, such as ``cc_read farm.lua lines 131-330``."""
+    came: str = ""
+    """What came of it on one line, such as ``200 lines``."""
+    rest: Rest = NO_REST
+    """How what a cut leaves out of its result can be asked for."""
+    changed: tuple[tuple[str, str], ...] = ()
+    """(path, what was done to it) of what it changed."""
+    runs: bool = False
+    """Whether a program ran."""
+
+
+@dataclass(frozen=True)
 class Turn:
     """One finished step as the model sees it: its reply, and what came back."""
 
     raw: BlobRef
-    results: tuple[tuple[str, str], ...] = ()
-    """(tool, text) in the order of the calls."""
+    calls: tuple[StepCall, ...] = ()
+    """In the order of the reply."""
     refused: str | None = None
     """The sentence with which the reply was refused."""
     unproven: bool = False
@@ -151,6 +171,11 @@ class Turn:
     """What the model is told beside its results when the task goes round; empty: nothing."""
     input_tokens: int = 0
     """Tokens of the messages that it answers, as the model's server counted them; 0: it did not say."""
+
+    @property
+    def results(self) -> tuple[tuple[str, str], ...]:
+        """(tool, text) in the order of the calls."""
+        return tuple((call.tool, call.text) for call in self.calls)
 
 
 @dataclass(frozen=True)

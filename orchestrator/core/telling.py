@@ -1,20 +1,22 @@
 """How one finished step is told to the model: whole, in brief, or as one line.
 
 What comes from the world is fenced as data with the task's tag, in each of the three. A result that is
-long for the window keeps its head and its tail, since that is where a program says what it is and how it
-ended, and the gap names its size.
+long for the window is cut as :mod:`orchestrator.core.cutting` says. A step in brief, and one that is a line,
+keep the tool, its arguments and what came of it (:mod:`orchestrator.core.rows`).
 """
 
 import json
 from enum import IntEnum
 from typing import Any, Final
 
+from orchestrator.core.cutting import cut
 from orchestrator.core.repeats import nudge
-from orchestrator.core.task import Turn
+from orchestrator.core.rows import row
+from orchestrator.core.task import StepCall, Turn
 
 _LONG_STRING: Final = 200
 _FIRST_LINE: Final = 160
-_ROW_CHARS: Final = 120
+_ROW_CHARS: Final = 160
 _LEAST_CHARS: Final = 300
 _REFUSED_CHARS: Final = 1500
 """Of a reply that could not be used: enough to see what is wrong with it, and no task ends by its length."""
@@ -66,15 +68,14 @@ def told_results(turn: Turn, tag: str, detail: Detail = Detail.WHOLE, chars: int
     if turn.refused is not None:
         return turn.refused if turn.unproven else f"Your reply could not be used. {turn.refused}"
     end = f"[end of data {tag}]"
-    share = None if chars is None else max(_LEAST_CHARS, chars // max(1, len(turn.results)))
-    texts = [_first_line(text) if detail is Detail.BRIEF else _headed(text, share) for _, text in turn.results]
+    share = None if chars is None else max(_LEAST_CHARS, chars // max(1, len(turn.calls)))
+    texts = [_brief(call) if detail is Detail.BRIEF else _whole(call, share) for call in turn.calls]
     if len(texts) == 1:
         told = f"TOOL_RESULT: {texts[0]}\n{end}"
     else:
-        numbered = zip(turn.results, texts, strict=True)
         told = "\n".join(
-            f"TOOL_RESULT: [{number} {tool}] {text}\n{end}"
-            for number, ((tool, _), text) in enumerate(numbered, start=1)
+            f"TOOL_RESULT: [{number} {call.tool}] {text}\n{end}"
+            for number, (call, text) in enumerate(zip(turn.calls, texts, strict=True), start=1)
         )
     return "\n".join(part for part in (told, nudge(turn.repeats), turn.warning) if part)
 
@@ -83,21 +84,15 @@ def told_rows(turn: Turn) -> list[str]:
     """A line for each result of a step; a reply that was refused says that."""
     if turn.refused is not None:
         return [f"- a reply was refused: {turn.refused[:_ROW_CHARS]}"]
-    return [f"- {tool}: {_first_line(text)[:_ROW_CHARS]}" for tool, text in turn.results]
+    return [f"- {row(call)}" for call in turn.calls]
 
 
-def _first_line(text: str) -> str:
-    first, _, rest = text.strip().partition("\n")
-    shown = first[:_FIRST_LINE]
-    left_out = len(text) - len(shown)
-    more = f" [{left_out} more characters were shown then]" if rest or len(first) > _FIRST_LINE else ""
-    return f"{shown}{more}"
+def _brief(call: StepCall) -> str:
+    """A short result as it came, else what came of the call."""
+    if len(call.text) <= _FIRST_LINE and "\n" not in call.text.strip():
+        return call.text.strip()
+    return f"{call.came} [the {len(call.text)} characters that were shown then are left out]"
 
 
-def _headed(text: str, chars: int | None) -> str:
-    if chars is None or len(text) <= chars:
-        return text
-    head, tail = chars * 2 // 3, chars // 3
-    gap = text[head : len(text) - tail]
-    left_out = f"[{len(gap)} characters, {gap.count(chr(10))} line ends, are left out: ask for a part of it]"
-    return f"{text[:head]}\n{left_out}\n{text[len(text) - tail :]}"
+def _whole(call: StepCall, chars: int | None) -> str:
+    return call.text if chars is None else cut(call.text, chars, call.rest)

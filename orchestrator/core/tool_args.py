@@ -28,7 +28,7 @@ class AskUserArgs(_Args):
 
 
 class CcReadArgs(_OnComputer):
-    """Read a file on the computer, whole or max_lines lines from start_line on (the first is 1)."""
+    """Read a file, or max_lines of its lines from start_line on; N| before a line is its number, not in the file."""
 
     path: str
     start_line: Annotated[int, Field(ge=1)] | None = None
@@ -88,7 +88,7 @@ class CcWriteArgs(_OnComputer):
 
 
 class CcEditArgs(_OnComputer):
-    """Replace old by new in a file on the computer; old must be copied exactly and occur exactly once."""
+    """Replace old by new in a file on the computer; old must be copied exactly, without N|, and occur exactly once."""
 
     path: str
     old: str

@@ -2,10 +2,16 @@
 
 from typing import Final
 
+from orchestrator.core.binary import is_binary
+from orchestrator.core.cutting import NO_REST, Rest, cut, numbered
+from orchestrator.core.errors import ToolFailed
+from orchestrator.core.rows import rest_of_file
 from orchestrator.tools.deps import Encoding
 
 MAX_RESULT_CHARS: Final = 12_000
 """What of an output the model is told: about 4,000 tokens, head and tail."""
+_FIRST_BYTES: Final = 32
+"""Of a file that is no text: enough to tell what it is."""
 
 
 def decode_text(data: bytes) -> str:
@@ -65,22 +71,38 @@ def text_lines(text: str) -> list[str]:
     return [*lines, last] if last else lines
 
 
-def capped(text: str) -> str:
-    """Text as the model is told it: head and tail, with the cut visible."""
-    if len(text) <= MAX_RESULT_CHARS:
-        return text
-    half = MAX_RESULT_CHARS // 2
-    return f"{text[:half]}\n[… {len(text) - 2 * half} characters left out …]\n{text[-half:]}"
+def capped(text: str, rest: Rest = NO_REST) -> str:
+    """Text as the model is told it: head and tail, and between them the lines that are left out."""
+    return cut(text, MAX_RESULT_CHARS, rest)
 
 
-def capped_lines(text: str, first: int = 1) -> str:
-    """Text of a file as the model is told it; the cut says which lines it hides, so that they can be asked for.
+def numbered_lines(data: bytes, path: str, start: int | None = None, most: int | None = None) -> str:
+    """A file as the model is told it: each line with its number, and a line about what the lines do not show.
 
-    ``first`` is the number of the text's first line in the file.
+    ``start`` is the first line that is wanted, ``most`` how many; None: from the first, to the last. ``path`` is as
+    the model wrote it. Raises ToolFailed where the file has no line ``start``.
     """
-    if len(text) <= MAX_RESULT_CHARS:
-        return text
-    half = MAX_RESULT_CHARS // 2
-    start, end = first + text[:half].count("\n"), first + text[:-half].count("\n")
-    cut = f"{len(text) - 2 * half} characters left out, in lines {start}-{end}"
-    return f"{text[:half]}\n[… {cut}: read them with start_line and max_lines …]\n{text[-half:]}"
+    if not data:
+        return "[the file is empty]"
+    if is_binary(path, data):
+        return f"[not text: {len(data)} bytes, the first are {data[:_FIRST_BYTES].hex(' ')}]"
+    lines = text_lines(decode_text(data))
+    first = start or 1
+    if first > len(lines):
+        count = "one line" if len(lines) == 1 else f"{len(lines)} lines"
+        raise ToolFailed(f"{path} has only {count}.", remedy="Give a lower start_line.")
+    wanted = lines[first - 1 :] if most is None else lines[first - 1 : first - 1 + most]
+    shown = [line.removesuffix("\n") for line in wanted]
+    notes = [] if start is None and most is None else [f"lines {first}-{first - 1 + len(wanted)} of {len(lines)}"]
+    ended = [line for line in lines if line.endswith("\n")]
+    returns = sum(line.endswith("\r\n") for line in ended)
+    if returns and returns == len(ended):
+        notes.append("each line ends with \\r\\n")
+        shown = [line.removesuffix("\r") for line in shown]
+    elif returns:
+        notes.append("lines that end with \\r\\n show the \\r")
+    if wanted[-1] is lines[-1] and len(ended) < len(lines):
+        notes.append("the last line has no line end")
+    header = f"[{'; '.join(notes)}]" if notes else ""
+    rest = rest_of_file(path, paged=start is not None)
+    return numbered(shown, first, MAX_RESULT_CHARS, rest, header=header)

@@ -87,7 +87,7 @@ async def test_p1_the_other_calls_of_its_reply_follow_their_own_rules(house: Hou
         task = await server.ended(task_id)
         assert re.findall(r"TOOL_RESULT: \[(\d) (\w+)\] (.{5})", model.told) == [
             ("1", "cc_format_disk", "Denie"),
-            ("2", "cc_read", "old b"),
+            ("2", "cc_read", "1| ol"),
             ("3", "cc_write", "Wrote"),
             ("4", "cc_format_disk", "Denie"),
         ]

@@ -2,15 +2,20 @@
 
 import json
 import random
+import re
+from collections.abc import Callable
+from itertools import takewhile
 from typing import Any
 
 import pytest
 
 from orchestrator.core import facts
+from orchestrator.core.cutting import numbered
 from orchestrator.core.errors import WindowTooSmall
 from orchestrator.core.facts import BlobRef, Usage
 from orchestrator.core.fold import fold
-from orchestrator.core.task import Turn
+from orchestrator.core.rows import rest_of, rest_of_file
+from orchestrator.core.task import StepCall, Turn
 from orchestrator.core.telling import Detail, told_refused, told_reply, told_results, told_rows
 from orchestrator.core.tokens import Count, estimate
 from orchestrator.core.view import View, view
@@ -142,23 +147,29 @@ def test_an_estimate_errs_on_the_side_of_too_many() -> None:
 
 
 def turn(*results: tuple[str, str], **rest: Any) -> Turn:
-    return Turn(raw=BlobRef(sha256="1" * 64, size=2), results=results, **rest)
+    """A finished step; each result is that of a call without arguments."""
+    calls = tuple(
+        StepCall(tool=tool, text=text, asked=tool, came=f"what {tool} came to", rest=rest_of(tool))
+        for tool, text in results
+    )
+    return Turn(raw=BlobRef(sha256="1" * 64, size=2), calls=calls, **rest)
 
 
 def test_a_long_result_keeps_its_head_and_its_tail() -> None:
-    """The gap has its size, all stays between the marks of data, and several results share the room."""
-    long = "H" * 1000 + "\nmiddle\n" + "T" * 1000
-    told = told_results(turn(("cc_read", long)), "maple", chars=900)
-    assert told.startswith("TOOL_RESULT: " + "H" * 600 + "\n[1108 characters, 2 line ends, are left out")
-    assert told.endswith("T" * 300 + "\n[end of data maple]")
-    both = told_results(turn(("cc_read", long), ("cc_list", "short")), "maple", chars=1200)
+    """The gap names its lines, all stays between the marks of data, and several results share the room."""
+    long = "\n".join(f"row {number} of many" for number in range(1, 201))
+    told = told_results(turn(("cc_list", long)), "maple", chars=900)
+    assert told.startswith("TOOL_RESULT: row 1 of many\nrow 2 of many\n")
+    assert "\n[lines 33-186 left out; list a directory in it, or use cc_find]\nrow 187 of many\n" in told
+    assert told.endswith("row 200 of many\n[end of data maple]")
+    both = told_results(turn(("cc_screen", long), ("cc_list", "short")), "maple", chars=1200)
     assert "[2 cc_list] short\n" in both
-    assert 600 < len(both) < 900
-    assert told_results(turn(("cc_read", long)), "maple") == f"TOOL_RESULT: {long}\n[end of data maple]"
+    assert 500 < len(both) < 900
+    assert told_results(turn(("cc_list", long)), "maple") == f"TOOL_RESULT: {long}\n[end of data maple]"
 
 
 def test_in_brief_a_step_has_its_first_line_and_no_long_string() -> None:
-    """What was written is in the file; a reply that is no JSON keeps its beginning."""
+    """What was written is in the file; a reply that is no JSON keeps its beginning; a long result what it came to."""
     reply = json.dumps(
         {"kind": "tool", "tool_calls": [{"tool": "cc_write", "args": {"path": "a", "content": "x" * 5000}}]}
     )
@@ -170,10 +181,115 @@ def test_in_brief_a_step_has_its_first_line_and_no_long_string() -> None:
     assert told_reply("no JSON " * 100, Detail.BRIEF).endswith("[600 more characters are left out]")
     one = turn(("cc_read", "first\nsecond\nthird"))
     assert told_results(one, "maple", Detail.BRIEF) == (
-        "TOOL_RESULT: first [13 more characters were shown then]\n[end of data maple]"
+        "TOOL_RESULT: what cc_read came to [the 18 characters that were shown then are left out]\n[end of data maple]"
     )
-    assert told_rows(one) == ["- cc_read: first [13 more characters were shown then]"]
+    assert told_results(turn(("cc_mkdir", "Made it.\n")), "maple", Detail.BRIEF) == (
+        "TOOL_RESULT: Made it.\n[end of data maple]"
+    )
+    assert told_rows(one) == ["- cc_read → what cc_read came to"]
     assert told_rows(turn(refused="No JSON.")) == ["- a reply was refused: No JSON."]
+
+
+# -- what the engine reads again -----------------------------------------------------------
+
+
+def small_steps(steps: int) -> Story:
+    """Looks, edits and runs with a few lines each."""
+    told = Story()
+    for number in range(steps):
+        match number % 4:
+            case 0:
+                told.step(number, "cc_list", "a.lua  12\nb.lua  40\nlib/", path="/")
+            case 1:
+                told.step(number, "cc_read", file_of(8, number), path=f"f{number}.lua")
+            case 2:
+                told.step(
+                    number, "cc_edit", f"Edited f{number}.lua: 9 bytes became 9", path="f", old="a = 1", new="a = 2"
+                )
+            case _:
+                told.step(number, "cc_run_program", f"{RAN}ok {number}", path=f"f{number}.lua")
+    return told
+
+
+def large_steps(steps: int) -> Story:
+    """Whole files are read, changed and run, and mended after a crash."""
+    told = Story()
+    for number in range(steps):
+        path = f"f{number - number % 4}.lua"
+        match number % 4:
+            case 0:
+                told.step(number, "cc_read", file_of(90, number), path=path)
+            case 1:
+                told.step(number, "cc_edit", f"Edited {path}: 9 bytes became 9", path=path, old="a = 1", new="a = 2")
+            case 2:
+                told.step(number, "cc_run_program", RAN + "row 1 of 20 done\n" * 20, path=path)
+            case _:
+                told.step(
+                    number, "cc_run_program", f"Program {path} failed (error): {path}:3: bad", ok=False, path=path
+                )
+    return told
+
+
+RAN = "Program f.lua executed successfully.\nOutput:\n"
+
+
+def file_of(lines: int, seed: int) -> str:
+    """A file as ``cc_read`` tells it."""
+    return numbered(lua(lines, seed).split("\n")[:-1], 1, 12_000, rest_of_file("f.lua", paged=False))
+
+
+def read_again(told: Story, window: Window) -> float:
+    """The share of all that is sent that an engine with a cache of the last prompt has to read, by counting."""
+    grown, before, whole, read = View(fold(told.items[:1]), window=window, prompt=shipped()), list[str](), 0, 0
+    for count in range(len(told.task.turns) + 1):
+        grown.extend(fold(told.items[: _version_after(told, count)]), told.texts)
+        now = [f"<{role}>{content}" for role, content in grown.messages]
+        same = takewhile(lambda pair: pair[0] == pair[1], zip(before, now, strict=False))
+        kept = sum(estimate(message) for message, _ in same)
+        size = sum(map(estimate, now))
+        whole, read, before = whole + size, read + size - kept, now
+    return read / whole
+
+
+@pytest.mark.uncounted
+@pytest.mark.parametrize(
+    ("made", "steps", "window", "most"),
+    [
+        (small_steps, 32, SMALL, 0.053),
+        (large_steps, 62, SMALL, 0.22),
+        (large_steps, 62, Window(16_384, 4096), 0.12),
+        pytest.param(large_steps, 62, Window(32_768, 4096), 0.055, marks=pytest.mark.deep),
+    ],
+)
+def test_what_was_sent_is_read_again_only_where_steps_are_folded(
+    made: Callable[[int], Story], steps: int, window: Window, most: float
+) -> None:
+    """What is added counts too: of small steps it is all. The list of changes costs nothing between foldings."""
+    assert 0.02 < read_again(made(steps), window) <= most
+
+
+@pytest.mark.uncounted
+def test_the_list_of_changes_stands_where_steps_are_folded_and_stays_until_the_next_fold() -> None:
+    """Before the first fold there is none; it says up to which step it goes, and any node makes the same."""
+    told, window = large_steps(30), Window(16_384, 4096)
+    grown = View(fold(told.items[:1]), window=window, prompt=shipped())
+    seen, before = [""], list[Any]()
+    for count in range(31):
+        at = fold(told.items[: _version_after(told, count)])
+        grown.extend(at, told.texts)
+        pins = [content for _, content in grown.messages if "What was changed and run so far" in content]
+        assert len(pins) <= 1
+        pin = "".join(pins)
+        if grown.messages[: len(before)] == before:
+            assert pin == seen[-1]
+        else:
+            assert f"Changed in steps 1 to {count}:\n- farm: edited in step " in pin
+            assert pin.endswith(f"[end of data {at.tag}]")
+            assert any(pin == content for _, content in grown.messages[-9:])
+            assert view(at, told.texts, window=window, prompt=shipped()).messages == grown.messages
+            seen.append(pin)
+        before = list(grown.messages)
+    assert 2 <= len(seen) == len(set(seen)) <= 6
 
 
 def test_a_refusal_is_told_by_what_it_was() -> None:
@@ -267,7 +383,8 @@ def test_many_rows_are_counted_and_the_last_are_shown() -> None:
     for number in range(80):
         told.step(number, "cc_read", f"line {number}\n" + "word " * 600, path=f"{number}")
     goal = view(told.task, told.texts, window=SMALL, prompt=shipped()).messages[1][1]
-    assert " earlier results are left out\n- cc_read: line " in goal
+    assert " earlier results are left out\n- cc_read " in goal
+    assert re.search(r"\n- cc_read \d+ → line \d+\n", goal)
     assert goal.endswith("[end of data maple]")
     assert goal.count("\n- cc_read") <= 40
 

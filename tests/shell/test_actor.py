@@ -644,7 +644,7 @@ async def test_an_interrupted_read_runs_again() -> None:
     bench.computers.settled_as["fs_read"] = {"state": "interrupted"}
     while (await bench.act()).ended is None:
         pass
-    assert "TOOL_RESULT: old" in model.told
+    assert "TOOL_RESULT: 1| old" in model.told
     assert len(await bench.happened(task_id, "tool_started")) == 2
     assert await bench.happened(task_id, "review_requested") == []
 
@@ -905,7 +905,7 @@ async def test_a_command_computer_is_not_touched() -> None:
     await bench.submit()
     assert gave_up(await bench.act())
     assert model.told.count("Denied by policy: A command computer can change the whole world.") == 2
-    assert "[3 cc_read] old" in model.told
+    assert "[3 cc_read] 1| old" in model.told
     assert bench.disk.done == []
 
 
@@ -983,7 +983,7 @@ async def test_one_failing_call_does_not_lose_its_siblings() -> None:
     assert (await bench.act()).status is TaskStatus.COMPLETED
     first, second, third = model.told.split("TOOL_RESULT: ")[1:]
     assert first.startswith("[1 cc_read] There is no none on the computer.")
-    assert second.startswith("[2 cc_read] old")
+    assert second.startswith("[2 cc_read] 1| old")
     assert third.startswith("[3 cc_write] Wrote")
 
 
@@ -1033,12 +1033,12 @@ async def test_with_several_computers_each_call_names_its_own() -> None:
         says(call("cc_read", path="a.lua", computer="4")),
         final(),
     )
-    bench = Bench(model, computers=FakeComputers({FARM: Disk({"a.lua": b"farm"}), MINE: Disk({"a.lua": b"mine"})}))
+    bench = Bench(model, computers=FakeComputers({FARM: Disk({"a.lua": b"farm"}), MINE: Disk({"a.lua": b"mine\n"})}))
     await bench.submit(FARM, MINE, prompt=QUESTION)
     assert (await bench.act()).status is TaskStatus.COMPLETED
     for asked in model.asked[1:3]:
         assert "Name the computer of cc_read: one of 3, 4." in asked[-1].content
-    assert "TOOL_RESULT: mine" in model.told
+    assert "TOOL_RESULT: 1| mine" in model.told
 
 
 class Shaped(Listening):
@@ -1059,7 +1059,7 @@ async def test_with_one_computer_a_call_may_name_it_or_not() -> None:
     model = Shaped(
         says(call("cc_read", path="a.lua")), named, says(call("cc_read", path="a.lua", computer="4")), final()
     )
-    bench = Bench(model, computers=FakeComputers({FARM: Disk({"a.lua": b"farm"}), MINE: Disk({"a.lua": b"mine"})}))
+    bench = Bench(model, computers=FakeComputers({FARM: Disk({"a.lua": b"farm"}), MINE: Disk({"a.lua": b"mine\n"})}))
     await bench.submit(FARM, prompt=QUESTION)
     task = await bench.act()
     assert task.status is TaskStatus.COMPLETED

@@ -1,6 +1,7 @@
 """Finding, editing, moving, making: what each tool sends, tells and leaves, and what is kept for an undo."""
 
 import json
+import re
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -94,15 +95,15 @@ async def refusal(name: str, deps: CCAgentDeps, **args: Any) -> str:
 @pytest.mark.parametrize(
     ("args", "text"),
     [
-        ({}, "one\ntwo\nthree\n"),
-        ({"start_line": 2}, "[lines 2-3 of 3]\ntwo\nthree\n"),
-        ({"max_lines": 2}, "[lines 1-2 of 3]\none\ntwo\n"),
-        ({"start_line": 2, "max_lines": 1}, "[lines 2-2 of 3]\ntwo\n"),
-        ({"start_line": 3, "max_lines": 99}, "[lines 3-3 of 3]\nthree\n"),
+        ({}, "1| one\n2| two\n3| three"),
+        ({"start_line": 2}, "[lines 2-3 of 3]\n2| two\n3| three"),
+        ({"max_lines": 2}, "[lines 1-2 of 3]\n1| one\n2| two"),
+        ({"start_line": 2, "max_lines": 1}, "[lines 2-2 of 3]\n2| two"),
+        ({"start_line": 3, "max_lines": 99}, "[lines 3-3 of 3]\n3| three"),
     ],
 )
 async def test_a_range_says_which_lines_of_how_many(deps: CCAgentDeps, args: dict[str, int], text: str) -> None:
-    """Some lines come under a header with their numbers; a whole file comes as it is."""
+    """Each line has its number; some lines come under a header that says how many there are."""
     assert await use("cc_read", deps, path="farm.lua", **args) == text
 
 
@@ -111,7 +112,8 @@ async def test_a_range_outside_of_the_file_says_how_long_it_is(deps: CCAgentDeps
     with pytest.raises(ToolFailed, match=r"^farm\.lua has only 3 lines\. Give a lower start_line\.$"):
         await use("cc_read", deps, path="farm.lua", start_line=4)
     farm.put("empty", b"")
-    assert await use("cc_read", deps, path="empty", start_line=1) == "[the file is empty]"
+    for args in ({}, {"start_line": 1}, {"start_line": 5}, {"max_lines": 1}):
+        assert await use("cc_read", deps, path="empty", **args) == "[the file is empty]"
     for wrong in ({"start_line": 0}, {"max_lines": 0}, {"max_lines": -1}):
         with pytest.raises(ValidationError):
             await use("cc_read", deps, path="farm.lua", **wrong)
@@ -122,15 +124,102 @@ async def test_what_is_cut_is_named_by_its_lines_and_can_be_asked_for(deps: CCAg
     lines = [f"line {number:05}\n" for number in range(1, 2001)]
     farm.put("big", "".join(lines).encode())
     text = await use("cc_read", deps, path="big")
-    assert "[… 10000 characters left out, in lines 546-1455: read them with start_line and max_lines …]" in text
-    assert text.startswith("line 00001\n")
-    assert text.endswith("line 02000\n")
-    part = await use("cc_read", deps, path="big", start_line=546, max_lines=910)
-    assert part == "[lines 546-1455 of 2000]\n" + "".join(lines[545:1455])
-    long = await use("cc_read", deps, path="big", start_line=101)
-    assert "[lines 101-2000 of 2000]\nline 00101\n" in long
-    assert "in lines 646-1455:" in long
-    assert len(long) < MAX_RESULT_CHARS + 200
+    assert "\n506| line 00506\n[lines 507-1765 left out; cc_read path=big start_line=507]\n1766| line 01766\n" in text
+    assert text.startswith("1| line 00001\n")
+    assert text.endswith("\n2000| line 02000")
+    assert len(text) < MAX_RESULT_CHARS + 100
+    part = await use("cc_read", deps, path="big", start_line=507, max_lines=600)
+    told = "".join(f"{number}| {line}" for number, line in enumerate(lines[506:1106], 507))
+    assert part == f"[lines 507-1106 of 2000]\n{told}".removesuffix("\n")
+
+
+async def test_who_reads_on_gets_page_by_page(deps: CCAgentDeps, farm: Farm) -> None:
+    """From a line on, the lines follow each other up to the cap, and the mark at the end names the next page."""
+    lines = [f"line {number:05}" for number in range(1, 2001)]
+    farm.put("big", "\n".join(lines).encode())
+    start, pages, seen = 1, 0, list[str]()
+    while start:
+        page = await use("cc_read", deps, path="/big", start_line=start)
+        header, *rows = page.split("\n")
+        assert header.startswith(f"[lines {start}-2000 of 2000; the last line has no line end")
+        found = re.fullmatch(r"\[lines (\d+)-2000 left out; cc_read path=/big start_line=\1\]", rows[-1])
+        start = int(found[1]) if found is not None else 0
+        seen += rows[:-1] if found is not None else rows
+        pages += 1
+    assert seen == [f"{number}| {line}" for number, line in enumerate(lines, 1)]
+    assert pages == 3
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b"a\r\nb\r\n", "[each line ends with \\r\\n]\n1| a\n2| b"),
+        (b"a\r\nb", "[each line ends with \\r\\n; the last line has no line end]\n1| a\n2| b"),
+        (b"a\r\nb\nc\n", "[lines that end with \\r\\n show the \\r]\n1| a\r\n2| b\n3| c"),
+        (b"a\n\n", "1| a\n2|"),
+        (b"a", "[the last line has no line end]\n1| a"),
+        (b"\x1f\x8b\x08\x00\x01\x02", "[not text: 6 bytes, the first are 1f 8b 08 00 01 02]"),
+        (b"12| a\n", "1| 12| a"),
+        ("a\x0bb\u2028c\n".encode(), "1| a\x0bb\u2028c"),
+    ],
+)
+async def test_what_the_numbered_lines_do_not_show_is_said(
+    deps: CCAgentDeps, farm: Farm, data: bytes, text: str
+) -> None:
+    """Line ends that an edit has to have exactly, and files that are no text; only a line feed ends a line."""
+    farm.put("f", data)
+    assert await use("cc_read", deps, path="f") == text
+
+
+async def test_a_part_says_of_the_last_line_only_where_it_shows_it(deps: CCAgentDeps, farm: Farm) -> None:
+    farm.put("f", b"a\nb\nc")
+    assert await use("cc_read", deps, path="f", max_lines=2) == "[lines 1-2 of 3]\n1| a\n2| b"
+    assert await use("cc_read", deps, path="f", start_line=3) == "[lines 3-3 of 3; the last line has no line end]\n3| c"
+
+
+# -- numbers that were copied ------------------------------------------------------------
+
+NUMBERED: Mapping[str, dict[str, str]] = {
+    "old": {"old": "2| two\n3| three", "new": "2"},
+    "old, one line": {"old": "2| two", "new": "2"},
+    "old, with a blank line": {"old": "2| two\n\n3|\n", "new": "2"},
+    "new": {"old": "two", "new": "2| TWO"},
+    "new, several": {"old": "two\nthree", "new": "2| TWO\n3| THREE\n"},
+}
+
+
+@pytest.mark.parametrize("args", NUMBERED.values(), ids=NUMBERED)
+async def test_an_edit_with_copied_numbers_is_refused(deps: CCAgentDeps, args: dict[str, str]) -> None:
+    """They are named, nothing is stripped."""
+    which = "old" if "|" in args["old"] else "new"
+    assert await refusal("cc_edit", deps, path="farm.lua", **args) == (
+        f"Each line of {which} begins with a line number as cc_read shows it, such as '2| '. "
+        "These numbers are not in farm.lua. Send old and new without them."
+    )
+
+
+async def test_numbers_that_are_in_the_file_are_text_as_any(deps: CCAgentDeps, farm: Farm) -> None:
+    """Also a new text that only looks like it, and an old one of which only some lines do."""
+    farm.put("list.txt", b"1| one\n2| two\n")
+    for old, new in (("2| two", "2| three"), ("1| one\n", "")):
+        await use("cc_edit", deps, path="list.txt", old=old, new=new)
+    assert farm.data("list.txt") == b"2| three\n"
+    await use("cc_edit", deps, path="list.txt", old="three", new="7| four")
+    assert farm.data("list.txt") == b"2| 7| four\n"
+    assert "is not in farm.lua" in await refusal("cc_edit", deps, path="farm.lua", old="2| two\nthree", new="")
+
+
+async def test_a_program_with_copied_numbers_is_not_written(deps: CCAgentDeps, farm: Farm) -> None:
+    """It cannot run; any other file may have them, with the doubt told."""
+    content = "1| print('a')\n2| print('b')\n"
+    assert await refusal("cc_write", deps, path="a.lua", content=content) == (
+        "Each line begins with a line number as cc_read shows it, such as '1| '. These are not part of a program. "
+        "Nothing was written. Send it without the numbers."
+    )
+    told = await use("cc_write", deps, path="notes.txt", content=content)
+    assert "Each line begins with its number, as cc_read shows it. If the numbers do not belong" in told
+    assert farm.data("notes.txt") == content.encode()
+    assert "its number" not in await use("cc_write", deps, path="notes.txt", content="1| one\n3| three\n")
 
 
 # -- finding -----------------------------------------------------------------------------
@@ -663,7 +752,7 @@ async def test_stub_mode_has_every_tool() -> None:
     assert await use("cc_edit", deps, path="lib/a.lua", old="ü", new="o") == "Edited lib/a.lua: 2 bytes became 1"
     assert await use("cc_move", deps, path="lib", to="old") == "Moved lib to old"
     assert deps.file_cache == {"old/": "", "old/a.lua": "print('o')\n"}
-    assert await use("cc_read", deps, path="old/a.lua", max_lines=1) == "[lines 1-1 of 1]\nprint('o')\n"
+    assert await use("cc_read", deps, path="old/a.lua", max_lines=1) == "[lines 1-1 of 1]\n1| print('o')"
     assert await use("cc_delete", deps, path="old") == "Deleted old"
     assert await use("cc_list", deps, path="/") == "(empty)"
 

@@ -254,7 +254,7 @@ async def test_allowed_reads_run_at_once_and_results_keep_their_order() -> None:
     await execute_task_with_agent(stopped.task, deps, model=model, decisions=decided(stopped))
     first, second, third = model.told.split("TOOL_RESULT: ")[1:]
     assert first.startswith("[1 cc_write] Wrote 9 bytes to a.lua")
-    assert second.startswith("[2 cc_read] old\n")
+    assert second.startswith("[2 cc_read] 1| old\n")
     assert third.startswith("[3 cc_list] a.lua  4")
     methods = [frame.method for frame in channel.frames]
     assert methods.count("fs_list") == 1

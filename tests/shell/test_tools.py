@@ -1,6 +1,7 @@
 """Every tool by hand: in stub mode, over a channel, and in a real workspace."""
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -142,10 +143,10 @@ async def test_wrong_arguments_never_reach_the_function(stub: CCAgentDeps) -> No
 
 
 async def test_a_stub_read_invents_a_file_and_keeps_it(stub: CCAgentDeps) -> None:
-    """Reading an unknown file in stub mode gives `-- Stub content for {path}` and caches it."""
-    assert await use("cc_read", stub, path="/farm.lua") == "-- Stub content for /farm.lua\n"
+    """Reading an unknown file in stub mode gives `-- Stub content for {path}`, numbered as any, and caches it."""
+    assert await use("cc_read", stub, path="/farm.lua") == "1| -- Stub content for /farm.lua"
     assert stub.file_cache == {"farm.lua": "-- Stub content for /farm.lua\n"}
-    assert await use("cc_read", stub, path="farm.lua") == "-- Stub content for /farm.lua\n"
+    assert await use("cc_read", stub, path="farm.lua") == "1| -- Stub content for /farm.lua"
 
 
 async def test_a_stub_write_says_how_many_bytes_and_is_read_back(stub: CCAgentDeps) -> None:
@@ -153,7 +154,7 @@ async def test_a_stub_write_says_how_many_bytes_and_is_read_back(stub: CCAgentDe
     assert await use("cc_write", stub, path="/d/../a.lua", content="-- ü\n") == (
         "Wrote 6 bytes to /d/../a.lua (which the computer calls a.lua)"
     )
-    assert await use("cc_read", stub, path="a.lua") == "-- ü\n"
+    assert await use("cc_read", stub, path="a.lua") == "1| -- ü"
 
 
 async def test_a_stub_list_shows_what_was_written(stub: CCAgentDeps) -> None:
@@ -206,7 +207,7 @@ async def test_stub_observers_show_the_diff_and_the_hash(stub: CCAgentDeps) -> N
 
 async def test_a_read_sends_one_frame_with_the_canonical_path(live: CCAgentDeps, channel: Channel) -> None:
     """A live read is one `fs_read` of the canonical path and gives the text."""
-    assert await use("cc_read", live, path="/x/../a.lua") == "old\n"
+    assert await use("cc_read", live, path="/x/../a.lua") == "1| old"
     assert [(frame.method, frame.params, frame.body) for frame in channel.frames] == [
         ("fs_read", {"path": "a.lua"}, None)
     ]
@@ -214,20 +215,21 @@ async def test_a_read_sends_one_frame_with_the_canonical_path(live: CCAgentDeps,
 
 async def test_text_travels_in_params_as_the_bytes_of_its_utf_8(live: CCAgentDeps, channel: Channel) -> None:
     """A name outside ASCII is sent as a byte string, each byte of its UTF-8 one character."""
-    channel.disk.files["gr\u00c3\u00bcn"] = b"x"
-    assert await use("cc_read", live, path="grün") == "x"
+    channel.disk.files["gr\u00c3\u00bcn"] = b"x\n"
+    assert await use("cc_read", live, path="grün") == "1| x"
     assert channel.frames[0].params == {"path": "gr\u00c3\u00bcn"}
 
 
 @pytest.mark.parametrize(
-    ("data", "text"), [("grün".encode(), "grün"), (LATIN_1, "print('grün')\n"), (b"\xff\x00", "ÿ\x00"), (b"", "")]
+    ("data", "text"),
+    [("grün\n".encode(), "1| grün"), (LATIN_1, "1| print('grün')"), (b"x\xff\x00\n" + b"x" * 40 + b"\n", None)],
 )
 async def test_bytes_become_text_as_utf_8_or_else_latin_1(
-    live: CCAgentDeps, channel: Channel, data: bytes, text: str
+    live: CCAgentDeps, channel: Channel, data: bytes, text: str | None
 ) -> None:
     """What is valid UTF-8 is read so, anything else as latin-1, so that no read ever fails on bytes."""
     channel.disk.files["f"] = data
-    assert await use("cc_read", live, path="f") == text
+    assert await use("cc_read", live, path="f") == (text or f"1| xÿ\x00\n2| {'x' * 40}")
 
 
 async def test_a_listing_reads_well(live: CCAgentDeps, channel: Channel) -> None:
@@ -249,18 +251,21 @@ async def test_a_listing_that_is_none_is_an_error_of_the_tool(live: CCAgentDeps,
 
 async def test_long_output_is_capped_with_the_cut_visible(live: CCAgentDeps, channel: Channel) -> None:
     """The model sees head and tail of what is too long, and how much is missing between (E8)."""
-    channel.disk.files["big"] = b"h" * 10_000 + b"t" * 10_000
+    channel.disk.files["big"] = b"h" * 10_000 + b"t" * 10_000 + b"\n"
     text = await use("cc_read", live, path="big")
-    assert text.startswith("hhh")
+    assert text.startswith("1| hhh")
     assert text.endswith("ttt")
-    assert f"\n[… {20_000 - MAX_RESULT_CHARS} characters left out, in lines 1-1: read them with" in text
-    assert len(text) < MAX_RESULT_CHARS + 120
+    assert "h[… 8141 characters left out, 7907-16047 of this line; cc_find with contains shows the part around" in text
+    assert len(text) < MAX_RESULT_CHARS
 
 
 def test_what_fits_is_not_capped() -> None:
     """Up to the cap nothing is cut; one character more is."""
     assert capped("x" * MAX_RESULT_CHARS) == "x" * MAX_RESULT_CHARS
-    assert "[… 1 characters left out …]" in capped("x" * (MAX_RESULT_CHARS + 1))
+    assert re.search(r"x\[… \d+ characters left out, \d+-\d+ of this line …\]x", capped("x" * (MAX_RESULT_CHARS + 1)))
+    rows = capped("row\n" * MAX_RESULT_CHARS)
+    assert re.search(r"row\n\[lines \d+-\d+ left out\]\nrow\n", rows)
+    assert len(rows) < MAX_RESULT_CHARS + 100
 
 
 SENTENCES: Mapping[str, tuple[dict[str, Any], str]] = {

@@ -337,7 +337,7 @@ async def test_the_step_limit_ends_a_model_that_never_ends(server: Server) -> No
 async def test_one_bad_call_does_not_lose_its_siblings(server: Server, tmp_path: Path) -> None:
     """Of four calls in one reply each has its own result: denied, failed, read and written."""
     async with computer(server, tmp_path) as pc:
-        pc.write("here.txt", b"here")
+        pc.write("here.txt", b"here\n")
         pc.boot()
         end, items = await _ended(
             server,
@@ -354,6 +354,6 @@ async def test_one_bad_call_does_not_lose_its_siblings(server: Server, tmp_path:
         finished = facts_of(items, facts.ToolFinished)
         assert sorted((one.ok, one.text.split(".")[0]) for one in finished) == [
             (False, "There is no nowhere on the computer"),
+            (True, "1| here"),
             (True, "Wrote 1 bytes to f"),
-            (True, "here"),
         ]

@@ -3,6 +3,7 @@
 from difflib import get_close_matches
 from typing import Final, NoReturn
 
+from orchestrator.core.cutting import is_numbered
 from orchestrator.core.errors import ToolFailed
 from orchestrator.tools.deps import Encoding
 from orchestrator.tools.text import decode_text, encoding_of, fits_latin1
@@ -31,6 +32,7 @@ def edited(data: bytes, old: str, new: str, shown: str) -> tuple[bytes, Encoding
     before, after = old.encode(encoding), new.encode(encoding)
     places = _places(data, before)
     if not places:
+        _must_have_no_numbers(old, "old", shown)
         _refuse(f"The text to replace is not in {shown}.{_closest(decode_text(data), old)}", _COPY)
     if len(places) > 1:
         numbers = list(dict.fromkeys(data.count(b"\n", 0, place) + 1 for place in places[:5]))
@@ -40,7 +42,25 @@ def edited(data: bytes, old: str, new: str, shown: str) -> tuple[bytes, Encoding
             f"The text to replace occurs {len(places)} times in {shown}, at {lines}.",
             "Give more of the lines around the place that you mean, in old and in new.",
         )
+    if not is_numbered(old) and _begins_with(new, data.count(b"\n", 0, places[0]) + 1):
+        _must_have_no_numbers(new, "new", shown)
     return data[: places[0]] + after + data[places[0] + len(before) :], encoding
+
+
+def _must_have_no_numbers(text: str, which: str, shown: str) -> None:
+    """Raises ToolFailed where a text was copied from ``cc_read`` with its line numbers."""
+    if is_numbered(text):
+        prefix = text.lstrip().partition("|")[0]
+        _refuse(
+            f"Each line of {which} begins with a line number as cc_read shows it, such as '{prefix}| '. "
+            f"These numbers are not in {shown}.",
+            "Send old and new without them.",
+        )
+
+
+def _begins_with(text: str, number: int) -> bool:
+    """Whether the first line has this very number before it: else it is a text that only looks like it."""
+    return text.lstrip().startswith(f"{number}|")
 
 
 def _places(data: bytes, wanted: bytes) -> list[int]:

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from orchestrator.core.errors import ToolFailed
 from orchestrator.core.paths import MAX_PATH_BYTES
+from orchestrator.core.rows import rest_of
 from orchestrator.ports import CallResult
 from orchestrator.tools.computer.asking import READ_WAIT_S, ask, name_of
 from orchestrator.tools.computer.unreachable import unreachable_in
@@ -13,11 +14,9 @@ from orchestrator.tools.stub import StubComputer
 from orchestrator.tools.text import (
     MAX_RESULT_CHARS,
     capped,
-    capped_lines,
-    decode_text,
+    numbered_lines,
     shown_name,
     shown_part,
-    text_lines,
 )
 
 _MAX_FOUND: Final = 1000
@@ -25,28 +24,18 @@ _MAX_FOUND: Final = 1000
 
 
 async def cc_read(deps: CCAgentDeps, *, path: str, start_line: int | None = None, max_lines: int | None = None) -> str:
-    """The text of a file on the computer, or some of its lines."""
+    """The text of a file on the computer, or some of its lines, each with its number before it."""
     name = name_of(path)
     if deps.mode == "stub" and StubComputer(deps.file_cache).kind(name) == "absent":
         deps.file_cache[name] = f"-- Stub content for {path}\n"
-    text = decode_text((await ask(deps, "fs_read", {"path": name}, path, wait_s=READ_WAIT_S)).body)
-    if start_line is None and max_lines is None:
-        return capped_lines(text)
-    lines = text_lines(text)
-    start = start_line or 1
-    if start > max(len(lines), 1):
-        count = "one line" if len(lines) == 1 else f"{len(lines)} lines"
-        raise ToolFailed(f"{path} has only {count}.", remedy="Give a lower start_line.")
-    wanted = lines[start - 1 :] if max_lines is None else lines[start - 1 : start - 1 + max_lines]
-    if not wanted:
-        return "[the file is empty]"
-    return f"[lines {start}-{start - 1 + len(wanted)} of {len(lines)}]\n{capped_lines(''.join(wanted), start)}"
+    data = (await ask(deps, "fs_read", {"path": name}, path, wait_s=READ_WAIT_S)).body
+    return numbered_lines(data, path, start_line, max_lines)
 
 
 async def cc_list(deps: CCAgentDeps, *, path: str) -> str:
     """The entries of a directory on the computer, one a line."""
     result = await ask(deps, "fs_list", {"path": name_of(path)}, path, wait_s=READ_WAIT_S)
-    entries = capped("\n".join(_entry(one, one["name"]) for one in _entries(result, "name")))
+    entries = capped("\n".join(_entry(one, one["name"]) for one in _entries(result, "name")), rest_of("cc_list"))
     return "\n".join(filter(None, (entries or "(empty)", unreachable_in(result.data).told)))
 
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Final, TypeVar
 
+from orchestrator.core.cutting import counts_up, is_numbered
 from orchestrator.core.errors import ToolFailed
 from orchestrator.lua import check_lua, unknown_names
 from orchestrator.reference import names_for, version_of
@@ -18,6 +19,9 @@ from orchestrator.tools.deps import CCAgentDeps
 _MAX_FLAGS: Final = 3
 _STARTUP: Final = re.compile(r"(?:disk[0-9]*/)?startup(?:/[^/.]+)?")
 """What the game runs at boot whatever its suffix: the startup file, and each file in the directory of that name."""
+_NUMBERS: Final = (
+    "Each line begins with its number, as cc_read shows it. If the numbers do not belong in the file, write it without."
+)
 _AT_ONCE: Final = 20_000
 """Characters that are looked through on the event loop: ten milliseconds at the worst."""
 
@@ -44,13 +48,18 @@ async def must_parse(deps: CCAgentDeps, name: str, after: str, *, before: str | 
         return
     if before is not None and await _away(before, lambda: check_lua(before, version=version)) is not None:
         return
+    if is_numbered(after):
+        raise ToolFailed(
+            "Each line begins with a line number as cc_read shows it, such as '1| '. These are not part of a program.",
+            remedy="Nothing was written. Send it without the numbers.",
+        )
     raise ToolFailed(f"This is no Lua that runs: {finding.sentence}", remedy="Nothing was written. Send it mended.")
 
 
 async def doubts(deps: CCAgentDeps, name: str, after: str) -> str:
     """What is likely wrong with a program that is written all the same; empty: nothing is seen."""
     if not is_lua(name):
-        return ""
+        return _NUMBERS if counts_up(after) else ""
     version = version_of(deps.host)
     finding = await _away(after, lambda: check_lua(after, version=version, name=name))
     if finding is not None:

@@ -8,6 +8,7 @@ from orchestrator.core.errors import ComputerFailed, ToolFailed
 from orchestrator.core.facts import Observed, ProgramEnd, Ran
 from orchestrator.core.paths import canonical_path
 from orchestrator.core.policy.command_line import split_words
+from orchestrator.core.rows import rest_of
 from orchestrator.core.wire import sha256_hex
 from orchestrator.ports import CallResult
 from orchestrator.tools.computer.asking import ask, channel_of, name_of, sentence
@@ -227,7 +228,7 @@ async def _run(
             # The hint says what of the input is left.
             result = CallResult({**error.data, "input_left": 0}, error.body)
             return f"{what} {_over(params)}{_hint(error, text)}\nOutput:\n{_told(result)}"
-        output = capped(decode_text(error.body))
+        output = capped(decode_text(error.body), rest_of("cc_run_program"))
         shown = f"\nOutput:\n{output}" if output else ""
         told = f"{what} failed ({error.reason}): {error.message}{_hint(error, text)}{shown}"
         raise ToolFailed(told) if ran is None else ProgramFailed(told, ran) from error
@@ -259,7 +260,7 @@ def _told(result: CallResult) -> str:
     real_s, game_s = _whole(result.data.get("real_ms")) / 1000, _whole(result.data.get("ran_ms")) / 1000
     if real_s - game_s > _PAUSE_S:
         notes.append(f"\n[The game was paused or slow: {game_s:.0f} s in the game took {real_s:.0f} s]")
-    return capped(decode_text(result.body)) + "".join(notes)
+    return capped(decode_text(result.body), rest_of("cc_run_program")) + "".join(notes)
 
 
 def _hint(error: ComputerFailed, text: str) -> str:

@@ -1,0 +1,196 @@
+"""The cut of a long text: its head, its tail, and between them which lines are left out and how to ask for them.
+
+Theory. A text may be cut twice, by the tool that read it and again for the window of a model. So a cut reads the text
+back: it finds the gap of an earlier cut, and the new gap tells the lines of both. A gap stands between whole lines;
+a line that is too long by itself is shortened inside, and tells its characters. In the text of a file each line has
+its number before it, so that no file can imitate a gap.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+_LEAST_LINE: Final = 200
+"""A line of up to so many characters is never shortened."""
+_MARK: Final = 130
+"""Characters of the mark inside a line that was shortened."""
+_NUMBERED: Final = re.compile(r"([0-9]{1,9})\|(?: (.*))?", re.DOTALL)
+_PREFIX: Final = re.compile(r"\s*[0-9]{1,9}\|")
+_GAP: Final = re.compile(r"\[lines ([0-9]{1,9})-([0-9]{1,9}) left out(?:; .*)?\]", re.DOTALL)
+_INNER: Final = re.compile(
+    r"\[… [0-9]{1,9} characters left out, ([0-9]{1,9})-([0-9]{1,9}) of this line(?:; [^\]]*)? …\]"
+)
+
+
+@dataclass(frozen=True)
+class Rest:
+    """How what a cut leaves out can be asked for."""
+
+    how: str = ""
+    """Such as ``cc_read path=farm.lua``; empty: it cannot."""
+    numbered: bool = False
+    """Whether it is the text of a file with numbered lines: ``how`` then takes a ``start_line``."""
+    paged: bool = False
+    """Whether the head alone is shown, since somebody reads on from line to line."""
+
+
+NO_REST: Final = Rest()
+"""What a cut leaves out cannot be asked for."""
+
+
+class Line(NamedTuple):
+    """One line, or its two ends where it was shortened."""
+
+    number: int
+    head: str
+    tail: str = ""
+    left_out: tuple[int, int] | None = None
+    """The first and the last character that is left out; None: none is."""
+
+
+def numbered(lines: Sequence[str], first: int, chars: int, rest: Rest, *, header: str = "") -> str:
+    """The text of a file with a number before each line, in at most about so many characters.
+
+    ``lines`` are at least one, without their line ends; ``first`` is the number of the first. ``header`` is a line
+    before them; empty: none.
+    """
+    # A line takes at least three characters, so those between are never shown.
+    most = chars // 3 + 1
+    ends = range(len(lines)) if len(lines) <= 2 * most else (*range(most), *range(len(lines) - most, len(lines)))
+    shown = [Line(first + at, lines[at]) for at in ends]
+    return _told(header, shown, first + len(lines) - 1, chars, rest)
+
+
+def cut(text: str, chars: int, rest: Rest = NO_REST) -> str:
+    """A text in at most about so many characters; what an earlier cut left out counts as left out."""
+    if len(text) <= chars:
+        return text
+    header, lines, end = (_read_numbered(text) if rest.numbered else None) or _read_plain(text)
+    return _told(header, lines, end, chars, rest if header is not None else Rest(rest.how))
+
+
+def lines_in(text: str) -> tuple[int, int] | None:
+    """The first and the last number of a text of numbered lines, those that are left out included; None: it is none."""
+    read = _read_numbered(text)
+    return None if read is None else (read[1][0].number, read[2])
+
+
+def is_numbered(text: str) -> bool:
+    """Whether every line begins as the lines of a file are shown, with its number and ``|``; blank ones may not."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    return bool(lines) and all(_PREFIX.match(line) for line in lines)
+
+
+def counts_up(text: str) -> bool:
+    """Whether a text has several lines, and each begins with its own number and ``|``: it is likely a copy."""
+    lines = text.removesuffix("\n").split("\n")
+    return len(lines) > 1 and all(line.startswith(f"{number}|") for number, line in enumerate(lines, 1))
+
+
+# -- inside ------------------------------------------------------------------------------
+
+
+def _read_numbered(text: str) -> tuple[str, list[Line], int] | None:
+    """What stands before the numbered lines, the lines, and the number of the last; None: they have no numbers."""
+    rows = text.split("\n")
+    start = next((at for at, row in enumerate(rows) if _NUMBERED.fullmatch(row)), None)
+    if start is None:
+        return None
+    lines, end = list[Line](), 0
+    for row in rows[start:]:
+        found, gap = _NUMBERED.fullmatch(row), _GAP.fullmatch(row)
+        if found is not None:
+            lines.append(_line(int(found[1]), found[2] or ""))
+            end = lines[-1].number
+        elif gap is not None:
+            end = int(gap[2])
+        else:
+            return None
+    return "\n".join(rows[:start]), lines, end
+
+
+def _read_plain(text: str) -> tuple[None, list[Line], int]:
+    """The same of any other text, counted from the gap that it has, or from its beginning."""
+    rows = text.split("\n")
+    gaps = ((at, gap) for at, row in enumerate(rows) if at and (gap := _GAP.fullmatch(row)) is not None)
+    at, gap = next(gaps, (len(rows), None))
+    first, last = (len(rows) + 1, len(rows)) if gap is None else (int(gap[1]), int(gap[2]))
+    lines = [_line(first - at + place, row) for place, row in enumerate(rows[:at])]
+    lines += [_line(last + place, row) for place, row in enumerate(rows[at + 1 :], 1)]
+    return None, lines, max(last, lines[-1].number)
+
+
+def _line(number: int, row: str) -> Line:
+    """A line as it is shown, read back."""
+    inner = _INNER.search(row)
+    if inner is None or int(inner[1]) != inner.start() + 1:
+        return Line(number, row)
+    return Line(number, row[: inner.start()], row[inner.end() :], (int(inner[1]), int(inner[2])))
+
+
+def _told(header: str | None, lines: Sequence[Line], end: int, chars: int, rest: Rest) -> str:
+    room = max(1, chars - len(header or ""))
+    most = room if len(lines) == 1 else max(_LEAST_LINE, room // 3)
+    shortened = [_shortened(line, most) for line in lines]
+    kept = list(_kept(shortened, room, rest))
+    rows, before = [header] if header else [], kept[0].number - 1
+    for line in kept:
+        if line.number > before + 1:
+            rows.append(_gap(before + 1, line.number - 1, rest))
+        rows.append(_shown(line, rest))
+        before = line.number
+    if before < end:
+        rows.append(_gap(before + 1, end, rest))
+    return "\n".join(rows)
+
+
+def _kept(lines: Sequence[Line], room: int, rest: Rest) -> Iterator[Line]:
+    """The lines that are shown: all, or the head and the tail as far as they reach without a gap."""
+    if sum(map(_size, lines)) <= room:
+        yield from lines
+        return
+    head = _run(lines, room if rest.paged else room * 2 // 3)
+    yield from lines[:head]
+    if not rest.paged:
+        tail = _run(lines[: head - 1 : -1], room // 3)
+        yield from lines[len(lines) - tail :]
+
+
+def _run(lines: Sequence[Line], room: int) -> int:
+    """How many of the lines fit, up to where one is missing between them; at least one."""
+    for at, line in enumerate(lines):
+        room -= _size(line)
+        if at and (room < 0 or abs(line.number - lines[at - 1].number) > 1):
+            return at
+    return len(lines)
+
+
+def _size(line: Line) -> int:
+    return len(line.head) + len(line.tail) + len(str(line.number)) + 3 + (_MARK if line.left_out else 0)
+
+
+def _shortened(line: Line, most: int) -> Line:
+    if _size(line) <= most:
+        return line
+    room = max(_LEAST_LINE // 2, most - _MARK - 10)
+    head, tail = line.head[: room * 2 // 3], (line.tail if line.left_out else line.head)[-(room // 3) :]
+    last = line.left_out[1] + len(line.tail) if line.left_out else len(line.head)
+    return Line(line.number, head, tail, (len(head) + 1, last - len(tail)))
+
+
+def _shown(line: Line, rest: Rest) -> str:
+    text = line.head
+    if line.left_out is not None:
+        first, last = line.left_out
+        how = "; cc_find with contains shows the part around a text" if rest.numbered else ""
+        left_out = f"{last - first + 1} characters left out, {first}-{last} of this line"
+        text = f"{line.head}[… {left_out}{how} …]{line.tail}"
+    if not rest.numbered:
+        return text
+    return f"{line.number}| {text}" if text else f"{line.number}|"
+
+
+def _gap(first: int, last: int, rest: Rest) -> str:
+    how = f"{rest.how} start_line={first}" if rest.numbered else rest.how
+    return f"[lines {first}-{last} left out{f'; {how}' if how else ''}]"
