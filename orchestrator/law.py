@@ -10,6 +10,7 @@ from orchestrator.core.policy import (
     CustomPolicy,
     Effect,
     FunctionCall,
+    PathCheck,
     Policy,
     PolicyContext,
     PolicyDecision,
@@ -64,6 +65,11 @@ class PolicyInForce:
     def watch(self) -> tuple[str, ...]:
         """Where it says that programs are watched, as globs."""
         return self.policy().watch
+
+    @property
+    def checks(self) -> tuple[PathCheck, ...]:
+        """What it wants to hold where a task changed a path."""
+        return self.policy().checks
 
     def run_timeout_s(self, computer: ComputerId) -> int | None:
         """Seconds of the game that it lets a program run on a computer; None: it does not say."""

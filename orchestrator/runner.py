@@ -152,13 +152,15 @@ async def execute_task_with_agent(
     decisions: Mapping[CallId, CallDecision] | None = None,
     policy: Policy | None = None,
     wait_for_model: bool = False,
+    checks: Sequence[str] = (),
 ) -> FinalResult:
     """Run one task to its end and answer the final result.
 
     ``task`` is the prompt, or ``exc.task`` of an earlier call; ``model`` a ChatModel, a pydantic-ai
-    Model or a name; ``policy`` None is the shipped one. A model server that cannot be reached is
-    waited for, for 2 minutes, with ``wait_for_model`` without an end. Raises HitlInterventionRequired with all
-    calls of the step where a person has to decide: call again with ``exc.task`` and ``decisions``.
+    Model or a name; ``policy`` None is the shipped one; ``checks`` say what has to hold at its success, a line
+    each. A model server that cannot be reached is waited for, for 2 minutes, with ``wait_for_model`` without an end.
+    Raises HitlInterventionRequired with all calls of the step where a person has to decide: call again with
+    ``exc.task`` and ``decisions``. Raises InvalidRequest for a check that cannot be made.
     """
     store = getattr(task, "store", None) or InMemoryPersistenceManager()
     world = World(store=store, workspace=deps.workspace, library=deps)
@@ -171,7 +173,7 @@ async def execute_task_with_agent(
         observer=_Log(task if isinstance(task, AgentTask) else None),
         law=PolicyInForce(lambda: in_force, world.context),
     )
-    task_id = await _submitted(service, task, deps, max_steps, wait_for_model=wait_for_model)
+    task_id = await _submitted(service, task, deps, max_steps, checks, wait_for_model=wait_for_model)
     if decisions:
         await _decide(service, task_id, decisions)
     await _act(service, world, as_chat_model(model), task_id)
@@ -198,7 +200,13 @@ class _Log:
 
 
 async def _submitted(
-    service: TaskService, task: str | AgentTask, deps: CCAgentDeps, max_steps: int, *, wait_for_model: bool
+    service: TaskService,
+    task: str | AgentTask,
+    deps: CCAgentDeps,
+    max_steps: int,
+    checks: Sequence[str],
+    *,
+    wait_for_model: bool,
 ) -> TaskId:
     if isinstance(task, AgentTask):
         if getattr(task, "store", None) is None:
@@ -211,6 +219,7 @@ async def _submitted(
         model="library",
         max_steps=max_steps,
         wait_for_model=wait_for_model,
+        checks=checks,
     )
     return submitted.task_id
 

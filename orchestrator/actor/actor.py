@@ -11,6 +11,7 @@ from datetime import timedelta
 from functools import partial
 
 from orchestrator.actor.calls import BUSY_S, Calls
+from orchestrator.actor.checking import Checker, ShownChecks
 from orchestrator.actor.gate import Gate
 from orchestrator.actor.hints import Hints
 from orchestrator.actor.journal import TaskJournal, step_computers
@@ -67,11 +68,14 @@ class TaskActor:
         self._world = world
         self._journal = TaskJournal(lease, service, task, patience_s=patience_s)
         programs = Programs(world, service.law)
-        gate = Gate(self._journal, world, service.law, programs)
+        gate = Gate(self._journal, world, service.law, programs, ShownChecks(self._journal, world, service.law))
+        self._checker = Checker(self._journal, world, service.law, gate.judge_all)
         self._watch = Watch(service, lambda: self._journal.task)
         hints = Hints(service.bus, task.task_id)
         self._calls = Calls(self._journal, gate, world, self._watch, hints, programs, self._leaving)
-        self._thinking = Thinking(self._journal, gate, model, self._watch, hints, self._leaving, self._calls.begin)
+        self._thinking = Thinking(
+            self._journal, gate, model, self._watch, hints, self._leaving, self._calls.begin, self._checker
+        )
         self._calls.next_step = self._thinking.ask_next
         self._undoing = Undoing(service, world)
         self._restoring = Restoring(self._journal, gate, self._undoing)
@@ -107,7 +111,7 @@ class TaskActor:
         """Perform what is to do now; None: there is more."""
         task = self._journal.task
         if task.phase in ACTIVE_PHASES and left_s(task, self._clock.now()) <= 0:
-            await self._journal.intend(*ended_by(out_of_time(task)))
+            await self._journal.intend(*ended_by(out_of_time(task), task))
         passed = overdue(self._journal.task, self._clock.now())
         if passed:
             await self._journal.intend(*passed)
@@ -167,8 +171,10 @@ class TaskActor:
                 seconds = await self._thinking.ask(effect.attempt)
             case todo.PlanRestoration():
                 return await self._restoring.plan()
+            case todo.LookFirst():
+                return await self._checker.begin()
             case todo.EvaluatePolicy():
-                await self._thinking.read(effect.reply)
+                return await self._thinking.read(effect.reply)
             case todo.Observe():
                 await self._gate.request_review(effect)
             case todo.RunTool():

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
+from orchestrator.actor.checking import ShownChecks
 from orchestrator.actor.journal import TaskJournal
 from orchestrator.actor.programs import Programs
 from orchestrator.core import effects as todo
 from orchestrator.core import facts
 from orchestrator.core.approval import OPEN_STATES, CallState, action_digest, call_digest
+from orchestrator.core.check_results import NO_PROGRAM
 from orchestrator.core.deadlines import overdue
 from orchestrator.core.deciding import Law
 from orchestrator.core.errors import CallVoid, ComputerFailed, InvalidRequest, ToolFailed
@@ -41,6 +43,7 @@ class Gate:
     world: World
     law: Law
     programs: Programs
+    checks: ShownChecks
 
     def judge_all(self, calls: tuple[facts.ToolCall, ...]) -> tuple[PolicyDecision, ...]:
         """The verdicts on the calls of one reply."""
@@ -66,11 +69,26 @@ class Gate:
             if one is None:
                 return
             shown.append(one)
-        noted = () if unknown else (*_allowed_after_all(shown), *await self._under_grants(shown))
+        noted = () if unknown else (*_allowed_after_all(shown), *self._under_checks(shown))
+        settled = {one.call_id for note in noted for one in note.calls}
+        left = [one for one in shown if one.call_id not in settled]
+        noted = noted if unknown else (*noted, *await self._under_grants(left))
         settled = {one.call_id for note in noted for one in note.calls}
         asked = tuple(one for one in shown if one.call_id not in settled)
+        if asked and not unknown:
+            asked = await self.checks.shown_with(asked)
         requests = (self._requested(asked, unknown=unknown),) if asked else ()
         await self.journal.intend(*noted, *requests)
+
+    def _under_checks(self, shown: list[facts.RequestedCall]) -> tuple[facts.ReviewNoted, ...]:
+        """The runs of checks that a person approved with an earlier request of the task."""
+        checking = self.journal.task.checking
+        noted: list[facts.ReviewNoted] = []
+        for one in shown if checking.step else ():
+            approved = checking.covering(self.journal.record(one.call_id).call, one.observed, one.evaluation)
+            if approved is not None:
+                noted.append(facts.ReviewNoted(what="check_approved", request_id=approved, calls=(one,)))
+        return tuple(noted)
 
     async def _shown(self, record: CallRecord, *, unknown: bool) -> facts.RequestedCall | None:
         """A call as a person would see it; None: it cannot be, and what that means is recorded."""
@@ -78,7 +96,8 @@ class Gate:
         if observed is None:
             return None
         if not unknown and self._will_never_be(record, observed):
-            await self._supersede(record, f"{observed.note} Write it first, or list the directory.")
+            why = f"{observed.note} Write it first, or list the directory."
+            await self._supersede(record, why, NO_PROGRAM)
             return None
         verdict = self._after_looking(record, observed)
         if verdict.effect is Effect.DENY and not unknown:
@@ -284,9 +303,9 @@ class Gate:
         )
         await self.journal.intend(ended)
 
-    async def _supersede(self, record: CallRecord, reason: str) -> None:
+    async def _supersede(self, record: CallRecord, reason: str, code: str = "") -> None:
         ended = facts.RequestEnded(
-            request_id=record.request_id, end="superseded", call_ids=(record.call_id,), reason=reason
+            request_id=record.request_id, end="superseded", call_ids=(record.call_id,), reason=reason, code=code
         )
         await self.journal.intend(ended)
 

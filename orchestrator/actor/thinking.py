@@ -7,14 +7,16 @@ import secrets
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from orchestrator.actor.checking import Checker
 from orchestrator.actor.gate import Gate
 from orchestrator.actor.hints import Hints
 from orchestrator.actor.journal import AGENT, Follow, TaskJournal
 from orchestrator.actor.leaving import Leaving
-from orchestrator.actor.wait import is_over, look_again_in_s, may_ask_in_s, too_long, wait_for
+from orchestrator.actor.wait import Wait, is_over, look_again_in_s, may_ask_in_s, too_long, wait_for
 from orchestrator.actor.watch import Stopped, Watch, ended_by, left_s, out_of_time
 from orchestrator.core import facts
 from orchestrator.core.approval import call_digest
+from orchestrator.core.check_results import failing, said_failing, told_failing
 from orchestrator.core.errors import ModelFailed, ReplyRefused, WindowTooSmall
 from orchestrator.core.evidence import doubt
 from orchestrator.core.facts import BlobRef
@@ -54,6 +56,7 @@ class Thinking:
     leaving: Leaving
     begin: Follow
     """What is recorded together with a call that may run at once."""
+    checker: Checker
     texts: dict[str, str] = field(default_factory=dict)
     """Replies by sha256, for the view."""
     _view: View | None = None
@@ -150,11 +153,47 @@ class Thinking:
         self._recorded_at = task.version + 1
         return ((request, SYSTEM),)
 
-    async def read(self, raw: BlobRef) -> None:
-        """Read a reply that was recorded and no more: the actor before this one did not come further."""
+    async def read(self, raw: BlobRef) -> Wait | None:
+        """Read a reply that is recorded and no more: one that the last actor left, or a claim that is to be checked.
+
+        The answer is what has to be waited for; None: nothing.
+        """
         await self._text(raw)
-        for fact, actor in self._understood(self.journal.task):
-            await self.journal.intend(fact, actor=actor)
+        task = self.journal.task
+        claim = self._claim(task)
+        if claim is None:
+            for fact, actor in self._understood(task):
+                await self.journal.intend(fact, actor=actor)
+            return None
+        results = await self.checker.go()
+        if results is None or isinstance(results, Wait):
+            return results
+        again = task.checking.results == results and not task.checking.moved
+        judged = () if again else (facts.ChecksJudged(results=results),)
+        await self.journal.intend(*judged, *self._verdict(task, claim, results, again=again))
+        return None
+
+    def _claim(self, task: AgentTask) -> FinalResult | None:
+        """The claim of success that the present reply is, where checks are due; None: it is none, or none are."""
+        if task.reply is None or not self.checker.due(task):
+            return None
+        try:
+            reply = read_reply(self.texts[task.reply.sha256], finish_reason=task.done_reason, unknown_tools="keep")
+        except ReplyRefused:
+            return None
+        return reply if isinstance(reply, FinalResult) and reply.success else None
+
+    def _verdict(
+        self, task: AgentTask, claim: FinalResult, results: tuple[facts.CheckResult, ...], *, again: bool
+    ) -> tuple[facts.Fact, ...]:
+        """What a claim of success comes to by its checks; ``again``: nothing was done since they were judged."""
+        if failing(results):
+            if again or limit_of(task, self.journal.service.clock.now()) is not None:
+                return (_not_held(claim, results),)
+            return (facts.ReplyRefused(reason=told_failing(results), because="unproven"),)
+        if any(one.holds is None for one in results):
+            return (_ended(claim, verified=False),)
+        return tuple(fact for fact, _ in self._final(task, claim))
 
     async def _intended(self, task: AgentTask, attempt: int) -> bool:
         """Record the next request; False: it cannot be made, and the task has ended."""
@@ -226,7 +265,7 @@ class Thinking:
 
     def _understood(self, task: AgentTask) -> tuple[tuple[facts.Fact, Actor], ...]:
         """What a reply amounts to: an end, calls with the policy's verdicts, or a refusal that tells the model why."""
-        if task.phase is not Phase.REPLIED or task.reply is None:
+        if task.phase is not Phase.REPLIED or task.reply is None or self._claim(task) is not None:
             return ()
         try:
             text = self.texts[task.reply.sha256]
@@ -238,7 +277,7 @@ class Thinking:
             return ((facts.ReplyRefused(reason=refused.message), SYSTEM),)
         count = 1 + times(task.repeats, (call.call_digest for call in calls))
         if count >= STOP_AT:
-            return tuple((fact, SYSTEM) for fact in ended_by(_stuck(calls, task, count)))
+            return tuple((fact, SYSTEM) for fact in ended_by(_stuck(calls, task, count), task))
         verdicts = self.gate.judge_all(calls)
         rules = self.gate.law.rules
         proposed = facts.CallsProposed(
@@ -314,7 +353,7 @@ class Thinking:
 
     async def _gave_up(self, task: AgentTask, error: ModelFailed) -> None:
         """End the task without another reply: by the success that was refused just now, or as failed."""
-        if task.turns and task.turns[-1].unproven:
+        if task.turns and task.turns[-1].unproven and not failing(task.checking.results):
             claimed = read_reply(await self._text(task.turns[-1].raw))
             if isinstance(claimed, FinalResult):
                 await self.journal.intend(_ended(claimed, verified=False))
@@ -332,7 +371,7 @@ class Thinking:
         return reached.model_copy(update={"detail": told})
 
     async def _fail(self, reached: facts.LimitReached) -> None:
-        await self.journal.intend(*ended_by(reached))
+        await self.journal.intend(*ended_by(reached, self.journal.task))
 
 
 def _is_canceled() -> bool:
@@ -376,5 +415,16 @@ def _ended(final: FinalResult, *, verified: bool) -> facts.TaskEnded:
         verified=verified if final.success else None,
         message=final.message,
         explanation=final.explanation,
+        details=final.details,
+    )
+
+
+def _not_held(final: FinalResult, results: tuple[facts.CheckResult, ...]) -> facts.TaskEnded:
+    """The end of a task whose checks do not hold, whatever the model says."""
+    return facts.TaskEnded(
+        status="Failed",
+        status_reason="checks_failed",
+        message=said_failing(results),
+        explanation=final.message,
         details=final.details,
     )

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from orchestrator.core import facts
+from orchestrator.core.check_results import said_failing
 from orchestrator.core.errors import Conflict
 from orchestrator.core.fold import fold
 from orchestrator.core.items import SYSTEM
@@ -45,9 +46,11 @@ def _waited(task: AgentTask) -> str:
     return f" while it waited for computer {', '.join(waiting)}"
 
 
-def ended_by(reached: facts.LimitReached) -> tuple[facts.LimitReached, facts.TaskEnded]:
-    """A limit and the end that it means."""
-    return reached, facts.TaskEnded(status="Failed", status_reason=reached.limit, message=reached.detail)
+def ended_by(reached: facts.LimitReached, task: AgentTask) -> tuple[facts.LimitReached, facts.TaskEnded]:
+    """A limit and the end that it means, with the checks that did not hold when success was claimed last."""
+    failing = said_failing(task.checking.results)
+    message = f"{reached.detail} When success was claimed last: {failing}" if failing else reached.detail
+    return reached, facts.TaskEnded(status="Failed", status_reason=reached.limit, message=message)
 
 
 class Stopped:
@@ -131,7 +134,7 @@ class Watch:
     async def _end(self) -> None:
         reached = out_of_time(self._task)
         if self._task.phase in ACTIVE_PHASES:
-            drafts = [self._service.draft(fact, SYSTEM) for fact in ended_by(reached)]
+            drafts = [self._service.draft(fact, SYSTEM) for fact in ended_by(reached, self._task)]
             with contextlib.suppress(Conflict):
                 self._task = await self._service.append(self._task, drafts)
 

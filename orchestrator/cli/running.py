@@ -73,6 +73,13 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each flag
         Literal["cancel", "continue"] | None,
         typer.Option(help="What a rejection does to the task. Default: as the policy says, else cancel."),
     ] = None,
+    check: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CHECK",
+            help="What has to hold at the end, such as 'runs farm.lua' (docs/checks.md); may be repeated.",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print each item and hint as one line of JSON.")] = False,
     detach: Detach = False,
     reconnect: Reconnect = RECONNECT_S,
@@ -82,6 +89,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     """Submit a task and follow it; Ctrl-C leaves it running."""
     if prompt is None:
         for_one = {"--on-reject continue": on_reject, "--rehearse": rehearse, "--wait-for-model": wait_for_model}
+        for_one["--check '…'"] = check
         _must_name_one(next((flag for flag, given in for_one.items() if given), ""))
         raise typer.Exit(_interactive(url, data_dir, computer or [], model, session, read_only))
     wanted = sys.stdin.read() if prompt == "-" else prompt
@@ -100,6 +108,7 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each flag
         "wait_for_model": wait_for_model or None,
         "rehearse": rehearse or None,
         "on_reject": on_reject,
+        "checks": check,
     }
     with client_of(url, data_dir) as client:
         task = _submitted(client, body, as_json=as_json, detach=detach, patience_s=reconnect)

@@ -152,6 +152,8 @@ class RequestedCallView(_Form):
     """What the model had asked for before a person edited it; None: nobody did."""
     grant_paths: tuple[str, ...] = ()
     """The paths that a standing approval would cover if it is not widened (hitl.md G2)."""
+    checks: tuple[str, ...] = ()
+    """The checks that run a program and that are approved together with this call; the note says so."""
 
 
 class SiblingView(_Form):

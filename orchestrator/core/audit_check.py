@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 from orchestrator.core import facts
 from orchestrator.core.approval import action_digest
-from orchestrator.core.audit_allowances import Allowance, Call, Request, Run
+from orchestrator.core.audit_allowances import Allowance, ApprovedChecks, Call, Request, Run
 from orchestrator.core.facts import CallId, Observed, RequestId
 from orchestrator.core.grants import Grant, covers
 from orchestrator.core.items import Actor, AgentTaskItem
@@ -102,6 +102,7 @@ class _Auditor:
         self._requests: dict[RequestId, Request] = {}
         self._runs: dict[RunId, Run] = {}
         self._ended: AgentTaskItem | None = None
+        self._checks = ApprovedChecks()
 
     def take(self, item: AgentTaskItem) -> None:
         """One more item."""
@@ -159,6 +160,7 @@ class _Auditor:
             if (call := self._calls.get(shown.call_id)) is not None:
                 call.end("it was shown anew")
                 call.shown = shown
+            self._checks.shown[shown.call_id] = shown.checks
 
     def _decided(self, item: AgentTaskItem, fact: facts.DecisionRecorded) -> None:
         by = item.actor
@@ -187,18 +189,25 @@ class _Auditor:
         if call is None:
             return
         how = f"approved by {_who(item.actor)}"
+        by_person = item.actor.kind == "person" and decision.grant_id is None
+        if by_person and decision.action in ("approve", "edit"):
+            self._checks.approve(fact.request_id, decision.call_id)
         match decision.action:
             case "approve":
                 digest = decision.action_digest
                 if decision.grant_id is not None:
                     how = f"{how} under {decision.grant_id}"
                     self._under_grant(item, call, decision.grant_id)
-                call.allow(Allowance(item, how, digest, until=fact.valid_until, grant_id=decision.grant_id))
+                given = Allowance(item, how, digest, until=fact.valid_until, grant_id=decision.grant_id)
+                given.by_person = by_person
+                call.allow(given)
             case "edit":
                 digest, edited = decision.runs_digest, None if decision.runs_digest else decision
                 changed = {"args": decision.args or {}, "call_digest": decision.call_digest}
                 call.call = call.call.model_copy(update=changed)
-                call.allow(Allowance(item, f"edited and {how}", digest, edited, fact.valid_until))
+                given = Allowance(item, f"edited and {how}", digest, edited, fact.valid_until)
+                given.by_person = by_person
+                call.allow(given)
             case "retry" if decision.retry_as is not None:
                 again = call.call.model_copy(update={"call_id": decision.retry_as})
                 self._calls[decision.retry_as] = Call(again)
@@ -213,7 +222,7 @@ class _Auditor:
         if fact.calls and item.actor.kind in ("agent", "computer"):
             said = f"{_who(item.actor)} let calls run, and only people, the policy and their approvals do."
             self._find(item, "decided_by_program", said)
-        how = f"approved under {fact.grant_id}" if fact.what == "grant_used" else "released by the policy"
+        how = _STOOD_IN.get(fact.what, "released by the policy").format(fact.grant_id or fact.request_id)
         for shown in fact.calls:
             if request is not None:
                 request.waiting.pop(shown.call_id, None)
@@ -222,6 +231,8 @@ class _Auditor:
             call.shown = shown
             if fact.what == "grant_used":
                 self._under_grant(item, call, fact.grant_id)
+            if fact.what == "check_approved" and (why := self._checks.why_not(fact.request_id, call.call, shown)):
+                self._misused(item, call, why)
             call.allow(Allowance(item, how, shown.action_digest, until=fact.valid_until, grant_id=fact.grant_id))
 
     def _under_grant(self, item: AgentTaskItem, call: Call, grant_id: GrantId | None) -> None:
@@ -318,6 +329,8 @@ class _Auditor:
             run.allowance.started = run.allowance.spent > 0
             return
         run.allowance.spent += 1
+        if run.allowance.by_person and fact.ok and isinstance(run.item.fact, facts.ToolStarted):
+            self._checks.written(run.call.call, run.item.fact, fact.after)
         if run.allowance.spent > 1:
             said = f"Call {fact.call_id} ran {run.allowance.spent} times under one allowance."
             self._find(item, "ran_twice", said, fact.call_id)
@@ -332,6 +345,9 @@ class _Auditor:
         self, item: AgentTaskItem, what: FindingKind, detail: str, call_id: str = "", *, notice: bool = False
     ) -> None:
         self.found.append(_finding(item, what, detail, call_id, notice=notice))
+
+
+_STOOD_IN: Final = {"grant_used": "approved under {}", "check_approved": "approved as a check with {}"}
 
 
 def _finding(item: AgentTaskItem, what: FindingKind, detail: str, call_id: str = "", *, notice: bool) -> Finding:

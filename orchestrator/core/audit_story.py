@@ -37,7 +37,7 @@ class Approval(Value):
     version: int
     at: AwareDatetime
     by: Actor
-    how: Literal["approve", "edit", "grant_used", "released", "policy"]
+    how: Literal["approve", "edit", "grant_used", "check_approved", "released", "policy"]
     action_digest: str = ""
     """What it is bound to; empty: the policy allowed it, or what it touches was still to be looked at."""
     policy_version: str = ""
@@ -279,7 +279,7 @@ class _Teller:
         told.verdict = decision.evaluation or told.verdict
 
     def _noted(self, item: AgentTaskItem, fact: facts.ReviewNoted) -> None:
-        how: Literal["released", "grant_used"] = "released" if fact.what == "released" else "grant_used"
+        how = fact.what if fact.what in ("released", "check_approved") else "grant_used"
         for shown in fact.calls:
             for told in self._of((shown.call_id,)):
                 told.observed.append(shown.observed)

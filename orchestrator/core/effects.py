@@ -31,8 +31,13 @@ class PlanRestoration:
 
 
 @dataclass(frozen=True)
+class LookFirst:
+    """Look at what must stay unchanged, before the model is asked first."""
+
+
+@dataclass(frozen=True)
 class EvaluatePolicy:
-    """Read the reply and judge what it asks for."""
+    """Read the reply and judge what it asks for; a claim of success after its checks."""
 
     reply: BlobRef
 
@@ -95,6 +100,7 @@ class Rest:
 Effect = (
     AskModel
     | PlanRestoration
+    | LookFirst
     | EvaluatePolicy
     | Observe
     | AwaitReview
@@ -120,6 +126,8 @@ def next_effects(task: AgentTask, mine: Set[RunId] = frozenset()) -> tuple[Effec
             return (Rest(),)
         case Phase.QUEUED | Phase.THINKING if task.restores is not None:
             return (PlanRestoration(),)
+        case Phase.QUEUED if task.checking.needs_a_look:
+            return (LookFirst(),)
         case Phase.QUEUED | Phase.THINKING | Phase.ASKED | Phase.WAITING:
             return (AskModel(task.attempt + 1),)
         case Phase.REPLIED if task.reply is not None:

@@ -15,7 +15,7 @@ from orchestrator.core.policy import BUILT_IN_CATALOG, PolicyDecision, RiskLevel
 from orchestrator.core.rehearsing import Rehearsal
 from orchestrator.core.restoring.wanted import Restoration
 from orchestrator.core.system_facts import GrantId, SystemFact
-from orchestrator.core.values import Value, is_false, is_none
+from orchestrator.core.values import Value, is_empty, is_false, is_none
 from orchestrator.core.wire import ComputerId, RunId
 
 TaskId = NewType("TaskId", str)
@@ -134,6 +134,41 @@ class Ran(Value):
     ``read()``: a line that is typed; empty: any event, or not known."""
 
 
+class ShownCheck(Value):
+    """A check that runs a program, as an approval request shows it beside the call with which it is approved."""
+
+    check: str
+    """The line of the check."""
+    computer: ComputerId
+    call_digest: str
+    """Of the call by which the check is made; a check run under this approval has the same."""
+    path: str
+    """The canonical path by which the check names its program."""
+    risk: RiskLevel
+    """The policy's, of running it; a run of a higher risk is not covered."""
+    program: str = ""
+    """Canonical path of the program that was there when it was shown; empty: none was, or nobody could look."""
+    sha256: str = ""
+    """Of the bytes of that program, which the approval covers; empty: it covers only what approved calls write."""
+    identity: str = ""
+    """Which computer it was, as ``Observed`` has it."""
+
+
+class CheckResult(Value):
+    """What came of one check when the model last claimed success."""
+
+    check: str
+    """The line of the check."""
+    holds: bool | None
+    """None: the check was not made, or nobody knows what came of it."""
+    why: str = ""
+    """What was found, or why nothing was, as a sentence."""
+    items: tuple[int, ...] = ()
+    """The numbers of the items with the evidence; empty: there is none but this item."""
+    by_policy: str = Field(default="", exclude_if=is_empty)
+    """The glob of the policy that asks for the check; empty: the user asks for it."""
+
+
 class RequestedCall(Value):
     """One call of an approval request, with all that a decision is bound to."""
 
@@ -141,6 +176,8 @@ class RequestedCall(Value):
     observed: Observed
     evaluation: PolicyDecision
     action_digest: str
+    checks: tuple[ShownCheck, ...] = Field(default=(), exclude_if=is_empty)
+    """The checks that a person approves together with this call; its note names them."""
 
 
 class Usage(Value):
@@ -193,6 +230,24 @@ class TaskSubmitted(Value):
     """Its computer is a copy of this one; None: it works on the real ones."""
     wait_for_model: bool = Field(default=False, exclude_if=is_false)
     """Whether it waits for its model server without an end; else as long as the settings say."""
+    checks: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
+    """What has to hold when the model claims success, each as its line (:mod:`orchestrator.core.user_checks`)."""
+
+
+class ChecksBegun(Value):
+    """What was found, before the model was asked first, in the places that must stay unchanged."""
+
+    kind: Literal["checks_begun"] = "checks_begun"
+    found: dict[str, str]
+    """Check to what is at its path: a sha256, of a directory over all that is in it, or ``absent``. A check that is
+    missing here could not be looked at."""
+
+
+class ChecksJudged(Value):
+    """The model claimed success, and the checks were made."""
+
+    kind: Literal["checks_judged"] = "checks_judged"
+    results: tuple[CheckResult, ...]
 
 
 class ModelAsked(Value):
@@ -253,6 +308,8 @@ class CallsProposed(Value):
     present: str = ""
     """The sha256 of the lines of what was on the computer at the first look of an exact restoration, which removes
     nothing that came later; empty: none, or it is a later step."""
+    checks: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
+    """The orchestrator proposes the calls to check a claimed success: for each call the line of its check."""
 
 
 class ReviewRequested(Value):
@@ -337,10 +394,11 @@ class ReviewNoted(Value):
     """Something that happened around a request and decides nothing, or was decided before."""
 
     kind: Literal["review_noted"] = "review_noted"
-    what: Literal["notified", "viewed", "reminded", "extended", "renewed", "released", "grant_used"]
-    """``released``: the policy allows it by now and says that this is enough; ``renewed``: ask again."""
+    what: Literal["notified", "viewed", "reminded", "extended", "renewed", "released", "grant_used", "check_approved"]
+    """``released``: the policy allows it by now and says that this is enough; ``renewed``: ask again;
+    ``check_approved``: a person approved this run of a check with an earlier request of the task."""
     request_id: RequestId | None = None
-    """None: a standing approval stood in before anybody was asked."""
+    """None: a standing approval stood in before anybody was asked. Of ``check_approved``: that earlier request."""
     calls: tuple[RequestedCall, ...] = ()
     """What is approved by it, bound as in a request; empty: it approves nothing."""
     grant_id: GrantId | None = None
@@ -504,6 +562,8 @@ class RehearsalEnded(Value):
 
 TaskFact = (
     TaskSubmitted
+    | ChecksBegun
+    | ChecksJudged
     | ModelAsked
     | ModelAwaited
     | ModelReplied

@@ -8,6 +8,8 @@ from typing import Final, assert_never
 from orchestrator.core import evidence, facts, repeats, rounds
 from orchestrator.core.approval import OPEN_STATES, CallEvent, CallState
 from orchestrator.core.call_records import call_record, move_call, told, update_call
+from orchestrator.core.check_results import calls_of_failing
+from orchestrator.core.checking import Checking
 from orchestrator.core.errors import InvalidDecision
 from orchestrator.core.facts import BlobRef
 from orchestrator.core.fold_review import decided, noted, request_ended, reviewing
@@ -86,6 +88,11 @@ def _apply(  # noqa: C901, PLR0911, PLR0912 - one case per kind
     match fact:
         case facts.TaskSubmitted():
             return _submitted(task, fact, at, actor)
+        case facts.ChecksBegun():
+            return changed(task, checking=replace(task.checking, found=fact.found))
+        case facts.ChecksJudged():
+            checking = replace(task.checking, results=fact.results, judged=True, moved=False)
+            return changed(task, checking=checking)
         case facts.ModelAsked():
             return changed(task, attempt=fact.attempt)
         case facts.ModelAwaited():
@@ -155,6 +162,7 @@ def _submitted(task: AgentTask, fact: facts.TaskSubmitted, at: datetime, actor: 
         wait_for_model=fact.wait_for_model,
         restores=fact.restores,
         rehearses=fact.rehearses,
+        checking=Checking(wanted=fact.checks),
         created_at=at,
     )
 
@@ -174,19 +182,28 @@ def _replied(task: AgentTask, fact: facts.ModelReplied) -> AgentTask:
         excused=0,
         tokens=tokens,
         input_tokens=fact.usage.input_tokens,
+        checking=replace(task.checking, made=(), judged=False),
     )
 
 
 def _refused(task: AgentTask, fact: facts.ReplyRefused) -> AgentTask:
     unproven = fact.because == "unproven"
-    turn = Turn(raw=task.reply or _NO_REPLY, refused=fact.reason, unproven=unproven, input_tokens=task.input_tokens)
+    # What was refused for its checks was not doubted.
+    failing = calls_of_failing(task.checking) if task.checking.fails else ()
+    turn = Turn(
+        raw=task.reply or _NO_REPLY,
+        calls=tuple(step_call(call, several=len(task.computers) > 1) for call in failing),
+        refused=fact.reason,
+        unproven=unproven,
+        input_tokens=task.input_tokens,
+    )
     return changed(
         task,
         turns=(*task.turns, turn),
         reply=None,
         # It could be read, so the next one that cannot is the first again.
         refusals=0 if unproven else task.refusals + 1,
-        doubted=task.doubted or unproven,
+        doubted=task.doubted or (unproven and not task.checking.fails),
     )
 
 
@@ -213,11 +230,14 @@ def _proposed(task: AgentTask, fact: facts.CallsProposed) -> AgentTask:
         refusals=0,
         siblings=fact.siblings,
         partial=fact.partial,
+        checking=replace(task.checking, step=fact.checks),
     )
 
 
 def _started(task: AgentTask, fact: facts.ToolStarted) -> AgentTask:
     record = call_record(task, fact.call_id)
+    if record.mutates and not task.checking.touched:
+        task = changed(task, checking=replace(task.checking, touched=True))
     return move_call(
         task,
         record,
@@ -249,17 +269,17 @@ def _ended_run(
     heard = fact.watched if isinstance(fact, facts.ToolFinished) else None
     changed_files = () if heard is None else heard.changed
     event: CallEvent = "succeed" if fact.ok else "fail"
-    result = told(record, fact.text)
     return move_call(
         task,
         record,
         event,
         ok=fact.ok,
-        result=result,
+        result=told(record, fact.text),
         changed=changed_files,
         after=fact.after,
         code=None if fact.ok else code,
         ran=fact.ran,
+        item=task.version,
     )
 
 
@@ -296,6 +316,9 @@ def _as_calls_say(task: AgentTask) -> AgentTask:
         return changed(task, phase=Phase.ANSWERING)
     if not over:
         return task
+    if task.checking.step:
+        # The claim that they check waits for its verdict.
+        return changed(task, phase=Phase.REPLIED, calls=(), checking=task.checking.after(task.calls), lapsed=None)
     several = len(task.computers) > 1
     digests = tuple(record.call.call_digest for record in task.calls)
     repeated = repeats.after(task.repeats, task.calls)
@@ -315,6 +338,7 @@ def _as_calls_say(task: AgentTask) -> AgentTask:
         calls=(),
         reply=None,
         evidence=evidence.after(task.evidence, task.calls),
+        checking=task.checking.after(task.calls),
         repeats=repeated,
         rounds=gone_round,
         lapsed=None,

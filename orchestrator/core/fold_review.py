@@ -24,6 +24,7 @@ def reviewing(task: AgentTask, fact: facts.ReviewRequested, at: datetime) -> Age
             observed=shown.observed,
             evaluation=shown.evaluation,
             action_digest=shown.action_digest,
+            checks=shown.checks,
         )
     request = OpenRequest(
         request_id=fact.request_id,
@@ -41,6 +42,7 @@ def reviewing(task: AgentTask, fact: facts.ReviewRequested, at: datetime) -> Age
 def decided(task: AgentTask, fact: facts.DecisionRecorded, actor_id: str) -> AgentTask:
     """The task with a person's decision on one or more calls of its request."""
     for decision in fact.decisions:
+        task = _with_checks(task, decision, fact.request_id)
         task = _decide_one(task, decision, fact.valid_until, actor_id)
     verbs = " and ".join(sorted({_PAST[decision.action] for decision in fact.decisions}))
     how = f"{verbs} by {actor_id}"
@@ -52,6 +54,14 @@ def decided(task: AgentTask, fact: facts.DecisionRecorded, actor_id: str) -> Age
         rejected_in_a_row=task.rejected_in_a_row + 1 if only_rejected else 0,
     )
     return _still_asked(task, {decision.call_id for decision in fact.decisions})
+
+
+def _with_checks(task: AgentTask, decision: facts.Decision, request_id: facts.RequestId) -> AgentTask:
+    """The task with the checks that a person approves together with a call."""
+    shown = call_record(task, decision.call_id).checks
+    if not shown or decision.action not in ("approve", "edit") or decision.grant_id is not None:
+        return task
+    return changed(task, checking=task.checking.allowed(shown, request_id))
 
 
 def _still_asked(task: AgentTask, done: Collection[CallId]) -> AgentTask:
@@ -78,9 +88,11 @@ def _decide_one(task: AgentTask, decision: facts.Decision, valid_until: datetime
     record = call_record(task, decision.call_id)
     match decision.action:
         case "approve":
-            return update_call(task, record.call_id, "approve", valid_until=valid_until, grant_id=decision.grant_id)
+            grant_id, by = decision.grant_id, actor_id if decision.grant_id is None else ""
+            allowed = {"valid_until": valid_until, "grant_id": grant_id, "approved_by": by}
+            return update_call(task, record.call_id, "approve", **allowed)
         case "edit":
-            return _edited(task, record, decision, valid_until)
+            return _edited(task, record, decision, valid_until, actor_id)
         case "respond":
             text = _response_text(record, decision.answer)
             return update_call(task, record.call_id, "respond", ok=True, result=text)
@@ -98,7 +110,9 @@ def _decide_one(task: AgentTask, decision: facts.Decision, valid_until: datetime
     assert_never(decision.action)
 
 
-def _edited(task: AgentTask, record: CallRecord, decision: facts.Decision, until: datetime | None) -> AgentTask:
+def _edited(
+    task: AgentTask, record: CallRecord, decision: facts.Decision, until: datetime | None, by: str
+) -> AgentTask:
     """The call with the arguments that a person put in place of the model's; tool and computer stay (D18)."""
     call = record.call.model_copy(update={"args": decision.args, "call_digest": decision.call_digest})
     return update_call(
@@ -110,6 +124,7 @@ def _edited(task: AgentTask, record: CallRecord, decision: facts.Decision, until
         evaluation=decision.evaluation or record.evaluation,
         action_digest=decision.runs_digest or None,
         valid_until=until,
+        approved_by=by,
     )
 
 
@@ -123,15 +138,19 @@ def _response_text(record: CallRecord, answer: str) -> str:
 def noted(task: AgentTask, fact: facts.ReviewNoted, actor_id: str) -> AgentTask:
     """The task with something that happened around its request; with calls, they are approved by it."""
     for shown in fact.calls:
+        record = call_record(task, shown.call_id)
         task = update_call(
             task,
             shown.call_id,
-            "approve" if call_record(task, shown.call_id).state is CallState.PENDING else "grant",
+            "approve" if record.state is CallState.PENDING else "grant",
             observed=shown.observed,
             evaluation=shown.evaluation,
             action_digest=shown.action_digest,
             grant_id=fact.grant_id,
             valid_until=fact.valid_until,
+            approved_by="",
+            # The request with which a person approved it is not one in which it was shown by itself.
+            request_id=fact.request_id if fact.what == "check_approved" else record.request_id,
         )
     asked = task.request
     task = _still_asked(task, {shown.call_id for shown in fact.calls})
@@ -157,7 +176,11 @@ def noted(task: AgentTask, fact: facts.ReviewNoted, actor_id: str) -> AgentTask:
     return changed(task, request=request)
 
 
-_STOOD_IN: Final = {"released": "released by a changed policy", "grant_used": "approved by a standing approval"}
+_STOOD_IN: Final = {
+    "released": "released by a changed policy",
+    "grant_used": "approved by a standing approval",
+    "check_approved": "approved as a check before",
+}
 
 
 def _extended(request: OpenRequest, until: datetime | None) -> OpenRequest:
@@ -206,6 +229,7 @@ def request_ended(task: AgentTask, fact: facts.RequestEnded, actor_id: str) -> A
 def _end_one(task: AgentTask, call_id: CallId, fact: facts.RequestEnded) -> AgentTask:
     """One call whose request, or whose allowance, ended without a decision."""
     ended: dict[str, Any] = {"observed": None, "action_digest": None, "grant_id": None, "valid_until": None}
+    ended |= {"approved_by": "", "code": fact.code or None}
     if call_record(task, call_id).state is CallState.APPROVED and fact.end == "expired":
         return update_call(task, call_id, "lapse", **ended)
     if fact.end == "expired" and fact.then == "stay_paused":

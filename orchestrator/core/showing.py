@@ -67,13 +67,14 @@ def hitl_response(task: AgentTask, *, max_chars: int | None = None) -> HitlRespo
     if request is None or task.created_at is None:
         raise NotFound("The task waits for no decision.", remedy="Look at the task.")
     shown = _Shown(task.tag, max_chars)
-    calls = tuple(_call(record, shown) for record in task.pending_tool_calls)
+    calls = tuple(_call(task, record, shown) for record in task.pending_tool_calls)
     context = tuple(_sibling(record, shown) for record in task.calls if record.call_id not in request.call_ids)
     digests = tuple(call.action_digest for call in calls)
     goal, explanation = shown.value(task.prompt), shown.value(task.explanation)
     informational: tuple[str, ...] = INFORMATIONAL
     if task.restores is not None:
         explanation = planned(explanation, task.user_id)
+    if task.restores is not None or task.checking.step:
         informational = tuple(name for name in INFORMATIONAL if name != "explanation")
     return HitlResponse(
         task_id=task.task_id,
@@ -102,12 +103,12 @@ def hitl_response(task: AgentTask, *, max_chars: int | None = None) -> HitlRespo
     )
 
 
-def _call(record: CallRecord, shown: _Shown) -> RequestedCallView:
+def _call(task: AgentTask, record: CallRecord, shown: _Shown) -> RequestedCallView:
     call = record.call
     args = shown.value(call.args, call.call_id)
-    observed = Observed.model_validate(
-        shown.value((record.observed or Observed(state={})).model_dump(mode="json"), call.call_id)
-    )
+    found = record.observed or Observed(state={})
+    note = " ".join(filter(None, (found.note, *_notes_of_checks(task, record))))
+    observed = Observed.model_validate(shown.value({**found.model_dump(mode="json"), "note": note}, call.call_id))
     truncated = call.call_id in shown.cut_calls
     return RequestedCallView(
         call_id=call.call_id,
@@ -123,7 +124,22 @@ def _call(record: CallRecord, shown: _Shown) -> RequestedCallView:
         truncated=truncated,
         original_args=shown.value(record.original.args) if record.original is not None else None,
         grant_paths=tuple(shown.value(list(own_paths(call.tool, call.args)))),
+        checks=tuple(shown.value([one.check for one in record.checks])),
     )
+
+
+def _notes_of_checks(task: AgentTask, record: CallRecord) -> Iterator[str]:
+    """What an approval of a call means for checks that run a program."""
+    for one in record.checks:
+        there = f"as it is now (sha256 {one.sha256[:12]}) or " if one.sha256 else ""
+        yield (
+            f"Your approval covers the check {one.check!r} too: when the task claims success, it runs this program on "
+            f"{one.computer}, {there}as calls that you approve write it. Another text of it is shown first."
+        )
+    paths = own_paths(record.call.tool, record.call.args) if record.call.tool in ("cc_write", "cc_edit") else ()
+    for one in task.checking.approved:
+        if one.shown.computer == record.call.computer and {one.shown.program, one.shown.path} & {*paths}:
+            yield f"The check {one.shown.check!r}, which was approved, runs what this writes."
 
 
 def _sibling(record: CallRecord, shown: _Shown) -> SiblingView:

@@ -10,6 +10,8 @@ from typing import Any, Final, TypeVar
 
 from orchestrator.core import facts
 from orchestrator.core.approval import CallState
+from orchestrator.core.check_results import not_made
+from orchestrator.core.checking import NO_CHECKS, Checking
 from orchestrator.core.cutting import NO_REST, Rest
 from orchestrator.core.evidence import NOTHING, Evidence
 from orchestrator.core.facts import (
@@ -74,6 +76,12 @@ class CallRecord:
     """The code of its last failure; None: it has not failed, or nobody gave one."""
     ran: facts.Ran | None = None
     """The program that its last run executed, and how that ended; None: none ended, or nobody knows."""
+    item: int = 0
+    """The number of the item with its outcome; 0: there is none."""
+    approved_by: str = ""
+    """The person who decided that it may run; empty: the policy or a standing approval lets it, or nothing yet."""
+    checks: tuple[facts.ShownCheck, ...] = ()
+    """The checks that its approval approves as well, as they were shown with it."""
     question_id: QuestionId | None = None
     ok: bool | None = None
     """None while there is no outcome."""
@@ -162,7 +170,8 @@ class Turn:
     refused: str | None = None
     """The sentence with which the reply was refused."""
     unproven: bool = False
-    """Whether it was refused for a success without evidence; else it could not be read."""
+    """Whether it was refused for a success without evidence; else it could not be read. Of a success whose checks do
+    not hold, the results are those of the checks."""
     digests: tuple[str, ...] = ()
     """Of its calls, in their order."""
     repeats: int = 0
@@ -262,6 +271,8 @@ class AgentTask:
     """What the finished steps show of a task that goes round."""
     input_tokens: int = 0
     """Tokens of the messages that the present reply answers; 0: nobody said."""
+    checking: Checking = NO_CHECKS
+    """How far its checks are."""
     cancel_reason: str | None = None
     pinned: bool = False
     """Whether no retention removes it."""
@@ -289,6 +300,11 @@ class AgentTask:
         if self.lapsed is not None:
             reason = "expired"
         return _REASONS.get(reason, reason)
+
+    @property
+    def checks(self) -> tuple[facts.CheckResult, ...]:
+        """What came of its checks at the last claim of success; before the first, that they were not made."""
+        return self.checking.results or not_made(self.checking.wanted)
 
     @property
     def named_computers(self) -> tuple[ComputerId, ...]:

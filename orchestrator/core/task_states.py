@@ -2,9 +2,9 @@
 
 Theory. The phase says what the task waits for; :data:`PHASE_TABLE` says which facts may happen
 in which phase and where they lead. ``ACTING`` as a target means "as its calls say": a task with
-an open request is reviewing, with an open question answering, with nothing left to do thinking,
-else acting. An outcome closes an open bracket in every phase, ended included: facts are never
-refused because the task moved on.
+an open request is reviewing, with an open question answering, with nothing left to do thinking
+(or replied, where its calls were checks of that reply), else acting. An outcome closes an open
+bracket in every phase, ended included: facts are never refused because the task moved on.
 """
 
 from collections.abc import Mapping
@@ -63,7 +63,13 @@ _WORK: Final[Mapping[str, Phase]] = dict.fromkeys(
 
 PHASE_TABLE: Final[Mapping[Phase, Mapping[str, Phase]]] = {
     Phase.NEW: {"task_submitted": Phase.QUEUED},
-    Phase.QUEUED: _row(Phase.QUEUED, model_asked=Phase.ASKED, calls_proposed=Phase.ACTING, limit_reached=Phase.QUEUED),
+    Phase.QUEUED: _row(
+        Phase.QUEUED,
+        checks_begun=Phase.QUEUED,
+        model_asked=Phase.ASKED,
+        calls_proposed=Phase.ACTING,
+        limit_reached=Phase.QUEUED,
+    ),
     Phase.THINKING: _row(
         Phase.THINKING, model_asked=Phase.ASKED, calls_proposed=Phase.ACTING, limit_reached=Phase.THINKING
     ),
@@ -76,7 +82,11 @@ PHASE_TABLE: Final[Mapping[Phase, Mapping[str, Phase]]] = {
     ),
     Phase.WAITING: _row(Phase.WAITING, model_asked=Phase.ASKED, limit_reached=Phase.WAITING),
     Phase.REPLIED: _row(
-        Phase.REPLIED, reply_refused=Phase.THINKING, calls_proposed=Phase.ACTING, limit_reached=Phase.REPLIED
+        Phase.REPLIED,
+        checks_judged=Phase.REPLIED,
+        reply_refused=Phase.THINKING,
+        calls_proposed=Phase.ACTING,
+        limit_reached=Phase.REPLIED,
     ),
     Phase.ACTING: _row(Phase.ACTING, **_WORK, limit_reached=Phase.ACTING),
     Phase.REVIEWING: _row(

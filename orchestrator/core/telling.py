@@ -66,18 +66,22 @@ def _without_long(value: Any) -> Any:
 def told_results(turn: Turn, tag: str, detail: Detail = Detail.WHOLE, chars: int | None = None) -> str:
     """What came back; ``chars``: at most so many for all results together, None: all."""
     if turn.refused is not None:
-        return turn.refused if turn.unproven else f"Your reply could not be used. {turn.refused}"
+        said = turn.refused if turn.unproven else f"Your reply could not be used. {turn.refused}"
+        return "\n".join((said, _fenced(turn, tag, detail, chars))) if turn.calls else said
+    return "\n".join(part for part in (_fenced(turn, tag, detail, chars), nudge(turn.repeats), turn.warning) if part)
+
+
+def _fenced(turn: Turn, tag: str, detail: Detail, chars: int | None) -> str:
+    """The results as data, between their heads and the task's tag."""
     end = f"[end of data {tag}]"
     share = None if chars is None else max(_LEAST_CHARS, chars // max(1, len(turn.calls)))
     texts = [_brief(call) if detail is Detail.BRIEF else _whole(call, share) for call in turn.calls]
     if len(texts) == 1:
-        told = f"TOOL_RESULT: {texts[0]}\n{end}"
-    else:
-        told = "\n".join(
-            f"TOOL_RESULT: [{number} {call.tool}] {text}\n{end}"
-            for number, (call, text) in enumerate(zip(turn.calls, texts, strict=True), start=1)
-        )
-    return "\n".join(part for part in (told, nudge(turn.repeats), turn.warning) if part)
+        return f"TOOL_RESULT: {texts[0]}\n{end}"
+    return "\n".join(
+        f"TOOL_RESULT: [{number} {call.tool}] {text}\n{end}"
+        for number, (call, text) in enumerate(zip(turn.calls, texts, strict=True), start=1)
+    )
 
 
 def told_rows(turn: Turn) -> list[str]:

@@ -16,8 +16,12 @@ _TOLD: Final = {
     "renewed": "It is asked again",
     "released": "The policy allows it by now",
     "grant_used": "A standing approval stands in",
+    "check_approved": "A person approved this run of a check before",
 }
 """What of the notes around a request is worth a line."""
+
+
+_HELD: Final = {True: "Holds", False: "Does not hold", None: "Not known"}
 
 
 class Transcript:
@@ -50,6 +54,8 @@ class Transcript:
                 return self._awaited(fact, item.at)
             case facts.CallsProposed():
                 return self._proposed(fact)
+            case facts.ChecksJudged():
+                return [f"[CHECK] {_HELD[one.holds]}: {one.check}. {one.why}" for one in fact.results]
             case facts.ReplyRefused():
                 return [f"[REFUSED] {fact.reason}"]
             case facts.ReviewRequested():

@@ -17,3 +17,8 @@ def is_none(value: object) -> bool:
 def is_false(value: object) -> bool:
     """As :func:`is_none`, for a field that is true or false."""
     return value is False
+
+
+def is_empty(value: object) -> bool:
+    """As :func:`is_none`, for a field whose default is an empty text, tuple or dictionary."""
+    return not value

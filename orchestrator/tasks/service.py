@@ -24,6 +24,7 @@ from orchestrator.core.restoring.wanted import Restoration
 from orchestrator.core.showing import must_have_seen
 from orchestrator.core.task import AgentTask
 from orchestrator.core.task_states import TaskStatus
+from orchestrator.core.user_checks import checks_of
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Identity
 from orchestrator.standing import since
@@ -67,6 +68,7 @@ class TaskService(StoredTasks):
         wait_for_model: bool = False,
         restores: Restoration | None = None,
         rehearses: Rehearsal | None = None,
+        checks: Sequence[str] = (),
         key: str = "",
         keyed_by: Identity | None = None,
         begun_by: Actor | None = None,
@@ -78,12 +80,15 @@ class TaskService(StoredTasks):
 
         ``on_reject`` None: what the policy says, else ``cancel``. ``read_only``: nothing may be changed.
         ``wait_for_model``: a model server that cannot be reached is waited for without an end. ``restores``: what it
-        puts back, without a model. ``rehearses``: its computer is a copy of this one. ``begun_by``: the system,
-        which begins a task for ``user``; None: they do.
-        Raises Forbidden for a session of somebody else.
+        puts back, without a model. ``rehearses``: its computer is a copy of this one. ``checks``: what has to hold
+        when the model claims success, a line each. ``begun_by``: the system, which begins a task for ``user``; None:
+        they do.
+        Raises Forbidden for a session of somebody else, InvalidRequest for a check that cannot be made.
         """
         if (present := await self.of_key(keyed_by or user, key)) is not None:
             return present
+        names = computers if rehearses is None else (rehearses.computer,)
+        lines = checks_of(checks, names, read_only=read_only) if checks else ()
         task_id, item_id = keyed_ids(keyed_by or user, key) if key else (new_task_id(), new_item_id())
         earlier = await self._earlier(session_id, user) if session_id else ()
         fact = facts.TaskSubmitted(
@@ -105,6 +110,7 @@ class TaskService(StoredTasks):
             restores=restores,
             for_program=begun_by is not None and user.kind == "agent",
             rehearses=rehearses,
+            checks=lines,
         )
         draft = self.draft(fact, begun_by or person(user))._replace(item_id=item_id)
         items = await self.store.create(task_id, [draft])

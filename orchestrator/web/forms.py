@@ -46,6 +46,8 @@ class SubmitBody(_Body):
     """A model server that cannot be reached is waited for without an end; else as long as the settings say."""
     rehearse: bool = False
     """It works on a copy of its one computer's files; what it changed there is then asked for as a whole."""
+    checks: tuple[str, ...] = ()
+    """What has to hold when the model claims success, such as ``runs farm.lua`` (docs/checks.md)."""
     idempotency_key: str = Field(default="", max_length=200)
     """The same one of the same person begins no second task; empty: each request begins one."""
 
@@ -222,6 +224,7 @@ def long_form(
         "question": {"question_id": question.question_id, "question": question.call.args.get("question")}
         if question
         else None,
+        "checks": [one.model_dump(mode="json") for one in task.checks],
         "result": {**final_form(task), "verified": task.ended.verified} if task.ended else None,
         "undoes": task.undoes,
         "undo": offer.model_dump(mode="json") if offer is not None else None,

@@ -12,6 +12,7 @@ from orchestrator.core.errors import InvalidDecision, InvalidRequest, NewerSchem
 from orchestrator.core.rehearsing import Rehearsal
 from orchestrator.core.task import AgentTask
 from orchestrator.core.task_states import TaskStatus
+from orchestrator.core.user_checks import checks_of
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import Computers, Identity, TaskRow
 from orchestrator.rehearsing import WORK_S, Rehearsals
@@ -61,6 +62,8 @@ class TaskDoors(Room):
         model = body.model or self.defaults.model
         await asyncio.to_thread(self.check_model, model)
         computers = [ComputerId(one) for one in dict.fromkeys(body.computers)]
+        # Before anything is copied for a rehearsal.
+        checks_of(body.checks, computers, read_only=body.read_only)
         if not body.rehearse:
             return _answered(await self._submitted(body, identity, computers, model, key), body)
         _must_be_rehearsable(body, computers)
@@ -93,6 +96,7 @@ class TaskDoors(Room):
             read_only=body.read_only,
             wait_for_model=body.wait_for_model,
             rehearses=rehearses,
+            checks=body.checks,
             key=key,
         )
 
@@ -198,6 +202,7 @@ def _is_asked_for(task: AgentTask, body: SubmitBody) -> bool:
     }
     return (
         tuple(dict.fromkeys(body.computers)) == tuple(computers)
+        and checks_of(body.checks, computers, read_only=body.read_only) == task.checking.wanted
         and body.rehearse == (task.rehearses is not None)
         and all(value is None or getattr(task, name) == value for name, value in asked.items())
     )

@@ -46,7 +46,8 @@ def bound(task: AgentTask, wanted: CallDecision, command: Decide) -> facts.Decis
         action=wanted.action,
         action_digest=record.action_digest or "",
         reason=wanted.reason,
-        on_reject=wanted.on_reject or task.on_reject,
+        # A check that a person does not want run is not made; what the task did stands.
+        on_reject=wanted.on_reject or ("continue" if task.checking.step else task.on_reject),
         retry_as=command.new_call_id() if wanted.action == "retry" else None,
         answer=wanted.answer or "",
         said_digest=said_digest(task, wanted),

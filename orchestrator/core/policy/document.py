@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator
 
+from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.paths import can_match, path_matches
 from orchestrator.core.policy.calls import PolicyContext
 from orchestrator.core.policy.matching import ReadyRule, ready
@@ -13,6 +14,7 @@ from orchestrator.core.policy.requests import RequestRules
 from orchestrator.core.policy.rules import Family, PolicyRule, content_of
 from orchestrator.core.policy.verdicts import Effect, PolicyDecision, RiskLevel, digest_of
 from orchestrator.core.policy.watching import is_never_watched
+from orchestrator.core.user_checks import read_check
 from orchestrator.core.values import Value
 
 
@@ -42,6 +44,35 @@ class Example(Value):
     expect: Effect
 
 
+class PathCheck(Value):
+    """A check that is added to every task that changes a matching path of a computer."""
+
+    path: str
+    """A glob on canonical paths, whatever their case."""
+    check: str
+    """Its line (:mod:`orchestrator.core.user_checks`) without ``@``: it is made on the computer of the path."""
+
+    @field_validator("path")
+    @classmethod
+    def _can_match(cls, path: str) -> str:
+        if not can_match(path):
+            raise ValueError(f"no canonical path can match: {path!r}")
+        return path
+
+    @field_validator("check")
+    @classmethod
+    def _can_be_made(cls, check: str) -> str:
+        try:
+            read = read_check(check)
+        except InvalidRequest as error:
+            raise ValueError(str(error)) from None
+        if read.computer:
+            raise ValueError(f"{read.text!r} names a computer, and the check is made where the path changed")
+        if read.kind == "unchanged":
+            raise ValueError(f"{read.text!r}: what must not change is a rule that denies, not a check")
+        return read.text
+
+
 Undo = Literal["offer", "auto"]
 """What becomes of the changes of a task that failed or was canceled: people may take them back, or it is done."""
 
@@ -62,6 +93,8 @@ class Policy(Value):
     """Globs on paths of a computer: there, what a program changes while it runs is known and can be put back."""
     run_timeout_s: dict[str, Annotated[int, Field(strict=True, ge=1, le=86_400)]] = Field(default_factory=dict)
     """Globs on names of computers, with the seconds of the game that a program may run there; the first counts."""
+    checks: tuple[PathCheck, ...] = ()
+    """What has to hold, besides what its user says, when a task that changed a path claims success."""
     rules: tuple[PolicyRule, ...]
     examples: tuple[Example, ...] = ()
 

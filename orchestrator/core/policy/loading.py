@@ -19,7 +19,7 @@ from orchestrator.core.tool_args import ALL_TOOL_ARGS
 from orchestrator.core.wording import said_of
 
 _MEND: Final = "Mend the rule."
-_NUMBERED: Final = {"rules": "rule", "examples": "example"}
+_NUMBERED: Final = {"rules": "rule", "examples": "example", "checks": "check"}
 
 
 def load_policy(text: str, *, source: str = "policy.toml", custom: Sequence[CustomPolicy] = ()) -> Policy:

@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import AwareDatetime
 
 from orchestrator.core.approval import HitlResponse
-from orchestrator.core.facts import EarlierTask
+from orchestrator.core.facts import CheckResult, EarlierTask
 from orchestrator.core.restoring.outcomes import Outcome
 from orchestrator.core.restoring.telling import UndoOffer
 from orchestrator.core.task_states import Phase, TaskStatus
@@ -115,6 +115,8 @@ class TaskLong(TaskShort):
     """The request that nobody answered in time and that ``renew`` raises again."""
     calls: list[CallAnswer]
     question: QuestionAnswer | None
+    checks: list[CheckResult]
+    """What came of its checks at the last claim of success."""
     result: Result | None
     """null: it has not ended."""
     undoes: str | None

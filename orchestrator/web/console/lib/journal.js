@@ -147,6 +147,10 @@ const END_SAID = {
   canceled: "It was canceled",
 };
 
+const HELD = new Map([[true, "holds"], [false, "does not hold"], [null, "is not known to hold"]]);
+
+const checked = (one) => `The check ${one.check} ${HELD.get(one.holds)}. ${one.why}`;
+
 // What each fact does to the steps; what is not named says nothing to people.
 const FACTS = {
   task_submitted: (journal, fact) => ({ ...journal, submitted: fact }),
@@ -154,6 +158,7 @@ const FACTS = {
   model_awaited: (journal, fact) => awaited(journal, fact),
   model_replied: (journal) => ({ ...journal, replies: journal.replies + 1, asking: 0 }),
   reply_refused: (journal, fact) => noted(journal, { kind: "refused", text: fact.reason }),
+  checks_judged: (journal, fact) => noted(journal, { kind: "checks", text: fact.results.map(checked).join("\n") }),
   calls_proposed: proposed,
   review_requested: (journal, fact) => each(journal, fact.calls, (one) => ({
     state: fact.reason === "approval" ? "asks" : "outcome unknown", observed: one.observed, verdict: one.evaluation,

@@ -1,7 +1,7 @@
 // What items of the audit are called, and what is told of each on one line.
 export const KINDS = {
   task_submitted: "Task submitted", model_asked: "Model asked", model_replied: "Model replied",
-  model_awaited: "Model server waited for",
+  model_awaited: "Model server waited for", checks_begun: "Checks begun", checks_judged: "Checks judged",
   reply_refused: "Reply refused", calls_proposed: "Calls proposed", review_requested: "Approval asked for",
   decision_recorded: "Decided", request_ended: "Request ended", review_noted: "Review noted",
   tool_started: "Call started", tool_finished: "Call finished", tool_settled: "Call settled",

@@ -1,0 +1,217 @@
+"""How far the checks of a task are: what was approved, what was made for the present claim, and what came of it.
+
+Theory. The model claims success; the orchestrator proposes the calls of the checks, first the runs, then the looks at
+files; when all are over, each check is judged by what is recorded. A run of a check that the policy asks about needs
+no second question where a person approved the check with an earlier request of this task and the bytes that would run
+are *seen*: they were there, untouched by this task, when the check was shown, or calls that people approved wrote them
+(``cc_write`` whole, ``cc_edit`` on top of seen bytes). All other bytes are shown in a request of their own.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+from orchestrator.core.call_states import CallState
+from orchestrator.core.evidence import Over
+from orchestrator.core.facts import CheckResult, Observed, Ran, RequestId, ShownCheck, ToolCall
+from orchestrator.core.policy import RUNNERS, Effect, PolicyDecision, RiskLevel, severity
+from orchestrator.core.user_checks import Check, read_check
+from orchestrator.core.wire import ComputerId
+
+_SHOWS_CONTENT: Final = frozenset({"cc_write", "cc_edit"})
+"""The changes whose text a person has seen when they approved it."""
+_ENDED_WELL: Final = frozenset({"finished", "observed", "timed_out"})
+_OUTPUT: Final = "\nOutput:\n"
+_BESIDE: Final = ("\nWhile it ran, these files changed: ", "\nSince it was started, these files changed: ")
+"""What begins the sentence behind an output that says which files changed."""
+
+
+class Done(Over, Protocol):
+    """A call that is over, as the fold keeps it."""
+
+    @property
+    def original(self) -> ToolCall | None:
+        """The call before a person edited it; None: nobody did."""
+
+    @property
+    def before(self) -> Mapping[str, str] | None:
+        """What its run found, path to sha256."""
+
+    @property
+    def after(self) -> Mapping[str, str]:
+        """What its run left, path to sha256."""
+
+    @property
+    def approved_by(self) -> str:
+        """The person who decided that it may run; empty: nobody did."""
+
+    @property
+    def ran(self) -> Ran | None:
+        """The program that it ran."""
+
+    @property
+    def code(self) -> str | None:
+        """Why it failed or did not run, in a word."""
+
+    @property
+    def note(self) -> str:
+        """Why its outcome was unknown."""
+
+    @property
+    def item(self) -> int:
+        """The number of the item with its outcome."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """A call that was made for a check of the present claim."""
+
+    line: str
+    digest: str
+    """Of the call as it was proposed."""
+    done: Done
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """A check that a person approved with a request."""
+
+    shown: ShownCheck
+    request_id: RequestId
+
+
+@dataclass(frozen=True)
+class Printed:
+    """What a program printed that ran well."""
+
+    program: str
+    text: str
+    computer: ComputerId | None
+    item: int
+
+
+@dataclass(frozen=True)
+class Due:
+    """A check that has to hold at the present claim."""
+
+    check: Check
+    line: str
+    """What results call it."""
+    computer: ComputerId | None
+    """None: ``prints`` of any computer."""
+    digest: str = ""
+    """Of the call by which it is made; empty: it needs none."""
+    by_policy: str = ""
+
+
+@dataclass(frozen=True)
+class Checking:
+    """The checks of one task as far as its items tell."""
+
+    wanted: tuple[str, ...] = ()
+    """The lines that the user gave."""
+    found: Mapping[str, str] | None = None
+    """What was there before the first request to the model; None: nobody has looked."""
+    step: tuple[str, ...] = ()
+    """The lines that the calls of the present step are made for; empty: it is a step of the model."""
+    made: tuple[Made, ...] = ()
+    results: tuple[CheckResult, ...] = ()
+    """Of the last claim that was checked."""
+    judged: bool = False
+    """Whether they are of the present reply."""
+    moved: bool = True
+    """Whether something changed or ran since; else they would be the same again."""
+    approved: tuple[Allowed, ...] = ()
+    seen: frozenset[tuple[str, str, str]] = frozenset()
+    """(computer, path, sha256) of bytes that people saw, see the theory above."""
+    touched: bool = False
+    """Whether the task began to change or run anything."""
+    changed: tuple[tuple[ComputerId, str], ...] = ()
+    """The paths on computers that its own calls changed."""
+    printed: Printed | None = None
+    """Of the last run of the model that ended well, while its program is as it was; None: there is none."""
+
+    @property
+    def needs_a_look(self) -> bool:
+        """Whether something must be looked at before the model begins."""
+        return self.found is None and any(read_check(line).kind == "unchanged" for line in self.wanted)
+
+    @property
+    def fails(self) -> bool:
+        """Whether checks of the present reply do not hold."""
+        return self.judged and any(one.holds is False for one in self.results)
+
+    def allowed(self, checks: Iterable[ShownCheck], request_id: RequestId) -> "Checking":
+        """With checks that a person approved together with a call."""
+        shown = tuple(checks)
+        new = tuple(Allowed(one, request_id) for one in shown)
+        bytes_seen = {(one.computer, one.program, one.sha256) for one in shown if one.sha256}
+        return replace(self, approved=(*self.approved, *new), seen=self.seen | bytes_seen)
+
+    def covering(self, call: ToolCall, observed: Observed, verdict: PolicyDecision) -> RequestId | None:
+        """The request with which a person approved a run of a check as it was found; None: they have to be asked."""
+        if verdict.effect is not Effect.ASK or verdict.risk is RiskLevel.CRITICAL or len(observed.state) != 1:
+            return None
+        (bound,) = observed.state.items()
+        for one in self.approved:
+            same = (one.shown.call_digest, one.shown.identity) == (call.call_digest, observed.identity)
+            covered = same and severity(verdict.risk) <= severity(one.shown.risk)
+            if covered and (str(call.computer), *bound) in self.seen:
+                return one.request_id
+        return None
+
+    def after(self, calls: Sequence[Done]) -> "Checking":
+        """Once the calls of a step are over, in the order of the reply."""
+        checking = self
+        for call in calls:
+            checking = checking._after_one(call)
+        pairs = zip(self.step, calls, strict=False)
+        made = (Made(line, (one.original or one.call).call_digest, one) for line, one in pairs)
+        return replace(checking, made=(*self.made, *made), step=())
+
+    def _after_one(self, call: Done) -> "Checking":
+        if not call.mutates or call.state not in (CallState.EXECUTED, CallState.FAILED):
+            return self
+        computer = str(call.call.computer)
+        seen = {(computer, path, sha256) for path, sha256 in call.after.items() if self._was_shown(call, path)}
+        changed = tuple((call.call.computer, path) for path in (*call.after, *call.changed) if call.call.computer)
+        own = () if self.step else changed
+        printed = None if self.printed and (self.printed.computer, self.printed.program) in changed else self.printed
+        if call.call.tool in RUNNERS and not self.step:
+            printed = _printed(call) if ran_well(call) else None
+        return replace(
+            self,
+            moved=True,
+            seen=self.seen | seen,
+            changed=tuple(dict.fromkeys((*self.changed, *own))),
+            printed=printed,
+        )
+
+    def _was_shown(self, call: Done, path: str) -> bool:
+        """Whether a person saw the bytes that a call left at a path."""
+        if not call.approved_by or call.call.tool not in _SHOWS_CONTENT or call.state is not CallState.EXECUTED:
+            return False
+        base = (call.before or {}).get(path, "")
+        return call.call.tool == "cc_write" or (str(call.call.computer), path, base) in self.seen
+
+
+NO_CHECKS: Final = Checking()
+"""Of a task of which nothing is known yet."""
+
+
+def ran_well(call: Done) -> bool:
+    """Whether a run ended well: it returned, or nothing went wrong for as long as it was watched."""
+    return bool(call.ok) if call.ran is None else call.ran.ended in _ENDED_WELL
+
+
+def output_of(result: str | None) -> str:
+    """What a program printed, out of what the model was told of its run; empty: nothing is known."""
+    output = (result or "").partition(_OUTPUT)[2]
+    for beside in _BESIDE:
+        output = output.rpartition(beside)[0] or output
+    return output
+
+
+def _printed(call: Done) -> Printed:
+    program = call.ran.path if call.ran is not None else str(call.call.args.get("path", ""))
+    return Printed(program, output_of(call.result), call.call.computer, call.item)
