@@ -105,7 +105,7 @@ class ShownChecks:
 
     async def _shown(self, task: AgentTask, due: Due, call: ToolCall) -> ShownCheck | None:
         """A check as it is shown; None: nobody has to be asked, or asking with another call is not enough."""
-        observed = await self._looked(call)
+        observed = await self._looked(task, call)
         verdict = self.law.judge(task, call, observed.program)
         if verdict.effect is not Effect.ASK or verdict.risk is RiskLevel.CRITICAL or call.computer is None:
             return None
@@ -123,13 +123,13 @@ class ShownChecks:
             identity=self.world.identity(call.computer),
         )
 
-    async def _looked(self, call: ToolCall) -> Observed:
+    async def _looked(self, task: AgentTask, call: ToolCall) -> Observed:
         """The program that a check would run now; empty: nobody can look."""
         if call.computer is None or not self.world.online(call.computer):
             return Observed(state={})
-        nobody = PolicyDecision(effect=Effect.ASK, risk=RiskLevel.UNKNOWN, reason="", policy_version="")
+        record = CallRecord(call=call, evaluation=self.law.judge(task, call), state=CallState.PROPOSED)
         try:
-            return await self.world.observe(CallRecord(call=call, evaluation=nobody, state=CallState.PROPOSED))
+            return await self.world.observe(record)
         except (ToolFailed, ComputerFailed, ComputerAway, CallLost, CallVoid, InvalidRequest):
             return Observed(state={})
 

@@ -84,6 +84,19 @@ EXAMPLES: tuple[tuple[Actor, Fact], ...] = (
             on_reject="continue",
         ),
     ),
+    (SYSTEM, facts.ChecksBegun(found={"unchanged belt.cfg": "e" * 64, "unchanged lib": "absent"})),
+    (
+        SYSTEM,
+        facts.ChecksJudged(
+            results=(
+                facts.CheckResult(check="runs farm.lua", holds=True, why="It ran to its end.", items=(17,)),
+                facts.CheckResult(
+                    check="prints wheat", holds=False, why="It is not in the output.", by_policy="farm/**"
+                ),
+                facts.CheckResult(check="unchanged lib", holds=None),
+            )
+        ),
+    ),
     (
         SYSTEM,
         facts.ModelAsked(attempt=2, prompt_version="1", policy_version="0123456789abcdef", view_digest="a" * 64),
@@ -655,6 +668,60 @@ GROWN: tuple[tuple[str, Actor, Fact], ...] = (
         "4",
         _COMPUTER,
         facts.ToolSettled(call_id=_CALL.call_id, run_id=_RUN, state="finished", ok=True, text="It ended.", ran=_RAN),
+    ),
+    (
+        "8",
+        _ALICE,
+        facts.TaskSubmitted(
+            prompt="fix my farm program",
+            user_id="alice",
+            session_id="s-1",
+            computers=(ComputerId("3"),),
+            model="qwen2.5-coder:7b",
+            max_steps=20,
+            tag="9f31ab02",
+            checks=("runs farm.lua", "file farm.lua contains wheat"),
+        ),
+    ),
+    (
+        "5",
+        SYSTEM,
+        facts.CallsProposed(
+            explanation="The model says that it is done.",
+            calls=(_CALL,),
+            evaluations=(_VERDICT,),
+            checks=("runs farm.lua",),
+        ),
+    ),
+    (
+        "3",
+        SYSTEM,
+        facts.ReviewRequested(
+            request_id=_REQUEST,
+            reason="approval",
+            calls=(
+                facts.RequestedCall(
+                    call_id=_CALL.call_id,
+                    observed=_OBSERVED,
+                    evaluation=_VERDICT,
+                    action_digest="f" * 64,
+                    checks=(
+                        facts.ShownCheck(
+                            check="runs farm.lua",
+                            computer=ComputerId("3"),
+                            call_digest="d" * 64,
+                            path="farm.lua",
+                            risk=RiskLevel.MEDIUM,
+                            program="farm.lua",
+                            sha256="e" * 64,
+                            identity="7" * 64,
+                        ),
+                    ),
+                ),
+            ),
+            risk=RiskLevel.HIGH,
+            policy_version="0123456789abcdef",
+        ),
     ),
     ("2", SYSTEM, system_facts.NodeStarted(version="0.6.0", policy_version="0123456789abcdef", node="alpha-3f9c2a1b")),
     ("2", SYSTEM, system_facts.NodeStopped(node="alpha-3f9c2a1b")),

@@ -9,7 +9,7 @@ from orchestrator.core import facts
 from orchestrator.core.facts import BlobRef, CallId, Fact, Observed, QuestionId, RequestId, TaskId, ToolCall
 from orchestrator.core.fold import fold
 from orchestrator.core.items import GENESIS_HASH, SYSTEM, Actor, AgentTaskItem, Draft, ItemId, seal
-from orchestrator.core.policy import Effect, PolicyDecision, RequestRules, RiskLevel, Undo
+from orchestrator.core.policy import Effect, PathCheck, PolicyDecision, RequestRules, RiskLevel, Undo
 from orchestrator.core.task import AgentTask, CallRecord
 from orchestrator.core.wire import ComputerId, RunId
 
@@ -84,6 +84,10 @@ class StubLaw:
 
     @property
     def watch(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def checks(self) -> tuple[PathCheck, ...]:
         return ()
 
     def run_timeout_s(self, computer: ComputerId) -> int | None:

@@ -125,7 +125,7 @@ WORK = {
 }
 LEADS_TO: dict[str, dict[str, str]] = {
     "new": {"task_submitted": "queued"},
-    "queued": {**ANYTIME, "model_asked": "asked", "limit_reached": "same"},
+    "queued": {**ANYTIME, "checks_begun": "same", "model_asked": "asked", "limit_reached": "same"},
     "thinking": {**ANYTIME, "model_asked": "asked", "limit_reached": "same"},
     "asked": {
         **ANYTIME,
@@ -135,7 +135,13 @@ LEADS_TO: dict[str, dict[str, str]] = {
         "limit_reached": "same",
     },
     "waiting": {**ANYTIME, "model_asked": "asked", "limit_reached": "same"},
-    "replied": {**ANYTIME, "reply_refused": "thinking", "calls_proposed": "acting", "limit_reached": "same"},
+    "replied": {
+        **ANYTIME,
+        "checks_judged": "same",
+        "reply_refused": "thinking",
+        "calls_proposed": "acting",
+        "limit_reached": "same",
+    },
     "acting": {
         **ANYTIME,
         **WORK,

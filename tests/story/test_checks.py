@@ -1,0 +1,180 @@
+"""What a user wants to hold at the end: approved with the first request, made by the server, told to the model."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from orchestrator.core import facts
+from orchestrator.core.items import AgentTaskItem
+from tests.story.harness import (
+    Api,
+    Server,
+    check_laws,
+    computer,
+    each,
+    ended,
+    facts_of,
+    final,
+    kinds,
+    play,
+    tool,
+)
+from tests.story.processes import Kill
+
+GOOD = "print('42 wheat')\n"
+BAD = "error('no seeds')\n"
+LOGS = "local log = fs.open('ran.log', 'a') log.write('ran\\n') log.close()\n"
+
+
+def held(items: list[AgentTaskItem]) -> list[dict[str, bool | None]]:
+    """What came of the checks, each time they were judged."""
+    return [{one.check: one.holds for one in fact.results} for fact in facts_of(items, facts.ChecksJudged)]
+
+
+async def told(api: Api, task_id: str) -> list[dict[str, Any]]:
+    """The checks as the door shows them."""
+    checks: list[dict[str, Any]] = (await api.task(task_id))["checks"]
+    return checks
+
+
+async def in_order(api: Api, items: list[AgentTaskItem]) -> None:
+    """The laws hold, and the audit finds nothing that ran without an approval."""
+    check_laws(items)
+    found = await api.ok("GET", "/v1/audit/check", task=items[0].task_id)
+    assert [one for one in found["findings"] if one["level"] == "violation"] == []
+
+
+async def test_a_check_is_approved_with_the_first_request_and_run_until_it_holds(
+    server: Server, tmp_path: Path
+) -> None:
+    """The model claims success too early, is told what failed with its output, and mends it: one question a change."""
+    asked: list[dict[str, Any]] = []
+
+    async def yes(request: dict[str, Any]) -> str:
+        asked.append(request)
+        return "approve"
+
+    async with computer(server, tmp_path) as pc:
+        pc.write("belt.cfg", b"speed = 4\n")
+        pc.boot()
+        api = server.api()
+        checks = ["runs farm.lua", "prints 42 wheat", "file farm.lua contains wheat", "unchanged belt.cfg"]
+        task_id = await api.submit(
+            tool("cc_write", path="farm.lua", content=BAD),
+            final(),
+            tool("cc_write", path="farm.lua", content=GOOD),
+            final(),
+            computers=(pc.name,),
+            checks=checks,
+        )
+        items = await play(api, task_id, yes)
+    await in_order(api, items)
+    assert (ended(items).status, ended(items).verified) == ("Completed", True)
+    first, last = held(items)
+    assert first == dict(zip(checks, (False, False, False, True), strict=True))
+    assert last == dict.fromkeys(checks, True)
+    # Two writes were asked about, and no run: the first question named the check.
+    assert [[call["tool"] for call in one["tool_calls"]] for one in asked] == [["cc_write"], ["cc_write"]]
+    assert asked[0]["tool_calls"][0]["checks"] == ["runs farm.lua"]
+    assert "runs farm.lua" in asked[0]["tool_calls"][0]["observed"]["note"]
+    assert "runs what this writes" in asked[1]["tool_calls"][0]["observed"]["note"]
+    (refused,) = facts_of(items, facts.ReplyRefused)
+    assert "- runs farm.lua: It ended with an error." in refused.reason
+    shown = await told(api, task_id)
+    assert all(one["items"] or one["check"].startswith("unchanged") for one in shown)
+
+
+async def test_bytes_that_nobody_saw_are_shown_before_a_check_runs_them(server: Server, tmp_path: Path) -> None:
+    """A program that was run changed the file: the check's approval does not cover that, and a no is no success."""
+    swaps = "local f = fs.open('farm.lua', 'w') f.write('print(66)') f.close()\n"
+    asked: list[dict[str, Any]] = []
+
+    async def decide(request: dict[str, Any]) -> str:
+        asked.append(request)
+        return "approve" if len(asked) < 4 else "reject"
+
+    async with computer(server, tmp_path) as pc:
+        pc.boot()
+        api = server.api()
+        task_id = await api.submit(
+            tool("cc_write", path="farm.lua", content=GOOD),
+            tool("cc_write", path="swap.lua", content=swaps),
+            tool("cc_run_program", path="swap.lua"),
+            final(),
+            computers=(pc.name,),
+            checks=["runs farm.lua"],
+        )
+        items = await play(api, task_id, decide)
+    await in_order(api, items)
+    shown = asked[3]["tool_calls"][0]
+    assert (shown["args"]["path"], shown["observed"]["source"]) == ("farm.lua", "print(66)")
+    assert "explanation" not in asked[3]["informational"]
+    # The person's no is not the end of the task, and never a success of it.
+    assert (ended(items).status, ended(items).verified) == ("Completed", False)
+    (one,) = await told(api, task_id)
+    assert (one["holds"], one["why"]) == (None, "It was not run: a person rejected it.")
+    assert len(facts_of(items, facts.ToolStarted)) == 3
+
+
+async def test_a_task_whose_checks_do_not_hold_is_never_a_success(server: Server, tmp_path: Path) -> None:
+    """The model only claims again, or its steps are used up: the end names the check either way."""
+    async with computer(server, tmp_path) as pc:
+        pc.write("farm.lua", BAD.encode())
+        pc.boot()
+        api = server.api()
+        again = await api.submit(final(), final(), computers=(pc.name,), checks=["runs farm.lua"])
+        ends = [ended(await play(api, again))]
+        more = {"computers": (pc.name,), "checks": ["file a.lua exists"], "max_steps": 2}
+        spent = await api.submit(final(), tool("cc_write", path="b.lua", content=GOOD), final(), **more)
+        ends.append(ended(await play(api, spent)))
+    assert [(one.status, one.status_reason) for one in ends] == [("Failed", "checks_failed"), ("Failed", "max_steps")]
+    assert ends[0].message == "This check does not hold: runs farm.lua (It ended with an error)."
+    assert "This check does not hold: file a.lua exists (There is no such file)." in ends[1].message
+
+
+async def test_a_check_that_cannot_be_made_is_refused_with_what_to_type(server: Server, tmp_path: Path) -> None:
+    """Nothing begins: the form, the computer, and a task that may only look."""
+    async with computer(server, tmp_path) as pc:
+        pc.boot()
+        api = server.api()
+        for checks, more, remedy in (
+            (["run farm.lua"], {}, "Type one of: runs PROGRAM"),
+            (["@other runs farm.lua"], {}, f"@{pc.name}"),
+            (["runs farm.lua"], {"read_only": True}, "read_only"),
+        ):
+            body = {"prompt": "x", "computers": (pc.name,), "checks": checks, **more}
+            assert remedy in (await api.refused(422, "POST", "/v1/tasks", body))["remedy"]
+
+
+async def test_a_killed_server_makes_each_check_once(tmp_path: Path) -> None:
+    """Kill -9 at the proposal of the check, at its start, at its end and at its verdict: nobody is asked again."""
+    boundaries = {at: Server(tmp_path / str(at)) for at in (9, 10, 11)}
+    try:
+        await each({str(at): _survives(server, tmp_path / f"pc{at}", at) for at, server in boundaries.items()})
+    finally:
+        for server in boundaries.values():
+            await server.close()
+            server.kill()
+
+
+async def _survives(server: Server, tmp: Path, at: int) -> None:
+    armed = tmp.parent / f"{tmp.name}.armed"
+    server.start(Kill(at, "after", armed=armed))
+    async with computer(server, tmp) as pc:
+        pc.boot()
+        api = server.api()
+        armed.touch()
+        script = (tool("cc_write", path="farm.lua", content=LOGS), final())
+        task_id = await api.submit(*script, computers=(pc.name,), checks=["runs farm.lua", "file ran.log exists"])
+        decided = asyncio.create_task(play(api, task_id))
+        assert server.process is not None
+        await server.process.gone()
+        await asyncio.gather(decided, return_exceptions=True)
+        await server.close()
+        server.start()
+        items = await server.api().journal(task_id)
+        assert pc.read("ran.log") == b"ran\n"
+    check_laws(items)
+    assert (ended(items).verified, len(facts_of(items, facts.DecisionRecorded))) == (True, 1)
+    assert held(items) == [{"runs farm.lua": True, "file ran.log exists": True}]
+    assert kinds(items).count("checks_judged") == 1
