@@ -137,9 +137,9 @@ def _notes_of_checks(task: AgentTask, record: CallRecord) -> Iterator[str]:
             f"{one.computer}, {there}as calls that you approve write it. Another text of it is shown first."
         )
     paths = own_paths(record.call.tool, record.call.args) if record.call.tool in ("cc_write", "cc_edit") else ()
-    for one in task.checking.approved:
-        if one.shown.computer == record.call.computer and {one.shown.program, one.shown.path} & {*paths}:
-            yield f"The check {one.shown.check!r}, which was approved, runs what this writes."
+    approved = [one.shown for one in task.checking.approved]
+    runs_it = (one for one in approved if one.computer == record.call.computer and {one.program, one.path} & {*paths})
+    yield from (f"The check {one.check!r}, which was approved, runs what this writes." for one in runs_it)
 
 
 def _sibling(record: CallRecord, shown: _Shown) -> SiblingView:

@@ -289,7 +289,7 @@ def test_a_claim_waits_for_its_checks_and_their_failure_is_told_as_data() -> Non
     results = judged(story.task.checking, (due("runs farm.lua"),), {})
     story.add(facts.ChecksJudged(results=results))
     assert story.task.checking.fails
-    assert not story.task.checking.moved
+    assert story.task.checking.moved is False
     story.add(facts.ReplyRefused(reason=told_failing(results), because="unproven"))
     assert (story.task.doubted, story.task.phase, story.task.checks) == (False, Phase.THINKING, results)
     told = told_results(story.task.turns[-1], "maple")
@@ -300,7 +300,8 @@ def test_a_claim_waits_for_its_checks_and_their_failure_is_told_as_data() -> Non
     assert said_failing((*results, *results)).startswith("2 of 2 checks do not hold: ")
     assert said_failing(()) == ""
     model_runs(story, "m", "x")
-    assert story.task.checking.moved
+    moved: bool = story.task.checking.moved
+    assert moved
     story.asked()
     story.replied()
     story.add(facts.ReplyRefused(reason="?", because="unproven"))

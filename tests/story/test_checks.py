@@ -124,8 +124,8 @@ async def test_a_task_whose_checks_do_not_hold_is_never_a_success(server: Server
         api = server.api()
         again = await api.submit(final(), final(), computers=(pc.name,), checks=["runs farm.lua"])
         ends = [ended(await play(api, again))]
-        more = {"computers": (pc.name,), "checks": ["file a.lua exists"], "max_steps": 2}
-        spent = await api.submit(final(), tool("cc_write", path="b.lua", content=GOOD), final(), **more)
+        script = (final(), tool("cc_write", path="b.lua", content=GOOD), final())
+        spent = await api.submit(*script, computers=(pc.name,), checks=["file a.lua exists"], max_steps=2)
         ends.append(ended(await play(api, spent)))
     assert [(one.status, one.status_reason) for one in ends] == [("Failed", "checks_failed"), ("Failed", "max_steps")]
     assert ends[0].message == "This check does not hold: runs farm.lua (It ended with an error)."
