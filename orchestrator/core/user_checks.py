@@ -12,7 +12,6 @@ from typing import Any, Final, Literal
 
 from orchestrator.core.errors import InvalidRequest, UnsafePath
 from orchestrator.core.paths import canonical_path
-from orchestrator.core.tool_args import CcRunProgramArgs
 
 CheckKind = Literal["runs", "prints", "contains", "exists", "unchanged"]
 
@@ -46,13 +45,10 @@ class Check:
     def call(self) -> tuple[str, dict[str, Any]] | None:
         """The tool and the arguments by which the check is made; None: it needs no call."""
         if self.kind == "runs":
-            return "cc_run_program", {"path": self.path, "args": list(self.args), **_WATCHED}
+            return "cc_run_program", {"path": self.path, "args": list(self.args), "observe_s": OBSERVE_S}
         if self.kind == "contains":
             return "cc_find", {"pattern": self.path, "contains": self.wanted}
         return ("cc_find", {"pattern": self.path}) if self.kind == "exists" else None
-
-
-_WATCHED: Final[dict[str, Any]] = {"observe_s": OBSERVE_S} if "observe_s" in CcRunProgramArgs.model_fields else {}
 
 
 @lru_cache(maxsize=1024)
