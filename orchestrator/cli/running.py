@@ -19,6 +19,7 @@ from orchestrator.cli.common import (
     warn_of_variables,
 )
 from orchestrator.cli.following import follow
+from orchestrator.cli.task_files import TaskFile, read_task_file
 from orchestrator.cli.transferring import watched
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.visible import one_line
@@ -80,6 +81,14 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each flag
             help="What has to hold at the end, such as 'runs farm.lua' (docs/checks.md); may be repeated.",
         ),
     ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--file",
+            metavar="FILE",
+            help="A task with its options and checks, as TOML or JSON; what is typed here goes first, checks add up.",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print each item and hint as one line of JSON.")] = False,
     detach: Detach = False,
     reconnect: Reconnect = RECONNECT_S,
@@ -87,28 +96,30 @@ def run(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     data_dir: DataDir = None,
 ) -> None:
     """Submit a task and follow it; Ctrl-C leaves it running."""
-    if prompt is None:
-        for_one = {"--on-reject continue": on_reject, "--rehearse": rehearse, "--wait-for-model": wait_for_model}
-        for_one["--check '…'"] = check
-        _must_name_one(next((flag for flag, given in for_one.items() if given), ""))
+    said = TaskFile() if file is None else read_task_file(file)
+    if prompt is None and file is None:
+        flags = {"--on-reject continue": on_reject, "--rehearse": rehearse, "--wait-for-model": wait_for_model}
+        _must_name_one(next((flag for flag, given in {**flags, "--check '…'": check}.items() if given), ""))
         raise typer.Exit(_interactive(url, data_dir, computer or [], model, session, read_only))
-    wanted = sys.stdin.read() if prompt == "-" else prompt
+    wanted = sys.stdin.read() if prompt == "-" else said.prompt if prompt is None else prompt
     if not wanted.strip():
-        raise InvalidRequest("The task is empty.", remedy='Say what to do: cc-orchestrator run "…"')
+        instead = "" if file is None else ', or add prompt = "…" to the file'
+        raise InvalidRequest("The task is empty.", remedy=f'Say what to do: cc-orchestrator run "…"{instead}')
+    rehearse = rehearse or said.rehearse
     body: dict[str, Any] = {
         "prompt": wanted,
-        "computers": computer or [],
-        "model": model,
-        "session_id": session,
-        "priority": priority,
-        "max_steps": max_steps,
-        "max_wall_s": seconds(max_wall) if max_wall else None,
-        "max_tokens": max_tokens,
-        "read_only": read_only or None,
-        "wait_for_model": wait_for_model or None,
+        "computers": computer or said.computer,
+        "model": model or said.model,
+        "session_id": session or said.session,
+        "priority": priority or said.priority,
+        "max_steps": said.max_steps if max_steps is None else max_steps,
+        "max_wall_s": seconds(max_wall) if max_wall else said.max_wall_s,
+        "max_tokens": said.max_tokens if max_tokens is None else max_tokens,
+        "read_only": read_only or said.read_only or None,
+        "wait_for_model": wait_for_model or said.wait_for_model or None,
         "rehearse": rehearse or None,
-        "on_reject": on_reject,
-        "checks": check,
+        "on_reject": on_reject or said.on_reject,
+        "checks": [*said.checks, *(check or ())] or None,
     }
     with client_of(url, data_dir) as client:
         task = _submitted(client, body, as_json=as_json, detach=detach, patience_s=reconnect)

@@ -1,11 +1,13 @@
 """What a user wants to hold at the end: approved with the first request, made by the server, told to the model."""
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
 from orchestrator.core import facts
 from orchestrator.core.items import AgentTaskItem
+from tests.shell.commands import cli
 from tests.story.harness import (
     Api,
     Server,
@@ -144,6 +146,24 @@ async def test_a_check_that_cannot_be_made_is_refused_with_what_to_type(server: 
         ):
             body = {"prompt": "x", "computers": (pc.name,), "checks": checks, **more}
             assert remedy in (await api.refused(422, "POST", "/v1/tasks", body))["remedy"]
+
+
+async def test_a_task_file_brings_its_checks_and_they_are_told_at_the_end(server: Server, tmp_path: Path) -> None:
+    """The command submits what the file says; a check that is typed comes behind its own."""
+    async with computer(server, tmp_path) as pc:
+        pc.write("farm.lua", GOOD.encode())
+        pc.boot()
+        task = {"prompt": json.dumps([final()]), "computer": pc.name, "checks": ["file farm.lua contains wheat"]}
+        file = tmp_path / "task.json"
+        file.write_text(json.dumps(task), "utf-8")
+        where = ("--url", server.url, "--data-dir", str(server.home))
+        typed = ("run", "--file", str(file), "--check", "file farm.lua exists", "--detach", *where)
+        done = await asyncio.to_thread(cli, tmp_path, *typed)
+        task_id = done.stdout.split()[1]
+        items = await play(server.api(), task_id)
+    (submitted,) = facts_of(items, facts.TaskSubmitted)
+    assert submitted.checks == ("file farm.lua contains wheat", "file farm.lua exists")
+    assert held(items)[0] == dict.fromkeys(submitted.checks, True)
 
 
 async def test_a_killed_server_makes_each_check_once(tmp_path: Path) -> None:
