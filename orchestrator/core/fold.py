@@ -189,10 +189,10 @@ def _replied(task: AgentTask, fact: facts.ModelReplied) -> AgentTask:
 def _refused(task: AgentTask, fact: facts.ReplyRefused) -> AgentTask:
     unproven = fact.because == "unproven"
     # What was refused for its checks was not doubted.
-    failing = calls_of_failing(task.checking) if task.checking.fails else ()
+    failing, several = calls_of_failing(task.checking) if task.checking.fails else (), len(task.computers) > 1
     turn = Turn(
         raw=task.reply or _NO_REPLY,
-        calls=tuple(step_call(call, several=len(task.computers) > 1) for call in failing),
+        calls=tuple(step_call(one, several=several) for one in failing if isinstance(one, CallRecord)),
         refused=fact.reason,
         unproven=unproven,
         input_tokens=task.input_tokens,
