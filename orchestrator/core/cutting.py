@@ -71,9 +71,9 @@ def cut(text: str, chars: int, rest: Rest = NO_REST) -> str:
 
 
 def lines_in(text: str) -> tuple[int, int] | None:
-    """The first and the last number of a text of numbered lines, those that are left out included; None: it is none."""
+    """How many lines a text of numbered lines is about, and how many of them it shows; None: it is no such text."""
     read = _read_numbered(text)
-    return None if read is None else (read[1][0].number, read[2])
+    return None if read is None else (read[2] - read[1][0].number + 1, len(read[1]))
 
 
 def is_numbered(text: str) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from orchestrator.core.call_states import CallState
 from orchestrator.core.cutting import Rest, lines_in
 from orchestrator.core.facts import Ran
-from orchestrator.core.policy import RUNNERS
+from orchestrator.core.policy import BUILT_IN_CATALOG, RUNNERS
 from orchestrator.core.task import CallRecord, StepCall, Turn
 
 _ASKED_CHARS: Final = 100
@@ -35,6 +35,8 @@ _DEEDS: Final = {
     "cc_move": "moved",
 }
 """What a call did to the paths that it changed; of any other tool: written."""
+_CHANGING: Final = frozenset(spec.name for spec in BUILT_IN_CATALOG.values() if spec.recovery == "by_state")
+"""The tools whose calls name what they change."""
 _CONTENTS: Final = frozenset({"cc_write", "cc_edit", "local_write", "local_patch"})
 _DONE: Final = {"cc_move": "moved", "cc_mkdir": "made", "cc_delete": "deleted", "send_status": "sent"}
 _OTHERWISE: Final = {
@@ -138,7 +140,9 @@ def _came(record: CallRecord, text: str) -> str:
     match tool:
         case "cc_read":
             read = lines_in(text)
-            came = _first_line(text) if read is None else _counted(read[1] - read[0] + 1, "line")
+            came = _first_line(text) if read is None else _counted(read[0], "line")
+            if read is not None and read[1] < read[0]:
+                came += f", {read[1]} of them shown"
         case "cc_list":
             came = _counted(len(text.split("\n")), "entry", "entries")
         case "cc_write" | "local_write":
@@ -189,7 +193,7 @@ def _changed(record: CallRecord) -> Iterator[tuple[str, str]]:
     tool = record.call.tool
     if tool in RUNNERS:
         yield from ((path, "changed by a program") for path in record.changed)
-    elif record.state is CallState.EXECUTED and record.mutates:
+    elif record.state is CallState.EXECUTED and tool in _CHANGING:
         deed = "made" if _is_new(record) and tool in ("cc_write", "local_write") else _DEEDS.get(tool, "written")
         yield from ((path, deed) for path in record.before or ())
 

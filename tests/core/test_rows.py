@@ -12,7 +12,8 @@ from orchestrator.core.rows import pinned, rest_of, row, step_call
 from orchestrator.core.task import CallRecord, StepCall, Turn
 from tests.core.journal import Journal, call, verdict
 
-FARM = "1| a\n2| b\n[lines 3-199 left out; cc_read path=farm.lua start_line=3]\n200| c"
+FARM = "\n".join(f"{number}| a" for number in range(1, 201))
+CUT = "1| a\n2| b\n[lines 3-199 left out; cc_read path=farm.lua start_line=3]\n200| c"
 OUTPUT = "Program farm.lua executed successfully.\nOutput:\n"
 CRASH = "Program farm.lua failed (error): farm.lua:3: attempt to index nil\nOutput:\nhello"
 
@@ -40,7 +41,8 @@ def ran(ended: Any, seconds: float = 0.0) -> Ran:
 @pytest.mark.parametrize(
     ("over", "told"),
     [
-        (record("cc_read", FARM, path="farm.lua"), "cc_read farm.lua → 200 lines"),
+        (record("cc_read", FARM, path="farm.lua", start_line=1), "cc_read farm.lua from line 1 → 200 lines"),
+        (record("cc_read", CUT, path="farm.lua"), "cc_read farm.lua → 200 lines, 3 of them shown"),
         (record("cc_read", "131| x", path="farm.lua", start_line=131, max_lines=200), "lines 131-330 → 1 line"),
         (record("cc_read", "131| x", path="farm.lua", start_line=131), "cc_read farm.lua from line 131 → 1 line"),
         (record("cc_read", "1| x", path="farm.lua", max_lines=9), "cc_read farm.lua lines 1-9 → 1 line"),

@@ -3,6 +3,8 @@
 import dataclasses
 import json
 import logging
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +19,10 @@ from orchestrator.core.policy import Policy, load_policy
 from orchestrator.core.response import FinalResult
 from orchestrator.core.task import AgentTask
 from orchestrator.core.task_states import TaskStatus
+from orchestrator.core.tokens import estimate
+from orchestrator.core.window import Window
 from orchestrator.model import ScriptedModel
-from orchestrator.ports import ModelReply
+from orchestrator.ports import ChatMessage, ModelReply
 from orchestrator.runner import execute_task_with_agent
 from orchestrator.tools.deps import CCAgentDeps
 from orchestrator.tools.workspace import DirectoryWorkspace
@@ -565,3 +569,49 @@ async def test_the_log_reads_as_the_seeds_wrote_it(caplog: pytest.LogCaptureFixt
         "[FINAL] Success=True, Message=all good",
     ]
     assert [line for line in lines if line in wanted] == wanted
+
+
+# -- what a model sees of a large file ---------------------------------------------------
+
+
+PAGED = Window(12_288, 2048)
+
+
+class Pager(Listening):
+    """Reads a file in a small window, and goes on wherever a gap says how."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self.next: str | None = f"cc_read path={path} start_line=1"
+        self.seen: dict[int, str] = {}
+
+    async def window(self) -> Window:  # type: ignore[override]
+        return PAGED
+
+    async def reply(self, messages: Sequence[ChatMessage], **given: Any) -> ModelReply:
+        if self.asked:
+            told = messages[-1].content
+            self.seen |= {int(n): text for n, text in re.findall(r"^(\d+)\|(?: (.*))?$", told, re.MULTILINE)}
+            gaps = re.findall(r"^\[lines \d+-\d+ left out; (.*)\]$", told, re.MULTILINE)
+            self.next = gaps[0] if gaps else None
+        if self.next is None:
+            self.script.append(final())
+        else:
+            tool, path, start = self.next.split()
+            args = {"path": path.removeprefix("path="), "start_line": int(start.removeprefix("start_line="))}
+            self.script.append(says(call(tool, **args)))
+        return await super().reply(messages, **given)
+
+
+async def test_a_model_that_follows_the_gaps_reads_every_line_of_a_large_file() -> None:
+    """The tool cuts for itself and the window cuts again: the one gap that is left leads on, and the window holds."""
+    lines = [f"local value_{number} = {number * 977}" for number in range(1, 1501)]
+    deps = CCAgentDeps(mode="stub", file_cache={"big.lua": "\n".join(lines) + "\n"})
+    model = Pager("big.lua")
+    result = await execute_task_with_agent("What is in big.lua?", deps, model=model, max_steps=40)
+    assert result.message == final()["message"]
+    assert model.seen == dict(enumerate(lines, 1))
+    assert 5 <= len(model.asked) <= 12
+    assert all(sum(estimate(one.content) for one in asked) <= PAGED.budget for asked in model.asked)
+    rows = "\n".join(one.content for one in model.asked[-1])
+    assert re.search(r"cc_read big\.lua from line 1 → 1500 lines, \d+ of them shown", rows)
