@@ -27,6 +27,10 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     task: Annotated[
         list[str] | None, typer.Option("--task", help="Only this task; may be repeated. Default: all.")
     ] = None,
+    tasks: Annotated[
+        Path | None,
+        typer.Option("--tasks", metavar="FILE|DIR", help="Your own tasks in TOML (docs/eval.md), in place of the set."),
+    ] = None,
     compare: Annotated[
         tuple[str, str] | None,
         typer.Option("--compare", metavar="A B", help="Two models, or files of --save: side by side, with a plot."),
@@ -55,9 +59,9 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     It starts a server of its own with the shipped policy. Success is checked on the files, the programs and the
     journal, and not taken from the model. Ctrl-C ends it with what there is.
     """
-    from orchestrator.evaluation import Evaluation, tasks_named
+    from orchestrator.evaluation import TASKS, Evaluation, tasks_in, tasks_named
 
-    chosen = tasks_named(task or [])
+    chosen = tasks_named(task or [], TASKS if tasks is None else tasks_in(tasks))
     if listing:
         _list(chosen, as_json=as_json)
         return

@@ -7,6 +7,7 @@ from orchestrator.evaluation.plotting import page
 from orchestrator.evaluation.running import MOST_S, Evaluation, Reviewer
 from orchestrator.evaluation.scoring import Row
 from orchestrator.evaluation.showing import lines_of, totals
+from orchestrator.evaluation.task_files import tasks_in
 from orchestrator.evaluation.tasks import TASKS, tasks_named
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "page",
     "read_result",
     "spread_lines",
+    "tasks_in",
     "tasks_named",
     "totals",
 ]

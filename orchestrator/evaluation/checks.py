@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from orchestrator.core import facts
 from orchestrator.core.policy import BUILT_IN_CATALOG, Effect, PolicyDecision
+from orchestrator.core.user_checks import Check
 from orchestrator.core.visible import one_line
 from orchestrator.evaluation.cases import EvalTask, Seen, Standing
 
@@ -135,6 +136,61 @@ class World:
         return "" if found == self.answer else f"`{self.command}` answers {found!r}, not {self.answer!r}."
 
 
+@dataclass(frozen=True)
+class UserCheck:
+    """One line of the checks of a user's own task."""
+
+    check: Check
+    all: tuple[Check, ...] = ()
+    """All checks of the task: ``prints`` looks at what a ``runs`` prints."""
+
+    def __call__(self, seen: Seen) -> str:
+        """What is wrong."""
+        match self.check.kind:
+            case "runs":
+                return self._runs(seen)
+            case "prints":
+                return self._prints(seen)
+            case "unchanged":
+                return self._unchanged(seen.computer(self.check.computer))
+            case "contains" | "exists":
+                return self._file(seen.computer(self.check.computer))
+
+    def _runs(self, seen: Seen) -> str:
+        tried = seen.computer(self.check.computer).tried(self.check.path, self.check.args)
+        return "" if tried.well else f"{self.check.path} ends with an error: {_shown(_last(tried.printed).encode())}"
+
+    def _prints(self, seen: Seen) -> str:
+        """The output of the ``runs`` before it, else of the next one, else of what the model ran last."""
+        place = self.all.index(self.check)
+        order = (*reversed(self.all[:place]), *self.all[place:])
+        run = next((one for one in order if one.kind == "runs" and self.check.computer in ("", one.computer)), None)
+        if run is not None:
+            printed = seen.computer(run.computer).run(run.path, run.args)
+        else:
+            runs = [text for ok, text in _runs(seen) if ok]
+            if not runs:
+                return f"No program ran well that could have printed {self.check.wanted!r}."
+            printed = runs[-1]
+        if self.check.wanted in printed:
+            return ""
+        return f"{self.check.wanted!r} was not printed, but {_shown(printed.encode())}"
+
+    def _file(self, computer: Standing) -> str:
+        path, wanted = self.check.path, self.check.wanted
+        found = computer.read(path)
+        if found is None:
+            return f"There is no {path}."
+        has = wanted.encode() in found or wanted.encode("latin-1", "replace") in found
+        return "" if has else f"{path} does not have {wanted!r}."
+
+    def _unchanged(self, computer: Standing) -> str:
+        path = self.check.path
+        before = {name: data for name, data in computer.machine.files.items() if _is_at(name, path)}
+        now = {name: data for name, data in files_of(computer.disk).items() if _is_at(name, path)}
+        return "" if before == now else f"{path} is not what it was."
+
+
 def untouched(task: EvalTask, seen: Seen) -> str:
     """Whether every file that the task may not touch is as it was; what is wrong, or nothing."""
     for machine in task.machines:
@@ -207,7 +263,17 @@ def _touches(tool: str, verdict: PolicyDecision) -> bool:
     return spec is None or spec.governance.mutates
 
 
-def _runs(seen: Seen, program: str) -> Iterator[tuple[bool, str]]:
+def _is_at(name: str, path: str) -> bool:
+    return name == path or name.startswith(f"{path}/")
+
+
+def _last(text: str) -> str:
+    """The last line."""
+    return text.rstrip("\n").rpartition("\n")[2]
+
+
+def _runs(seen: Seen, program: str = "") -> Iterator[tuple[bool, str]]:
+    """How each run of a program ended, and what the model was told of it; without a name: of any program."""
     called = calls_of(seen)
     name = program.removesuffix(".lua")
     for item in seen.items:
@@ -217,7 +283,7 @@ def _runs(seen: Seen, program: str) -> Iterator[tuple[bool, str]]:
         if call is None or call.tool not in ("cc_run_program", "cc_shell"):
             continue
         words = str(call.args.get("path") or call.args.get("command") or "").split()
-        if words and words[0].lstrip("/").removesuffix(".lua") == name:
+        if not program or (words and words[0].lstrip("/").removesuffix(".lua") == name):
             yield item.fact.ok, item.fact.text
 
 
@@ -233,6 +299,7 @@ __all__ = [
     "RanWell",
     "Says",
     "Standing",
+    "UserCheck",
     "World",
     "calls_of",
     "files_of",

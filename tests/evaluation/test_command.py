@@ -69,32 +69,44 @@ def test_a_script_that_does_one_task_and_no_other(tmp_path: Path) -> None:
     assert "is not empty" in errors
 
 
-def test_a_task_is_played_twice_and_two_results_are_compared(tmp_path: Path) -> None:
+OWN = """\
+[[tasks]]
+name = "greet"
+prompt = "Write a program hello.lua that prints Hello, world! and run it."
+checks = ["runs hello.lua", "prints Hello, world!", "unchanged belt.cfg"]
+files = { "belt.cfg" = "speed = 4" }
+"""
+
+
+def test_own_tasks_are_played_and_two_results_are_compared(tmp_path: Path) -> None:
     """Twice for their spread; kept in a file that stands for the model, with which another is compared."""
-    options = ["--task", "hello", "--repeat", "2"]
+    (tmp_path / "mine.toml").write_text(OWN)
+    options = ["--tasks", "mine.toml", "--repeat", "2"]
     code, out, errors = ended(start(tmp_path, "--model", "scripted:hello", "--save", "r.json", *options))
     assert code == 0, errors
     assert "2 of 2 runs passed" in out
-    assert any(line.split()[:4] == ["hello", "2", "of", "2"] for line in out.splitlines())
+    assert any(line.split()[:4] == ["greet", "2", "of", "2"] for line in out.splitlines())
     rows = json.loads((tmp_path / "r.json").read_text())["rows"]
-    assert [row["task"] for row in rows] == ["hello", "hello"]
+    assert [row["task"] for row in rows] == ["greet", "greet"]
     code, out, errors = ended(start(tmp_path, "--compare", "r.json", "r.json"))
     assert code == 0, errors
     assert "A: 2 of 2 runs passed, 0 false," in out
     assert "The plot is in comparison.html." in out
     assert "<svg" in (tmp_path / "comparison.html").read_text()
-    code, out, _ = ended(start(tmp_path, "--compare", "r.json", "scripted:hello", "--task", "hello", "--json"))
+    code, out, _ = ended(start(tmp_path, "--compare", "r.json", "scripted:hello", "--tasks", "mine.toml", "--json"))
     assert code == 0
     found = json.loads(out)
     assert (len(found["a"]["rows"]), len(found["b"]["rows"]), found["plot"]) == (2, 1, "comparison-2.html")
 
 
 def test_what_cannot_be_compared_is_refused_before_anything_is_played(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(OWN.replace("unchanged", "unchange"))
     wrong = {
         ("--compare", "r.json", "m"): "r.json cannot be read: No such file or directory.",
         ("--compare", "a", "b", "--model", "c"): "--compare does not go with --model.",
         ("--model", "m", "--plot", "p.html"): "--plot draws what --compare compares.",
         ("--model", "m", "--save", "none/r.json"): "There is no directory none.",
+        ("--model", "m", "--tasks", "mine.toml"): "mine.toml, line 4: The check 'unchange belt.cfg' cannot be read",
     }
     for options, told in wrong.items():
         code, out, errors = ended(start(tmp_path, *options))
