@@ -450,3 +450,6 @@ def test_A6_the_audit_finds_a_check_that_ran_what_nobody_saw() -> None:
     higher = ["it was approved as a check of another computer or of a lower risk."]
     assert under_check(story, there, RiskLevel.HIGH) == higher
     assert under_check(story, there, of="q-e") == ["nobody approved it as a check."]
+    absent = Journal()
+    shown_check(absent)
+    assert under_check(absent, there) == unseen
