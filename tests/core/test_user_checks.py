@@ -17,7 +17,9 @@ from orchestrator.core.showing import hitl_response
 from orchestrator.core.task_states import Phase
 from orchestrator.core.telling import told_results
 from orchestrator.core.user_checks import MAX_CHECKS, Check, checks_of, read_check
+from orchestrator.core.view import view
 from orchestrator.core.wire import ComputerId
+from orchestrator.prompts import shipped
 from tests.core.journal import REQUEST, Journal, call, decision, digest_of, verdict
 
 PC = ComputerId("3")
@@ -274,6 +276,16 @@ def test_what_must_stay_unchanged_is_looked_at_before_the_model_is_asked() -> No
     assert judged(Checking(), (one,), {line: "a" * 64})[0].why == "It could not be looked at when the task began."
 
 
+def test_the_model_is_told_from_the_start_what_is_checked() -> None:
+    """Behind the task, before what came earlier: what it is told never changes later."""
+    story = Journal()
+    earlier = facts.EarlierTask(task_id=facts.TaskId("t0"), prompt="p", status="Completed", message="m")
+    story.submitted(checks=("runs farm.lua", "prints wheat"), earlier=(earlier,))
+    goal = view(story.task, {}, prompt=shipped()).messages[1][1]
+    assert goal.startswith("fix my farm\n\nWhen you send a final with success true, this is checked")
+    assert "has to hold:\n- runs farm.lua\n- prints wheat\n\nEarlier in this conversation" in goal
+
+
 # -- the claim that waits ------------------------------------------------------------------
 
 
@@ -452,4 +464,6 @@ def test_A6_the_audit_finds_a_check_that_ran_what_nobody_saw() -> None:
     assert under_check(story, there, of="q-e") == ["nobody approved it as a check."]
     absent = Journal()
     shown_check(absent)
+    absent.started("w")
+    absent.finished("w")
     assert under_check(absent, there) == unseen

@@ -2,14 +2,18 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from orchestrator.core import facts
 from orchestrator.core.items import AgentTaskItem
 from tests.shell.commands import cli
 from tests.story.harness import (
     Api,
+    Computer,
     Server,
     check_laws,
     computer,
@@ -17,7 +21,6 @@ from tests.story.harness import (
     ended,
     facts_of,
     final,
-    kinds,
     play,
     tool,
 )
@@ -167,34 +170,60 @@ async def test_a_task_file_brings_its_checks_and_they_are_told_at_the_end(server
 
 
 async def test_a_killed_server_makes_each_check_once(tmp_path: Path) -> None:
-    """Kill -9 at the proposal of the check, at its start, at its end and at its verdict: nobody is asked again."""
-    boundaries = {at: Server(tmp_path / str(at)) for at in (9, 10, 11)}
+    """Kill -9 when the check was proposed, started and ended: nobody is asked again, and it runs once."""
+    await each({str(at): _survives(tmp_path, Kill(at, "after")) for at in (9, 10, 11)})
+
+
+@pytest.mark.deep
+async def test_a_killed_server_makes_each_check_once_wherever_it_dies(tmp_path: Path) -> None:
+    """Before and after each write from the model's claim to the verdict."""
+    kills = [Kill(at, side) for at in range(8, 16) for side in ("before", "after")]
+    await each({f"{kill.side} {kill.at}": _survives(tmp_path, kill) for kill in kills})
+
+
+@pytest.mark.deep
+async def test_an_endless_program_holds_on_the_computer_that_the_check_names(server: Server, tmp_path: Path) -> None:
+    """Each computer has checks of its own; a program that never ends is watched and stopped."""
+    async with computer(server, tmp_path) as one, computer(server, tmp_path) as other:
+        one.write("loop.lua", b"while true do print('round') sleep(1) end\n")
+        other.write("loop.lua", BAD.encode())
+        one.boot()
+        other.boot()
+        checks = [f"@{one.name} runs loop.lua", "prints round", f"@{other.name} runs loop.lua"]
+        task_id = await server.api().submit(final(), final(), computers=(one.name, other.name), checks=checks)
+        items = await play(server.api(), task_id)
+    await in_order(server.api(), items)
+    assert held(items)[0] == dict(zip(checks, (True, True, False), strict=True))
+    assert ended(items).status_reason == "checks_failed"
+
+
+async def _survives(tmp: Path, kill: Kill) -> None:
+    """A task with a check that runs a program, through a kill of its server."""
+    place = tmp / f"{kill.side}{kill.at}"
+    server, armed = Server(place / "home"), place / "armed"
     try:
-        await each({str(at): _survives(server, tmp_path / f"pc{at}", at) for at, server in boundaries.items()})
+        server.start(replace(kill, armed=armed))
+        async with computer(server, place) as pc:
+            await _killed(server, pc, armed)
     finally:
-        for server in boundaries.values():
-            await server.close()
-            server.kill()
-
-
-async def _survives(server: Server, tmp: Path, at: int) -> None:
-    armed = tmp.parent / f"{tmp.name}.armed"
-    server.start(Kill(at, "after", armed=armed))
-    async with computer(server, tmp) as pc:
-        pc.boot()
-        api = server.api()
-        armed.touch()
-        script = (tool("cc_write", path="farm.lua", content=LOGS), final())
-        task_id = await api.submit(*script, computers=(pc.name,), checks=["runs farm.lua", "file ran.log exists"])
-        decided = asyncio.create_task(play(api, task_id))
-        assert server.process is not None
-        await server.process.gone()
-        await asyncio.gather(decided, return_exceptions=True)
         await server.close()
-        server.start()
-        items = await server.api().journal(task_id)
-        assert pc.read("ran.log") == b"ran\n"
+        server.kill()
+
+
+async def _killed(server: Server, pc: Computer, armed: Path) -> None:
+    pc.boot()
+    api = server.api()
+    await asyncio.to_thread(armed.touch)
+    script = (tool("cc_write", path="farm.lua", content=LOGS), final())
+    task_id = await api.submit(*script, computers=(pc.name,), checks=["runs farm.lua", "file ran.log exists"])
+    decided = asyncio.create_task(play(api, task_id))
+    assert server.process is not None
+    await server.process.gone()
+    await asyncio.gather(decided, return_exceptions=True)
+    await server.close()
+    server.start()
+    items = await server.api().journal(task_id)
     check_laws(items)
+    assert pc.read("ran.log") == b"ran\n"
     assert (ended(items).verified, len(facts_of(items, facts.DecisionRecorded))) == (True, 1)
     assert held(items) == [{"runs farm.lua": True, "file ran.log exists": True}]
-    assert kinds(items).count("checks_judged") == 1
