@@ -52,8 +52,8 @@ function Step({ step, number, open }) {
       ${step.calls.map((call) => html`<${TaskCall} key=${call.call_id} call=${call} />`)}
       ${step.notes.map((note) => html`<div
           class="note ${["refused", "limit", "awaits"].includes(note.kind) ? "warn" : ""}"><p class="prose">
-        ${NOTE[note.kind] && html`<b>${NOTE[note.kind]}${note.by ? ` by ${oneLine(note.by, 40)}` : ""}${note.kind === "awaits" ? "" : ":"} </b>`}<${Text}
-            value=${note.text} /></p></div>`)}
+        ${NOTE[note.kind] && html`<b>${NOTE[note.kind]}${note.by ? ` by ${oneLine(note.by, 40)}` : ""}${
+            note.kind === "awaits" ? "" : ":"} </b>`}<${Text} value=${note.text} /></p></div>`)}
     </div></li>`;
 }
 
