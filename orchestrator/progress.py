@@ -249,6 +249,11 @@ class Progress:
 
     def _output(self, call_id: str, offset: Any, size: Any, text: str) -> None:
         shown = self._outputs.setdefault(call_id, _Shown())
+        if size == 0 and text:
+            # Said of the program, not written by it.
+            self._heading(call_id, shown)
+            self._print(shown, text if shown.fresh else f"\n{text}")
+            return
         if not isinstance(offset, int) or not text or offset <= shown.offset:
             return
         self._heading(call_id, shown)

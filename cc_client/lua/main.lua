@@ -42,7 +42,7 @@ end
 
 local function capabilities()
   local list =
-    { "chunks", "desk", "input", "keys", "mirror", "observe", "screen_of", "tabs", "undo", "update" }
+    { "chunks", "clock", "desk", "input", "keys", "mirror", "observe", "screen_of", "tabs", "undo", "update" }
   for name in pairs(methods) do
     list[#list + 1] = name
   end

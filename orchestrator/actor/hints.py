@@ -11,6 +11,9 @@ _EVERY_S = 0.05
 """Parts of a reply that come faster are told together: a person reads no faster, and the bus is spared."""
 
 
+PAUSED = "[the game is paused: the program goes on with it]\n"
+
+
 @dataclass
 class Hints:
     """Publishes the hints of one task."""
@@ -19,8 +22,8 @@ class Hints:
     task_id: TaskId
 
     def output(self, call_id: CallId, offset: int, data: bytes) -> None:
-        """What a program wrote, ``offset`` bytes into its output."""
-        text = data.decode("utf-8", "replace")
+        """What a program wrote, ``offset`` bytes into its output; nothing: its game is paused."""
+        text = data.decode("utf-8", "replace") or PAUSED
         self.publish({"kind": "output", "call_id": call_id, "offset": offset, "size": len(data), "text": text})
 
     def reply(self, step: int) -> "ReplyHints":

@@ -31,6 +31,7 @@ from orchestrator.core.link_events import (
     Moved,
     Output,
     SettledAll,
+    Ticked,
 )
 from orchestrator.core.transfers import Inbox, Outbox
 from orchestrator.core.wire import RunId
@@ -93,6 +94,7 @@ class ComputerLink:
         self._heard = now
         self._pinged = now
         self._pings = 0
+        self._every = wire.PING_EVERY_S
         self._probe: int | None = None
         """The ping that was sent to see whether somebody lives; None: there was none."""
         self._complaints = 0
@@ -138,18 +140,25 @@ class ComputerLink:
             return []
         if now - self._heard >= wire.SILENCE_S:
             return self._end(f"The computer said nothing for {wire.SILENCE_S:.0f} s.")
-        if now - self._pinged >= wire.PING_EVERY_S:
-            self._pings += 1
-            self._pinged = now
-            self._send(wire.Ping(n=self._pings))
+        if now - self._pinged >= self._every:
+            self._ping(now)
         return []
+
+    def hurry(self, *, on: bool) -> None:
+        """While a program runs, ping more often: so the time of the game is known, and that it stands still."""
+        self._every = wire.RUN_PING_EVERY_S if on else wire.PING_EVERY_S
+
+    def _ping(self, now: float) -> None:
+        self._pings += 1
+        self._pinged = now
+        tells = self.hello is not None and wire.CLOCK in self.hello.capabilities
+        self._send(wire.Ping(n=self._pings, clock=True if tells else None))
 
     def probe(self, now: float) -> None:
         """Ping now: the answer is told as ``Alive``. Frames that were under way are none."""
         if self.state is LinkState.READY:
-            self._pings += 1
-            self._pinged, self._probe = now, self._pings
-            self._send(wire.Ping(n=self._pings))
+            self._ping(now)
+            self._probe = self._pings
 
     def next_timer(self) -> float | None:
         """When :meth:`tick` wants to be called next; None: never again."""
@@ -157,7 +166,7 @@ class ComputerLink:
             return None
         if self.state is not LinkState.READY:
             return self._opened + wire.HELLO_WITHIN_S
-        return min(self._heard + wire.SILENCE_S, self._pinged + wire.PING_EVERY_S)
+        return min(self._heard + wire.SILENCE_S, self._pinged + self._every)
 
     # -- out -----------------------------------------------------------------------------
 
@@ -293,6 +302,8 @@ class ComputerLink:
                 return self._settled(message, body)
             case wire.Complaint():
                 return self._complained(message)
+            case wire.Pong():
+                return self._answered(message)
             case _:
                 event = self._plain(message, body)
                 return [] if event is None else [event]
@@ -305,8 +316,6 @@ class ComputerLink:
                 event = Moved() if self._outbox.acknowledged(RunId(message.call_id)) else None
             case wire.Output():
                 event = Output(RunId(message.call_id), message.body.offset, body)
-            case wire.Pong() if message.n == self._probe:
-                event = Alive()
             case wire.Desk():
                 event = DeskAsked(message, body)
             case wire.Picture() | wire.Unseen() | wire.Screens() | wire.Keyed():
@@ -320,6 +329,10 @@ class ComputerLink:
             case _:
                 pass
         return event
+
+    def _answered(self, message: wire.Pong) -> list[LinkEvent]:
+        alive: list[LinkEvent] = [Alive()] if message.n == self._probe else []
+        return alive if message.clock_ms is None else [*alive, Ticked(message.clock_ms)]
 
     def _result(self, message: wire.Result, body: bytes) -> list[LinkEvent]:
         run_id = RunId(message.call_id)

@@ -100,6 +100,13 @@ class Alive:
 
 
 @dataclass(frozen=True)
+class Ticked:
+    """The computer told the time of its game, in milliseconds since it started; paused, that stands still."""
+
+    clock_ms: int
+
+
+@dataclass(frozen=True)
 class Ended:
     """The link is over; the connection should be closed."""
 
@@ -119,5 +126,6 @@ LinkEvent = (
     | SettledAll
     | Complained
     | Alive
+    | Ticked
     | Ended
 )

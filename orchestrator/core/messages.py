@@ -57,6 +57,10 @@ NEWS: Final = "news"
 """The desk id of what nobody at the computer asked for: the questions that wait there when it connects."""
 MAX_DESK_BYTES: Final = 4096
 """What a player types at once: many screens of a computer, and far below what the model's window holds."""
+CLOCK: Final = "clock"
+"""The capability of a computer that tells the time of the game with its ``pong``."""
+RUN_PING_EVERY_S: Final = 5.0
+"""While a program runs: soon enough to notice that the game is paused."""
 PING_EVERY_S: Final = 20.0
 """One ping and one pong in 20 s: the idle budget of one frame in 10 s."""
 SILENCE_S: Final = 45.0
@@ -215,6 +219,8 @@ class Pong(WireMessage):
     type: Literal["pong"] = "pong"
     journal_seq: Counter
     n: Counter
+    clock_ms: Counter | None = None
+    """Time of the game since the computer started, where the ping asked for it; it stands still in a pause."""
 
 
 class Complaint(WireMessage):
@@ -309,6 +315,8 @@ class Ping(WireMessage):
 
     type: Literal["ping"] = "ping"
     n: Counter
+    clock: bool | None = None
+    """True: the answer is to name the time of the game; only to a computer with the capability ``clock``."""
 
 
 FromComputer = Annotated[

@@ -29,6 +29,7 @@ from orchestrator.core.message_parts import (
 )
 from orchestrator.core.messages import (
     CHUNKS,
+    CLOCK,
     COMPUTER_SUBPROTOCOL,
     DESK,
     HELLO_WITHIN_S,
@@ -47,6 +48,7 @@ from orchestrator.core.messages import (
     PROTOCOL_VERSION,
     REVIEWER_SUBPROTOCOL,
     REVIEWER_SUBPROTOCOL_1_1,
+    RUN_PING_EVERY_S,
     SCREEN_OF,
     SILENCE_S,
     UNDO,
@@ -98,11 +100,12 @@ from orchestrator.core.screen_messages import (
 )
 
 __all__ = [
-    "CHUNKS", "COMPUTER_SUBPROTOCOL", "DESK", "HELLO_WITHIN_S", "INPUT", "KEYS", "MAX_BODY_BYTES",
+    "CHUNKS", "CLOCK", "COMPUTER_SUBPROTOCOL", "DESK", "HELLO_WITHIN_S", "INPUT", "KEYS", "MAX_BODY_BYTES",
     "MAX_CALL_ID_CHARS", "MAX_COLUMNS", "MAX_COUNTER", "MAX_DESK_BYTES", "MAX_FRAME_BYTES", "MAX_HEADER_BYTES",
     "MAX_OPEN_CALLS", "MAX_OUTPUT_BYTES", "MAX_PICTURE_BYTES", "MAX_ROWS", "MAX_SCREENS",
     "MAX_UNACKNOWLEDGED", "MAX_WHOLE_BYTES", "MIRROR", "NEWS", "OBSERVE", "PING_EVERY_S", "PROTOCOL_VERSION",
-    "REVIEWER_SUBPROTOCOL", "REVIEWER_SUBPROTOCOL_1_1", "SCREEN_OF", "SILENCE_S", "UNDO", "UPDATE", "WINDOW_FRAMES",
+    "REVIEWER_SUBPROTOCOL", "REVIEWER_SUBPROTOCOL_1_1", "RUN_PING_EVERY_S", "SCREEN_OF",
+    "SILENCE_S", "UNDO", "UPDATE", "WINDOW_FRAMES",
     "Ack", "Body", "Call", "CallIdString", "CallRefused", "Chunk", "ChunkAck", "Client", "Complaint", "ComputerId",
     "Counter", "Desk", "Family", "FromComputer", "Hello", "Keyed", "Keys", "Look", "Message", "Method", "Output",
     "Picture", "Ping", "Pong", "Refused", "Result", "ResultAck", "RunId", "ScreenSize", "Screens", "Settle",

@@ -57,7 +57,8 @@ class Calls:
         try:
             if session.link.state is not LinkState.READY:
                 raise _away(computer)
-            wait = session.expect(run_id, wait_s, on_output)
+            # A program's time is time of the game, and so is what is waited for it.
+            wait = session.expect(run_id, wait_s, on_output, in_game="timeout_s" in params)
             in_parts = session.link.call(
                 run_id=run_id, task_id=task_id, number=number, method=method, params=params, body=body
             )

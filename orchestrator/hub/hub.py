@@ -335,6 +335,8 @@ class Hub(Calls):
                 self._ask_desk(session, event)
             elif isinstance(event, events.Mirrored):
                 self.mirror.told(session, event.message, event.body)
+            elif isinstance(event, events.Ticked):
+                session.ticked(event.clock_ms)
             elif isinstance(event, events.Complained) and event.code == JOURNAL_FAILED and event.run_id is None:
                 self._writes_nothing(session, event)
             else:

@@ -14,7 +14,7 @@ from orchestrator.core.link import ComputerLink, LinkState
 from orchestrator.core.wire import ComputerId, RunId
 from orchestrator.hub.socket import DirectSocket, Socket, Traffic
 from orchestrator.hub.sweeper import Sweeper
-from orchestrator.hub.waiting import OnOutput, Wait
+from orchestrator.hub.waiting import GameClock, OnOutput, Wait
 
 logger = logging.getLogger(__name__)
 
@@ -33,8 +33,9 @@ class Session:
     """One connection of one computer, from its opening to its end."""
 
     __slots__ = (
-        "_background", "_lock", "_loop", "_soon", "_sweeper", "_tick", "computer", "direct", "due", "fingerprint",
-        "life", "link", "now", "opened", "place", "room", "runs", "sending", "settles", "socket", "traffic",
+        "_background", "_game", "_lock", "_loop", "_soon", "_sweeper", "_tick", "computer", "direct", "due",
+        "fingerprint", "life", "link", "now", "opened", "place", "room", "runs", "sending", "settles", "socket",
+        "traffic",
     )  # fmt: skip
 
     def __init__(
@@ -74,6 +75,7 @@ class Session:
         self._sweeper = sweeper
         self._tick = tick
         self._background: set[asyncio.Task[None]] | None = None
+        self._game = GameClock()
         self.due = math.inf
         self.watch()
 
@@ -157,12 +159,29 @@ class Session:
 
     # -- waiting -------------------------------------------------------------------------
 
-    def expect(self, run_id: RunId, within_s: float, on_output: OnOutput | None = None) -> Wait:
-        """Wait for the outcome of a run, until :meth:`leave`."""
-        wait = Wait(self.computer, within_s, on_output, loop=self._loop)
+    def expect(
+        self, run_id: RunId, within_s: float, on_output: OnOutput | None = None, *, in_game: bool = False
+    ) -> Wait:
+        """Wait for the outcome of a run, until :meth:`leave`; ``in_game``: for so much time of the game."""
+        wait = Wait(self.computer, within_s, on_output, loop=self._loop, game=self._game if in_game else None)
         self.runs.setdefault(run_id, []).append(wait)
         self._sweeper.add(wait)
+        if in_game:
+            self._hurry(on=True)
         return wait
+
+    def _hurry(self, *, on: bool) -> None:
+        self.link.hurry(on=on)
+        self.watch()
+
+    def ticked(self, clock_ms: int) -> None:
+        """The computer told the time of its game; who follows a program hears when that stands still."""
+        noticed = self._game.tell(clock_ms, self.now())
+        for wait in [one for one in chain(*self.runs.values()) if one.game is not None]:
+            if wait.began_ms is None:
+                wait.began_ms = clock_ms
+            if noticed:
+                self._tell(wait, wait.heard, b"")
 
     def send_in_parts(self, run_id: RunId, wait: Wait) -> None:
         """The call goes in parts: its own time begins when the last one is handed to the socket."""
@@ -179,6 +198,8 @@ class Session:
             waits.remove(wait)
             if not waits:
                 del self.runs[run_id]
+            if wait.game is not None and not any(one.game for one in chain(*self.runs.values())):
+                self._hurry(on=False)
 
     def extend(self, wait: Wait, span: float, what: str) -> None:
         """Give a wait ``span`` seconds from now."""
@@ -201,23 +222,24 @@ class Session:
             wait.resolve(outcome)
 
     def told(self, run_id: RunId, offset: int, data: bytes) -> None:
-        """A program wrote something; a listener that raises or dawdles hears no more."""
+        """A program wrote something."""
         for wait in self.runs.get(run_id, ()):
-            if wait.on_output is None:
-                continue
-            began = self.now()
-            try:
-                wait.on_output(offset, data)
-            except Exception:
-                logger.exception(
-                    "the listener to the output of run %s failed and hears no more", run_id, extra=self.log_extra
-                )
-                wait.on_output = None
-            if self.now() - began > SLOW_HINT_S:
-                logger.warning(
-                    "the listener to the output of run %s is too slow and hears no more", run_id, extra=self.log_extra
-                )
-                wait.on_output = None
+            wait.heard = offset + len(data)
+            self._tell(wait, offset, data)
+
+    def _tell(self, wait: Wait, offset: int, data: bytes) -> None:
+        """Tell a listener; one that raises or dawdles hears no more."""
+        if wait.on_output is None:
+            return
+        began = self.now()
+        try:
+            wait.on_output(offset, data)
+        except Exception:
+            logger.exception("the listener to the output of a run failed and hears no more", extra=self.log_extra)
+            wait.on_output = None
+        if self.now() - began > SLOW_HINT_S:
+            logger.warning("the listener to the output of a run is too slow and hears no more", extra=self.log_extra)
+            wait.on_output = None
 
     @property
     def log_extra(self) -> dict[str, str]:

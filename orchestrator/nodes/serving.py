@@ -142,6 +142,6 @@ class Serving:
         return Answer({})
 
     def _tell_output(self, run_id: RunId, offset: int, data: bytes) -> None:
-        for at in range(0, len(data), _HINT_BYTES):
+        for at in range(0, max(1, len(data)), _HINT_BYTES):
             part = base64.b64encode(data[at : at + _HINT_BYTES]).decode("ascii")
             self._bus.publish(output_of(run_id), OutputTold(offset=offset + at, data=part).told())

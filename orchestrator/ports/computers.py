@@ -98,7 +98,7 @@ class Computers(Protocol):
         """Write the call's frame, once, and wait up to ``wait_s`` seconds for its outcome.
 
         ``on_output`` is told what a running program writes, as it comes: where the part begins in the
-        whole output, and its bytes. Hints only: parts may be missing.
+        whole output, and its bytes. Hints only: parts may be missing. No bytes: the game is paused.
 
         Raises ComputerAway (not connected: no frame was written), CallVoid (the computer refused it
         unrun), ComputerFailed (it answered with an error), CallLost (the session ended or the wait

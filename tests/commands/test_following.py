@@ -14,6 +14,7 @@ from pathlib import Path
 import pyte
 import pytest
 
+from orchestrator.actor.hints import PAUSED
 from orchestrator.cli.common import seconds
 from orchestrator.client import Hint, sent_in
 from orchestrator.core import facts
@@ -376,6 +377,18 @@ def ran(*hints: Hint, output: str, grows: bool = True) -> str:
     before = tuple(story.items)
     story.finished("c1", text=f"Program a.lua executed successfully.\nOutput:\n{output}")
     return seen(*before, *hints, *story.items[len(before) :], grows=grows).removeprefix(LOG)
+
+
+@pytest.mark.parametrize("grows", [True, False])
+def test_that_the_game_is_paused_stands_in_the_output_and_counts_for_nothing(grows: bool) -> None:
+    """It is said where the output is shown, and what the program writes afterwards is shown as ever."""
+    paused = Hint("output", {"call_id": "c1", "offset": 4, "size": 0, "text": PAUSED})
+    shown = ran(prints(0, "one\n"), paused, prints(4, "two\n"), output="one\ntwo\n", grows=grows)
+    lines = [line.strip() for line in shown.splitlines()]
+    at = lines.index("one")
+    assert lines[at : at + 3] == ["one", PAUSED.strip(), "two"]
+    assert "not shown" not in shown
+    assert "Its output is above." in shown
 
 
 @pytest.mark.parametrize("grows", [True, False])

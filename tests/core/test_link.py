@@ -576,6 +576,25 @@ def test_a_ping_every_twenty_seconds() -> None:
     assert sent(link) == [wire.Ping(n=2)]
 
 
+def test_while_a_program_runs_the_time_of_the_game_is_asked_for() -> None:
+    """Every five seconds, of a computer that can tell it; its answer is told, also of the one that shows life."""
+    link = ComputerLink(100.0)
+    link.receive(wire.encode(HELLO.model_copy(update={"capabilities": (wire.CLOCK,)})), 100.0)
+    link.welcome(number=7, computer="farm")
+    link.outgoing()
+    link.hurry(on=True)
+    assert link.next_timer() == 105.0
+    assert link.tick(105.0) == []
+    assert sent(link) == [wire.Ping(n=1, clock=True)]
+    pong = wire.Pong(journal_seq=46, n=1, clock_ms=2050)
+    assert link.receive(wire.encode(pong), 105.0) == [events.Ticked(2050)]
+    link.probe(106.0)
+    pong = wire.Pong(journal_seq=46, n=2, clock_ms=3050)
+    assert link.receive(wire.encode(pong), 106.0) == [events.Alive(), events.Ticked(3050)]
+    link.hurry(on=False)
+    assert link.next_timer() == 126.0
+
+
 def test_a_silent_computer_is_gone_after_forty_five_seconds() -> None:
     """Counted from the last frame; pings of ours do not count as life, a broken frame does."""
     link = link_in(LinkState.READY, 100.0)

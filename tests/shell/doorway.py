@@ -31,6 +31,8 @@ class Door:
     latest: RunId | None = None
     wrote: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when a program wrote something."""
+    paused: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when it was told that the game is paused."""
 
     async def call(
         self, method: str, params: Mapping[str, Any], body: bytes | None = None, wait_s: float = 60.0
@@ -39,8 +41,12 @@ class Door:
         number = next(NUMBERS)
         self.latest = RunId(f"d{number}")
         call: dict[str, Any] = {"number": number, "method": method, "params": params, "body": body, "wait_s": wait_s}
-        calling = self.house.calling(self.latest, **call, on_output=lambda *_: self.wrote.set())
+        calling = self.house.calling(self.latest, **call, on_output=self._told)
         return await within(calling)
+
+    def _told(self, offset: int, data: bytes) -> None:
+        del offset
+        (self.wrote if data else self.paused).set()
 
 
 async def use(tool: str, deps: CCAgentDeps, **args: Any) -> str:

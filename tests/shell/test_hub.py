@@ -16,6 +16,7 @@ from orchestrator.core.system_facts import ComputerFrozen
 from orchestrator.core.wire import RunId, SettledCall
 from orchestrator.hub import session as hub_session
 from orchestrator.hub.elsewhere import Rival, Yielded
+from orchestrator.hub.waiting import PAUSED_AFTER_S, GameClock, Wait
 from orchestrator.ports import CallResult
 from tests.shell.house import FARM, RUN, House, failed, open_house
 from tests.shell.support import StubClient, dialed, hello
@@ -385,6 +386,33 @@ async def test_too_many_broken_frames_end_the_connection(house: House) -> None:
 
 
 # -- time --------------------------------------------------------------------------------
+
+
+async def test_a_wait_for_a_program_counts_the_time_of_its_game() -> None:
+    """Where the game stands still the wait goes on; what the game has had counts, also where it lags."""
+    game = GameClock()
+    wait = Wait(FARM, 5.0, game=game)
+    assert not game.tell(1000, 0.0)
+    wait.began_ms = 1000
+    assert not game.tell(1000, PAUSED_AFTER_S - 0.1)
+    assert game.tell(1000, PAUSED_AFTER_S)
+    assert not game.tell(1000, PAUSED_AFTER_S + 1)
+    assert game.paused
+    wait.overdue(100.0)
+    assert (wait.due, wait.future.done()) == (105.0, False)
+    assert not game.tell(4000, 104.0)
+    wait.overdue(105.0)
+    assert (wait.due, wait.future.done()) == (107.0, False)
+    game.tell(6000, 106.0)
+    wait.overdue(107.0)
+    assert isinstance(wait.future.exception(), CallLost)
+
+
+async def test_a_wait_ends_by_the_clock_where_no_game_tells_the_time() -> None:
+    """An older client names no time of its game."""
+    wait = Wait(FARM, 5.0, game=GameClock())
+    wait.overdue(100.0)
+    assert isinstance(wait.future.exception(), CallLost)
 
 
 async def test_an_idle_computer_is_pinged_and_a_silent_one_given_up(
