@@ -1,7 +1,7 @@
 """A model of a server that speaks OpenAI's API, behind the port: one request, one reply, held to its form.
 
 What such servers take differs, so the form of a reply is asked for by its JSON schema, else as any JSON object, else in
-words alone. What a server takes is remembered with the model, so that only the first request costs a second try.
+words alone. What a server takes is remembered with the model until a request fails, so that it costs a try only then.
 """
 
 import asyncio
@@ -143,6 +143,8 @@ class ServedModel:
                     # It is busy, and asked as one that does not say.
                     return ServerFacts()
                 self._note(self._facts)
+                # After a failure it may be another program, or another version: the strictest form is tried again.
+                self._form = 0
             return self._facts
 
     def _note(self, facts: ServerFacts) -> None:
