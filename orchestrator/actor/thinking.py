@@ -6,6 +6,7 @@ import logging
 import secrets
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Literal
 
 from orchestrator.actor.checking import Checker
 from orchestrator.actor.gate import Gate
@@ -16,6 +17,7 @@ from orchestrator.actor.wait import Wait, is_over, look_again_in_s, may_ask_in_s
 from orchestrator.actor.watch import Stopped, Watch, ended_by, left_s, out_of_time
 from orchestrator.core import facts
 from orchestrator.core.approval import call_digest
+from orchestrator.core.budget import Tokens
 from orchestrator.core.check_results import failing, said_failing, told_failing
 from orchestrator.core.errors import ModelFailed, ReplyRefused, WindowTooSmall
 from orchestrator.core.evidence import doubt
@@ -150,6 +152,8 @@ class Thinking:
         except WindowTooSmall:
             # It is said with the next request, which then ends the task.
             return ()
+        if self._budget(task).passed() is not None:
+            return ()
         self._recorded_at = task.version + 1
         return ((request, SYSTEM),)
 
@@ -203,8 +207,17 @@ class Thinking:
         except WindowTooSmall as small:
             await self._fail(facts.LimitReached(limit="window", detail=str(small)))
             return False
+        passed = self._budget(task).passed()
+        if passed is not None:
+            await self._gave_up(task, passed, limit="max_tokens")
+            return False
         await self.journal.intend(request)
         return True
+
+    def _budget(self, task: AgentTask) -> Tokens:
+        """The tokens of the task, with the request whose messages the view has by now."""
+        prompt, counted = (self._view.tokens, self._view.counted) if self._view is not None else (0, 0)
+        return Tokens(task.max_tokens, task.tokens + task.uncounted, task.uncounted, prompt, counted)
 
     async def _look_at_window(self) -> None:
         if self._knows_window or self.watch.over:
@@ -232,6 +245,7 @@ class Thinking:
             view_digest=self._view.digest,
             num_ctx=window.num_ctx if window is not None else 0,
             num_predict=window.num_predict if window is not None else 0,
+            prompt_tokens=self._view.tokens if task.max_tokens else 0,
         )
 
     async def _generate(self, task: AgentTask) -> ModelReply | None:
@@ -239,7 +253,7 @@ class Thinking:
         if self.watch.over or self.leaving.cuts_models:
             return None
         hints = self.hints.reply(task.steps + 1)
-        left = max(1, task.max_tokens - task.tokens) if task.max_tokens else None
+        left = self._budget(task).reply
         with Stopped() as stopped, self.watch.stopping(stopped.stop), self.leaving.cutting(stopped.stop):
             try:
                 return await self.model.reply(
@@ -351,14 +365,16 @@ class Thinking:
             self.texts[raw.sha256] = (await self.journal.service.store.get_blob(raw.sha256)).decode()
         return self.texts[raw.sha256]
 
-    async def _gave_up(self, task: AgentTask, error: ModelFailed) -> None:
+    async def _gave_up(
+        self, task: AgentTask, why: ModelFailed | str, *, limit: Literal["model_failed", "max_tokens"] = "model_failed"
+    ) -> None:
         """End the task without another reply: by the success that was refused just now, or as failed."""
         if task.turns and task.turns[-1].unproven and not failing(task.checking.results):
             claimed = read_reply(await self._text(task.turns[-1].raw))
             if isinstance(claimed, FinalResult):
                 await self.journal.intend(_ended(claimed, verified=False))
                 return
-        await self._fail(facts.LimitReached(limit="model_failed", detail=str(error)))
+        await self._fail(facts.LimitReached(limit=limit, detail=str(why)))
 
     async def _with_why(self, reached: facts.LimitReached, task: AgentTask) -> facts.LimitReached:
         """The limit; where it is replies that could not be read, with what came and what to try."""
@@ -388,8 +404,9 @@ def limit_of(task: AgentTask, now: datetime) -> facts.LimitReached | None:
     """The limit that forbids another request to the model; None: it may be asked."""
     if task.max_steps and task.steps >= task.max_steps:
         return facts.LimitReached(limit="max_steps", detail=f"The limit of {task.max_steps} steps was reached.")
-    if task.max_tokens and task.tokens >= task.max_tokens:
-        detail = f"The limit of {task.max_tokens} tokens was reached: {task.tokens} were used."
+    used = task.tokens + task.uncounted
+    if task.max_tokens and used >= task.max_tokens:
+        detail = f"The limit of {task.max_tokens} tokens was reached: {used} were used."
         return facts.LimitReached(limit="max_tokens", detail=detail)
     if left_s(task, now) <= 0:
         return out_of_time(task)

@@ -15,7 +15,7 @@ from orchestrator.core.policy import BUILT_IN_CATALOG, PolicyDecision, RiskLevel
 from orchestrator.core.rehearsing import Rehearsal
 from orchestrator.core.restoring.wanted import Restoration
 from orchestrator.core.system_facts import GrantId, SystemFact
-from orchestrator.core.values import Value, is_empty, is_false, is_none
+from orchestrator.core.values import Value, is_empty, is_false, is_none, is_zero
 from orchestrator.core.wire import ComputerId, RunId
 
 TaskId = NewType("TaskId", str)
@@ -263,6 +263,9 @@ class ModelAsked(Value):
     """Tokens of the model's window, by which the messages were chosen; 0: it does not say, and all were sent."""
     num_predict: int = 0
     """Tokens of them that were kept free for the reply."""
+    prompt_tokens: int = Field(default=0, exclude_if=is_zero)
+    """Of a task with a limit of tokens: those of the messages, as far as known counted and else estimated, rather too
+    many than too few; 0: it has no limit, or an earlier version recorded this."""
 
 
 class ModelAwaited(Value):

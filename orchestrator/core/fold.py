@@ -7,6 +7,7 @@ from typing import Final, assert_never
 
 from orchestrator.core import evidence, facts, repeats, rounds
 from orchestrator.core.approval import OPEN_STATES, CallEvent, CallState
+from orchestrator.core.budget import uncounted
 from orchestrator.core.call_records import call_record, move_call, told, update_call
 from orchestrator.core.check_results import calls_of_failing
 from orchestrator.core.checking import Checking
@@ -94,7 +95,7 @@ def _apply(  # noqa: C901, PLR0911, PLR0912 - one case per kind
             checking = replace(task.checking, results=fact.results, judged=True, moved=False)
             return changed(task, checking=checking)
         case facts.ModelAsked():
-            return changed(task, attempt=fact.attempt)
+            return changed(task, attempt=fact.attempt, prompt_tokens=fact.prompt_tokens)
         case facts.ModelAwaited():
             return changed(task, awaited=fact, awaited_at=at, waits=task.waits + 1, excused=task.attempt)
         case facts.ModelReplied():
@@ -168,7 +169,8 @@ def _submitted(task: AgentTask, fact: facts.TaskSubmitted, at: datetime, actor: 
 
 
 def _replied(task: AgentTask, fact: facts.ModelReplied) -> AgentTask:
-    tokens = task.tokens + fact.usage.input_tokens + fact.usage.output_tokens
+    counted_in, counted_out = fact.usage.input_tokens, fact.usage.output_tokens
+    unheard = uncounted(task.prompt_tokens, fact.raw.size, counted_in=counted_in, counted_out=counted_out)
     return changed(
         task,
         reply=fact.raw,
@@ -180,8 +182,9 @@ def _replied(task: AgentTask, fact: facts.ModelReplied) -> AgentTask:
         waits=0,
         waited_s=0.0,
         excused=0,
-        tokens=tokens,
-        input_tokens=fact.usage.input_tokens,
+        tokens=task.tokens + counted_in + counted_out,
+        uncounted=task.uncounted + unheard,
+        input_tokens=counted_in,
         checking=replace(task.checking, made=(), judged=False),
     )
 

@@ -244,6 +244,10 @@ class AgentTask:
     """Of ``attempt``: the requests up to the last one that did not reach the model server."""
     tokens: int = 0
     """In and out, of all replies, as far as the model's server counted them."""
+    prompt_tokens: int = 0
+    """Of the present request, as it was recorded; 0: there is no limit of tokens."""
+    uncounted: int = 0
+    """In and out, of the replies that the server did not count: an estimate, where there is a limit of tokens."""
     active_s: float = 0.0
     """Seconds that count against ``max_wall_s``, up to ``updated_at``."""
     refusals: int = 0

@@ -22,3 +22,8 @@ def is_false(value: object) -> bool:
 def is_empty(value: object) -> bool:
     """As :func:`is_none`, for a field whose default is an empty text, tuple or dictionary."""
     return not value
+
+
+def is_zero(value: object) -> bool:
+    """As :func:`is_none`, for a number."""
+    return value == 0

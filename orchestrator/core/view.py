@@ -81,6 +81,11 @@ class View:
         """What the messages have: as the model's server counted them, and the rest estimated."""
         return self._count.of(self._tokens)
 
+    @property
+    def counted(self) -> int:
+        """Of those, the tokens that the model's server has counted; 0: none, all are estimated."""
+        return self._count.counted
+
     def extend(self, task: AgentTask, texts: Mapping[str, str]) -> None:
         """Add the turns that are new since the last time; ``texts`` holds their replies by sha256.
 
@@ -168,8 +173,7 @@ class View:
     def _add(self, message: Message) -> None:
         role, content = message
         self.messages.append(message)
-        if self.window is not None:
-            self._tokens += estimate(content)
+        self._tokens += estimate(content)
         # As ``json.dumps(message)`` has it, which makes an encoder each time; for a text alone it makes none.
         self._hash.update(f'["{role}", {json.dumps(content)}]\n'.encode())
 

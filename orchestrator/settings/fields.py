@@ -108,7 +108,8 @@ class Settings(BaseModel):
     )
     max_tokens: int = _setting(
         0,
-        "What a model reads and writes at most, for tasks that name none; 0: no limit.",
+        "What a model reads and writes at most, for tasks that name none; a request that would pass it is not sent; 0: "
+        "no limit.",
         "tokens",
         ge=0,
         le=100_000_000,

@@ -109,7 +109,8 @@ class Counting(Playing):
 
 
 @pytest.mark.parametrize(
-    ("limit", "value", "asked"), [("max_steps", 2, 2), ("max_tokens", 1000, 2), ("max_tokens", 600, 1)]
+    ("limit", "value", "asked"),
+    [("max_steps", 2, 2), ("max_tokens", 3000, 5), ("max_tokens", 2600, 4), ("max_tokens", 100, 0)],
 )
 async def test_l3_a_limit_is_looked_at_before_each_request(house: House, limit: str, value: int, asked: int) -> None:
     """At the limit the model is not asked again: the task is Failed by that limit, and its history stays."""

@@ -182,7 +182,7 @@ async def test_o5_an_approval_that_ended_while_nothing_ran_does_not_run_late(kep
 async def test_o6_waiting_for_a_person_costs_the_task_nothing(house: House) -> None:
     """Hours of waiting are not counted against its time, its tokens or its steps."""
     ask = call("ask_user", question="Which?")
-    limits = {"max_wall_s": 30, "max_tokens": 1000, "max_steps": 3}
+    limits = {"max_wall_s": 30, "max_tokens": 20_000, "max_steps": 3}
     async with house.open(Playing(says(WRITE), says(ask)), policy=policy(), clock=ManualClock()) as server:
         task_id, request = await server.asked(**limits)
         server.advance(20_000)

@@ -505,6 +505,19 @@ GROWN: tuple[tuple[str, Actor, Fact], ...] = (
         ),
     ),
     (
+        "3",
+        SYSTEM,
+        facts.ModelAsked(
+            attempt=1,
+            prompt_version="1",
+            policy_version="0123456789abcdef",
+            view_digest="a" * 64,
+            num_ctx=8192,
+            num_predict=1024,
+            prompt_tokens=1260,
+        ),
+    ),
+    (
         "2",
         SYSTEM,
         facts.ReplyRefused(reason="You say success, but nothing was changed or run.", because="unproven"),

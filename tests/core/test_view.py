@@ -11,6 +11,7 @@ from orchestrator.core.facts import TaskId
 from orchestrator.core.fold import fold
 from orchestrator.core.items import decode_item, encode_item
 from orchestrator.core.response import TOOL_ARGS
+from orchestrator.core.tokens import estimate
 from orchestrator.core.view import Message, View, view
 from orchestrator.prompts import shipped
 from tests.core.journal import Journal, call, verdict
@@ -169,6 +170,22 @@ def test_a_view_grows_with_its_task() -> None:
         grown.extend(task, REPLIES)
         assert grown.messages == view(task, REPLIES, prompt=shipped()).messages
         assert grown.digest == view(task, REPLIES, prompt=shipped()).digest
+
+
+def test_its_tokens_are_known_without_a_window_too() -> None:
+    """All are estimated until the server has counted a prompt; from then on only what came after it is."""
+    told = Journal()
+    told.submitted(prompt="fix my farm", tag="maple")
+    grown = View(told.task, prompt=shipped())
+    first = sum(estimate(content) for _, content in grown.messages)
+    assert (grown.tokens, grown.counted) == (first, 0)
+    told.asked()
+    usage = facts.Usage(input_tokens=first - 50, output_tokens=9)
+    told.add(facts.ModelReplied(raw=facts.BlobRef(sha256="2" * 64, size=7), done_reason="stop", usage=usage))
+    told.add(facts.ReplyRefused(reason="Your reply was empty."))
+    grown.extend(told.task, REPLIES)
+    assert grown.counted == first - 50
+    assert grown.tokens == first - 50 + sum(estimate(content) for _, content in grown.messages[2:])
 
 
 def test_a_view_knows_another_history() -> None:

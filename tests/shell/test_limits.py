@@ -10,9 +10,11 @@ import pytest
 
 from orchestrator.clock import SystemClock
 from orchestrator.core import facts
+from orchestrator.core.budget import LEAST_REPLY
 from orchestrator.core.errors import ComputerFailed, Forbidden, ModelFailed
 from orchestrator.core.task import AgentTask
 from orchestrator.core.task_states import TaskStatus
+from orchestrator.core.tokens import estimate
 from orchestrator.core.wire import ComputerId
 from orchestrator.ports import CallResult, ChatMessage, Identity, ModelReply
 from tests.shell.support import WRITE, Disk, FakeComputers, Listening, call, final, says
@@ -22,6 +24,8 @@ from tests.waiting import within
 BOB = Identity(kind="person", name="bob", roles=("submitter",))
 RUN = says(call("cc_run_program", path="a.lua"))
 READ = says(call("cc_read", path="a.lua"))
+LESS, OUT = 30, 10
+"""By so many tokens the server counts less than was estimated, and so many it counts for each reply."""
 
 
 class Stoppable(FakeComputers):
@@ -191,11 +195,15 @@ async def test_the_limit_of_steps_is_exact(max_steps: int, asked: int) -> None:
 
 
 class Counting(Listening):
-    """A model whose every reply costs 40 tokens in and 10 out."""
+    """A model whose server counts a few tokens less than are estimated, or does not count at all."""
 
-    def __init__(self, *script: Any) -> None:
+    def __init__(self, *script: Any, counts: bool = True) -> None:
         super().__init__(*script)
+        self.counts = counts
         self.bounds: list[int | None] = []
+        self.sent: list[int] = []
+        """Tokens of each request, as they are estimated."""
+        self.sizes: list[int] = []
 
     async def reply(
         self,
@@ -208,20 +216,50 @@ class Counting(Listening):
         one_computer: bool = False,
     ) -> ModelReply:
         self.bounds.append(max_output_tokens)
+        self.sent.append(sum(estimate(message.content) for message in messages))
         reply = await super().reply(messages, on_text=on_text)
-        return ModelReply(text=reply.text, usage=facts.Usage(input_tokens=40, output_tokens=10))
+        self.sizes.append(len(reply.text.encode()))
+        usage = facts.Usage(input_tokens=self.sent[-1] - LESS, output_tokens=OUT) if self.counts else facts.Usage()
+        return ModelReply(text=reply.text, usage=usage)
 
 
-@pytest.mark.parametrize(("max_tokens", "bounds"), [(100, [100, 50]), (101, [101, 51, 1]), (0, [None, None, None])])
-async def test_the_limit_of_tokens(max_tokens: int, bounds: list[int | None]) -> None:
-    """No request once they are used, and no reply may be longer than what is left."""
-    model = Counting(RUN, RUN, final())
+async def _asked(max_tokens: int, *, counts: bool = True) -> tuple[Counting, AgentTask]:
+    """A task of two runs and an end under a limit of tokens (0: none), as far as it comes."""
+    model = Counting(RUN, RUN, final(), counts=counts)
     bench = Bench(model, policy=rules())
     await bench.submit(max_tokens=max_tokens)
-    ended = await bench.act()
-    assert model.bounds == bounds
-    assert ended.tokens == 50 * len(bounds)
-    assert ended.status_reason == ("max_tokens" if len(bounds) == 2 else "final")
+    return model, await bench.act()
+
+
+async def test_a_reply_may_have_what_the_prompt_leaves_of_the_limit() -> None:
+    """The prompt counts before it is sent: as the server counted it as far as it did, the rest as it is estimated."""
+    model, ended = await _asked(20_000)
+    assert ended.status_reason == "final"
+    used, counted, at = 0, 0, 0
+    for sent, bound in zip(model.sent, model.bounds, strict=True):
+        assert bound == 20_000 - used - (counted + sent - at)
+        used, counted, at = used + sent - LESS + OUT, sent - LESS, sent
+    assert ended.tokens == used
+    assert (await _asked(0))[0].bounds == [None, None, None]
+
+
+@pytest.mark.parametrize("counts", [True, False], ids=["counted", "estimated"])
+async def test_a_request_that_would_pass_the_limit_is_not_sent(counts: bool) -> None:
+    """What was used never passes it, and the end says what was counted and what estimated."""
+    whole, _ = await _asked(0, counts=counts)
+    used = 0
+    for number, sent in enumerate(whole.sent):
+        # A little less than this request needs, and more than the one before it did; the tags of tasks differ.
+        short = used + sent - LESS * counts * min(number, 1) + LEAST_REPLY - 40
+        model, ended = await _asked(short, counts=counts)
+        assert len(model.sent) == number
+        assert ended.status_reason == "max_tokens"
+        assert ended.tokens + ended.uncounted <= short
+        assert ended.ended is not None
+        assert "leaves no room for another request, so none was sent" in ended.ended.message
+        assert ("counted by the model's server" in ended.ended.message) == (counts and number > 0)
+        assert ("of them estimated)" in ended.ended.message) == (not counts and number > 0)
+        used += sent - LESS + OUT if counts else sent + whole.sizes[number] // 2 + 1
 
 
 # -- everything --------------------------------------------------------------------------
