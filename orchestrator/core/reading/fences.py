@@ -9,7 +9,7 @@ from orchestrator.core.reading.values import refuse
 _THOUGHTS: Final = (
     r"(?!(?:begin|start|end)[_-])(?:(?:[a-z0-9]{1,20}[_:.-]){0,3}|ant|inner|internal)"
     r"(?:think(?:ing)?|thoughts?|reason(?:ing)?|scratch[_-]?pad|monologue|cot)(?:[_:.-][a-z0-9]{1,20}){0,2}"
-    r"|analysis|reflection|plan(?:ning)?"
+    r"|analysis|reflection|plan(?:ning)?|draft|brainstorm(?:ing)?|deliberation"
 )
 """The names of the tags in which models of several families think, by their stem."""
 TAG: Final = (

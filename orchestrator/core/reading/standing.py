@@ -13,18 +13,20 @@ _LEADS: Final = re.compile(r"[\"']\s*:\s*\Z")
 _PROSE_LEADS: Final = re.compile(r"[^\s{,\[\\\"'`>]\s*([\"'])[^\"'\\\n]{1,60}\1\s*:\s*\Z")
 """A quoted word of a sentence, such as the name of a file; a key would stand behind a brace or a comma,
 or where the reply begins: behind a fence or the tag that ends thoughts."""
-_EXAMPLE: Final = re.compile(r"\bexample\s*[0-9]?\s*:?\**\s*(?:[`~]{3,}\w*\s*)?\Z", re.IGNORECASE)
+_EXAMPLE: Final = re.compile(
+    r"(?:\bexample\s*[0-9]?|\bfor instance|\be\.g\.)\s*[:,]?\**\s*(?:[`~]{3,}\w*\s*)?\Z", re.IGNORECASE
+)
 _LOOK_BACK: Final = 80
 """So much of the text before an object tells whether it stands there as a value or as an example."""
 _CLOSERS: Final = r"(?:\s*[}\]])+"
 _FRAME: Final = r"(?:\s|[`~]{3,}|</?s>|<\|?/?[a-z_]{1,30}\|?>)*"
 _SURPLUS: Final = re.compile(
     rf"{_CLOSERS}(?=\s*<[|/]{{1,2}}(?:tool_call|function|invoke)\b"
-    rf"|{_FRAME}(?:[^\W\d_](?:[^\"'`{{}}\[\]<>:=\\()]|(?<=\w)'(?=\w))*)?\Z)",
+    rf"|{_FRAME}(?:(?<=\n)[^\W\d_](?:[^\"'`{{}}\[\]<>:=\\()]|(?<=\w)'(?=\w))*)?\Z)",
     re.IGNORECASE,
 )
-"""Closing brackets too many, then the tag that ends a call, or only a frame and prose up to the end of the text. A
-quote that ended a string too early would leave another quote behind them."""
+"""Closing brackets too many, then the tag that ends a call, or only a frame and prose on lines of its own up to the end
+of the text. A quote that ended a string too early would leave another quote behind them."""
 SURPLUS_ONLY: Final = re.compile(rf"{_CLOSERS}\s*\Z")
 _FRAMED: Final = re.compile(r"(?:^|\n)[ \t>]*(?:`{3,}|~{3,})\w*\Z|(?:>|\[TOOL_CALLS\])\Z")
 _LETTER: Final = re.compile(r"[^\W\d_]")
