@@ -13,6 +13,7 @@ from orchestrator.core.grants import GrantSpec
 from orchestrator.core.items import canonical_json
 from orchestrator.core.paths import canonical_path
 from orchestrator.core.policy import BUILT_IN_CATALOG, PolicyDecision, RiskLevel
+from orchestrator.core.values import is_empty
 from orchestrator.core.wire import sha256_hex
 
 __all__ = [
@@ -152,7 +153,7 @@ class RequestedCallView(_Form):
     """What the model had asked for before a person edited it; None: nobody did."""
     grant_paths: tuple[str, ...] = ()
     """The paths that a standing approval would cover if it is not widened (hitl.md G2)."""
-    checks: tuple[str, ...] = ()
+    checks: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
     """The checks that run a program and that are approved together with this call; the note says so."""
 
 

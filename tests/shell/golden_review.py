@@ -60,6 +60,7 @@ _WRITE = RequestedCallView(
     action_digest="f" * 64,
     original_args={"path": "startup.lua", "content": "prnt()\n"},
     grant_paths=("startup.lua",),
+    checks=("runs startup.lua",),
 )
 _RUN = RequestedCallView(
     call_id=CallId("c1f2e3d4c5b6a7980"),
