@@ -146,7 +146,7 @@ class Progress:
             self._printing = None
         if isinstance(item.fact, facts.TaskEnded) and item.fact.verified is False and self.screen.grows:
             # The line before is for programs, too, and stays as it is.
-            self.screen.say("Unverified: nothing that was done bears it out. Look before you trust it.")
+            self.screen.say("Unverified: the journal does not support it. Look before you trust it.")
         self.tick()
 
     def _finish_explanation(self, explanation: str, lines: list[str]) -> list[str]:

@@ -29,6 +29,7 @@ _STYLES: Final[Mapping[str, str]] = {
     "[TOOL]": "\x1b[36m",
     "[REVIEW]": "\x1b[33m",
     "[QUESTION]": "\x1b[33m",
+    "[REPORT]": "\x1b[36m",
     "[FINAL]": "\x1b[1m",
 }
 

@@ -25,6 +25,7 @@ from orchestrator.core.errors import (
 )
 from orchestrator.core.facts import CallId, Observed, QuestionId
 from orchestrator.core.items import SYSTEM, Actor
+from orchestrator.core.patch import line_counts
 from orchestrator.core.policy import RUNNERS
 from orchestrator.core.restoring.touches import NEVER_RAN
 from orchestrator.core.task import AgentTask, CallRecord, changed
@@ -264,4 +265,5 @@ def _started(
         made=observed.made,
         grant_id=record.grant_id,
         watched=watched,
+        lines=line_counts(observed.diff),
     )

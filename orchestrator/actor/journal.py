@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from orchestrator.core.errors import ComputerClaimed, Conflict
-from orchestrator.core.facts import CallId, Fact, ToolStarted
-from orchestrator.core.fold import can_follow, fold, preview, sealed
+from orchestrator.core.facts import CallId, Fact, TaskEnded, ToolStarted
+from orchestrator.core.fold import can_follow, fold, preview, sealed, with_findings
 from orchestrator.core.items import SYSTEM, Actor, Draft
 from orchestrator.core.task import AgentTask, CallRecord
 from orchestrator.core.wire import ComputerId
@@ -120,6 +120,9 @@ class TaskJournal:
         With the start of a call the step has its computers; with its own end they are given back.
         """
         task = self.task
+        if any(isinstance(one.fact, TaskEnded) for one in drafts):
+            drafts = with_findings(task, drafts)
+            after = preview(task, drafts)
         started = next((one.fact for one in drafts if isinstance(one.fact, ToolStarted)), None)
         claim = () if started is None else step_computers(after)
         release = self.claimed and not after.calls

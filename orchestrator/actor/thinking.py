@@ -20,8 +20,8 @@ from orchestrator.core.approval import call_digest
 from orchestrator.core.budget import Tokens
 from orchestrator.core.check_results import failing, said_failing, told_failing
 from orchestrator.core.errors import ModelFailed, ReplyRefused, WindowTooSmall
-from orchestrator.core.evidence import doubt
 from orchestrator.core.facts import BlobRef
+from orchestrator.core.finding.verdict import doubt, is_answer
 from orchestrator.core.items import SYSTEM, Actor
 from orchestrator.core.policy import BUILT_IN_CATALOG, RiskLevel, no_such_tool
 from orchestrator.core.repeats import STOP_AT, times
@@ -304,10 +304,15 @@ class Thinking:
         return ((proposed, AGENT),)
 
     def _final(self, task: AgentTask, reply: FinalResult) -> tuple[tuple[facts.Fact, Actor], ...]:
-        """The end, or once a refusal of a success that the journal does not bear out, while another step is left."""
-        lacks = doubt(task.evidence, reply, prompt=task.prompt, read_only=task.read_only) if reply.success else None
+        """The end, or once a refusal of a success that the journal does not support, while another step is left."""
+        if reply.success and is_answer(task.evidence, reply, prompt=task.prompt):
+            return ((_ended(reply, "answered"), SYSTEM),)
+        lacks = None
+        if reply.success:
+            names = task.computers
+            lacks = doubt(task.evidence, reply, prompt=task.prompt, read_only=task.read_only, computers=names)
         if lacks is None or task.doubted or limit_of(task, self.journal.service.clock.now()) is not None:
-            return ((_ended(reply, verified=lacks is None), SYSTEM),)
+            return ((_ended(reply, lacks=lacks), SYSTEM),)
         return ((facts.ReplyRefused(reason=lacks, because="unproven"), SYSTEM),)
 
     def _calls(self, request: ToolRequest) -> tuple[facts.ToolCall, ...]:
@@ -372,7 +377,7 @@ class Thinking:
         if task.turns and task.turns[-1].unproven and not failing(task.checking.results):
             claimed = read_reply(await self._text(task.turns[-1].raw))
             if isinstance(claimed, FinalResult):
-                await self.journal.intend(_ended(claimed, verified=False))
+                await self.journal.intend(_ended(claimed, lacks=task.turns[-1].refused))
                 return
         await self._fail(facts.LimitReached(limit=limit, detail=str(why)))
 
@@ -424,12 +429,16 @@ def _stuck(calls: tuple[facts.ToolCall, ...], task: AgentTask, count: int) -> fa
     return facts.LimitReached(limit="repeats", detail=detail)
 
 
-def _ended(final: FinalResult, *, verified: bool) -> facts.TaskEnded:
-    """The model's final word, and whether the journal bears it out: success is never only claimed."""
+def _ended(
+    final: FinalResult, reason: Literal["final", "answered"] = "final", *, lacks: str | None = None
+) -> facts.TaskEnded:
+    """The model's final word, and what it ``lacks`` to be a success that the journal supports; None: nothing."""
+    judged = final.success and reason == "final"
     return facts.TaskEnded(
         status="Completed" if final.success else "Failed",
-        status_reason="final" if verified or not final.success else "unverified",
-        verified=verified if final.success else None,
+        status_reason="unverified" if judged and lacks is not None else reason,
+        verified=lacks is None if judged else None,
+        doubt=(lacks or "") if judged else "",
         message=final.message,
         explanation=final.explanation,
         details=final.details,

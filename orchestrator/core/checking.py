@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from orchestrator.core.call_states import CallState
-from orchestrator.core.evidence import Over
 from orchestrator.core.facts import CheckResult, Observed, Ran, RequestId, ShownCheck, ToolCall
+from orchestrator.core.finding.evidence import Over
 from orchestrator.core.policy import RUNNERS, Effect, PolicyDecision, RiskLevel, severity
 from orchestrator.core.user_checks import Check, read_check
 from orchestrator.core.wire import ComputerId

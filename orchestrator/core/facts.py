@@ -295,7 +295,7 @@ class ReplyRefused(Value):
     kind: Literal["reply_refused"] = "reply_refused"
     reason: str
     because: Literal["unreadable", "unproven"] = "unreadable"
-    """It had no single reading, or it claims a success that the journal does not bear out."""
+    """It had no single reading, or it claims a success that the journal does not support."""
 
 
 class CallsProposed(Value):
@@ -434,6 +434,8 @@ class ToolStarted(Value):
     """The standing approval under which it runs; None: a decision, or the policy."""
     watched: Watched | None = None
     """Of a program: what was in the watched places; None: nothing was watched."""
+    lines: tuple[int, int] | None = Field(default=None, exclude_if=is_none)
+    """Lines of text that it adds and removes, by the diff that was made before; None: not known, or no text."""
 
 
 class ToolFinished(Value):
@@ -515,6 +517,47 @@ class LimitReached(Value):
     detail: str = ""
 
 
+class FileFound(Value):
+    """A path that a task left other than it was."""
+
+    computer: ComputerId | None = None
+    """None: the workspace on this host."""
+    path: str
+    change: Literal["new", "changed", "deleted"]
+    plus: int | None = None
+    """Lines that were added; None: not known, or no text."""
+    minus: int | None = None
+
+
+class RunFound(Value):
+    """The last run of a program."""
+
+    computer: ComputerId | None = None
+    path: str
+    args: str = ""
+    ended: ProgramEnd
+    seconds: float = 0.0
+    """Game time that it ran; 0: not known."""
+    stale: bool = False
+    """Whether the program was changed after it."""
+    said: str = ""
+    """The line that says why it ended, of a run that ended with an error."""
+    times: int = 1
+
+
+class Finding(Value):
+    """What the journal shows of a task, whatever its model says."""
+
+    files: tuple[FileFound, ...] = ()
+    more_files: int = 0
+    """Paths that are not in ``files``, because there are too many."""
+    runs: tuple[RunFound, ...] = ()
+    not_run: tuple[str, ...] = ()
+    """Programs that were changed and not run since."""
+    looked: bool = True
+    """Whether anything was looked at, changed or run."""
+
+
 class TaskEnded(Value):
     """The task is over."""
 
@@ -525,7 +568,11 @@ class TaskEnded(Value):
     explanation: str = ""
     details: dict[str, Any] = Field(default_factory=dict)
     verified: bool | None = None
-    """False: the model claims a success for which there is no evidence; None: nobody judged it."""
+    """False: the model claims a success that the journal does not support; None: nobody judged it."""
+    doubt: str = Field(default="", exclude_if=is_empty)
+    """Why ``verified`` is False, as the sentence that the model was told; empty: it is not False."""
+    finding: Finding | None = Field(default=None, exclude_if=is_none)
+    """What the journal shows of the task; None: an earlier version recorded this."""
     undo: Undo = "offer"
     """What the policy said then of the changes of a task that failed or was canceled."""
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final, assert_never
 
-from orchestrator.core import evidence, facts, repeats, rounds
+from orchestrator.core import facts, repeats, rounds
 from orchestrator.core.approval import OPEN_STATES, CallEvent, CallState
 from orchestrator.core.budget import uncounted
 from orchestrator.core.call_records import call_record, move_call, told, update_call
@@ -13,6 +13,8 @@ from orchestrator.core.check_results import calls_of_failing
 from orchestrator.core.checking import Checking
 from orchestrator.core.errors import InvalidDecision
 from orchestrator.core.facts import BlobRef
+from orchestrator.core.finding import evidence
+from orchestrator.core.finding.report import finding
 from orchestrator.core.fold_review import decided, noted, request_ended, reviewing
 from orchestrator.core.items import Actor, AgentTaskItem, Draft
 from orchestrator.core.policy import BUILT_IN_CATALOG, Effect
@@ -36,6 +38,20 @@ def preview(task: AgentTask, drafts: Sequence[Draft]) -> AgentTask:
     for draft in drafts:
         task = _evolved(task, draft.fact, draft.at, draft.actor)
     return task
+
+
+def with_findings(task: AgentTask, drafts: Sequence[Draft]) -> list[Draft]:
+    """The drafts, each end of the task with what the journal shows of it by then."""
+    found = []
+    for draft in drafts:
+        if isinstance(draft.fact, facts.TaskEnded) and draft.fact.finding is None:
+            over = [record for record in task.calls if record.state not in OPEN_STATES]
+            shown = finding(evidence.after(task.evidence, over))
+            found.append(draft._replace(fact=draft.fact.model_copy(update={"finding": shown})))
+        else:
+            found.append(draft)
+        task = preview(task, found[-1:])
+    return found
 
 
 def sealed(task: AgentTask, items: Sequence[AgentTaskItem]) -> AgentTask:
@@ -250,6 +266,7 @@ def _started(task: AgentTask, fact: facts.ToolStarted) -> AgentTask:
         number=fact.number,
         before=fact.before,
         watched=fact.watched,
+        lines=fact.lines,
         action_digest=fact.action_digest,
         grant_id=fact.grant_id or record.grant_id,
     )

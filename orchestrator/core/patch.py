@@ -59,6 +59,14 @@ def unified_diff(before: str | None, after: str | None, path: str) -> str:
     return "".join(out)
 
 
+def line_counts(diff: str | None) -> tuple[int, int] | None:
+    """How many lines a unified diff of one file adds and removes; None: there is no diff."""
+    if diff is None:
+        return None
+    body = diff.splitlines()[2:]
+    return sum(line.startswith("+") for line in body), sum(line.startswith("-") for line in body)
+
+
 class _Part(NamedTuple):
     """``old[i1:i2]`` became ``new[j1:j2]``, or is the same."""
 

@@ -30,6 +30,7 @@ __all__ = [
     "ReplyRefused",
     "RequestedTool",
     "StatedRisk",
+    "TaskResult",
     "ToolRequest",
     "canonical_args",
     "read_reply",
@@ -84,6 +85,15 @@ class FinalResult(_Reply):
     success: bool
     message: str
     details: dict[str, Any] = {}
+
+
+class TaskResult(FinalResult):
+    """How a task ended: the final of its model, and what the journal shows, whatever the model says."""
+
+    report: tuple[str, ...] = ()
+    """Changed files, programs with how they ended, and what was not run since it was changed; a line each."""
+    verified: bool | None = None
+    """Whether the journal supports the success; None: nobody judged it."""
 
 
 AgentResponse = Annotated[ToolRequest | FinalResult, Field(discriminator="kind")]

@@ -13,7 +13,6 @@ from orchestrator.core.approval import CallState
 from orchestrator.core.check_results import not_made
 from orchestrator.core.checking import NO_CHECKS, Checking
 from orchestrator.core.cutting import NO_REST, Rest
-from orchestrator.core.evidence import NOTHING, Evidence
 from orchestrator.core.facts import (
     BlobRef,
     CallId,
@@ -26,6 +25,7 @@ from orchestrator.core.facts import (
     Siblings,
     TaskId,
 )
+from orchestrator.core.finding.evidence import NOTHING, Evidence
 from orchestrator.core.items import GENESIS_HASH
 from orchestrator.core.policy import BUILT_IN_CATALOG, PolicyDecision
 from orchestrator.core.rehearsing import Rehearsal
@@ -74,6 +74,8 @@ class CallRecord:
     """Each changed path with its state afterwards, where it is known."""
     code: str | None = None
     """The code of its last failure; None: it has not failed, or nobody gave one."""
+    lines: tuple[int, int] | None = None
+    """Lines that it adds and removes; None: not known."""
     ran: facts.Ran | None = None
     """The program that its last run executed, and how that ended; None: none ended, or nobody knows."""
     item: int = 0

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from orchestrator.core import facts
 from orchestrator.core.facts import CallId
+from orchestrator.core.finding.report import report, says_the_model
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.core.tool_args import ALL_TOOL_ARGS
 
@@ -155,6 +156,9 @@ class Transcript:
 
     def _ended(self, fact: facts.TaskEnded) -> list[str]:
         lines = [f"[EXPLANATION] {fact.explanation}"] if fact.explanation else []
+        lines += [f"[REPORT] {line}" for line in report(fact)]
+        if fact.finding is not None and says_the_model(fact):
+            lines.append("[REPORT] the message below is the model's own")
         success = "Unverified" if fact.verified is False else fact.status == "Completed"
         return [*lines, f"[FINAL] Success={success}, Message={fact.message}"]
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from orchestrator.core import facts
 from orchestrator.core.facts import CallId
+from orchestrator.core.finding.report import report
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.core.redact import redact
 from orchestrator.core.restoring.wanted import planned
@@ -201,11 +202,12 @@ def _called(call: facts.ToolCall) -> str:
 
 def _ended(fact: facts.TaskEnded) -> list[tuple[str, str]]:
     said = fact.message or fact.explanation or fact.status_reason
+    shown = [("note", line) for line in report(fact)]
     if fact.status == "Completed" and fact.verified is not False:
-        return [("good", f"Done: {said}")]
+        return [*shown, ("good", f"Done: {said}")]
     if fact.status == "Completed":
-        return [("bad", f"Unverified, since nothing that was done bears it out: {said}")]
-    return [("bad", f"{fact.status}: {said}")]
+        return [*shown, ("bad", f"Unverified, because the journal does not support it: {said}")]
+    return [*shown, ("bad", f"{fact.status}: {said}")]
 
 
 async def _without_secrets(texts: Sequence[str]) -> list[str]:

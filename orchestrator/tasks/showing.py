@@ -3,7 +3,8 @@
 import asyncio
 
 from orchestrator.core.approval import HitlResponse
-from orchestrator.core.response import FinalResult
+from orchestrator.core.finding.report import report
+from orchestrator.core.response import TaskResult
 from orchestrator.core.showing import hitl_response, texts_of
 from orchestrator.core.task import AgentTask
 
@@ -21,13 +22,18 @@ async def show(task: AgentTask, *, max_chars: int | None = None) -> HitlResponse
     return await asyncio.to_thread(hitl_response, task, max_chars=max_chars)
 
 
-def final_result(task: AgentTask) -> FinalResult | None:
-    """How the task ended, or None while it has not; a success that the journal does not bear out is none."""
+def final_result(task: AgentTask) -> TaskResult | None:
+    """How the task ended, or None while it has not; a success that the journal does not support is none."""
     ended = task.ended
     if ended is None:
         return None
     success = ended.status == "Completed" and ended.verified is not False
-    doubt = "Unverified, since nothing that was done bears it out: " if ended.verified is False else ""
-    return FinalResult(
-        explanation=ended.explanation, success=success, message=doubt + ended.message, details=ended.details
+    doubt = "Unverified, because the journal does not support it: " if ended.verified is False else ""
+    return TaskResult(
+        explanation=ended.explanation,
+        success=success,
+        message=doubt + ended.message,
+        details=ended.details,
+        report=tuple(report(ended)),
+        verified=ended.verified,
     )

@@ -12,7 +12,7 @@ from orchestrator.core.approval import HitlResponse
 from orchestrator.core.deciding import Law
 from orchestrator.core.errors import NewerSchema, NotFound
 from orchestrator.core.facts import Fact, RequestId, TaskId
-from orchestrator.core.fold import fold, preview
+from orchestrator.core.fold import fold, preview, with_findings
 from orchestrator.core.items import SYSTEM, Actor, AgentTaskItem, Draft
 from orchestrator.core.prompt import Prompt
 from orchestrator.core.system_facts import SystemFact
@@ -72,6 +72,8 @@ class StoredTasks:
 
     async def append(self, task: AgentTask, drafts: Sequence[Draft], *, wake: bool = False) -> AgentTask:
         """The task after the drafts, for commands of those who hold no lease. Raises Conflict."""
+        if any(isinstance(one.fact, facts.TaskEnded) for one in drafts):
+            drafts = with_findings(task, drafts)
         status = preview(task, drafts).status
         items = await self.store.append(
             task.task_id, task.version, drafts, status=status, schedule="wake" if wake else "keep"

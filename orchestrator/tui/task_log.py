@@ -19,11 +19,12 @@ _STYLES: Final[dict[str, Style]] = {
     "[TOOL]": "hunk",
     "[REVIEW]": "warning",
     "[QUESTION]": "warning",
+    "[REPORT]": "hunk",
     "[FINAL]": "title",
 }
 _PROSE: Final = (
     *("[EXPLANATION]", "[FINAL]", "[REVIEW]", "[QUESTION]", "[ANSWER]", "[STATUS]"),
-    *("[REFUSED]", "[SETTLED]", "[LIMIT]", "[UNDO]", "[REHEARSAL]", "[DECISION]"),
+    *("[REFUSED]", "[SETTLED]", "[REPORT]", "[LIMIT]", "[UNDO]", "[REHEARSAL]", "[DECISION]"),
 )
 """Lines that are broken at blanks; what runs, and what it gave, is not."""
 

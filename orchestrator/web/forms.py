@@ -225,7 +225,7 @@ def long_form(
         if question
         else None,
         "checks": [one.model_dump(mode="json") for one in task.checks],
-        "result": {**final_form(task), "verified": task.ended.verified} if task.ended else None,
+        "result": final_form(task) or None,
         "undoes": task.undoes,
         "undo": offer.model_dump(mode="json") if offer is not None else None,
         "applied": applied.model_dump(mode="json") if applied is not None else None,

@@ -8,7 +8,7 @@ import pytest
 from orchestrator.core import facts
 from orchestrator.core.approval import CallState, action_digest, call_digest, request_digest
 from orchestrator.core.errors import Forbidden, InvalidDecision, InvalidRequest, NotPending, RequestExpired, UnsafePath
-from orchestrator.core.evidence import NOTHING
+from orchestrator.core.finding.evidence import NOTHING
 from orchestrator.core.items import Actor
 from orchestrator.core.policy import Effect, RiskLevel
 from orchestrator.core.redact import redact

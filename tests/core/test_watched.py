@@ -184,7 +184,7 @@ def test_what_differs_at_a_later_look_may_be_anybodys(state: str) -> None:
     later = Watched(listing=runs.kept({"a": B}), changed=("a",))
     runs.journal.add(facts.ToolSettled.model_validate({**fact, "watched": later}))
     assert touched(runs.changed()) == {"a": (A, None)}
-    assert "a" not in runs.journal.task.evidence.touched
+    assert "a" not in {spot.path for spot in runs.journal.task.evidence.changes}
 
 
 def test_many_paths_are_named_by_the_first_few() -> None:
@@ -200,4 +200,4 @@ def test_what_changed_while_it_ran_counts_for_what_the_task_wanted() -> None:
     """A program wrote the file: whoever then says that it is there is not doubted."""
     runs = Runs()
     runs.run(Watched(globs=ALL, listing=runs.kept({})), Watched(listing=runs.kept({"a": A}), changed=("a",)))
-    assert runs.journal.task.evidence.touched == ("p.lua", "a")
+    assert {spot.path for spot in runs.journal.task.evidence.net} == {"a"}

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from orchestrator.core import facts
-from orchestrator.core.claims import asks_only
 from orchestrator.core.errors import InvalidRequest
+from orchestrator.core.finding.asking import asks_only
 from orchestrator.core.response import FinalResult, read_reply
 from orchestrator.evaluation import TASKS, EvalTask, tasks_named
 from orchestrator.evaluation.cases import Machine, Seen, Tried

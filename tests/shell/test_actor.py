@@ -1146,7 +1146,7 @@ async def test_what_the_model_was_sent_is_proved() -> None:
     """Each request records prompt version, policy version and the digest of the very messages sent."""
     model = Listening(says(call("cc_list", path="/")), final())
     bench = Bench(model)
-    task_id = await bench.submit(prompt=QUESTION)
+    task_id = await bench.submit(prompt="Which files are there?")
     await bench.act()
     asked = await bench.happened(task_id, "model_asked")
     assert {one.policy_version for one in asked} == {bench.policy.version}

@@ -68,11 +68,14 @@ class Result(AnswerModel):
     kind: Literal["final"]
     explanation: str
     success: bool
-    """False too where the task ended well by the model's word and the journal does not bear it out."""
+    """False too where the task ended well by the model's word and the journal does not support it."""
     message: str
     details: dict[str, Any]
     verified: bool | None
-    """False: there is no evidence of the success that the model claims; null: nobody judged it."""
+    """False: the journal does not support the success that the model claims; null: nobody judged it."""
+    report: list[str]
+    """What the journal shows, whatever the model says: changed files, programs with how they ended, and what was
+    not run since it was changed; a line each."""
 
 
 class TaskLong(TaskShort):

@@ -154,17 +154,20 @@ function Waits({ task, request, again }) {
   return null;
 }
 
+const modelSays = (task) => ["final", "unverified", "answered"].includes(task.status_reason);
+
 function End({ task, ended }) {
   if (!task.result && !ended) return null;
-  const { message, verified } = task.result ?? { message: ended.message, verified: ended.verified };
+  const { message, verified, report = [] } = task.result ?? { message: ended.message, verified: ended.verified };
   const outcome = task.undo?.outcome;
   const looks = { Completed: verified === false ? "warn" : "good", Canceled: "" };
   const status = verified === false && task.status === "Completed" ? "Unverified" : task.status;
   return html`<section class="end note ${looks[task.status] ?? "bad"}" aria-label="How it ended"><p class="line">
       <${Status} status=${status} /></p>
-    ${message && html`<p class="prose"><${Text} value=${message} /></p>`}
-    ${verified === false && html`<p
-        class="prose">There is no evidence in its journal for the success that the model claims.</p>`}
+    ${report.length > 0 && html`<ul aria-label="What the journal shows">
+      ${report.map((line) => html`<li><${Text} value=${line} /></li>`)}</ul>`}
+    ${message && html`<p class="prose"><span class="muted">${modelSays(task) ? "The model says: " : ""}</span><${Text}
+        value=${message} /></p>`}
     ${outcome && html`<p class="prose">What it changed was <${Text} value=${outcome.told} /> (<a
         href=${link("tasks", [outcome.task_id])}>${oneLine(outcome.task_id)}</a>).</p>`}
   </section>`;

@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestrator.core.claims import asks_only, claims_change, named_targets, says_nothing
+from orchestrator.core.finding.asking import asks_only, claims_change, says_nothing
 
 
 @pytest.mark.parametrize(
@@ -41,6 +41,13 @@ from orchestrator.core.claims import asks_only, claims_change, named_targets, sa
         "Check whether it runs, but do not change it",
         "Find out what it does and show the first line",
         "Only tell me whether it runs, please",
+        "What is in farm.lua, which runs at startup?",
+        "Kannst du mir sagen, was mit farm.lua nicht stimmt?",
+        "Sag mir, wie man farm.lua repariert, aber \xe4ndere nichts daran.",
+        "Peux-tu me dire ce qui ne va pas dans ferme.lua ?",
+        "Comment fonctionne l'API parallel ?",
+        "\xbfPuedo borrar viejo.lua, o lo necesita contador.lua?",
+        "Mu\xe9strame qu\xe9 hay en cinta.cfg.",
     ],
 )
 def test_a_question_asks_only(prompt: str) -> None:
@@ -151,18 +158,3 @@ def test_a_message_that_says_nothing(message: str) -> None:
 @pytest.mark.parametrize("message", ["3", "Yes.", "Everything works, since line 3 was never reached.", "Done: 3 files"])
 def test_a_message_that_says_something(message: str) -> None:
     assert not says_nothing(message)
-
-
-@pytest.mark.parametrize(
-    ("prompt", "names"),
-    [
-        ("Fix farm.lua", ("farm.lua",)),
-        ("please write a file `lib/a.txt`, then edit b.lua", ("a.txt", "b.lua")),
-        ("Write a program that reads config.txt", ()),
-        ("Make a backup of a.lua", ()),
-        ("Make this computer run clock.lua too when it boots.", ()),
-        ("What is in a.lua?", ()),
-    ],
-)
-def test_the_files_that_are_to_be_changed(prompt: str, names: tuple[str, ...]) -> None:
-    assert named_targets(prompt) == names

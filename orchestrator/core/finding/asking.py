@@ -1,4 +1,4 @@
-"""What a task asks for and what a final message claims, as far as their words say.
+"""Whether a task only asks, and whether a final message says that something was changed.
 
 Words of English, and the commonest of German, French and Spanish. What they leave open counts as work, and as no
 claim: a doubt costs the user one look at the result, a false success costs the result.
@@ -7,35 +7,56 @@ claim: a doubt costs the user one look at the result, a false success costs the 
 import re
 from typing import Final, Literal
 
+from orchestrator.core.finding.words import files
+
 # -- what a task asks for ------------------------------------------------------------------
 
 _POLITE: Final = (
     r"(?:please|kindly|can you|could you|would you|will you|bitte|kannst du|k[oö]nntest du|puedes|podr[ií]as|peux-tu"
-    r"|pourrais-tu|pouvez-vous)\b[\s,]*"
+    r"|pourrais-tu|pouvez-vous|k[oö]nnen sie|puede usted|podr[ií]a)\b[\s,]*"
 )
 _CONNECTIVE: Final = (
-    r"(?:and|then|also|so|but|or|else|otherwise|if (?:so|not|needed|necessary)|und|dann|sonst|et|y|e|now|just|only|hey"
+    r"(?:and|then|also|so|but|or|else|otherwise|if (?:so|not|needed|necessary)|und|dann|sonst|aber|oder"
+    r"|et|mais|ou|y|e|o|pero"
+    r"|now|just|only|hey"
     r"|hi|hello|ok|okay|well|i want to know|i(?:'d| would) like to (?:know|see))\b[\s,:]*"
 )
 _OPENING: Final = re.compile(rf"\A\W*(?:{_CONNECTIVE})*", re.IGNORECASE)
 _ASKED_FOR: Final = re.compile(rf"\A(?:{_POLITE})+", re.IGNORECASE)
 _INTERROGATIVE: Final = re.compile(
-    r"(?:(?:(?:in|on|at|for|with|by|from|to|of)\s+)?(?:why|what(?:'s)?|which|who(?:se)?|when|where(?:'s)?|how|warum|wieso|weshalb|was|welche[rsn]?|wer|wann|wo|wie"
-    r"|pourquoi|quel(?:le)?s?|qui|quand|o[uù]|comment(?=\s+(?:est|fait|faire|on|je|[cç]a|le|la|les|puis|se)\b)|combien"
+    r"(?:(?:(?:in|on|at|for|with|by|from|to|of|a|à|de|en|para|con|pour|für|von|mit|aus)\s+|d['\u2019])?(?:why|what(?:'s)?|which|who(?:se)?|when|where(?:'s)?|how|warum|wieso|weshalb|was|welche[rsn]?|wer|wann|wo|wie"
+    r"|pourquoi|quoi|quel(?:le)?s?|qui|quand|o[uù]|comment(?=\s+(?:est|fait|faire|on|je|[cç]a|le|la|les|puis|se|fonctionne|marche|dois|peut|peux)\b)|combien"
     r"|por qu[eé]|qu[eé]|cu[aá]l(?:es)?|qui[eé]n|cu[aá]ndo|d[oó]nde|c[oó]mo)\b"
-    r"|(?:is|are|was|were|does|did|has|have|had|should|can i|can it|may|ist|sind|hat|est-ce)\b"
+    r"|(?:is|are|was|were|does|did|has|have|had|should|can i|can it|may|ist|sind|hat|est-ce"
+    r"|kann ich|darf ich|soll ich|muss ich|gibt es|puis-je|dois-je|y a-t-il|puedo|debo|hay)\b"
     r"|do\s+(?:i|we|you|they|the|my|any|these|those)\b)",
     re.IGNORECASE,
 )
 """What begins so is a question, with its mark or without."""
+_FRENCH_HOW: Final = re.compile(
+    r"comment(?=\s+(?:est|fait|faire|on|je|[cç]a|puis|se|fonctionne|marche|dois|peut|peux)\b)", re.IGNORECASE
+)
+"""What is no order to comment something out."""
 _LOOKING: Final = re.compile(
     r"(?:tell\s+(?:me|us|what|why|how|whether|if|where|which)|give me|name|say (?:what|why|how|whether|if)"
     r"|help me understand|explain|describe|list|show|read|find|look|see|check|count|compare|summari[sz]e|analy[sz]e"
     r"|inspect|review|report|identify|determine|search|examine|verify"
-    r"|erkl[aä]r\w*|zeig\w*|lies|such\w*|pr[uü]f\w*|explique\w*|montre\w*|explica\w*|muestra\w*|liste)\b",
+    r"|erkl[aä]r\w*|zeig\w*|lies|such\w*|pr[uü]f\w*|(?:mir|uns)\s+(?:sagen|zeigen|erkl[aä]ren)"
+    r"|sag\w*|nenn\w*\s+mir|schau\w*|finde"
+    r"|explique\w*|montre\w*|beschreib\w*|gib mir|donne(?:-moi)?|d[ée]cris|dis(?:-moi)?|dites(?:-moi)?"
+    r"|me\s+(?:dire|montrer|expliquer)"
+    r"|v[ée]rifie\w*|regarde\w*|cherche\w*|compte[rz]?"
+    r"|expl[ií]ca\w*|mu[eé]stra\w*|ens[eé][ñn]a\w*|describe|dame|dime|d[ií]game|decirme|mostrarme|explicarme"
+    r"|comprueba|verifica|mira|busca|cuenta|liste)\b",
     re.IGNORECASE,
 )
-_NOT_TO_DO: Final = re.compile(r"(?:do not|don't|dont|never|without|nothing)\b", re.IGNORECASE)
+_RELATIVE: Final = re.compile(r"\s*(?:which|who|whose|qui|que|dont|quien)\b", re.IGNORECASE)
+"""How a clause begins that only tells more of what stands before it."""
+_NOT_TO_DO: Final = re.compile(
+    r"(?:do not|don't|dont|never|without|nothing|nicht|ohne|ne|n['\u2019]|sans|sin|no)\b"
+    r"|[^\W\d]+\s+(?:(?:es|sie|ihn|daran|dabei|bitte|aber)\s+){0,2}(?:nichts?|pas|rien|nada)\b",
+    re.IGNORECASE,
+)
 _TOLD: Final = re.compile(
     r"(?:i|it|we|the|this|that|these|those|there|my|our|they|he|she|you|your|its|a|an|thanks?|thank you|yes|no"
     r"|because|since|when|after|before|yesterday|today|sometimes|always|es|er|sie|ich|der|die|das|danke|merci|gracias"
@@ -73,7 +94,7 @@ _TO_DO: Final = re.compile(
 """A word and what it is done to, where a clause begins."""
 _ASIDE: Final = re.compile(
     r"\b(?:that|which|who)\s+(?:\w+\s+)?\w+|\bhow (?:do|can|could|would|should|to)\b[^.?!\n]*"
-    r"|\b(?:do not|don't|dont|never|without)\s+\w+[^.?!,;\n]*",
+    r"|\b(?:wie man|comment|c[oó]mo)\b[^.?!\n]*|\b(?:do not|don't|dont|never|without)\s+\w+[^.?!,;\n]*",
     re.IGNORECASE,
 )
 """Parts in which a word of work is none: how something is done, and what must not be done."""
@@ -120,7 +141,7 @@ def _opening(clause: str, *, marked: bool) -> _Kind:
     polite = rest != clause
     if _NOT_TO_DO.match(rest):
         return "told"
-    if _ORDERED.match(rest):
+    if _ORDERED.match(rest) and not _FRENCH_HOW.match(rest):
         return "work"
     if _INTERROGATIVE.match(rest):
         return "asks"
@@ -137,6 +158,8 @@ def _opening(clause: str, *, marked: bool) -> _Kind:
 
 def _further(clause: str, *, only_polite: bool) -> _Kind:
     """What a clause behind another one is: work where it has the form of it, else a part of the one before."""
+    if _RELATIVE.match(clause):
+        return "told"
     clause = _begun(clause)
     rest = _ASKED_FOR.sub("", clause)
     if _NOT_TO_DO.match(rest):
@@ -154,17 +177,38 @@ def _further(clause: str, *, only_polite: bool) -> _Kind:
     return "work" if _ORDERED.match(rest) or _WORK.match(rest) or _TO_DO.match(rest) else "told"
 
 
-_TARGET: Final = re.compile(
-    r"\b(?:fix|repair|mend|correct|debug|edit|change|modify|update|improve|optimi[sz]e|refactor|rewrite|delete|remove|rename"
-    r"|write|create|make)\s+(?:(?:the|my|our|a|an|this|new|file|program|script|called|named)\s+){0,4}"
-    r"[\"'`]?(?P<name>[\w./-]+\.(?:lua|txt|json|cfg|md|csv))\b",
+_HERE: Final = re.compile(
+    r"\b(?:my|our|mine|this|these|here|left|there|it|its|mein\w*|unser\w*|dies\w*|hier|mon|ma|mes|notre|cet?|cette|ces|ici"
+    r"|mis?|nuestr\w+|este|esta|estos|aqu[ií]|the\s+(?:computer|turtle|program|script|file|chest|monitor|farm|door|disk"
+    r"|quarry|lamp|screen|directory|folder|fuel|signal|inventory|modem|server)s?)\b",
+    re.IGNORECASE,
+)
+"""Words that mean a computer of the task, or what is on it."""
+_GENERAL: Final = re.compile(
+    r"\b(?:api|apis|lua|computercraft|cc:?\s?tweaked|minecraft|coroutines?|metatables?|closures?|syntax|craftos)\b"
+    r"|\b(?:fs|os|term|turtle|parallel|peripheral|rednet|redstone|rs|textutils|http|gps|colou?rs|window|settings|shell"
+    r"|multishell|vector|paintutils|keys|disk|pocket|commands|string|table|math|coroutine|io|bit32)\.\w+"
+    r"|\b(?:how|wie|comment|c[oó]mo)\s+(?:do|does|can|could|should|to|kann|funktioniert|macht|man|est-ce|on|fait|faire|je|se|puedo"
+    r"|funciona)\b[^.?!\n]{0,120}\b(?:an?|ein\w*|une?|un[oa]?|parallel|rednet|turtles|programs|modems|monitors|functions?)\b",
+    re.IGNORECASE,
+)
+"""Words of a question that needs no computer."""
+_LISTS: Final = re.compile(
+    r"\b(?:is there|are there|exists?|how (?:big|large|long|old|many)|where(?:'s| is)|size|newer|newest|older"
+    r"|gibt es|existiert|wie (?:groß|alt|viele)|wo (?:ist|liegt)|y a-t-il|existe|où (?:est|se trouve)"
+    r"|combien|hay|d[oó]nde|cu[aá]nt\w+)\b",
     re.IGNORECASE,
 )
 
 
-def named_targets(prompt: str) -> tuple[str, ...]:
-    """The files that a task says are to be changed, by their names without directories."""
-    return tuple(dict.fromkeys(one["name"].rpartition("/")[2] for one in _TARGET.finditer(prompt)))
+def is_knowledge(prompt: str) -> bool:
+    """Whether a task only asks, and for what needs no computer: "how does the parallel API work?"."""
+    return asks_only(prompt) and not files(prompt) and bool(_GENERAL.search(prompt)) and not _HERE.search(prompt)
+
+
+def only_lists(prompt: str) -> bool:
+    """Whether a question about a file is answered by a list: "is there a file a.lua?"."""
+    return _LISTS.search(prompt) is not None
 
 
 # -- what a final claims -------------------------------------------------------------------

@@ -1,0 +1,407 @@
+"""What the finished calls of a task show: net changes, runs, looks and failures. A part of the fold.
+
+Theory. Three things are kept, and each is a fact of the journal.
+
+- A **change** is a path of a computer with its state before the task and now. The same bytes as before are no change.
+- A **run** is the last run of a program: the bytes that ran, how it ended, its output. A later change makes it stale.
+- A **look** is anything else that succeeded. A **gap** is a look that failed, until contents that are seen after it
+  close it; a file that the task names has to be seen itself.
+
+``failure`` is the last change or run that failed, until another one succeeds.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple, Protocol
+
+from orchestrator.core.call_states import CallState
+from orchestrator.core.facts import Observed, Ran, ToolCall
+from orchestrator.core.policy import BUILT_IN_CATALOG, RUNNERS
+
+ABSENT: Final = "absent"
+DIRECTORY: Final = "directory"
+UNKNOWN: Final = "?"
+"""The state of a path that something changed, where nobody knows to what."""
+_SHOWN_CHARS: Final = 160
+_TEXT_CHARS: Final = 20_000
+"""So much of a program's output is kept for the claims about it, head and tail."""
+_MAX_PATHS: Final = 1000
+_MAX_MENTIONS: Final = 64
+_NO_SIGHT: Final = frozenset({"send_status"})
+_NO_CLOSURE: Final = frozenset({"cc_list", "ask_user", "cc_docs", "cc_info", "cc_screen"})
+_CONTENTS: Final = frozenset({"cc_read", "local_read"})
+_NOTHING_FOUND: Final = "[0 "
+"""How the result of a search begins that found nothing."""
+_LISTING: Final = frozenset(
+    {"ls", "list", "dir", "type", "id", "help", "about", "programs", "apis", "time", "drives", "motd"}
+)
+"""Programs of the game that only show something."""
+_GONE: Final = frozenset({"delete", "rm", "move", "mv", "rename"})
+"""Programs of the game after which their first argument is gone; what follows was made by the ones with two."""
+_MADE: Final = frozenset({"move", "mv", "rename", "copy", "cp"})
+_LOADS: Final = re.compile(
+    r"\b(?:require|dofile|loadfile|loadAPI|run|execute|openTab|launch)\s*\(?\s*[\"'\[]+([\w./ -]{1,100})"
+)
+"""How a program names another one that it loads."""
+_ENDINGS: Final = frozenset({"lua", "txt", "json", "cfg", "conf", "ini", "md", "csv", "log", "dat", "data", "bak"})
+_WELL: Final = frozenset({"finished", "observed", "timed_out"})
+
+
+class Spot(NamedTuple):
+    """A path of a computer; computer ``""``: the workspace on the host."""
+
+    computer: str
+    path: str
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a task did to one path, all its calls together."""
+
+    before: str
+    """The sha256 of a file, ``absent``, the hash of a directory, or ``?``; as the one below."""
+    now: str
+    at: int
+    """The number of the call that changed it last."""
+    plus: int | None = 0
+    """Lines that its calls wrote; None: not known. Of a new file these less ``minus`` are its lines."""
+    minus: int | None = 0
+
+    @property
+    def is_net(self) -> bool:
+        """Whether the path is other than before the task, as far as that is known."""
+        return self.before != self.now or self.now == UNKNOWN
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is something now."""
+        return self.now != ABSENT
+
+
+@dataclass(frozen=True)
+class Run:
+    """The last run of one program."""
+
+    ran: Ran
+    at: int
+    """The number of the call that ran it."""
+    args: str = ""
+    text: str = ""
+    """What the model was told of it, output included."""
+    about: frozenset[str] = frozenset()
+    """Names, without ending, of what it loads or was given, as far as that was seen."""
+    times: int = 1
+
+    @property
+    def went_well(self) -> bool:
+        """Whether it ended without an error, or was watched without one."""
+        return self.ran.ended in _WELL
+
+    @property
+    def failed(self) -> bool:
+        """Whether it ended with an error, or could not be stopped. One that a person stopped did neither."""
+        return self.ran.ended in ("error", "abandoned")
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the finished steps of a task show."""
+
+    calls: int = 0
+    """Calls that changed or ran something, so far: the numbers of changes and runs."""
+    changes: Mapping[Spot, Change] = field(default_factory=dict)
+    runs: Mapping[Spot, Run] = field(default_factory=dict)
+    effect: bool = False
+    """A change or a run succeeded, and none failed after it."""
+    sight: bool = False
+    """Something was looked at, or the user was asked."""
+    seen: frozenset[Spot] = frozenset()
+    """Files whose contents were seen."""
+    found: str = ""
+    """What searches found."""
+    failure: str = ""
+    """The last change or run that failed, while nothing made up for it; empty: there is none."""
+    gap: str = ""
+    """The last look that failed, while nothing made up for it; empty: there is none."""
+    unseen: tuple[str, ...] = ()
+    """The paths that could not be read, and were neither read nor changed since."""
+    denied: bool = False
+    """The policy denied a change or a run, and none succeeded after it."""
+    loads: Mapping[Spot, frozenset[str]] = field(default_factory=dict)
+    """Of texts that were seen or written: the names of what they load."""
+
+    @property
+    def net(self) -> dict[Spot, Change]:
+        """The changes that are left."""
+        return {spot: one for spot, one in self.changes.items() if one.is_net}
+
+    @property
+    def programs(self) -> dict[Spot, Change]:
+        """The programs among them that are there: Lua files, and what was run."""
+        return {
+            spot: one
+            for spot, one in self.net.items()
+            if one.is_there and one.now != DIRECTORY and (spot.path.endswith(".lua") or spot in self.runs)
+        }
+
+
+NOTHING: Final = Evidence()
+"""Of a task without a finished step."""
+
+
+class Over(Protocol):
+    """A call that is over, as the fold keeps it."""
+
+    @property
+    def call(self) -> ToolCall:
+        """The call."""
+
+    @property
+    def state(self) -> CallState:
+        """How it ended."""
+
+    @property
+    def ok(self) -> bool | None:
+        """Whether it succeeded."""
+
+    @property
+    def result(self) -> str | None:
+        """What the model was told."""
+
+    @property
+    def mutates(self) -> bool:
+        """Whether it changes or runs something."""
+
+    @property
+    def observed(self) -> Observed | None:
+        """What it would touch, as a person was shown it; None: nobody was asked."""
+
+    @property
+    def before(self) -> Mapping[str, str] | None:
+        """Each path that it touches with its state before."""
+
+    @property
+    def after(self) -> Mapping[str, str]:
+        """Each path that it changed with its state afterwards."""
+
+    @property
+    def lines(self) -> tuple[int, int] | None:
+        """Lines that it added and removed; None: not known."""
+
+    @property
+    def ran(self) -> Ran | None:
+        """The program that it ran; None: none, or not known."""
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """Paths that changed while it ran, where it was watched."""
+
+
+def stem(path: str) -> str:
+    """The name of a program as others call it: without directories and ending, also of ``lib.shapes``."""
+    name = path.replace("\\", "/").rpartition("/")[2].lower()
+    whole, dot, ending = name.rpartition(".")
+    return ending if dot and ending not in _ENDINGS else whole or name
+
+
+def after(evidence: Evidence, calls: Iterable[Over]) -> Evidence:
+    """The evidence once these calls of one step are over, in the order of the reply."""
+    done: set[str] = set()
+    failed: dict[str, str] = {}
+    for record in calls:
+        if record.state is CallState.DENIED and record.call.call_digest in done:
+            # The same call stood twice in the reply, and the first one counted.
+            continue
+        evidence = _after(evidence, record)
+        if record.ok:
+            done.add(record.call.call_digest)
+            failed.pop(_path(record), None)
+        elif record.state in _FAILURES and record.call.tool in BUILT_IN_CATALOG and _changes(record):
+            failed[_path(record)] = _named(record)
+    if failed:
+        # What succeeded beside it does not make up for it.
+        evidence = replace(evidence, effect=False, failure=[*failed.values()][-1])
+    return evidence
+
+
+_FAILURES: Final = frozenset({CallState.FAILED, CallState.DENIED, CallState.SUPERSEDED})
+"""Ends of a call that nothing beside it makes up for; what a person rejected they know of."""
+
+
+def _after(evidence: Evidence, record: Over) -> Evidence:
+    tool = record.call.tool
+    if tool not in BUILT_IN_CATALOG or tool in _NO_SIGHT:
+        return evidence
+    if not _changes(record):
+        return _looked(evidence, record)
+    if record.state is CallState.ANSWERED:
+        # What a person gave instead of a result changed nothing.
+        return evidence
+    evidence = replace(evidence, calls=evidence.calls + 1)
+    if tool in RUNNERS:
+        evidence = _with_run(evidence, record)
+    if not record.ok:
+        denied = evidence.denied or record.state is CallState.DENIED
+        return replace(evidence, effect=False, failure=_named(record), denied=denied)
+    evidence = _with_changes(evidence, record)
+    about = {str(record.call.args[name]) for name in ("path", "to") if record.call.args.get(name)} | {*record.changed}
+    left = tuple(one for one in evidence.unseen if one not in about)
+    return replace(evidence, effect=True, failure="", gap="", denied=False, unseen=left)
+
+
+def _looked(evidence: Evidence, record: Over) -> Evidence:
+    path = _path(record)
+    others = tuple(one for one in evidence.unseen if one != path)
+    if not record.ok:
+        return replace(evidence, gap=_named(record), unseen=(*others, path) if path else others)
+    result = record.result or ""
+    closes = record.call.tool not in _NO_CLOSURE and not result.startswith(_NOTHING_FOUND)
+    evidence = replace(evidence, sight=True, gap="" if closes else evidence.gap, unseen=others)
+    if record.call.tool in _CONTENTS:
+        spot = _spot(record, path)
+        return _loading(replace(evidence, seen=evidence.seen | {spot}), spot, result)
+    if record.call.tool == "cc_find" and closes:
+        return replace(evidence, found=(evidence.found + result)[-_TEXT_CHARS:])
+    return evidence
+
+
+# -- changes --------------------------------------------------------------------------------
+
+
+def _with_changes(evidence: Evidence, record: Over) -> Evidence:
+    before = dict(record.before or {})
+    changes = dict(evidence.changes)
+    plus, minus = record.lines or (None, None)
+    for path, now in record.after.items():
+        spot = _spot(record, path)
+        was = before.get(path, UNKNOWN)
+        _below(changes, spot, now, evidence.calls)
+        state = DIRECTORY if record.call.tool == "cc_mkdir" else now
+        changes[spot] = _changed(changes.get(spot), was, state, evidence.calls, plus, minus)
+    source, target = record.call.args.get("path"), record.call.args.get("to")
+    if record.call.tool == "cc_move" and isinstance(source, str) and isinstance(target, str):
+        _move(changes, _spot(record, source), _spot(record, target), evidence.calls)
+    for path in (*record.changed, *_of_shell(record)):
+        spot = _spot(record, path.lstrip("-"))
+        now = ABSENT if path.startswith("-") else UNKNOWN
+        changes[spot] = _changed(changes.get(spot), UNKNOWN, now, evidence.calls, None, None)
+    evidence = replace(evidence, changes=dict([*changes.items()][-_MAX_PATHS:]))
+    text = record.call.args.get("content") or record.call.args.get("new")
+    return _loading(evidence, _spot(record, _path(record)), text) if isinstance(text, str) else evidence
+
+
+def _changed(old: Change | None, was: str, now: str, at: int, plus: int | None, minus: int | None) -> Change:
+    if old is None:
+        return Change(was, now, at, plus, minus)
+    if None in (old.plus, old.minus, plus, minus):
+        return replace(old, now=now, at=at, plus=None, minus=None)
+    return replace(old, now=now, at=at, plus=(old.plus or 0) + (plus or 0), minus=(old.minus or 0) + (minus or 0))
+
+
+def _below(changes: dict[Spot, Change], spot: Spot, now: str, at: int) -> None:
+    """A directory that is gone takes along what the task changed in it."""
+    if now == ABSENT:
+        for one, change in [*changes.items()]:
+            if one.computer == spot.computer and one.path.startswith(f"{spot.path}/"):
+                changes[one] = replace(change, now=ABSENT, at=at)
+
+
+def _move(changes: dict[Spot, Change], source: Spot, target: Spot, at: int) -> None:
+    """What the task changed in a directory is, after the directory moved, in the other place."""
+    for one, change in [*changes.items()]:
+        if one.computer == source.computer and one.path.startswith(f"{source.path}/") and change.at == at:
+            there = Spot(target.computer, target.path + one.path.removeprefix(source.path))
+            changes[there] = Change(ABSENT, UNKNOWN, at, None, None)
+
+
+def _of_shell(record: Over) -> list[str]:
+    """The paths that a program of the game changed by its arguments; what is gone begins with a minus."""
+    words = str(record.call.args.get("command") or "").split() if record.call.tool == "cc_shell" else []
+    if len(words) < 2 or (record.ran is not None and not record.ran.path.startswith("rom/")):
+        return []
+    name, paths = stem(words[0]), words[1:3]
+    gone = [f"-{paths[0]}"] if name in _GONE else []
+    return gone + (paths[1:] if name in _MADE else [])
+
+
+# -- runs -----------------------------------------------------------------------------------
+
+
+def _with_run(evidence: Evidence, record: Over) -> Evidence:
+    ran = record.ran or _as_before(record)
+    if ran is None:
+        return evidence
+    spot = _spot(record, ran.path)
+    if record.observed is not None and record.observed.source:
+        evidence = _loading(evidence, spot, record.observed.source)
+    words = [*record.call.args.get("args", ()), *str(record.call.args.get("command") or "").split()[1:]]
+    earlier = evidence.runs.get(spot)
+    run = Run(
+        ran=ran,
+        at=evidence.calls,
+        args=" ".join(words)[:_SHOWN_CHARS],
+        text=_kept(record.result or ""),
+        about=_closure(evidence, spot) | {stem(word) for word in words},
+        times=1 + (earlier.times if earlier is not None else 0),
+    )
+    return replace(evidence, runs={**evidence.runs, spot: run})
+
+
+def _as_before(record: Over) -> Ran | None:
+    """The run of an item of an early release, which names no program; None: nothing ran."""
+    path, sha256 = next(iter((record.before or {}).items()), ("", ABSENT))
+    if sha256 == ABSENT or record.state not in (CallState.EXECUTED, CallState.FAILED):
+        return None
+    return Ran(path=path, sha256=sha256, ended="finished" if record.ok else "error")
+
+
+def _loading(evidence: Evidence, spot: Spot, text: str) -> Evidence:
+    found = {stem(one.split(" ")[0]) for one in _LOADS.findall(text[:_TEXT_CHARS])}
+    if not found - evidence.loads.get(spot, frozenset()):
+        return evidence
+    known = sorted(found | evidence.loads.get(spot, frozenset()))[:_MAX_MENTIONS]
+    return replace(evidence, loads={**evidence.loads, spot: frozenset(known)})
+
+
+def _closure(evidence: Evidence, spot: Spot) -> frozenset[str]:
+    """The names of what a program loads, and what that loads in turn."""
+    by_stem: dict[str, set[str]] = {}
+    for one, names in evidence.loads.items():
+        if one.computer == spot.computer:
+            by_stem.setdefault(stem(one.path), set()).update(names)
+    found, ahead = set[str](), [*evidence.loads.get(spot, ())]
+    while ahead:
+        name = ahead.pop()
+        if name not in found:
+            found.add(name)
+            ahead += by_stem.get(name, ())
+    return frozenset(found)
+
+
+def _kept(text: str) -> str:
+    half = _TEXT_CHARS // 2
+    return text if len(text) <= _TEXT_CHARS else f"{text[:half]}\n{text[-half:]}"
+
+
+# -- calls ----------------------------------------------------------------------------------
+
+
+def _path(record: Over) -> str:
+    return str(record.call.args.get("path", ""))
+
+
+def _spot(record: Over, path: str) -> Spot:
+    return Spot(record.call.computer or "", "/".join(part for part in path.split("/") if part not in ("", ".")))
+
+
+def _changes(record: Over) -> bool:
+    """Whether a call changes or runs something; a listing program is only looked at."""
+    named = str(record.call.args.get("command") or "") if record.call.tool == "cc_shell" else ""
+    word = named.split()[0].rpartition("/")[2].removesuffix(".lua") if named.split() else ""
+    return record.mutates and word not in _LISTING
+
+
+def _named(record: Over) -> str:
+    said = (record.result or "").strip().partition("\n")[0][:_SHOWN_CHARS].rstrip()
+    return f"{record.call.tool}: {said}{'' if said.endswith(('.', '!', '?')) else '.'}"

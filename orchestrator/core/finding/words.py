@@ -1,0 +1,329 @@
+"""Verbs, files and clauses of a text in English, German, French and Spanish.
+
+A text is read sentence by sentence and word by word. The verb before a file says what is done with the file. What has
+no known form is left open: a requirement that the words do not state is not invented.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+MAX_CHARS: Final = 20_000
+"""So much of a text is read."""
+
+
+class Deed(Enum):
+    """What is done with a file or a program."""
+
+    MAKE = "make"
+    CHANGE = "change"
+    FIX = "fix"
+    DELETE = "delete"
+    MOVE = "move"
+    COPY = "copy"
+    RUN = "run"
+    OTHER = "other"
+    """Reading, using, keeping: nothing that leaves a change."""
+
+
+CHANGES: Final = frozenset({Deed.MAKE, Deed.CHANGE, Deed.FIX, Deed.DELETE, Deed.MOVE, Deed.COPY})
+"""The deeds that leave a change behind."""
+
+_FILE: Final = (
+    r"(?<![\w/.:-])/?(?:[\w-]+/)*[\w-]+\."
+    r"(?:lua|txt|json|cfg|conf|ini|md|csv|tsv|log|dat|data|xml|ya?ml|toml|nfp|nft|bak|old|lst|db)(?!\w)"
+)
+_TOKEN: Final = re.compile(rf"(?P<file>{_FILE})|(?P<word>[^\W\d_]+(?:[-'\u2019][^\W\d_]+)*)|(?P<mark>[,:()])")
+_SENTENCES: Final = re.compile(r"(?<=[.?!;])\s+|\n+")
+
+
+_PHRASES: Final = tuple(
+    (re.compile(pattern, re.IGNORECASE), plain)
+    for pattern, plain in (
+        # "Without errors" denies the errors, and not the run.
+        (
+            r"\b(?:without|with\s+no)\s+(?:an?\s+|any\s+|further\s+)?(?:errors?|problems?|issues?|crash(?:es|ing)?)\b"
+            r"|\bno\s+(?:errors?|problems?|issues?)\b"
+            r"|\b(?:ohne|keine?n?)\s+(?:einen?\s+|jeden\s+)?(?:fehler|probleme?|absturz|abstürze)\b"
+            r"|\b(?:sans|aucune?)\s+(?:aucune?\s+|la\s+moindre\s+)?(?:erreurs?|problèmes?|soucis?|plantage)\b"
+            r"|\b(?:sin|ningún)\s+(?:ningún\s+)?(?:error(?:es)?|problemas?|fallos?)\b",
+            " well ",
+        ),
+        (r"\b(have|has|'ve|was|were|been)((?:\s+\w+)?)\s+run\b", r"\1\2 ran"),
+        (r"\bgive\s+(\S+)\s+the\s+(?:new\s+)?name\s+", r"rename \1 to "),
+        (r"\bchange\s+the\s+name\s+of\s+", "rename "),
+        (r"(\S+\.\w+)\s+should\s+be\s+(?:called|named)\s+", r"rename \1 to "),
+        (r"(\S+\.\w+)\s+soll\s+(\S+\.\w+)\s+heißen", r"benenne \1 in \2"),
+        (r"\bget\s+rid\s+of\s+", "delete "),
+        (r"\b(?:quiero|quisiera|necesito)\s+que\s+|\b(?:je\s+voudrais|j'aimerais|je\s+veux)\s+que\s+", " "),
+        (r"\by\s+que\s+(?=l[oa]s?\b)", "y "),
+        (r"\bainsi\s+que\b", "et"),
+        (r"(?:\A|(?<=[.!?]\s))program(?:a|me)\s+(?=\S+\.lua)", "create "),
+        (r"(\S+\.\w+)\s+debe\s+llamarse\s+", r"renombra \1 a "),
+        (r"\bfais(-l[ea]s?)?\s+tourner\b", r"lance\1"),
+        (r"\bpon(l[oa]s?)?\s+en\s+marcha\b", r"ejecuta\1"),
+        (r"\b(?:bring\w*|get)\s+(\S+)\s+(?:zum\s+laufen|working|to\s+work|to\s+run)\b", r"fix \1 and run \1"),
+        # A polite question is an order.
+        (
+            r"\b(?:kannst|könntest|würdest)\s+du\b|\bkönn(?:t)?en\s+sie\b|\b(?:can|could|would|will)\s+you\b"
+            r"|\b(?:peux|pourrais)-tu\b|\b(?:pouvez|pourriez)-vous\b|\b(?:puedes|podrías|puede\s+usted)\b",
+            " ",
+        ),
+        (r"\b(?:ändere|andere)\s+den\s+namen\s+von\s+", "benenne "),
+        (r"\bnenne\s+(?=\S+\.\w+\s+um\b|\S+\.\w+\s+in\b)", "benenne "),
+        (r"\b(?:change|modifie)[rz]?\s+le\s+nom\s+d[eu]\s+", "renomme "),
+        (r"\b(?:cambia|cambie|modifica)r?\s+el\s+nombre\s+de(?:l)?\s+", "renombra "),
+        (r"\bbring\w*\s+(\S+\.\w+)\s+(?:wieder\s+)?in\s+ordnung\b", r"repariere \1"),
+        # "Make startup.lua run count.lua" is a change of startup.lua.
+        (
+            r"\b(?:make\s+sure\s+(?:that\s+)?|make\s+|sorge?\s+(?:bitte\s+)?dafür,?\s+dass\s+|fais\s+en\s+sorte\s+que\s+"
+            r"|haz\s+que\s+)(\S+\.\w+)\s+(?!works?\b|runs?\b|funktioniert|läuft|marche|fonctionne|funciona)",
+            r"change \1, which ",
+        ),
+        (r"\b(?:i|we)\s+(?:need|want)\b|\bich\s+brauche\b|\bil\s+me\s+faut\b|\bj'ai\s+besoin\b|\bnecesito\b", "create"),
+    )
+)
+"""Phrases that say the same as one verb."""
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of the first MAX_CHARS characters, in plain words."""
+    text = text[:MAX_CHARS].replace("\u2019", "'")
+    for pattern, plain in _PHRASES:
+        text = pattern.sub(plain, text)
+    return [one for one in _SENTENCES.split(text) if one.strip()]
+
+
+@dataclass(frozen=True)
+class Token:
+    """A file, a word or a mark; ``text`` in lower case but for files."""
+
+    text: str
+    is_file: bool = False
+    is_mark: bool = False
+
+
+def tokens(sentence: str) -> Iterator[Token]:
+    """The files, words and marks of a sentence, in order."""
+    for found in _TOKEN.finditer(sentence):
+        if found["file"]:
+            yield Token(found["file"].lstrip("/"), is_file=True)
+        elif found["word"]:
+            word = _CLITIC.sub("", found["word"].lower())
+            yield Token(bare(word[2:] if word[:2] in ("l'", "j'", "d'", "s'", "m'", "t'") else word))
+        else:
+            yield Token(found["mark"], is_mark=True)
+
+
+_CLITIC: Final = re.compile(r"-(?:le|la|les|moi|toi|nous|vous|lui|leur|y|en|tu|je|il|elle|on|ce)\Z")
+"""What French joins to a verb."""
+
+
+_LAST: Final = re.compile(r"é(?=(?:e\??)?(?:s\??)?\Z)")
+"""What tells a participle: "lancé" is done, and "lance" is an order."""
+
+
+def bare(word: str) -> str:
+    """The word without accents, but for umlauts, which tell German verbs from others, and the é of a participle."""
+    if word.isascii():
+        return word
+    kept = _LAST.sub("\x01", word).replace("ä", "\x02").replace("ö", "\x03").replace("ü", "\x04").replace("ß", "ss")
+    plain = "".join(one for one in unicodedata.normalize("NFD", kept) if not unicodedata.combining(one))
+    return plain.translate(_KEPT)
+
+
+_KEPT: Final = {1: "é", 2: "ä", 3: "ö", 4: "ü"}
+
+
+def files(text: str) -> tuple[str, ...]:
+    """The files that a text names, each once."""
+    found = (one.text for sentence in sentences(text) for one in tokens(sentence) if one.is_file)
+    return tuple(dict.fromkeys(found))
+
+
+def _words(text: str) -> re.Pattern[str]:
+    return re.compile("|".join(bare(word) for word in text.split()))
+
+
+_ORDERS: Final = {
+    Deed.MAKE: _words(
+        r"""
+        write create make add generate programmiere?n? escribas? crees hagas build save put
+        append insert store schreib(?:e|en)? erstell(?:e|en)? mache?n? leg(?:e|en)? anlegen erzeuge?n? füge?n?
+        einfügen hinzufügen speicher(?:e|n)? bau(?:e|en)? écri(?:s|re|vez) crée créez créer ajoute[rz]? génère
+        génére[rz] fais enregistre[rz]? mets escrib(?:e|ir|a) crea(?:r)? cree haz añad(?:e|ir|a) agregar?
+        genera(?:r)? guardar? pon
+        """
+    ),
+    Deed.FIX: _words(
+        r"""
+        fix repair correct debug mend patch arrange[rz]? arregles repares corrijas repariere?n? repariert behebe?n?
+        korrigiere?n? répare[rz]? corrige[rz]? débogue[rz]? arregla(?:r)?(?:lo|la)? arregle repara(?:r)?(?:lo|la)?
+        repare corrige(?:lo|la)? corrija corregir(?:lo|la)? depurar?
+        """
+    ),
+    Deed.CHANGE: _words(
+        r"""
+        edit change modify update improve optimi[sz]e refactor rewrite set replace increase decrease reduce raise
+        lower adjust extend translate convert comment rework adapt ändere?n? ändre verbessere?n? bearbeite?n?
+        ersetze?n? setze?n? stelle?n? aktualisiere?n? überarbeite?n? erhöhe?n? verringere?n? optimiere?n?
+        erweitere?n? passe modifie[rz]? change[rz]? améliore[rz]? remplace[rz]? règle régle[rz] édite[rz]?
+        réécri(?:s|re|vez) optimise[rz]? augmente[rz]? adapte[rz]? actualise[rz]? modifica(?:r)? modifique
+        cambia(?:r)?(?:lo|la)? cambie cambies modifiques mejorar? reemplazar? sustituy(?:e|a) sustituir actualizar?
+        editar? reescrib(?:e|ir|a) optimizar? ajustar? aumentar?
+        """
+    ),
+    Deed.DELETE: _words(
+        r"""
+        delete remove erase borres elimines quites lösche?n? entferne?n? supprime[rz]? efface[rz]? enlève enlever
+        borra(?:r)?(?:lo|la)? borre elimina(?:r)? elimine quita(?:r)? quite suprim(?:e|ir)
+        """
+    ),
+    Deed.MOVE: _words(
+        r"""
+        move rename renombres muevas verschiebe?n? benenne?n? umbenennen bewege?n? déplace[rz]? renomme[rz]? mueve
+        mueva mover renombra(?:r)? renombre
+        """
+    ),
+    Deed.COPY: _words(
+        r"""
+        copy duplicate clone kopiere?n? copie[rz]? duplique[rz]? copia(?:r)? duplicar?
+        """
+    ),
+    Deed.RUN: _words(
+        r"""
+        run execute launch start test try rerun retest ejecutes pruebes lances führe?n? ausführen starte?n? teste?n?
+        probiere?n? ausprobieren lance[rz]? exécute[rz]? teste[rz]? essaie essaye[rz]? démarre[rz]?
+        ejecuta(?:r|lo|la|los)? ejecútal(?:o|a) ejecute prueba(?:lo|la)? pruébal(?:o|a) probar(?:lo|la)?
+        corre(?:r)?(?:lo|la)? córrel(?:o|a) lanza(?:r)? lánzal(?:o|a) inicia(?:r)?
+        """
+    ),
+}
+"""Each deed as it is ordered: the imperative and the infinitive."""
+
+_REPORTS: Final = {
+    Deed.MAKE: _words(
+        r"""
+        wrote written created made added generated built saved stored appended inserted geschrieben erstellt
+        angelegt erzeugt hinzugefügt eingefügt gespeichert schrieb gebaut écrite?s? créée?s? ajoutée?s? générée?s?
+        enregistrée?s? escrit[oa]s? escribí cread[oa]s? creé añadid[oa]s? añadí agregad[oa]s? agregué guardad[oa]s?
+        guardé generad[oa]s?
+        """
+    ),
+    Deed.FIX: _words(
+        r"""
+        fixed repaired corrected debugged mended patched behoben repariert korrigiert réparée?s? corrigée?s?
+        arreglad[oa]s? arreglé reparad[oa]s? reparé corregid[oa]s? corregí
+        """
+    ),
+    Deed.CHANGE: _words(
+        r"""
+        edited changed modified updated improved optimi[sz]ed refactored rewrote rewritten replaced increased
+        decreased reduced raised lowered adjusted extended translated converted reworked adapted geändert verändert
+        verbessert bearbeitet ersetzt aktualisiert überarbeitet erhöht optimiert angepasst erweitert gesetzt
+        modifiée?s? changée?s? améliorée?s? remplacée?s? réécrite?s? optimisée?s? augmentée?s? adaptée?s?
+        modificad[oa]s? modifiqué cambiad[oa]s? cambié mejorad[oa]s? mejoré reemplazad[oa]s? reemplacé
+        sustituid[oa]s? actualizad[oa]s? actualicé editad[oa]s? edité reescrit[oa]s? reescribí ajustad[oa]s? ajusté
+        """
+    ),
+    Deed.DELETE: _words(
+        r"""
+        deleted removed erased gelöscht entfernt supprimée?s? effacée?s? enlevée?s? borrad[oa]s? borré
+        eliminad[oa]s? eliminé quitad[oa]s? quité suprimid[oa]s?
+        """
+    ),
+    Deed.MOVE: _words(
+        r"""
+        moved renamed verschoben umbenannt déplacée?s? renommée?s? movid[oa]s? moví renombrad[oa]s? renombré
+        """
+    ),
+    Deed.COPY: _words(
+        r"""
+        copied duplicated kopiert copiée?s? dupliquée?s? copiad[oa]s? copié
+        """
+    ),
+    Deed.RUN: _words(
+        r"""
+        ran executed launched started tested tried verified ausgeführt gestartet getestet probiert ausprobiert lief
+        exécutée?s? lancée?s? testée?s? essayée?s? démarrée?s? ejecutad[oa]s? ejecuté probad[oa]s? probé
+        corrid[oa]s? corrí lanzad[oa]s? lancé testead[oa]s?
+        """
+    ),
+}
+"""Each deed as it is reported: the past tense and the participle."""
+
+_OTHER: Final = _words(
+    r"""
+        left stays? remains? bleibt bleiben reste restent queda sigue unchanged untouched unverändert touched angefasst
+        angerührt touché tocado reads? loads? uses? using requires? imports? calls? shows? prints? see look looks
+        check checks compare opens? writes keeps? leaves? deletes removes moves copies changes creates sets runs
+        adds lies liest lade lädt nutzt? nutze verwende[nt]? zeige?n? zeigt schreibt behalte?n? lasse?n? prüfe?n?
+        ruft löscht lis lit lisez utilise[sz]? charge affiche garde[rz]? laisse[rz]? vérifie[rz]? appelle lee lea
+        usa usando carga muestra conserva deja mantén comprueba verifica llama
+        """
+)
+"""Verbs that leave no change, and verbs of the third person: they tell what a program does."""
+
+RELATIVE: Final = _words(
+    r"""
+        which who whose that dass damit wobei welche[rsn]? qui dont que quien cuyo
+        """
+)
+NEGATION: Final = _words(
+    r"""
+        not never without don't doesn't didn't haven't hasn't wasn't weren't isn't couldn't cannot can't won't cant
+        dont no nicht nichts nothing nada rien nie kein keine[rnms]? ohne ne n'ai n'a n'est n'ont pas jamais sans
+        nunca sin ni neither nor
+        """
+)
+MODAL: Final = _words(
+    r"""
+        should would could can will may might must shall if when once unless until soll(?:te[n]?|en)? würde[n]?
+        kann(?:st)? könn(?:en|te|ten) wird werden muss wenn falls sobald devrait devraient peut peux pouvez pourra
+        pourrez sera si quand debería(?:n)? puede[ns]? podrá[sn]? podría será cuando dann
+        """
+)
+_SOURCE: Final = _words(
+    r"""
+        from like than with by using via based for about of aus wie als mit von für depuis comme avec de pour desde
+        con
+        """
+)
+_GOAL: Final = _words(
+    r"""
+        to as into named called nach zu als in vers en dans sous como a hacia namens nommé llamado
+        """
+)
+
+
+_ENCLITIC: Final = re.compile(r"(?<=[aer])(?:me|te|se|nos)?(?:l[oae]s?)?\Z")
+
+
+def order(word: str) -> Deed | None:
+    """What a word orders; None: it is no verb that is known here."""
+    return _deed(word, _ORDERS)
+
+
+def report(word: str) -> Deed | None:
+    """What a word reports as done; None: it is no verb that is known here."""
+    return _deed(word, _REPORTS)
+
+
+def _deed(word: str, table: dict[Deed, re.Pattern[str]]) -> Deed | None:
+    # Spanish joins "it" and "me" to the verb.
+    words = {word, _ENCLITIC.sub("", word)}
+    found = next((deed for deed, pattern in table.items() if any(map(pattern.fullmatch, words))), None)
+    return found or (Deed.OTHER if _OTHER.fullmatch(word) else None)
+
+
+def is_source(word: str) -> bool:
+    """Whether what follows this word is only used, as in "based on a.lua"."""
+    return _SOURCE.fullmatch(word) is not None
+
+
+def is_goal(word: str) -> bool:
+    """Whether what follows this word is where something is moved or copied to."""
+    return _GOAL.fullmatch(word) is not None
