@@ -18,7 +18,7 @@ from orchestrator.actor.watch import Stopped, Watch, ended_by, left_s, out_of_ti
 from orchestrator.core import facts
 from orchestrator.core.approval import call_digest
 from orchestrator.core.budget import Tokens
-from orchestrator.core.check_results import failing, said_failing, told_failing
+from orchestrator.core.check_results import failing, said_failing, said_unknown, told_failing
 from orchestrator.core.errors import ModelFailed, ReplyRefused, WindowTooSmall
 from orchestrator.core.facts import BlobRef
 from orchestrator.core.finding.verdict import doubt, is_answer
@@ -196,7 +196,7 @@ class Thinking:
                 return (_not_held(claim, results),)
             return (facts.ReplyRefused(reason=told_failing(results), because="unproven"),)
         if any(one.holds is None for one in results):
-            return (_ended(claim, verified=False),)
+            return (_ended(claim, lacks=said_unknown(results)),)
         return tuple(fact for fact, _ in self._final(task, claim))
 
     async def _intended(self, task: AgentTask, attempt: int) -> bool:

@@ -68,6 +68,12 @@ def said_failing(results: Sequence[CheckResult]) -> str:
     return f"{verb} not hold: {'; '.join(lines)}."
 
 
+def said_unknown(results: Sequence[CheckResult]) -> str:
+    """Of which checks nobody knows whether they hold, as one sentence."""
+    lines = [f"{one.check} ({one.why.rstrip('.')})" for one in results if one.holds is None]
+    return f"Nobody knows whether these checks hold: {'; '.join(lines)}."
+
+
 def calls_of_failing(checking: Checking) -> tuple[Done, ...]:
     """The calls that show why checks do not hold."""
     lines = set(failing(checking.results))

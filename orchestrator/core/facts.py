@@ -554,6 +554,7 @@ class Finding(Value):
     runs: tuple[RunFound, ...] = ()
     not_run: tuple[str, ...] = ()
     """Programs that were changed and not run since."""
+    checks: tuple[CheckResult, ...] = ()
     looked: bool = True
     """Whether anything was looked at, changed or run."""
 

@@ -46,7 +46,7 @@ def with_findings(task: AgentTask, drafts: Sequence[Draft]) -> list[Draft]:
     for draft in drafts:
         if isinstance(draft.fact, facts.TaskEnded) and draft.fact.finding is None:
             over = [record for record in task.calls if record.state not in OPEN_STATES]
-            shown = finding(evidence.after(task.evidence, over))
+            shown = finding(evidence.after(task.evidence, over), task.checks)
             found.append(draft._replace(fact=draft.fact.model_copy(update={"finding": shown})))
         else:
             found.append(draft)

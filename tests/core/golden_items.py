@@ -776,6 +776,7 @@ GROWN: tuple[tuple[str, Actor, Fact], ...] = (
                     ),
                 ),
                 not_run=("harvest.lua",),
+                checks=(facts.CheckResult(check="runs harvest.lua", holds=None),),
                 looked=True,
             ),
         ),

@@ -459,10 +459,10 @@ def test_a_file_that_a_question_names_has_to_be_read() -> None:
     disk = Disk(asked)
     disk.step("cc_list", path="/", text="farm.lua")
     assert "you have not read farm.lua" in disk.lacks("Line 3 opens nil.")
-    for done in (lambda one: one.read("farm.lua"), lambda one: one.run("farm.lua", "error")):
-        other = Disk(asked)
-        done(other)
-        assert other.lacks("Line 3 opens nil.") == ""
+    read, ran = Disk(asked), Disk(asked)
+    read.read("farm.lua")
+    ran.run("farm.lua", "error")
+    assert (read.lacks("Line 3 opens nil."), ran.lacks("Line 3 opens nil.")) == ("", "")
     found = Disk(asked)
     found.step("cc_find", text="farm.lua:3: x")
     assert found.lacks("Line 3 opens nil.") == ""
@@ -497,8 +497,8 @@ def test_a_look_that_failed_is_made_up_for_by_contents() -> None:
 def test_the_answer_to_a_question_claims_nothing_that_never_was() -> None:
     looked = Disk(QUESTION)
     looked.step("cc_list", path="/")
-    for claim in ({"message": "Fixed."}, {"message": "x", "explanation": "I have rewritten it."}):
-        assert "you changed something, but nothing was changed" in looked.lacks(**claim)
+    for claim in (looked.lacks("Fixed."), looked.lacks("x", explanation="I have rewritten it.")):
+        assert "you changed something, but nothing was changed" in claim
     assert "You say that something ran, but nothing was run" in looked.lacks("I ran it: it stops in line 3.")
     looked.run("quarry.lua", "error")
     assert looked.lacks("I ran it: it stops in line 3.") == ""
@@ -750,6 +750,20 @@ def test_a_report_of_nothing_says_so() -> None:
     assert says_the_model(ended(Disk()))
     assert not says_the_model(ended(Disk(), message=""))
     assert not says_the_model(ended(Disk(), status_reason="max_steps"))
+
+
+def test_the_report_tells_what_came_of_the_checks() -> None:
+    checks = (
+        facts.CheckResult(check="runs a.lua", holds=True, why="It ended."),
+        facts.CheckResult(check="prints 42", holds=False, why="It printed 17."),
+        facts.CheckResult(check="file a exists", holds=None),
+    )
+    shown = finding(Disk().task.evidence, checks)
+    assert report(ended(Disk(), finding=shown)) == [
+        "check runs a.lua: holds",
+        "check prints 42: does not hold: It printed 17.",
+        "check file a exists: not known",
+    ]
 
 
 def test_a_report_of_many_files_is_short() -> None:

@@ -1,8 +1,9 @@
 """The short report of what the journal shows, for the end of every task and for every surface."""
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, Literal
 
-from orchestrator.core.facts import FileFound, Finding, RunFound, TaskEnded
+from orchestrator.core.facts import CheckResult, FileFound, Finding, RunFound, TaskEnded
 from orchestrator.core.finding.evidence import ABSENT, Change, Evidence, Run, Spot, stem
 from orchestrator.core.paths import spelled
 from orchestrator.core.visible import one_line
@@ -14,8 +15,8 @@ _MODELS: Final = frozenset({"final", "unverified", "answered"})
 """Reasons of an end whose message a model wrote."""
 
 
-def finding(evidence: Evidence) -> Finding:
-    """What the journal shows of a task."""
+def finding(evidence: Evidence, checks: Sequence[CheckResult] = ()) -> Finding:
+    """What the journal shows of a task; ``checks``: what came of its checks."""
     net = sorted(evidence.net.items())
     found = [_file(spot, change) for spot, change in net]
     programs = evidence.programs
@@ -29,6 +30,7 @@ def finding(evidence: Evidence) -> Finding:
         more_files=max(0, len(found) - _FILES),
         runs=tuple(_run(spot, run, programs.get(spot)) for spot, run in evidence.runs.items()),
         not_run=tuple(_place(spot) for spot in not_run[:_FILES]),
+        checks=tuple(checks),
         looked=bool(evidence.sight or evidence.calls),
     )
 
@@ -42,6 +44,7 @@ def report(ended: TaskEnded) -> list[str]:
     lines += [f"and {found.more_files} more files"] if found.more_files else []
     lines += [_told_run(one) for one in found.runs]
     lines += [f"not run since it was changed: {one_line(name)}" for name in found.not_run]
+    lines += [_told_check(one) for one in found.checks]
     if ended.status_reason == "answered" and not found.looked:
         lines.append("nothing was looked at: the model answered from what it knows")
     elif not lines and ended.status == "Completed":
@@ -58,7 +61,9 @@ def says_the_model(ended: TaskEnded) -> bool:
 
 def _file(spot: Spot, change: Change) -> FileFound:
     there = change.is_there
-    kind = "deleted" if not there else "new" if change.before == ABSENT else "changed"
+    kind: Literal["new", "changed", "deleted"] = (
+        "deleted" if not there else "new" if change.before == ABSENT else "changed"
+    )
     plus, minus = change.plus, change.minus
     if plus is not None and minus is not None and change.before == ABSENT:
         plus, minus = max(0, plus - minus), 0
@@ -94,6 +99,12 @@ def _place(spot: Spot) -> str:
 def _told_file(one: FileFound) -> str:
     lines = "" if one.plus is None or one.minus is None else f"  +{one.plus} -{one.minus}"
     return f"{one.change} {one_line(spelled(one.path))}{lines}"
+
+
+def _told_check(one: CheckResult) -> str:
+    how = {True: "holds", False: "does not hold", None: "not known"}[one.holds]
+    why = f": {one_line(one.why)}" if one.why and not one.holds else ""
+    return f"check {one_line(one.check)}: {how}{why}"
 
 
 def _told_run(one: RunFound) -> str:
