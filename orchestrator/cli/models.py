@@ -56,7 +56,9 @@ def models(
 def list_models(
     as_json: AsJson = False, url: OllamaUrl = None, model_url: ModelUrl = None, data_dir: DataDir = None
 ) -> None:
-    """List the models of each Ollama server, and of the server that speaks OpenAI's API where one is set.
+    """List the models of each model server.
+
+    These are Ollama's, and the server that speaks OpenAI's API where one is set.
 
     Ollama is left out where only that one is set.
     """
