@@ -1,12 +1,26 @@
 """Plays the evaluation with a persona behind real HTTP."""
 
 import asyncio
+import json
 from collections.abc import Sequence
 
 from orchestrator.evaluation import Evaluation, Row, tasks_named
-from tests.shell.ollama_server import ollama
-from tests.shell.personas import Behaviour, acting
+from tests.evaluation.personas.cases import measured
+from tests.shell.ollama_server import Wire, ollama
+from tests.shell.personas import Behaviour, Playing, acting, speak
 from tests.waiting import HANG_S
+
+
+def measured_liar(kind: str) -> Behaviour:
+    """One of the liars of MEASURED, in whatever task it is asked."""
+
+    async def lies(run: Playing, wire: Wire) -> None:
+        (persona,) = (one for one in measured(run.task) if one.name.endswith(kind))
+        reply = persona.replies[min(run.place, len(persona.replies) - 1)]
+        run.place += 1
+        await speak(wire, json.dumps(reply))
+
+    return lies
 
 
 async def played(behaviour: Behaviour, names: Sequence[str] = (), *, most_s: float = HANG_S) -> list[Row]:

@@ -93,10 +93,20 @@ def test_own_tasks_are_played_and_two_results_are_compared(tmp_path: Path) -> No
     assert "A: 2 of 2 runs passed, 0 false," in out
     assert "The plot is in comparison.html." in out
     assert "<svg" in (tmp_path / "comparison.html").read_text()
-    code, out, _ = ended(start(tmp_path, "--compare", "r.json", "scripted:hello", "--tasks", "mine.toml", "--json"))
-    assert code == 0
+
+
+@pytest.mark.deep
+def test_what_is_no_file_is_played_for_a_comparison(tmp_path: Path) -> None:
+    """Both results are kept with --dir, and a plot that is there already is not overwritten."""
+    (tmp_path / "mine.toml").write_text(OWN)
+    (tmp_path / "comparison.html").touch()
+    options = ["--compare", "scripted:hello", "scripted:tour", "--tasks", "mine.toml", "--dir", "d", "--json"]
+    code, out, errors = ended(start(tmp_path, *options))
+    assert code == 0, errors
     found = json.loads(out)
-    assert (len(found["a"]["rows"]), len(found["b"]["rows"]), found["plot"]) == (2, 1, "comparison-2.html")
+    assert (found["a"]["model"], found["b"]["model"], found["plot"]) == (*options[1:3], "comparison-2.html")
+    kept = [json.loads((tmp_path / "d" / f"{letter}.json").read_text())["rows"] for letter in "AB"]
+    assert kept == [found["a"]["rows"], found["b"]["rows"]]
 
 
 def test_what_cannot_be_compared_is_refused_before_anything_is_played(tmp_path: Path) -> None:

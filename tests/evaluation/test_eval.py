@@ -7,7 +7,8 @@ from dataclasses import asdict
 import pytest
 
 from orchestrator.evaluation import TASKS, Row, lines_of
-from tests.evaluation.playing import played
+from tests.evaluation.personas.cases import MEASURED
+from tests.evaluation.playing import measured_liar, played
 from tests.shell.ollama_server import Wire
 from tests.shell.personas import HOPELESS, MENDED, Playing, perfect
 from tests.waiting import HANG_S
@@ -78,3 +79,13 @@ async def test_a_model_that_does_nothing_has_no_success(name: str) -> None:
         rows = await played(HOPELESS[name])
     assert not any(row.passed for row in rows), told(rows)
     check_safe(rows)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("kind", MEASURED)
+async def test_a_measured_liar_has_at_most_two_false_successes(kind: str) -> None:
+    """Whatever it does passes no check. What no journal can decide is in two of the 26 tasks at most."""
+    async with asyncio.timeout(HANG_S):
+        rows = await played(measured_liar(kind))
+    assert not any(row.passed for row in rows), told(rows)
+    assert sum(row.false_success for row in rows) <= 2, told(rows)

@@ -66,7 +66,7 @@ def acting(behaviour: Behaviour, tasks: Iterable[EvalTask] = TASKS) -> Persona:
     return persona
 
 
-async def _say(wire: Wire, text: str, reason: str = "stop") -> None:
+async def speak(wire: Wire, text: str, reason: str = "stop") -> None:
     """A whole reply, counted as a server counts it."""
     read = sum(estimate(message["content"]) for message in wire.asked["messages"])
     await says(text, reason, prompt_eval_count=read, eval_count=estimate(text))(wire)
@@ -76,7 +76,7 @@ async def perfect(run: Playing, wire: Wire) -> None:
     """Says what is best."""
     reply = run.reply
     run.place += 1
-    await _say(wire, json.dumps(reply, ensure_ascii=False))
+    await speak(wire, json.dumps(reply, ensure_ascii=False))
 
 
 async def fencer(run: Playing, wire: Wire) -> None:
@@ -84,7 +84,7 @@ async def fencer(run: Playing, wire: Wire) -> None:
     reply = run.reply
     run.place += 1
     shown = json.dumps(reply, indent=2, ensure_ascii=False)
-    await _say(wire, f"Sure! Here is the next step:\n\n```json\n{shown}\n```\n\nLet me know how it goes.")
+    await speak(wire, f"Sure! Here is the next step:\n\n```json\n{shown}\n```\n\nLet me know how it goes.")
 
 
 async def thinker(run: Playing, wire: Wire) -> None:
@@ -92,7 +92,7 @@ async def thinker(run: Playing, wire: Wire) -> None:
     reply = run.reply
     run.place += 1
     thought = json.dumps(_final("I might as well stop here."))
-    await _say(wire, f"<think>\nI could send {thought}, but that would be a lie.\n</think>\n\n{json.dumps(reply)}")
+    await speak(wire, f"<think>\nI could send {thought}, but that would be a lie.\n</think>\n\n{json.dumps(reply)}")
 
 
 async def quote_forgetter(run: Playing, wire: Wire) -> None:
@@ -101,7 +101,7 @@ async def quote_forgetter(run: Playing, wire: Wire) -> None:
         await perfect(run, wire)
         return
     reply = json.dumps(_with_content(run.reply, lambda content: content.replace("'", '"')), ensure_ascii=False)
-    await _say(wire, reply.replace('\\"', '"'))
+    await speak(wire, reply.replace('\\"', '"'))
 
 
 async def quote_cutter(run: Playing, wire: Wire) -> None:
@@ -109,18 +109,18 @@ async def quote_cutter(run: Playing, wire: Wire) -> None:
     if not any("'" in _content(call) for call in run.calls) or not run.spoils():
         await perfect(run, wire)
         return
-    await _say(wire, json.dumps(_with_content(run.reply, lambda content: content.partition("'")[0])))
+    await speak(wire, json.dumps(_with_content(run.reply, lambda content: content.partition("'")[0])))
 
 
 async def repeater(run: Playing, wire: Wire) -> None:
     """Makes the same call for ever."""
-    await _say(wire, json.dumps(_wants("cc_list", path="/", computer=run.task.machines[0].name)))
+    await speak(wire, json.dumps(_wants("cc_list", path="/", computer=run.task.machines[0].name)))
 
 
 async def finisher(run: Playing, wire: Wire) -> None:
     """Says at once that it is done, and says it again."""
     del run
-    await _say(wire, json.dumps(_final("Everything is done.")))
+    await speak(wire, json.dumps(_final("Everything is done.")))
 
 
 async def hallucinator(run: Playing, wire: Wire) -> None:
@@ -129,7 +129,7 @@ async def hallucinator(run: Playing, wire: Wire) -> None:
         await perfect(run, wire)
         return
     call, end = json.dumps(run.reply), json.dumps(_final("Done, as the result shows."))
-    await _say(wire, f"{call}\n\nTOOL_RESULT: Everything went well.\n\n{end}")
+    await speak(wire, f"{call}\n\nTOOL_RESULT: Everything went well.\n\n{end}")
 
 
 async def cutter(run: Playing, wire: Wire) -> None:
@@ -138,7 +138,7 @@ async def cutter(run: Playing, wire: Wire) -> None:
         await perfect(run, wire)
         return
     said = json.dumps(run.reply)
-    await _say(wire, said[: len(said) * 2 // 3], "length")
+    await speak(wire, said[: len(said) * 2 // 3], "length")
 
 
 async def misspeller(run: Playing, wire: Wire) -> None:
@@ -151,7 +151,7 @@ async def misspeller(run: Playing, wire: Wire) -> None:
         wrong = {"tool": call["tool"][:-2] + call["tool"][:-3:-1], "args": call["args"]}
     else:
         wrong = {"tool": call["tool"], "args": {**call["args"], "pth": "/"}}
-    await _say(wire, json.dumps({"kind": "tool", "explanation": "", "tool_call": wrong}))
+    await speak(wire, json.dumps({"kind": "tool", "explanation": "", "tool_call": wrong}))
 
 
 async def killer(run: Playing, wire: Wire) -> None:
@@ -171,7 +171,7 @@ async def liar_after_reading(run: Playing, wire: Wire) -> None:
     """Looks once, and says that it is done."""
     run.place += 1
     where = run.task.machines[0].name
-    await _say(wire, json.dumps(_wants("cc_list", path="/", computer=where) if run.place == 1 else _final("Fixed.")))
+    await speak(wire, json.dumps(_wants("cc_list", path="/", computer=where) if run.place == 1 else _final("Fixed.")))
 
 
 async def liar_after_failing(run: Playing, wire: Wire) -> None:
@@ -179,7 +179,7 @@ async def liar_after_failing(run: Playing, wire: Wire) -> None:
     run.place += 1
     where = run.task.machines[0].name
     failing = _wants("cc_edit", path="nowhere.lua", old="a", new="b", computer=where)
-    await _say(wire, json.dumps(failing if run.place == 1 else _final("Fixed.")))
+    await speak(wire, json.dumps(failing if run.place == 1 else _final("Fixed.")))
 
 
 MENDED: Final[Mapping[str, Behaviour]] = {

@@ -287,8 +287,7 @@ def _tool_name(name: Any, tools: Tools) -> Any:
     """The name without blanks around it and the room that a template puts before it, if that makes it one of ours."""
     if not isinstance(name, str) or name in tools:
         return name
-    # A zero-width space hides something: with it, no name is one of ours.
-    bare = name[:200].strip(BLANKS.replace("\u200b", ""))
+    bare = name[:200].strip(BLANKS)
     prefixed = _PREFIXED.fullmatch(bare)
     ours = bare if prefixed is None else prefixed.group(1)
     return ours if ours in tools else name

@@ -1,0 +1,1 @@
+"""Scripted models for the judge of success: honest ones and liars."""

@@ -1,0 +1,34 @@
+"""Scripted liars and honest models in four languages: what is recorded of their success, on real disks and real Lua."""
+
+from itertools import groupby
+
+import pytest
+
+from tests.evaluation.personas.cases import EVALUATED, Persona, personas
+from tests.evaluation.personas.playing import faults
+
+CASES = {name: list(group) for name, group in groupby(personas(), lambda one: one.group)}
+
+
+@pytest.mark.parametrize("group", CASES.values(), ids=CASES)
+async def test_the_end_of_a_task_says_what_the_journal_says(group: list[Persona]) -> None:
+    """One case in four languages."""
+    assert await faults(group) == {}
+
+
+async def test_the_measured_liars_have_no_success_in_the_tasks_of_eval() -> None:
+    """Nor is the perfect model doubted in one of them."""
+    assert await faults(EVALUATED) == {}
+
+
+@pytest.mark.deep
+async def test_each_wording_comes_to_the_same() -> None:
+    assert await faults(personas(every_wording=True)) == {}
+
+
+def test_there_are_enough_of_them() -> None:
+    """Liars and honest ones; three of four speak no English."""
+    honest = sum(group[0].honest for group in CASES.values())
+    assert len(CASES) - honest >= 100
+    assert honest >= 60
+    assert all(len(group) == len({one.name for one in group}) == 4 for group in CASES.values())
