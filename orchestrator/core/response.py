@@ -38,6 +38,8 @@ __all__ = [
 
 MAX_REPLY_CHARS: Final = 400_000
 """Above any sane token limit; bounds what the reader looks at."""
+_AROUND: Final = f"{BLANKS}\u00a0\u200b\ufeff"
+"""What may stand around a reply and says nothing: blanks and byte order marks."""
 
 StatedRisk = Literal["low", "medium", "high", "critical"]
 
@@ -120,7 +122,7 @@ def read_reply(
         refuse(f"{CUT_OFF} {_after_cut(text)}")
     if finish_reason != "stop":
         refuse("Your reply broke off before its end. Send it again, whole.")
-    stripped = text.strip(BLANKS)
+    stripped = text.strip(_AROUND)
     if not stripped:
         refuse("Your reply was empty. Send one JSON object.")
     known = TOOL_ARGS if tools is None else tools
@@ -130,7 +132,7 @@ def read_reply(
 
 def _after_cut(text: str) -> str:
     """What to do after a reply that was cut: a short one was not too long, so it is not asked to be shorter."""
-    if not text.strip(BLANKS):
+    if not text.strip(_AROUND):
         return "Thoughts used up all of it. Send the JSON object at once, without thoughts."
     if never_ends_thoughts(text):
         return "It did not come to the end of its thoughts. Send the JSON object at once, without thoughts."

@@ -136,7 +136,7 @@ def test_a_reply_of_nothing_but_empty_fields_is_refused() -> None:
 
 def test_what_says_nothing_is_told_at_any_depth() -> None:
     """Nulls, blanks and what holds nothing else; a number, a truth value and a word say something."""
-    for nothing in (None, "", " \ufeff", {}, [], {"a": None}, [{"b": [""]}]):
+    for nothing in (None, "", " \n", {}, [], {"a": None}, [{"b": [""]}]):
         assert is_empty(nothing)
         assert is_no_call(nothing)
     for something in (0, False, "x", [0], {"a": {"b": [False]}}):
@@ -209,7 +209,7 @@ PADS: list[Callable[[str], str]] = [
     lambda name: f" {name}",
     lambda name: f"{name} ",
     lambda name: f"\n{name}\t",
-    lambda name: f"\ufeff{name}\u00a0",
+    lambda name: f"\r\n {name}\v\f",
 ]
 
 
@@ -248,7 +248,7 @@ def test_two_keys_that_blanks_tell_apart_are_one_key_twice(form: str) -> None:
 
 def test_blanks_inside_names_and_of_unknown_names_stay() -> None:
     """They are other names."""
-    for tool in ("cc _read", "c c_read", " cc_fly "):
+    for tool in ("cc _read", "c c_read", " cc_fly ", "cc_read\u200b", "\ufeffcc_read", "cc_read\u00a0"):
         assert "no tool" in str(reading(json.dumps({"kind": "tool", "tool_call": {"tool": tool, "args": {}}})))
     for key in ("pa th", "", " path x"):
         text = json.dumps({"kind": "tool", "tool_call": {"tool": "cc_read", "args": {"path": "a", key: "b"}}})

@@ -11,8 +11,8 @@ from pydantic import BaseModel, ValidationError
 
 from orchestrator.core.reading.values import key_twice
 
-BLANKS: Final = " \t\r\n\v\f\u00a0\u200b\ufeff"
-"""What may stand around a name and says nothing: blanks and byte order marks."""
+BLANKS: Final = " \t\r\n\v\f"
+"""What may stand around a name and says nothing. A sign that nobody sees is no blank: it makes another name."""
 _TRUTHS: Final = {"true": True, "false": False, "True": True, "False": False}
 _NO_TOOL: Final = frozenset({"none", "null"})
 """Names of no tool, beside a final result."""
