@@ -17,7 +17,7 @@ _LAST: Final = 10
 _TAIL: Final = 3
 """The last items of a task, among which its end mostly is: a whole journal is read where it is not."""
 _PROOFS: Final = 5000
-"""Tasks of which it is remembered whether their success is borne out."""
+"""Tasks of which it is remembered whether their journal supports their success."""
 _DEEP: Final = 20
 """Undos of undos that are followed: with each the answer is the other one."""
 

@@ -355,7 +355,7 @@ def test_an_explanation_that_became_another_is_shown_whole() -> None:
 @pytest.mark.parametrize(
     ("verified", "grows", "more"),
     [
-        (False, True, "Unverified: nothing that was done bears it out. Look before you trust it.\n"),
+        (False, True, "Unverified: the journal does not support it. Look before you trust it.\n"),
         (False, False, ""),
         (True, True, ""),
     ],

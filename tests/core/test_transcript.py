@@ -256,7 +256,7 @@ def test_a_call_that_was_never_shown_goes_by_its_id() -> None:
 
 
 def test_a_success_that_nothing_bears_out_reads_unverified() -> None:
-    """The log never says Success=True of a claim that the journal does not bear out."""
+    """The log never says Success=True of a claim that the journal does not support."""
     story = Journal()
     story.submitted()
     story.add(facts.TaskEnded(status="Completed", status_reason="unverified", message="Done!", verified=False))

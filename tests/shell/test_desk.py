@@ -172,7 +172,7 @@ async def test_a_task_goes_on_where_it_was_told_last(tmp_path: Path) -> None:
         assert (again.version, lines) == (told.version, [])
         await here.ask("answer", "the river")
         _, lines = await here.ask("watch", task=told.task, after=told.version)
-        assert texts(lines, "note") == ["the river"]
+        assert texts(lines, "note") == ["the river", "nothing was changed or run"]
 
 
 async def test_the_end_is_told_and_nothing_comes_after_it(tmp_path: Path) -> None:
@@ -333,7 +333,11 @@ async def test_a_task_that_failed_says_what_it_changed_and_how_it_is_put_back(tm
         said = await left(here, await here.send("ask", "fix"))
         (row,) = await tasks_of(server)
         word = "`cc undo" if client == "present" else "Outside the game `cc-orchestrator undo"
-        assert said == [f"It had changed farm.lua. {word} {row['task_id']}` puts it back."]
+        assert said == [
+            "changed farm.lua  +1 -1",
+            "not run since it was changed: farm.lua",
+            f"It had changed farm.lua. {word} {row['task_id']}` puts it back.",
+        ]
 
 
 async def test_undo_begins_once_and_is_followed(tmp_path: Path) -> None:

@@ -91,12 +91,12 @@ async def test_what_is_denied_or_unknown_is_said() -> None:
     [
         ("Completed", True, ("good", "Done: it runs")),
         ("Completed", None, ("good", "Done: it runs")),
-        ("Completed", False, ("bad", "Unverified, since nothing that was done bears it out: it runs")),
+        ("Completed", False, ("bad", "Unverified, because the journal does not support it: it runs")),
         ("Failed", None, ("bad", "Failed: it runs")),
     ],
 )
 async def test_the_end(status: str, verified: bool | None, line: tuple[str, str]) -> None:
-    """A success that the journal does not bear out is shown as none."""
+    """A success that the journal does not support is shown as none."""
     story = Journal()
     story.submitted()
     story.ended(status, "so", message="it runs", verified=verified)

@@ -304,7 +304,7 @@ async def test_a_path_out_of_the_workspace_is_told_to_the_model(path: str, tmp_p
     model = Listening(read, write, final())
     result = await execute_task_with_agent("go", deps, model=model, policy=allowing())
     assert not result.success
-    assert result.message.startswith("Unverified, since nothing that was done bears it out: ")
+    assert result.message.startswith("Unverified, because the journal does not support it: ")
     for told in (model.asked[1][-1].content, model.asked[2][-1].content):
         assert told.startswith("TOOL_RESULT: ")
         assert "secret\n" not in told

@@ -513,6 +513,8 @@ async def test_approve_and_wait_answers_with_the_result(server: Server, disk: Di
         "success": True,
         "message": "written",
         "details": {},
+        "report": ["changed a.lua  +1 -1", "not run since it was changed: a.lua"],
+        "verified": True,
     }
 
 

@@ -302,7 +302,7 @@ def _lacks(target: Target) -> str:
 def _is(spot: Spot, name: str) -> bool:
     """Whether a name in a text means this path: with its directories, or its last part alone."""
     path, name = spot.path.lower(), name.lower().strip("/")
-    return path == name or path.endswith(f"/{name}")
+    return path.endswith(name) and re.search(r"[\w.-]\Z", path[: -len(name)]) is None
 
 
 def _plain(text: str) -> str:
