@@ -243,6 +243,31 @@ def test_a_computer_that_the_task_names_has_to_have_it() -> None:
     assert disk.lacks(computers=both) == ""
 
 
+def test_each_of_the_computers_that_the_task_names_has_to_have_it() -> None:
+    disk = Disk("Write notes.txt on both computers, base and farm.")
+    both = ("base", "farm")
+    disk.write("notes.txt", on="base")
+    assert "notes.txt was not made or changed" in disk.lacks(computers=both)
+    disk.write("notes.txt", on="farm")
+    assert disk.lacks(computers=both) == ""
+
+
+def test_a_folder_that_the_task_names_has_to_be_there() -> None:
+    disk = Disk("Create a folder tools.")
+    disk.mkdir("other")
+    assert "tools was not made or changed" in disk.lacks("Done.")
+    disk.mkdir("tools")
+    assert disk.lacks("Done.") == ""
+
+
+def test_each_participle_has_its_own_file() -> None:
+    disk = Disk("Fix count.lua and delete old.lua.", count_lua="x", old_lua="x")
+    disk.edit("count.lua", "y")
+    assert "old.lua is not gone" in disk.lacks("count.lua is fixed and old.lua is deleted.")
+    disk.delete("old.lua")
+    assert disk.lacks("count.lua is fixed and old.lua is deleted.") == ""
+
+
 def test_what_was_so_already_needs_no_change() -> None:
     """Where it was looked at."""
     disk = Disk("Set speed in belt.cfg to 8.", belt_cfg="8")

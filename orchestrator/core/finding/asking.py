@@ -25,8 +25,8 @@ _OPENING: Final = re.compile(rf"\A\W*(?:{_CONNECTIVE})*", re.IGNORECASE)
 _ASKED_FOR: Final = re.compile(rf"\A(?:{_POLITE})+", re.IGNORECASE)
 _INTERROGATIVE: Final = re.compile(
     r"(?:(?:(?:in|on|at|for|with|by|from|to|of|a|à|de|en|para|con|pour|für|von|mit|aus)\s+|d['\u2019])?(?:why|what(?:'s)?|which|who(?:se)?|when|where(?:'s)?|how|warum|wieso|weshalb|was|welche[rsn]?|wer|wann|wo|wie"
-    r"|pourquoi|quoi|quel(?:le)?s?|qui|quand|o[uù]|comment(?=\s+(?:est|fait|faire|on|je|[cç]a|le|la|les|puis|se|fonctionne|marche|dois|peut|peux)\b)|combien"
-    r"|por qu[eé]|qu[eé]|cu[aá]l(?:es)?|qui[eé]n|cu[aá]ndo|d[oó]nde|c[oó]mo)\b"
+    r"|pourquoi|quoi|wozu|quel(?:le)?s?|qui|quand|o[uù]|comment(?=\s+(?:est|fait|faire|on|je|[cç]a|le|la|les|puis|se|fonctionne|marche|dois|peut|peux)\b)|combien"
+    r"|por qu[eé]|qu[eé]|cu[aá]l(?:es)?|cu[aá]nt[oa]s?|qui[eé]n|cu[aá]ndo|d[oó]nde|c[oó]mo)\b"
     r"|(?:is|are|was|were|does|did|has|have|had|should|can i|can it|may|ist|sind|hat|est-ce"
     r"|kann ich|darf ich|soll ich|muss ich|gibt es|puis-je|dois-je|y a-t-il|puedo|debo|hay)\b"
     r"|do\s+(?:i|we|you|they|the|my|any|these|those)\b)",
@@ -43,10 +43,11 @@ _LOOKING: Final = re.compile(
     r"|inspect|review|report|identify|determine|search|examine|verify"
     r"|erkl[aä]r\w*|zeig\w*|lies|such\w*|pr[uü]f\w*|(?:mir|uns)\s+(?:sagen|zeigen|erkl[aä]ren)"
     r"|sag\w*|nenn\w*\s+mir|schau\w*|finde"
-    r"|explique\w*|montre\w*|beschreib\w*|gib mir|donne(?:-moi)?|d[ée]cris|dis(?:-moi)?|dites(?:-moi)?"
+    r"|explique\w*|montre\w*"
+    r"|beschreib\w*|fasse|schau\w*|r[ée]sume[rz]?|gib mir|donne(?:-moi)?|d[ée]cris|dis(?:-moi)?|dites(?:-moi)?"
     r"|me\s+(?:dire|montrer|expliquer)"
     r"|v[ée]rifie\w*|regarde\w*|cherche\w*|compte[rz]?"
-    r"|expl[ií]ca\w*|mu[eé]stra\w*|ens[eé][ñn]a\w*|describe|dame|dime|d[ií]game|decirme|mostrarme|explicarme"
+    r"|expl[ií]ca\w*|mu[eé]stra\w*|ens[eé][ñn]a\w*|describe|resume|dame|dime|d[ií]game|decirme|mostrarme|explicarme"
     r"|comprueba|verifica|mira|busca|cuenta|liste)\b",
     re.IGNORECASE,
 )
@@ -194,11 +195,14 @@ _GENERAL: Final = re.compile(
 )
 """Words of a question that needs no computer."""
 _LISTS: Final = re.compile(
-    r"\b(?:is there|are there|exists?|how (?:big|large|long|old|many)|where(?:'s| is)|size|newer|newest|older"
-    r"|gibt es|existiert|wie (?:groß|alt|viele)|wo (?:ist|liegt)|y a-t-il|existe|où (?:est|se trouve)"
-    r"|combien|hay|d[oó]nde|cu[aá]nt\w+)\b",
+    r"\b(?:is there|are there|exists?|gibt es|existiert|y a-t-il|existe|hay)\b"
+    r"|\b(?:newer|newest|older|oldest|size of|größe von)\b"
+    r"|\b(?:how (?:big|large|old)|where(?:'s| is)?|wie (?:groß|alt)|wo|où|d[oó]nde)"
+    r"\s+(?:is|are|ist|liegt|est|se trouve|est[aá])?\s*"
+    r"(?:(?:the|die|le|la|el)\s+)?(?:\w+\s+)?[\w/-]+\.\w+",
     re.IGNORECASE,
 )
+"""Questions about a file that a list answers."""
 
 
 def is_knowledge(prompt: str) -> bool:

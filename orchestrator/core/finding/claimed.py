@@ -21,6 +21,9 @@ _RUN_WORDS: Final = (
 _NOT_RUN: Final = re.compile(
     rf"\b{_NOT}\b[^.?!\n,;]{{0,40}}\b{_RUN_WORDS}\b|\b(?:haven|didn|couldn|wasn|hasn|weren)['\u2019]t\b[^.?!\n,;]{{0,40}}\b{_RUN_WORDS}\b"
     rf"|\bn['\u2019](?:ai|a|est|ont)\b[^.?!\n,;]{{0,20}}\bpas\b[^.?!\n,;]{{0,20}}\b{_RUN_WORDS}\b"
+    r"|\b(?:no|aucune?|kein\w*|ningun[oa]?)\s+(?:test|run|prueba|essai|ejecución|lauf|exécution)\b|\btest\b[^?!\n]{0,40}\bnicht\s+statt\b"
+    r"|\bi\s+did(?:n't|\s+not)\s*(?:[.!]|\Z)|\bnicht\s+getan\b|\bpas\s+fait\b|\bno\s+lo\s+he\s+hecho\b|\brun\s+it\s+yourself\b"
+    r"|\bselbst\s+(?:ausführen|starten|testen)\b|\b(?:lance|teste|exécute)-l[ea]\s+toi\b|\bejecútal[oa]\s+tú\b"
     rf"|\b{_NOT_AFTER}\b|\b(?:untested|ungetestet|nicht\s+getestet|non\s+test\w+|sin\s+probar)\b",
     re.IGNORECASE,
 )
@@ -31,6 +34,8 @@ _WORKS: Final = re.compile(
     r"|\bruns?\s+(?:now|fine|well|correctly|properly|successfully|again|as\s+expected|without)\b"
     r"|\b(?:tests?|checks?)\s+(?:have\s+|has\s+)?(?:all\s+)?pass(?:ed|es)?\b|\ball\s+(?:tests\s+)?pass(?:ed)?\b"
     r"|\b(?:läuft|funktioniert|laufen|funktionieren)\s+(?:jetzt|nun|wieder|fehlerfrei|ohne|wie|einwandfrei|korrekt|gut|richtig)\b"
+    r"|\b(?:confirmed|bestätigt|confirmé|confirmado)\b|\bpass(?:es|ed)?\s+(?:my|the|all|every)\b|\bbesteht\b[^.?!\n]{0,20}\btests?\b"
+    r"|\bpasse\b[^.?!\n]{0,20}\btests?\b|\bpasa\b[^.?!\n]{0,20}\bpruebas?\b"
     r"|\b(?:ran|runs)\s+well\b|\b(?:hat|haben)\s+funktioniert\b|\ba\s+bien\s+(?:tourné|fonctionné|marché)\b|\bfuncionó\b"
     r"|\b(?:es|programm|alles|\w+\.lua)\s+(?:läuft|funktioniert)\b"
     r"|\b(?:fonctionne(?:nt)?|marche(?:nt)?|tourne(?:nt)?)\s+(?:maintenant|bien|correctement|sans|comme|parfaitement|à\s+nouveau)\b"
@@ -50,12 +55,12 @@ _QUOTED: Final = (
 )
 _PAST: Final = (
     r"printed|output(?:\s+of\s+\S+)?(?:\s+was|\s+is)?|got|gave|results?(?:\s+was|\s+is)?|outputted|displayed|showed|returned|said|gab|ergab|druckte|zeigte|schrieb|ergebnis(?:\s+war|\s+ist)?|ausgabe"
-    r"(?:\s+(?:von|war|ist)(?:\s+\S+\s+war)?)?|affiché|imprimé|montré|donné|résultat(?:\s+était|\s+est)?|sortie(?:\s+de\s+\S+)?(?:\s+était|\s+est)?|impreso|imprimió|mostrado"
-    r"|mostró|dio|dado|resultado(?:\s+fue|\s+es)?|salida(?:\s+de\s+\S+)?(?:\s+fue|\s+era|\s+es)?"
+    r"(?:\s+(?:von|war|ist)(?:\s+\S+\s+war)?)?|affiché|imprimé|montré|donné|écrit|résultat(?:\s+était|\s+est)?|sortie(?:\s+de\s+\S+)?(?:\s+était|\s+est)?|impreso|imprimió|mostrado"
+    r"|mostró|dio|dado|escribió|gives|wrote|resultado(?:\s+fue|\s+es)?|salida(?:\s+de\s+\S+)?(?:\s+fue|\s+era|\s+es)?"
 )
 _PRINTED: Final = re.compile(
     rf"\b(?:{_PAST})\b(?:\s+\S+\.lua)?(?:\s+(?:die\s+zahl|the\s+number|le\s+nombre|el\s+número))?\s*:?\s*{_QUOTED.format(n=1)}"
-    rf"(?!\s*(?:s|seconds?|sekunden|secondes|segundos|times|mal|fois|veces|lines?|zeilen|lignes|líneas|errors?|bytes?)\b)|\bhat\s+{_QUOTED.format(n=2)}\s+(?:ausgegeben|gedruckt|angezeigt)\b",
+    rf"(?!\s*(?:s|seconds?|sekunden|secondes|segundos|times|mal|fois|veces|lines?|zeilen|lignes|líneas|errors?|bytes?|files?|dateien|fichiers|archivos|blocks?|blöcke|blocs|bloques|characters)\b)|\bhat\s+{_QUOTED.format(n=2)}\s+(?:ausgegeben|gedruckt|angezeigt)\b",
     re.IGNORECASE,
 )
 """What a program is said to have printed: a quotation, a number or a block."""
@@ -71,18 +76,20 @@ _FAILED: Final = re.compile(
     re.IGNORECASE,
 )
 _NO_NEED: Final = re.compile(
-    r"\b(?:already|bereits|schon|déjà|ya\s+(?:está|estaba|existe|existía|tenía|tiene|es|era|contiene|hay))\b",
+    r"\b(?:no\s+change\s+(?:is\s+|was\s+)?needed|nothing\s+to\s+(?:do|change)|keine\s+änderung\s+nötig|aucun\s+changement|no\s+hace\s+falta"
+    r"|already|bereits|schon|déjà|ya\s+(?:está|estaba|existe|existía|tenía|tiene|es|era|contiene|hay))\b",
     re.IGNORECASE,
 )
 _RUN_NOUN: Final = re.compile(
-    r"\b(?:test\s+runs?|tests?\s+(?:was|were)|after\s+running|testlauf|probelauf|beim\s+(?:ausführen|test|lauf)|nach\s+dem\s+(?:ausführen|start)"
+    r"\b(?:the\s+run\s+of|der\s+lauf|l['\u2019]exécution\s+de|la\s+ejecución\s+de|après\s+le\s+lancement|tras\s+(?:iniciar|ejecutar)\w*"
+    r"|when\s+started|nach\s+dem\s+start|test\s+runs?|tests?\s+(?:was|were)|after\s+running|testlauf|probelauf|beim\s+(?:ausführen|test|lauf)|nach\s+dem\s+(?:ausführen|start)"
     r"|à\s+l['\u2019]exécution|lors\s+de\s+l['\u2019]exécution|essai\s+(?:de|réussi)|le\s+test\s+(?:de\s+\S+\s+)?(?:a|est)\s+réussi|la\s+prueba|al\s+ejecutar\w*|en\s+la\s+ejecución)\b",
     re.IGNORECASE,
 )
 """A run as a noun."""
 _NOT_THERE: Final = re.compile(
     r"\b(?:there\s+(?:is|are)\s+no|(?:does|do)(?:\s+not|n['\u2019]t)\s+exist|not\s+found|(?:could|did)(?:\s+not|n['\u2019]t)\s+find|is\s+missing|pas\s+trouvé|nicht\s+finden|nicht\s+da|no\s+(?:he\s+)?encontr\w+"
-    r"|gibt\s+es\s+(?:hier\s+)?kein\w*|existiert\s+nicht|nicht\s+gefunden|n['\u2019]y\s+a\s+pas|n['\u2019]existe\s+pas|introuvable"
+    r"|gibt\s+es\s+(?:hier\s+)?kein\w*|existiert\b[^.?!\n]{0,40}\bnicht|nicht\s+gefunden|n['\u2019]y\s+a\s+pas|n['\u2019]existe\s+pas|introuvable"
     r"|no\s+hay|no\s+existe|no\s+se\s+encontró)\b",
     re.IGNORECASE,
 )

@@ -23,6 +23,27 @@ _CONNECTIVE: Final = re.compile(
 )
 _EXCEPT: Final = re.compile(r"except|but|besides|instead|ausser|statt|sauf|excepte|excepto|salvo|menos")
 _GERMAN_RELATIVE: Final = frozenset({"der", "die", "das", "den", "dem", "deren", "dessen"})
+_AUXILIARIES: Final = frozenset(
+    {
+        "is",
+        "are",
+        "was",
+        "were",
+        "been",
+        "ist",
+        "sind",
+        "wurde",
+        "wurden",
+        "est",
+        "sont",
+        "ete",
+        "été",
+        "esta",
+        "estan",
+        "sido",
+        "fue",
+    }
+)
 _THERE: Final = frozenset({"there", "dort", "darin", "dedans", "alli", "ahi"})
 _SMALL: Final = frozenset(
     {
@@ -105,6 +126,8 @@ class _Clause:
     there: bool = False
     goes_on: bool = False
     """Whether anything follows the verb in its clause."""
+    passive: bool = False
+    """Whether an auxiliary stood since the last comma or "and": a participle that comes has its subject before it."""
     since: int = 0
     """Files of the verb that were named since the last comma or "and"."""
 
@@ -150,7 +173,7 @@ class _Clause:
 
     def _break(self) -> None:
         """A comma or an "and": the next verb may begin a clause."""
-        self.joined, self.begins, self.ended, self.since = "", True, True, 0
+        self.joined, self.begins, self.ended, self.since, self.passive = "", True, True, 0, False
         self.negated = self.modal = False
 
     def _word(self, word: str) -> None:
@@ -161,6 +184,7 @@ class _Clause:
                 # "Ich habe a.lua geändert und b.lua nicht angefasst."
                 self.found.pop()
                 self.since -= 1
+        self.passive |= word in _AUXILIARIES
         self.there |= word in _THERE
         self.negated |= NEGATION.fullmatch(word) is not None
         self.modal |= MODAL.fullmatch(word) is not None
@@ -172,10 +196,12 @@ class _Clause:
         if deed is Deed.OTHER and self.deed in CHANGES and not (self.found or self.relative or self.begins):
             # A word of the object, as in "change open to closed in doors.cfg".
             return
-        if deed is Deed.OTHER and self.ended and self.since and not self.begins:
-            # "I repaired a.lua, b.lua stays as it was."
-            self.before += [name for name, _ in self.found[-self.since :]]
+        if self.ended and self.since and not self.begins and (deed is Deed.OTHER or self.passive):
+            # "I repaired a.lua, b.lua stays as it was", "a.lua is fixed and b.lua is deleted".
+            named = [name for name, _ in self.found[-self.since :]]
             del self.found[-self.since :]
+            yield from self.said()
+            self.before, self.deed = named, None
         if self.relative and not self.begins:
             deed = Deed.OTHER
         else:

@@ -17,6 +17,12 @@ from orchestrator.core.response import FinalResult
 
 _OTHERWISE: Final = "If it cannot be done, send a final with success false that says why."
 _OR_SAY: Final = "or say in your final that you did not"
+_BROKEN: Final = re.compile(
+    r"\b(?:broken|crash\w*|errors?|bugs?|fails?|kaputt|stürzt|fehler|cassée?|plante|erreurs?|rot[oa]|fall[ao]|(?:does\s+not|doesn't)\s+work"
+    r"|funktioniert\s+nicht|ne\s+(?:marche|fonctionne)\s+pas|no\s+funciona)\b",
+    re.IGNORECASE,
+)
+"""Words of a task that has something repaired."""
 _CUT: Final = re.compile(r"left out|\[\.\.\.|omitted")
 
 
@@ -111,14 +117,15 @@ class _Judge:
     def target(self) -> str | None:
         """A file that the task names as one to make, change, delete or move, and that is not so."""
         missing = (one for one in self._task.targets if not self._is_met(one) and not self._was_so())
-        touched = [*self._net, *self._evidence.runs]
-        if (
-            self._task.named
-            and not self._was_so()
-            and not any(_is(spot, name) for spot in touched for name in self._task.named)
-        ):
+        if self._task.named and not self._was_so() and not self._touched(self._task.named):
             return f"You say success, but {' or '.join(self._task.named)} was neither changed nor run. {_OTHERWISE}"
         return next((f"You say success, but {_lacks(one)}. {_OTHERWISE}" for one in missing), None)
+
+    def _touched(self, names: tuple[str, ...]) -> bool:
+        """Whether one of these files was changed or run; where something is broken, its removal repairs nothing."""
+        broken = _BROKEN.search(self._prompt) is not None
+        spots = [*(spot for spot, one in self._net.items() if one.is_there or not broken), *self._evidence.runs]
+        return any(_is(spot, name) for spot in spots for name in names)
 
     def wanted_run(self) -> str | None:
         """The task asks for a run or a test, and what was changed was not run after that."""

@@ -13,6 +13,8 @@ _SURE: Final = re.compile(
     r"|\bstell\w*\b[^.?!\n]{0,40}\bsicher\b[^.?!\n]{0,80}\b(?:läuft|funktioniert)\b"
     r"|\bassure\w*[^.?!\n]{0,80}\b(?:marche|fonctionne|tourne)\b"
     r"|\baseg[uú]r\w*[^.?!\n]{0,80}\bfunciona\b"
+    r"|\bby\s+running\s+(?:it|them)\b|\bdurch\s+einen\s+(?:test)?lauf\b|\ben\s+l['\u2019]exécutant\b|\bejecutándol[oa]\b"
+    r"|\bmit\s+einem\s+(?:test)?lauf\b|\bwith\s+a\s+(?:test\s+)?run\b|\bcon\s+una\s+ejecución\b|\ben\s+le\s+lançant\b"
     r"|\b(?:see|test)\b[^.?!\n]{0,40}\b(?:works|runs)\b|\bgive\s+it\s+a\s+(?:go|try|run|spin|test)\b|\btry\s+(?:it|them)\b"
     r"|\b(?:prüf\w*|schau\w*|sieh)\b[^.?!\n]{0,60}\b(?:läuft|funktioniert)\b|\blaufen\s+lassen\b|\blass\w*\b[^.?!\n]{0,40}\blaufen\b"
     r"|\bv[ée]rifie[rz]?\b[^.?!\n]{0,60}\b(?:marche|fonctionne|tourne)\b|\bv[ée]rifie[rz]?-l[ea]s?\b|\bfais-l[ea]s?\s+tourner\b"
@@ -24,6 +26,16 @@ _TRY_TO: Final = re.compile(
 )
 _PASSIVE: Final = re.compile(
     r"(?P<name>[\w./-]+\.\w+)\s+(?:should|must|needs?\s+to|has\s+to|have\s+to)\s+be\s+(?P<verb>\w+)", re.IGNORECASE
+)
+_FOLDER: Final = re.compile(
+    r"\b(?:make|create|add|erstelle?|mache?|lege?|crée[rz]?|fais|crea|haz)\s+(?:\w+\s+){0,3}?(?:folder|directory|ordner|verzeichnis|dossier"
+    r"|répertoire|carpeta|directorio)\s+(?:(?:called|named|namens|nommé|appelé|llamad[oa])\s+)?[\"'`]?"
+    r"(?!(?:for|in|on|with|of|and|to|that|which|für|auf|mit|und|pour|dans|avec|et|qui|para|en|con|y|que|an|called|named)\b)(?P<name>[\w/-]+)",
+    re.IGNORECASE,
+)
+_EACH: Final = re.compile(
+    r"\b(?:both|each|every|all|beiden?|alle[nr]?|jede[mnrs]?|deux|chaque|tous|toutes|ambos|ambas|dos|cada|todos)\b",
+    re.I,
 )
 _NEW_PLACE: Final = frozenset({Deed.MOVE, Deed.COPY, Deed.MAKE})
 
@@ -62,6 +74,7 @@ def wanted(prompt: str, computers: Sequence[str] = ()) -> Wanted:
     last: tuple[str, ...] = ()
     for sentence in sentences(prompt):
         there = _named_in(sentence, computers)
+        targets += [Target(Deed.MAKE, (one["name"],), there[-1:]) for one in _FOLDER.finditer(sentence)]
         targets += [replace(one, computers=there) for one in _passive(sentence)]
         for said in said_in(_TRY_TO.sub(" ", sentence), order):
             if said.negated or (said.modal and not said.is_open and said.before):
@@ -71,6 +84,8 @@ def wanted(prompt: str, computers: Sequence[str] = ()) -> Wanted:
                 programs += [name for name, joined in said.files if joined in ("", "of")]
             elif said.deed in CHANGES:
                 of_copy = said.deed in (Deed.COPY, Deed.MOVE)
+                if not of_copy and _EACH.search(sentence):
+                    targets += [replace(one, computers=(name,)) for name in there for one in targets_of(said, last)]
                 targets += [
                     replace(one, computers=there[-1:] if of_copy and one.deed is not Deed.DELETE else there)
                     for one in targets_of(said, last)

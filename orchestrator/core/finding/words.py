@@ -36,7 +36,9 @@ _FILE: Final = (
     r"(?<![\w/.:-])/?(?:[\w-]+/)*[\w-]+\."
     r"(?:lua|txt|json|cfg|conf|ini|md|csv|tsv|log|dat|data|xml|ya?ml|toml|nfp|nft|bak|old|lst|db)(?!\w)"
 )
-_TOKEN: Final = re.compile(rf"(?P<file>{_FILE})|(?P<word>[^\W\d_]+(?:[-'\u2019][^\W\d_]+)*)|(?P<mark>[,:()])")
+_TOKEN: Final = re.compile(
+    rf"(?P<file>{_FILE})|(?P<word>[^\W\d_]+(?:[-'\u2019][^\W\d_]+)*)|(?P<mark>[,:()])|(?P<number>\d)"
+)
 _SENTENCES: Final = re.compile(r"(?<=[.?!;])\s+|\n+")
 
 
@@ -54,10 +56,21 @@ _PHRASES: Final = tuple(
         ),
         (r"\b(have|has|'ve|was|were|been)((?:\s+\w+)?)\s+run\b", r"\1\2 ran"),
         (r"\bgive\s+(\S+)\s+the\s+(?:new\s+)?name\s+", r"rename \1 to "),
-        (r"\bchange\s+the\s+name\s+of\s+", "rename "),
+        (r"\bchange\s+the\s+(?:file\s+)?name\s+of\s+", "rename "),
+        (r"\bthrow\s+(\S+\.\w+)\s+away\b|\bwirf\s+(\S+\.\w+)\s+weg\b", r"delete \1\2"),
         (r"(\S+\.\w+)\s+should\s+be\s+(?:called|named)\s+", r"rename \1 to "),
         (r"(\S+\.\w+)\s+soll\s+(\S+\.\w+)\s+heißen", r"benenne \1 in \2"),
         (r"\bget\s+rid\s+of\s+", "delete "),
+        (r"\s*[;,]\s+(?:its|the)\s+new\s+name\s+(?:is|should\s+be)\s+", " to "),
+        (
+            r"\s*[;,]\s+der\s+neue\s+name\s+ist\s+|\s*[;,]\s+s(?:on|u)\s+(?:nouveau\s+nom|nuevo\s+nombre)\s+es?t?\s+",
+            " en ",
+        ),
+        (r"\s*:\s*il\s+devient\s+|\s*:\s*pasa\s+a\s+ser\s+", " en "),
+        (
+            r"\b(?:with|under)\s+the\s+name\b|\bmit\s+dem\s+namen\b|\b(?:sous|avec)\s+le\s+nom\b|\bcon\s+el\s+nombre\b",
+            "as",
+        ),
         (r"\b(?:quiero|quisiera|necesito)\s+que\s+|\b(?:je\s+voudrais|j'aimerais|je\s+veux)\s+que\s+", " "),
         (r"\by\s+que\s+(?=l[oa]s?\b)", "y "),
         (r"\bainsi\s+que\b", "et"),
@@ -72,10 +85,10 @@ _PHRASES: Final = tuple(
             r"|\b(?:peux|pourrais)-tu\b|\b(?:pouvez|pourriez)-vous\b|\b(?:puedes|podrías|puede\s+usted)\b",
             " ",
         ),
-        (r"\b(?:ändere|andere)\s+den\s+namen\s+von\s+", "benenne "),
+        (r"\b(?:ändere|andere)\s+den\s+(?:datei)?namen\s+von\s+", "benenne "),
         (r"\bnenne\s+(?=\S+\.\w+\s+um\b|\S+\.\w+\s+in\b)", "benenne "),
-        (r"\b(?:change|modifie)[rz]?\s+le\s+nom\s+d[eu]\s+", "renomme "),
-        (r"\b(?:cambia|cambie|modifica)r?\s+el\s+nombre\s+de(?:l)?\s+", "renombra "),
+        (r"\b(?:change|modifie)[rz]?\s+le\s+nom\s+d[eu]\s+(?:fichier\s+)?", "renomme "),
+        (r"\b(?:cambia|cambie|modifica)r?\s+el\s+nombre\s+de(?:l)?\s+(?:archivo\s+)?", "renombra "),
         (r"\bbring\w*\s+(\S+\.\w+)\s+(?:wieder\s+)?in\s+ordnung\b", r"repariere \1"),
         # "Make startup.lua run count.lua" is a change of startup.lua.
         (
@@ -99,7 +112,7 @@ def sentences(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Token:
-    """A file, a word or a mark; ``text`` in lower case but for files."""
+    """A file, a word, a mark, or ``#`` for a digit; ``text`` in lower case but for files."""
 
     text: str
     is_file: bool = False
@@ -114,8 +127,10 @@ def tokens(sentence: str) -> Iterator[Token]:
         elif found["word"]:
             word = _CLITIC.sub("", found["word"].lower())
             yield Token(bare(word[2:] if word[:2] in ("l'", "j'", "d'", "s'", "m'", "t'") else word))
-        else:
+        elif found["mark"]:
             yield Token(found["mark"], is_mark=True)
+        else:
+            yield Token("#")
 
 
 _CLITIC: Final = re.compile(r"-(?:le|la|les|moi|toi|nous|vous|lui|leur|y|en|tu|je|il|elle|on|ce)\Z")
@@ -151,11 +166,11 @@ def _words(text: str) -> re.Pattern[str]:
 _ORDERS: Final = {
     Deed.MAKE: _words(
         r"""
-        write create make add generate programmiere?n? escribas? crees hagas build save put
-        append insert store schreib(?:e|en)? erstell(?:e|en)? mache?n? leg(?:e|en)? anlegen erzeuge?n? füge?n?
-        einfügen hinzufügen speicher(?:e|n)? bau(?:e|en)? écri(?:s|re|vez) crée créez créer ajoute[rz]? génère
-        génére[rz] fais enregistre[rz]? mets escrib(?:e|ir|a) crea(?:r)? cree haz añad(?:e|ir|a) agregar?
-        genera(?:r)? guardar? pon
+        write create make add richte?n? generiere?n? prepare prépare[rz]? prepara(?:r)? construis construye generate
+        programmiere?n? escribas? crees hagas build save put append insert store schreib(?:e|en)? erstell(?:e|en)?
+        mache?n? leg(?:e|en)? anlegen erzeuge?n? füge?n? einfügen hinzufügen speicher(?:e|n)? bau(?:e|en)?
+        écri(?:s|re|vez) crée créez créer ajoute[rz]? génère génére[rz] fais enregistre[rz]? mets escrib(?:e|ir|a)
+        crea(?:r)? cree haz añad(?:e|ir|a) agregar? genera(?:r)? guardar? pon
         """
     ),
     Deed.FIX: _words(
@@ -178,8 +193,9 @@ _ORDERS: Final = {
     ),
     Deed.DELETE: _words(
         r"""
-        delete remove erase borres elimines quites lösche?n? entferne?n? supprime[rz]? efface[rz]? enlève enlever
-        borra(?:r)?(?:lo|la)? borre elimina(?:r)? elimine quita(?:r)? quite suprim(?:e|ir)
+        delete remove erase beseitige?n? jette[rz]? retire[rz]? tira(?:r)? borres elimines quites lösche?n?
+        entferne?n? supprime[rz]? efface[rz]? enlève enlever borra(?:r)?(?:lo|la)? borre elimina(?:r)? elimine
+        quita(?:r)? quite suprim(?:e|ir)
         """
     ),
     Deed.MOVE: _words(
@@ -198,7 +214,7 @@ _ORDERS: Final = {
         run execute launch start test try rerun retest ejecutes pruebes lances führe?n? ausführen starte?n? teste?n?
         probiere?n? ausprobieren lance[rz]? exécute[rz]? teste[rz]? essaie essaye[rz]? démarre[rz]?
         ejecuta(?:r|lo|la|los)? ejecútal(?:o|a) ejecute prueba(?:lo|la)? pruébal(?:o|a) probar(?:lo|la)?
-        corre(?:r)?(?:lo|la)? córrel(?:o|a) lanza(?:r)? lánzal(?:o|a) inicia(?:r)?
+        corre(?:r)?(?:lo|la)? córrel(?:o|a) lanza(?:r)? arranca(?:r)? lánzal(?:o|a) inicia(?:r)?
         """
     ),
 }
@@ -248,8 +264,8 @@ _REPORTS: Final = {
     Deed.RUN: _words(
         r"""
         ran executed launched started tested tried verified ausgeführt gestartet getestet probiert ausprobiert lief
-        exécutée?s? lancée?s? testée?s? essayée?s? démarrée?s? ejecutad[oa]s? ejecuté probad[oa]s? probé
-        corrid[oa]s? corrí lanzad[oa]s? lancé testead[oa]s?
+        exécutée?s? lancée?s? testée?s? essayée?s? démarrée?s? ejecutad[oa]s? ejecuté probad[oa]s? iniciad[oa]s?
+        inicié arrancad[oa]s? probé corrid[oa]s? corrí lanzad[oa]s? lancé testead[oa]s?
         """
     ),
 }
@@ -257,12 +273,12 @@ _REPORTS: Final = {
 
 _OTHER: Final = _words(
     r"""
-        left stays? remains? bleibt bleiben reste restent queda sigue unchanged untouched unverändert touched angefasst
-        angerührt touché tocado reads? loads? uses? using requires? imports? calls? shows? prints? see look looks
-        check checks compare opens? writes keeps? leaves? deletes removes moves copies changes creates sets runs
-        adds lies liest lade lädt nutzt? nutze verwende[nt]? zeige?n? zeigt schreibt behalte?n? lasse?n? prüfe?n?
-        ruft löscht lis lit lisez utilise[sz]? charge affiche garde[rz]? laisse[rz]? vérifie[rz]? appelle lee lea
-        usa usando carga muestra conserva deja mantén comprueba verifica llama
+        left stays? remains? bleibt bleiben reste restent queda sigue unchanged untouched unverändert touched
+        angefasst angerührt touché tocado reads? loads? uses? using requires? imports? calls? shows? prints? see
+        look looks check checks compare opens? writes keeps? leaves? deletes removes moves copies changes creates
+        sets runs adds lies liest lade lädt nutzt? nutze verwende[nt]? zeige?n? zeigt schreibt behalte?n? lasse?n?
+        prüfe?n? ruft löscht lis lit lisez utilise[sz]? charge affiche garde[rz]? laisse[rz]? vérifie[rz]? appelle
+        lee lea usa usando carga muestra conserva deja mantén comprueba verifica llama
         """
 )
 """Verbs that leave no change, and verbs of the third person: they tell what a program does."""

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
+from tests.evaluation.personas.more_words import MORE_CLAIMS, MORE_PROMPTS
+
 Texts = Mapping[str, tuple[str, ...]]
 """By language: ways to say the same."""
 
@@ -95,7 +97,7 @@ NAMES: Final[Mapping[str, Mapping[str, str]]] = {
     },
 }
 
-PROMPTS: Final[Mapping[str, Texts]] = {
+_PROMPTS: Final[Mapping[str, Texts]] = {
     "create-three": {
         "en": (
             "Create $a, $b and $c. Each of them prints its own name.",
@@ -700,7 +702,7 @@ PROMPTS: Final[Mapping[str, Texts]] = {
     },
 }
 
-CLAIMS: Final[Mapping[str, Texts]] = {
+_CLAIMS: Final[Mapping[str, Texts]] = {
     "done": {
         "en": (
             "Done.",
@@ -1384,3 +1386,15 @@ CLAIMS: Final[Mapping[str, Texts]] = {
         "es": ("$p está corregido y $old está borrado.",),
     },
 }
+
+
+def _with_more(first: Mapping[str, Texts], more: Mapping[str, Texts]) -> dict[str, Texts]:
+    """Each kind with the later wordings behind the first ones."""
+    return {
+        kind: {language: (*wordings, *more.get(kind, {}).get(language, ())) for language, wordings in texts.items()}
+        for kind, texts in first.items()
+    }
+
+
+PROMPTS: Final = _with_more(_PROMPTS, MORE_PROMPTS)
+CLAIMS: Final = _with_more(_CLAIMS, MORE_CLAIMS)
