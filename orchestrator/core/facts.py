@@ -534,7 +534,6 @@ class RunFound(Value):
 
     computer: ComputerId | None = None
     path: str
-    args: str = ""
     ended: ProgramEnd
     seconds: float = 0.0
     """Game time that it ran; 0: not known."""

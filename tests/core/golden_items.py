@@ -767,7 +767,6 @@ GROWN: tuple[tuple[str, Actor, Fact], ...] = (
                     facts.RunFound(
                         computer=ComputerId("3"),
                         path="harvest.lua",
-                        args="8",
                         ended="error",
                         seconds=1.5,
                         stale=True,

@@ -246,9 +246,9 @@ def test_a_computer_that_the_task_names_has_to_have_it() -> None:
 def test_each_of_the_computers_that_the_task_names_has_to_have_it() -> None:
     disk = Disk("Write notes.txt on both computers, base and farm.")
     both = ("base", "farm")
-    disk.write("notes.txt", on="base")
+    disk.write("notes.txt", "1", on="base")
     assert "notes.txt was not made or changed" in disk.lacks(computers=both)
-    disk.write("notes.txt", on="farm")
+    disk.write("notes.txt", "2", on="farm")
     assert disk.lacks(computers=both) == ""
 
 
@@ -733,7 +733,7 @@ def test_the_report_tells_files_runs_and_what_was_not_run() -> None:
     disk = Disk(a_lua="x", old_lua="x")
     disk.edit("a.lua", "y", lines=(3, 1))
     disk.delete("old.lua")
-    disk.run("a.lua", seconds=10.0, args=["8"])
+    disk.run("a.lua", seconds=10.0)
     disk.run("w.lua", "observed", seconds=10.0)
     disk.run("t.lua", "timed_out")
     disk.run("s.lua", "stopped")
@@ -744,7 +744,7 @@ def test_the_report_tells_files_runs_and_what_was_not_run() -> None:
     assert report(ended(disk, doubt="Run it.")) == [
         "changed a.lua  +4 -1",
         "deleted old.lua",
-        "ran a.lua 8: ended without an error (changed since)",
+        "ran a.lua: ended without an error (changed since)",
         "ran w.lua: ran 10 s without an error, then was stopped",
         "ran t.lua: ran without an error until its limit",
         "ran s.lua: was stopped by a person",

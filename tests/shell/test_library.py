@@ -16,7 +16,6 @@ from orchestrator.core.approval import CallDecision, CallState
 from orchestrator.core.errors import HitlInterventionRequired, InvalidDecision, InvalidRequest, ModelFailed, NotPending
 from orchestrator.core.facts import DecisionAction, OnReject
 from orchestrator.core.policy import Policy, load_policy
-from orchestrator.core.response import FinalResult
 from orchestrator.core.task import AgentTask
 from orchestrator.core.task_states import TaskStatus
 from orchestrator.core.tokens import estimate
@@ -130,7 +129,14 @@ async def test_approve_runs_the_call_and_goes_on() -> None:
     model = Listening(says(WRITE), final("written", path="a.lua"))
     stopped = await paused(model, deps)
     result = await execute_task_with_agent(stopped.task, deps, model=model, decisions=decided(stopped))
-    assert result == FinalResult(explanation="that was it", success=True, message="written", details={"path": "a.lua"})
+    assert result == TaskResult(
+        explanation="that was it",
+        success=True,
+        message="written",
+        details={"path": "a.lua"},
+        report=("new a.lua  +1 -0", "not run since it was changed: a.lua"),
+        verified=True,
+    )
     assert deps.file_cache == {"a.lua": "print(1)\n"}
     assert model.told.startswith("TOOL_RESULT: Wrote 9 bytes to a.lua\n")
 
@@ -392,7 +398,7 @@ async def test_the_step_limit_ends_the_task() -> None:
     """After max_steps replies the task ends unsuccessful and says so; the model is not asked once more."""
     model = Listening(*(says(call("cc_list", path=f"/{number}")) for number in range(9)))
     result = await execute_task_with_agent("go", stub(), model=model, max_steps=3)
-    assert result == FinalResult(success=False, message="The limit of 3 steps was reached.")
+    assert result == TaskResult(success=False, message="The limit of 3 steps was reached.")
     assert len(model.asked) == 3
 
 

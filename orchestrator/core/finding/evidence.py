@@ -86,7 +86,6 @@ class Run:
     ran: Ran
     at: int
     """The number of the call that ran it."""
-    args: str = ""
     text: str = ""
     """What the model was told of it, output included."""
     about: frozenset[str] = frozenset()
@@ -340,7 +339,6 @@ def _with_run(evidence: Evidence, record: Over) -> Evidence:
     run = Run(
         ran=ran,
         at=evidence.calls,
-        args=" ".join(words)[:_SHOWN_CHARS],
         text=_kept(record.result or ""),
         about=_closure(evidence, spot) | {stem(word) for word in words},
         times=1 + (earlier.times if earlier is not None else 0),

@@ -75,7 +75,6 @@ def _run(spot: Spot, run: Run, change: Change | None) -> RunFound:
     return RunFound(
         computer=_computer(spot),
         path=spot.path,
-        args=run.args,
         ended=run.ran.ended,
         seconds=run.ran.seconds,
         stale=change is not None and change.at > run.at,
@@ -117,6 +116,5 @@ def _told_run(one: RunFound) -> str:
         "stopped": "was stopped by a person",
         "abandoned": "could not be stopped",
     }[one.ended]
-    args = f" {one_line(one.args)}" if one.args else ""
     stale = " (changed since)" if one.stale else ""
-    return f"ran {one_line(spelled(one.path))}{args}: {how}{stale}"
+    return f"ran {one_line(spelled(one.path))}: {how}{stale}"

@@ -39,6 +39,13 @@ _FILE: Final = (
 _TOKEN: Final = re.compile(
     rf"(?P<file>{_FILE})|(?P<word>[^\W\d_]+(?:[-'\u2019][^\W\d_]+)*)|(?P<mark>[,:()])|(?P<number>\d)"
 )
+_CODE: Final = re.compile(
+    r"```.*?(?:```|\Z)|^[ \t]*(?:local\b|function\b|return\b|end\b|(?:if|for|while)\b[^\n]*\b(?:then|do)[ \t]*$"
+    r"|[\w.:]+[ \t]*=[^\n]*$"
+    r"|[\w.:]+\([^\n]*\)[ \t]*$)[^\n]*",
+    re.DOTALL | re.MULTILINE,
+)
+"""Fenced blocks, and lines of Lua."""
 _SENTENCES: Final = re.compile(r"(?<=[.?!;])\s+|\n+")
 
 
@@ -103,8 +110,10 @@ _PHRASES: Final = tuple(
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of the first MAX_CHARS characters, in plain words."""
-    text = text[:MAX_CHARS].replace("\u2019", "'")
+    """The sentences of the first MAX_CHARS characters, in plain words; what is code or JSON says nothing of a task."""
+    text = _CODE.sub(" ", text[:MAX_CHARS].replace("\u2019", "'"))
+    if text.lstrip()[:1] in ("[", "{"):
+        return []
     for pattern, plain in _PHRASES:
         text = pattern.sub(plain, text)
     return [one for one in _SENTENCES.split(text) if one.strip()]
