@@ -6,7 +6,7 @@ from orchestrator.core import facts
 from orchestrator.core.finding.claimed import claims
 from orchestrator.core.finding.evidence import NOTHING, stem
 from orchestrator.core.finding.report import finding, report, says_the_model
-from orchestrator.core.finding.wanted import wanted
+from orchestrator.core.finding.wanted import Wanted, wanted
 from tests.core.disk import Disk, sha
 from tests.core.journal import call, decision
 
@@ -101,6 +101,19 @@ def test_a_run_that_is_asked_for(prompt: str, programs: str) -> None:
 )
 def test_a_run_that_is_not_asked_for(prompt: str) -> None:
     assert not wanted(prompt).runs
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        '[{"tool": "cc_write", "path": "a.lua"}]',
+        "```lua\nwrite a.lua\n```",
+        'local h = fs.open("a.txt", "w")',
+        "delete('a.lua')",
+    ],
+)
+def test_code_says_nothing_of_a_task(prompt: str) -> None:
+    assert wanted(prompt) == Wanted()
 
 
 def test_a_computer_that_the_words_name_counts() -> None:

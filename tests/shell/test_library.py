@@ -16,6 +16,7 @@ from orchestrator.core.approval import CallDecision, CallState
 from orchestrator.core.errors import HitlInterventionRequired, InvalidDecision, InvalidRequest, ModelFailed, NotPending
 from orchestrator.core.facts import DecisionAction, OnReject
 from orchestrator.core.policy import Policy, load_policy
+from orchestrator.core.response import TaskResult
 from orchestrator.core.task import AgentTask
 from orchestrator.core.task_states import TaskStatus
 from orchestrator.core.tokens import estimate
