@@ -3,10 +3,16 @@
 import pytest
 
 from orchestrator.core import facts
+from orchestrator.core.check_results import said_unknown
 from orchestrator.core.finding.claimed import claims
 from orchestrator.core.finding.evidence import NOTHING, stem
 from orchestrator.core.finding.report import finding, report, says_the_model
 from orchestrator.core.finding.wanted import Wanted, wanted
+from orchestrator.core.fold import with_findings
+from orchestrator.core.patch import line_counts
+from orchestrator.core.transcript import Transcript
+from orchestrator.testing.clock import ManualClock
+from orchestrator.testing.drafts import Author
 from tests.core.disk import Disk, sha
 from tests.core.journal import call, decision
 
@@ -811,3 +817,48 @@ def test_a_report_of_many_files_is_short() -> None:
     lines = report(ended(disk))
     assert len(lines) == 51
     assert lines[-1] == "and 3 more files"
+
+
+def test_the_end_of_a_task_carries_what_was_found_by_then() -> None:
+    """Also of calls of a step that did not come to its end; a finding that is there already stays."""
+    disk = Disk()
+    disk.write("a.lua")
+    disk.proposed([call("r", "cc_read", path="b"), call("w", "cc_write", index=1, path="b")], "allow", "allow")
+    disk.started("r")
+    disk.finished("r")
+    author = Author(ManualClock())
+    note = author.draft(facts.TaskPinned())
+    end = author.draft(facts.TaskEnded(status="Canceled", status_reason="canceled"))
+    pinned, found = with_findings(disk.task, [note, end])
+    assert pinned == note
+    assert isinstance(found.fact, facts.TaskEnded)
+    assert found.fact.finding is not None
+    assert [one.path for one in found.fact.finding.files] == ["a.lua"]
+    assert with_findings(disk.task, [found]) == [found]
+
+
+def test_the_log_of_an_end_has_the_report() -> None:
+    disk = Disk()
+    disk.write("a.lua")
+    disk.add(ended(disk))
+    assert Transcript().lines(disk.items[-1]) == [
+        "[REPORT] new a.lua",
+        "[REPORT] not run since it was changed: a.lua",
+        "[REPORT] the message below is the model's own",
+        "[FINAL] Success=True, Message=Done.",
+    ]
+
+
+def test_checks_of_which_nobody_knows_are_named() -> None:
+    results = (
+        facts.CheckResult(check="runs a.lua", holds=None, why="It was rejected."),
+        facts.CheckResult(check="prints 42", holds=True),
+    )
+    assert said_unknown(results) == "Nobody knows whether these checks hold: runs a.lua (It was rejected)."
+
+
+@pytest.mark.parametrize(
+    ("diff", "lines"), [(None, None), ("--- a\n+++ b\n@@ -1,2 +1,2 @@\n-x\n+y\n+z\n a\n", (2, 1)), ("", (0, 0))]
+)
+def test_the_lines_of_a_diff_are_counted(diff: str | None, lines: tuple[int, int] | None) -> None:
+    assert line_counts(diff) == lines

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -58,7 +57,7 @@ async def _submitted(api: Api, *words: str) -> str:
 
 
 def _left(node: Node) -> set[str]:
-    """The tasks that it left to others: each at most once a minute, and nothing worse is in its log."""
+    """The tasks that it left to others: each by two workers a minute at most, and nothing worse is in its log."""
     lines = (node.home / "server.log").read_text("utf-8").splitlines()
     assert not [line for line in lines if "Traceback" in line or "defect" in line or "stops for now" in line]
     times: dict[str, list[datetime]] = {}
@@ -67,7 +66,8 @@ def _left(node: Node) -> set[str]:
             at = datetime.strptime(line[: len("2026-01-01 00:00:00")], "%Y-%m-%d %H:%M:%S")  # noqa: DTZ007 - one machine
             times.setdefault(line.split(" task ")[1].split()[0], []).append(at)
     for one in times.values():
-        assert all(later - earlier >= AGAIN_AFTER for earlier, later in pairwise(one)), times
+        # One worker may have taken it while another one was leaving it; who spins does so hundreds of times.
+        assert len(one) <= 2 * (1 + (one[-1] - one[0]) // AGAIN_AFTER), times
     return set(times)
 
 
