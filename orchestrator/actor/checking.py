@@ -1,7 +1,7 @@
 """The checks of a task as its actor makes them: what is due, shown beside approvals, proposed as calls, and judged.
 
 Theory. A claim of success is a reply that waits while its checks are made: the fold keeps it (phase ``replied``), so
-whoever acts for the task next goes on from what is recorded. First the programs run, in the order of the checks, then
+the next worker goes on from the record. First the programs run, in the order of the checks, then
 files are looked at. All of it are calls as those of the model: the policy judges them, people approve them, each has
 its bracket. Only what must stay unchanged is looked at without a call, as the gate looks before it asks a person.
 """

@@ -16,8 +16,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, Protocol
 
 from orchestrator.core.call_states import CallState
-from orchestrator.core.facts import Observed, Ran, ToolCall
+from orchestrator.core.facts import Observed, Ran
 from orchestrator.core.policy import BUILT_IN_CATALOG, RUNNERS
+from orchestrator.core.rounds import Call
 
 ABSENT: Final = "absent"
 DIRECTORY: Final = "directory"
@@ -149,40 +150,12 @@ NOTHING: Final = Evidence()
 """Of a task without a finished step."""
 
 
-class Over(Protocol):
-    """A call that is over, as the fold keeps it."""
-
-    @property
-    def call(self) -> ToolCall:
-        """The call."""
-
-    @property
-    def state(self) -> CallState:
-        """How it ended."""
-
-    @property
-    def ok(self) -> bool | None:
-        """Whether it succeeded."""
-
-    @property
-    def result(self) -> str | None:
-        """What the model was told."""
-
-    @property
-    def mutates(self) -> bool:
-        """Whether it changes or runs something."""
+class Over(Call, Protocol):
+    """A call that is over, with what the finding needs besides."""
 
     @property
     def observed(self) -> Observed | None:
         """What it would touch, as a person was shown it; None: nobody was asked."""
-
-    @property
-    def before(self) -> Mapping[str, str] | None:
-        """Each path that it touches with its state before."""
-
-    @property
-    def after(self) -> Mapping[str, str]:
-        """Each path that it changed with its state afterwards."""
 
     @property
     def lines(self) -> tuple[int, int] | None:
@@ -191,10 +164,6 @@ class Over(Protocol):
     @property
     def ran(self) -> Ran | None:
         """The program that it ran; None: none, or not known."""
-
-    @property
-    def changed(self) -> tuple[str, ...]:
-        """Paths that changed while it ran, where it was watched."""
 
 
 def stem(path: str) -> str:

@@ -328,12 +328,12 @@ _ENCLITIC: Final = re.compile(r"(?<=[aer])(?:me|te|se|nos)?(?:l[oae]s?)?\Z")
 
 
 def order(word: str) -> Deed | None:
-    """What a word orders; None: it is no verb that is known here."""
+    """What a word orders; None: the list has no such verb."""
     return _deed(word, _ORDERS)
 
 
 def report(word: str) -> Deed | None:
-    """What a word reports as done; None: it is no verb that is known here."""
+    """What a word reports as done; None: the list has no such verb."""
     return _deed(word, _REPORTS)
 
 
