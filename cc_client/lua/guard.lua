@@ -2,8 +2,9 @@
 --
 -- After 7 s without a yield the mod throws one error; if that is caught in a loop, it switches the
 -- computer off and it stays off. So each coroutine of a program gets a count hook that throws first,
--- and goes on throwing at every instruction, which ends loops around `pcall` too. While the program
--- runs, some globals are ours, and whatever it loads finds them there:
+-- and goes on throwing at every instruction, which ends loops around `pcall` too. The 7 s begin with the
+-- event that the computer handles, which all of its programs share: `Guard.begin_turn` is told when the
+-- client got it. While the program runs, some globals are ours, and whatever it loads finds them there:
 --
 -- * `coroutine.create`, `wrap` and `resume`, because a hook does not reach child coroutines, and a new
 --   one has time until its first hook: once the guard has struck, no other coroutine runs;
@@ -21,12 +22,21 @@
 local Guard = {}
 Guard.__index = Guard
 
---- Well under the 7 s of the mod, so that a slow tick does not let it win.
-local MAX_BUSY_MS = 4000
---- Instructions between two looks at the clock.
-local HOOK_EVERY = 10000
-local TOO_LONG = "Too long without yielding"
+--- What the mod allows. It is a constant there, and Lua cannot ask for it.
+local GAME_ALLOWS_MS = 7000
+--- How long before that we stop a program. The mod turns the computer off 1.5 s after its own limit.
+local MARGIN_MS = 500
+--- A longer time may come from an emulator; nobody wants to wait longer for a computer that does not answer.
+local MIN_ALLOWED_MS, MAX_ALLOWED_MS = 1000, 60000
+--- Instructions between two looks at the clock, and where they took longer than `SLOW_MS`.
+local HOOK_EVERY, HOOK_SLOW, SLOW_MS = 10000, 100, 25
+--- What a busy turn leaves too little time for.
+local TURN_MS = 500
+--- What the error of a busy program says, whatever stands before and behind it.
+local TOO_LONG = "was busy for too long without a pause"
 Guard.TOO_LONG = TOO_LONG
+--- The words of the mod.
+local MOD_TOO_LONG = "Too long without yielding"
 
 local native_create, native_resume = coroutine.create, coroutine.resume
 local native_status, native_running = coroutine.status, coroutine.running
@@ -57,7 +67,7 @@ end
 
 local function check(self)
   if self.tripped then
-    error(TOO_LONG, 3)
+    error(self.message, 0)
   end
 end
 
@@ -109,10 +119,97 @@ local function guarded_xpcall(self)
   end
 end
 
+--- How long a program may be busy here. Of all that play the mod only the emulator CraftOS-PC tells its limit.
+local function allowed_ms()
+  local ok, told = pcall(function()
+    return tostring(_HOST):find("CraftOS%-PC") and _G.config.get("abortTimeout")
+  end)
+  told = ok and type(told) == "number" and told or GAME_ALLOWS_MS
+  return math.max(MIN_ALLOWED_MS, math.min(MAX_ALLOWED_MS, told))
+end
+
+-- Whose lines an error names ----------------------------------------------------------------------
+
+--- The files of the client, as tracebacks call them: a program must not be told of lines that are not its own.
+local own_files = {}
+
+--- Tells the guard a function of a file that may stand in the stack of a program.
+function Guard.owns(fn)
+  local info = native_debug and native_debug.getinfo and native_debug.getinfo(fn, "S")
+  if info then
+    own_files[info.short_src] = true
+  end
+end
+
+--- Where the program is now, as `/farm.lua:3: `; else in a file of the game; empty: not known.
+local function position()
+  local get, other = native_debug.getinfo, ""
+  for level = 0, 200 do
+    local info = get and get(level, "Sl")
+    if not info then
+      break
+    elseif info.currentline > 0 and not own_files[info.short_src] then
+      local place = info.short_src .. ":" .. info.currentline .. ": "
+      if info.source:find("^@/") and not info.source:find("^@/rom/") then
+        return place
+      end
+      other = other == "" and place or other
+    end
+  end
+  return other
+end
+
+--- The text of an error without lines of the client, and in our words where the mod was faster than we.
+function Guard:clean(text)
+  local lines = {}
+  for line in (text .. "\n"):gmatch("([^\n]*)\n") do
+    local file = line:match("^%s+(.-):%d+: in ")
+    if not own_files[file or ""] then
+      lines[#lines + 1] = line
+    elseif lines[1] and lines[#lines]:find("^%s+%[C%]: in ") then
+      -- What our line had called.
+      lines[#lines] = nil
+    end
+  end
+  local was_long = self.was_busy_ms >= self.allowed_ms - MARGIN_MS
+  local before = was_long and lines[1]:match("^(.*)" .. MOD_TOO_LONG .. "$")
+  if before then
+    lines[1] = before .. self:sentence()
+  end
+  return table.concat(lines, "\n")
+end
+
+-- The guard ---------------------------------------------------------------------------------------
+
+--- When the computer began to handle the present event; nil: not known.
+local turn_at_ms
+
+--- Tells when the computer began to handle the present event, on `os.epoch("utc")`; nil: nobody knows.
+function Guard.begin_turn(now_ms)
+  turn_at_ms = now_ms
+end
+
+--- Whether so much of the present turn is used that a program should wait for the next one.
+function Guard.is_late()
+  return turn_at_ms ~= nil and math.abs(os.epoch("utc") - turn_at_ms) > TURN_MS
+end
+
+--- What a program is told that was busy for too long, or when its time was over.
+function Guard:sentence()
+  if self.tripped == "deadline" then
+    return "The program " .. TOO_LONG .. " when its time was over."
+  end
+  local ours_s, game_s = (self.allowed_ms - MARGIN_MS) / 1000, self.allowed_ms / 1000
+  local why =
+    "The program %s: it was stopped after %.1f s, as the game allows %.1f s. Call sleep(0) in its long loops."
+  return why:format(TOO_LONG, ours_s, game_s)
+end
+
 --- A guard for one program.
 -- @tparam number deadline_ms when the program's whole time is over, on `os.epoch("utc")`
 function Guard.new(deadline_ms)
-  local self = setmetatable({ deadline_ms = deadline_ms, stop_at_ms = 0 }, Guard)
+  local self = setmetatable({ deadline_ms = deadline_ms, stop_at_ms = 0, was_busy_ms = 0 }, Guard)
+  self.allowed_ms = allowed_ms()
   -- The clock of today: a program may change that of tomorrow.
   self.epoch = os.epoch
   -- Of the coroutines inside of the program: what each waits for, whether it has not run yet, who resumed it.
@@ -140,6 +237,7 @@ function Guard:watch(co)
   if not set_hook then
     return co
   end
+  local every = HOOK_EVERY
   local function hook()
     if not self.running then
       -- Somebody else's turn: the program left this coroutine in another tab.
@@ -147,14 +245,22 @@ function Guard:watch(co)
     elseif not self.tripped then
       local now = self.epoch("utc")
       if now < self.stop_at_ms then
+        -- Where each instruction takes long, such as a search in a long text, there must be more looks.
+        local wanted = now - self.looked_at_ms > SLOW_MS and HOOK_SLOW or HOOK_EVERY
+        self.looked_at_ms = now
+        if wanted ~= every then
+          every = wanted
+          set_hook(co, hook, "", every)
+        end
         return
       end
       self.tripped = now >= self.deadline_ms and "deadline" or "busy"
+      self.message = position() .. self:sentence()
     end
     set_hook(co, hook, "", 1)
-    error(TOO_LONG, 2)
+    error(self.message, 0)
   end
-  set_hook(co, hook, "", HOOK_EVERY)
+  set_hook(co, hook, "", every)
   return co
 end
 
@@ -173,12 +279,15 @@ end
 -- @tparam number grace_ms what it gets at least, even after its deadline
 function Guard:resume(co, grace_ms, ...)
   local now = self.epoch("utc")
-  self.stop_at_ms = math.max(now + grace_ms, math.min(now + MAX_BUSY_MS, self.deadline_ms))
+  local began = turn_at_ms and turn_at_ms <= now and turn_at_ms or now
+  local busy_until = began + self.allowed_ms - MARGIN_MS
+  self.stop_at_ms = math.max(now + grace_ms, math.min(busy_until, self.deadline_ms))
+  self.looked_at_ms = now
   local before = get_globals()
   put_globals(self.globals)
   self.running, self.event = true, (...)
   local results = table.pack(native_resume(co, ...))
-  self.running = false
+  self.running, self.was_busy_ms = false, self.epoch("utc") - began
   -- What the program put in their place is made of ours, and waits for its next turn.
   self.globals = get_globals()
   put_globals(before)
@@ -212,9 +321,11 @@ function Guard:text(value, grace_ms)
   if type(value) == "string" then
     return value
   end
-  self.tripped = nil
+  self.tripped, self.message = nil, nil
   local ok, text = self:resume(self.create(tostring), grace_ms, value)
   return ok and type(text) == "string" and text or "a " .. type(value)
 end
+
+Guard.owns(Guard.new)
 
 return Guard

@@ -180,6 +180,7 @@ local function serve(client)
   local what, why = ending(client)
   while not what do
     local event = table.pack(os.pullEventRaw())
+    Guard.begin_turn(os.epoch("utc"))
     handle(client, event)
     if is_due(clock, event) then
       tick(clock, client)

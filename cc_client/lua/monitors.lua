@@ -19,6 +19,7 @@ end
 for name in ("TextColour BackgroundColour PaletteColour"):gmatch("%a+") do
   DRAWS["set" .. name], DRAWS["set" .. name:gsub("Colour", "Color")] = true, true
 end
+monitors.DRAWS = DRAWS
 
 local MAX_KEPT = 8
 --- What the outcome of a program says of each monitor, and of how many.

@@ -5,13 +5,14 @@
 -- asks for its end, it is sent `terminate`, three times, and then left for good: a coroutine that is
 -- never resumed is dead.
 -- @module programs
--- luacheck: globals peripheral.call
+-- luacheck: globals peripheral.call term.native
 
 local Capture = require("capture")
 local Guard = require("guard")
 local input = require("input")
 local monitors = require("monitors")
 local paths = require("paths")
+local screen = require("screen")
 local tabs = require("tabs")
 
 local programs = {}
@@ -111,8 +112,17 @@ local function has_time(run)
   return left_s(run) > HALF_TICK_S
 end
 
+--- Waits for the next event of the computer where the present one has taken long: the game ends what is busy
+-- for too long with one event, whoever was it.
+local function rest(run)
+  if Guard.is_late() then
+    run.pause()
+  end
+end
+
 --- Resumes the program with an event, its terminal in place; false when it is over.
 local function resume(run, ...)
+  rest(run)
   -- The guard counts real time, which a busy program uses up while the game may stand still.
   run.guard.deadline_ms = now_ms(run) + math.max(0, left_s(run)) * 1000
   local previous = term.redirect(run.terminal)
@@ -121,12 +131,15 @@ local function resume(run, ...)
     run.call = run.call or monitors.call(run.monitors, monitors.behind(native))
     peripheral.call = run.call
   end
+  local native_term = term.native
+  term.native = run.native_term or native_term
   local put_back = tabs.catch(run.launched)
   local results = table.pack(run.guard:resume(run.co, GRACE_MS, ...))
   put_back()
   if native then
     run.call, peripheral.call = peripheral.call, native
   end
+  run.native_term, term.native = term.native, native_term
   -- The program may have redirected itself.
   run.terminal = term.current()
   term.redirect(previous)
@@ -179,6 +192,7 @@ local function is_reading(run)
   for _, capture in pairs(run.monitors) do
     blinks = blinks or capture and capture.blink
   end
+  blinks = blinks or run.behind.capture and run.behind.capture.blink
   return blinks
 end
 
@@ -240,7 +254,8 @@ local function terminate(run, next_event)
 end
 
 --- The traceback without our own frames at its foot.
-local function trim_traceback(text)
+local function trim_traceback(run, text)
+  text = run.guard:clean(text)
   local own = text:find("\n%s+%[C%]: in function '[^']*xpcall'%s*$")
   return text:sub(1, own and own - 1 or #text):sub(1, MAX_TRACEBACK_BYTES)
 end
@@ -263,9 +278,9 @@ local function ending(run)
     return "returned", ""
   elseif ok then
     -- It went on without a coroutine of its own that the guard had stopped.
-    value = Guard.TOO_LONG
+    value = run.guard.message
   end
-  local traceback = trim_traceback(run.guard:text(value, GRACE_MS))
+  local traceback = trim_traceback(run, run.guard:text(value, GRACE_MS))
   if tripped == "deadline" then
     return run.in_time, after_stop(traceback)
   end
@@ -373,6 +388,9 @@ function programs.run(program, next_event)
     latest = run.capture
   end
   run.terminal, run.output, run.output_at_ms = run.capture.terminal, program.output or function() end, 0
+  run.pause = program.pause or function() end
+  run.behind = {}
+  run.native_term = screen.native_for(run.behind)
   -- No Lua function of ours around it: the hook that stops a busy program would stop it too.
   run.co = run.guard.create(xpcall)
   if run.limit_s < math.huge then
@@ -380,6 +398,7 @@ function programs.run(program, next_event)
   end
   keep_title()
   feed(run, next_event, main, debug.traceback, table.unpack(program.arguments, 1, program.arguments.n))
+  rest(run)
   local result = { input_left = run.input and input.left(run.input) }
   result.ended, result.traceback = finish(run, next_event)
   set_times(run, result)
@@ -389,6 +408,10 @@ function programs.run(program, next_event)
   result.message = sentence(run, result.ended, result.traceback)
   result.drawn, result.tabs = run.drawn, table.concat(run.tabs, " ")
   result.monitors, result.monitor_text = monitors.told(run.monitors)
+  if run.behind.is_drawn then
+    screen.repaint()
+    result.native_text = monitors.text(run.behind.capture)
+  end
   if result.ended == "returned" then
     result.values = table.pack(table.unpack(run.results, 3, run.results.n))
   end
@@ -396,14 +419,16 @@ function programs.run(program, next_event)
 end
 
 --- Runs the program of a tab to its end, which may be never.
-local function run_tab(tab, spawn, next_event)
+-- @tparam table tab as `tabs` has it
+-- @tparam table parent the run that opened it
+local function run_tab(tab, parent)
   local program, why = tabs.program(tab)
   if not program then
     return tabs.over(tab, "error", why)
   end
-  program.tab, program.spawn = tab, spawn
+  program.tab, program.spawn, program.pause = tab, parent.spawn, parent.pause
   local ok, result = pcall(programs.announced, tab.name, function()
-    return programs.run(program, next_event)
+    return programs.run(program, parent.next_event)
   end)
   if not ok then
     return tabs.over(tab, "error", tostring(result))
@@ -416,7 +441,7 @@ function programs.begin_tabs(run)
   for index, tab in ipairs(run.launched) do
     run.launched[index], run.tabs[#run.tabs + 1] = nil, tab.name
     if run.spawn then
-      run.spawn(run_tab, tab, run.spawn, run.next_event)
+      run.spawn(run_tab, tab, run)
     else
       tabs.over(tab, "error", "It cannot run in the background from here.")
     end
@@ -450,6 +475,10 @@ function programs.tab_screen(name)
     return tab.capture:screen()
   end
   return nil, tab and tab.message or "No program runs in a tab of this name; cc_info lists them."
+end
+
+for _, fn in ipairs({ programs.run, Capture.new, monitors.call, screen.native_for }) do
+  Guard.owns(fn)
 end
 
 return programs

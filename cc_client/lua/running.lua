@@ -35,6 +35,15 @@ local function take_input(given, body, has_body)
   return body:sub(1, -size - 1), body:sub(-size)
 end
 
+--- What is said of a program that drew past all windows.
+local function behind(result)
+  if not result.native_text then
+    return ""
+  end
+  return "\n[on the player's screen, by term.native(); that was painted again afterwards:]\n"
+    .. result.native_text
+end
+
 local function run(given, arguments, typed, job)
   answers.need(given.path, "file")
   local bytes = answers.read(given.path)
@@ -44,7 +53,7 @@ local function run(given, arguments, typed, job)
   end
   local program = { path = given.path, bytes = bytes, arguments = arguments }
   program.timeout_s, program.observe_s = given.timeout_s, given.observe_s
-  program.id, program.output, program.input = job.call_id, job.output, typed
+  program.id, program.output, program.input, program.pause = job.call_id, job.output, typed, job.pause
   program.spawn = job.spawn
   local result = programs.run(program, job.next_event)
   local data = { ended = result.ended, path = given.path, sha256 = hash }
@@ -55,8 +64,9 @@ local function run(given, arguments, typed, job)
   data.monitors = result.monitors ~= "" and result.monitors or nil
   local drawn = result.drawn and "\n[on the screen when it was stopped:]\n" .. result.drawn or ""
   data.drawn = drawn ~= "" and #drawn or nil
+  data.native = result.native_text and true
   local ok = result.ended == "returned" or result.ended == "observed"
-  local body = result.output .. result.traceback .. drawn .. (result.monitor_text or "")
+  local body = result.output .. result.traceback .. drawn .. (result.monitor_text or "") .. behind(result)
   return { ok = ok, code = CODES[result.ended], message = result.message, data = data, body = body }
 end
 

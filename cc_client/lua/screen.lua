@@ -1,7 +1,12 @@
 --- The computer's own terminal, made readable: a window lies over all of it, and windows can be read.
 --
 -- boot.lua tells in the one global that it makes which window the player sees; without it one is laid.
+-- A program can draw past all windows, on `term.native()`. That is drawn a second time here, as nothing can
+-- read it, and what the player had on the screen is painted again after the program.
 -- @module screen
+
+local Capture = require("capture")
+local monitors = require("monitors")
 
 local screen = {}
 
@@ -56,6 +61,59 @@ function screen.close()
     term.redirect(parent)
   end
   view = nil
+end
+
+-- Behind the windows ------------------------------------------------------------------------------
+
+--- What changes no picture by itself: a program that only puts it back as it was has drawn nothing.
+local MOVES = {}
+for name in ("setCursorPos setTextColour setTextColor setBackgroundColour setBackgroundColor"):gmatch("%a+") do
+  MOVES[name] = true
+end
+
+--- The second drawing of a terminal: as large, and in the colours and at the place where it draws now.
+local function second(terminal)
+  local capture = Capture.new(terminal.getSize())
+  for _, state in ipairs({ "CursorPos", "TextColour", "BackgroundColour" }) do
+    pcall(function()
+      capture.terminal["set" .. state](terminal["get" .. state]())
+    end)
+  end
+  return capture
+end
+
+--- What a program has as `term.native`; nil: this computer has none.
+-- @tparam table seen gets `capture`, the second drawing, and `is_drawn` when the program has drawn there
+function screen.native_for(seen)
+  local native = term.native
+  if type(native) ~= "function" then
+    return nil
+  end
+  local terminal, proxy = native(), {}
+  for name, fn in pairs(terminal) do
+    proxy[name] = fn
+    if monitors.DRAWS[name] then
+      proxy[name] = function(...)
+        seen.capture = seen.capture or second(terminal)
+        seen.is_drawn = seen.is_drawn or not MOVES[name]
+        pcall(seen.capture.terminal[name], ...)
+        return fn(...)
+      end
+    end
+  end
+  return function()
+    return proxy
+  end
+end
+
+--- Paints again what the player had on the screen. The tabs of the game do that by themselves when they are told
+-- that the screen may have another size; without tabs there is only the window over the terminal.
+function screen.repaint()
+  if multishell then
+    os.queueEvent("term_resize")
+  elseif view then
+    view.redraw()
+  end
 end
 
 --- What it shows: `{width, height, x, y, blink, rows, terminal}`; nil and the reason where it cannot be read.

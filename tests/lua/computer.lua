@@ -262,6 +262,10 @@ function computer.new(options)
   fs = make_fs(self.disk)
   make_os(self)
   _HOST = "ComputerCraft 1.116.1 (specs)"
+  if package.loaded.guard then
+    -- Another computer handles no event of the one before.
+    package.loaded.guard.begin_turn(nil)
+  end
   loadfile = loadfile or function() end
   colors = dofile("cc_client/simulator/rom/apis/colors.lua")
   term = loadfile("cc_client/simulator/rom/apis/term.lua")(SCREEN)

@@ -1,5 +1,6 @@
 -- luacheck: globals multishell
 local computer = require("computer")
+local Guard = require("guard")
 local programs = require("programs")
 local spec = require("spec")
 local describe, it, expect = spec.describe, spec.it, spec.expect
@@ -7,8 +8,8 @@ local describe, it, expect = spec.describe, spec.it, spec.expect
 --- Runs a program; `events` are what it is given, then only wake-ups that let time pass.
 local function run(source, options)
   options = options or {}
-  -- Every look at the clock costs 20 ms, so 4 s without a yield are 200 looks.
-  local machine = computer.new({ look_ms = 20 })
+  -- Every look at the clock costs so much: time passes without real seconds.
+  local machine = computer.new({ look_ms = options.look_ms or 20 })
   dofile("cc_client/simulator/rom/apis/text.lua")
   sleep = function()
     os.pullEvent("timer")
@@ -37,9 +38,14 @@ end
 
 local function never_yields(source)
   local created = coroutine.create
-  local result = run(source)
+  -- 6.5 s are 160 looks.
+  local result = run(source, { look_ms = 40 })
   expect(result.ended).to_be("error")
-  expect(result.message).to_contain("Too long without yielding")
+  expect(result.message).to_contain("was busy for too long without a pause")
+  expect(result.message:find("Too long without yielding", 1, true)).to_be(nil)
+  for _, file in ipairs({ "guard", "capture", "programs", "monitors" }) do
+    expect(result.traceback:find(file .. ".lua", 1, true)).to_be(nil)
+  end
   expect(coroutine.create).to_be(created)
   return result
 end
@@ -139,7 +145,7 @@ describe("programs", function()
     local source = "os.pullEvent('x') while true do pcall(error) end"
     local result = run(source, { events = { { paused_ms = 75000 }, { "x", n = 1 } } })
     expect(result.ended).to_be("error")
-    expect(result.message).to_contain("Too long without yielding")
+    expect(result.message).to_contain("was busy for too long without a pause")
   end)
 
   it("open tabs that run on, are listed, seen and stopped", function()
@@ -209,7 +215,76 @@ describe("programs", function()
   end)
 
   it("that never yield are stopped, and it is said where", function()
-    expect(never_yields("while true do end").traceback).to_contain("/dir/p.lua:1: in main chunk")
+    local result = never_yields("\nwhile true do end")
+    expect(result.message).to_be(
+      "/dir/p.lua:2: The program was busy for too long without a pause: it was stopped after 6.5 s, as the game "
+        .. "allows 7.0 s. Call sleep(0) in its long loops."
+    )
+    expect(result.traceback).to_contain("\nstack traceback:\n\t/dir/p.lua:2: in main chunk")
+    -- Also where it is our terminal that is at work.
+    expect(never_yields("while true do term.write(('x'):rep(99)) end").message).to_contain("/dir/p.lua:1: ")
+    expect(never_yields("while true do print('x') end").message).to_contain("/dir/p.lua:1: ")
+  end)
+
+  it("may be busy for as long as the game allows, and begin anew after each yield", function()
+    local busy = "local function busy(ms) local at = os.epoch() + ms while os.epoch() < at do end end "
+    local result = run(busy .. "busy(5000) os.pullEvent('x') busy(6300) return 'done'", {
+      events = { { "x", n = 1 } },
+    })
+    expect(result.values).to_be({ "done", n = 1 })
+  end)
+
+  it("wait for the next event where others have used up much of this one", function()
+    local machine = computer.new({ look_ms = 1 })
+    local pauses = 0
+    local program = { path = "p", bytes = "return os.epoch()", arguments = {}, timeout_s = 60 }
+    program.pause = function()
+      pauses = pauses + 1
+      Guard.begin_turn(machine.now_ms)
+    end
+    local function begun(used_ms)
+      Guard.begin_turn(machine.now_ms)
+      machine.now_ms, pauses = machine.now_ms + used_ms, 0
+      expect(programs.run(program, function() end).ended).to_be("returned")
+      return pauses
+    end
+    expect(begun(0)).to_be(0)
+    expect(begun(5000)).to_be(1)
+    -- What is left of a turn counts, and after it the client itself waits for the next one.
+    program.bytes = "local at = os.epoch() + 6000 while os.epoch() < at do end"
+    expect(begun(400)).to_be(1)
+    program.bytes = "while true do end"
+    Guard.begin_turn(machine.now_ms)
+    local at = machine.now_ms
+    expect(programs.run(program, function() end).ended).to_be("error")
+    expect(machine.now_ms - at < 7000).to_be(true)
+    Guard.begin_turn(nil)
+  end)
+
+  it("are allowed what an emulator says that it allows", function()
+    for told, seconds in pairs({ [17000] = 17, [100] = 1, [1e9] = 60, ["no"] = 7 }) do
+      _G.config = {
+        get = function(name)
+          return name == "abortTimeout" and told
+        end,
+      }
+      local machine = computer.new({ look_ms = 30 })
+      _HOST = "ComputerCraft 1.116.1 (CraftOS-PC 2.8.4)"
+      local began = machine.now_ms
+      local program = { path = "p", bytes = "while true do end", arguments = {}, timeout_s = 100 }
+      expect(programs.run(program, function() end).message).to_contain(("allows %.1f s"):format(seconds))
+      expect(math.abs(machine.now_ms - began - seconds * 1000 + 500) < 500).to_be(true)
+    end
+    _G.config = nil
+  end)
+
+  it("are told in our words where the game was faster", function()
+    local words = "Too long without yielding"
+    local busy = "local at = os.epoch() + 6600 while os.epoch() < at do end "
+    local result = run("debug = nil " .. busy .. "error('" .. words .. "')", { look_ms = 1 })
+    expect(result.message:find(words, 1, true)).to_be(nil)
+    -- What a program says by itself stays as it is.
+    expect(run("error('" .. words .. "')").message).to_be("/dir/p.lua:1: " .. words)
   end)
 
   it("that never yield are stopped in a pcall loop", function()
@@ -388,7 +463,7 @@ describe("programs", function()
       ]],
       { events = { { "x", n = 1 } } }
     )
-    expect(result.message).to_contain("Too long without yielding")
+    expect(result.message).to_contain("was busy for too long without a pause")
     expect(result.output).to_be("mine\n")
   end)
 

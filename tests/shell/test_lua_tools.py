@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -198,7 +199,7 @@ async def test_ends_are_told_apart_and_nothing_keeps_the_computer(
         else:
             told = await refused("cc_run_program", deps, path="p.lua")
             assert told.startswith(f"Program p.lua failed ({code}): ")
-            assert ("Too long without yielding" in told) == (
+            assert ("was busy for too long without a pause" in told) == (
                 "do end" in source or "f()" in source or "error)" in source
             )
             assert "begun" in told or "no Lua" in source
@@ -280,6 +281,20 @@ async def test_a_computer_without_tabs_says_that_it_has_no_bg(house: House, disk
     async with computer(house, disk, family="computer") as deps:
         assert "bg exists only on advanced computers" in (await observed("cc_shell", deps, command="bg x")).note
         assert "finds no program bg" in await refused("cc_shell", deps, command="bg x")
+
+
+@pytest.mark.deep
+async def test_a_program_may_be_busy_for_as_long_as_in_the_game(house: House, disk: Path) -> None:
+    """A loop of 5 s completes, also twice at a time; one without an end is told its own line, in our words."""
+    busy = "local at = os.epoch('utc') + 5000 while os.epoch('utc') < at do end print('done')"
+    written(disk, busy=busy, hang="while true do\n  pcall(print, 'x')\nend")
+    async with computer(house, disk) as deps:
+        both = [use("cc_run_program", deps, path="busy.lua") for _ in range(2)]
+        assert all(told.endswith("done\n") for told in await asyncio.gather(*both))
+        told = await refused("cc_run_program", deps, path="hang.lua")
+        assert "/hang.lua:2: The program was busy for too long without a pause: it was stopped after 6.5 s" in told
+        assert "Too long without yielding" not in told
+        assert not re.search(r"(guard|capture|programs|client)[.\w]*\.lua", told)
 
 
 async def test_everything_that_is_written_is_captured(house: House, disk: Path) -> None:

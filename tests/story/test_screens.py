@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from cc_client.simulator.install import install
+from orchestrator.core import facts
 from orchestrator.core.picture import DEFAULT_PALETTE
 from tests.shell.simulating import Player, playing
-from tests.story.harness import Api, Server
+from tests.story.harness import Api, Server, facts_of, final, play, tool
 from tests.story.proxy import Frame, LineCut, Proxy, proxy
 from tests.story.watching import looking
 from tests.waiting import HANG_S
@@ -133,6 +134,38 @@ async def test_what_a_program_draws_in_16_colours_is_seen_by_two(tmp_path: Path,
                     await player.do("key z")
                     await asyncio.gather(first.until("> z"), second.until("> z"))
             await counted.until(lambda: counted.down[-1].message.lease_s == 0)
+
+
+BEHIND = """
+local native = term.native()
+native.clear() native.setCursorPos(3, 8) native.write("VANDAL") native.setPaletteColour(1, 1, 0, 0)
+term.redirect(native) term.setCursorBlink(false)
+os.pullEvent("go")
+print("again")
+"""
+
+
+@pytest.mark.parametrize("family", ["advanced", "computer"])
+async def test_what_a_program_drew_behind_the_windows_is_painted_over(
+    tmp_path: Path, server: Server, family: str
+) -> None:
+    """Tabs, prompt and cursor of the player are as before, and the result says what was drawn there."""
+    api = server.api()
+    async with computer(tmp_path, server, api, f"--family={family}", behind=BEHIND) as (name, player):
+        await player.see(">")
+        before = await player.do("screen")
+        task = await api.submit(tool("cc_run_program", path="behind.lua"), final(), computers=(name,))
+        played = asyncio.create_task(play(api, task))
+        await player.see("VANDAL")
+        await player.do("event go")
+        (ended,) = facts_of(await played, facts.ToolFinished)
+        assert "[on the player's screen, by term.native(); that was painted again afterwards:]\n" in ended.text
+        assert "  VANDALagain" in ended.text
+        async with asyncio.timeout(HANG_S):
+            while await player.do("screen") != before:
+                pass
+        await player.do("type nothing")
+        await player.see("No such program")
 
 
 async def test_a_line_that_drops_shows_as_away_and_then_as_the_whole(tmp_path: Path, server: Server) -> None:

@@ -64,12 +64,12 @@ local function focus(tab)
   end
 end
 
---- With two tabs the first row is theirs.
-local function resize()
+--- With two tabs the first row is theirs. Tabs that stay in their place are only painted again, where that is asked.
+local function resize(is_asked)
   local top = #tabs > 1 and 2 or 1
   for _, tab in ipairs(tabs) do
     local _, y = tab.window.getPosition()
-    if y ~= top then
+    if y ~= top or is_asked then
       tab.window.reposition(1, top, WIDTH, HEIGHT - top + 1)
       resume(tab, "term_resize")
     end
@@ -165,7 +165,9 @@ while #tabs > 0 do
     front.window.restoreCursor()
   end
   local event = pack(os.pullEventRaw())
-  if event[1] ~= "term_resize" then
+  if event[1] == "term_resize" then
+    resize(true)
+  else
     local targets = TO_FRONT[event[1]] and { front } or { unpack(tabs) }
     for _, tab in ipairs(targets) do
       if status(tab.co) ~= "dead" then
