@@ -161,7 +161,9 @@ class Server:
         return urlsplit(self.url).port or 0 if self.url else 0
 
     def start(self, kill: Kill | None = None) -> None:
-        """Start it, again or for the first time."""
+        """Start it, again or for the first time; one that is just dying still has the port, and is waited for."""
+        if self.process is not None:
+            self.process.join()
         self.process, self.url = start_server(self.home, self.port, approvers=self.approvers, kill=kill)
 
     def api(self, token: str | None = "admin") -> Api:

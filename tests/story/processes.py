@@ -178,6 +178,11 @@ class Process:
         self._process.kill()
         self._process.join(HANG_S)
 
+    def join(self) -> None:
+        """Returns when it is gone, which it does by itself."""
+        self._process.join(HANG_S)
+        assert not self.alive
+
     @contextmanager
     def still(self) -> Iterator[None]:
         """It stands still meanwhile: it closes nothing and answers nothing."""
