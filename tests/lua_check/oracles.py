@@ -1,5 +1,6 @@
 """PUC Lua 5.1 and 5.2, which say what they accept, and their dialects."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
@@ -38,6 +39,9 @@ PUC_51: Final = replace(
 Engine = Callable[[bytes], str]
 """Answers what it complains about; empty: it accepts the text."""
 
+_FIRST_LINE: Final = re.compile(rb"\A#[^\n]*")
+"""What Lua skips where it loads a file (``luaL_loadfile``), and not where it loads a string, as here."""
+
 _LOAD: Final = "function(s) local f, why = {load}(s, '=f') return not f and why or '' end"
 
 
@@ -45,7 +49,7 @@ def _engine(runtime: type, load: str) -> Engine:
     answer = runtime(encoding="latin-1").eval(_LOAD.format(load=load))
 
     def complain(text: bytes) -> str:
-        return str(answer(text))
+        return str(answer(_FIRST_LINE.sub(b"", text)))
 
     return complain
 

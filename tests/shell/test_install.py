@@ -74,7 +74,8 @@ async def test_a_full_disk_costs_no_code(server: Server, tmp_path: Path) -> None
     disk = tmp_path / "disk"
     disk.mkdir()
     (disk / "map").write_bytes(b"x" * 50_000)
-    async with playing(disk, "--capacity", "130000") as player:
+    room_to_install = doors.client_offered().size + 80_000
+    async with playing(disk, "--capacity", str(room_to_install)) as player:
         line = await line_of(server)
         await player.type(line)
         await player.sees("too full: delete files of ")
