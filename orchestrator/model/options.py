@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.visible import one_line
@@ -18,7 +18,13 @@ MAX_CONCURRENCY: Final = 64
 _PORTS: Final = {"http": 80, "https": 443}
 _PLACE: Final = re.compile(r"[\w.:%\[\]-]*(/[\w./%~-]*)?", re.ASCII)
 """Host, port and path: nothing that a URL would read as a user, a query or a fragment."""
+_ANYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+"""Addresses to listen on, and where they are reached."""
 _WHAT: Final = "Look at --ollama-url and OLLAMA_HOST; either is an address such as http://127.0.0.1:11434."
+_SERVED: Final = (
+    "Look at --model-url and OPENAI_BASE_URL; either is an address such as http://127.0.0.1:1234/v1. "
+    "A key goes into OPENAI_API_KEY."
+)
 
 
 def ollama_url(host: str | None) -> str:
@@ -28,19 +34,37 @@ def ollama_url(host: str | None) -> str:
     (``0.0.0.0``) is reached at loopback. Raises InvalidRequest when it is no address.
     """
     text = (host or "").strip().strip("\"'")
-    shown = f"'{one_line(text)}'"
+    parts = _parts(text, "an Ollama server", _WHAT)
+    port = parts.port or (_PORTS[parts.scheme] if "://" in text else DEFAULT_PORT)
+    return f"{parts.scheme}://{_host(parts) or '127.0.0.1'}:{port}{parts.path.rstrip('/')}"
+
+
+def _parts(text: str, kind: str, remedy: str) -> SplitResult:
+    """The parts of an address, which is http where it names no scheme. Raises InvalidRequest."""
     scheme, found, rest = text.partition("://")
     scheme, rest = (scheme.lower(), rest) if found else ("http", text)
-    try:
-        parts = urlsplit(f"{scheme}://{rest}")
-        name, port = parts.hostname or "127.0.0.1", parts.port
-    except ValueError as error:
-        raise InvalidRequest(f"{shown} is no address of an Ollama server: {error}.", remedy=_WHAT) from None
-    if scheme not in _PORTS or not _PLACE.fullmatch(rest):
-        raise InvalidRequest(f"{shown} is no address of an Ollama server.", remedy=_WHAT)
-    name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(name, name)
-    port = port or (_PORTS[scheme] if found else DEFAULT_PORT)
-    return f"{scheme}://{f'[{name}]' if ':' in name else name}:{port}{parts.path.rstrip('/')}"
+    why = ""
+    if scheme in _PORTS and _PLACE.fullmatch(rest):
+        try:
+            parts = urlsplit(f"{scheme}://{rest}")
+            # Read here, since it raises where it is no number.
+            _ = parts.port
+        except ValueError as error:
+            why = f": {error}"
+        else:
+            return parts
+    raise InvalidRequest(f"{_without_key(text)} is no address of {kind}{why}.", remedy=remedy)
+
+
+def _host(parts: SplitResult) -> str:
+    name = _ANYWHERE.get(parts.hostname or "", parts.hostname or "")
+    return f"[{name}]" if ":" in name else name
+
+
+def _without_key(text: str) -> str:
+    """A text that is no address, as an error shows it: a key may stand before an ``@`` or behind a ``?``."""
+    shown = re.sub(r"^(\w+://)?.*@.*|(?<=\?).+", r"\1…", text, flags=re.DOTALL)
+    return f"'{one_line(shown)}'"
 
 
 @dataclass(frozen=True)
@@ -70,7 +94,7 @@ def _endpoint(text: str, limit: int) -> Endpoint:
     if own:
         if not number.strip().isdecimal() or not 1 <= int(number) <= MAX_CONCURRENCY:
             raise InvalidRequest(
-                f"'{one_line(text)}' gives no number of requests from 1 to {MAX_CONCURRENCY}.",
+                f"{_without_key(text)} gives no number of requests from 1 to {MAX_CONCURRENCY}.",
                 remedy="Say it like http://127.0.0.1:11434#2.",
             )
         limit = int(number)
@@ -202,14 +226,12 @@ def server_url(text: str) -> str:
     text = text.strip().strip("\"'")
     if not text:
         return ""
-    scheme, found, rest = text.partition("://")
-    scheme, rest = (scheme.lower(), rest.rstrip("/")) if found else ("http", text.rstrip("/"))
-    if scheme not in _PORTS or not _PLACE.fullmatch(rest) or not urlsplit(f"{scheme}://{rest}").hostname:
-        raise InvalidRequest(
-            f"'{one_line(text)}' is no address of a model server.",
-            remedy="Look at --model-url and OPENAI_BASE_URL; either is an address such as http://127.0.0.1:1234/v1.",
-        )
-    return f"{scheme}://{rest}{'' if '/' in rest else '/v1'}"
+    parts = _parts(text, "a model server", _SERVED)
+    if not parts.hostname:
+        raise InvalidRequest(f"{_without_key(text)} is no address of a model server.", remedy=_SERVED)
+    path = parts.path.rstrip("/").removesuffix("/chat/completions")
+    port = f":{parts.port}" if parts.port else ""
+    return f"{parts.scheme}://{_host(parts)}{port}{path or '/v1'}"
 
 
 def _said(endpoint: Endpoint, limit: int) -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from orchestrator.core.task_states import Phase
 from orchestrator.core.window import Window
 from orchestrator.doctor import examine
 from orchestrator.model import ServerOptions, as_chat_model
-from orchestrator.model.options import server_url
+from orchestrator.model.options import endpoints_of, ollama_url, server_url
 from orchestrator.model.served import ServedModel
 from orchestrator.ports import ChatMessage, ModelReply
 from orchestrator.settings import Settings, load_settings
@@ -379,18 +379,40 @@ async def test_a_wrong_key_ends_a_task_at_once() -> None:
         (" 'http://127.0.0.1:1234/' ", "http://127.0.0.1:1234/v1"),
         ("HTTPS://farm.example/api/v1/", "https://farm.example/api/v1"),
         ("http://[::1]:8080", "http://[::1]:8080/v1"),
+        ("0.0.0.0:1234", "http://127.0.0.1:1234/v1"),
+        ("http://[::]:8080/v1", "http://[::1]:8080/v1"),
+        ("http://farm/v1/chat/completions/", "http://farm/v1"),
+        ("farm/chat/completions", "http://farm/v1"),
     ],
 )
 def test_an_address_gets_the_path_of_the_api(text: str, url: str) -> None:
-    """Where it has no path; filling in twice changes nothing."""
+    """Where it has no path; one to listen on, or of a request, is understood; filling in twice changes nothing."""
     assert server_url(text) == url == server_url(url)
 
 
-@pytest.mark.parametrize("text", ["ftp://farm", "http://", "a b", "http://farm?x=1", "http://me:pw@farm"])
+@pytest.mark.parametrize("text", ["ftp://farm", "http://", "a b", "http://farm?x=1", "http://farm:x", "[::1"])
 def test_an_address_that_is_none_is_refused(text: str) -> None:
     """When it is given, with an example."""
     with pytest.raises(InvalidRequest, match=r"is no address of a model server"):
         ServerOptions(url=text)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("http://me:s3cret@farm/v1", "'http://…'"),
+        ("me:s3\ncret@farm", "'…'"),
+        ("http://me:s3#cret@farm#2", "'http://…'"),
+        ("http://farm/v1?key=s3cret", "'http://farm/v1?…'"),
+    ],
+)
+@pytest.mark.parametrize("read", [server_url, ollama_url, endpoints_of])
+def test_a_key_in_an_address_is_shown_in_no_error(read: Callable[[str], object], text: str, shown: str) -> None:
+    """It is refused, since it would be kept and shown with the address."""
+    with pytest.raises(InvalidRequest) as raised:
+        read(text)
+    assert str(raised.value).startswith(f"{shown} ")
+    assert "cret" not in str(raised.value)
 
 
 def test_a_name_without_a_model_is_refused() -> None:
