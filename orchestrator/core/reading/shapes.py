@@ -69,7 +69,7 @@ def native(value: Any, tools: Tools, load: Loader, wraps: int = 0) -> dict[str, 
         return _listed(value, tools, load, wraps)
     if not isinstance(value, dict):
         refuse(f"Your reply is a JSON {kind_of(value)}, not an object. Send one JSON object with a kind.")
-    said = {key: one for key, one in named(value).items() if one is not None or key not in _OPTIONAL}
+    said = {key: one for key, one in named(value).items() if not _left_out(key, one)}
     reply = _spoken({key: _held(key, one, load) for key, one in said.items()})
     kind = _kind(reply, tools)
     reply = _without_fillers(reply, kind)
@@ -107,6 +107,14 @@ def _gathered(requests: list[dict[str, Any]]) -> dict[str, Any]:
     if any(call in calls[:at] for at, call in enumerate(calls)):
         refuse(SAME_TWICE)
     return {"kind": "tool", "explanation": "\n".join(whys), "tool_calls": calls}
+
+
+def _left_out(key: str, value: Any) -> bool:
+    return (value is None and key in _OPTIONAL) or (key == "details" and _is_blank(value))
+
+
+def _is_blank(value: Any) -> bool:
+    return value is None or value == [] or (isinstance(value, str) and is_empty(value))
 
 
 def _spoken(reply: dict[str, Any]) -> dict[str, Any]:
@@ -294,5 +302,5 @@ def _tool_name(name: Any, tools: Tools) -> Any:
 
 
 def _arguments(args: Any, load: Loader) -> Any:
-    """Arguments that came as the text of an object are that object; any other text stays what it is."""
-    return load(args) if isinstance(args, str) and args.lstrip().startswith("{") else args
+    """Arguments that came as the text of an object are that object; what says nothing is none, as if left out."""
+    return load(args) if isinstance(args, str) and args.lstrip().startswith("{") else {} if _is_blank(args) else args
