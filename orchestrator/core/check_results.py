@@ -5,6 +5,7 @@ from typing import Final
 
 from orchestrator.core.call_states import CallState
 from orchestrator.core.checking import Checking, Done, Due, Printed, output_of, ran_well
+from orchestrator.core.cutting import parts
 from orchestrator.core.facts import CheckResult
 
 NO_PROGRAM: Final = "no_program"
@@ -26,9 +27,7 @@ def judged(checking: Checking, due: Sequence[Due], now: Mapping[str, str]) -> tu
         item = call.item if call is not None else 0
         match one.check.kind:
             case "prints":
-                output = _output(checking, due, place)
-                item = output.item if output is not None else 0
-                holds, why = _prints(one.check.wanted, output)
+                (holds, why), item = _prints(checking, due, place)
             case "unchanged":
                 holds, why = _unchanged((checking.found or {}).get(one.line), now.get(one.line))
             case "runs":
@@ -87,24 +86,33 @@ _GO_ON: Final = (
 )
 
 
-def _output(checking: Checking, due: Sequence[Due], place: int) -> Printed | None:
-    """Where a ``prints`` check looks: the ``runs`` check before it, else the last, else the model's last good run."""
+def _prints(checking: Checking, due: Sequence[Due], place: int) -> tuple[_Judged, int]:
+    """Whether a text was printed: by the ``runs`` check before it, else the last, else the model's last good run.
+
+    With the number of the item that tells it.
+    """
     made = {one.digest: one.done for one in checking.made}
     wanted = due[place].computer
     runs = [one for one in (*due[place + 1 :], *due[:place]) if one.check.kind == "runs" and one.digest in made]
     fitting = [one for one in runs if wanted in (None, one.computer)]
-    if fitting:
-        call = made[fitting[-1].digest]
-        return Printed(fitting[-1].check.path, output_of(call.result), fitting[-1].computer, call.item)
     printed = checking.printed
-    return printed if printed is not None and wanted in (None, printed.computer) else None
+    if fitting:
+        run, call = fitting[-1], made[fitting[-1].digest]
+        known, why = _runs(call)
+        if known is None:
+            return (None, f"Nobody knows what {run.check.path} prints. {why}"), call.item
+        printed = Printed(run.check.path, output_of(call.result), run.computer, call.item)
+    elif printed is None or wanted not in (None, printed.computer):
+        return (False, "No program was run whose output could have it."), 0
+    return _printed(due[place].check.wanted, printed), printed.item
 
 
-def _prints(wanted: str, output: Printed | None) -> _Judged:
-    if output is None:
-        return False, "No program was run whose output could have it."
-    if wanted in output.text:
+def _printed(wanted: str, output: Printed) -> _Judged:
+    kept = parts(output.text)
+    if any(wanted in part for part in kept):
         return True, f"It is in the output of {output.program}."
+    if len(kept) > 1:
+        return None, f"It is not in the part of the output of {output.program} that was kept."
     return False, f"It is not in the output of {output.program}."
 
 

@@ -7,6 +7,7 @@ are *seen*: they were there, untouched by this task, when the check was shown, o
 (``cc_write`` whole, ``cc_edit`` on top of seen bytes). All other bytes are shown in a request of their own.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
@@ -24,6 +25,12 @@ _ENDED_WELL: Final = frozenset({"finished", "observed", "timed_out"})
 _OUTPUT: Final = "\nOutput:\n"
 _BESIDE: Final = ("\nWhile it ran, these files changed: ", "\nSince it was started, these files changed: ")
 """What begins the sentence behind an output that says which files changed."""
+
+_NOTES: Final = re.compile(
+    r"(?:\n\[(?:[0-9]+ bytes of (?:the input were not read|output were left out on the computer)"
+    r"|(?:Runs on in the background|The game was paused or slow): .*)\])+\Z"
+)
+"""What a computer says of a run behind its output."""
 
 
 class Done(Over, Protocol):
@@ -209,7 +216,7 @@ def output_of(result: str | None) -> str:
     output = (result or "").partition(_OUTPUT)[2]
     for beside in _BESIDE:
         output = output.rpartition(beside)[0] or output
-    return output
+    return _NOTES.sub("", output)
 
 
 def _printed(call: Done) -> Printed:

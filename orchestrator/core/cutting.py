@@ -21,6 +21,11 @@ _GAP: Final = re.compile(r"\[lines ([0-9]{1,9})-([0-9]{1,9}) left out(?:; .*)?\]
 _INNER: Final = re.compile(
     r"\[… [0-9]{1,9} characters left out, ([0-9]{1,9})-([0-9]{1,9}) of this line(?:; [^\]]*)? …\]"
 )
+_LEFT_OUT: Final = re.compile(
+    r"^\[(?:lines [0-9-]+ left out(?:; .*)?|\.\.\. [0-9]+ bytes left out \.\.\.)\]$"
+    r"|\[… [0-9]+ characters left out, .*? …\]",
+    re.MULTILINE,
+)
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,11 @@ def cut(text: str, chars: int, rest: Rest = NO_REST) -> str:
         return text
     header, lines, end = (_read_numbered(text) if rest.numbered else None) or _read_plain(text)
     return _told(header, lines, end, chars, rest if header is not None else Rest(rest.how))
+
+
+def parts(text: str) -> list[str]:
+    """A text without what stands in it for parts that were left out, here or by its computer: what is between."""
+    return _LEFT_OUT.split(text)
 
 
 def lines_in(text: str) -> tuple[int, int] | None:

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from orchestrator.core.cutting import NO_REST, Rest, counts_up, cut, is_numbered, lines_in, numbered
+from orchestrator.core.cutting import NO_REST, Rest, counts_up, cut, is_numbered, lines_in, numbered, parts
 
 FARM = Rest("cc_read path=farm.lua", numbered=True)
 PAGES = Rest("cc_read path=farm.lua", numbered=True, paged=True)
@@ -122,6 +122,16 @@ def test_what_has_no_numbers_is_cut_as_an_output() -> None:
     assert lines_in(text) is None
     mixed = f"1| one\n{text}"
     assert lines_in(mixed) is None
+
+
+def test_the_parts_of_an_output_are_what_cuts_left_of_it() -> None:
+    """Between lines, inside one, and on the computer; nothing is a part that the program did not print."""
+    assert parts("all of it\n[done]") == ["all of it\n[done]"]
+    for text in ("\n".join(LINES), "x" * 9000 + "y"):
+        first, last = parts(cut(text, 1000, OUTPUT))
+        assert text.startswith(first)
+        assert text.endswith(last)
+    assert parts("a\n[... 12 bytes left out ...]\nb") == ["a\n", "\nb"]
 
 
 def test_copied_numbers_are_known() -> None:

@@ -245,6 +245,28 @@ def test_prints_looks_at_the_run_before_it_else_at_the_last_good_run_of_the_mode
         (None, "It was not made."),
     ]
     assert output_of(None) == ""
+    notes = "[3 bytes of the input were not read]\n[The game was paused or slow: 1 s in the game took 42 s]"
+    assert output_of(f"Ran.\nOutput:\n[done]\n{notes}") == "[done]"
+
+
+def test_what_a_run_printed_is_not_known_where_it_was_not_run_or_was_cut() -> None:
+    """Then nobody can say that a text is not in its output; what stands for a part that is left out has none."""
+    checks = (due("prints 42"), due("runs farm.lua"))
+    story = claimed("runs farm.lua", "ask")
+    story.reviewed("k")
+    story.decided(decision("k", "reject", on_reject="continue"))
+    rejected = judged(story.task.checking, checks, {})[0]
+    assert rejected.holds is None
+    assert rejected.why == "Nobody knows what farm.lua prints. It was not run: a person rejected it."
+    cut = claimed("runs farm.lua")
+    cut.started("k")
+    cut.finished("k", text="Ran.\nOutput:\n1\n[lines 2-42 left out; print less]\n43")
+    found = judged(cut.task.checking, (*checks, due("prints 43"), due("prints less")), {})
+    assert [(one.holds, one.why) for one in found if one.check != "runs farm.lua"] == [
+        (None, "It is not in the part of the output of farm.lua that was kept."),
+        (True, "It is in the output of farm.lua."),
+        (None, "It is not in the part of the output of farm.lua that was kept."),
+    ]
 
 
 def model_runs(story: Journal, name: str, text: str, *, ok: bool = True) -> None:
