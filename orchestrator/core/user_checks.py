@@ -85,7 +85,7 @@ def checks_of(lines: Sequence[str], computers: Sequence[str], *, read_only: bool
     Raises InvalidRequest for a check that cannot be read or cannot be made in this task.
     """
     if len(lines) > MAX_CHECKS:
-        raise InvalidRequest(f"A task has at most {MAX_CHECKS} checks, not {len(lines)}.", remedy="Leave some out.")
+        raise _refused(f"A task has at most {MAX_CHECKS} checks, not {len(lines)}.", "Leave some out.")
     checks = [read_check(line) for line in lines]
     for check in checks:
         _must_fit(check, computers, read_only=read_only)
@@ -94,23 +94,24 @@ def checks_of(lines: Sequence[str], computers: Sequence[str], *, read_only: bool
 
 def _must_fit(check: Check, computers: Sequence[str], *, read_only: bool) -> None:
     if not computers:
-        raise InvalidRequest(
-            f"The check {check.text!r} needs a computer, and this task has none.", remedy="Name one with --computer."
+        raise _refused(
+            f"The check {check.text!r} needs a computer, and this task has none.",
+            "Choose a computer for the task (`run --computer NAME`).",
         )
     if check.computer and check.computer not in computers:
-        raise InvalidRequest(
+        raise _refused(
             f"The check {check.text!r} names {check.computer!r}, which is no computer of this task.",
-            remedy=f"One of: {', '.join(f'@{name}' for name in computers)}.",
+            f"Type one of: {', '.join(f'@{name}' for name in computers)}.",
         )
     if not check.computer and len(computers) > 1 and check.kind != "prints":
-        raise InvalidRequest(
+        raise _refused(
             f"The check {check.text!r} does not say on which of the task's {len(computers)} computers.",
-            remedy=f"Put its name in front, such as: @{computers[0]} {check.text}",
+            f"Put the computer's name in front, such as: @{computers[0]} {check.text}",
         )
     if read_only and check.kind == "runs":
-        raise InvalidRequest(
+        raise _refused(
             f"The check {check.text!r} runs a program, and this task may only look.",
-            remedy="Leave out the check, or leave out read_only.",
+            "Leave out the check, or let the task do more than look.",
         )
 
 
@@ -165,4 +166,9 @@ def _path(text: str, path: str) -> str:
 
 
 def _unreadable(text: str, why: str) -> InvalidRequest:
-    return InvalidRequest(f"The check {text[:_SHOWN_CHARS]!r} cannot be read: {why}.", remedy=_REMEDY)
+    return _refused(f"The check {text[:_SHOWN_CHARS]!r} cannot be read: {why}.", _REMEDY)
+
+
+def _refused(message: str, remedy: str) -> InvalidRequest:
+    """A refusal that a form can show beside its field for checks."""
+    return InvalidRequest(message, remedy=remedy, details={"field": "checks"})

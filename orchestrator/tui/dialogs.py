@@ -154,9 +154,11 @@ def line_field(name: str, label: str, value: str = "", *, most: int = 500) -> Co
     yield line
 
 
-def text_field(text: str = "", *, tab_behavior: Literal["focus", "indent"] = "focus") -> TextArea:
+def text_field(
+    text: str = "", *, tab_behavior: Literal["focus", "indent"] = "focus", id: str | None = None
+) -> TextArea:
     """A field for a text of several lines."""
-    area = TextArea(text, soft_wrap=True, compact=True, tab_behavior=tab_behavior)
+    area = TextArea(text, soft_wrap=True, compact=True, tab_behavior=tab_behavior, id=id)
     area.cursor_blink = False
     return area
 

@@ -186,10 +186,7 @@ class Tasks(Pane):
         found = await self.desk.ask("GET", "/v1/computers")
         if found is None:
             return
-        body = await self.app.push_screen_wait(Submit(found["computers"]))
-        if body is None:
-            return
-        answer = await self.desk.ask("POST", "/v1/tasks", body)
+        answer = await self.app.push_screen_wait(Submit(self.desk, found["computers"]))
         if answer is not None:
             self.desk.tell(f"Task {answer['task_id']} is submitted.")
             self.choose(answer["task_id"])

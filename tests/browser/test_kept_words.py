@@ -11,6 +11,7 @@ from orchestrator.core import facts
 from tests.browser.seats import PHONE, Seat, Seats
 from tests.browser.test_approving import PROGRAM, waiting, write
 from tests.story.harness import Computer, Server, facts_of, final, tool
+from tests.story.processes import prompt
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -326,3 +327,29 @@ async def test_a_call_that_nobody_was_asked_about_does_not_wait(server: Server, 
     await seat.button("Show").click()
     await expect(seat.page.locator(".audit li")).to_have_count(1)
     await expect(seat.page.get_by_label("What", exact=True)).to_have_value("Task ended")
+
+
+async def test_a_refused_check_stands_beside_the_checks(server: Server, pc: Computer, seats: Seats) -> None:
+    """What was typed stays, over a reload too; the corrected task has its checks, and waits for its model."""
+    seat = await seats.open("tasks?new=1", size=(320, 800))
+    page, checks = seat.page, seat.page.get_by_label("What has to hold at the end?")
+    await checks.fill("runs farm.lua\nworks well")
+    await page.reload()
+    await expect(checks).to_have_value("runs farm.lua\nworks well")
+    await page.get_by_label("What is to be done?").fill(prompt(final(success=False)))
+    await page.get_by_role("checkbox", name=re.compile(pc.name)).check()
+    await page.get_by_text("Model and session").click()
+    await page.get_by_label("Wait for the model server").check()
+    await seat.button("Begin").click()
+    await expect(checks).to_have_accessible_description(re.compile("The check 'works well' cannot be read"))
+    await expect(page.get_by_role("alert")).to_have_count(1)
+    await page.get_by_text("The forms of a check").click()
+    await seat.check_access("a refused check")
+    assert await page.evaluate("document.documentElement.scrollWidth") == 320, "wider than the phone"
+    await checks.fill("runs farm.lua\n\n  file farm.lua exists ")
+    await seat.button("Begin").click()
+    await expect(page.locator(".end")).to_be_visible()
+    (only,) = (await server.api().ok("GET", "/v1/tasks"))["tasks"]
+    task = await server.api().task(only["task_id"])
+    assert [one["check"] for one in task["checks"]] == ["runs farm.lua", "file farm.lua exists"]
+    assert task["wait_for_model"] is True

@@ -79,15 +79,16 @@ def test_the_checks_of_a_task_fit_its_computers() -> None:
     assert checks_of(("runs a.lua ", "runs a.lua", "@3 unchanged b"), ("3",)) == ("runs a.lua", "@3 unchanged b")
     assert checks_of(("prints hello", "@2 runs a.lua"), ("1", "2")) == ("prints hello", "@2 runs a.lua")
     for lines, computers, read_only, remedy in (
-        (("runs a.lua",), (), False, "Name one with --computer."),
-        (("@9 runs a.lua",), ("1", "2"), False, "One of: @1, @2."),
-        (("runs a.lua",), ("1", "2"), False, "Put its name in front, such as: @1 runs a.lua"),
-        (("runs a.lua",), ("1",), True, "Leave out the check, or leave out read_only."),
+        (("runs a.lua",), (), False, "Choose a computer for the task (`run --computer NAME`)."),
+        (("@9 runs a.lua",), ("1", "2"), False, "Type one of: @1, @2."),
+        (("runs a.lua",), ("1", "2"), False, "Put the computer's name in front, such as: @1 runs a.lua"),
+        (("runs a.lua",), ("1",), True, "Leave out the check, or let the task do more than look."),
         (("runs a.lua",) * (MAX_CHECKS + 1), ("1",), False, "Leave some out."),
     ):
         with pytest.raises(InvalidRequest) as refused:
             checks_of(lines, computers, read_only=read_only)
         assert refused.value.remedy == remedy
+        assert refused.value.details == {"field": "checks"}
 
 
 def test_a_policy_names_checks_for_paths() -> None:

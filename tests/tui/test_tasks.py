@@ -281,3 +281,25 @@ async def test_a_screen_is_watched_and_typed_at(tmp_path: Path) -> None:
         await seat.sees("The computer is away")
         await seat.press("escape")
         await seat.sees("farm: s shows its screen")
+
+
+async def test_a_refused_task_stays_to_be_changed(tmp_path: Path) -> None:
+    """A check that cannot be read is said beside the checks; nothing that was typed is lost, and it is sent again."""
+    async with (
+        running(tmp_path, model=Listening(final(success=False))) as server,
+        connected(server, "3", Disk()),
+        seated(server) as seat,
+    ):
+        await seat.asks("n", "A new task", "[x] 3")
+        await seat.type("look around")
+        await seat.press("tab", "tab", "down", "down", "space", "tab")
+        await seat.sees("[x] it waits for the model server", "One check per line")
+        await seat.type("runs farm.lua\nworks well")
+        await seat.asks("ctrl+s", "The check 'works well' cannot be read", "Type one of: runs PROGRAM", "look around")
+        await seat.press(*["backspace"] * len("works well"))
+        await seat.type("  file farm.lua exists\n\n")
+        await seat.asks("ctrl+s", "is submitted")
+        (only,) = (await server.ask("GET", "/v1/tasks")).json()["tasks"]
+        task = (await server.ask("GET", f"/v1/tasks/{only['task_id']}")).json()
+        assert [check["check"] for check in task["checks"]] == ["runs farm.lua", "file farm.lua exists"]
+        assert task["wait_for_model"] is True

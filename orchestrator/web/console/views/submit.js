@@ -15,9 +15,17 @@ const WAYS = [
   ["rehearse", "Rehearse", "On a copy of the computer's files; then it asks once for all of it"],
   ["look", "Only look", "Whatever changes something is denied"],
 ];
+const FORMS = [
+  ["runs PROGRAM", "it runs to its end, or 10 s without an error"], ["prints TEXT", "that run prints the text"],
+  ["file PATH contains TEXT", "a line of the file has the text"], ["file PATH exists", "the file is there"],
+  ["unchanged PATH", "the file or directory has the same bytes as before"],
+  ["@COMPUTER …", "where the task has several computers, each form begins with the name of one"],
+];
 const STATE = { online: "online", away: "away: the task waits for it", frozen: "frozen" };
 
-const EMPTY = { prompt: "", computers: [], way: "work", model: "", session: "", key: "", sent: "" };
+const EMPTY = {
+  prompt: "", computers: [], way: "work", checks: "", model: "", session: "", patient: false, key: "", sent: "",
+};
 
 const DRAFT = ["task", "draft"];
 
@@ -25,12 +33,14 @@ const DRAFT = ["task", "draft"];
 const drafted = () => ({ ...EMPTY, ...kept(...DRAFT, {}) });
 
 // Whether something was typed and not sent.
-export const isDrafted = () => Boolean(drafted().prompt.trim());
+export const isDrafted = () => ["prompt", "checks"].some((name) => drafted()[name].trim());
 
-export function bodyOf({ prompt, computers, way, model, session }) {
+export function bodyOf({ prompt, computers, way, checks, model, session, patient }) {
+  const lines = checks.split("\n").map((line) => line.trim()).filter(Boolean);
   return {
     prompt, computers, ...(way === "look" && { read_only: true }), ...(way === "rehearse" && { rehearse: true }),
-    ...(model && { model }), ...(session && { session_id: session }),
+    ...(lines.length && { checks: lines }), ...(model && { model }), ...(session && { session_id: session }),
+    ...(patient && { wait_for_model: true }),
   };
 }
 
@@ -60,6 +70,16 @@ function Computers({ list, chosen, single, onChoose }) {
           ${one.family ? `${oneLine(one.family, 20)} · ` : ""}${STATE[one.state]}</small></span></label>`)}</div>
     ${!shown.length && html`<p class="muted" role="status">None is named so.</p>`}`;
 }
+
+// `problem`: why the server took none of them.
+const Checks = ({ value, problem, onType }) => html`<label for="checks">What has to hold at the end?
+      <span class="muted">(may be empty; one check per line)</span></label>
+    <textarea id="checks" class="code" rows="2" spellcheck=${false} value=${value}
+        placeholder=${"runs farm.lua\nprints 42 wheat"} aria-invalid=${Boolean(problem)} aria-describedby="checks-problem"
+        onInput=${(event) => onType(event.target.value)}></textarea>
+    <div id="checks-problem"><${Trouble} problem=${problem} /></div>
+    <details><summary>The forms of a check</summary>
+      <ul class="muted">${FORMS.map(([form, says]) => html`<li><code>${form}</code>: ${says}</li>`)}</ul></details>`;
 
 export function Submit({ onClose }) {
   const [draft, setDraft] = useState(drafted);
@@ -96,6 +116,7 @@ export function Submit({ onClose }) {
     });
   };
   const sending = single ? "Copying its files…" : "Sending…";
+  const unfit = problem?.details?.field === "checks" ? problem : null;
   const cannot = busy || !draft.prompt.trim() || (single && draft.computers.length !== 1);
   return html`<form class="card submit" onSubmit=${submit} aria-label="New task">
     <label for="prompt">What is to be done?</label>
@@ -108,14 +129,19 @@ export function Submit({ onClose }) {
     <fieldset><legend>How?</legend><div class="ways">${WAYS.map(([name, title, says]) => html`<label class="choice">
         <input type="radio" name="way" value=${name} checked=${draft.way === name}
       onChange=${() => turn(name)} /><span><b>${title}</b><small>${says}</small></span></label>`)}</div></fieldset>
+    <${Checks} value=${draft.checks} problem=${unfit} onType=${(checks) => change({ checks })} />
     <details><summary>Model and session</summary>
       <label for="model">Model <span class="muted">(empty: the server's)</span></label><input id="model"
           maxlength="200" spellcheck=${false} value=${draft.model}
           onInput=${(event) => change({ model: event.target.value })} />
       <label for="session">Session <span class="muted">(joins earlier tasks of yours)</span></label><input id="session"
           maxlength="100" spellcheck=${false} value=${draft.session}
-          onInput=${(event) => change({ session: event.target.value })} /></details>
-    <${Trouble} problem=${problem?.undelivered ? { sentence: COUNTS_ONCE } : problem} />
+          onInput=${(event) => change({ session: event.target.value })} />
+      <label class="choice"><input type="checkbox" checked=${draft.patient}
+          onChange=${(event) => change({ patient: event.target.checked })} /><span>
+        <b>Wait for the model server as long as it takes</b>
+        <small>Else the task fails when the server cannot be reached for some minutes</small></span></label></details>
+    <${Trouble} problem=${problem?.undelivered ? { sentence: COUNTS_ONCE } : unfit ? null : problem} />
     ${busy && single && html`<${Transfers} computers=${draft.computers} soon />`}
     <footer><button class="primary"
         disabled=${cannot}>${busy ? sending : problem?.undelivered ? "Send it again" : "Begin"}</button>
