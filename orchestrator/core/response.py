@@ -137,7 +137,7 @@ def _after_cut(text: str) -> str:
     if never_ends_thoughts(text):
         return "It did not come to the end of its thoughts. Send the JSON object at once, without thoughts."
     if len(text) < LONG_CHARS:
-        return f"It has only {len(text)} characters, so the limit is small. Send the JSON object and nothing before it."
+        return f"It has only {len(text)} characters, so the limit is small. Send only the JSON object."
     return "Send a shorter one, for example a smaller file or step."
 
 

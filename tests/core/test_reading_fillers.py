@@ -295,7 +295,7 @@ def test_a_truth_value_of_an_argument_may_be_a_text() -> None:
 
 def test_a_truth_value_of_success_may_be_a_text() -> None:
     """Only the words themselves; everything else has more than one reading."""
-    for text, meant in (("true", True), ("false", False), ("True", True), ("False ", False)):
+    for text, meant in (("true", True), ("false", False), ("True", True), ("False ", False), ("TRUE", True)):
         read = reading(json.dumps({"kind": "final", "success": text, "message": "m"}))
         assert isinstance(read, FinalResult)
         assert read.success is meant

@@ -411,16 +411,18 @@ def test_P1_an_unknown_tool_may_be_kept_for_a_gate_that_denies_it() -> None:
 
 @pytest.mark.parametrize("risk", ["low", "medium", "high", "critical"])
 def test_P13_a_request_may_state_its_risk(risk: str) -> None:
-    """One word beside one call or several; without it, and with null, nothing is stated."""
+    """One word beside one call or several; without it, with null and with a blank text nothing is stated."""
     for calls in ({"tool_call": READ}, {"tool_calls": [READ, READ]}):
         reply = read_reply(json.dumps({"kind": "tool", "risk": risk, **calls}))
-        silent = [read_reply(json.dumps({"kind": "tool", **more, **calls})) for more in ({}, {"risk": None})]
+        silent = [
+            read_reply(json.dumps({"kind": "tool", **more, **calls})) for more in ({}, {"risk": None}, {"risk": " "})
+        ]
         assert isinstance(reply, ToolRequest)
         assert reply.risk == risk
-        assert [one.risk for one in silent if isinstance(one, ToolRequest)] == [None, None]
+        assert [one.risk for one in silent if isinstance(one, ToolRequest)] == [None, None, None]
 
 
-@pytest.mark.parametrize("risk", ["High", "unknown", "none", "", 3, True, ["high"], {"high": 1}])
+@pytest.mark.parametrize("risk", ["High", "unknown", "none", 3, True, ["high"], {"high": 1}])
 def test_P13_any_other_risk_is_refused(risk: Any) -> None:
     """The sentence names the four words; neither a final nor a single call has a risk of its own."""
     sentence = "risk must be 'low', 'medium', 'high' or 'critical'"

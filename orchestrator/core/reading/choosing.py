@@ -95,7 +95,7 @@ def _chosen(finder: Finder, tools: Tools) -> dict[str, Any]:
     if len(found) == 1:
         return native(found[0].value, tools, load)
     replies = _replies(found, tools)
-    if len({_text(reply) for reply in replies}) > 1:
+    if len({_asked(reply) for reply in replies}) > 1:
         kinds = {reply["kind"] for reply in replies}
         refuse(
             CALL_AND_FINAL
@@ -131,6 +131,11 @@ def _batch(found: list[Found], tools: Tools) -> dict[str, Any]:
     if len({_text(call) for call in calls}) < len(calls):
         refuse(SAME_TWICE)
     return {"kind": "tool", "tool_calls": calls}
+
+
+def _asked(reply: dict[str, Any]) -> str:
+    """What a reply asks for: why, in other words, is no other request."""
+    return _text({key: one for key, one in reply.items() if key != "explanation" or not isinstance(one, str)})
 
 
 def _text(value: Any) -> str:

@@ -13,7 +13,7 @@ from orchestrator.core.reading.values import key_twice
 
 BLANKS: Final = " \t\r\n\v\f"
 """What may stand around a name and says nothing. A sign that nobody sees is no blank: it makes another name."""
-_TRUTHS: Final = {"true": True, "false": False, "True": True, "False": False}
+_TRUTHS: Final = {"true": True, "false": False}
 _NO_TOOL: Final = frozenset({"none", "null"})
 """Names of no tool, beside a final result."""
 _FINAL: Final = frozenset({"success", "message", "details", "final", "final_result", "final_answer"})
@@ -34,7 +34,7 @@ def named(value: dict[str, Any]) -> dict[str, Any]:
 
 def truth(value: Any) -> Any:
     """The truth value that a text spells; any other value stays what it is."""
-    return _TRUTHS.get(value.strip(BLANKS), value) if isinstance(value, str) else value
+    return _TRUTHS.get(value.strip(BLANKS).lower(), value) if isinstance(value, str) else value
 
 
 def is_empty(value: Any) -> bool:

@@ -100,17 +100,17 @@ def _gathered(requests: list[dict[str, Any]]) -> dict[str, Any]:
     """A list of whole requests is one batch, explained by what each of them says."""
     if any(request.keys() - {"explanation"} != {"kind", "tool_call"} for request in requests):
         refuse("Your reply is a list of requests. Send one JSON object with all the calls in its tool_calls.")
-    whys = dict.fromkeys(why for request in requests if (why := request.get("explanation", "")) != "")
+    whys = [request.get("explanation", "") for request in requests]
     if not all(isinstance(why, str) for why in whys):
         refuse("Your reply does not fit: explanation must be text.")
     calls = [request["tool_call"] for request in requests]
     if any(call in calls[:at] for at, call in enumerate(calls)):
         refuse(SAME_TWICE)
-    return {"kind": "tool", "explanation": "\n".join(whys), "tool_calls": calls}
+    return {"kind": "tool", "explanation": "\n".join(why for why in dict.fromkeys(whys) if why), "tool_calls": calls}
 
 
 def _left_out(key: str, value: Any) -> bool:
-    return (value is None and key in _OPTIONAL) or (key == "details" and _is_blank(value))
+    return (value is None and key in _OPTIONAL) or (key in ("details", "risk") and _is_blank(value))
 
 
 def _is_blank(value: Any) -> bool:
