@@ -44,7 +44,6 @@ _PASSING: Final = frozenset(
     {"busy", "refused", "computer_away", "call_void", "call_lost", "request_lost", "interrupted"}
 )
 """Codes of failures of the computer or its connection, not of the task."""
-_BUSY: Final = re.compile(r"\bbusy\b|\bnot connected\b", re.IGNORECASE)
 _CHANGES: Final = frozenset({"cc_write", "cc_edit", "cc_move", "cc_mkdir", "cc_delete", "local_write", "local_patch"})
 """Tools that change files and show nothing."""
 _NAMING: Final = frozenset({"path", "to", "name", "method", "old"})
@@ -129,6 +128,8 @@ class Rounds:
     growth: Growth | None = None
     failures: int = 0
     messages: int = 0
+    warned: bool = False
+    """Whether the model was warned before the last step: one long reply ends no task unheard."""
 
 
 AT_FIRST: Final = Rounds()
@@ -137,18 +138,17 @@ AT_FIRST: Final = Rounds()
 
 def after(rounds: Rounds, calls: Iterable[Call]) -> Rounds:
     """The counts once these calls of one step are over."""
-    calls = tuple(calls)
+    calls, warned = tuple(calls), bool(warning(rounds))
     only_tells = all(one.call.tool in _SILENT for one in calls)
     for one in calls:
         if one.call.tool not in _SILENT:
             rounds = _after_call(rounds, one)
-    return replace(rounds, messages=rounds.messages + 1 if only_tells else 0)
+    return replace(rounds, messages=rounds.messages + 1 if only_tells else 0, warned=warned)
 
 
 def is_passing(one: Call) -> bool:
     """Whether a call failed because its computer was busy or away: another try may well succeed."""
-    first = (one.result or "").partition("\n")[0]
-    return one.ok is False and (one.code in _PASSING or _BUSY.search(first) is not None)
+    return one.ok is False and one.code in _PASSING
 
 
 def result_digest(one: Call) -> str:
@@ -158,6 +158,8 @@ def result_digest(one: Call) -> str:
 
 def reason(rounds: Rounds) -> str | None:
     """Why a task that goes round is ended, as a sentence; None: it goes on."""
+    if not rounds.warned:
+        return None
     if _returns(rounds) >= RETURNS:
         return f"The task went round: {RETURNS} times in a row, what it had changed was again as it had been before."
     if rounds.growth is not None and rounds.growth.count >= GROWTH:

@@ -187,16 +187,16 @@ def three_versions() -> Iterator[Done]:
     ("steps", "ends_at"),
     [
         (there_and_back, 4), (two_versions, 5), (two_versions_with_runs, 9), (write_and_delete, 4),
-        (write_and_delete_anew, 6), (edit_and_take_back, 4), (in_batches, 2), (with_messages, 4), (three_versions, 6),
+        (write_and_delete_anew, 6), (edit_and_take_back, 4), (in_batches, 3), (with_messages, 4), (three_versions, 6),
     ],
 )  # fmt: skip
 def test_states_that_come_back_end_the_task(steps: Any, ends_at: int) -> None:
-    """At the third return, warned at the second where that is an earlier step."""
+    """At the third return, and never without a warning in an earlier step."""
     story = Story()
     ended, told = story.play(steps())
     assert ended == ends_at
     assert "went round: 3 times in a row" in (reason(story.task.rounds) or "")
-    assert any("again as it was before" in one for one in told[:-1]) or steps is in_batches
+    assert any("again as it was before" in one for one in told[:-1])
     assert not any(told[:1])
 
 
@@ -367,13 +367,26 @@ def edits_that_do_not_fit() -> Iterator[Done]:
         yield Done("cc_edit", {"path": "a", "old": f"l{number}", "new": "x"}, "old is not in the file", ok=False)
 
 
+def program_without_a_pause() -> Iterator[Done]:
+    """The words of the guard, and of a program, are no word of the computer's connection."""
+    for number in range(9):
+        said = "a.lua:2: The program was busy for too long without a pause" if number % 2 else "modem is not connected"
+        yield run(f"{number}.lua", f"Program a.lua failed (program_error): {said}.", ok=False, code="tool_failed")
+
+
 def failing_batches() -> Iterator[list[Done]]:
     for number in range(9):
         yield [read(f"{number}{letter}", "nothing there", ok=False) for letter in "ab"]
 
 
 @pytest.mark.parametrize(
-    ("steps", "ends_at"), [(guesses, FAILURES), (edits_that_do_not_fit, FAILURES), (failing_batches, 4)]
+    ("steps", "ends_at"),
+    [
+        (guesses, FAILURES),
+        (edits_that_do_not_fit, FAILURES),
+        (failing_batches, 4),
+        (program_without_a_pause, FAILURES),
+    ],
 )
 def test_failures_in_a_row_end_the_task(steps: Any, ends_at: int) -> None:
     """Whatever fails, and warned three before."""
@@ -386,7 +399,7 @@ def test_failures_in_a_row_end_the_task(steps: Any, ends_at: int) -> None:
 
 def busy_computer() -> Iterator[Done]:
     for _ in range(20):
-        yield run(text="The computer is busy with another program.", ok=False, code="computer_failed")
+        yield run(text="The computer is busy with another program.", ok=False, code="busy")
 
 
 def away_computer() -> Iterator[Done]:
@@ -410,6 +423,15 @@ def fixing() -> Iterator[Done]:
 def test_waiting_and_fixing_are_no_failures_in_a_row(steps: Any) -> None:
     """A busy or absent computer is tried again as often as it takes; a success breaks the row."""
     assert Story().play(steps())[0] == 0
+
+
+def test_one_reply_of_failing_calls_is_warned_before_it_ends_the_task() -> None:
+    """However many calls it has: the model has heard of the limit once."""
+    story = Story()
+    batch = [read(f"{number}", "nothing there", ok=False) for number in range(FAILURES + 2)]
+    ended, told = story.play(iter([batch, batch]))
+    assert ended == 2
+    assert "Your last 10 calls failed. At 8 in a row the task ends." in told[0]
 
 
 def test_what_the_policy_denies_fails_and_what_a_person_rejects_does_not() -> None:
