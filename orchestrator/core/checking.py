@@ -33,6 +33,10 @@ _NOTES: Final = re.compile(
 """What a computer says of a run behind its output."""
 
 
+_Place = tuple[ComputerId, str]
+"""A path on a computer."""
+
+
 class Done(Over, Protocol):
     """A call that is over, as the fold keeps it."""
 
@@ -133,7 +137,7 @@ class Checking:
     """(computer, path, sha256) of bytes that people saw, see the theory above."""
     touched: bool = False
     """Whether the task began to change or run anything."""
-    changed: tuple[tuple[ComputerId, str], ...] = ()
+    changed: tuple[_Place, ...] = ()
     """The paths on computers that its own calls changed."""
     printed: Printed | None = None
     """Of the last run of the model that ended well, while its program is as it was; None: there is none."""
@@ -167,6 +171,16 @@ class Checking:
                 return one.request_id
         return None
 
+    def begun(self, call: Done) -> "Checking":
+        """Once a call began to run: what it may have changed makes old results old, whatever becomes of it."""
+        return replace(self, touched=True, moved=True) if call.mutates else self
+
+    def in_doubt(self, call: Done) -> "Checking":
+        """Once nobody can say what a run did: what it would touch counts as changed, and what was printed is old."""
+        if self.step or not call.mutates:
+            return self
+        return replace(self, changed=self._changed_by(_places(call, call.before or ())), printed=None)
+
     def after(self, calls: Sequence[Done]) -> "Checking":
         """Once the calls of a step are over, in the order of the reply."""
         checking = self
@@ -181,18 +195,15 @@ class Checking:
             return self
         computer = str(call.call.computer)
         seen = {(computer, path, sha256) for path, sha256 in call.after.items() if self._was_shown(call, path)}
-        changed = tuple((call.call.computer, path) for path in (*call.after, *call.changed) if call.call.computer)
-        own = () if self.step else changed
-        printed = None if self.printed and (self.printed.computer, self.printed.program) in changed else self.printed
+        new = _places(call, (*call.after, *call.changed))
+        printed = None if self.printed and (self.printed.computer, self.printed.program) in new else self.printed
         if call.call.tool in RUNNERS and not self.step:
             printed = _printed(call) if ran_well(call) else None
-        return replace(
-            self,
-            moved=True,
-            seen=self.seen | seen,
-            changed=tuple(dict.fromkeys((*self.changed, *own))),
-            printed=printed,
-        )
+        changed = self.changed if self.step else self._changed_by(new)
+        return replace(self, seen=self.seen | seen, changed=changed, printed=printed)
+
+    def _changed_by(self, new: Iterable[_Place]) -> tuple[_Place, ...]:
+        return tuple(dict.fromkeys((*self.changed, *new)))
 
     def _was_shown(self, call: Done, path: str) -> bool:
         """Whether a person saw the bytes that a call left at a path."""
@@ -204,6 +215,11 @@ class Checking:
 
 NO_CHECKS: Final = Checking()
 """Of a task of which nothing is known yet."""
+
+
+def _places(call: Done, paths: Iterable[str]) -> tuple[_Place, ...]:
+    computer = call.call.computer
+    return tuple((computer, path) for path in paths) if computer else ()
 
 
 def ran_well(call: Done) -> bool:

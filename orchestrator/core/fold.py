@@ -255,8 +255,7 @@ def _proposed(task: AgentTask, fact: facts.CallsProposed) -> AgentTask:
 
 def _started(task: AgentTask, fact: facts.ToolStarted) -> AgentTask:
     record = call_record(task, fact.call_id)
-    if record.mutates and not task.checking.touched:
-        task = changed(task, checking=replace(task.checking, touched=True))
+    task = changed(task, checking=task.checking.begun(record))
     return move_call(
         task,
         record,
@@ -314,10 +313,13 @@ def _settled(task: AgentTask, fact: facts.ToolSettled) -> AgentTask:
             return update_call(task, fact.call_id, "void")
         case "interrupted":
             pure = record.call.tool in BUILT_IN_CATALOG and BUILT_IN_CATALOG[record.call.tool].recovery == "pure"
-            return update_call(task, fact.call_id, "interrupted" if pure else "unknown", note=fact.reason)
+            event: CallEvent = "interrupted" if pure else "unknown"
         case "unknown":
-            return update_call(task, fact.call_id, "unknown", note=fact.reason)
-    assert_never(fact.state)
+            event = "unknown"
+        case _:
+            assert_never(fact.state)
+    task = changed(task, checking=task.checking.in_doubt(record))
+    return update_call(task, fact.call_id, event, note=fact.reason)
 
 
 def _answered(task: AgentTask, fact: facts.QuestionAnswered) -> AgentTask:

@@ -343,6 +343,28 @@ def test_a_claim_waits_for_its_checks_and_their_failure_is_told_as_data() -> Non
     assert (story.task.doubted, story.task.turns[-1].results) == (True, ())
 
 
+def test_a_change_that_nobody_can_vouch_for_makes_old_results_old() -> None:
+    """Its outcome was lost, and a person rejected to try again: it may be there all the same."""
+    story = Journal()
+    story.submitted(checks=("runs farm.lua", "prints 42"))
+    model_runs(story, "r", "Ran.\nOutput:\n42")
+    story.asked()
+    story.replied()
+    story.add(facts.ChecksJudged(results=(facts.CheckResult(check="runs farm.lua", holds=True, why="It ran."),)))
+    story.add(facts.ReplyRefused(reason="?", because="unproven"))
+    story.proposed((call("w", "cc_write", path="farm.lua"),), "allow")
+    story.started("w", before={"farm.lua": "a" * 64})
+    story.settled("w", "unknown", reason="Nobody heard.")
+    story.reviewed("w", reason="outcome_unknown")
+    story.decided(decision("w", "retry", retry_as="w2"))
+    story.reviewed("w2", request_id="q2")
+    story.decided(decision("w2", "reject", on_reject="continue"), of="q2")
+    assert story.task.phase is Phase.THINKING
+    assert story.task.checking.moved
+    assert story.task.checking.printed is None
+    assert story.task.checking.changed == (("3", "farm.lua"),)
+
+
 # -- approved with an earlier request --------------------------------------------------------
 
 
