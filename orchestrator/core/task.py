@@ -308,6 +308,11 @@ class AgentTask:
         return _REASONS.get(reason, reason)
 
     @property
+    def rejecting(self) -> OnReject:
+        """What a rejection does where nobody says otherwise: a check that is not made cancels nothing."""
+        return "continue" if self.checking.step else self.on_reject
+
+    @property
     def checks(self) -> tuple[facts.CheckResult, ...]:
         """What came of its checks at the last claim of success; before the first, that they were not made."""
         return self.checking.results or not_made(self.checking.wanted)

@@ -365,6 +365,14 @@ def test_a_change_that_nobody_can_vouch_for_makes_old_results_old() -> None:
     assert story.task.checking.changed == (("3", "farm.lua"),)
 
 
+def test_a_reviewer_is_shown_that_a_rejected_check_does_not_cancel_the_task() -> None:
+    """What a page or a console then sends, or leaves out, is the same."""
+    story = claimed("runs farm.lua", "ask")
+    story.reviewed("k")
+    assert story.task.on_reject == "cancel"
+    assert hitl_response(story.task).on_reject == "continue"
+
+
 # -- approved with an earlier request --------------------------------------------------------
 
 

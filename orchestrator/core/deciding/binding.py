@@ -46,8 +46,7 @@ def bound(task: AgentTask, wanted: CallDecision, command: Decide) -> facts.Decis
         action=wanted.action,
         action_digest=record.action_digest or "",
         reason=wanted.reason,
-        # A check that a person does not want run is not made; what the task did stands.
-        on_reject=wanted.on_reject or ("continue" if task.checking.step else task.on_reject),
+        on_reject=wanted.on_reject or task.rejecting,
         retry_as=command.new_call_id() if wanted.action == "retry" else None,
         answer=wanted.answer or "",
         said_digest=said_digest(task, wanted),
