@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from orchestrator.core.errors import ReplyRefused
 from orchestrator.core.reading.choosing import reply_in
 from orchestrator.core.reading.echoes import no_echo
-from orchestrator.core.reading.fences import never_ends_thoughts
+from orchestrator.core.reading.fences import behind_thoughts
 from orchestrator.core.reading.fillers import BLANKS, fitted
 from orchestrator.core.reading.values import LONG_CHARS, MAX_CALLS, name, quoted, refuse, strict
 from orchestrator.core.tool_args import ALL_TOOL_ARGS, TOOL_ARGS
@@ -133,11 +133,15 @@ def read_reply(
 def _after_cut(text: str) -> str:
     """What to do after a reply that was cut: a short one was not too long, so it is not asked to be shorter."""
     if not text.strip(_AROUND):
-        return "Thoughts used up all of it. Send the JSON object at once, without thoughts."
-    if never_ends_thoughts(text):
+        return "Thoughts or blanks used up all of it. Send the JSON object at once, without thoughts."
+    answer = behind_thoughts(text)
+    if answer is None:
         return "It did not come to the end of its thoughts. Send the JSON object at once, without thoughts."
-    if len(text) < LONG_CHARS:
-        return f"It has only {len(text)} characters, so the limit is small. Send only the JSON object."
+    if len(answer := answer.strip(_AROUND)) < LONG_CHARS:
+        return (
+            f"Only {len(answer)} characters of it are an answer: the limit is small, or thoughts or blanks used it up. "
+            "Send only the JSON object."
+        )
     return "Send a shorter one, for example a smaller file or step."
 
 

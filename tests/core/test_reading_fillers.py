@@ -352,14 +352,16 @@ def test_repairs_add_up_and_no_fault_passes_with_them(form: str) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "Thoughts used up all of it."),
-        (" \n", "Thoughts used up all of it."),
+        ("", "Thoughts or blanks used up all of it."),
+        (" \n", "Thoughts or blanks used up all of it."),
         ("<think>\nI have to look at", "end of its thoughts"),
         ("<|channel|>analysis<|message|>We need", "end of its thoughts"),
-        ('<think>hm</think>\n{"kind": "to', "It has only 30 characters, so the limit is small."),
-        ("</think>", "It has only 8 characters"),
-        ("<think/>x", "It has only 9 characters"),
-        ('{"kind": "tool", "tool_call": {"to', "It has only 34 characters"),
+        ('<think>hm</think>\n{"kind": "to', "Only 12 characters of it are an answer: the limit is small, or thoughts"),
+        ("<think>" + "hm " * 2000 + '</think>{"kind"', "Only 7 characters of it are an answer"),
+        ('{"kind":' + "\n" * 5000, "Only 8 characters of it are an answer: the limit is small, or thoughts or blanks"),
+        ("</think>", "Only 8 characters"),
+        ("<think/>x", "Only 9 characters"),
+        ('{"kind": "tool", "tool_call": {"to', "Only 34 characters"),
         ('{"kind": "tool", "explanation": "' + "a" * 2000, "Send a shorter one, for example a smaller file or step."),
     ],
 )
@@ -369,11 +371,12 @@ def test_a_cut_reply_is_told_the_real_reason(text: str, words: str) -> None:
     assert isinstance(sentence, str)
     assert sentence.startswith("Your reply was cut off at the length limit. ")
     assert words in sentence
-    assert ("shorter" in sentence) == (len(text) > 2000)
+    assert ("shorter" in sentence) == ("a" * 2000 in text)
 
 
 def test_an_incomplete_reply_is_asked_for_smaller_steps_only_if_it_was_long() -> None:
     """A stop in the middle of a short one is no matter of its length."""
     for text in ('{"kind": "tool"', '{"kind": "tool", "explanation": "a'):
-        assert str(reading(text)).endswith("Send the whole reply again.")
+        for before in ("", f"<think>{'hm ' * 2000}</think>\n", "I look at it. " * 200):
+            assert str(reading(before + text)).endswith("Send the whole reply again.")
         assert str(reading(f"{text[:-1]}{' ' * 2000}{text[-1]}")).endswith("in smaller steps.")

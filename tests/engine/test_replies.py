@@ -127,4 +127,4 @@ async def test_a_reply_that_the_limit_cut_is_refused(babbler: Engine) -> None:
         assert server.asked[0]["options"]["num_predict"] == 64
     with pytest.raises(ReplyRefused) as told:
         read_reply(reply.text, finish_reason=reply.done_reason)
-    assert str(told.value).startswith(f"{CUT} It has only {len(reply.text)} characters, so the limit is small.")
+    assert str(told.value).startswith(f"{CUT} Only {len(reply.text.strip())} characters of it are an answer: ")

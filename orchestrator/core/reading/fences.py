@@ -92,18 +92,17 @@ def end_of_thoughts(text: str, at: int) -> End:
     _never_ends()
 
 
-def never_ends_thoughts(text: str) -> bool:
-    """Whether a text begins with thoughts that never end."""
+def behind_thoughts(text: str) -> str | None:
+    """The text behind the thoughts that it begins with; None: they never end."""
     text = text.lstrip()
     tag = _TAG.match(text)
     opens = tag is not None and not (tag.group("over") or tag.group("past") or tag.group("empty"))
     if not opens and not any(begins.match(text) for begins, _ in _MARKS):
-        return False
+        return text
     try:
-        end_of_thoughts(text, 0)
+        return text[end_of_thoughts(text, 0).end :]
     except ReplyRefused:
-        return True
-    return False
+        return None
 
 
 def _never_ends() -> NoReturn:

@@ -49,12 +49,14 @@ class Scanner:
         """Whether what failed, failed inside a string or right behind one: a quote may have ended it too early."""
         self.reached = 0
         """So far it has read."""
+        self._begun = 0
 
     def value(self, at: int) -> tuple[Any, int]:
         """The value that begins at ``at``, or behind the gap there, and the place behind it.
 
         Raises ReplyRefused with what is wrong and where.
         """
+        self._begun = at
         open_ones: list[_Open] = []
         while True:
             at = self._gap(at)
@@ -151,7 +153,7 @@ class Scanner:
             if not mark:
                 refuse(
                     f"Your reply is incomplete: the string that begins at {place(self._text, begun)} never ends. "
-                    f"{again(self._text)}"
+                    f"{again(self._text[self._begun :])}"
                 )
             character, at = self._escape(at)
             halves = halves or "\ud800" <= character <= "\udfff"
@@ -207,7 +209,7 @@ class Scanner:
     def _unexpected(self, at: int, wanted: str) -> NoReturn:
         found = self._text[at : at + 1]
         if not found or self._text.startswith(_FENCES, at):
-            refuse(f"Your reply is incomplete: it ends where {wanted} belongs. {again(self._text)}")
+            refuse(f"Your reply is incomplete: it ends where {wanted} belongs. {again(self._text[self._begun :])}")
         if self._text.startswith("...", at) or found == "\u2026":
             refuse(f"Your reply has ... in place of {wanted}. Write out the whole JSON object, without placeholders.")
         refuse(
