@@ -146,7 +146,7 @@ async def test_a_check_that_cannot_be_made_is_refused_with_what_to_type(server: 
         for checks, more, remedy in (
             (["run farm.lua"], {}, "Type one of: runs PROGRAM"),
             (["@other runs farm.lua"], {}, f"@{pc.name}"),
-            (["runs farm.lua"], {"read_only": True}, "read_only"),
+            (["runs farm.lua"], {"read_only": True}, "let the task do more than look"),
         ):
             body = {"prompt": "x", "computers": (pc.name,), "checks": checks, **more}
             assert remedy in (await api.refused(422, "POST", "/v1/tasks", body))["remedy"]
