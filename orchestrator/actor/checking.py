@@ -174,12 +174,12 @@ class Checker:
     async def go(self) -> tuple[facts.CheckResult, ...] | Wait | None:
         """Propose what is left to be made for the present claim, or judge; None: it was proposed.
 
-        Where nothing changed or ran since the last judgment, that one stands.
+        Where nothing changed or ran since the same checks were judged, that judgment stands.
         """
         task = self.journal.task
-        if task.checking.results and not task.checking.moved:
-            return task.checking.results
-        due = self.due(task)
+        due, results = self.due(task), task.checking.results
+        if not task.checking.moved and [one.line for one in due] == [one.check for one in results]:
+            return results
         made = {one.digest for one in task.checking.made}
         left = [one for one in due if one.digest and one.digest not in made]
         runs = [one for one in left if one.check.kind == "runs"]

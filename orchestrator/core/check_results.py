@@ -81,7 +81,8 @@ def calls_of_failing(checking: Checking) -> tuple[Done, ...]:
 
 
 _GO_ON: Final = (
-    "Change what is needed, then send the final again: all checks are made anew. "
+    "Change or run what is needed, then send the final again: all checks are then made anew. "
+    "Without a change or a run they are not, and the final ends the task as failed. "
     "If it cannot be done, send a final with success false that says why."
 )
 

@@ -329,6 +329,7 @@ def test_a_claim_waits_for_its_checks_and_their_failure_is_told_as_data() -> Non
     assert (story.task.doubted, story.task.phase, story.task.checks) == (False, Phase.THINKING, results)
     told = told_results(story.task.turns[-1], "maple")
     assert told.startswith("You say success, but these checks of the user do not hold:\n- runs farm.lua: It ended")
+    assert "\nChange or run what is needed, then send the final again: all checks are then made anew. Without" in told
     assert told.endswith("TOOL_RESULT: No seeds.\n[end of data maple]")
     assert failing(results) == ("runs farm.lua",)
     assert said_failing(results) == "This check does not hold: runs farm.lua (It ended with an error)."

@@ -71,3 +71,20 @@ async def test_a_library_call_raises_where_a_person_has_to_decide_and_shows_the_
     assert shown == [("cc_write", ["runs farm.lua"]), ("cc_run_program", [])]
     final = await execute_task_with_agent(task, deps, model=model, decisions=decisions)
     assert final.success
+
+
+async def test_a_check_that_the_policy_gets_meanwhile_is_made_though_nothing_moved() -> None:
+    """Results stand as long as nothing is changed or run, and only for the checks that they are of."""
+    asks = '[[rules]]\nid = "ask"\neffect = "ask"\ntools = ["cc_delete"]\n'
+    lie = {**DONE, "message": "I ran farm/a.txt and it printed 42."}
+    delete = {"kind": "tool", "explanation": "I ask.", "tool_call": {"tool": "cc_delete", "args": {"path": "b.txt"}}}
+    deps = CCAgentDeps(mode="stub", file_cache={"b.txt": "x"})
+    model = ScriptedModel((write("farm/a.txt", "rye"), lie, delete, DONE, DONE))
+    checks = ("file farm/a.txt exists",)
+    with pytest.raises(HitlInterventionRequired) as asked:
+        await execute_task_with_agent("x", deps, model=model, policy=load_policy(ALLOWS + asks), checks=checks)
+    (record,) = asked.value.task.calls
+    decisions = {record.call_id: CallDecision(call_id=record.call_id, action="respond", answer="Leave it.")}
+    stricter = load_policy(FARM + asks)
+    final = await execute_task_with_agent(asked.value.task, deps, model=model, policy=stricter, decisions=decisions)
+    assert (final.success, "file farm/a.txt contains wheat" in final.message) == (False, True)
