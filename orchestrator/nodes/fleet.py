@@ -40,6 +40,9 @@ from orchestrator.ports.bus import End
 SLACK_S: Final = 120.0
 """Beyond what the computer gets: bodies go and come in parts, each of which may take a minute. A node that is gone is
 noticed within seconds all the same."""
+IN_GAME_S: Final = 86_400.0
+"""How long the run of a program is waited for: the node that has the computer counts its limit in time of the game,
+which may be paused. A node that is gone is noticed here, too."""
 SETTLE_WITHIN_S: Final = 60.0
 """As a hub waits for a settle; runs that still go on extend it there, and what takes longer is asked again."""
 
@@ -148,7 +151,8 @@ class Fleet:
         }
         ended = self._hear_output(run_id, on_output) if on_output is not None else None
         try:
-            there = await self._ask_holder(computer, called, asked, body or b"", wait_s + SLACK_S)
+            within_s = IN_GAME_S if "timeout_s" in params else wait_s + SLACK_S
+            there = await self._ask_holder(computer, called, asked, body or b"", within_s)
         finally:
             if ended is not None:
                 ended()

@@ -130,6 +130,23 @@ async def test_a_session_that_ends_at_another_node_loses_the_call_and_no_node_ma
     assert (info.online, info.label, info.left_at is not None) == (False, "farm", True)
 
 
+async def test_a_program_is_waited_for_at_another_node_while_its_game_is_paused(
+    two: Several, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its limit is time of the game, so no time of the clock ends the wait for the other node's answer."""
+    monkeypatch.setattr(wire, "RUN_PING_EVERY_S", 0.25)
+    monkeypatch.setattr("orchestrator.nodes.fleet.SLACK_S", 0.0)
+    async with at(two, "beta", await two["beta"].computer("3"), capabilities=(wire.CLOCK,)) as client:
+        call = calling(two["alpha"], method="run_program", params={"timeout_s": 1}, wait_s=1.0)
+        await client.hear("call")
+        # So many pings take longer than the wait: the time of the game stands still.
+        for _ in range(6):
+            ping, _ = await client.hear("ping")
+            await client.send(wire.Pong(journal_seq=3, n=ping.n, clock_ms=50))
+        await client.result(RUN, CallResult({"ended": "returned"}))
+        assert await within(call) == CallResult({"ended": "returned"})
+
+
 async def test_where_the_named_node_has_not_the_computer_the_next_that_is_named_is_asked(two: Several) -> None:
     """It left without that being heard: nothing was written, it counts as away, and the call fails as away."""
     async with at(two, "beta", await two["beta"].computer("3")) as client:
