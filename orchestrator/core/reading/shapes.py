@@ -245,8 +245,9 @@ def _explain(reply: dict[str, Any]) -> None:
 def _requested(reply: dict[str, Any], holders: list[str], tools: Tools, load: Loader) -> dict[str, Any]:
     if not holders:
         own = reply.keys() & (_NAMES | _CALLS | _ARGS | {"id"})
-        call = {key: reply.pop(key) for key in list(reply) if key in own}
-        return {**reply, "tool_call": _call(call, tools, load)}
+        call = _call({key: reply.pop(key) for key in list(reply) if key in own}, tools, load)
+        _all_inside(call.get("tool"), reply, tools)
+        return {**reply, "tool_call": call}
     if holders[0] == "function":
         reply.pop("id", None)
     held = reply.pop(holders[0])
@@ -282,7 +283,15 @@ def _call(call: Any, tools: Tools, load: Loader, wraps: int = 0) -> Any:
     ours: dict[str, Any] = {"tool": _tool_name(rest.pop(names[0]), tools)}
     if args:
         ours["args"] = _arguments(rest.pop(args[0]), load)
+    _all_inside(ours["tool"], rest, tools)
     return {**ours, **rest}
+
+
+def _all_inside(tool: Any, rest: dict[str, Any], tools: Tools) -> None:
+    """Refuse arguments that stand beside ``args``, by their real fault: they are known, but not there."""
+    model = tools.get(tool) if isinstance(tool, str) else None
+    if model is not None and (beside := sorted(rest.keys() & model.model_fields.keys() - {"explanation"})):
+        refuse(f"Arguments of {tool} stand outside of its args: {', '.join(beside)}. Put them inside args.")
 
 
 def _says_nothing(key: str, value: Any) -> bool:
