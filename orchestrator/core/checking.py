@@ -65,10 +65,6 @@ class Done(Over, Protocol):
         """Why it failed or did not run, in a word."""
 
     @property
-    def note(self) -> str:
-        """Why its outcome was unknown."""
-
-    @property
     def item(self) -> int:
         """The number of the item with its outcome."""
 

@@ -687,6 +687,30 @@ def test_programs_of_the_game_change_files_by_their_arguments() -> None:
     assert watched.lacks() == ""
 
 
+def test_what_a_failed_program_changed_is_found_too() -> None:
+    """It is no success, and it is a change all the same."""
+    disk = Disk("Run install.lua", install_lua="x")
+    disk.run("install.lua", "error", changed=("b.lua",))
+    assert [(one.path, one.change) for one in finding(disk.task.evidence).files] == [("b.lua", "changed")]
+    assert "the last change or run failed" in disk.lacks("I ran it.")
+
+
+def test_what_a_person_says_was_done_is_done() -> None:
+    """Nobody heard how it ended, so nobody knows the bytes; what is gone is known."""
+    for tool, before, found in (
+        ("cc_write", {"a.lua": sha("y")}, [("a.lua", "changed")]),
+        ("cc_delete", {"a.lua": sha("y")}, [("a.lua", "deleted")]),
+        ("cc_move", {"a.lua": sha("y"), "b.lua": "absent"}, [("a.lua", "deleted"), ("b.lua", "new")]),
+    ):
+        disk = Disk("Do it")
+        disk.proposed([call("w", tool, path="a.lua")], "allow")
+        disk.started("w", before=before)
+        disk.settled("w", "unknown", reason="Nobody heard.")
+        disk.reviewed("w", reason="outcome_unknown")
+        disk.decided(decision("w", "mark_done"))
+        assert [(one.path, one.change) for one in finding(disk.task.evidence).files] == found
+
+
 def test_a_run_of_an_early_release_names_no_program() -> None:
     """The bytes that it was bound to say which one; one that was stale or denied never ran."""
     disk = Disk("Run p.lua", p_lua="x")

@@ -165,6 +165,10 @@ class Over(Call, Protocol):
     def ran(self) -> Ran | None:
         """The program that it ran; None: none, or not known."""
 
+    @property
+    def note(self) -> str:
+        """Why its outcome was unknown; empty: it was not."""
+
 
 def stem(path: str) -> str:
     """The name of a program as others call it: without directories and ending, also of ``lib.shapes``."""
@@ -210,6 +214,9 @@ def _after(evidence: Evidence, record: Over) -> Evidence:
     if tool in RUNNERS:
         evidence = _with_run(evidence, record)
     if not record.ok:
+        # What a program changed before it failed is changed all the same.
+        changes = _with_unknown(dict(evidence.changes), record, record.changed, evidence.calls)
+        evidence = replace(evidence, changes=changes)
         denied = evidence.denied or record.state is CallState.DENIED
         return replace(evidence, effect=False, failure=_named(record), denied=denied)
     evidence = _with_changes(evidence, record)
@@ -241,7 +248,7 @@ def _with_changes(evidence: Evidence, record: Over) -> Evidence:
     before = dict(record.before or {})
     changes = dict(evidence.changes)
     plus, minus = record.lines or (None, None)
-    for path, now in record.after.items():
+    for path, now in _left(record).items():
         spot = _spot(record, path)
         was = before.get(path, UNKNOWN)
         _below(changes, spot, now, evidence.calls)
@@ -250,13 +257,27 @@ def _with_changes(evidence: Evidence, record: Over) -> Evidence:
     source, target = record.call.args.get("path"), record.call.args.get("to")
     if record.call.tool == "cc_move" and isinstance(source, str) and isinstance(target, str):
         _move(changes, _spot(record, source), _spot(record, target), evidence.calls)
-    for path in (*record.changed, *_of_shell(record)):
-        spot = _spot(record, path.lstrip("-"))
-        now = ABSENT if path.startswith("-") else UNKNOWN
-        changes[spot] = _changed(changes.get(spot), UNKNOWN, now, evidence.calls, None, None)
+    _with_unknown(changes, record, (*record.changed, *_of_shell(record)), evidence.calls)
     evidence = replace(evidence, changes=dict([*changes.items()][-_MAX_PATHS:]))
     text = record.call.args.get("content") or record.call.args.get("new")
     return _loading(evidence, _spot(record, _path(record)), text) if isinstance(text, str) else evidence
+
+
+def _left(record: Over) -> Mapping[str, str]:
+    """What a call left at each path; of one that a person says was done, what it was to leave."""
+    if record.after or not record.note or record.call.tool in RUNNERS:
+        return record.after
+    gone = _path(record) if record.call.tool in ("cc_delete", "cc_move") else None
+    return {path: ABSENT if path == gone else UNKNOWN for path in record.before or {}}
+
+
+def _with_unknown(changes: dict[Spot, Change], record: Over, paths: Iterable[str], at: int) -> dict[Spot, Change]:
+    """With paths that a program changed, nobody knows to what; what is gone begins with a minus."""
+    for path in paths:
+        spot = _spot(record, path.lstrip("-"))
+        now = ABSENT if path.startswith("-") else UNKNOWN
+        changes[spot] = _changed(changes.get(spot), UNKNOWN, now, at, None, None)
+    return changes
 
 
 def _changed(old: Change | None, was: str, now: str, at: int, plus: int | None, minus: int | None) -> Change:
