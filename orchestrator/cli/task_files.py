@@ -71,7 +71,7 @@ def read_task_file(path: Path) -> TaskFile:
         raise InvalidRequest(f"The task file {shown} has more than {_MAX_BYTES} bytes.", remedy="Write a shorter one.")
     kind = "JSON" if path.suffix.lower() == ".json" else "TOML"
     try:
-        content: Any = json.loads(data) if kind == "JSON" else tomllib.loads(data.decode())
+        content: Any = json.loads(data) if kind == "JSON" else tomllib.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         why = "it is nested too deeply" if isinstance(error, RecursionError) else one_line(str(error))
         raise InvalidRequest(f"The task file {shown} is not {kind}: {why}.", remedy="Fix the file.") from None

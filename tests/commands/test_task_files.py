@@ -30,6 +30,10 @@ def test_a_task_file_is_toml_or_json(tmp_path: Path) -> None:
     assert of_json.checks == TASK["checks"]
     (tmp_path / "one").write_text('computer = "farm"', "utf-8")
     assert read_task_file(tmp_path / "one").computer == ["farm"]
+    for name, text in (("bom.toml", 'prompt = "x"'), ("bom.json", '{"prompt": "x"}')):
+        # Some editors of Windows write a mark at the beginning.
+        (tmp_path / name).write_text(text, "utf-8-sig")
+        assert read_task_file(tmp_path / name).prompt == "x"
 
 
 @pytest.mark.parametrize(
