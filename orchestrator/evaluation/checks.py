@@ -161,9 +161,9 @@ class UserCheck:
         return "" if tried.well else f"{self.check.path} ends with an error: {_shown(_last(tried.printed).encode())}"
 
     def _prints(self, seen: Seen) -> str:
-        """The output of the ``runs`` before it, else of the next one, else of what the model ran last."""
+        """The output of the ``runs`` before it, else of the last one, else of what the model ran last."""
         place = self.all.index(self.check)
-        order = (*reversed(self.all[:place]), *self.all[place:])
+        order = (*reversed(self.all[:place]), *reversed(self.all[place:]))
         run = next((one for one in order if one.kind == "runs" and self.check.computer in ("", one.computer)), None)
         if run is not None:
             printed = seen.computer(run.computer).run(run.path, run.args)

@@ -190,9 +190,9 @@ def test_each_kind_of_check_looks_at_the_computer(lines: list[str], told: str, t
 
 
 def test_what_is_printed_is_the_output_of_the_run_beside_it(tmp_path: Path) -> None:
-    """The one before the line; where there is none, the next."""
-    assert found(tmp_path, "prints bales", "runs a.lua 7", "runs b.lua", at=0) == ""
-    assert found(tmp_path, "prints one", "runs a.lua 7", "runs b.lua", at=0) != ""
+    """The one before the line; where there is none, the last, as with a check of a task."""
+    assert found(tmp_path, "prints bales", "runs b.lua", "runs a.lua 7", at=0) == ""
+    assert found(tmp_path, "prints one", "runs b.lua", "runs a.lua 7", at=0) != ""
 
 
 async def test_without_a_run_among_the_checks_the_output_is_the_models(tmp_path: Path) -> None:
