@@ -2,6 +2,7 @@
 
 import difflib
 import json
+import re
 import socket
 import ssl
 from collections.abc import Callable, Sequence
@@ -54,6 +55,10 @@ AWAY: Final = frozenset({502, 503, 504})
 """The answers of a proxy or a server that cannot serve now, whatever is asked of it."""
 _MAX_WRAPS: Final = 8
 """Ollama puts the engine's JSON error as a string into its own; twice has been seen."""
+_SAID: Final = ("error", "message", "detail", "errors", "msg")
+"""Where an error has its sentence: servers differ."""
+_MARKUP: Final = re.compile(r"<(script|style)\b.*?</\1\s*>|<[^>]*(?:>|$)", re.DOTALL | re.IGNORECASE)
+_LONGEST_PAGE: Final = 4000
 _LONG: Final = ("exceeds the available context size", "input length exceeds the context length")
 """As llama-server says it, and as Ollama's own runner does."""
 _MEMORY: Final = ("requires more system memory", "out of memory", "unable to allocate", "cudamalloc failed")
@@ -83,10 +88,18 @@ def unwrapped(body: Any) -> tuple[str, dict[str, Any]]:
     said, details = body, dict[str, Any]()
     for _ in range(_MAX_WRAPS):
         inner = _decoded(said) if isinstance(said, str) else said
+        if isinstance(inner, list):
+            # One for each field of the request that is wrong.
+            inner = inner[0] if inner else ""
         if not isinstance(inner, dict):
+            said = said if inner is None else inner
             break
-        said, details = inner.get("error") or inner.get("message") or "", inner
-    return one_line(" ".join(str(said).split()), limit=_SHOWN_CHARS), details
+        said, details = next((inner[key] for key in _SAID if inner.get(key)), ""), inner
+    text = str(said)[:_LONGEST_PAGE]
+    # A proxy answers with a page.
+    text = _MARKUP.sub(" ", text) if text.lstrip().startswith("<") else text
+    field = ".".join(map(str, details["loc"])) if isinstance(details.get("loc"), list) else ""
+    return one_line(" ".join(f"{field} {text}".split()), limit=_SHOWN_CHARS), details
 
 
 def _decoded(text: str) -> Any:

@@ -16,7 +16,7 @@ import httpx2
 
 from orchestrator.core.errors import ModelFailed
 from orchestrator.model.ollama_door import Door, Refusal
-from orchestrator.model.ollama_errors import AWAY, AskAnother, Kind
+from orchestrator.model.ollama_errors import AWAY, AskAnother, Kind, broken
 from orchestrator.model.options import ServerOptions
 from orchestrator.model.server_errors import refused
 
@@ -99,15 +99,18 @@ class ModelServer(Door):
     async def events(self, response: httpx2.Response) -> AsyncGenerator[tuple[dict[str, Any], bool]]:
         """The events of an answer, and whether it has said that it ends with them; what broke off is left out.
 
-        A server that does not stream answers with one object, which is told as the only event.
+        A server that does not stream answers with one object, which is told as the only event. Raises AskAnother
+        where there is no event at all.
         """
+        odd, came = b"", False
         async with aclosing(self._raw_lines(response)) as arriving:
             whole = bytearray()
             async for line in arriving:
                 name, _, data = line.partition(b":")
                 if name not in (b"data", b"error"):
                     if not whole and line[:1] != b"{":
-                        # A comment, or the name of an event.
+                        # A comment, the name of an event, or a line of a page.
+                        odd = odd if name in (b"", b"event", b"id", b"retry") else odd or line
                         continue
                     whole += line
                 elif data.strip() == b"[DONE]":
@@ -117,12 +120,17 @@ class ModelServer(Door):
                     event = _decoded(data)
                     if event is None:
                         raise self._nonsense(line)
+                    came = True
                     yield ({"error": event} if name == b"error" and "error" not in event else event), False
             if whole:
                 event = _decoded(bytes(whole))
                 if event is None:
                     raise self._nonsense(bytes(whole))
                 yield event, True
+            elif not came:
+                raise (
+                    self._nonsense(odd) if odd else broken(self.url, EOFError("it ended before a reply began"), SERVER)
+                )
 
 
 async def listed(options: ServerOptions) -> ServerFacts:

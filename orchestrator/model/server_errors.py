@@ -18,6 +18,9 @@ _FORM: Final = re.compile(r"response_format|json_schema|json_object|schema|gramm
 _NO_MODEL: Final = re.compile(
     r"model.*(?:not (?:found|exist|loaded)|does not exist|unknown)|no such model", re.IGNORECASE
 )
+_NO_PATH: Final = re.compile(r"unexpected endpoint", re.IGNORECASE)
+"""LM Studio says so with the status 200."""
+_LATER: Final = AWAY | {408, 429}
 _SHOWN_NAMES: Final = 10
 
 
@@ -49,9 +52,9 @@ def refused(status: int, body: Any, *, model: str, url: str, there: Sequence[str
         )
     if status in (401, 403):
         return no_key(url)
-    if status == 404 or (status in (400, 422) and _NO_MODEL.search(said)):
+    if status == 404 or _NO_PATH.search(said) or (status in (400, 422) and _NO_MODEL.search(said)):
         return _missing(model, url, there, said)
-    if status in AWAY or status == 429:
+    if status in _LATER:
         return ModelFailed(
             f"The model server at {url} cannot answer now ({status}): {said}.",
             remedy="Wait until it has loaded its model or has less to do.",
@@ -81,7 +84,7 @@ def no_key(url: str) -> ModelFailed:
 
 
 def _missing(model: str, url: str, there: Sequence[str], said: str) -> ModelFailed:
-    if not there and not _NO_MODEL.search(said):
+    if not _NO_MODEL.search(said) and (not there or model in there):
         return ModelFailed(
             f"What answers at {url} does not speak OpenAI's API: {said}.",
             remedy="Say the whole address in --model-url, mostly with /v1 at its end, such as http://127.0.0.1:1234/v1.",

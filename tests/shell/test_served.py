@@ -184,6 +184,8 @@ async def test_how_a_reply_ended_is_kept(persona: Persona, reply: tuple[str, str
 
 
 LONG = "request (9000 tokens) exceeds the available context size (4096 tokens), try increasing it"
+PAGE = b"<html><style>a {}</style><h1>Bad Gateway</h1>\n<hr>nginx</html>"
+FIELD = {"loc": ["body", "seed"], "msg": "Extra inputs are not permitted", "type": "extra_forbidden"}
 TOO_LONG = refuses(400, {"error": {"message": LONG, "type": "exceed_context_size_error"}})
 
 
@@ -195,17 +197,27 @@ TOO_LONG = refuses(400, {"error": {"message": LONG, "type": "exceed_context_size
         (refuses(400, {"error": "model 'x' not found"}), "has no model 'tiny-1b'.", True, False),
         (TOO_LONG, "does not fit the window", True, False),
         (refuses(503, {"error": {"message": "Loading model"}}), "cannot answer now (503): Loading model.", False, True),
-        (refuses(502, b"<html>"), "cannot answer now (502)", False, True),
+        (refuses(502, PAGE, "text/html"), "cannot answer now (502): Bad Gateway nginx. ", False, True),
+        (refuses(408, b""), "cannot answer now (408): no reason given.", False, True),
+        (refuses(422, {"detail": [FIELD]}), "(422): body.seed Extra inputs are not permitted. ", True, False),
+        (refuses(500, {"detail": "no slot"}), "gave up with the status 500: no slot. ", False, False),
+        (refuses(500, {"errors": ["no slot", "no"]}), "gave up with the status 500: no slot. ", False, False),
+        (refuses(404, b"Not Found"), "does not speak OpenAI's API: Not Found. ", True, False),
+        (refuses(200, {"error": "Unexpected endpoint or method."}), "does not speak OpenAI's API: Un", True, False),
         (refuses(429, {"error": "slow down"}), "cannot answer now (429): slow down.", False, True),
         (refuses(500, {"error": {"message": "CUDA error"}}), "gave up with the status 500: CUDA error.", False, False),
         (gives_up("", {"message": LONG, "code": 400}), "does not fit the window", True, False),
         (gives_up("{", {"message": "out of memory"}), "in the middle of a reply: out of memory.", False, False),
         (refuses(302, b"", location="http://elsewhere"), "redirects to http://elsewhere", False, False),
         (garbles(b"data: <html>\n"), "answered with something that the model server does not say", False, False),
+        (refuses(200, b"<html>Log in</html>", "text/html"), "does not say: <html>Log in</html> ", False, False),
+        (refuses(200, b"event: x\n[]\n"), "does not say: [] ", False, False),
+        (refuses(200, b": ok\n\n"), "broke: it ended before a reply began. ", False, True),
         (breaks("{"), "The connection to the model server at", False, True),
     ],
-    ids=["401", "404", "no model", "long", "loading", "502", "429", "500", "long in a stream", "in a stream",
-         "redirect", "no JSON", "reset"],
+    ids=["401", "404", "no model", "long", "loading", "502", "408", "422", "detail", "list", "404 of a path",
+         "200 of a path", "429", "500", "long in a stream", "in a stream",
+         "redirect", "no JSON", "page", "no events", "nothing", "reset"],
 )  # fmt: skip
 async def test_every_failure_is_a_sentence_that_says_what_to_do(
     persona: Persona, sentence: str, lasting: bool, away: bool
@@ -214,7 +226,7 @@ async def test_every_failure_is_a_sentence_that_says_what_to_do(
     async with model_server(persona) as server:
         with pytest.raises(ModelFailed) as raised:
             await asked(server)
-        assert len(server.asked) == 1
+        assert len(server.forms) == (3 if "(422)" in sentence else 1)
     error = raised.value
     assert sentence in str(error)
     assert error.remedy
