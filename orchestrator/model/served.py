@@ -85,12 +85,19 @@ class ServedModel:
         self._form = 0
         """The place of the form that the server takes, as far as is known."""
         self._counts = Counts()
+        self._barred: ModelFailed | None = None
+        """Why the window was not told, where that stays so: the reply that is asked for next fails with it."""
         self._asking = asyncio.Lock()
         self._noted: set[str] = set()
 
     async def window(self) -> Window:
         """The window: num_ctx, or that of the server where it says so and it is shorter. Raises ModelFailed."""
-        return self._window(await self._known())
+        self._barred = None
+        try:
+            return self._window(await self._known())
+        except ModelFailed as error:
+            self._barred = error if error.lasting else None
+            raise
 
     async def answers(self) -> bool:
         """Whether the server answers by now; no reply is asked for."""
@@ -108,6 +115,10 @@ class ServedModel:
     ) -> ModelReply:
         """The model's reply without what it thought; canceling closes the connection. Raises ModelFailed."""
         del user
+        barred, self._barred = self._barred, None
+        if barred is not None:
+            # A key that was refused is not sent again for the same answer.
+            raise barred
         facts = await self._known()
         whole_s = self._options.whole_s
         request = self._request(messages, self._window(facts), max_output_tokens)

@@ -369,15 +369,23 @@ async def test_a_server_that_loads_its_model_is_waited_for() -> None:
         assert len(server.asked) == 2
 
 
-async def test_a_wrong_key_ends_a_task_at_once() -> None:
-    """It is never sent a second time."""
-    async with model_server(refuses(401, {"error": {"message": "Unauthorized"}})) as server:
+@pytest.mark.parametrize("everywhere", [False, True])
+async def test_a_wrong_key_ends_a_task_at_once(everywhere: bool) -> None:
+    """It is never sent a second time, whether the list of models wants it or only a reply; the next task asks anew."""
+    unauthorized = refuses(401, {"error": {"message": "Unauthorized"}})
+    async with model_server(unauthorized, streams(json.dumps(CANNOT))) as server:
+        server.hidden = {"/v1/models": unauthorized} if everywhere else {}
         bench = Bench(model_of(server))
         await bench.submit()
         task = await bench.act()
-    assert (task.status_reason, len(server.asked)) == ("model_failed", 1)
-    assert task.ended is not None
-    assert task.ended.message.startswith(f"The model server at {server.url}/v1 wants a key that it knows.")
+        assert task.status_reason == "model_failed"
+        refused = [path for path in server.paths if path.endswith("models" if everywhere else "completions")]
+        assert (len(refused), len(server.asked)) == (1, 0 if everywhere else 1)
+        assert task.ended is not None
+        assert task.ended.message.startswith(f"The model server at {server.url}/v1 wants a key that it knows.")
+        if not everywhere:
+            await bench.submit()
+            assert (await bench.act()).status_reason == "final"
 
 
 # -- names, addresses, settings --------------------------------------------------------------
