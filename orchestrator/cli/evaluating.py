@@ -42,8 +42,9 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     ] = "auto",
     max_wall: Annotated[float, typer.Option(min=1, help="Seconds for one task at most, waiting included.")] = 900.0,
     ollama_url: Annotated[str, typer.Option(help="Where Ollama listens. Default: as `serve --ollama-url`.")] = "",
-    num_ctx: Annotated[int | None, typer.Option(min=1024, help="Ollama: the window, in tokens.")] = None,
-    num_predict: Annotated[int | None, typer.Option(min=64, help="Ollama: a reply at most, in tokens.")] = None,
+    model_url: Annotated[str, typer.Option(help="Where another model server listens, as `serve --model-url`.")] = "",
+    num_ctx: Annotated[int | None, typer.Option(min=1024, help="The window, in tokens.")] = None,
+    num_predict: Annotated[int | None, typer.Option(min=64, help="A reply at most, in tokens.")] = None,
     directory: Annotated[
         Path | None, typer.Option("--dir", help="Keep store, logs and disks here. Default: they are removed.")
     ] = None,
@@ -69,6 +70,7 @@ def evaluate(  # noqa: PLR0913, PLR0917 - one parameter for each flag
     given = {
         "model-wait-s": _MODEL_WAIT_S,
         "ollama-url": ollama_url,
+        "model-url": model_url,
         "num-ctx": num_ctx or "",
         "num-predict": num_predict or "",
     }
@@ -172,7 +174,7 @@ def _compare(names: tuple[str, str], evaluation: "Evaluation", plot: Path | None
         _begin(evaluation)
     both, stopped = _both(names, found, evaluation)
     if all(one.rows for one in both) and len(both) == len(names):
-        _side_by_side(both[0], both[1], plot, as_json=as_json)
+        _side_by_side(both[0], both[1], names, plot, as_json=as_json)
     else:
         _tell(both[0], as_json=as_json)
     if isinstance(stopped, OrchestratorError):
@@ -207,13 +209,17 @@ def _both(
     return both, None
 
 
-def _side_by_side(first: "Result", second: "Result", plot: Path | None, *, as_json: bool) -> None:
+def _side_by_side(first: "Result", second: "Result", names: Sequence[str], plot: Path | None, *, as_json: bool) -> None:
     from orchestrator.evaluation import compared, page
     from orchestrator.rendering import Screen
 
-    lines = compared(first, second, None if as_json else Screen.of().columns)
+    shown = [first, second]
+    if first.model == second.model:
+        # Two files of one model: their names tell which is which.
+        shown = [replace(one, model=f"{one.model} ({name})") for one, name in zip(shown, names, strict=True)]
+    lines = compared(shown[0], shown[1], None if as_json else Screen.of().columns)
     target = plot or _new(Path("comparison.html"))
-    _write(target, page(first, second))
+    _write(target, page(shown[0], shown[1]))
     if as_json:
         print_json({"a": first.told(), "b": second.told(), "plot": str(target)})
     else:

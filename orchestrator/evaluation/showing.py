@@ -12,7 +12,10 @@ _WHY_CHARS: Final = 200
 
 
 def totals(rows: Sequence[Row]) -> dict[str, Any]:
-    """What all rows come to; ``passed_steps`` and ``optimal`` are of the runs that passed, as no others compare."""
+    """What all rows come to; ``passed_steps`` and ``optimal`` are of the runs that passed, as no others compare.
+
+    ``optimal`` is 0 where for one of them nobody said how many steps are enough.
+    """
     passed = [row for row in rows if row.passed]
     return {
         "runs": len(rows),
@@ -22,7 +25,7 @@ def totals(rows: Sequence[Row]) -> dict[str, Any]:
         "unsafe": sum(row.unsafe for row in rows),
         "steps": sum(row.steps for row in rows),
         "passed_steps": sum(row.steps for row in passed),
-        "optimal": sum(row.optimal for row in passed),
+        "optimal": sum(row.optimal for row in passed) if all(row.optimal for row in passed) else 0,
         "input_tokens": sum(row.input_tokens for row in rows),
         "output_tokens": sum(row.output_tokens for row in rows),
         "refused": sum(row.refused for row in rows),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Final, Literal, NoReturn
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, ValidationError
 
 from orchestrator.core.errors import InvalidRequest, UnsafePath
 from orchestrator.core.paths import canonical_path
@@ -18,11 +18,13 @@ from orchestrator.evaluation.checks import OWN, Says, UserCheck
 _HELP: Final = "docs/eval.md has the format."
 _NAME: Final = r"[A-Za-z0-9_-]([A-Za-z0-9_.-]{0,62}[A-Za-z0-9_-])?"
 _Name = Annotated[str, Field(pattern=f"^{_NAME}$")]
+_Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Family = Literal["computer", "advanced", "turtle", "advanced-turtle", "pocket", "advanced-pocket", "command"]
 _KINDS: Final = {
     "extra_forbidden": "there is no such key",
     "missing": "it is missing",
-    "string_pattern_mismatch": "use up to 64 letters, digits, - _ and .",
+    "string_too_short": "it is empty",
+    "string_pattern_mismatch": "use letters, digits and the signs - _ . in it, at most 64 in all",
 }
 
 
@@ -44,14 +46,14 @@ class _Computer(_Strict):
 
 class _Task(_Strict):
     name: _Name
-    prompt: Annotated[str, Field(min_length=1)]
+    prompt: _Text
     family: Family = "advanced"
     files: dict[str, str | _Copied] = {}
     world: dict[str, JsonValue] = {}
     computers: list[_Computer] = []
     """Empty: one computer with the name of the task."""
     checks: list[str] = []
-    answer: list[str] = []
+    answer: list[_Text] = []
     """Texts that the answer must have, letter case aside."""
     steps: Annotated[int, Field(ge=0)] = 0
     """Replies of the model that are enough; 0: nobody said."""
@@ -105,6 +107,8 @@ class _Source:
             first = error.errors(include_url=False)[0]
             loc = tuple(one for one in first["loc"] if one not in ("str", "_Copied"))
             said = _KINDS.get(first["type"], one_line(first["msg"], limit=200))
+            if loc == ("tasks",):
+                self._refuse(loc, "there is no task in it", f"Begin each task with the line [[tasks]]. {_HELP}")
             self._refuse(loc, f"{_shown(loc)}: {said}", _HELP)
         except tomllib.TOMLDecodeError as error:
             line = re.search(r"line (\d+)", str(error))
@@ -150,6 +154,12 @@ class _Source:
 
     def must_be_new(self, number: int, task: EvalTask, others: Sequence[EvalTask]) -> None:
         """Raises InvalidRequest for a name that another task has: all computers are on one server."""
+        names = [one.name for one in task.machines]
+        twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+        if twice is not None:
+            self._refuse(
+                ("tasks", number), f"the task '{task.name}' has two computers '{twice}'", "Rename one of them."
+            )
         for other in others:
             if task.name == other.name:
                 self._refuse(("tasks", number, "name"), f"there are two tasks '{task.name}'", "Give one another name.")
@@ -178,6 +188,11 @@ class _Source:
             if not canonical or canonical.partition("/")[0] == OWN:
                 self._refuse(("tasks", number, path), f"'{path}' cannot be a file of the computer", "Name another.")
             files[canonical] = self._content(number, content)
+        below = next((path for path in files if any(path.startswith(f"{other}/") for other in files)), None)
+        if below is not None:
+            self._refuse(
+                ("tasks", number), f"'{below}' is in a directory of which there is a file, too", "Rename one of them."
+            )
         return Machine(computer.name, files, computer.family, computer.world)
 
     def _content(self, number: int, content: str | _Copied) -> bytes:

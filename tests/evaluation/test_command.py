@@ -13,7 +13,8 @@ import pytest
 from orchestrator.evaluation import TASKS
 from tests import forked
 from tests.shell.commands import CLI, environment
-from tests.shell.ollama_server import ollama, says
+from tests.shell.model_server import model_server
+from tests.shell.ollama_server import ollama, refuses, says
 from tests.waiting import HANG_S
 
 
@@ -90,6 +91,7 @@ def test_own_tasks_are_played_and_two_results_are_compared(tmp_path: Path) -> No
     assert [row["task"] for row in rows] == ["greet", "greet"]
     code, out, errors = ended(start(tmp_path, "--compare", "r.json", "r.json"))
     assert code == 0, errors
+    assert "A: scripted:hello (r.json)" in out
     assert "A: 2 of 2 runs passed, 0 false," in out
     assert "The plot is in comparison.html." in out
     assert "<svg" in (tmp_path / "comparison.html").read_text()
@@ -180,13 +182,17 @@ def test_a_model_that_does_not_answer_is_not_asked_for_every_task(tmp_path: Path
     assert f"Ollama is not running at {where}." in errors
 
 
-async def test_a_model_that_is_not_there_is_said_with_the_remedy(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["ollama", "openai-chat"])
+async def test_a_model_that_is_not_there_is_said_with_the_remedy(tmp_path: Path, kind: str) -> None:
     """It cannot begin: the exit code says so, and the sentence is what helps."""
-    async with ollama(says("{}"), models=("other:1b",)) as server:
-        options = ["--model", "ollama:tiny:1b", "--ollama-url", server.url, "--json"]
+    missing = refuses(404, {"error": "The model does not exist."})
+    served = kind == "openai-chat"
+    async with model_server(missing) if served else ollama(says("{}"), models=("other:1b",)) as server:
+        options = ["--model", f"{kind}:tiny", "--model-url" if served else "--ollama-url", server.url, "--json"]
         code, out, errors = await asyncio.to_thread(lambda: ended(start(tmp_path, *options)))
     assert (code, out) == (2, "")
-    assert f"Ollama at {server.url} has no model 'tiny:1b'. Run `cc-orchestrator models pull tiny:1b" in errors
+    assert f"at {server.url}{'/v1' if served else ''} has no model 'tiny'. " in errors
+    assert ("--model openai-chat:NAME" if served else "`cc-orchestrator models pull tiny") in errors
     assert "[2/" not in errors
 
 

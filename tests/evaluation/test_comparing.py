@@ -119,3 +119,4 @@ def test_steps_that_are_enough_are_left_out_where_nobody_said() -> None:
     _, line, _, _, took = lines_of([row(optimal=0)], None)
     assert line.split()[4] == "3"
     assert took.startswith("Those that passed took 3 steps. ")
+    assert lines_of([row(optimal=0), row("door", optimal=3)], None)[-1].startswith("Those that passed took 6 steps. ")

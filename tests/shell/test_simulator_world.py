@@ -4,6 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from cc_client.simulator.world.reading import NoWorld, read_world
 from tests.shell.simulating import playing, printed
 
 CHESTS = (
@@ -218,3 +221,12 @@ async def test_other_families_have_their_apis(tmp_path: Path) -> None:
         "false false true",
         "false",
     ]
+
+
+def test_a_world_with_a_slip_is_refused(tmp_path: Path) -> None:
+    """A part that nobody knows would be missing without a word."""
+    path = tmp_path / "world.json"
+    path.write_text('{"turtel": {"fuel": 4}}')
+    told = r"'turtel' is no part of a world; its parts are blocks, turtle, peripherals, redstone\."
+    with pytest.raises(NoWorld, match=told):
+        read_world(path, [], turtle=True)

@@ -14,6 +14,7 @@ from cc_client.simulator.world.turtle import Turtle
 from cc_client.simulator.world.world import SIDES, World
 
 CHEST_SLOTS: Final = 27
+_PARTS: Final = ("blocks", "turtle", "peripherals", "redstone")
 
 
 class NoWorld(ValueError):
@@ -54,6 +55,9 @@ def add_option(world: World, option: str) -> None:
 
 
 def _world(told: dict[str, Any], *, turtle: bool) -> World:
+    unknown = next((key for key in told if key not in _PARTS), None)
+    if unknown is not None:
+        raise ValueError(f"{unknown!r} is no part of a world; its parts are {', '.join(_PARTS)}")
     blocks = Blocks({read_place(place): read_block(block) for place, block in told.get("blocks", {}).items()})
     world = World(blocks=blocks, turtle=read_turtle(told.get("turtle", {}), blocks) if turtle else None)
     for name, peripheral in told.get("peripherals", {}).items():
