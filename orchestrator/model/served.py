@@ -1,7 +1,8 @@
 """A model of a server that speaks OpenAI's API, behind the port: one request, one reply, held to its form.
 
 What such servers take differs, so the form of a reply is asked for by its JSON schema, else as any JSON object, else in
-words alone. What a server takes is remembered with the model until a request fails, so that it costs a try only then.
+words alone. A setting that is refused by its name is left out. What a server takes is remembered with the model until
+a request fails, so that it costs a try only then.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ from orchestrator.model.ollama_door import Refusal
 from orchestrator.model.ollama_errors import Silent
 from orchestrator.model.options import ServerOptions
 from orchestrator.model.server import ModelServer, ServerFacts
-from orchestrator.model.server_errors import may_be_the_form, refused
+from orchestrator.model.server_errors import may_be_the_form, refused, surplus
 from orchestrator.model.truncation import Counts
 from orchestrator.ports import ChatMessage, ModelReply, Window
 
@@ -84,6 +85,8 @@ class ServedModel:
         """None: it has to be asked."""
         self._form = 0
         """The place of the form that the server takes, as far as is known."""
+        self._surplus: set[str] = set()
+        """Settings that the server refuses by their names, as far as is known."""
         self._counts = Counts()
         self._barred: ModelFailed | None = None
         """Why the window was not told, where that stays so: the reply that is asked for next fails with it."""
@@ -156,6 +159,7 @@ class ServedModel:
                 self._note(self._facts)
                 # After a failure it may be another program, or another version: the strictest form is tried again.
                 self._form = 0
+                self._surplus.clear()
             return self._facts
 
     def _note(self, facts: ServerFacts) -> None:
@@ -215,7 +219,7 @@ class ServedModel:
         first: ModelFailed | None = None
         for place in range(self._form, len(_FORMS)):
             try:
-                reply = await self._asked(
+                reply = await self._taken(
                     client, {**request, **_form(_FORMS[place], one_computer=one_computer)}, on_text
                 )
             except Refusal as refusal:
@@ -231,6 +235,20 @@ class ServedModel:
                 return reply
         assert first is not None, "there is always a form that was not tried"
         raise first
+
+    async def _taken(
+        self, client: httpx2.AsyncClient, request: dict[str, Any], on_text: Callable[[str], None] | None
+    ) -> ModelReply:
+        """The reply to a request without the settings that the server refuses, which are remembered."""
+        while True:
+            sent = {name: value for name, value in request.items() if name not in self._surplus}
+            try:
+                return await self._asked(client, sent, on_text)
+            except Refusal as refusal:
+                name = surplus(refusal.status, refusal.body, sent)
+                if name is None:
+                    raise
+                self._surplus.add(name)
 
     async def _asked(
         self, client: httpx2.AsyncClient, request: dict[str, Any], on_text: Callable[[str], None] | None

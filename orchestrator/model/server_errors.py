@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from orchestrator.core.errors import ModelFailed
@@ -18,6 +18,8 @@ _FORM: Final = re.compile(r"response_format|json_schema|json_object|schema|gramm
 _NO_MODEL: Final = re.compile(
     r"model.*(?:not (?:found|exist|loaded)|does not exist|unknown)|no such model", re.IGNORECASE
 )
+_OPTIONAL: Final = ("stream_options", "chat_template_kwargs", "seed", "temperature")
+"""Settings of a request without which it means nearly the same."""
 _NO_PATH: Final = re.compile(r"unexpected endpoint", re.IGNORECASE)
 """LM Studio says so with the status 200."""
 _LATER: Final = AWAY | {408, 429}
@@ -36,6 +38,12 @@ def may_be_the_form(status: int, body: Any) -> bool:
     if is_too_long(body) or _NO_MODEL.search(said):
         return False
     return status in (400, 422, 501) or (status >= 500 and status not in AWAY and bool(_FORM.search(said)))
+
+
+def surplus(status: int, body: Any, request: Mapping[str, Any]) -> str | None:
+    """The setting of a request that a server refuses by its name, and that may be left out; None: there is none."""
+    said = unwrapped(body)[0] if status in (400, 422) else ""
+    return next((one for one in _OPTIONAL if one in request and re.search(rf"\b{one}\b", said)), None)
 
 
 def refused(status: int, body: Any, *, model: str, url: str, there: Sequence[str] = ()) -> ModelFailed:

@@ -130,6 +130,21 @@ async def test_a_form_that_is_refused_is_replaced_and_that_is_remembered(
     assert caplog.text.count("holds replies to no schema") == (len(forms) > 1)
 
 
+async def test_a_setting_that_is_refused_by_its_name_is_left_out() -> None:
+    """The form of a reply stays the strictest, and what was learned is remembered."""
+    field = {"loc": ["body", "seed"], "msg": "Extra inputs are not permitted"}
+    strict = refuses(422, {"detail": [field]})
+    plain = refuses(400, {"error": {"message": "Unrecognized request argument supplied: stream_options"}})
+    async with model_server(strict, plain, streams("{}", read=None)) as server:
+        model = model_of(server)
+        for _ in range(2):
+            assert (await model.reply(VIEW)).text == "{}"
+        assert server.forms == ["json_schema"] * 4
+        assert [sorted({"seed", "stream_options"} & set(one)) for one in server.asked] == [
+            ["seed", "stream_options"], ["stream_options"], [], []
+        ]  # fmt: skip
+
+
 async def test_an_engine_that_fails_at_the_schema_is_asked_without_it() -> None:
     """It says so under a status that is no refusal."""
     persona = takes("json_object", then=streams("{}"), status=500, said="failed to parse grammar")
@@ -185,7 +200,7 @@ async def test_how_a_reply_ended_is_kept(persona: Persona, reply: tuple[str, str
 
 LONG = "request (9000 tokens) exceeds the available context size (4096 tokens), try increasing it"
 PAGE = b"<html><style>a {}</style><h1>Bad Gateway</h1>\n<hr>nginx</html>"
-FIELD = {"loc": ["body", "seed"], "msg": "Extra inputs are not permitted", "type": "extra_forbidden"}
+FIELD = {"loc": ["body", "model"], "msg": "Extra inputs are not permitted", "type": "extra_forbidden"}
 TOO_LONG = refuses(400, {"error": {"message": LONG, "type": "exceed_context_size_error"}})
 
 
@@ -199,7 +214,7 @@ TOO_LONG = refuses(400, {"error": {"message": LONG, "type": "exceed_context_size
         (refuses(503, {"error": {"message": "Loading model"}}), "cannot answer now (503): Loading model.", False, True),
         (refuses(502, PAGE, "text/html"), "cannot answer now (502): Bad Gateway nginx. ", False, True),
         (refuses(408, b""), "cannot answer now (408): no reason given.", False, True),
-        (refuses(422, {"detail": [FIELD]}), "(422): body.seed Extra inputs are not permitted. ", True, False),
+        (refuses(422, {"detail": [FIELD]}), "(422): body.model Extra inputs are not permitted. ", True, False),
         (refuses(500, {"detail": "no slot"}), "gave up with the status 500: no slot. ", False, False),
         (refuses(500, {"errors": ["no slot", "no"]}), "gave up with the status 500: no slot. ", False, False),
         (refuses(404, b"Not Found"), "does not speak OpenAI's API: Not Found. ", True, False),
