@@ -104,8 +104,13 @@ class Calls:
     async def settle(self, effect: todo.Settle) -> None:
         """Ask what became of orphans and record it. Raises ComputerAway, CallLost."""
         records = [self.journal.record(call_id) for call_id in effect.call_ids]
+        told = {
+            one.run_id: partial(self.hints.output, one.call_id)
+            for one in records
+            if one.run_id is not None and one.call.tool in RUNNERS
+        }
         with self.watch.stopping(lambda: self._terminate(records)):
-            answers = await self.world.settle(effect.computer, records, self.journal.lease)
+            answers = await self.world.settle(effect.computer, records, self.journal.lease, told)
         for answer in answers:
             settled = await self._looked(self._given_up(answer))
             await self.journal.happened(settled, of_computer(effect.computer))

@@ -1,8 +1,7 @@
 """Calls, settles and acknowledgements on the sessions of one node's computers: that part of the port ``Computers``."""
 
 import asyncio
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from orchestrator.core.errors import CallLost, ComputerAway
@@ -13,6 +12,7 @@ from orchestrator.hub.session import Session
 from orchestrator.hub.sweeper import Sweeper
 from orchestrator.hub.waiting import Wait
 from orchestrator.ports import CallResult, Settlement
+from orchestrator.ports.computers import NOBODY, OnOutput
 
 UNHURRIED_S: Final = 0.005
 """How long an acknowledgement waits for a frame to go with: nobody waits for it, and a write costs more than it."""
@@ -44,7 +44,7 @@ class Calls:
         params: Mapping[str, Any],
         body: bytes | None = None,
         wait_s: float = 60.0,
-        on_output: Callable[[int, bytes], None] | None = None,
+        on_output: OnOutput | None = None,
     ) -> CallResult:
         """Write the call's frames, once, and wait for its outcome.
 
@@ -74,13 +74,23 @@ class Calls:
             if wait is not None:
                 session.leave(run_id, wait)
 
-    async def settle(self, computer: ComputerId, *, run_ids: Sequence[RunId], number: int) -> dict[RunId, Settlement]:
+    async def settle(
+        self,
+        computer: ComputerId,
+        *,
+        run_ids: Sequence[RunId],
+        number: int,
+        on_output: Mapping[RunId, OnOutput] = NOBODY,
+    ) -> dict[RunId, Settlement]:
         """Raise the computer's fence and ask what became of runs; waits for those still running."""
         session = self._session(computer)
         answer = session.settles[number] = Wait(computer, SETTLE_WITHIN_S)
         answer.what = "did not settle"
         self._sweeper.add(answer)
-        waits = {run_id: session.expect(run_id, math.inf) for run_id in run_ids}
+        waits = {
+            run_id: session.expect(run_id, SETTLE_WITHIN_S, told := on_output.get(run_id), in_game=told is not None)
+            for run_id in run_ids
+        }
         try:
             session.link.settle(number=number, run_ids=run_ids)
             if not session.write_now():

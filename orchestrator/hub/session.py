@@ -14,7 +14,8 @@ from orchestrator.core.link import ComputerLink, LinkState
 from orchestrator.core.wire import ComputerId, RunId
 from orchestrator.hub.socket import DirectSocket, Socket, Traffic
 from orchestrator.hub.sweeper import Sweeper
-from orchestrator.hub.waiting import GameClock, OnOutput, Wait
+from orchestrator.hub.waiting import GameClock, Wait
+from orchestrator.ports.computers import OnOutput
 
 logger = logging.getLogger(__name__)
 

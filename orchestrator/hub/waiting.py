@@ -2,14 +2,13 @@
 
 import asyncio
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
 from orchestrator.core.errors import CallLost
 from orchestrator.core.wire import ComputerId
+from orchestrator.ports.computers import OnOutput
 
-OnOutput = Callable[[int, bytes], None]
 PAUSED_AFTER_S: Final = 4.0
 """A game that counted no tick for so long is paused, or as good as."""
 

@@ -36,6 +36,7 @@ from orchestrator.nodes.screens import Screens
 from orchestrator.nodes.table import Event, NodeWent
 from orchestrator.ports import Answer, CallResult, ComputerInfo, Settlement
 from orchestrator.ports.bus import End
+from orchestrator.ports.computers import NOBODY, OnOutput
 
 SLACK_S: Final = 120.0
 """Beyond what the computer gets: bodies go and come in parts, each of which may take a minute. A node that is gone is
@@ -119,7 +120,7 @@ class Fleet:
         params: Mapping[str, Any],
         body: bytes | None = None,
         wait_s: float = 60.0,
-        on_output: Callable[[int, bytes], None] | None = None,
+        on_output: OnOutput | None = None,
     ) -> CallResult:
         """Have the call's frame written, once, wherever the computer is, and wait for its outcome."""
         here = partial(
@@ -158,18 +159,29 @@ class Fleet:
                 ended()
         return await here() if there is None else there
 
-    async def settle(self, computer: ComputerId, *, run_ids: Sequence[RunId], number: int) -> dict[RunId, Settlement]:
+    async def settle(
+        self,
+        computer: ComputerId,
+        *,
+        run_ids: Sequence[RunId],
+        number: int,
+        on_output: Mapping[RunId, OnOutput] = NOBODY,
+    ) -> dict[RunId, Settlement]:
         """Have the computer's fence raised, wherever it is, and hear what became of runs."""
         there = None
         if not self.hub.here(computer):
-            settle = SettleAsked(computer=computer, run_ids=tuple(run_ids), number=number)
+            settle = SettleAsked(computer=computer, run_ids=tuple(run_ids), number=number, output=tuple(on_output))
             asked = {"op": "settle", **settle.told()}
+            ends = [self._hear_output(run_id, told) for run_id, told in on_output.items()]
             try:
                 there = await self._ask_holder(computer, settled_of, asked, b"", SETTLE_WITHIN_S + SLACK_S)
             except (CallVoid, InvalidRequest) as refused:
                 raise CallLost(f"The node that has computer {computer} could not settle: {refused.message}") from None
+            finally:
+                for end in ends:
+                    end()
         if there is None:
-            return await self.hub.settle(computer, run_ids=run_ids, number=number)
+            return await self.hub.settle(computer, run_ids=run_ids, number=number, on_output=on_output)
         missing = [run_id for run_id in run_ids if run_id not in there]
         if missing:
             raise CallLost(f"Another node did not say what became of {', '.join(missing)}.")
@@ -246,7 +258,7 @@ class Fleet:
                 del self._asking[task]
                 task.cancel()
 
-    def _hear_output(self, run_id: RunId, on_output: Callable[[int, bytes], None]) -> End:
+    def _hear_output(self, run_id: RunId, on_output: OnOutput) -> End:
         def heard(payload: Mapping[str, Any]) -> None:
             try:
                 told = OutputTold.read(payload)

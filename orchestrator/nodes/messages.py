@@ -172,6 +172,8 @@ class SettleAsked(Said):
     computer: ComputerId
     run_ids: tuple[RunId, ...]
     number: int
+    output: tuple[RunId, ...] = ()
+    """The runs whose output is to be told."""
 
 
 def acks_of(payload: Mapping[str, Any]) -> list[tuple[ComputerId, RunId, int]]:

@@ -111,7 +111,8 @@ class Serving:
     async def _settle(self, payload: Mapping[str, Any], body: bytes) -> Answer:
         del body
         asked = SettleAsked.read(payload)
-        settled = await self._hub.settle(asked.computer, run_ids=asked.run_ids, number=asked.number)
+        told = {run_id: partial(self._tell_output, run_id) for run_id in asked.output}
+        settled = await self._hub.settle(asked.computer, run_ids=asked.run_ids, number=asked.number, on_output=told)
         return settled_told(settled, self._hub.heard(asked.computer))
 
     def _acknowledge(self, payload: Mapping[str, Any]) -> None:

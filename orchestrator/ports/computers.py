@@ -3,10 +3,20 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from types import MappingProxyType
+from typing import Any, Final, Protocol
 
 from orchestrator.core.meeting import Heard
 from orchestrator.core.wire import ComputerId, Desk, RunId, SettledCall, Told
+
+OnOutput = Callable[[int, bytes], None]
+"""Is told what a running program writes, as it comes: where the part begins in the whole output, and its bytes.
+
+Hints only: parts may be missing. No bytes: the game is paused.
+"""
+
+NOBODY: Final[Mapping[RunId, OnOutput]] = MappingProxyType({})
+"""No run whose output anyone follows."""
 
 
 class ComputerLine(Protocol):
@@ -93,21 +103,26 @@ class Computers(Protocol):
         params: Mapping[str, Any],
         body: bytes | None = None,
         wait_s: float = 60.0,
-        on_output: Callable[[int, bytes], None] | None = None,
+        on_output: OnOutput | None = None,
     ) -> CallResult:
         """Write the call's frame, once, and wait up to ``wait_s`` seconds for its outcome.
-
-        ``on_output`` is told what a running program writes, as it comes: where the part begins in the
-        whole output, and its bytes. Hints only: parts may be missing. No bytes: the game is paused.
 
         Raises ComputerAway (not connected: no frame was written), CallVoid (the computer refused it
         unrun), ComputerFailed (it answered with an error), CallLost (the session ended or the wait
         did: only a settle can tell).
         """
 
-    async def settle(self, computer: ComputerId, *, run_ids: Sequence[RunId], number: int) -> "dict[RunId, Settlement]":
+    async def settle(
+        self,
+        computer: ComputerId,
+        *,
+        run_ids: Sequence[RunId],
+        number: int,
+        on_output: Mapping[RunId, OnOutput] = NOBODY,
+    ) -> "dict[RunId, Settlement]":
         """Raise the computer's fence to ``number`` and ask what became of these runs.
 
+        Those that still go on are waited for, the programs of ``on_output`` in time of the game.
         Raises ComputerAway, CallLost (ask again later with a new number).
         """
 

@@ -8,7 +8,7 @@ nobody heard. A library call brings its own dependencies instead.
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from orchestrator.core.restoring.touches import ABSENT, DIRECTORY
 from orchestrator.core.task import AgentTask, CallRecord
 from orchestrator.core.wire import ComputerId, RunId, sha256_hex
 from orchestrator.ports import Lease, Settlement, Workspace
+from orchestrator.ports.computers import NOBODY, OnOutput
 from orchestrator.tools.computer.disks import other_disks
 from orchestrator.tools.computer.keeping import look, missing_above
 from orchestrator.tools.computer.listing import Kept, OnRead, keep_tree, list_tree, nobody_waits
@@ -153,11 +154,10 @@ class World(Reach):
         record: CallRecord,
         *,
         timeout_s: float | None = None,
-        on_output: Callable[[int, bytes], None] | None = None,
+        on_output: OnOutput | None = None,
     ) -> Outcome:
         """Do the started call, once; a program gets ``timeout_s`` seconds (None: the tools' own limit).
 
-        ``on_output``: as ``Computers.call`` has it.
         Raises ToolFailed, ComputerFailed, ComputerAway, CallVoid, CallLost.
         """
         return await self._perform(record, Doing(self, task, record, on_output), timeout_s)
@@ -170,14 +170,18 @@ class World(Reach):
             logger.info("run %s could not be stopped: %s", run_id, error, extra={"computer": computer})
 
     async def settle(
-        self, computer: ComputerId | None, records: Sequence[CallRecord], lease: Lease
+        self,
+        computer: ComputerId | None,
+        records: Sequence[CallRecord],
+        lease: Lease,
+        on_output: Mapping[RunId, OnOutput] = NOBODY,
     ) -> list[facts.ToolSettled]:
         """What became of started calls. Raises ComputerAway, CallLost, LeaseLost."""
         if computer is None or self.computers is None:
             return [await self._settle_here(record) for record in records]
         number = await self.store.allot_number(computer, lease=lease)
         runs = [record.run_id for record in records if record.run_id is not None]
-        answers = await self.computers.settle(computer, run_ids=runs, number=number)
+        answers = await self.computers.settle(computer, run_ids=runs, number=number, on_output=on_output)
         # After the answers: what froze the computer before it gave them is in the record then, whoever welcomed it.
         doubtful = (await self.store.computer(computer)).doubtful_below
         return [

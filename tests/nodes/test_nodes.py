@@ -65,9 +65,9 @@ def calling(server: Server, run_id: RunId = RUN, *, number: int = 1000, **more: 
     return asyncio.create_task(fleet.call(FARM, run_id=run_id, task_id="t-1", number=number, **values))
 
 
-def settling(server: Server, number: int = 2000) -> "asyncio.Task[dict[RunId, Settlement]]":
+def settling(server: Server, number: int = 2000, **more: Any) -> "asyncio.Task[dict[RunId, Settlement]]":
     """A settle of a node, under way."""
-    return asyncio.create_task(server.orchestrator.node.fleet.settle(FARM, run_ids=(RUN,), number=number))
+    return asyncio.create_task(server.orchestrator.node.fleet.settle(FARM, run_ids=(RUN,), number=number, **more))
 
 
 async def failed(task: "asyncio.Task[Any]", kind: type[Exception]) -> Any:
@@ -137,10 +137,10 @@ async def test_a_program_is_waited_for_at_another_node_while_its_game_is_paused(
     monkeypatch.setattr(wire, "RUN_PING_EVERY_S", 0.25)
     monkeypatch.setattr("orchestrator.nodes.fleet.SLACK_S", 0.0)
     async with at(two, "beta", await two["beta"].computer("3"), capabilities=(wire.CLOCK,)) as client:
-        call = calling(two["alpha"], method="run_program", params={"timeout_s": 1}, wait_s=1.0)
+        call = calling(two["alpha"], method="run_program", params={"timeout_s": 1}, wait_s=1.5)
         await client.hear("call")
         # So many pings take longer than the wait: the time of the game stands still.
-        for _ in range(6):
+        for _ in range(8):
             ping, _ = await client.hear("ping")
             await client.send(wire.Pong(journal_seq=3, n=ping.n, clock_ms=50))
         await client.result(RUN, CallResult({"ended": "returned"}))
@@ -175,13 +175,17 @@ async def test_a_computer_that_could_not_be_asked_for_a_moment_is_there_again_wi
 async def test_a_settle_finds_the_computer_at_another_node(two: Several) -> None:
     """What its journal says comes back, with the result where it is still in memory."""
     async with at(two, "beta", await two["beta"].computer("3")) as client:
-        settle = settling(two["alpha"])
+        parts: list[tuple[int, bytes]] = []
+        settle = settling(two["alpha"], on_output={RUN: lambda *part: parts.append(part)})
         asked, _ = await client.hear("settle")
         assert (asked.number, list(asked.call_ids)) == (2000, [RUN])
+        wrote = wire.Body(offset=7, total=10, sha256=wire.sha256_hex(b"hi\n"))
+        await client.send(wire.Output(journal_seq=3, call_id=RUN, body=wrote), b"hi\n")
         await client.result(RUN, CallResult({"size": 3}, b"abc"))
         await client.settled(2000, wire.SettledCall(call_id=RUN, state="finished", ok=True))
         settled = (await within(settle))[RUN]
         assert (settled.call.state, settled.result) == ("finished", CallResult({"size": 3}, b"abc"))
+        assert parts == [(7, b"hi\n")]
 
 
 async def test_a_run_of_which_the_other_node_says_nothing_is_not_settled(two: Several) -> None:

@@ -22,6 +22,7 @@ from orchestrator.core.errors import CallLost, ComputerAway, ComputerFailed
 from orchestrator.core.meeting import NOTHING_HEARD, Heard
 from orchestrator.core.wire import ComputerId, RunId, SettledCall, sha256_hex
 from orchestrator.ports import CallResult, ChatMessage, ChatModel, ComputerInfo, ModelReply, Settlement
+from orchestrator.ports.computers import NOBODY, OnOutput
 from orchestrator.settings import Settings
 from tests.servers import NO_TLS
 from tests.waiting import HANG_S, within
@@ -240,7 +241,7 @@ class FakeComputers:
         params: Mapping[str, Any],
         body: bytes | None = None,
         wait_s: float = 60.0,
-        on_output: Callable[[int, bytes], None] | None = None,
+        on_output: OnOutput | None = None,
     ) -> CallResult:
         del task_id, wait_s
         if computer in self.away:
@@ -271,12 +272,21 @@ class FakeComputers:
         except ComputerFailed as error:
             return error
 
-    async def settle(self, computer: ComputerId, *, run_ids: Sequence[RunId], number: int) -> dict[RunId, Settlement]:
+    async def settle(
+        self,
+        computer: ComputerId,
+        *,
+        run_ids: Sequence[RunId],
+        number: int,
+        on_output: Mapping[RunId, OnOutput] = NOBODY,
+    ) -> dict[RunId, Settlement]:
         if computer in self.away:
             raise ComputerAway(f"Computer {computer} is not connected.")
         self.settles.append((tuple(run_ids), number))
         if self.settle_faults:
             raise self.settle_faults.popleft()
+        for tell in on_output.values():
+            tell(4, b"on and on")
         return {run_id: self._settlement(run_id) for run_id in run_ids}
 
     def _settlement(self, run_id: RunId) -> Settlement:

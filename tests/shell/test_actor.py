@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -803,8 +803,12 @@ async def test_an_outcome_whose_output_is_lost_is_told_as_such(answer: dict[str,
     await bench.decide(await bench.act())
     bench.computers.faults["run_program"] = deque(["lost"])
     bench.computers.settled_as["run_program"] = answer
+    hints: list[Mapping[str, Any]] = []
+    bench.service.bus.subscribe(f"stream.{task_id}", hints.append)
     while (await bench.act()).ended is None:
         pass
+    # While it is settled, those who watch the task are told what the program goes on to write.
+    assert [(one["offset"], one["text"]) for one in hints if one["kind"] == "output"] == [(4, "on and on")]
     assert f"TOOL_RESULT: {told}" in model.asked[1][-1].content
     assert bench.disk.done == ["run_program a.lua"]
     (settled,) = await bench.happened(task_id, "tool_settled")

@@ -15,6 +15,7 @@ from orchestrator.core.meeting import Heard
 from orchestrator.core.system_facts import ComputerFrozen
 from orchestrator.core.wire import RunId, SettledCall
 from orchestrator.hub import session as hub_session
+from orchestrator.hub import waiting
 from orchestrator.hub.elsewhere import Rival, Yielded
 from orchestrator.hub.waiting import PAUSED_AFTER_S, GameClock, Wait
 from orchestrator.ports import CallResult
@@ -490,6 +491,28 @@ async def test_settle_waits_for_what_still_runs(house: House) -> None:
         settled = (await settling)[RUN]
         assert (settled.call.state, settled.call.ok) == ("finished", True)
         assert settled.result == CallResult(body=b"at last")
+
+
+async def test_settle_tells_what_a_program_writes_and_that_its_game_is_paused(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the call did for which nobody waits any more."""
+    monkeypatch.setattr(wire, "RUN_PING_EVERY_S", 0.25)
+    monkeypatch.setattr(waiting, "PAUSED_AFTER_S", 0.0)
+    parts: list[tuple[int, bytes]] = []
+    async with house.computer(capabilities=(wire.CLOCK,)) as client:
+        told = {RUN: lambda *part: parts.append(part)}
+        settling = asyncio.create_task(house.hub.settle(FARM, run_ids=(RUN,), number=20, on_output=told))
+        await client.hear("settle")
+        await client.settled(20, SettledCall(call_id=RUN, state="running"))
+        wrote = wire.Body(offset=7, total=9, sha256=wire.sha256_hex(b"hi"))
+        await client.send(wire.Output(journal_seq=3, call_id=RUN, body=wrote), b"hi")
+        for _ in range(2):
+            ping, _ = await client.hear("ping")
+            await client.send(wire.Pong(journal_seq=3, n=ping.n, clock_ms=50))
+        await client.result(RUN, CallResult(body=b"at last"))
+        assert (await within(settling))[RUN].result == CallResult(body=b"at last")
+    assert parts == [(7, b"hi"), (9, b"")]
 
 
 async def test_settle_of_several_runs_answers_each(house: House) -> None:

@@ -125,7 +125,9 @@ class Witnesses:
             raise CallLost(f"The connection of computer {computer} ended.")
         return _answer(outcome)
 
-    async def settle(self, computer: ComputerId, *, run_ids: Sequence[RunId], number: int) -> dict[RunId, Settlement]:
+    async def settle(
+        self, computer: ComputerId, *, run_ids: Sequence[RunId], number: int, **more: Any
+    ) -> dict[RunId, Settlement]:
         """What became of these runs; nothing below the number is taken any more."""
         one = self.all[computer]
         if not one.online:
