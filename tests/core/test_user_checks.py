@@ -250,6 +250,24 @@ def test_prints_looks_at_the_run_before_it_else_at_the_last_good_run_of_the_mode
     assert output_of(f"Ran.\nOutput:\n[done]\n{notes}") == "[done]"
 
 
+def test_prints_looks_at_the_nearest_run_before_it() -> None:
+    """Of several; where all come behind it, at the last."""
+    story = Journal()
+    story.submitted(checks=("runs farm.lua", "runs other.lua", "prints 2"))
+    calls = (call("k", "cc_run_program", path="farm.lua"), call("o", "cc_run_program", path="other.lua", index=1))
+    story.proposed(calls, "allow", "allow", checks=("runs farm.lua", "runs other.lua"))
+    for name, number in (("k", 1), ("o", 2)):
+        story.started(name)
+        story.finished(name, text=f"Ran.\nOutput:\n{number}")
+    runs = (due("runs farm.lua"), due("runs other.lua", "call-o"))
+    one, two = due("prints 1"), due("prints 2")
+    for checks in ((*runs, one, two), (one, two, *runs)):
+        results = {result.check: result.holds for result in judged(story.task.checking, checks, {})}
+        assert (results["prints 1"], results["prints 2"]) == (False, True)
+    results = {result.check: result.holds for result in judged(story.task.checking, (runs[0], one, runs[1]), {})}
+    assert results["prints 1"] is True
+
+
 def test_what_a_run_printed_is_not_known_where_it_was_not_run_or_was_cut() -> None:
     """Then nobody can say that a text is not in its output; what stands for a part that is left out has none."""
     checks = (due("prints 42"), due("runs farm.lua"))
@@ -412,9 +430,9 @@ def shown_check(story: Journal, sha256: str = "", *, grant: bool = False, action
     story.decided(decision("w", action, on_reject="continue", **more))
 
 
-def covered(story: Journal, sha256: str, risk: RiskLevel = RiskLevel.MEDIUM, **found: Any) -> bool:
+def covered(story: Journal, sha256: str, risk: RiskLevel = RiskLevel.MEDIUM, *, name: str = "k", **found: Any) -> bool:
     """Whether the run of the check needs no question of its own."""
-    run = call("k", "cc_run_program", path="farm.lua")
+    run = call(name, "cc_run_program", path="farm.lua")
     observed = Observed(state={"farm.lua": sha256}, **found)
     return story.task.checking.covering(run, observed, verdict("ask", risk)) is not None
 
@@ -444,6 +462,7 @@ def test_an_approved_check_runs_only_bytes_that_people_saw() -> None:
     assert not covered(story, edited, RiskLevel.HIGH)
     assert not covered(story, edited, RiskLevel.CRITICAL)
     assert not covered(story, edited, identity="another computer")
+    assert not covered(story, edited, name="other-arguments")
     story.proposed((call("m", "cc_move", path="x", to="farm.lua"),), "ask")
     story.reviewed("m", request_id="q-m")
     story.decided(decision("m"), of="q-m")

@@ -1,17 +1,26 @@
-"""Checks without a server: of a library call, and of the policy for paths."""
+"""Checks without a server: of a library call, of the policy for paths, and of an actor on computers in memory."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from orchestrator.actor.checking import due_of
 from orchestrator.core.approval import CallDecision
 from orchestrator.core.errors import HitlInterventionRequired, InvalidRequest
-from orchestrator.core.policy import load_policy
+from orchestrator.core.policy import PathCheck, load_policy
 from orchestrator.core.response import FinalResult
+from orchestrator.core.restoring.wanted import Restoration
+from orchestrator.core.task_states import Phase
+from orchestrator.greeting import JournalGreeter
 from orchestrator.model.scripted import ScriptedModel
 from orchestrator.runner import execute_task_with_agent
 from orchestrator.tools.deps import CCAgentDeps
+from tests.core.journal import Journal
+from tests.shell.support import WRITE, Listening, call, final, says
+from tests.shell.test_actor import FARM as PC
+from tests.shell.test_actor import Bench, only, rules
 
 ALLOWS = 'schema_version = 1\n[[rules]]\nid = "all"\neffect = "allow"\ntools = ["*"]\n'
 FARM = f'{ALLOWS}[[checks]]\npath = "FARM/**"\ncheck = "file farm/a.txt contains wheat"\n'
@@ -88,3 +97,80 @@ async def test_a_check_that_the_policy_gets_meanwhile_is_made_though_nothing_mov
     stricter = load_policy(FARM + asks)
     final = await execute_task_with_agent(asked.value.task, deps, model=model, policy=stricter, decisions=decisions)
     assert (final.success, "file farm/a.txt contains wheat" in final.message) == (False, True)
+
+
+# -- an actor on computers in memory -------------------------------------------------------
+
+
+ASKS = '[[rules]]\nid = "asks"\neffect = "ask"\ntools = ["cc_run_program", "cc_write"]\n'
+DELETE = says(call("cc_delete", path="b.lua"))
+
+
+async def test_the_programs_of_checks_run_watched_and_before_files_are_looked_at() -> None:
+    """With their arguments. Where the policy denies a look, nobody knows, and no success is verified."""
+    bench = Bench(Listening(final()), policy=rules())
+    task_id = await bench.submit(checks=("file a.lua contains old", "runs a.lua 7 north"))
+    task = await bench.act()
+    (frame,) = bench.computers.sent("run_program")
+    assert (frame.params["observe_s"], frame.body) == (10, b'["7", "north"]')
+    proposed = await bench.happened(task_id, "calls_proposed")
+    assert [[one.tool for one in fact.calls] for fact in proposed] == [["cc_run_program"], ["cc_find"]]
+    assert task.ended is not None
+    assert (task.ended.status, task.ended.status_reason, task.ended.verified) == ("Completed", "unverified", False)
+    assert "Nobody knows whether these checks hold: file a.lua contains old" in task.ended.doubt
+
+
+async def test_what_must_stay_unchanged_is_waited_for_and_never_read_where_the_policy_denies_it() -> None:
+    """The model is not asked before it was looked at."""
+    denies = '[[rules]]\nid = "no"\neffect = "deny"\ntools = ["cc_read"]\npaths = ["secret.txt"]\n'
+    bench = Bench(Listening(final()), policy=rules(denies))
+    bench.disk.files["secret.txt"] = b"x"
+    bench.computers.away.add(PC)
+    task_id = await bench.submit(checks=("unchanged a.lua", "unchanged secret.txt"))
+    assert (await bench.act()).phase is Phase.QUEUED
+    assert await bench.kinds(task_id) == ["task_submitted"]
+    bench.computers.away.clear()
+    await JournalGreeter(bench.service).arrived(PC)
+    ended = await bench.act()
+    assert [one.holds for one in ended.checks] == [True, None]
+    assert not [one for one in bench.computers.frames if "secret.txt" in one.params.values()]
+
+
+async def test_a_limit_names_the_checks_that_did_not_hold() -> None:
+    """What the limit says, and then what failed when success was claimed last."""
+    bench = Bench(Listening(final(), says(WRITE)), policy=rules())
+    await bench.submit(checks=("prints 42",), max_steps=2)
+    ended = (await bench.act()).ended
+    assert ended is not None
+    assert (ended.status, ended.status_reason) == ("Failed", "max_steps")
+    assert "When success was claimed last: This check does not hold: prints 42 (No program was run" in ended.message
+
+
+@pytest.mark.parametrize(
+    ("risks", "first", "shown"),
+    [
+        ((), None, True),
+        ((), DELETE, False),
+        (("cc_run_program", "high"), None, None),
+        (("*", "critical"), None, None),
+    ],
+)
+async def test_a_check_is_shown_with_a_call_of_its_own_risk_and_bound_to_untouched_bytes(
+    risks: tuple[str, str], first: Any, shown: bool | None
+) -> None:
+    """Bytes that the task may have made nobody has seen; a higher risk is asked about by itself (None: not shown)."""
+    more = f'[[rules]]\nid = "r"\neffect = "ask"\ntools = ["{risks[0]}"]\nrisk = "{risks[1]}"\n' if risks else ""
+    bench = Bench(Listening(*filter(None, (first, says(WRITE)))), policy=rules(ASKS, more))
+    bench.disk.files |= {"farm.lua": b"print(1)\n", "b.lua": b""}
+    await bench.submit(checks=("runs farm.lua",))
+    checks = only(await bench.act()).checks
+    assert [bool(one.sha256) for one in checks] == ([] if shown is None else [shown])
+
+
+def test_what_puts_files_back_has_no_checks() -> None:
+    """Neither its user's nor the policy's."""
+    story = Journal()
+    story.submitted(checks=("runs a.lua",))
+    rule, changed = PathCheck(path="**", check="runs b.lua"), [(PC, "a.lua")]
+    assert [one.line for one in due_of(story.task, [rule], changed)] == ["runs a.lua", "runs b.lua"]
+    assert due_of(replace(story.task, restores=Restoration()), [rule], changed) == ()
