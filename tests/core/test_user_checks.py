@@ -395,7 +395,14 @@ def test_a_reviewer_is_shown_that_a_rejected_check_does_not_cancel_the_task() ->
 # -- approved with an earlier request --------------------------------------------------------
 
 
-def shown_check(story: Journal, sha256: str = "", *, grant: bool = False, action: Any = "approve") -> None:
+def shown_check(
+    story: Journal,
+    sha256: str = "",
+    *,
+    grant: bool = False,
+    action: Any = "approve",
+    risk: RiskLevel = RiskLevel.MEDIUM,
+) -> None:
     """A person is asked about a write, with a check, and decides."""
     story.proposed((call("w", "cc_write", path="farm.lua", content="x"),), "ask")
     check = ShownCheck(
@@ -403,7 +410,7 @@ def shown_check(story: Journal, sha256: str = "", *, grant: bool = False, action
         computer=PC,
         call_digest="call-k",
         path="farm.lua",
-        risk=RiskLevel.MEDIUM,
+        risk=risk,
         program="farm.lua" if sha256 else "",
         sha256=sha256,
     )
@@ -469,6 +476,14 @@ def test_an_approved_check_runs_only_bytes_that_people_saw() -> None:
     story.started("m")
     wrote(story, "m", "farm.lua", "f" * 64)
     assert not covered(story, "f" * 64)
+
+
+def test_at_critical_risk_a_check_is_asked_about_each_time() -> None:
+    """However it was shown."""
+    story = Journal()
+    shown_check(story, "a" * 64, risk=RiskLevel.CRITICAL)
+    assert covered(story, "a" * 64, RiskLevel.HIGH)
+    assert not covered(story, "a" * 64, RiskLevel.CRITICAL)
 
 
 @pytest.mark.parametrize("how", [{"action": "reject"}, {"grant": True}])

@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.actor.checking import due_of
 from orchestrator.core.approval import CallDecision
-from orchestrator.core.errors import HitlInterventionRequired, InvalidRequest
+from orchestrator.core.errors import HitlInterventionRequired, InvalidRequest, ModelFailed
 from orchestrator.core.policy import PathCheck, load_policy
 from orchestrator.core.response import FinalResult
 from orchestrator.core.restoring.wanted import Restoration
@@ -109,10 +109,11 @@ DELETE = says(call("cc_delete", path="b.lua"))
 async def test_the_programs_of_checks_run_watched_and_before_files_are_looked_at() -> None:
     """With their arguments. Where the policy denies a look, nobody knows, and no success is verified."""
     bench = Bench(Listening(final()), policy=rules())
+    bench.world.run_timeout_s = 33
     task_id = await bench.submit(checks=("file a.lua contains old", "runs a.lua 7 north"))
     task = await bench.act()
     (frame,) = bench.computers.sent("run_program")
-    assert (frame.params["observe_s"], frame.body) == (10, b'["7", "north"]')
+    assert (frame.params["observe_s"], frame.params["timeout_s"], frame.body) == (10, 33, b'["7", "north"]')
     proposed = await bench.happened(task_id, "calls_proposed")
     assert [[one.tool for one in fact.calls] for fact in proposed] == [["cc_run_program"], ["cc_find"]]
     assert task.ended is not None
@@ -144,6 +145,16 @@ async def test_a_limit_names_the_checks_that_did_not_hold() -> None:
     assert ended is not None
     assert (ended.status, ended.status_reason) == ("Failed", "max_steps")
     assert "When success was claimed last: This check does not hold: prints 42 (No program was run" in ended.message
+
+
+async def test_a_claim_whose_checks_failed_is_no_success_where_the_model_cannot_be_asked_again() -> None:
+    """A claim that was only doubted is kept then; this one was wrong."""
+    bench = Bench(Listening(final(), ModelFailed("It is gone.", lasting=True)), policy=rules())
+    await bench.submit(checks=("prints 42",))
+    ended = (await bench.act()).ended
+    assert ended is not None
+    assert (ended.status, ended.status_reason) == ("Failed", "model_failed")
+    assert "It is gone. When success was claimed last: This check does not hold" in ended.message
 
 
 @pytest.mark.parametrize(
