@@ -197,7 +197,7 @@ def _end(entries: Sequence[Entry], wish: Wish, own: Changes, last: _LastWords) -
     parts += [f"{len(left)} not {last.done}{_reason(left.values())}"] if left else []
     return facts.TaskEnded(
         status="Failed" if left or nothing_done else "Completed",
-        status_reason="not_restored" if left else "conflicts" if nothing_done else "final",
+        status_reason="not_restored" if left else "conflicts" if nothing_done else "restored",
         message=", ".join(parts).rstrip(".") + ".",
         details={key: value for key, value in details.items() if value},
         verified=None if left or nothing_done else True,

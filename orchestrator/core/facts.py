@@ -542,6 +542,8 @@ class RunFound(Value):
     said: str = ""
     """The line that says why it ended, of a run that ended with an error."""
     times: int = 1
+    background: str = Field(default="", exclude_if=is_empty)
+    """The tabs in which what it started runs on, with ``, `` between; empty: none is known."""
 
 
 class Finding(Value):
@@ -553,9 +555,13 @@ class Finding(Value):
     runs: tuple[RunFound, ...] = ()
     not_run: tuple[str, ...] = ()
     """Programs that were changed and not run since."""
+    unknown: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
+    """Calls that change or run something, that had begun, and whose outcome was not known at the end."""
     checks: tuple[CheckResult, ...] = ()
     looked: bool = True
     """Whether anything was looked at, changed or run."""
+    several: bool = Field(default=False, exclude_if=is_false)
+    """Whether the task has several computers: each place is told with its own."""
 
 
 class TaskEnded(Value):

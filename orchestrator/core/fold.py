@@ -40,13 +40,23 @@ def preview(task: AgentTask, drafts: Sequence[Draft]) -> AgentTask:
     return task
 
 
+_UNKNOWN: Final = frozenset({CallState.EXECUTING, CallState.OUTCOME_UNKNOWN})
+"""Calls that had begun, and of which nobody knows yet what they did."""
+
+
 def with_findings(task: AgentTask, drafts: Sequence[Draft]) -> list[Draft]:
     """The drafts, each end of the task with what the journal shows of it by then."""
     found = []
     for draft in drafts:
         if isinstance(draft.fact, facts.TaskEnded) and draft.fact.finding is None:
             over = [record for record in task.calls if record.state not in OPEN_STATES]
-            shown = finding(evidence.after(task.evidence, over), task.checks)
+            with_calls = evidence.checked if task.checking.step else evidence.after
+            shown = finding(
+                with_calls(task.evidence, over),
+                task.checks,
+                unknown=[one.call for one in task.calls if one.mutates and one.state in _UNKNOWN],
+                several=len(task.computers) > 1,
+            )
             found.append(draft._replace(fact=draft.fact.model_copy(update={"finding": shown})))
         else:
             found.append(draft)
@@ -340,7 +350,14 @@ def _as_calls_say(task: AgentTask) -> AgentTask:
         return task
     if task.checking.step:
         # The claim that they check waits for its verdict.
-        return changed(task, phase=Phase.REPLIED, calls=(), checking=task.checking.after(task.calls), lapsed=None)
+        return changed(
+            task,
+            phase=Phase.REPLIED,
+            calls=(),
+            evidence=evidence.checked(task.evidence, task.calls),
+            checking=task.checking.after(task.calls),
+            lapsed=None,
+        )
     several = len(task.computers) > 1
     digests = tuple(record.call.call_digest for record in task.calls)
     repeated = repeats.after(task.repeats, task.calls)

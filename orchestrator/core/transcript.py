@@ -35,6 +35,8 @@ class Transcript:
         self._became = became
         self._step = 0
         self._calls: dict[CallId, facts.ToolCall] = {}
+        self._several = False
+        """Whether the task has several computers, as far as its items were told."""
         self._awaits = ""
         """The model server that was told to be waited for since the last reply."""
 
@@ -47,6 +49,9 @@ class Transcript:
         """The lines that one item adds; most add none."""
         fact = item.fact
         match fact:
+            case facts.TaskSubmitted():
+                self._several = len(fact.computers) > 1
+                return []
             case facts.ModelReplied():
                 self._step += 1
                 self._awaits = ""
@@ -58,7 +63,7 @@ class Transcript:
             case facts.ChecksJudged():
                 return [f"[CHECK] {_HELD[one.holds]}: {one.check}. {one.why}" for one in fact.results]
             case facts.ReplyRefused():
-                return [f"[REFUSED] {fact.reason}"]
+                return [f"[REFUSED] The model was told: {fact.reason}"]
             case facts.ReviewRequested():
                 return [f"[REVIEW] {self._waiting(fact)}"]
             case facts.DecisionRecorded():
@@ -109,10 +114,14 @@ class Transcript:
         lines = [f"[EXPLANATION] {fact.explanation}"] if fact.explanation else []
         for call, verdict in zip(fact.calls, fact.evaluations, strict=True):
             self._calls[call.call_id] = call
-            lines.append(f"[TOOL] {call.tool}({_as_declared(call)})")
+            lines.append(self._tool(call))
             if verdict.effect == "deny":
                 lines.append(f"[TOOL_RESULT] Denied by policy: {verdict.reason}")
         return lines
+
+    def _tool(self, call: facts.ToolCall) -> str:
+        at = f" on {call.computer}" if self._several and call.computer else ""
+        return f"[TOOL] {call.tool}({_as_declared(call)}){at}"
 
     def _decided(self, fact: facts.DecisionRecorded, who: str) -> list[str]:
         said = ", ".join(f"{one.action} {self._name(one.call_id)}" for one in fact.decisions)
@@ -122,7 +131,7 @@ class Transcript:
             call = self._calls.get(one.call_id)
             if one.args is not None and call is not None:
                 edited = self._calls[one.call_id] = call.model_copy(update={"args": one.args})
-                lines.append(f"[TOOL] {call.tool}({_as_declared(edited)})")
+                lines.append(self._tool(edited))
             if one.action == "respond":
                 lines.append(f"[TOOL_RESULT] {who} answered in its place: {one.answer}")
         return lines

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from orchestrator.core import facts
 from orchestrator.core.facts import CallId
-from orchestrator.core.finding.report import report
+from orchestrator.core.finding.report import UNVERIFIED, report, says_the_model
 from orchestrator.core.items import AgentTaskItem
 from orchestrator.core.redact import redact
 from orchestrator.core.restoring.wanted import planned
@@ -202,12 +202,13 @@ def _called(call: facts.ToolCall) -> str:
 
 def _ended(fact: facts.TaskEnded) -> list[tuple[str, str]]:
     said = fact.message or fact.explanation or fact.status_reason
-    shown = [("note", line) for line in report(fact)]
-    if fact.status == "Completed" and fact.verified is not False:
-        return [*shown, ("good", f"Done: {said}")]
-    if fact.status == "Completed":
-        return [*shown, ("bad", f"Unverified, because the journal does not support it: {said}")]
-    return [*shown, ("bad", f"{fact.status}: {said}")]
+    lines = report(fact)
+    shown = [("note", line) for line in ("What the journal shows:", *lines) if lines]
+    if fact.verified is False:
+        return [*shown, ("bad", f"{UNVERIFIED}{said}")]
+    done = fact.status == "Completed"
+    says = ". The model says" if says_the_model(fact) else ""
+    return [*shown, ("good" if done else "bad", f"{'Done' if done else fact.status}{says}: {said}")]
 
 
 async def _without_secrets(texts: Sequence[str]) -> list[str]:

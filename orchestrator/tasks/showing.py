@@ -3,7 +3,7 @@
 import asyncio
 
 from orchestrator.core.approval import HitlResponse
-from orchestrator.core.finding.report import report
+from orchestrator.core.finding.report import UNVERIFIED, report
 from orchestrator.core.response import TaskResult
 from orchestrator.core.showing import hitl_response, texts_of
 from orchestrator.core.task import AgentTask
@@ -28,7 +28,7 @@ def final_result(task: AgentTask) -> TaskResult | None:
     if ended is None:
         return None
     success = ended.status == "Completed" and ended.verified is not False
-    doubt = "Unverified, because the journal does not support it: " if ended.verified is False else ""
+    doubt = UNVERIFIED if ended.verified is False else ""
     return TaskResult(
         explanation=ended.explanation,
         success=success,

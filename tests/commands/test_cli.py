@@ -423,7 +423,7 @@ def test_tasks_and_computers_are_listed(served: Served) -> None:
     ran = served.cli("run", "nothing to work on", "--max-steps", "1")
     assert ran.returncode == 1
     assert ran.stdout.startswith("task t-")
-    assert "[REFUSED] This task has no computer" in ran.stdout
+    assert "[REFUSED] The model was told: This task has no computer" in ran.stdout
     assert ran.stdout.rstrip().endswith("[FINAL] Success=False, Message=The limit of 1 steps was reached.")
     listed = json.loads(served.cli("tasks", "--json").stdout)
     assert listed[0]["prompt"] == "nothing to work on"

@@ -93,14 +93,18 @@ class Disk(Journal):
         ran: facts.Ran | None = None,
         changed: tuple[str, ...] = (),
         on: str = "3",
+        checks: tuple[str, ...] = (),
         **args: Any,
     ) -> Evidence:
-        """One call that ran; the evidence after it."""
+        """One call that ran, of the model or for a check; the evidence after it."""
         name = f"c{len(self.items)}"
-        self.proposed([call(name, tool, computer=on, **args)], "allow")
+        self.proposed([call(name, tool, computer=on, **args)], "allow", checks=checks)
         watched = facts.Watched(changed=changed) if changed else None
         self.started(name, before=before or {}, lines=lines)
         self.finished(name, ok=ok, text=text, after=after or {}, ran=ran, watched=watched)
+        if checks:
+            self.add(facts.ChecksJudged(results=()))
+            self.add(facts.ReplyRefused(reason="?", because="unproven"))
         return self.task.evidence
 
     def preview_of(self, call_id: str, observed: facts.Observed) -> facts.ReviewRequested:

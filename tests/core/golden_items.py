@@ -780,6 +780,24 @@ GROWN: tuple[tuple[str, Actor, Fact], ...] = (
             ),
         ),
     ),
+    (
+        "4",
+        SYSTEM,
+        facts.TaskEnded(
+            status="Canceled",
+            status_reason="canceled",
+            message="canceled by alice",
+            finding=facts.Finding(
+                runs=(
+                    facts.RunFound(
+                        computer=ComputerId("3"), path="bg.lua", ended="finished", background="tab-1, tab-2"
+                    ),
+                ),
+                unknown=("cc_run_program 4:harvest.lua",),
+                several=True,
+            ),
+        ),
+    ),
     ("2", SYSTEM, system_facts.NodeStarted(version="0.6.0", policy_version="0123456789abcdef", node="alpha-3f9c2a1b")),
     ("2", SYSTEM, system_facts.NodeStopped(node="alpha-3f9c2a1b")),
     ("2", SYSTEM, system_facts.CheckpointMade(streams=2, sha256="b" * 64, key="0123456789abcdef")),

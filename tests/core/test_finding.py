@@ -780,23 +780,83 @@ def test_the_report_tells_files_runs_and_what_was_not_run() -> None:
     disk.run("w.lua", "observed", seconds=10.0)
     disk.run("t.lua", "timed_out")
     disk.run("s.lua", "stopped")
-    disk.run("e.lua", "error", out="e.lua:3: nil\nstack")
+    disk.run("e.lua", "error", out="Program e.lua failed (program_error): e.lua:3: nil\nstack")
+    disk.run("b.lua", out="[Runs on in the background: tab-1, tab-2. cc_info lists it]")
     disk.run("n.lua", "error", out=" ")
     disk.run("z.lua", "abandoned")
     disk.edit("a.lua", "z", lines=(1, 0))
-    assert report(ended(disk, doubt="Run it.")) == [
+    assert report(ended(disk, doubt="a.lua was not run: run it, or say in your final that you did not.")) == [
         "changed a.lua  +4 -1",
         "deleted old.lua",
         "ran a.lua: ended without an error (changed since)",
         "ran w.lua: ran 10 s without an error, then was stopped",
-        "ran t.lua: ran without an error until its limit",
+        "ran t.lua: ran without an error, then was stopped at its time limit",
         "ran s.lua: was stopped by a person",
         "ran e.lua: ended with an error: e.lua:3: nil",
+        "ran b.lua: ended without an error; what it started runs on in the background: tab-1, tab-2",
         "ran n.lua: ended with an error",
         "ran z.lua: could not be stopped",
         "not run since it was changed: a.lua",
-        "unverified: Run it.",
+        "unverified: a.lua was not run",
     ]
+
+
+@pytest.mark.parametrize(
+    ("doubt", "told"),
+    [
+        ("You say success, but a.lua ended with an error. Fix it and run it again.", "a.lua ended with an error"),
+        (
+            "The task asks for a run, but a.lua was not run: run it, or say it.",
+            "the task asks for a run, but a.lua was not run",
+        ),
+        (
+            "You say that it printed 4: 2, but no run did. Say it.",
+            "the model says that it printed 4: 2, but no run did",
+        ),
+        (
+            "You say that you did, but a.lua is not gone. Do it, or say it.",
+            "the model says that it did, but a.lua is not gone",
+        ),
+        ("You say success, but you have looked at nothing. Look.", "the model has looked at nothing"),
+        ("You say success, but your message is empty. Say it.", "the model's message is empty"),
+        ("You say success, but this failed: cc_read: No. If it cannot be done, say so.", "this failed: cc_read: No"),
+    ],
+)
+def test_a_doubt_is_told_to_people_without_the_step_for_the_model(doubt: str, told: str) -> None:
+    assert report(ended(Disk(), doubt=doubt))[-1] == f"unverified: {told}"
+
+
+def test_places_of_several_computers_are_told_with_their_computer() -> None:
+    disk = Disk()
+    disk.write("a.lua", on="3")
+    disk.write("b.lua", on="4")
+    disk.run("b.lua", on="4")
+    assert report(ended(disk, finding=finding(disk.task.evidence, several=True))) == [
+        "new 3:a.lua",
+        "new 4:b.lua",
+        "ran 4:b.lua: ended without an error",
+        "not run since it was changed: 3:a.lua",
+    ]
+
+
+def test_the_run_of_a_check_counts_for_what_the_task_changed() -> None:
+    """By itself, or because it loads that; of other programs it shows nothing, and it is no work of the model."""
+    disk = Disk("Mend farm.lua.", farm_lua="x", other_lua="x")
+    disk.run("other.lua", checks=("runs other.lua",))
+    assert "nothing was changed or run" in disk.lacks()
+    disk.write("farm.lua", "print(42)")
+    disk.step("cc_find", checks=("file a exists",), pattern="a")
+    disk.run("other.lua", checks=("runs other.lua",))
+    assert finding(disk.task.evidence).not_run == ("farm.lua",)
+    assert finding(disk.task.evidence).runs == ()
+    assert disk.lacks("It printed 42.")
+    disk.run("farm.lua", out="42", checks=("runs farm.lua",))
+    assert report(ended(disk)) == ["changed farm.lua", "ran farm.lua: ended without an error"]
+    assert not disk.lacks("It printed 42.")
+    disk.write("lib.lua")
+    disk.write("main.lua", "require('lib')")
+    disk.run("main.lua", checks=("runs main.lua",))
+    assert finding(disk.task.evidence).not_run == ()
 
 
 def test_a_program_that_another_one_loads_was_run() -> None:
@@ -810,7 +870,7 @@ def test_a_program_that_another_one_loads_was_run() -> None:
 
 def test_a_report_of_nothing_says_so() -> None:
     assert report(ended(Disk())) == ["nothing was changed or run"]
-    assert report(ended(Disk(), status="Failed")) == []
+    assert report(ended(Disk(), status="Failed")) == ["nothing was changed or run"]
     assert report(ended(Disk(), status_reason="answered")) == [
         "nothing was looked at: the model answered from what it knows"
     ]
@@ -847,9 +907,11 @@ def test_the_end_of_a_task_carries_what_was_found_by_then() -> None:
     """Also of calls of a step that did not come to its end; a finding that is there already stays."""
     disk = Disk()
     disk.write("a.lua")
-    disk.proposed([call("r", "cc_read", path="b"), call("w", "cc_write", index=1, path="b")], "allow", "allow")
+    calls = [call("r", "cc_read", path="b"), call("w", "cc_write", index=1, path="b"), call("s", "cc_shell", index=2)]
+    disk.proposed(calls, "allow", "allow", "allow")
     disk.started("r")
     disk.finished("r")
+    disk.started("w")
     author = Author(ManualClock())
     note = author.draft(facts.TaskPinned())
     end = author.draft(facts.TaskEnded(status="Canceled", status_reason="canceled"))
@@ -858,6 +920,7 @@ def test_the_end_of_a_task_carries_what_was_found_by_then() -> None:
     assert isinstance(found.fact, facts.TaskEnded)
     assert found.fact.finding is not None
     assert [one.path for one in found.fact.finding.files] == ["a.lua"]
+    assert "not known what came of: cc_write b" in report(found.fact)
     assert with_findings(disk.task, [found]) == [found]
 
 

@@ -51,6 +51,17 @@ def test_the_log_of_the_main_job() -> None:
     ]
 
 
+def test_a_call_names_its_computer_where_the_task_has_several() -> None:
+    story = Journal()
+    story.submitted(computers=("3", "4"))
+    story.proposed(
+        [call("c1", "cc_read", path="a", computer="4"), call("c2", "local_read", index=1, computer=None)],
+        "allow",
+        "allow",
+    )
+    assert lines(story)[-2:] == ["[TOOL] cc_read({'path': 'a'}) on 4", "[TOOL] local_read({})"]
+
+
 @pytest.mark.parametrize(
     ("tool", "args", "shown"),
     [
@@ -89,7 +100,7 @@ def test_what_goes_wrong_is_in_the_log() -> None:
     story.ended("Failed", "max_steps", message="The limit of 20 steps was reached.")
     assert lines(story) == [
         "[STEP 1]",
-        "[REFUSED] Your reply was empty.",
+        "[REFUSED] The model was told: Your reply was empty.",
         "[STEP 2]",
         "[TOOL] cc_write({})",
         "[TOOL] cc_shell({})",

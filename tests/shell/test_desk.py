@@ -172,7 +172,7 @@ async def test_a_task_goes_on_where_it_was_told_last(tmp_path: Path) -> None:
         assert (again.version, lines) == (told.version, [])
         await here.ask("answer", "the river")
         _, lines = await here.ask("watch", task=told.task, after=told.version)
-        assert texts(lines, "note") == ["the river", "nothing was changed or run"]
+        assert texts(lines, "note") == ["the river", "What the journal shows:", "nothing was changed or run"]
 
 
 async def test_the_end_is_told_and_nothing_comes_after_it(tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ async def test_the_end_is_told_and_nothing_comes_after_it(tmp_path: Path) -> Non
     async with game(tmp_path, LOOKS, final("hello from \N{SNOWMAN} caf\xe9")) as (server, here):
         desk = await here.send("ask", "where is it")
         lines = await here.until(desk, "good")
-        assert texts(lines, "good") == ["Done: hello from ? caf\xe9"]
+        assert texts(lines, "good") == ["Done. The model says: hello from ? caf\xe9"]
         told, lines = await here.ask("watch", task=(await tasks_of(server))[0]["task_id"])
         assert told.done
         assert lines[-1]["is"] == "good"
@@ -334,6 +334,7 @@ async def test_a_task_that_failed_says_what_it_changed_and_how_it_is_put_back(tm
         (row,) = await tasks_of(server)
         word = "`cc undo" if client == "present" else "Outside the game `cc-orchestrator undo"
         assert said == [
+            "What the journal shows:",
             "changed farm.lua  +1 -1",
             "not run since it was changed: farm.lua",
             f"It had changed farm.lua. {word} {row['task_id']}` puts it back.",

@@ -93,7 +93,7 @@ async def test_ask_shows_the_steps_and_the_question_survives_the_chunk(tmp_path:
             await here.sees("waits for an answer")
             await here.sees("Which farm?")
             await here.sees("Answered.")
-            await here.sees("Done: all is well")
+            await here.sees("Done. The model says: all is well")
         assert "the river" in model.told
         assert (await only_task(server))["status"] == "Completed"
 
@@ -114,7 +114,7 @@ async def test_the_server_restarts_in_the_middle(tmp_path: Path) -> None:
             question = (await server.ask("GET", f"/v1/tasks/{task['task_id']}")).json()["question"]
             answer = {"question_id": question["question_id"], "answer": "the river"}
             assert (await server.ask("POST", f"/v1/tasks/{task['task_id']}/answer", answer)).status_code == 200
-            await here.sees("Done: it stands there")
+            await here.sees("Done. The model says: it stands there")
             assert (await only_task(server))["task_id"] == task["task_id"]
 
 
@@ -155,7 +155,7 @@ async def test_what_a_task_changed_is_put_back_at_the_computer(tmp_path: Path, f
         farm = disk / "farm.lua"
         farm.write_text("print(0)\n", "utf-8")
         async with game(disk, "cc ask fix my farm", family=family) as here:
-            await here.sees("Failed: it does not run")
+            await here.sees("Failed. The model says: it does not run")
             await here.sees("It had changed farm.lua. `cc undo t-")
             assert farm.read_text("utf-8") == "print(1)\n"
         async with game(disk, "cc undo", "cc undo", family=family) as here:

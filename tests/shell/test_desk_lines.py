@@ -87,20 +87,32 @@ async def test_what_is_denied_or_unknown_is_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "verified", "line"),
+    ("status", "reason", "verified", "line"),
     [
-        ("Completed", True, ("good", "Done: it runs")),
-        ("Completed", None, ("good", "Done: it runs")),
-        ("Completed", False, ("bad", "Unverified, because the journal does not support it: it runs")),
-        ("Failed", None, ("bad", "Failed: it runs")),
+        ("Completed", "final", True, ("good", "Done. The model says: it runs")),
+        ("Completed", "applied", None, ("good", "Done: it runs")),
+        (
+            "Completed", "unverified", False,
+            ("bad", "Unverified, because the journal does not support it. The model says: it runs"),
+        ),
+        ("Failed", "final", None, ("bad", "Failed. The model says: it runs")),
+        ("Failed", "max_steps", None, ("bad", "Failed: it runs")),
     ],
-)
-async def test_the_end(status: str, verified: bool | None, line: tuple[str, str]) -> None:
-    """A success that the journal does not support is shown as none."""
+)  # fmt: skip
+async def test_the_end(status: str, reason: str, verified: bool | None, line: tuple[str, str]) -> None:
+    """A success that the journal does not support is shown as none; the model's own sentence is marked as that."""
     story = Journal()
     story.submitted()
-    story.ended(status, "so", message="it runs", verified=verified)
+    story.ended(status, reason, message="it runs", verified=verified)
     assert await told(story) == [line]
+    shown = facts.Finding(not_run=("a.lua",))
+    story = Journal()
+    story.submitted()
+    story.ended(status, reason, message="it runs", verified=verified, finding=shown)
+    assert (await told(story))[:2] == [
+        ("note", "What the journal shows:"),
+        ("note", "not run since it was changed: a.lua"),
+    ]
 
 
 async def test_secrets_and_hidden_signs_are_not_shown_however_long_the_text() -> None:

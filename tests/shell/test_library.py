@@ -311,7 +311,7 @@ async def test_a_path_out_of_the_workspace_is_told_to_the_model(path: str, tmp_p
     model = Listening(read, write, final())
     result = await execute_task_with_agent("go", deps, model=model, policy=allowing())
     assert not result.success
-    assert result.message.startswith("Unverified, because the journal does not support it: ")
+    assert result.message.startswith("Unverified, because the journal does not support it. The model says: ")
     for told in (model.asked[1][-1].content, model.asked[2][-1].content):
         assert told.startswith("TOOL_RESULT: ")
         assert "secret\n" not in told
@@ -399,7 +399,9 @@ async def test_the_step_limit_ends_the_task() -> None:
     """After max_steps replies the task ends unsuccessful and says so; the model is not asked once more."""
     model = Listening(*(says(call("cc_list", path=f"/{number}")) for number in range(9)))
     result = await execute_task_with_agent("go", stub(), model=model, max_steps=3)
-    assert result == TaskResult(success=False, message="The limit of 3 steps was reached.")
+    assert result == TaskResult(
+        success=False, message="The limit of 3 steps was reached.", report=("nothing was changed or run",)
+    )
     assert len(model.asked) == 3
 
 

@@ -197,6 +197,22 @@ def after(evidence: Evidence, calls: Iterable[Over]) -> Evidence:
     return evidence
 
 
+def checked(evidence: Evidence, calls: Iterable[Over]) -> Evidence:
+    """The evidence once the orchestrator made calls for checks: their runs count for what the task changed.
+
+    They are no work of the model: of other programs they show nothing, and they make up for no failure.
+    """
+    for record in calls:
+        if record.ran is None:
+            continue
+        shown = _with_run(replace(evidence, calls=evidence.calls + 1), record)
+        spot = _spot(record, record.ran.path)
+        loaded = shown.runs[spot].about
+        if any(one == spot or (one.computer == spot.computer and stem(one.path) in loaded) for one in evidence.net):
+            evidence = shown
+    return evidence
+
+
 _FAILURES: Final = frozenset({CallState.FAILED, CallState.DENIED, CallState.SUPERSEDED})
 """Ends of a call that nothing beside it makes up for; what a person rejected they know of."""
 

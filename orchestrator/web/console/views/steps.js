@@ -21,7 +21,7 @@ const REASON = {
   plan_mode: "This task only looks, or the policy says so for all: whatever changes something is denied.",
 };
 const NOTE = {
-  refused: "The reply was not taken", question: "It asks", answer: "Answered", status: "It says",
+  refused: "The reply was not taken. The model was told", question: "It asks", answer: "Answered", status: "It says",
   cancel: "To be canceled", limit: "A limit was reached", ended: "",
   awaits: "Waiting for the model server at",
 };

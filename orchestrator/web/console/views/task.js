@@ -154,7 +154,8 @@ function Waits({ task, request, again }) {
   return null;
 }
 
-const modelSays = (task) => ["final", "unverified", "answered"].includes(task.status_reason);
+// An undo has no model.
+const modelSays = (task) => !task.undoes && ["final", "unverified", "answered"].includes(task.status_reason);
 
 function End({ task, ended }) {
   if (!task.result && !ended) return null;
@@ -166,8 +167,8 @@ function End({ task, ended }) {
       <${Status} status=${status} /></p>
     ${report.length > 0 && html`<ul aria-label="What the journal shows">
       ${report.map((line) => html`<li><${Text} value=${line} /></li>`)}</ul>`}
-    ${message && html`<p class="prose"><span class="muted">${modelSays(task) ? "The model says: " : ""}</span><${Text}
-        value=${message} /></p>`}
+    ${message && html`<p class="prose"><span class="muted">${modelSays(task) && task.result?.verified !== false
+      ? "The model says: " : ""}</span><${Text} value=${message} /></p>`}
     ${outcome && html`<p class="prose">What it changed was <${Text} value=${outcome.told} /> (<a
         href=${link("tasks", [outcome.task_id])}>${oneLine(outcome.task_id)}</a>).</p>`}
   </section>`;
