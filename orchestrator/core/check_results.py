@@ -9,9 +9,7 @@ from orchestrator.core.cutting import parts
 from orchestrator.core.facts import CheckResult
 
 NO_PROGRAM: Final = "no_program"
-"""Code of a run that nobody was asked about, since its program is not there."""
-_SAYS_NOTHING: Final = frozenset({"refused", "interrupted"})
-"""Codes of a run that the computer did not take or did not finish."""
+"""Code of a run whose program is not there, whether somebody would have been asked about it or not."""
 _NONE_FOUND: Final = "[0 "
 """How the result of a search begins that found nothing."""
 _WHY_CHARS: Final = 200
@@ -128,18 +126,12 @@ def _runs(call: Done) -> _Judged:
     """Whether a run of a check ended well."""
     if call.code == NO_PROGRAM:
         return False, "There is no such program."
-    if (
-        call.state not in (CallState.EXECUTED, CallState.FAILED)
-        or call.code in _SAYS_NOTHING
-        or call.original
-        or call.note
-    ):
+    never_began = call.state is CallState.FAILED and call.ran is None
+    if call.state not in (CallState.EXECUTED, CallState.FAILED) or never_began or call.original or call.note:
         return None, _not_run(call)
     if not ran_well(call):
-        return (
-            False,
-            "It ended with an error." if call.ran is None or call.ran.ended == "error" else "It did not end well.",
-        )
+        is_error = call.ran is not None and call.ran.ended == "error"
+        return False, "It ended with an error." if is_error else "It did not end well."
     if call.ran is None or call.ran.ended == "finished":
         return True, "It ran to its end."
     return True, f"It ran {call.ran.seconds:.0f} s without an error, and was stopped."
@@ -150,7 +142,8 @@ def _not_run(call: Done) -> str:
         return "Nobody knows how it ended."
     if call.original is not None:
         return "A person edited the run, so another one was made."
-    return _NOT_RUN.get(call.state) or _shortened(call.result)
+    why = _NOT_RUN.get(call.state) or _shortened(call.result)
+    return f"It was not run: {why}" if call.state is CallState.FAILED else why
 
 
 _NOT_RUN: Final = {

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from orchestrator.core.check_results import NO_PROGRAM
 from orchestrator.core.errors import NotFound, ToolFailed, Unreadable
 from orchestrator.core.facts import Ran
 from orchestrator.core.wire import RunId, to_wire
@@ -13,6 +14,12 @@ ABSENT = "absent"
 """Stands for the hash of a file that is not there."""
 
 Encoding = Literal["utf-8", "latin-1"]
+
+
+class NoProgram(ToolFailed):
+    """The program that was to run is not there."""
+
+    code = NO_PROGRAM
 
 
 class ProgramFailed(ToolFailed):

@@ -157,9 +157,10 @@ def ran(ended: facts.ProgramEnd, seconds: float = 0.0) -> facts.Ran:
         ("runs farm.lua", {"ok": True, "ran": ran("observed", 10)}, True, "It ran 10 s without an error, and was"),
         ("runs farm.lua", {"ok": False, "ran": ran("timed_out", 60)}, True, "It ran 60 s without an error, and was"),
         ("runs farm.lua", {"ok": False, "ran": ran("error")}, False, "It ended with an error."),
-        ("runs farm.lua", {"ok": False}, False, "It ended with an error."),
+        ("runs farm.lua", {"ok": False}, None, "It was not run: Nobody knows why."),
+        ("runs farm.lua", {"ok": False, "code": NO_PROGRAM}, False, "There is no such program."),
         ("runs farm.lua", {"ok": False, "ran": ran("stopped")}, False, "It did not end well."),
-        ("runs farm.lua", {"ok": False, "code": "refused", "text": "It was refused."}, None, "It was refused."),
+        ("runs farm.lua", {"ok": False, "code": "refused", "text": "It was refused."}, None, "It was not run: It was"),
         ("file a exists", {"ok": True, "text": "[1 match]\na  12"}, True, "It is there."),
         ("file a exists", {"ok": True, "text": "[1 match]\na/"}, False, "It is a directory."),
         ("file a exists", {"ok": True, "text": "[0 matches]"}, False, "There is no such file."),
@@ -336,7 +337,7 @@ def test_a_claim_waits_for_its_checks_and_their_failure_is_told_as_data() -> Non
     assert [one.why for one in story.task.checks] == ["It was not made: no success was claimed."]
     assert story.task.steps == 1
     story.started("k")
-    story.finished("k", ok=False, text="No seeds.", code="failed")
+    story.finished("k", ok=False, text="No seeds.", code="failed", ran=ran("error"))
     (effect,) = next_effects(story.task)
     assert isinstance(effect, EvaluatePolicy)
     results = judged(story.task.checking, (due("runs farm.lua"),), {})

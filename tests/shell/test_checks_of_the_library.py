@@ -1,5 +1,6 @@
 """Checks without a server: of a library call, of the policy for paths, and of an actor on computers in memory."""
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -8,7 +9,7 @@ import pytest
 
 from orchestrator.actor.checking import due_of
 from orchestrator.core.approval import CallDecision
-from orchestrator.core.errors import HitlInterventionRequired, InvalidRequest, ModelFailed
+from orchestrator.core.errors import ComputerFailed, FrameRefused, HitlInterventionRequired, InvalidRequest, ModelFailed
 from orchestrator.core.policy import PathCheck, load_policy
 from orchestrator.core.response import FinalResult
 from orchestrator.core.restoring.wanted import Restoration
@@ -155,6 +156,28 @@ async def test_a_claim_whose_checks_failed_is_no_success_where_the_model_cannot_
     assert ended is not None
     assert (ended.status, ended.status_reason) == ("Failed", "model_failed")
     assert "It is gone. When success was claimed last: This check does not hold" in ended.message
+
+
+@pytest.mark.parametrize(
+    ("fault", "holds", "why"),
+    [
+        (FrameRefused("The client is too old for observe_s."), None, "It was not run: The client is too old"),
+        (ComputerFailed("stale", "It is not what it was."), None, "It was not run: It is not what it was."),
+        (None, False, "There is no such program."),
+    ],
+)
+async def test_a_program_that_never_began_did_not_end_with_an_error(
+    fault: Exception | None, holds: bool | None, why: str
+) -> None:
+    """Nobody knows whether it runs, unless it is not there."""
+    bench = Bench(Listening(final()), policy=rules())
+    if fault is None:
+        del bench.disk.files["a.lua"]
+    else:
+        bench.computers.faults["run_program"] = deque([fault])
+    await bench.submit(checks=("runs a.lua",), max_steps=1)
+    (result,) = (await bench.act()).checks
+    assert (result.holds, result.why[: len(why)]) == (holds, why)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from orchestrator.core.rows import rest_of
 from orchestrator.core.wire import sha256_hex
 from orchestrator.ports import CallResult
 from orchestrator.tools.computer.asking import ask, channel_of, name_of, sentence
-from orchestrator.tools.deps import ABSENT, CCAgentDeps, ProgramFailed, call_cc_command
+from orchestrator.tools.deps import ABSENT, CCAgentDeps, NoProgram, ProgramFailed, call_cc_command
 from orchestrator.tools.text import capped, decode_text, shown_name, wire_word
 
 MAX_SHOWN_BYTES: Final = 64 * 1024
@@ -304,7 +304,7 @@ async def _program(deps: CCAgentDeps, command: str, shown: str) -> tuple[str, st
         program, sha256 = next(iter(observed.state.items()))
     if sha256 == ABSENT:
         remedy = _no_tabs(shown).strip() or "Write it first, or list the directory."
-        raise ToolFailed(f"The computer finds no program {shown}.", remedy=remedy)
+        raise NoProgram(f"The computer finds no program {shown}.", remedy=remedy)
     return program, sha256
 
 
