@@ -132,6 +132,8 @@ class Ran(Value):
     waits_for: str = ""
     """The events that it waited for when it was stopped, such as ``key``, with ``, `` between, the most telling first;
     ``read()``: a line that is typed; empty: any event, or not known."""
+    tabs: tuple[str, ...] = Field(default=(), exclude_if=is_empty)
+    """Names of the tabs, such as ``tab-1``, in which it started programs that run on in the background."""
 
 
 class ShownCheck(Value):
@@ -543,7 +545,7 @@ class RunFound(Value):
     """The line that says why it ended, of a run that ended with an error."""
     times: int = 1
     background: str = Field(default="", exclude_if=is_empty)
-    """The tabs in which what it started runs on, with ``, `` between; empty: none is known."""
+    """The tabs in which what it started may still run, with ``, `` between; empty: none is known."""
 
 
 class Finding(Value):

@@ -61,7 +61,9 @@ class Disk(Journal):
         """A program runs."""
         args = {"path": path, "args": more.pop("args", [])} if "command" not in more else {"command": more["command"]}
         tool = "cc_shell" if "command" in args else "cc_run_program"
-        ran = facts.Ran(path=path, sha256=self._sha(path), ended=ended, seconds=more.pop("seconds", 0.0))
+        ran = facts.Ran(
+            path=path, sha256=self._sha(path), ended=ended, seconds=more.pop("seconds", 0.0), tabs=more.pop("tabs", ())
+        )
         ok = ended in ("finished", "observed", "timed_out")
         text = (
             f"Program {path} executed successfully.\nOutput:\n{out}" if ok else out or f"{path}:3: attempt to index nil"

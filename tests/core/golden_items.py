@@ -798,6 +798,18 @@ GROWN: tuple[tuple[str, Actor, Fact], ...] = (
             ),
         ),
     ),
+    (
+        "5",
+        _COMPUTER,
+        facts.ToolSettled(
+            call_id=_CALL.call_id,
+            run_id=_RUN,
+            state="finished",
+            ok=True,
+            text="It ended.",
+            ran=_RAN.model_copy(update={"tabs": ("tab-1",)}),
+        ),
+    ),
     ("2", SYSTEM, system_facts.NodeStarted(version="0.6.0", policy_version="0123456789abcdef", node="alpha-3f9c2a1b")),
     ("2", SYSTEM, system_facts.NodeStopped(node="alpha-3f9c2a1b")),
     ("2", SYSTEM, system_facts.CheckpointMade(streams=2, sha256="b" * 64, key="0123456789abcdef")),

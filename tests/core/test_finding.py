@@ -781,7 +781,7 @@ def test_the_report_tells_files_runs_and_what_was_not_run() -> None:
     disk.run("t.lua", "timed_out")
     disk.run("s.lua", "stopped")
     disk.run("e.lua", "error", out="Program e.lua failed (program_error): e.lua:3: nil\nstack")
-    disk.run("b.lua", out="[Runs on in the background: tab-1, tab-2. cc_info lists it]")
+    disk.run("b.lua", out="[Runs on in the background: tab-7. cc_info lists it]", tabs=("tab-1", "tab-2"))
     disk.run("n.lua", "error", out=" ")
     disk.run("z.lua", "abandoned")
     disk.edit("a.lua", "z", lines=(1, 0))
@@ -793,7 +793,7 @@ def test_the_report_tells_files_runs_and_what_was_not_run() -> None:
         "ran t.lua: ran without an error, then was stopped at its time limit",
         "ran s.lua: was stopped by a person",
         "ran e.lua: ended with an error: e.lua:3: nil",
-        "ran b.lua: ended without an error; what it started runs on in the background: tab-1, tab-2",
+        "ran b.lua: ended without an error; what it started may still run in the background: tab-1, tab-2",
         "ran n.lua: ended with an error",
         "ran z.lua: could not be stopped",
         "not run since it was changed: a.lua",
@@ -866,6 +866,29 @@ def test_a_program_that_another_one_loads_was_run() -> None:
     disk.write("data.lua")
     disk.run("main.lua")
     assert finding(disk.task.evidence).not_run == ("data.lua",)
+
+
+def test_the_report_tells_of_the_background_until_that_is_shown_to_be_over() -> None:
+    """It was stopped, or a look showed that it ended; also what an earlier run of the same program started."""
+    disk = Disk(bg_lua="x", many_lua="x")
+
+    def left(story: Disk = disk) -> list[tuple[str, str, str]]:
+        return [(one.computer or "", one.path, one.background) for one in finding(story.task.evidence).runs]
+
+    disk.run("bg.lua", tabs=("tab-1", "tab-2"))
+    disk.run("bg.lua", tabs=("tab-3",))
+    disk.run("bg.lua", tabs=("tab-1",), on="4")
+    disk.step("cc_stop", tab="tab-1", text="tab-1 was told to stop and has not ended yet. cc_info tells when it has.")
+    disk.step("cc_stop", tab="tab-2", text="tab-2 was stopped.", ok=False)
+    disk.read("bg.lua")
+    assert left() == [("3", "bg.lua", "tab-1, tab-2, tab-3"), ("4", "bg.lua", "tab-1")]
+    disk.step("cc_stop", tab="tab-1", text="tab-1 was stopped. The program was told to end.")
+    disk.step("cc_info", text="- tab-2: bg, ended, runs for 3 s\n- tab-3: bg 7, ended with an error after 0 s: no")
+    assert left() == [("3", "bg.lua", "tab-2"), ("4", "bg.lua", "tab-1")]
+    disk.proposed((call("k", "cc_run_program", path="bg.lua"),), "allow", checks=("runs bg.lua",))
+    disk.started("k")
+    disk.finished("k", ran=facts.Ran(path="bg.lua", sha256=sha("x"), ended="finished", tabs=("tab-9",)))
+    assert left()[0] == ("3", "bg.lua", "tab-2, tab-9")
 
 
 def test_a_report_of_nothing_says_so() -> None:

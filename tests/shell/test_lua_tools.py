@@ -250,7 +250,12 @@ async def test_a_paused_game_changes_nothing(house: House, disk: Path, monkeypat
 
 async def test_what_bg_starts_is_followed(house: House, disk: Path) -> None:
     """It is listed, its later output is seen, it is stopped, and one that fails says so."""
-    written(disk, worker="local n = ... while true do print('tick ' .. n) sleep(0.05) end", bad="error('boom')")
+    written(
+        disk,
+        worker="local n = ... while true do print('tick ' .. n) sleep(0.05) end",
+        bad="error('boom')",
+        two="shell.run('bg worker 8') error('no')",
+    )
     (disk / ".cc-orchestrator").mkdir()
     (disk / ".cc-orchestrator" / "connection").write_text(f"-- c\n{house.url.replace('http', 'ws')}/computer\nt\n")
     (disk / "startup.lua").write_bytes((ROOT / "cc_client" / "client.lua").read_bytes())
@@ -259,7 +264,10 @@ async def test_what_bg_starts_is_followed(house: House, disk: Path) -> None:
         deps = CCAgentDeps(mode="live", ws_client=Door(house), computer="3")
         told = await use("cc_shell", deps, command="bg worker 7")
         assert "[Runs on in the background: tab-1. cc_info lists it" in told
+        assert deps.ran is not None
+        assert deps.ran.tabs == ("tab-1",)
         await use("cc_shell", deps, command="fg bad")
+        assert "[Runs on in the background: tab-3. cc_info" in await refused("cc_run_program", deps, path="two.lua")
         listed = await use("cc_info", deps)
         assert "- tab-1: worker 7, runs for" in listed
         assert "- tab-2: bad, ended with an error after 0 s: /bad.lua:1: boom" in listed
@@ -267,6 +275,7 @@ async def test_what_bg_starts_is_followed(house: House, disk: Path) -> None:
             while "tick 7\ntick 7" not in await use("cc_screen", deps, of="tab-1"):
                 pass
         assert "In tab-1 runs: worker 7, for" in (await observed("cc_stop", deps, tab="tab-1")).note
+        await use("cc_stop", deps, tab="tab-3")
         assert await use("cc_stop", deps, tab="tab-1") == "tab-1 was stopped. The program was told to end."
         assert "- tab-1: worker 7, was stopped after" in await use("cc_info", deps)
         assert "tick 7" in await use("cc_screen", deps, of="tab-1")

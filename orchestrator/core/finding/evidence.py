@@ -47,6 +47,11 @@ _LOADS: Final = re.compile(
 """How a program names another one that it loads."""
 _ENDINGS: Final = frozenset({"lua", "txt", "json", "cfg", "conf", "ini", "md", "csv", "log", "dat", "data", "bak"})
 _WELL: Final = frozenset({"finished", "observed", "timed_out"})
+_TELL_TABS: Final = frozenset({"cc_stop", "cc_info"})
+_TAB_OVER: Final = re.compile(
+    r"^(?:- )?(tab-[0-9]+)(?:: .*,)? (?:ended|was stopped)(?:\.| after | with an error)", re.MULTILINE
+)
+"""How they say that the program of a tab is over."""
 
 
 class Spot(NamedTuple):
@@ -130,6 +135,8 @@ class Evidence:
     """The policy denied a change or a run, and none succeeded after it."""
     loads: Mapping[Spot, frozenset[str]] = field(default_factory=dict)
     """Of texts that were seen or written: the names of what they load."""
+    tabs: Mapping[Spot, str] = field(default_factory=dict)
+    """The tabs of computers in which something may still run, each with the path of the program that started it."""
 
     @property
     def net(self) -> dict[Spot, Change]:
@@ -182,6 +189,7 @@ def after(evidence: Evidence, calls: Iterable[Over]) -> Evidence:
     done: set[str] = set()
     failed: dict[str, str] = {}
     for record in calls:
+        evidence = _with_tabs(evidence, record)
         if record.state is CallState.DENIED and record.call.call_digest in done:
             # The same call stood twice in the reply, and the first one counted.
             continue
@@ -205,6 +213,7 @@ def checked(evidence: Evidence, calls: Iterable[Over]) -> Evidence:
     for record in calls:
         if record.ran is None:
             continue
+        evidence = _with_tabs(evidence, record)
         shown = _with_run(replace(evidence, calls=evidence.calls + 1), record)
         spot = _spot(record, record.ran.path)
         loaded = shown.runs[spot].about
@@ -350,6 +359,18 @@ def _with_run(evidence: Evidence, record: Over) -> Evidence:
         times=1 + (earlier.times if earlier is not None else 0),
     )
     return replace(evidence, runs={**evidence.runs, spot: run})
+
+
+def _with_tabs(evidence: Evidence, record: Over) -> Evidence:
+    """With the tabs that a call left in the background, without those that it showed to be over."""
+    started, over = (record.ran.tabs if record.ran is not None else ()), list[str]()
+    if record.ok and record.call.tool in _TELL_TABS:
+        over = _TAB_OVER.findall(record.result or "")
+    if not started and not over:
+        return evidence
+    tabs = {spot: by for spot, by in evidence.tabs.items() if spot.path not in over or spot != _spot(record, spot.path)}
+    by = record.ran.path if record.ran is not None else ""
+    return replace(evidence, tabs=tabs | {_spot(record, tab): by for tab in started})
 
 
 def _as_before(record: Over) -> Ran | None:

@@ -18,7 +18,6 @@ UNVERIFIED: Final = "Unverified, because the journal does not support it. The mo
 """What stands before the message of such an end where it is shown without its report."""
 _FAILED: Final = re.compile(r"\A(?:Program|Command) .*? failed \(\w+\): ")
 """What a tool says before the error of a program; the report has said it."""
-_BACKGROUND: Final = re.compile(r"\[Runs on in the background: ([^.\]]+)")
 _STEP: Final = re.compile(
     r"(?:(?<=[.!?]) (?:Do|Fix|Look|Put|Read|Run|Say|Write|If it cannot)\b|(?:\A|:) ?run it(?: again)?, or\b).*\Z",
     re.DOTALL,
@@ -52,7 +51,7 @@ def finding(
     return Finding(
         files=tuple(found[:_FILES]),
         more_files=max(0, len(found) - _FILES),
-        runs=tuple(_run(spot, run, programs.get(spot)) for spot, run in evidence.runs.items()),
+        runs=tuple(_run(spot, run, programs.get(spot), _tabs(evidence, spot)) for spot, run in evidence.runs.items()),
         not_run=tuple(_place(_computer(spot), spot.path, several=several) for spot in not_run[:_FILES]),
         unknown=tuple(_called(call, several=several) for call in unknown),
         checks=tuple(checks),
@@ -97,9 +96,13 @@ def _file(spot: Spot, change: Change) -> FileFound:
     return FileFound(computer=_computer(spot), path=spot.path, change=kind, plus=plus, minus=minus)
 
 
-def _run(spot: Spot, run: Run, change: Change | None) -> RunFound:
+def _tabs(evidence: Evidence, program: Spot) -> list[str]:
+    """The tabs in which something may still run that a program started."""
+    return [tab for (computer, tab), by in evidence.tabs.items() if (computer, by) == program]
+
+
+def _run(spot: Spot, run: Run, change: Change | None, tabs: Sequence[str]) -> RunFound:
     lines = _FAILED.sub("", run.text.strip()).splitlines()
-    background = _BACKGROUND.search(run.text)
     return RunFound(
         computer=_computer(spot),
         path=spot.path,
@@ -108,7 +111,7 @@ def _run(spot: Spot, run: Run, change: Change | None) -> RunFound:
         stale=change is not None and change.at > run.at,
         said=lines[0][:_SAID_CHARS] if run.failed and lines else "",
         times=run.times,
-        background=background[1] if background is not None else "",
+        background=", ".join(tabs),
     )
 
 
@@ -166,5 +169,7 @@ def _told_run(one: RunFound, *, several: bool) -> str:
         "abandoned": "could not be stopped",
     }[one.ended]
     stale = " (changed since)" if one.stale else ""
-    background = f"; what it started runs on in the background: {one_line(one.background)}" if one.background else ""
+    background = (
+        f"; what it started may still run in the background: {one_line(one.background)}" if one.background else ""
+    )
     return f"ran {one_line(_place(one.computer, one.path, several=several))}: {how}{stale}{background}"

@@ -10,7 +10,6 @@ from orchestrator.core.paths import canonical_path
 from orchestrator.core.policy.command_line import split_words
 from orchestrator.core.rows import rest_of
 from orchestrator.core.wire import sha256_hex
-from orchestrator.ports import CallResult
 from orchestrator.tools.computer.asking import ask, channel_of, name_of, sentence
 from orchestrator.tools.deps import ABSENT, CCAgentDeps, NoProgram, ProgramFailed, call_cc_command
 from orchestrator.tools.text import capped, decode_text, shown_name, wire_word
@@ -149,7 +148,8 @@ def ran_of(bound: Mapping[str, Any], told: Mapping[str, Any], code: str = "retur
         return None
     path, sha256 = told.get("path", bound["path"]), told.get("sha256", bound["if_hash"])
     seconds, waits_for = _whole(told.get("ran_ms")) / 1000, str(told.get("waits_for", ""))
-    return Ran(path=str(path), sha256=str(sha256), ended=ended, seconds=seconds, waits_for=waits_for)
+    tabs = tuple(shown_name(str(told.get("tabs") or "")).split())
+    return Ran(path=str(path), sha256=str(sha256), ended=ended, seconds=seconds, waits_for=waits_for, tabs=tabs)
 
 
 # -- inside ------------------------------------------------------------------------------
@@ -225,11 +225,9 @@ async def _run(
         ran = ran_of(params, error.data, error.reason)
         if ran is not None and ran.ended == "timed_out":
             deps.ran = ran
-            # The hint says what of the input is left.
-            result = CallResult({**error.data, "input_left": 0}, error.body)
-            return f"{what} {_over(params)}{_hint(error, text)}\nOutput:\n{_told(result)}"
-        output = capped(decode_text(error.body), rest_of("cc_run_program"))
-        shown = f"\nOutput:\n{output}" if output else ""
+            return f"{what} {_over(params)}{_hint(error, text)}\nOutput:\n{_printed(error.body)}{_notes(error.data)}"
+        shown = f"\nOutput:\n{_printed(error.body)}" if error.body else ""
+        shown += _notes(error.data)
         told = f"{what} failed ({error.reason}): {error.message}{_hint(error, text)}{shown}"
         raise ToolFailed(told) if ran is None else ProgramFailed(told, ran) from error
     deps.ran = ran_of(params, result.data)
@@ -238,7 +236,9 @@ async def _run(
     waits_for = result.data.get("waits_for")
     if is_watched and waits_for is not None:
         how += f" {waiting(str(waits_for), text)}"
-    return f"{what} {how}\nOutput:\n{_told(result)}"
+    left = result.data.get("input_left") or 0
+    unread = f"\n[{left} bytes of the input were not read]" if left else ""
+    return f"{what} {how}\nOutput:\n{_printed(result.body)}{unread}{_notes(result.data)}"
 
 
 def _over(params: Mapping[str, Any]) -> str:
@@ -249,18 +249,21 @@ def _over(params: Mapping[str, Any]) -> str:
     )
 
 
-def _told(result: CallResult) -> str:
-    """The output, and what the computer says beside it."""
-    cut, left = result.data.get("cut") or 0, result.data.get("input_left") or 0
+def _printed(output: bytes) -> str:
+    return capped(decode_text(output), rest_of("cc_run_program"))
+
+
+def _notes(data: Mapping[str, Any]) -> str:
+    """What the computer says beside the output, a line each."""
+    cut = data.get("cut") or 0
     notes = [f"\n[{cut} bytes of output were left out on the computer]"] if cut else []
-    notes += [f"\n[{left} bytes of the input were not read]"] if left else []
-    if opened := str(result.data.get("tabs") or ""):
+    if opened := str(data.get("tabs") or ""):
         names = shown_name(opened).replace(" ", ", ")
         notes.append(f"\n[Runs on in the background: {names}. cc_info lists it, cc_screen shows it, cc_stop stops it]")
-    real_s, game_s = _whole(result.data.get("real_ms")) / 1000, _whole(result.data.get("ran_ms")) / 1000
+    real_s, game_s = _whole(data.get("real_ms")) / 1000, _whole(data.get("ran_ms")) / 1000
     if real_s - game_s > _PAUSE_S:
         notes.append(f"\n[The game was paused or slow: {game_s:.0f} s in the game took {real_s:.0f} s]")
-    return capped(decode_text(result.body), rest_of("cc_run_program")) + "".join(notes)
+    return "".join(notes)
 
 
 def _hint(error: ComputerFailed, text: str) -> str:
