@@ -118,8 +118,9 @@ end
 
 -- What is waited for -----------------------------------------------------------------------------
 
---- What a program that reads a line waits for.
+--- What a program that reads a line waits for, and one that waits for nothing.
 local READS = "read()"
+input.BUSY = "busy()"
 --- The order in which they are told: what a person can give first, the passing of time last.
 local RANKS = { [READS] = 1, key = 2, char = 3, key_up = 4, paste = 5, alarm = 8, timer = 9 }
 local MAX_NAMES, MAX_NAME_BYTES = 4, 40

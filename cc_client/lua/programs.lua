@@ -282,6 +282,7 @@ local function ending(run)
   end
   local traceback = trim_traceback(run, run.guard:text(value, GRACE_MS))
   if tripped == "deadline" then
+    run.waits_for = run.waits_for or input.BUSY
     return run.in_time, after_stop(traceback)
   end
   return "error", traceback
@@ -306,24 +307,24 @@ local function finish(run, next_event)
       return how, run.stopping and traceback or after_stop(traceback)
     end
   end
-  return "abandoned", ""
+  -- It is never resumed again, so what was only watched is as good as stopped.
+  run.ignored = true
+  return run.stopping and "abandoned" or how, ""
 end
 
 --- One sentence about an ending; nil when there is nothing to say.
 local function sentence(run, ended, traceback)
-  local why = run.stopping and "The program was told to end"
-    or "The program did not end within " .. run.limit_s .. " s"
-  if ended == "error" then
+  if ended == "returned" then
+    return nil
+  elseif ended == "error" then
     local first = traceback:match("^[^\n]*")
     return first ~= "" and first ~= NO_MESSAGE and first
       or "The program ended with an error without a message."
-  elseif ended == "abandoned" then
-    return why .. ", ignored terminate and was left."
-  elseif ended == "observed" then
-    return "The program ran " .. run.limit_s .. " s without an error and was stopped."
-  elseif ended ~= "returned" then
-    return why .. "."
   end
+  local what = run.stopping and "The program was told to end"
+    or ended == "observed" and "The program ran " .. run.limit_s .. " s without an error and was stopped"
+    or "The program did not end within " .. run.limit_s .. " s"
+  return what .. (run.ignored and ", ignored terminate and was left." or ".")
 end
 
 --- Lets a call be found by its id for as long as `body` works on it; returns what it returns.
@@ -362,11 +363,11 @@ end
 -- announced, `output(offset, text)` is told at most each 0.5 s what the program wrote, and `spawn(body)` begins a
 -- job of the client for each tab that the program opens
 -- @tparam function next_event waits for an event and returns it packed, or nil for a mere wake-up
--- @treturn table `{ended, ran_ms, real_ms, drawn, output, cut, traceback, message, values, input_left, waits_for,
--- monitors, monitor_text, tabs}`; `ran_ms` is time of the game and `real_ms` time outside, `drawn` what the screen
+-- @treturn table `{ended, ignored, ran_ms, real_ms, drawn, output, cut, traceback, message, values, input_left,
+-- waits_for, monitors, monitor_text, tabs}`; `ignored`: it ignored `terminate` and was left; `ran_ms` is time of the game and `real_ms` time outside, `drawn` what the screen
 -- showed before it was stopped, the message is the first line of what went wrong, the values are what it returned,
--- packed, `waits_for` are the events that it waited for when it was stopped (`read()`: a line that is typed; empty:
--- any event), and `tabs` are the names of the tabs that it opened
+-- packed, `waits_for` are the events that it waited for when it was stopped (`read()`: a line that is typed,
+-- `busy()`: for nothing; empty: any event), and `tabs` are the names of the tabs that it opened
 function programs.run(program, next_event)
   local run = program.id and running[program.id] or {}
   if run.stopping then
@@ -406,6 +407,7 @@ function programs.run(program, next_event)
   result.waits_for = run.waits_for
   result.output, result.cut = run.capture:text()
   result.message = sentence(run, result.ended, result.traceback)
+  result.ignored = run.ignored
   result.drawn, result.tabs = run.drawn, table.concat(run.tabs, " ")
   result.monitors, result.monitor_text = monitors.told(run.monitors)
   if run.behind.is_drawn then

@@ -64,7 +64,7 @@ local function run(given, arguments, typed, job)
   data.monitors = result.monitors ~= "" and result.monitors or nil
   local drawn = result.drawn and "\n[on the screen when it was stopped:]\n" .. result.drawn or ""
   data.drawn = drawn ~= "" and #drawn or nil
-  data.native = result.native_text and true
+  data.native, data.ignored = result.native_text and true, result.ignored
   local ok = result.ended == "returned" or result.ended == "observed"
   local body = result.output .. result.traceback .. drawn .. (result.monitor_text or "") .. behind(result)
   return { ok = ok, code = CODES[result.ended], message = result.message, data = data, body = body }

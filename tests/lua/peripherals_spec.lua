@@ -91,7 +91,7 @@ describe("peripheral_call", function()
       machine.now_ms = machine.now_ms + 100
       here.loop:tick()
     end
-    expect(here:last(id).code).to_be("abandoned")
+    expect(here:last(id).code).to_be("timed_out")
     ask, here = beside_chest({
       wait = function()
         os.pullEvent("never")

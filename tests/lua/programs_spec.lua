@@ -118,9 +118,14 @@ describe("programs", function()
     expect(result.traceback).to_contain("cannot save")
   end)
 
-  it("that ignore terminate have not ended well, however they were watched", function()
+  it("that ignore terminate are left, which ends them as well", function()
     local result = run("while true do os.pullEventRaw() end", { observe_s = 2 })
-    expect(result.ended).to_be("abandoned")
+    expect(result.ended).to_be("observed")
+    expect(result.ignored).to_be(true)
+    expect(result.message).to_be(
+      "The program ran 2 s without an error and was stopped, ignored terminate and was left."
+    )
+    expect(run("os.pullEvent('never')", { observe_s = 2 }).ignored).to_be(nil)
   end)
 
   it("show what was on the screen before they were stopped, if they drew on it", function()
@@ -204,7 +209,8 @@ describe("programs", function()
       "while true do local event = os.pullEventRaw() if event == 'terminate' then print(event) end end",
       { timeout_s = 2 }
     )
-    expect(result.ended).to_be("abandoned")
+    expect(result.ended).to_be("timed_out")
+    expect(result.ignored).to_be(true)
     expect(result.output).to_be("terminate\nterminate\nterminate\n")
   end)
 

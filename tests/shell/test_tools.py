@@ -617,6 +617,11 @@ async def test_a_run_that_failed_tells_how_and_what_it_printed(live: CCAgentDeps
         ("", "y\n", "It waits for any event, such as a key or a message."),
         ("rednet_message", "", "It waits for the event rednet_message."),
         ("timer", "", "It sleeps (timer)."),
+        (
+            "busy()",
+            "",
+            "It was busy and waited for nothing: the game ends what is busy for 7 s. Call sleep(0) in its loops.",
+        ),
         ("turtle_response", "", "It waits for the game to answer (turtle_response)."),
     ],
 )

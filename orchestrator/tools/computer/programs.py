@@ -28,6 +28,7 @@ _WAITING: Final[Mapping[str, str]] = {
     READS_LINE: "It waits for more typed input: add a line to input.",
     **dict.fromkeys(("key", "char", "key_up"), "It waits for a key: give it as input."),
     "": "It waits for any event, such as a key or a message.",
+    "busy()": "It was busy and waited for nothing: the game ends what is busy for 7 s. Call sleep(0) in its loops.",
     **dict.fromkeys(("timer", "alarm"), "It sleeps ({})."),
     **dict.fromkeys(("task_complete", "turtle_response"), "It waits for the game to answer ({})."),
 }
@@ -257,6 +258,8 @@ def _notes(data: Mapping[str, Any]) -> str:
     """What the computer says beside the output, a line each."""
     cut = data.get("cut") or 0
     notes = [f"\n[{cut} bytes of output were left out on the computer]"] if cut else []
+    if data.get("ignored"):
+        notes.append("\n[It ignored terminate, as Ctrl-T sends it, and was cut off: it does not run any more]")
     if opened := str(data.get("tabs") or ""):
         names = shown_name(opened).replace(" ", ", ")
         notes.append(f"\n[Runs on in the background: {names}. cc_info lists it, cc_screen shows it, cc_stop stops it]")
