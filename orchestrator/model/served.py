@@ -35,6 +35,8 @@ _ENDINGS: Final = {"stop": "stop", "eos": "stop", "length": "length", "tool_call
 _LAST_TOKENS: Final = 8
 """What a window may seem to be passed by where it is not: the last token is counted and not kept."""
 _MAX_COUNT: Final = 2**31
+_FRESH_S: Final = 10.0
+"""So long the window of a server is believed: a person may load the model with another one at any time."""
 
 
 @dataclass
@@ -83,6 +85,8 @@ class ServedModel:
         self._server = ModelServer(options.url, options)
         self._facts: ServerFacts | None = None
         """None: it has to be asked."""
+        self._fresh_until = 0.0
+        """On the loop's clock."""
         self._form = 0
         """The place of the form that the server takes, as far as is known."""
         self._surplus: set[str] = set()
@@ -97,7 +101,7 @@ class ServedModel:
         """The window: num_ctx, or that of the server where it says so and it is shorter. Raises ModelFailed."""
         self._barred = None
         try:
-            return self._window(await self._known())
+            return self._window(await self._known(again=asyncio.get_running_loop().time() >= self._fresh_until))
         except ModelFailed as error:
             self._barred = error if error.lasting else None
             raise
@@ -146,21 +150,27 @@ class ServedModel:
 
     # -- facts ---------------------------------------------------------------------------
 
-    async def _known(self) -> ServerFacts:
+    async def _known(self, *, again: bool = False) -> ServerFacts:
+        """What the server says of itself; ``again``: it is asked even where that is known."""
         async with self._asking:
-            if self._facts is None:
-                try:
-                    self._facts = await self._server.facts(self._model)
-                except Refusal as refusal:
-                    raise self._refused(refusal.status, refusal.body) from None
-                except TimeoutError:
-                    # It is busy, and asked as one that does not say.
-                    return ServerFacts()
-                self._note(self._facts)
-                # After a failure it may be another program, or another version: the strictest form is tried again.
+            known = self._facts
+            if known is not None and not again:
+                return known
+            try:
+                facts = await self._server.facts(self._model)
+            except Refusal as refusal:
+                raise self._refused(refusal.status, refusal.body) from None
+            except TimeoutError:
+                # It is busy, and taken for what it was, or for one that does not say.
+                return known or ServerFacts()
+            self._fresh_until = asyncio.get_running_loop().time() + _FRESH_S
+            if facts != known:
+                self._note(facts)
+                # It may be another program, or another version: the strictest form is tried again.
                 self._form = 0
                 self._surplus.clear()
-            return self._facts
+            self._facts = facts
+            return facts
 
     def _note(self, facts: ServerFacts) -> None:
         """Say once what a person would not expect."""

@@ -291,6 +291,23 @@ async def test_a_server_that_loads_tells_its_window_later() -> None:
         assert (await model.window()).num_ctx == 16384
 
 
+async def test_a_model_that_is_loaded_anew_has_another_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next task has it, without a new start; a server that is busy just then is taken for what it was."""
+    monkeypatch.setattr("orchestrator.model.served._FRESH_S", 0.0)
+    async with model_server(takes("json_object", then=streams("{}")), told=LLAMA) as server:
+        model = model_of(server, fact_s=0.5)
+        assert (await model.window()).num_ctx == 4096
+        await model.reply(VIEW)
+        server.hidden = {"/v1/models": falls_silent()}
+        assert (await model.window()).num_ctx == 4096
+        server.hidden = {}
+        server.told["/props"] = {"default_generation_settings": {"n_ctx": 16384}}
+        for _ in range(2):
+            assert (await model.window()).num_ctx == 16384
+            await model.reply(VIEW)
+        assert server.forms == ["json_schema", "json_object", "json_schema", "json_object", "json_object"]
+
+
 async def test_a_busy_server_tells_its_window_later() -> None:
     """A list that does not come in time keeps no reply away, and is asked for again."""
     async with model_server(streams("{}"), told=VLLM) as server:
