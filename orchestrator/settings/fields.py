@@ -99,8 +99,8 @@ class Settings(BaseModel):
     max_steps: int = _setting(20, "Replies of the model at most, for tasks that name none.", ge=1, le=1000)
     max_wall_s: float = _setting(
         0.0,
-        "Time from its first step on, for tasks that name none; waiting for computers counts, for people not; "
-        "0: no limit.",
+        "Time from its first step on, for tasks that name none; waiting for computers counts, for people or a model "
+        "server that is away not; 0: no limit.",
         "s",
         ge=0,
         le=604_800,
