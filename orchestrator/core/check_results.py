@@ -38,11 +38,19 @@ def judged(checking: Checking, due: Sequence[Due], now: Mapping[str, str]) -> tu
 
 
 _NOT_MADE: Final[_Judged] = (None, "It was not made.")
+_STALE: Final = "It held when success was claimed last. Since then something was changed or run."
 
 
-def not_made(lines: Iterable[str]) -> tuple[CheckResult, ...]:
-    """The results of checks of which nothing came, since no success was claimed."""
-    return tuple(CheckResult(check=line, holds=None, why="It was not made: no success was claimed.") for line in lines)
+def so_far(checking: Checking) -> tuple[CheckResult, ...]:
+    """What came of the checks at the last claim of success; what held then may not hold after a later change."""
+    if not checking.results:
+        begun = checking.step or checking.made
+        why = "It was begun, and not judged." if begun else "It was not made: no success was claimed."
+        return tuple(CheckResult(check=line, holds=None, why=why) for line in checking.wanted)
+    if not checking.moved:
+        return checking.results
+    stale = {"holds": None, "why": _STALE}
+    return tuple(one.model_copy(update=stale) if one.holds else one for one in checking.results)
 
 
 def failing(results: Iterable[CheckResult]) -> tuple[str, ...]:

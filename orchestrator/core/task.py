@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 from orchestrator.core import facts
 from orchestrator.core.approval import CallState
-from orchestrator.core.check_results import not_made
+from orchestrator.core.check_results import so_far
 from orchestrator.core.checking import NO_CHECKS, Checking
 from orchestrator.core.cutting import NO_REST, Rest
 from orchestrator.core.facts import (
@@ -315,7 +315,7 @@ class AgentTask:
     @property
     def checks(self) -> tuple[facts.CheckResult, ...]:
         """What came of its checks at the last claim of success; before the first, that they were not made."""
-        return self.checking.results or not_made(self.checking.wanted)
+        return so_far(self.checking)
 
     @property
     def named_computers(self) -> tuple[ComputerId, ...]:

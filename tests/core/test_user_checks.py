@@ -324,6 +324,7 @@ def test_the_model_is_told_from_the_start_what_is_checked() -> None:
     earlier = facts.EarlierTask(task_id=facts.TaskId("t0"), prompt="p", status="Completed", message="m")
     story.submitted(checks=("runs farm.lua", "prints wheat"), earlier=(earlier,))
     goal = view(story.task, {}, prompt=shipped()).messages[1][1]
+    assert {one.why for one in story.task.checks} == {"It was not made: no success was claimed."}
     assert goal.startswith("fix my farm\n\nWhen you send a final with success true, this is checked")
     assert "has to hold:\n- runs farm.lua\n- prints wheat\n\nEarlier in this conversation" in goal
 
@@ -334,7 +335,7 @@ def test_the_model_is_told_from_the_start_what_is_checked() -> None:
 def test_a_claim_waits_for_its_checks_and_their_failure_is_told_as_data() -> None:
     """The step of the checks is no step of the model, and no doubt of it; a change makes old results old."""
     story = claimed("runs farm.lua")
-    assert [one.why for one in story.task.checks] == ["It was not made: no success was claimed."]
+    assert [one.why for one in story.task.checks] == ["It was begun, and not judged."]
     assert story.task.steps == 1
     story.started("k")
     story.finished("k", ok=False, text="No seeds.", code="failed", ran=ran("error"))
@@ -391,6 +392,23 @@ def test_a_reviewer_is_shown_that_a_rejected_check_does_not_cancel_the_task() ->
     story.reviewed("k")
     assert story.task.on_reject == "cancel"
     assert hitl_response(story.task).on_reject == "continue"
+
+
+def test_what_held_at_the_last_claim_is_not_known_to_hold_after_a_change() -> None:
+    """What did not hold is told as such until it is judged again."""
+    story = claimed("runs farm.lua")
+    story.started("k")
+    story.finished("k")
+    lines = ("runs farm.lua", "file a exists")
+    held = tuple(facts.CheckResult(check=line, holds=line in lines[:1], why="So.") for line in lines)
+    story.add(facts.ChecksJudged(results=held))
+    story.add(facts.ReplyRefused(reason="?", because="unproven"))
+    assert story.task.checks == held
+    model_runs(story, "m", "x")
+    assert [(one.holds, one.why) for one in story.task.checks] == [
+        (None, "It held when success was claimed last. Since then something was changed or run."),
+        (False, "So."),
+    ]
 
 
 # -- approved with an earlier request --------------------------------------------------------

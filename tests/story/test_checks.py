@@ -25,6 +25,7 @@ from tests.story.harness import (
     tool,
 )
 from tests.story.processes import Kill
+from tests.waiting import HANG_S
 
 GOOD = "print('42 wheat')\n"
 BAD = "error('no seeds')\n"
@@ -168,6 +169,46 @@ async def test_a_task_file_brings_its_checks_and_they_are_told_at_the_end(server
     (submitted,) = facts_of(items, facts.TaskSubmitted)
     assert submitted.checks == ("file farm.lua contains wheat", "file farm.lua exists")
     assert held(items)[0] == dict.fromkeys(submitted.checks, True)
+
+
+async def test_a_check_that_is_cut_off_neither_holds_nor_fails(server: Server, tmp_path: Path) -> None:
+    """The task was canceled meanwhile, or the computer lost power: then a person says what became of the run."""
+    checks = ["runs farm.lua", "prints begun"]
+    answers = iter(("approve", "approve", "mark_done"))
+
+    async def decide(request: dict[str, Any]) -> str:
+        del request
+        return next(answers)
+
+    async with computer(server, tmp_path) as pc:
+        pc.write("farm.lua", f"print('begun') {LOGS} while true do sleep(0.1) end".encode())
+        pc.boot()
+        api = server.api()
+
+        async def begun() -> tuple[str, asyncio.Task[list[AgentTaskItem]]]:
+            task_id = await api.submit(final(), computers=(pc.name,), checks=checks)
+            playing = asyncio.create_task(play(api, task_id, decide))
+            async with asyncio.timeout(HANG_S):
+                while pc.read("ran.log") is None:  # noqa: ASYNC110 - a disk has no event
+                    await asyncio.sleep(0.02)
+            return task_id, playing
+
+        task_id, playing = await begun()
+        await api.ok("POST", f"/v1/tasks/{task_id}/cancel", {})
+        assert ended(await playing).status == "Canceled"
+        assert [one["why"] for one in await told(api, task_id)] == ["It was begun, and not judged."] * 2
+        (pc.disk / "ran.log").unlink()
+        task_id, playing = await begun()
+        assert pc.process is not None
+        pc.kill()
+        await pc.process.gone()
+        pc.boot()
+        items = await playing
+    await in_order(api, items)
+    assert (ended(items).status, ended(items).verified) == ("Completed", False)
+    lost = "Nobody knows how it ended."
+    whys = [(one["holds"], one["why"]) for one in await told(api, task_id)]
+    assert whys == [(None, lost), (None, f"Nobody knows what farm.lua prints. {lost}")]
 
 
 async def test_a_killed_server_makes_each_check_once(tmp_path: Path) -> None:

@@ -103,16 +103,20 @@ async def test_all_of_it_is_asked_for_once_and_then_done(server: Server, tmp_pat
     """Writes, edits, moves, deletes and what a program wrote: nothing on the real computer before the one yes."""
     api = server.api()
     async with connected(server, tmp_path, "--id=7", "--label=digger") as (pc, before):
-        items, shown = await rehearsed(api, pc, *WORK)
+        checks = ("runs make.lua", "prints 7", "file lib/b.lua exists", "unchanged make.lua")
+        items, shown = await rehearsed(api, pc, *WORK, checks=checks)
         check_laws(items)
         assert ended(items).status == "Completed"
+        # They are made in the copy, and nobody is asked for that either.
+        (judged,) = facts_of(items, facts.ChecksJudged)
+        assert {one.check: one.holds for one in judged.results} == dict.fromkeys(checks, True)
         assert tree(pc.disk) == before
         results = [one.text for one in facts_of(items, facts.ToolFinished)]
         assert "7" in results[4], "the copy has the computer's id"
         assert "made" in results[5], "the copy goes on from what it did"
         verdicts = [one for proposed in facts_of(items, facts.CallsProposed) for one in proposed.evaluations]
-        assert [one.effect for one in verdicts] == ["allow"] * 6
-        assert ["rehearsal" in one.matched_rules for one in verdicts] == [True] * 5 + [False]
+        assert [one.effect for one in verdicts] == ["allow"] * 8
+        assert ["rehearsal" in one.matched_rules for one in verdicts] == [True] * 5 + [False, True, False]
         assert shown["state"] == "asked"
         places = {one["path"]: one["diff"] for one in shown["changes"]}
         assert set(places) == {
