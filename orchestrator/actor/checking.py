@@ -22,6 +22,7 @@ from orchestrator.core.grants import own_paths
 from orchestrator.core.items import SYSTEM
 from orchestrator.core.paths import path_matches
 from orchestrator.core.policy import BUILT_IN_CATALOG, Effect, PathCheck, PolicyDecision, RiskLevel, severity
+from orchestrator.core.policy.matching import may_hold
 from orchestrator.core.response import canonical_args
 from orchestrator.core.task import AgentTask, CallRecord
 from orchestrator.core.user_checks import Check, read_check
@@ -45,10 +46,16 @@ def due_of(task: AgentTask, rules: Iterable[PathCheck], changed: Iterable[_Place
     for rule in rules:
         check = read_check(rule.check)
         for name, computer in names.items():
-            if any(where == computer and path_matches(rule.path, path, ignore_case=True) for where, path in changed):
+            if any(where == computer and _is_meant(rule.path, path) for where, path in changed):
                 line = check.text if only is not None else f"@{name} {check.text}"
                 due.setdefault(line, _due(check, line, computer, rule.path))
     return tuple(due.values())
+
+
+def _is_meant(glob: str, path: str) -> bool:
+    """Whether a change of a path is one of what a glob means: of a directory, of all that may be in it."""
+    named = path.removesuffix("/")
+    return path_matches(glob, named, ignore_case=True) or (named != path and may_hold(glob, named))
 
 
 def _due(check: Check, line: str, computer: ComputerId | None, by_policy: str = "") -> Due:

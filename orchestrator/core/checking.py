@@ -34,7 +34,7 @@ _NOTES: Final = re.compile(
 
 
 _Place = tuple[ComputerId, str]
-"""A path on a computer."""
+"""A path on a computer; that of a directory ends in a slash."""
 
 
 class Done(Over, Protocol):
@@ -51,6 +51,10 @@ class Done(Over, Protocol):
     @property
     def after(self) -> Mapping[str, str]:
         """What its run left, path to sha256."""
+
+    @property
+    def directories(self) -> tuple[str, ...]:
+        """The paths of ``before`` that are directories."""
 
     @property
     def approved_by(self) -> str:
@@ -95,6 +99,11 @@ class Printed:
     text: str
     computer: ComputerId | None
     item: int
+
+    def is_old(self, changed: Iterable[_Place]) -> bool:
+        """Whether the program, or a directory that it is in, is among what was changed."""
+        mine = (path for computer, path in changed if computer == self.computer)
+        return any(path == self.program or (path.endswith("/") and self.program.startswith(path)) for path in mine)
 
 
 @dataclass(frozen=True)
@@ -192,7 +201,7 @@ class Checking:
         computer = str(call.call.computer)
         seen = {(computer, path, sha256) for path, sha256 in call.after.items() if self._was_shown(call, path)}
         new = _places(call, (*call.after, *call.changed))
-        printed = None if self.printed and (self.printed.computer, self.printed.program) in new else self.printed
+        printed = None if self.printed is not None and self.printed.is_old(new) else self.printed
         if call.call.tool in RUNNERS and not self.step:
             printed = _printed(call) if ran_well(call) else None
         changed = self.changed if self.step else self._changed_by(new)
@@ -214,8 +223,8 @@ NO_CHECKS: Final = Checking()
 
 
 def _places(call: Done, paths: Iterable[str]) -> tuple[_Place, ...]:
-    computer = call.call.computer
-    return tuple((computer, path) for path in paths) if computer else ()
+    computer, end = call.call.computer, "/" if call.directories else ""
+    return tuple((computer, f"{path}{end}") for path in paths) if computer else ()
 
 
 def ran_well(call: Done) -> bool:

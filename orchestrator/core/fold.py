@@ -276,6 +276,7 @@ def _started(task: AgentTask, fact: facts.ToolStarted) -> AgentTask:
         before=fact.before,
         watched=fact.watched,
         lines=fact.lines,
+        directories=fact.directories,
         action_digest=fact.action_digest,
         grant_id=fact.grant_id or record.grant_id,
     )

@@ -76,6 +76,8 @@ class CallRecord:
     """The code of its last failure; None: it has not failed, or nobody gave one."""
     lines: tuple[int, int] | None = None
     """Lines that it adds and removes; None: not known."""
+    directories: tuple[str, ...] = ()
+    """The paths of ``before`` that are directories."""
     ran: facts.Ran | None = None
     """The program that its last run executed, and how that ended; None: none ended, or nobody knows."""
     item: int = 0

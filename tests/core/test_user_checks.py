@@ -8,11 +8,12 @@ from orchestrator.core import facts
 from orchestrator.core.audit_check import check
 from orchestrator.core.audit_story import who_approved
 from orchestrator.core.check_results import NO_PROGRAM, failing, judged, said_failing, told_failing
-from orchestrator.core.checking import Checking, Due, output_of
+from orchestrator.core.checking import Checking, Due, Printed, output_of
 from orchestrator.core.effects import EvaluatePolicy, LookFirst, next_effects
 from orchestrator.core.errors import InvalidRequest, PolicyInvalid
 from orchestrator.core.facts import CallId, Observed, RequestId, ShownCheck
 from orchestrator.core.policy import RiskLevel, load_policy
+from orchestrator.core.policy.matching import may_hold
 from orchestrator.core.showing import hitl_response
 from orchestrator.core.task_states import Phase
 from orchestrator.core.telling import told_results
@@ -101,6 +102,7 @@ def test_a_policy_names_checks_for_paths() -> None:
     policy = named("farm/**", " runs farm.lua")
     assert [(one.path, one.check) for one in policy.checks] == [("farm/**", "runs farm.lua")]
     assert policy.version != load_policy(rules).version
+    assert [may_hold("FARM/*.txt", one) for one in ("farm", "b")] == [True, False]
     for path, line, why in (
         ("./farm", "runs farm.lua", "no canonical path can match"),
         ("farm/**", "walks farm.lua", "is no kind of check"),
@@ -238,6 +240,14 @@ def test_prints_looks_at_the_run_before_it_else_at_the_last_good_run_of_the_mode
     story.started("d")
     wrote(story, "d", "farm.lua", "b" * 64)
     assert judged(story.task.checking, (prints,), {})[0].holds is False
+    model_runs(story, "e", output)
+    story.proposed((call("f", "cc_delete", path="lib"),), "allow")
+    story.started("f", before={"lib": "c" * 64}, directories=("lib",))
+    wrote(story, "f", "lib", "absent")
+    assert story.task.checking.changed == (("3", "farm.lua"), ("3", "lib/"))
+    assert judged(story.task.checking, (prints,), {})[0].holds is True
+    places = ("lib/", "lib/a.lua", "li/", "lib")
+    assert [Printed("lib/a.lua", "", PC, 1).is_old([(PC, one)]) for one in places] == [True, True, False, False]
     claimed("runs farm.lua", story=story)
     story.started("k")
     story.finished("k", text="Ran.\nOutput:\n42")

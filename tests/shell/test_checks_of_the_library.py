@@ -51,6 +51,21 @@ async def test_the_policy_adds_a_check_where_a_path_was_changed() -> None:
     assert (await ran(beside, DONE, policy=FARM)).success
 
 
+@pytest.mark.parametrize(
+    ("change", "held"),
+    [
+        (call("cc_delete", path="farm"), False),
+        (call("cc_move", path="farm", to="old"), False),
+        (call("cc_move", path="new", to="farm2"), True),
+    ],
+)
+async def test_a_directory_that_is_gone_changes_what_was_in_it(change: dict[str, Any], held: bool) -> None:
+    """So the policy's check of a file in it is made."""
+    policy = FARM.replace("FARM/**", "FARM/a.txt")
+    files = {"farm/a.txt": "wheat", "new/a.txt": "rye"}
+    assert (await ran(says(change), DONE, DONE, policy=policy, **files)).success is held
+
+
 async def test_what_must_stay_unchanged_is_compared_with_the_beginning() -> None:
     """A file, and one that was not there; put back, it is as it was."""
     checks = ("unchanged belt.cfg", "unchanged new.txt")

@@ -243,6 +243,11 @@ def _may_hold(glob: str, directory: str) -> Match:
     return found if len(segments) > len(parts) else NO
 
 
+def may_hold(glob: str, directory: str) -> bool:
+    """Whether something inside of a directory may match a glob, whatever the letter case."""
+    return _may_hold(glob, directory) is not NO
+
+
 def _args(wanted: tuple[Any, ...], loose: bool) -> Predicate:
     tests = [ArgTest(one, loose=loose) for one in wanted]
     return lambda subject: _yes(all(test.matches(subject.call.args, subject.spec) for test in tests))
