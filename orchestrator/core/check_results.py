@@ -115,6 +115,8 @@ def _prints(checking: Checking, due: Sequence[Due], place: int) -> tuple[_Judged
 
 
 def _printed(wanted: str, output: Printed) -> _Judged:
+    if output.text is None:
+        return None, f"Nobody knows what {output.program} prints. Its output was lost."
     kept = parts(output.text)
     if any(wanted in part for part in kept):
         return True, f"It is in the output of {output.program}."

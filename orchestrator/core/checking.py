@@ -23,6 +23,8 @@ _SHOWS_CONTENT: Final = frozenset({"cc_write", "cc_edit"})
 """The changes whose text a person has seen when they approved it."""
 _ENDED_WELL: Final = frozenset({"finished", "observed", "timed_out"})
 _OUTPUT: Final = "\nOutput:\n"
+BY_JOURNAL: Final = ": the computer's journal says so."
+"""In the first line that tells of a run of which only that is known, and not the output."""
 _BESIDE: Final = ("\nWhile it ran, these files changed: ", "\nSince it was started, these files changed: ")
 """What begins the sentence behind an output that says which files changed."""
 
@@ -96,7 +98,8 @@ class Printed:
     """What a program printed that ran well."""
 
     program: str
-    text: str
+    text: str | None
+    """None: it was lost."""
     computer: ComputerId | None
     item: int
 
@@ -232,9 +235,11 @@ def ran_well(call: Done) -> bool:
     return bool(call.ok) if call.ran is None else call.ran.ended in _ENDED_WELL
 
 
-def output_of(result: str | None) -> str:
-    """What a program printed, out of what the model was told of its run; empty: nothing is known."""
-    output = (result or "").partition(_OUTPUT)[2]
+def output_of(result: str | None) -> str | None:
+    """What a program printed, out of what the model was told of its run; None: that is not known."""
+    if result is None or BY_JOURNAL in result.partition("\n")[0]:
+        return None
+    output = result.partition(_OUTPUT)[2]
     for beside in _BESIDE:
         output = output.rpartition(beside)[0] or output
     return _NOTES.sub("", output)

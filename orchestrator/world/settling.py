@@ -3,6 +3,7 @@
 from typing import Any
 
 from orchestrator.core import facts
+from orchestrator.core.checking import BY_JOURNAL
 from orchestrator.core.policy import RUNNERS
 from orchestrator.core.restoring.touches import ABSENT
 from orchestrator.core.task import CallRecord
@@ -41,12 +42,12 @@ def by_journal(record: CallRecord, answer: Settlement) -> facts.ToolSettled:
     if answer.call.ok or (ran is not None and ran.ended == "timed_out"):
         how = {"observed": "It was watched and then stopped", "timed_out": "It reached its limit of time"}
         begin = how.get(code, "Done")
-        text = f"{begin}: the computer's journal says so. Its output was lost when the computer restarted."
+        text = f"{begin}{BY_JOURNAL} Its output was lost when the computer restarted."
         after = _left(record, answer.call.sha256) if answer.call.ok else {}
         return settled(record, "finished", ok=True, text=text, after=after, ran=ran)
     if code == "not_done":
         return settled(record, "void", reason="The computer restarted before the change; nothing was changed.")
-    text = f"It did not succeed ({code}): the computer's journal says so. Details were lost when it restarted."
+    text = f"It did not succeed ({code}){BY_JOURNAL} Details were lost when it restarted."
     return settled(record, "finished", ok=False, text=text, code=code, ran=ran)
 
 

@@ -256,7 +256,7 @@ def test_prints_looks_at_the_run_before_it_else_at_the_last_good_run_of_the_mode
         (True, "It is in the output of farm.lua."),
         (None, "It was not made."),
     ]
-    assert output_of(None) == ""
+    assert output_of(None) is None
     notes = "[3 bytes of the input were not read]\n[The game was paused or slow: 1 s in the game took 42 s]"
     assert output_of(f"Ran.\nOutput:\n[done]\n{notes}") == "[done]"
 
@@ -280,7 +280,7 @@ def test_prints_looks_at_the_nearest_run_before_it() -> None:
 
 
 def test_what_a_run_printed_is_not_known_where_it_was_not_run_or_was_cut() -> None:
-    """Then nobody can say that a text is not in its output; what stands for a part that is left out has none."""
+    """Nor where its output was lost. What stands for a part that is left out is no output either."""
     checks = (due("prints 42"), due("runs farm.lua"))
     story = claimed("runs farm.lua", "ask")
     story.reviewed("k")
@@ -288,6 +288,14 @@ def test_what_a_run_printed_is_not_known_where_it_was_not_run_or_was_cut() -> No
     rejected = judged(story.task.checking, checks, {})[0]
     assert rejected.holds is None
     assert rejected.why == "Nobody knows what farm.lua prints. It was not run: a person rejected it."
+    lost = claimed("runs farm.lua")
+    lost.started("k")
+    lost.settled(
+        "k", "finished", ok=True, text="Done: the computer's journal says so. Its output was lost.", ran=ran("finished")
+    )
+    results = judged(lost.task.checking, checks, {})
+    assert [one.holds for one in results] == [None, True]
+    assert results[0].why == "Nobody knows what farm.lua prints. Its output was lost."
     cut = claimed("runs farm.lua")
     cut.started("k")
     cut.finished("k", text="Ran.\nOutput:\n1\n[lines 2-42 left out; print less]\n43")
