@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 import secrets
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
@@ -127,7 +128,10 @@ class Thinking:
         if may_ask_in_s(task, now) > 0 and not is_over(task, now):
             return False
         with Stopped() as stopped, self.watch.stopping(stopped.stop), self.leaving.cutting(stopped.stop):
-            return await server_answers(self.model)
+            answers = True
+            with _until_it_is_asked():
+                answers = await server_answers(self.model)
+            return answers
         return False
 
     async def _go_on_waiting(self, task: AgentTask) -> float | None:
@@ -222,8 +226,7 @@ class Thinking:
     async def _look_at_window(self) -> None:
         if self._knows_window or self.watch.over:
             return
-        # What keeps it from being told keeps the reply away too, which then says so.
-        with Stopped() as stopped, self.watch.stopping(stopped.stop), contextlib.suppress(ModelFailed):
+        with Stopped() as stopped, self.watch.stopping(stopped.stop), _until_it_is_asked():
             self._window, self._knows_window = await self.model.window(), True
 
     def _request(self, task: AgentTask, attempt: int) -> facts.ModelAsked:
@@ -393,6 +396,19 @@ class Thinking:
 
     async def _fail(self, reached: facts.LimitReached) -> None:
         await self.journal.intend(*ended_by(reached, self.journal.task))
+
+
+@contextlib.contextmanager
+def _until_it_is_asked() -> Iterator[None]:
+    """Leave out what a model raises before it is asked for a reply, as the reply then fails as well and says why.
+
+    A model is anybody's code.
+    """
+    try:
+        yield
+    except (Exception, asyncio.CancelledError) as raised:
+        if isinstance(raised, asyncio.CancelledError) and _is_canceled():
+            raise
 
 
 def _is_canceled() -> bool:

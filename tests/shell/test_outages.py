@@ -193,6 +193,23 @@ async def test_a_model_without_a_sign_of_life_is_asked_anew() -> None:
     assert len(model.asked) == 6
 
 
+@pytest.mark.parametrize("answers", [["a script"], RuntimeError("It is broken."), asyncio.CancelledError()])
+async def test_a_model_that_cannot_say_whether_its_server_answers_is_asked_anew(answers: Any) -> None:
+    """A model is anybody's code, and so is its window: only the request tells then, and the task does not hang."""
+
+    class Odd(Listening):
+        async def fails(self) -> Any:
+            raise answers if isinstance(answers, BaseException) else RuntimeError
+
+    model = Odd(GONE, CANNOT)
+    model.answers = answers if isinstance(answers, list) else model.fails  # type: ignore[attr-defined]
+    model.window = model.fails  # type: ignore[method-assign]
+    bench = Bench(model)
+    await bench.submit()
+    assert (await bench.act()).phase is Phase.WAITING
+    assert (await pass_time(bench, 5)).status_reason == "final"
+
+
 async def test_a_failure_of_another_kind_has_its_three_attempts_after_a_wait() -> None:
     """What did not reach the server is no attempt; then the same failure three times ends the task."""
     model = Watched(ModelFailed("no"), GONE, *[ModelFailed("no")] * 3, up=True)
