@@ -39,7 +39,7 @@ def left_behind(
     if not changed:
         at = f" on {one_line(open_[0]['computer'])}" if open_[0]["computer"] else ""
         return [
-            f"Nobody has heard yet what its {open_[0]['tool']}{at} changed.",
+            f"It is not known yet what its {open_[0]['tool']}{at} changed.",
             f"  {how(offer, task_id, where)}",
             *unknown,
         ]

@@ -11,7 +11,7 @@ _EVERY_S = 0.05
 """Parts of a reply that come faster are told together: a person reads no faster, and the bus is spared."""
 
 
-PAUSED = "[the game is paused: the program goes on with it]\n"
+PAUSED = "[the game is paused: the program goes on when the game does]\n"
 
 
 @dataclass

@@ -424,7 +424,9 @@ def _defect(name: str, raised: BaseException) -> ModelFailed:
 def limit_of(task: AgentTask, now: datetime) -> facts.LimitReached | None:
     """The limit that forbids another request to the model; None: it may be asked."""
     if task.max_steps and task.steps >= task.max_steps:
-        return facts.LimitReached(limit="max_steps", detail=f"The limit of {task.max_steps} steps was reached.")
+        return facts.LimitReached(
+            limit="max_steps", detail=f"The limit of {task.max_steps} step{'s' * (task.max_steps != 1)} was reached."
+        )
     used = task.tokens + task.uncounted
     if task.max_tokens and used >= task.max_tokens:
         detail = f"The limit of {task.max_tokens} tokens was reached: {used} were used."

@@ -424,7 +424,7 @@ def test_tasks_and_computers_are_listed(served: Served) -> None:
     assert ran.returncode == 1
     assert ran.stdout.startswith("task t-")
     assert "[REFUSED] The model was told: This task has no computer" in ran.stdout
-    assert ran.stdout.rstrip().endswith("[FINAL] Success=False, Message=The limit of 1 steps was reached.")
+    assert ran.stdout.rstrip().endswith("[FINAL] Success=False, Message=The limit of 1 step was reached.")
     listed = json.loads(served.cli("tasks", "--json").stdout)
     assert listed[0]["prompt"] == "nothing to work on"
     assert listed[0]["status"] == "Failed"

@@ -943,7 +943,7 @@ def test_the_end_of_a_task_carries_what_was_found_by_then() -> None:
     assert isinstance(found.fact, facts.TaskEnded)
     assert found.fact.finding is not None
     assert [one.path for one in found.fact.finding.files] == ["a.lua"]
-    assert "not known what came of: cc_write b" in report(found.fact)
+    assert "without a result when the task ended: cc_write b" in report(found.fact)
     assert with_findings(disk.task, [found]) == [found]
 
 

@@ -68,7 +68,7 @@ def report(ended: TaskEnded) -> list[str]:
     lines = [_told_file(one, several=found.several) for one in found.files]
     lines += [f"and {found.more_files} more files"] if found.more_files else []
     lines += [_told_run(one, several=found.several) for one in found.runs]
-    lines += [f"not known what came of: {one_line(name)}" for name in found.unknown]
+    lines += [f"without a result when the task ended: {one_line(name)}" for name in found.unknown]
     lines += [f"not run since it was changed: {one_line(name)}" for name in found.not_run]
     lines += [_told_check(one) for one in found.checks]
     if ended.status_reason == "answered" and not found.looked:
