@@ -134,7 +134,8 @@ def _notes_of_checks(task: AgentTask, record: CallRecord) -> Iterator[str]:
         there = f"as it is now (sha256 {one.sha256[:12]}) or " if one.sha256 else ""
         yield (
             f"Your approval covers the check {one.check!r} too: when the task claims success, it runs this program on "
-            f"{one.computer}, {there}as calls that you approve write it. Another text of it is shown first."
+            f"{one.computer}, {there}as calls that you approve write it. "
+            "If its text is another one by then, it is shown to you first."
         )
     paths = own_paths(record.call.tool, record.call.args) if record.call.tool in ("cc_write", "cc_edit") else ()
     approved = [one.shown for one in task.checking.approved]
