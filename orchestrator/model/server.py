@@ -29,6 +29,8 @@ SERVER: Final = Kind(
     slow="The model may be too large for that host: take a smaller one.",
 )
 _MAX_TOKENS: Final = 2**31
+_CONTEXTS: Final = ("max_model_len", "context_length", "context_window")
+"""Where a list of models has the window: vLLM, and what other servers call it."""
 _NOTHING: Final[dict[str, Any]] = {}
 
 
@@ -161,8 +163,8 @@ def facts_of(model: str, listed: Any, studio: Any = None, props: Any = None) -> 
     if any("loaded_context_length" in one or "max_context_length" in one for one in _rows(studio)):
         mine = [one for one in loaded if one.get("id") == model] or loaded
         return ServerFacts("LM Studio", _tokens(mine[0].get("loaded_context_length")) if mine else None, names)
-    context = _tokens(row.get("max_model_len"))
-    return ServerFacts("vLLM" if context is not None else "", context, names)
+    context = next(filter(None, (_tokens(row.get(key)) for key in _CONTEXTS)), None)
+    return ServerFacts("vLLM" if _tokens(row.get("max_model_len")) else "", context, names)
 
 
 def _owner(listed: Mapping[str, Any]) -> str:

@@ -91,6 +91,7 @@ async def test_the_schema_and_the_limits_are_sent() -> None:
         (VLLM, None, Window(16384, 2048)),
         (VLLM, 32768, Window(16384, 2048)),
         (LLAMA_LIST, None, Window(2048, 512)),
+        ({"/v1/models": {"data": [{"id": MODEL, "context_length": 10000}]}}, None, Window(10000, 2048)),
         (PLAIN, 12288, Window(12288, 2048)),
         (PLAIN, None, Window(8192, 2048)),
         ({"/v1/models": "odd", "/props": [], "/api/v0/models": {"data": "odd"}}, None, Window(8192, 2048)),
