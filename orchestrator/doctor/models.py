@@ -11,7 +11,7 @@ from orchestrator.model.looking import Seen, looked
 from orchestrator.model.ollama_door import Refusal
 from orchestrator.model.ollama_errors import missing
 from orchestrator.model.options import DEFAULT_CTX, OllamaOptions, ServerOptions
-from orchestrator.model.server import ModelServer
+from orchestrator.model.server import NO_MODELS, ModelServer
 from orchestrator.model.server_errors import refused
 
 ASK_S: Final = 1.4
@@ -59,7 +59,9 @@ def _served(wanted: str, where: str, num_ctx: int) -> Finding:
         remedy = (f"cc-orchestrator serve --model ollama:{wanted} --ollama-url {server.root}",)
         return Finding("model", "warn", f"What answers at {server.url} is Ollama, which cuts here silently.", remedy)
     program = f"{facts.program} at {server.url}" if facts.program else f"The model server at {server.url}"
-    if facts.names and wanted not in facts.names:
+    if not facts.names:
+        return Finding("model", "warn", f"{program} names no models.", (NO_MODELS,))
+    if wanted not in facts.names:
         # Some of them take any name, or load a model when it is asked for.
         known = f"Models there: {', '.join(facts.names[:10])}."
         return Finding("model", "warn", f"{program} names no model {wanted}.", (known,))

@@ -28,6 +28,7 @@ SERVER: Final = Kind(
     log="the log of the model server",
     slow="The model may be too large for that host: take a smaller one.",
 )
+NO_MODELS: Final = "Load one there, or say another address in --model-url; most end with /v1."
 _MAX_TOKENS: Final = 2**31
 _CONTEXTS: Final = ("max_model_len", "context_length", "context_window")
 """Where a list of models has the window: vLLM, and what other servers call it."""
@@ -136,10 +137,10 @@ class ModelServer(Door):
 
 
 async def listed(options: ServerOptions) -> ServerFacts:
-    """What a server says of its models, for people. Raises ModelFailed."""
+    """What a server says of its models, for people. Raises ModelFailed, also where it names none."""
     server = ModelServer(options.url, options)
     try:
-        return await server.facts("")
+        facts = await server.facts("")
     except Refusal as refusal:
         raise refused(refusal.status, refusal.body, model="", url=server.url) from None
     except TimeoutError:
@@ -147,6 +148,9 @@ async def listed(options: ServerOptions) -> ServerFacts:
             f"The model server at {server.url} did not answer within {options.fact_s:g} s.",
             remedy="It may be busy: try again.",
         ) from None
+    if not facts.names:
+        raise ModelFailed(f"What answers at {server.url} names no models.", remedy=NO_MODELS)
+    return facts
 
 
 def facts_of(model: str, listed: Any, studio: Any = None, props: Any = None) -> ServerFacts:

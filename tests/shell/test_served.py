@@ -504,6 +504,7 @@ def test_the_settings_name_the_server(tmp_path: Path, monkeypatch: pytest.Monkey
         (LLAMA, "ok", "llama-server at {url} has tiny-1b; the window is 4096 tokens."),
         (PLAIN, "warn", "The model server at {url} has tiny-1b, and does not say how long its window is."),
         ({"/v1/models": {"data": [{"id": "big"}]}}, "warn", "The model server at {url} names no model tiny-1b."),
+        ({"/v1/models": "<html>"}, "warn", "The model server at {url} names no models."),
         (OLLAMA, "warn", "What answers at {url} is Ollama, which cuts here silently."),
     ],
 )
@@ -536,6 +537,10 @@ async def test_its_models_are_listed(tmp_path: Path) -> None:
         assert [(one["name"], one["url"]) for one in json.loads(listed.stdout)] == [
             (f"openai-chat:{name}", f"{server.url}/v1") for name in (MODEL, "other")
         ]
+        server.told.clear()
+        other = await asyncio.to_thread(cli, tmp_path, "models", "list", "--model-url", server.url)
+        assert (other.returncode, other.stdout) == (3, "")
+        assert f"What answers at {server.url}/v1 names no models. Load one there" in other.stderr
     gone = await asyncio.to_thread(cli, tmp_path, "models", "list", CC_ORCHESTRATOR_MODEL_URL=server.url)
     assert (gone.returncode, gone.stdout) == (3, "")
     assert "The model server is not running at" in gone.stderr
