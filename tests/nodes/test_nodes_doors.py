@@ -72,7 +72,7 @@ async def test_who_asks_in_the_game_is_told_of_a_task_that_another_node_runs(
         _, rows = await one.ask("tasks")
         assert [row["why"] for row in rows] == ["waits for an answer"]
         await one.ask("answer", "the one by the river")
-        assert texts(await one.until(desk, "good"), "good") == ["Done: all is well"]
+        assert texts(await one.until(desk, "good"), "good") == ["Done. The model says: all is well"]
         assert (await one.hear(wire.NEWS))[1] == []
         desk = await one.send("ask", "and now")
         told = (await one.hear(desk))[0]
