@@ -75,6 +75,8 @@ def unread(refused: Sequence[str], last: str, *, num_predict: int, salt: str) ->
     if cut:
         most = f"num_predict {num_predict}" if num_predict else "the length limit of the model"
         parts.append(f"They were {'' if last.strip() else 'empty, and '}cut off at {most}.")
+    # Before what is long: a screen in the game cuts the text.
+    parts.append(_to_try(last, is_cut=cut, has_window=num_predict > 0))
     if last.strip():
         shown = one_line(redact_text(last[:_UNREAD_CHARS], salt=salt)[:_SHOWN_CHARS])
         more = f" (and {len(last) - _SHOWN_CHARS} characters more)" if len(last) > _SHOWN_CHARS else ""
@@ -83,7 +85,7 @@ def unread(refused: Sequence[str], last: str, *, num_predict: int, salt: str) ->
             parts.append(f"It was refused with: {refused[-1]}")
     elif not cut:
         parts.append("The last one was empty.")
-    return " ".join([*parts, _to_try(last, is_cut=cut, has_window=num_predict > 0)])
+    return " ".join(parts)
 
 
 def _to_try(last: str, *, is_cut: bool, has_window: bool) -> str:

@@ -82,7 +82,8 @@ class Narrator:
 
     def _told(self, item: AgentTaskItem) -> list[tuple[str, str]]:
         fact = item.fact
-        log = self._log.lines(item)
+        # A limit is told with the end that it means: a screen of the game is small.
+        log = [] if isinstance(fact, facts.LimitReached) else self._log.lines(item)
         match fact:
             case facts.TaskSubmitted():
                 self._max_steps = fact.max_steps

@@ -700,7 +700,8 @@ def test_the_demo_asks_the_ollama_that_is_named(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "The setting ollama_url does not fit" in done.stderr
     assert f"Look at {directory / 'server.log'}." in done.stderr
-    ended = cli(tmp_path, "demo", "--model", "ollama:x", "--ollama-url", "http://127.0.0.1:1", "--dir", str(directory))
+    nobody = ("--ollama-url", "http://127.0.0.1:1", "--dir", str(directory))
+    ended = cli(tmp_path, "demo", "--model", "ollama:x", *nobody, CC_ORCHESTRATOR_MODEL_WAIT_S="0")
     assert ended.returncode == 1
     assert "Ollama is not running at http://127.0.0.1:1." in ended.stdout
 

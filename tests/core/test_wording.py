@@ -101,22 +101,22 @@ NO_JSON = "Your reply has no JSON object."
             [NO_JSON] * 3,
             "I cannot help.",
             2048,
-            "3 replies in a row could not be read. The last one was `I cannot help.`. It was refused with: Your reply "
-            'has no JSON object. Try another model, a larger num_ctx, or another value of think ("auto" or "off").',
+            "3 replies in a row could not be read. Try another model, a larger num_ctx, or another value of think "
+            '("auto" or "off"). The last one was `I cannot help.`. It was refused with: Your reply has no JSON object.',
         ),
         (
             [CUT, NO_JSON],
             " \n",
             0,
-            "2 replies in a row could not be read. The last one was empty. Try another model, a larger window, or "
-            'another value of think ("auto" or "off").',
+            "2 replies in a row could not be read. Try another model, a larger window, or another value of think "
+            '("auto" or "off"). The last one was empty.',
         ),
         (
             [CUT] * 3,
             '{"kind": ',
             64,
-            '3 replies in a row could not be read. They were cut off at num_predict 64. The last one was `{"kind": `. '
-            'Raise num_predict, and num_ctx with it; for a model that thinks, set think = "off".',
+            "3 replies in a row could not be read. They were cut off at num_predict 64. Raise num_predict, and num_ctx "
+            'with it; for a model that thinks, set think = "off". The last one was `{"kind": `.',
         ),
         (
             [CUT],
@@ -129,8 +129,8 @@ NO_JSON = "Your reply has no JSON object."
             [CUT],
             "{",
             0,
-            "1 replies in a row could not be read. They were cut off at the length limit of the model. The last one "
-            'was `{`. Raise that limit; for a model that thinks, set think = "off".',
+            "1 replies in a row could not be read. They were cut off at the length limit of the model. Raise that "
+            'limit; for a model that thinks, set think = "off". The last one was `{`.',
         ),
     ],
 )

@@ -115,6 +115,15 @@ async def test_the_end(status: str, reason: str, verified: bool | None, line: tu
     ]
 
 
+async def test_a_limit_is_told_once() -> None:
+    """With the end that it means: a screen of the game is small."""
+    story = Journal()
+    story.submitted()
+    story.add(facts.LimitReached(limit="max_steps", detail="Too far."))
+    story.ended("Failed", "max_steps", message="Too far.")
+    assert await told(story) == [("bad", "Failed: Too far.")]
+
+
 async def test_secrets_and_hidden_signs_are_not_shown_however_long_the_text() -> None:
     """Also what is looked through away from the event loop; other alphabets become question marks."""
     story = Journal()

@@ -369,9 +369,10 @@ async def test_three_unreadable_replies_end_the_task() -> None:
     result = await execute_task_with_agent("go", stub(), model=model)
     assert not result.success
     assert result.message == (
-        "3 replies in a row could not be read. The last one was `again none`. It was refused with: Your reply has no "
-        "JSON object. Send one, such as a request for a tool; a program goes into the content of a call, prose into "
-        'explanation or message. Try another model, a larger window, or another value of think ("auto" or "off").'
+        "3 replies in a row could not be read. Try another model, a larger window, or another value of think "
+        '("auto" or "off"). The last one was `again none`. It was refused with: Your reply has no JSON object. Send '
+        "one, such as a request for a tool; a program goes into the content of a call, prose into explanation or "
+        "message."
     )
     assert len(model.asked) == 3
 
@@ -390,8 +391,8 @@ async def test_three_replies_that_a_model_of_ones_own_cut_off_are_named_as_such(
 
     result = await execute_task_with_agent("go", stub(), model=Cut())
     assert result.message == (
-        "3 replies in a row could not be read. They were cut off at the length limit of the model. The last one was "
-        '`{`. Raise that limit; for a model that thinks, set think = "off".'
+        "3 replies in a row could not be read. They were cut off at the length limit of the model. Raise that limit; "
+        'for a model that thinks, set think = "off". The last one was `{`.'
     )
 
 

@@ -74,7 +74,10 @@ async def test_a_model_that_only_ever_breaks_off_ends_the_task_honestly(monkeypa
     [
         (
             [says("{" * 50, "length")],
-            [f"They were cut off at num_predict 2048. The last one was `{'{' * 50}`. Raise num_predict, and num_ctx"],
+            [
+                "They were cut off at num_predict 2048. Raise num_predict, and num_ctx",
+                f"The last one was `{'{' * 50}`.",
+            ],
         ),
         (
             [says("", "length")],
