@@ -45,7 +45,6 @@ local function call(given, list, job)
     bytes = "return peripheral.call(...)",
     arguments = table.pack(given.name, given.method, table.unpack(list, 1, list.n)),
     timeout_s = given.timeout_s,
-    pause = job.pause,
   }, job.next_event)
   if result.ended ~= "returned" then
     local message = result.message:gsub("^/" .. PROGRAM .. ":%d+: ", "")

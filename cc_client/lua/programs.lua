@@ -35,8 +35,11 @@ local running = {}
 --- The capture of the program that was begun last.
 local latest
 
+--- Our own event: the next turn has begun.
+local REST = "cc_orchestrator_rest"
 --- A program must not see what the player types, or dies of the player's Ctrl-T.
 local PRIVATE = {
+  [REST] = true,
   char = true,
   key = true,
   key_up = true,
@@ -112,12 +115,22 @@ local function has_time(run)
   return left_s(run) > HALF_TICK_S
 end
 
---- Waits for the next event of the computer where the present one has taken long: the game ends what is busy
--- for too long with one event, whoever was it.
+--- Waits for the next turn of the computer where the present one has taken long: the game ends what is busy
+-- for too long with one event, whoever was it. What comes meanwhile is kept for the program.
 local function rest(run)
-  if Guard.is_late() then
-    run.pause()
+  while Guard.is_late() do
+    os.queueEvent(REST)
+    local event
+    repeat
+      event = run.next_event()
+      run.kept[#run.kept + 1] = event
+    until not event or event[1] == REST
   end
+end
+
+--- The next event, first of those that came while it rested.
+local function next_event(run)
+  return table.remove(run.kept, 1) or run.next_event()
 end
 
 --- Resumes the program with an event, its terminal in place; false when it is over.
@@ -224,11 +237,11 @@ local function wait_on(run, event, until_s)
 end
 
 --- Feeds events until the program is over or its time is.
-local function feed(run, next_event, ...)
+local function feed(run, ...)
   local going = resume(run, ...)
   while going and type_in(run) do
     stream(run)
-    local event = next_event()
+    local event = next_event(run)
     wait_on(run, event, run.until_s)
     if is_over(run) then
       return
@@ -239,12 +252,12 @@ local function feed(run, next_event, ...)
 end
 
 --- Sends `terminate` and goes on feeding events for a while; true when that ended the program.
-local function terminate(run, next_event)
+local function terminate(run)
   local going = resume(run, "terminate")
   local until_s = math.min(run.clock() + TERMINATE_EVERY_S, run.until_s)
   start_timer(run, TERMINATE_EVERY_S)
   while going and until_s - run.clock() > HALF_TICK_S do
-    local event = next_event()
+    local event = next_event(run)
     wait_on(run, event, until_s)
     if event and wants(run, event) then
       going = resume(run, table.unpack(event, 1, event.n))
@@ -293,7 +306,7 @@ local function drawn(run)
   return run.capture.is_drawn and monitors.text(run.capture) or nil
 end
 
-local function finish(run, next_event)
+local function finish(run)
   if run.results then
     return ending(run)
   end
@@ -302,7 +315,7 @@ local function finish(run, next_event)
   -- Busy or not, it has this long for all tries together.
   run.until_s = run.clock() + TERMINATE_TRIES * TERMINATE_EVERY_S
   for _ = 1, TERMINATE_TRIES do
-    if terminate(run, next_event) then
+    if terminate(run) then
       local _, traceback = ending(run)
       return how, run.stopping and traceback or after_stop(traceback)
     end
@@ -362,13 +375,14 @@ end
 -- it is stopped and has ended well, both in seconds of the game; `input` is what it is typed, `id` was
 -- announced, `output(offset, text)` is told at most each 0.5 s what the program wrote, and `spawn(body)` begins a
 -- job of the client for each tab that the program opens
--- @tparam function next_event waits for an event and returns it packed, or nil for a mere wake-up
+-- @tparam function wait waits for an event and returns it packed, or nil for a mere wake-up
 -- @treturn table `{ended, ignored, ran_ms, real_ms, drawn, output, cut, traceback, message, values, input_left,
--- waits_for, monitors, monitor_text, tabs}`; `ignored`: it ignored `terminate` and was left; `ran_ms` is time of the game and `real_ms` time outside, `drawn` what the screen
--- showed before it was stopped, the message is the first line of what went wrong, the values are what it returned,
+-- waits_for, monitors, monitor_text, tabs}`; `ignored`: it ignored `terminate` and was left; `ran_ms` is time of
+-- the game and `real_ms` time outside, `drawn` what the screen showed before it was stopped, the message is the
+-- first line of what went wrong, the values are what it returned,
 -- packed, `waits_for` are the events that it waited for when it was stopped (`read()`: a line that is typed,
 -- `busy()`: for nothing; empty: any event), and `tabs` are the names of the tabs that it opened
-function programs.run(program, next_event)
+function programs.run(program, wait)
   local run = program.id and running[program.id] or {}
   if run.stopping then
     return { ended = "terminated", output = "", cut = 0, traceback = "", message = "It was not begun." }
@@ -382,14 +396,13 @@ function programs.run(program, next_event)
   run.guard, run.capture, run.timers = Guard.new(0), Capture.new(), {}
   run.began_ms = now_ms(run)
   run.monitors, run.input, run.launched = {}, program.input and input.queue(program.input), {}
-  run.spawn, run.next_event, run.tabs = program.spawn, next_event, {}
+  run.spawn, run.next_event, run.tabs, run.kept = program.spawn, wait, {}, {}
   if program.tab then
     program.tab.capture = run.capture
   else
     latest = run.capture
   end
   run.terminal, run.output, run.output_at_ms = run.capture.terminal, program.output or function() end, 0
-  run.pause = program.pause or function() end
   run.behind = {}
   run.native_term = screen.native_for(run.behind)
   -- No Lua function of ours around it: the hook that stops a busy program would stop it too.
@@ -398,10 +411,10 @@ function programs.run(program, next_event)
     start_timer(run, run.limit_s)
   end
   keep_title()
-  feed(run, next_event, main, debug.traceback, table.unpack(program.arguments, 1, program.arguments.n))
+  feed(run, main, debug.traceback, table.unpack(program.arguments, 1, program.arguments.n))
   rest(run)
   local result = { input_left = run.input and input.left(run.input) }
-  result.ended, result.traceback = finish(run, next_event)
+  result.ended, result.traceback = finish(run)
   set_times(run, result)
   put_title_back()
   result.waits_for = run.waits_for
@@ -428,7 +441,7 @@ local function run_tab(tab, parent)
   if not program then
     return tabs.over(tab, "error", why)
   end
-  program.tab, program.spawn, program.pause = tab, parent.spawn, parent.pause
+  program.tab, program.spawn = tab, parent.spawn
   local ok, result = pcall(programs.announced, tab.name, function()
     return programs.run(program, parent.next_event)
   end)

@@ -53,7 +53,7 @@ local function run(given, arguments, typed, job)
   end
   local program = { path = given.path, bytes = bytes, arguments = arguments }
   program.timeout_s, program.observe_s = given.timeout_s, given.observe_s
-  program.id, program.output, program.input, program.pause = job.call_id, job.output, typed, job.pause
+  program.id, program.output, program.input = job.call_id, job.output, typed
   program.spawn = job.spawn
   local result = programs.run(program, job.next_event)
   local data = { ended = result.ended, path = given.path, sha256 = hash }

@@ -242,17 +242,18 @@ describe("programs", function()
 
   it("wait for the next event where others have used up much of this one", function()
     local machine = computer.new({ look_ms = 1 })
-    local pauses = 0
+    local waits = 0
     local program = { path = "p", bytes = "return os.epoch()", arguments = {}, timeout_s = 60 }
-    program.pause = function()
-      pauses = pauses + 1
+    local function wait()
+      waits = waits + 1
       Guard.begin_turn(machine.now_ms)
+      return { "cc_orchestrator_rest", n = 1 }
     end
     local function begun(used_ms)
       Guard.begin_turn(machine.now_ms)
-      machine.now_ms, pauses = machine.now_ms + used_ms, 0
-      expect(programs.run(program, function() end).ended).to_be("returned")
-      return pauses
+      machine.now_ms, waits = machine.now_ms + used_ms, 0
+      expect(programs.run(program, wait).ended).to_be("returned")
+      return waits
     end
     expect(begun(0)).to_be(0)
     expect(begun(5000)).to_be(1)
@@ -262,9 +263,38 @@ describe("programs", function()
     program.bytes = "while true do end"
     Guard.begin_turn(machine.now_ms)
     local at = machine.now_ms
-    expect(programs.run(program, function() end).ended).to_be("error")
+    expect(programs.run(program, wait).ended).to_be("error")
     expect(machine.now_ms - at < 7000).to_be(true)
     Guard.begin_turn(nil)
+  end)
+
+  it("lose no event that comes while they wait for the next turn, also where that is used up, too", function()
+    local machine = computer.new({ look_ms = 1 })
+    local source =
+      "local list = {} for i = 1, 4 do list[i] = os.pullEvent() end return table.concat(list, ' ')"
+    local program = { path = "p", bytes = source, arguments = {}, timeout_s = 60 }
+    -- How much of its turn others have used before each event, and a mere wake-up that begins none.
+    local events = {
+      { "a", 600 },
+      { "b", 0 },
+      { "c", 700 },
+      { "cc_orchestrator_rest", 700 },
+      {},
+      { "d", 0 },
+      { "cc_orchestrator_rest", 0 },
+    }
+    local result = programs.run(program, function()
+      local event = table.remove(events, 1)
+      if not event[1] then
+        return nil
+      end
+      Guard.begin_turn(machine.now_ms)
+      machine.now_ms = machine.now_ms + event[2]
+      return { event[1], n = 1 }
+    end)
+    Guard.begin_turn(nil)
+    expect(result.values).to_be({ "a b c d", n = 1 })
+    expect(#events).to_be(0)
   end)
 
   it("are allowed what an emulator says that it allows", function()
