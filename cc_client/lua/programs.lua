@@ -437,12 +437,12 @@ end
 -- @tparam table tab as `tabs` has it
 -- @tparam table parent the run that opened it
 local function run_tab(tab, parent)
-  local program, why = tabs.program(tab)
-  if not program then
-    return tabs.over(tab, "error", why)
-  end
-  program.tab, program.spawn = tab, parent.spawn
   local ok, result = pcall(programs.announced, tab.name, function()
+    local program, why = tabs.program(tab)
+    if not program then
+      return { ended = "error", message = why }
+    end
+    program.tab, program.spawn = tab, parent.spawn
     return programs.run(program, parent.next_event)
   end)
   if not ok then

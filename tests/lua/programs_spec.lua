@@ -201,6 +201,16 @@ describe("programs", function()
       nil,
       "No program runs in a tab of this name; cc_info lists them.",
     })
+    -- An environment that cannot be the tab's leaves none behind that seems to run.
+    local sealed = programs.run({
+      path = "p",
+      bytes = "multishell.launch(setmetatable({}, { __metatable = 1 }), 'dir/w.lua')",
+      arguments = {},
+      timeout_s = 5,
+      spawn = spawn,
+    }, coroutine.yield)
+    expect(tabs.find(sealed.tabs).ended).to_be("error")
+    expect(tabs.find(sealed.tabs).message).to_contain("protected metatable")
     multishell = nil
   end)
 
