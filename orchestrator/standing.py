@@ -42,13 +42,13 @@ async def waits_for(task: AgentTask, store: Store, world: World) -> str:
 
 @dataclass
 class Proofs:
-    """Which successes nothing bears out; of a task that is over this is read once, since it does not change."""
+    """Which successes the journal does not support; of a task that is over this is read once, since it does not change."""
 
     store: Store
     _known: dict[TaskId, bool] = field(default_factory=dict)
 
     async def missing(self, row: TaskRow) -> bool:
-        """Whether a task that is over claims a success that nothing in its journal bears out."""
+        """Whether a task that is over claims a success that its journal does not support."""
         if row.task_id not in self._known:
             try:
                 self._known[row.task_id] = await self._read(row)

@@ -1,4 +1,4 @@
-"""The command ``doctor``: looks at everything that has to be right, and says what mends what is not."""
+"""The command ``doctor``: looks at everything that has to be right, and says how to fix what is not."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ _MARKS: Final = {"ok": "ok  ", "warn": "warn", "fail": "FAIL"}
 
 
 def doctor(as_json: AsJson = False, url: Url = None, data_dir: DataDir = None) -> None:
-    """Find what is wrong with the set-up, and what mends it.
+    """Find what is wrong with the set-up, and how to fix it.
 
     It looks at the data directory, the store, the policy, the prompt, the port, the address that the game reaches, the
     model, and at who was turned away. It changes nothing, works without a server too, and ends with 1 if something
