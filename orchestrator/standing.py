@@ -42,7 +42,7 @@ async def waits_for(task: AgentTask, store: Store, world: World) -> str:
 
 @dataclass
 class Proofs:
-    """Which successes the journal does not support; of a task that is over this is read once, since it does not change."""
+    """Which successes the journal does not support; of a task that is over this is read once: it does not change."""
 
     store: Store
     _known: dict[TaskId, bool] = field(default_factory=dict)

@@ -762,6 +762,19 @@ def test_programs_are_called_by_their_names(path: str, name: str) -> None:
     assert stem(path) == name
 
 
+def test_a_program_that_is_made_once_more_as_it_was_is_made() -> None:
+    """Somebody gives the same task twice; without a run, or where a change is asked for, the same bytes are none."""
+    disk = Disk("Write a.lua and run it.", a_lua="print(1)")
+    disk.write("a.lua", "print(1)")
+    assert "a.lua was not made or changed" in disk.lacks("I wrote a.lua.")
+    disk.run("a.lua", out="1")
+    assert not disk.lacks("I wrote a.lua and ran it: it printed 1.")
+    disk = Disk("Fix a.lua and run it.", a_lua="print(1)")
+    disk.write("a.lua", "print(1)")
+    disk.run("a.lua", out="1")
+    assert "a.lua was not changed" in disk.lacks("I fixed a.lua.")
+
+
 # -- the report -----------------------------------------------------------------------------
 
 

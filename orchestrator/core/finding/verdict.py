@@ -116,7 +116,9 @@ class _Judge:
 
     def target(self) -> str | None:
         """A file that the task names as one to make, change, delete or move, and that is not so."""
-        missing = (one for one in self._task.targets if not self._is_met(one) and not self._was_so())
+        missing = (
+            one for one in self._task.targets if not (self._is_met(one) or self._wrote_and_ran(one) or self._was_so())
+        )
         if self._task.named and not self._was_so() and not self._touched(self._task.named):
             return f"You say success, but {' or '.join(self._task.named)} was neither changed nor run. {_OTHERWISE}"
         return next((f"You say success, but {_lacks(one)}. {_OTHERWISE}" for one in missing), None)
@@ -239,7 +241,7 @@ class _Judge:
                 return any(one.is_there for one in spots.values())
 
     def _wrote_and_ran(self, target: Target) -> bool:
-        """Whether a file that the final says was written got the bytes that it had, and then ran well."""
+        """Whether a file to be made got the very bytes that it had before the task, and then ran well."""
         written = [
             (spot, one) for spot, one in self._evidence.changes.items() if any(_is(spot, name) for name in target.names)
         ]
