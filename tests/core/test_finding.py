@@ -872,6 +872,12 @@ def test_the_run_of_a_check_counts_for_what_the_task_changed() -> None:
     assert finding(disk.task.evidence).not_run == ()
 
 
+def test_an_undo_is_not_told_to_run_what_it_put_back() -> None:
+    disk = Disk(a_lua="x")
+    disk.edit("a.lua", "y")
+    assert report(ended(disk, status_reason="restored")) == ["changed a.lua"]
+
+
 def test_a_program_that_another_one_loads_was_run() -> None:
     disk = Disk()
     disk.write("lib.lua")

@@ -14,6 +14,8 @@ _FILES: Final = 50
 _SAID_CHARS: Final = 160
 _MODELS: Final = frozenset({"final", "unverified", "answered"})
 """Reasons of an end whose message a model wrote."""
+_RESTORED: Final = frozenset({"restored", "conflicts", "not_restored"})
+"""Reasons of the end of an undo, which changes programs and runs none."""
 UNVERIFIED: Final = "Unverified, because the journal does not support it. The model says: "
 """What stands before the message of such an end where it is shown without its report."""
 _FAILED: Final = re.compile(r"\A(?:Program|Command) .*? failed \(\w+\): ")
@@ -69,7 +71,8 @@ def report(ended: TaskEnded) -> list[str]:
     lines += [f"and {found.more_files} more files"] if found.more_files else []
     lines += [_told_run(one, several=found.several) for one in found.runs]
     lines += [f"without a result when the task ended: {one_line(name)}" for name in found.unknown]
-    lines += [f"not run since it was changed: {one_line(name)}" for name in found.not_run]
+    if ended.status_reason not in _RESTORED:
+        lines += [f"not run since it was changed: {one_line(name)}" for name in found.not_run]
     lines += [_told_check(one) for one in found.checks]
     if ended.status_reason == "answered" and not found.looked:
         lines.append("nothing was looked at: the model answered from what it knows")
