@@ -364,7 +364,8 @@ local function set_limits(run, program)
   run.until_s = run.began_s + run.limit_s
 end
 
---- How long it ran: in time of the game, and by the clock of the world outside, which goes on while it is paused.
+--- How long it ran until it ended or was told to: in time of the game, and by the clock of the world outside,
+-- which goes on while it is paused.
 local function set_times(run, result)
   result.ran_ms = math.max(0, math.floor((run.clock() - run.began_s) * 1000 + 0.5))
   result.real_ms = math.max(0, math.floor(now_ms(run) - run.began_ms))
@@ -412,10 +413,10 @@ function programs.run(program, wait)
   end
   keep_title()
   feed(run, main, debug.traceback, table.unpack(program.arguments, 1, program.arguments.n))
-  rest(run)
   local result = { input_left = run.input and input.left(run.input) }
-  result.ended, result.traceback = finish(run)
   set_times(run, result)
+  rest(run)
+  result.ended, result.traceback = finish(run)
   put_title_back()
   result.waits_for = run.waits_for
   result.output, result.cut = run.capture:text()
